@@ -1,0 +1,3 @@
+export * from './error.ts';
+export * from './generated/constants.ts';
+export { errorTable } from './generated/error-codes.ts';

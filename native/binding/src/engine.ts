@@ -1,0 +1,294 @@
+/**
+ * The native engine as TypeScript sees it. Everything that takes time is asynchronous; sizes and offsets
+ * that may exceed 2^53 are bigint, counts are number. Errors are `HearthError` with a code of the error
+ * table. No method moves file bytes through JavaScript but `read`, which exists for `hearth cat` and tests.
+ */
+import type { ErrorCode } from '@hearth/common';
+
+export interface Address {
+  host: string;
+  port: number;
+}
+
+export interface CacheDirectoryOptions {
+  path: string;
+  /** Hard limit of allocated bytes. */
+  budgetBytes: bigint;
+  /** The file system is never filled beyond this much free space. */
+  freeFloorBytes: bigint;
+}
+
+export interface EngineOptions {
+  /** This agent's name, unique in the cluster. */
+  node: string;
+  /** Cluster name; peers of another cluster are refused. */
+  cluster: string;
+  /** Cluster secret, at least 16 bytes, proved in both directions before anything else is said. */
+  secret: Uint8Array;
+  /** One listener a NIC address; port 0 takes a free one. */
+  listen: Address[];
+  cacheDirectories: CacheDirectoryOptions[];
+  /** Threads that own keys; 0 chooses by the number of cores. */
+  shards: number;
+  /** Parallel requests to origins, over all keys. */
+  originConnections: number;
+  /** Bytes of chunk buffers, all shards together. */
+  bufferBytes: bigint;
+  /** File with certificate authorities for https origins; empty: the system's. */
+  certificateAuthorities: string;
+  /** Called on the JavaScript thread with everything the engine has to ask or tell. */
+  onQuestion: (question: Question) => void;
+}
+
+/** What goes up from the engine, by its one thread-safe function. */
+export type Question =
+  /** Locations of these entries are needed: answer with `setLocations` or `failLocations`. */
+  | { kind: 'locations'; manifest: string; entries: number[] }
+  /** A log line; fields carry no secrets. */
+  | { kind: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; message: string; fields: Record<string, string> }
+  /** The origin no longer has what the manifest says: the revision has failed. */
+  | { kind: 'originChanged'; manifest: string; entry: number; message: string }
+  /** A mount ended without us (umount by hand, aborted by the holder). */
+  | { kind: 'mountEnded'; target: string; message: string };
+
+/** Where an entry's bytes can be read now. A bearer secret: kept in memory, never logged, never sent to peers. */
+export interface Location {
+  entry: number;
+  /** Exactly one of url and path. */
+  url?: string;
+  path?: string;
+  headers?: Record<string, string>;
+  /** Milliseconds since the epoch; absent: does not expire. */
+  expiresAt?: number;
+}
+
+export interface Peer {
+  node: string;
+  /** Changes with every start of the agent. */
+  incarnation: string;
+  addresses: Address[];
+  zone: string;
+  rack: string;
+  /** Only ready agents are directories of keys and sources. */
+  ready: boolean;
+}
+
+export type EntryKind = 'file' | 'directory' | 'symlink';
+
+/** One row for the manifest builder. Directories that only hold other rows are made by the builder. */
+export interface ManifestRow {
+  /** Relative, '/' between names, valid UTF-8. */
+  path: string;
+  kind: EntryKind;
+  /** Bytes; 0 but for files. */
+  size: bigint;
+  /** Files: SHA-256 that names the content, 64 hexadecimal digits. */
+  contentKey?: string;
+  /** Files: offset of the bytes in the origin's object. */
+  objectOffset?: bigint;
+  /** Files: SHA-256 of the bytes as told by the origin, when it tells. */
+  sourceDigest?: string;
+  /** Files: what must still be true of the origin's object: `etag:"..."`, `modified:<HTTP date>`, `stat:<mtimeNs>:<ctimeNs>`, or empty. */
+  validator?: string;
+  executable?: boolean;
+  symlinkTarget?: string;
+  modifiedAtNs?: bigint;
+}
+
+export interface ManifestInfo {
+  /** SHA-256 of the manifest, 64 hexadecimal digits. */
+  digest: string;
+  entries: number;
+  files: number;
+  directories: number;
+  symlinks: number;
+  /** Sum of all files' sizes. */
+  bytes: bigint;
+}
+
+export interface ManifestEntry {
+  index: number;
+  path: string;
+  kind: EntryKind;
+  size: bigint;
+  contentKey: string;
+  sourceDigest: string;
+  validator: string;
+  symlinkTarget: string;
+  executable: boolean;
+  /** Bytes of this file resident on this agent. */
+  residentBytes: bigint;
+}
+
+export interface ManifestBuilder {
+  /** Rows in any order. */
+  add(rows: ManifestRow[]): void;
+  /** Names that were refused so far (first ten): `path: reason`. With `skipUnusable` they are left out, else finish fails. */
+  unusable(): string[];
+}
+
+export interface WarmOptions {
+  /** Name of the job, unique on this agent. */
+  job: string;
+  manifest: string;
+  /** Entries (files); absent: all. */
+  entries?: number[];
+  /** Lower runs first; demand reads are before all jobs. */
+  priority: number;
+  /** Bytes a second from the origin; 0: no limit. */
+  rateLimit: bigint;
+  /** 'checksum': CRC32C of every block once more from disk; 'digest': also SHA-256 against the origin's digest where known. */
+  verify: 'none' | 'checksum' | 'digest';
+}
+
+export interface WarmProgress {
+  state: 'running' | 'verifying' | 'succeeded' | 'failed' | 'cancelled';
+  bytesTotal: bigint;
+  bytesReady: bigint;
+  filesTotal: number;
+  filesReady: number;
+  filesVerified: number;
+  /** Bytes this job fetched from the origin and from peers; the rest was here already. */
+  originBytes: bigint;
+  peerBytes: bigint;
+  error?: { code: ErrorCode; message: string };
+}
+
+export interface Residency {
+  bytesTotal: bigint;
+  bytesResident: bigint;
+  filesTotal: number;
+  filesComplete: number;
+  viewPath: string;
+}
+
+export type DataPath = 'view' | 'passthrough' | 'daemon';
+
+export interface MountOptions {
+  target: string;
+  manifest: string;
+  /** Shown as the file system's source and by xattr `user.hearth.source`. */
+  source: string;
+  /** 'auto': the view when complete and possible, else FUSE; 'daemon': FUSE without passthrough. */
+  dataPath: 'auto' | 'view' | 'fuse' | 'daemon';
+  /** Socket of hearth-holder. */
+  holder: string;
+}
+
+export interface MountInfo {
+  target: string;
+  manifest: string;
+  source: string;
+  dataPath: 'view' | 'fuse' | 'daemon';
+  /** Why not a better path; empty when there is none better. */
+  reason: string;
+  readsServed: bigint;
+  bytesServed: bigint;
+  passthroughOpens: bigint;
+  daemonOpens: bigint;
+}
+
+export interface DirectoryStatistics {
+  path: string;
+  budgetBytes: bigint;
+  usedBytes: bigint;
+  freeFloorBytes: bigint;
+  fileSystemFreeBytes: bigint;
+}
+
+export interface Statistics {
+  uptimeSeconds: number;
+  backend: 'io_uring' | 'epoll';
+  shards: number;
+  directories: DirectoryStatistics[];
+  contentKeys: number;
+  residentBytes: bigint;
+  pinnedBytes: bigint;
+  originBytes: bigint;
+  originRequests: bigint;
+  originRetries: bigint;
+  peerBytesReceived: bigint;
+  peerBytesSent: bigint;
+  peerRequests: bigint;
+  corruptBlocks: bigint;
+  evictedFiles: bigint;
+  evictedBytes: bigint;
+  demandReads: bigint;
+  demandBytes: bigint;
+  /** Chunk buffers in use now. */
+  buffersInUse: number;
+  /** Per peer: connected streams and bytes. */
+  peers: { node: string; connected: boolean; streams: number; bytesReceived: bigint; error: string }[];
+}
+
+export interface VerifyResult {
+  bytes: bigint;
+  /** SHA-256 of the bytes read through the engine. */
+  sha256: string;
+  /** Bytes of this file fetched for the verification, by source. */
+  originBytes: bigint;
+  peerBytes: bigint;
+}
+
+/** One row of `hearth doctor`. */
+export interface Probe {
+  name: string;
+  status: 'ok' | 'degraded' | 'missing';
+  detail: string;
+  /** What to do; empty when ok. */
+  advice: string;
+}
+
+export interface Engine {
+  /** Listening addresses with the real ports. */
+  addresses(): Address[];
+  /** Ends every native thread; afterwards no question comes. Idempotent. */
+  close(): Promise<void>;
+  /** The whole cluster view, ourselves included; replaces the former one. */
+  setCluster(peers: Peer[]): Promise<void>;
+
+  createManifestBuilder(options: { skipUnusable: boolean }): ManifestBuilder;
+  /** Writes the manifest under its digest; the builder is spent. */
+  finishManifest(builder: ManifestBuilder): Promise<ManifestInfo>;
+  /** From disk, else from any ready peer. `NotFound` when nobody has it. */
+  openManifest(digest: string): Promise<ManifestInfo>;
+  removeManifest(digest: string): Promise<void>;
+  manifests(): Promise<ManifestInfo[]>;
+  /** Children of a directory (`path` '' is the root), or all files in path order when `recursive`. */
+  entries(digest: string, options: { path: string; recursive: boolean; offset: number; limit: number }): Promise<ManifestEntry[]>;
+
+  /** For datasets whose every location is base + path: the engine then asks no questions. */
+  setOriginBase(manifest: string, base: { url?: string; path?: string; headers?: Record<string, string> }): void;
+  setLocations(manifest: string, locations: Location[]): void;
+  failLocations(manifest: string, entries: number[], error: { code: ErrorCode; message: string }): void;
+
+  /** Begins a warm job and returns at once; `AlreadyExists` when the name is taken. */
+  warm(options: WarmOptions): Promise<void>;
+  warmProgress(job: string): Promise<WarmProgress>;
+  setWarmRate(job: string, rateLimit: bigint): void;
+  /** Ends a running job, forgets an ended one. */
+  cancelWarm(job: string): Promise<void>;
+
+  residency(digest: string): Promise<Residency>;
+  /** Pins have owners; a content key is pinned while any owner pins it. */
+  pin(digest: string, entries: number[] | undefined, owner: string): Promise<void>;
+  unpin(digest: string, owner: string): Promise<void>;
+  /** Bytes freed; files in use, pinned or published stay and are counted in `kept`. */
+  evict(digest: string, entries: number[] | undefined): Promise<{ bytesFreed: bigint; filesFreed: number; kept: number }>;
+  /** Last use in the cluster of a dataset's keys, milliseconds since the epoch: input of the eviction order. */
+  setLastUse(digest: string, usedAt: number): void;
+
+  /** Reads one file whole (fetching what is missing), with its checksums. `origin` compares with the origin's bytes too. */
+  verify(digest: string, entry: number, mode: 'cache' | 'origin'): Promise<VerifyResult>;
+  read(digest: string, entry: number, offset: bigint, length: number): Promise<Uint8Array>;
+
+  /** Links the complete dataset as a tree and returns its path; `Unsupported` or `NotFound` with the reason when it cannot. */
+  buildView(digest: string): Promise<string>;
+  mount(options: MountOptions): Promise<MountInfo>;
+  unmount(target: string): Promise<void>;
+  mounts(): Promise<MountInfo[]>;
+  /** Takes over the mounts that the holder has for us; returns their targets. */
+  resumeMounts(holder: string): Promise<string[]>;
+
+  statistics(): Promise<Statistics>;
+}

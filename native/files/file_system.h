@@ -1,0 +1,88 @@
+// The seam under all file calls of the cache. Two implementations: PosixFileSystem (the kernel, through a
+// reactor) and CrashFileSystem (in memory; forgets at any instant what was not synced). One object serves
+// one reactor and is used on its thread only, except File::descriptor() and File::map(), which any thread may use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "reactor/task.h"
+
+namespace hearth {
+
+struct FileInfo {
+  enum class Kind { kFile, kDirectory, kSymlink, kOther };
+  Kind kind = Kind::kFile;
+  std::uint64_t size = 0;
+  std::uint64_t allocated = 0;  // bytes on disk
+  std::uint64_t inode = 0;
+  std::uint64_t device = 0;
+  std::uint32_t links = 0;
+  std::uint32_t mode = 0;  // permission bits
+  std::int64_t modifiedNs = 0;
+  std::int64_t changedNs = 0;
+};
+
+struct DirectoryEntry {
+  std::string name;
+  FileInfo::Kind kind;
+};
+
+struct SpaceInfo {
+  std::uint64_t totalBytes = 0;
+  std::uint64_t freeBytes = 0;  // for an unprivileged writer
+  std::uint64_t totalInodes = 0;
+  std::uint64_t freeInodes = 0;
+};
+
+struct OpenFlags {
+  bool write = false;
+  bool create = false;     // with `mode`, when absent
+  bool exclusive = false;  // with create: kAlreadyExists when present
+  bool append = false;
+  bool truncate = false;
+  std::uint32_t mode = 0600;
+};
+
+// An open file; closed by the destructor.
+class File {
+ public:
+  virtual ~File() = default;
+  // Bytes read; fewer than asked only at the end of the file.
+  [[nodiscard]] virtual Task<Result<std::size_t>> readAt(std::span<std::byte> into, std::uint64_t offset) = 0;
+  // All of `from` or an error (then any part of it may have been written).
+  [[nodiscard]] virtual Task<Status> writeAt(std::span<const std::byte> from, std::uint64_t offset) = 0;
+  // Durable afterwards: all data written through any descriptor of this file before the call, and its size.
+  [[nodiscard]] virtual Task<Status> syncData() = 0;
+  [[nodiscard]] virtual Task<Status> truncate(std::uint64_t size) = 0;
+  [[nodiscard]] virtual Task<Result<FileInfo>> info() = 0;
+  // The kernel's descriptor, for passthrough, sendfile and io_uring; -1 where there is none.
+  [[nodiscard]] virtual int descriptor() const = 0;
+  // The whole file mapped shared and read-only, `size` bytes; valid until the File goes. Mapped once.
+  [[nodiscard]] virtual Result<const std::byte*> map(std::uint64_t size) = 0;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  [[nodiscard]] virtual Task<Result<std::unique_ptr<File>>> open(std::string path, OpenFlags flags) = 0;
+  [[nodiscard]] virtual Task<Status> rename(std::string from, std::string to) = 0;
+  [[nodiscard]] virtual Task<Status> link(std::string from, std::string to) = 0;
+  [[nodiscard]] virtual Task<Status> symlink(std::string target, std::string path) = 0;
+  [[nodiscard]] virtual Task<Status> unlink(std::string path) = 0;
+  [[nodiscard]] virtual Task<Status> makeDirectory(std::string path, std::uint32_t mode) = 0;
+  [[nodiscard]] virtual Task<Status> removeDirectory(std::string path) = 0;
+  [[nodiscard]] virtual Task<Status> changeMode(std::string path, std::uint32_t mode) = 0;
+  // Durable afterwards: the entries of this directory (creations, renames, links, unlinks).
+  [[nodiscard]] virtual Task<Status> syncDirectory(std::string path) = 0;
+  [[nodiscard]] virtual Task<Result<std::vector<DirectoryEntry>>> list(std::string path) = 0;
+  [[nodiscard]] virtual Task<Result<FileInfo>> info(std::string path) = 0;
+  [[nodiscard]] virtual Task<Result<SpaceInfo>> space(std::string path) = 0;
+};
+
+}  // namespace hearth

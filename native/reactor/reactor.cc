@@ -1,0 +1,180 @@
+#include "reactor/reactor.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "reactor/epoll_backend.h"
+#include "reactor/uring_backend.h"
+
+namespace hearth {
+namespace {
+
+thread_local const Reactor* currentReactor = nullptr;
+
+// How long wait() may sleep when no timer is due: only a bound for lost wake-ups, none is known.
+constexpr auto kLongestSleep = std::chrono::seconds(10);
+
+struct PostedFunction final : Posted {
+  explicit PostedFunction(std::function<void()> work) : function(std::move(work)) {}
+  std::function<void()> function;
+  void run() override {
+    const std::unique_ptr<PostedFunction> self(this);
+    function();
+  }
+};
+
+}  // namespace
+
+// Started on first use, at most kThreads; they end with the reactor, after what they were given.
+class Reactor::HelperThreads {
+ public:
+  static constexpr std::size_t kThreads = 4;
+
+  ~HelperThreads() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void run(std::function<void()> function) {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(function));
+    if (idle_ < work_.size() && threads_.size() < kThreads) threads_.emplace_back([this] { loop(); });
+    changed_.notify_one();
+  }
+
+ private:
+  void loop() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      ++idle_;
+      changed_.wait(lock, [this] { return ending_ || !work_.empty(); });
+      --idle_;
+      if (work_.empty()) return;
+      const auto function = std::move(work_.front());
+      work_.pop_front();
+      lock.unlock();
+      function();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  std::vector<std::thread> threads_;
+  std::size_t idle_ = 0;
+  bool ending_ = false;
+};
+
+Reactor::Reactor() : helpers_(std::make_unique<HelperThreads>()) {}
+Reactor::~Reactor() = default;
+
+Result<std::unique_ptr<Reactor>> Reactor::create(Backend backend) {
+  if (backend != Backend::kEpoll) {
+    auto uring = UringReactor::create();
+    if (uring.ok() || backend == Backend::kIoUring) return uring;
+  }
+  return EpollReactor::create();
+}
+
+bool Reactor::onThisThread() const { return currentReactor == this; }
+
+void Reactor::post(Posted& posted) {
+  Posted* head = posted_.load(std::memory_order_relaxed);
+  do {
+    posted.next = head;
+  } while (!posted_.compare_exchange_weak(head, &posted, std::memory_order_seq_cst,
+                                          std::memory_order_relaxed));
+  // seq_cst on both: either we see that the reactor sleeps, or it sees what we posted before it does.
+  if (sleeping_.exchange(false, std::memory_order_seq_cst)) wake();
+}
+
+void Reactor::post(std::function<void()> function) { post(*new PostedFunction(std::move(function))); }
+
+void Reactor::stop() {
+  stopping_.store(true, std::memory_order_seq_cst);
+  if (sleeping_.exchange(false, std::memory_order_seq_cst)) wake();
+}
+
+void Reactor::run() {
+  const Reactor* const outer = std::exchange(currentReactor, this);
+  while (!stopping_.load(std::memory_order_acquire)) turn();
+  runPosted();
+  runReady();
+  stopping_.store(false, std::memory_order_release);
+  currentReactor = outer;
+}
+
+void Reactor::turn() {
+  runPosted();
+  fireTimers();
+  runReady();
+  Clock::time_point deadline = Clock::now();
+  if (ready_.empty()) {
+    deadline += kLongestSleep;
+    if (!timers_.empty()) deadline = std::min(deadline, timers_.begin()->first);
+  }
+  sleeping_.store(true, std::memory_order_seq_cst);
+  if (posted_.load(std::memory_order_seq_cst) != nullptr ||
+      stopping_.load(std::memory_order_seq_cst)) {
+    deadline = Clock::time_point::min();
+  }
+  wait(deadline);
+  sleeping_.store(false, std::memory_order_seq_cst);
+}
+
+void Reactor::runPosted() {
+  Posted* newest = posted_.exchange(nullptr, std::memory_order_acquire);
+  Posted* oldest = nullptr;
+  while (newest != nullptr) {
+    Posted* const next = newest->next;
+    newest->next = oldest;
+    oldest = newest;
+    newest = next;
+  }
+  while (oldest != nullptr) {
+    Posted* const next = oldest->next;  // run() may destroy it
+    oldest->run();
+    oldest = next;
+  }
+}
+
+void Reactor::resumeSoon(std::coroutine_handle<> handle) { ready_.push_back(handle); }
+
+void Reactor::runReady() {
+  std::vector<std::coroutine_handle<>> now;
+  now.swap(ready_);
+  for (const std::coroutine_handle<> handle : now) handle.resume();
+}
+
+void Reactor::fireTimers() {
+  const Clock::time_point now = Clock::now();
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    Timer* const timer = timers_.begin()->second;
+    timer->cancel();
+    const auto expired = std::move(timer->expired_);
+    expired();  // may destroy the timer
+  }
+}
+
+void Reactor::runOnHelper(std::function<void()> function) { helpers_->run(std::move(function)); }
+
+void Reactor::Timer::start(Clock::time_point when, std::function<void()> expired) {
+  cancel();
+  expired_ = std::move(expired);
+  position_ = reactor_.timers_.emplace(when, this);
+  armed_ = true;
+}
+
+void Reactor::Timer::cancel() {
+  if (!std::exchange(armed_, false)) return;
+  reactor_.timers_.erase(position_);
+}
+
+}  // namespace hearth

@@ -1,0 +1,133 @@
+#include "reactor/uring_backend.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace hearth {
+namespace {
+
+constexpr unsigned kEntries = 1024;
+// user_data of completions that resume nobody.
+constexpr std::uint64_t kIgnored = 0;
+constexpr std::uint64_t kWakeup = 1;
+
+void prepare(io_uring_sqe* entry, const Operation& operation) {
+  switch (operation.kind) {
+    case OperationKind::kRead:
+      return io_uring_prep_read(entry, operation.fd, operation.address, operation.length,
+                                operation.offset);
+    case OperationKind::kWrite:
+      return io_uring_prep_write(entry, operation.fd, operation.address, operation.length,
+                                 operation.offset);
+    case OperationKind::kReadV:
+      return io_uring_prep_readv(entry, operation.fd, static_cast<const iovec*>(operation.address),
+                                 operation.length, operation.offset);
+    case OperationKind::kWriteV:
+      return io_uring_prep_writev(entry, operation.fd, static_cast<const iovec*>(operation.address),
+                                  operation.length, operation.offset);
+    case OperationKind::kSyncData:
+      return io_uring_prep_fsync(entry, operation.fd, IORING_FSYNC_DATASYNC);
+    case OperationKind::kAccept:
+      return io_uring_prep_accept(entry, operation.fd, nullptr, nullptr,
+                                  SOCK_NONBLOCK | SOCK_CLOEXEC);
+    case OperationKind::kConnect:
+      return io_uring_prep_connect(entry, operation.fd, static_cast<sockaddr*>(operation.address),
+                                   operation.length);
+    case OperationKind::kReceive:
+      return io_uring_prep_recv(entry, operation.fd, operation.address, operation.length,
+                                static_cast<int>(operation.flags));
+    case OperationKind::kSend:
+      return io_uring_prep_send(entry, operation.fd, operation.address, operation.length,
+                                static_cast<int>(operation.flags));
+    case OperationKind::kSendMessage:
+      return io_uring_prep_sendmsg(entry, operation.fd, static_cast<const msghdr*>(operation.address),
+                                   operation.flags);
+    case OperationKind::kPoll:
+      return io_uring_prep_poll_add(entry, operation.fd, operation.flags);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Reactor>> UringReactor::create() {
+  std::unique_ptr<UringReactor> reactor(new UringReactor);
+  const int error = io_uring_queue_init(kEntries, &reactor->ring_, IORING_SETUP_CLAMP);
+  if (error != 0) {
+    reactor->ring_.ring_fd = -1;
+    Error reason = errnoError(-error, "io_uring_setup");
+    reason.code = ErrorCode::kUnsupported;
+    return reason;
+  }
+  reactor->wakeup_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (reactor->wakeup_ < 0) return errnoError(errno, "eventfd");
+  reactor->watchWakeups();
+  return std::unique_ptr<Reactor>(std::move(reactor));
+}
+
+UringReactor::~UringReactor() {
+  if (wakeup_ >= 0) close(wakeup_);
+  if (ring_.ring_fd >= 0) io_uring_queue_exit(&ring_);
+}
+
+io_uring_sqe* UringReactor::nextEntry() {
+  io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+  while (entry == nullptr) {
+    io_uring_submit(&ring_);
+    entry = io_uring_get_sqe(&ring_);
+  }
+  return entry;
+}
+
+void UringReactor::submit(Operation& operation) {
+  io_uring_sqe* const entry = nextEntry();
+  prepare(entry, operation);
+  io_uring_sqe_set_data(entry, &operation);
+}
+
+void UringReactor::cancel(Operation& operation) {
+  io_uring_sqe* const entry = nextEntry();
+  io_uring_prep_cancel(entry, &operation, 0);
+  io_uring_sqe_set_data64(entry, kIgnored);
+}
+
+void UringReactor::watchWakeups() {
+  io_uring_sqe* const entry = nextEntry();
+  io_uring_prep_poll_multishot(entry, wakeup_, POLLIN);
+  io_uring_sqe_set_data64(entry, kWakeup);
+}
+
+void UringReactor::wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wakeup_, &one, sizeof one);
+}
+
+void UringReactor::wait(Clock::time_point deadline) {
+  const auto left = deadline - std::min(deadline, Clock::now());
+  io_uring_cqe* entry = nullptr;
+  if (left <= Clock::duration::zero()) {
+    io_uring_submit(&ring_);
+  } else {
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+    __kernel_timespec time{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+    io_uring_submit_and_wait_timeout(&ring_, &entry, 1, &time, nullptr);
+  }
+  // Completions resume coroutines, which may submit and even complete others: take one at a time.
+  while (io_uring_peek_cqe(&ring_, &entry) == 0) {
+    const std::uint64_t data = io_uring_cqe_get_data64(entry);
+    const std::int32_t result = entry->res;
+    const bool more = (entry->flags & IORING_CQE_F_MORE) != 0;
+    io_uring_cqe_seen(&ring_, entry);
+    if (data == kWakeup) {
+      std::uint64_t count;
+      [[maybe_unused]] const ssize_t bytes = read(wakeup_, &count, sizeof count);
+      if (!more) watchWakeups();
+    } else if (data != kIgnored) {
+      complete(*reinterpret_cast<Operation*>(data), result);
+    }
+  }
+}
+
+}  // namespace hearth
