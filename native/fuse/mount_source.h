@@ -1,0 +1,54 @@
+// What a FUSE mount needs of the engine: the seam between the protocol and the cache.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "manifest/manifest.h"
+
+namespace hearth {
+
+// Resident, verified bytes; `keep` owns the memory while they are being answered.
+struct MappedBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> keep;
+};
+
+// Any thread calls any of these; none blocks, except openFile (it may open a file of the local disk).
+class MountSource {
+ public:
+  // One file opened at least once through this mount; the file is in use while the object lives.
+  class OpenFile {
+   public:
+    virtual ~OpenFile() = default;
+    // Descriptor of the complete cache file for passthrough, or kNotFound while incomplete, or the reason
+    // why passthrough is not possible.
+    [[nodiscard]] virtual Result<int> backing() = 0;
+    // The bytes when resident (checked against their checksums); kNotFound when something is missing.
+    // `length` is at most 4 MiB and may cross a chunk; ends at the end of the file.
+    [[nodiscard]] virtual Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) = 0;
+    // The same after fetching what is missing. `answer` is called once, on any thread.
+    virtual void read(std::uint64_t offset, std::uint32_t length,
+                      std::function<void(Result<MappedBytes>)> answer) = 0;
+    // Read-ahead hint: these bytes will be wanted soon.
+    virtual void willNeed(std::uint64_t offset, std::uint64_t length) = 0;
+  };
+
+  virtual ~MountSource() = default;
+  [[nodiscard]] virtual const Manifest& manifest() const = 0;
+  // Whether the entry's file is complete now (decides the mode of its node id). Any thread, fast.
+  [[nodiscard]] virtual bool complete(std::uint32_t entry) = 0;
+  [[nodiscard]] virtual Result<std::shared_ptr<OpenFile>> openFile(std::uint32_t entry) = 0;
+  // Values of user.hearth.source, user.hearth.resident ("bytes/total") and user.hearth.datapath are made
+  // of these.
+  [[nodiscard]] virtual std::string sourceName() const = 0;
+  [[nodiscard]] virtual std::uint64_t residentBytes(std::uint32_t entry) = 0;
+  // The ioctl: WILLNEED warms the file or the tree in the background, DONTNEED lets it be evicted.
+  virtual void advise(std::uint32_t entry, bool willNeed) = 0;
+};
+
+}  // namespace hearth

@@ -1,0 +1,69 @@
+// Ranged reads of origins: HTTP(S) by libcurl's multi interface on a reactor, and files of directory
+// origins. One client a shard, used on its thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "files/file_system.h"
+#include "reactor/reactor.h"
+
+namespace hearth {
+
+// Where bytes can be read now. A bearer secret: never logged; error messages show scheme, host and path only.
+struct Location {
+  std::string url;   // http:// or https://; exactly one of url and path
+  std::string path;  // of a directory origin
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::int64_t expiresAtMs = 0;  // since the epoch; 0: never
+};
+
+// What must be true of the object, from the manifest; kOriginChanged when it is not.
+struct OriginExpectation {
+  std::uint64_t objectSize = 0;  // 0: not known
+  std::string validator;  // etag:"..." | modified:<HTTP date> | stat:<mtimeNs>:<ctimeNs> | empty
+};
+
+struct OriginOptions {
+  std::size_t connections = 16;      // of this client, all hosts
+  std::string certificateAuthorities;  // file; empty: the system's
+  Clock::duration connectTimeout = std::chrono::seconds(10);
+  // A transfer slower than this for stallTimeout is broken off and tried again.
+  std::uint64_t stallBytesPerSecond = 1024;
+  Clock::duration stallTimeout = std::chrono::seconds(30);
+  int attempts = 6;  // with exponential back-off and jitter; Retry-After is honoured up to a minute
+};
+
+struct OriginStatistics {
+  std::uint64_t bytes = 0, requests = 0, retries = 0, failures = 0;
+};
+
+class OriginClient {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<OriginClient>> create(Reactor& reactor, FileSystem& files,
+                                                                    OriginOptions options);
+  virtual ~OriginClient() = default;
+
+  // Fills `into` (consecutive pieces of the range, usually chunk buffers) with the object's bytes
+  // [offset, offset + sum of sizes) by one request, retrying the rest after a failure that may pass.
+  // `filled(i)` is called once for each piece, in order, as soon as it is full; it must not block.
+  // One request serves the whole range; bytes go from the socket into the pieces.
+  // Errors: kNotFound 404/410; kPermissionDenied 403, kLocationExpired 401 and 403 of a location with an
+  // expiry; kOriginChanged 412, another ETag, date or size; kUnavailable 429, 5xx, connection failures,
+  // truncated bodies after all attempts; kUnsupported when the server ignores ranges and the range is not
+  // the whole object; kUnauthenticated a certificate that is not trusted; kCancelled.
+  [[nodiscard]] virtual Task<Status> fetch(Location location, OriginExpectation expectation, std::uint64_t offset,
+                                           std::vector<std::span<std::byte>> into,
+                                           std::function<void(std::size_t)> filled) = 0;
+  // Ends all fetches with kCancelled and waits for them.
+  [[nodiscard]] virtual Task<void> close() = 0;
+  [[nodiscard]] virtual OriginStatistics statistics() const = 0;
+};
+
+}  // namespace hearth
