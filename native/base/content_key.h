@@ -33,7 +33,9 @@ struct ContentKey {
 };
 
 struct ContentKeyHash {
-  std::size_t operator()(const ContentKey& key) const { return static_cast<std::size_t>(key.prefix()); }
+  std::size_t operator()(const ContentKey& key) const {
+    return static_cast<std::size_t>(key.prefix());
+  }
 };
 
 }  // namespace hearth

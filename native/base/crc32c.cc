@@ -71,8 +71,8 @@ std::uint32_t advance(std::uint32_t state, std::uint64_t zeroBytes) {
 
 #if defined(__x86_64__)
 
-// Three streams hide the three cycles that one crc32 instruction takes. The lane is a power of two so
-// that joining lanes is one application of kRuns, tabulated by byte below.
+// Three streams hide the three cycles that one crc32 instruction takes. The lane is a power of two
+// so that joining lanes is one application of kRuns, tabulated by byte below.
 constexpr std::size_t kLaneShift = 10;
 constexpr std::size_t kLane = std::size_t{1} << kLaneShift;
 
@@ -98,7 +98,8 @@ __attribute__((target("sse4.2"))) std::uint64_t step(std::uint64_t state, const 
   return _mm_crc32_u64(state, word);
 }
 
-__attribute__((target("sse4.2"))) std::uint32_t updateHardware(std::uint32_t state, const std::byte* data,
+__attribute__((target("sse4.2"))) std::uint32_t updateHardware(std::uint32_t state,
+                                                               const std::byte* data,
                                                                std::size_t size) {
   while (size >= 3 * kLane) {
     std::uint64_t a = state, b = 0, c = 0;

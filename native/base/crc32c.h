@@ -12,6 +12,7 @@ namespace hearth {
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t crc = 0);
 
 // CRC of A+B from crc(A), crc(B) and B's length in bytes, without reading either.
-[[nodiscard]] std::uint32_t crc32cCombine(std::uint32_t crcA, std::uint32_t crcB, std::uint64_t lengthB);
+[[nodiscard]] std::uint32_t crc32cCombine(std::uint32_t crcA, std::uint32_t crcB,
+                                          std::uint64_t lengthB);
 
 }  // namespace hearth

@@ -24,7 +24,8 @@ class Sha256 {
 
   [[nodiscard]] static Sha256Digest of(std::span<const std::byte> data);
   // HMAC-SHA-256 (RFC 2104).
-  [[nodiscard]] static Sha256Digest hmac(std::span<const std::byte> key, std::span<const std::byte> data);
+  [[nodiscard]] static Sha256Digest hmac(std::span<const std::byte> key,
+                                         std::span<const std::byte> data);
 
  private:
   struct State;

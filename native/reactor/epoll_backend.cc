@@ -75,8 +75,8 @@ std::int32_t callSocket(const Operation& operation, bool first) {
       return outcome(accept4(operation.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     case OperationKind::kConnect: {
       if (first) {
-        const int value =
-            connect(operation.fd, static_cast<const sockaddr*>(operation.address), operation.length);
+        const int value = connect(operation.fd, static_cast<const sockaddr*>(operation.address),
+                                  operation.length);
         return value == 0 ? 0 : (errno == EINPROGRESS ? -EAGAIN : -errno);
       }
       int error = 0;
@@ -156,7 +156,8 @@ void EpollReactor::watch(int fd, Watched& watched) {
   event.data.fd = fd;
   event.events = EPOLLONESHOT | (watched.readers.empty() ? 0u : EPOLLIN | EPOLLRDHUP) |
                  (watched.writers.empty() ? 0u : EPOLLOUT);
-  // A closed descriptor leaves epoll by itself and its number may come again: add where modify fails.
+  // A closed descriptor leaves epoll by itself and its number may come again: add where modify
+  // fails.
   if (watched.registered && epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event) == 0) return;
   if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0 && errno == EEXIST) {
     epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event);

@@ -44,7 +44,8 @@ class Reactor::HelperThreads {
   void run(std::function<void()> function) {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(function));
-    if (idle_ < work_.size() && threads_.size() < kThreads) threads_.emplace_back([this] { loop(); });
+    if (idle_ < work_.size() && threads_.size() < kThreads)
+      threads_.emplace_back([this] { loop(); });
     changed_.notify_one();
   }
 
@@ -91,11 +92,14 @@ void Reactor::post(Posted& posted) {
     posted.next = head;
   } while (!posted_.compare_exchange_weak(head, &posted, std::memory_order_seq_cst,
                                           std::memory_order_relaxed));
-  // seq_cst on both: either we see that the reactor sleeps, or it sees what we posted before it does.
+  // seq_cst on both: either we see that the reactor sleeps, or it sees what we posted before it
+  // does.
   if (sleeping_.exchange(false, std::memory_order_seq_cst)) wake();
 }
 
-void Reactor::post(std::function<void()> function) { post(*new PostedFunction(std::move(function))); }
+void Reactor::post(std::function<void()> function) {
+  post(*new PostedFunction(std::move(function)));
+}
 
 void Reactor::stop() {
   stopping_.store(true, std::memory_order_seq_cst);

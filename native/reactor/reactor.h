@@ -1,6 +1,7 @@
 // A reactor: one thread that runs coroutines, completes their input/output and fires their timers.
-// Two back ends answer the same interface: io_uring, and epoll with a few threads for file calls where
-// io_uring is not allowed. Everything is for the reactor's own thread, except where "any thread" is said.
+// Two back ends answer the same interface: io_uring, and epoll with a few threads for file calls
+// where io_uring is not allowed. Everything is for the reactor's own thread, except where "any
+// thread" is said.
 #pragma once
 
 #include <sys/socket.h>
@@ -29,21 +30,21 @@ using Clock = std::chrono::steady_clock;
 class Reactor;
 
 enum class OperationKind : std::uint8_t {
-  kRead,       // pread(fd, address, length, offset)
-  kWrite,      // pwrite
-  kReadV,      // preadv; address = iovec array, length = count
-  kWriteV,     // pwritev
-  kSyncData,   // fdatasync
-  kAccept,     // accept4(SOCK_NONBLOCK|SOCK_CLOEXEC)
-  kConnect,    // address = sockaddr, length = its size
-  kReceive,    // recv; flags = MSG_*
-  kSend,       // send; flags = MSG_*
+  kRead,         // pread(fd, address, length, offset)
+  kWrite,        // pwrite
+  kReadV,        // preadv; address = iovec array, length = count
+  kWriteV,       // pwritev
+  kSyncData,     // fdatasync
+  kAccept,       // accept4(SOCK_NONBLOCK|SOCK_CLOEXEC)
+  kConnect,      // address = sockaddr, length = its size
+  kReceive,      // recv; flags = MSG_*
+  kSend,         // send; flags = MSG_*
   kSendMessage,  // sendmsg; address = msghdr
-  kPoll,       // flags = POLLIN | POLLOUT; result = the events
+  kPoll,         // flags = POLLIN | POLLOUT; result = the events
 };
 
-// One request to the kernel. It lives in the frame of the awaiting coroutine, with everything it points
-// to, until it completes; that is why a coroutine must not be destroyed while it waits.
+// One request to the kernel. It lives in the frame of the awaiting coroutine, with everything it
+// points to, until it completes; that is why a coroutine must not be destroyed while it waits.
 struct Operation {
   OperationKind kind;
   int fd = -1;
@@ -51,7 +52,8 @@ struct Operation {
   std::uint32_t length = 0;
   std::uint32_t flags = 0;
   std::uint64_t offset = 0;
-  std::int32_t result = 0;  // bytes, descriptor or events; -errno on failure; -ECANCELED when cancelled
+  std::int32_t result =
+      0;  // bytes, descriptor or events; -errno on failure; -ECANCELED when cancelled
   std::coroutine_handle<> awaiter;
 };
 
@@ -68,7 +70,8 @@ class Reactor {
  public:
   enum class Backend { kAutomatic, kIoUring, kEpoll };
   // kAutomatic: io_uring when the kernel allows it, else epoll.
-  [[nodiscard]] static Result<std::unique_ptr<Reactor>> create(Backend backend = Backend::kAutomatic);
+  [[nodiscard]] static Result<std::unique_ptr<Reactor>> create(
+      Backend backend = Backend::kAutomatic);
   virtual ~Reactor();
   Reactor(const Reactor&) = delete;
   Reactor& operator=(const Reactor&) = delete;
@@ -78,21 +81,23 @@ class Reactor {
 
   // Runs on the calling thread until stop(); that thread becomes the reactor's.
   void run();
-  // Any thread. run() returns after what is already queued; pending operations are not waited for: close
-  // the gates first.
+  // Any thread. run() returns after what is already queued; pending operations are not waited for:
+  // close the gates first.
   void stop();
-  // Runs until `task` has ended and returns its value. For tests and small programs: not while run() runs.
+  // Runs until `task` has ended and returns its value. For tests and small programs: not while
+  // run() runs.
   template <class T>
   T runUntilComplete(Task<T> task);
 
-  // Any thread: `posted` runs on the reactor's thread, in order of arrival; it must live until then.
+  // Any thread: `posted` runs on the reactor's thread, in order of arrival; it must live until
+  // then.
   void post(Posted& posted);
   // Any thread: the same for a function (allocates).
   void post(std::function<void()> function);
   // Any thread.
   [[nodiscard]] bool onThisThread() const;
-  // Any thread. `co_await reactor.enter()` continues the coroutine on this reactor's thread: the way from
-  // shard to shard. Immediate when already there.
+  // Any thread. `co_await reactor.enter()` continues the coroutine on this reactor's thread: the
+  // way from shard to shard. Immediate when already there.
   [[nodiscard]] auto enter();
 
   // Awaitables. Results as in Operation::result. Buffers stay valid until completion.
@@ -107,19 +112,20 @@ class Reactor {
   [[nodiscard]] auto sendMessage(int fd, const msghdr* message, int flags = 0);
   [[nodiscard]] auto poll(int fd, std::uint32_t events);
 
-  // Asks that a pending operation end early; it completes all the same, with -ECANCELED or its result.
+  // Asks that a pending operation end early; it completes all the same, with -ECANCELED or its
+  // result.
   virtual void cancel(Operation& operation) = 0;
 
   // Awaitable: continues after `delay` (at the next turn of the loop for zero).
   [[nodiscard]] auto sleep(Clock::duration delay);
 
-  // Awaitable: runs `function` (which may block) on one of a few helper threads and continues here with
-  // its result. For rare calls: open, rename, mkdir, statvfs, name look-up.
+  // Awaitable: runs `function` (which may block) on one of a few helper threads and continues here
+  // with its result. For rare calls: open, rename, mkdir, statvfs, name look-up.
   template <class F>
   [[nodiscard]] auto offload(F function);
 
-  // A timer that calls `expired` once on this thread; cancel by destroying it. Used by sleep(), by Event
-  // with a deadline and by libcurl's timeout.
+  // A timer that calls `expired` once on this thread; cancel by destroying it. Used by sleep(), by
+  // Event with a deadline and by libcurl's timeout.
   class Timer {
    public:
     explicit Timer(Reactor& reactor) : reactor_(reactor) {}

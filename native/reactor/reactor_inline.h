@@ -84,7 +84,9 @@ inline auto Reactor::writeAt(int fd, std::span<const std::byte> from, std::uint6
                   .length = static_cast<std::uint32_t>(from.size()),
                   .offset = offset});
 }
-inline auto Reactor::syncData(int fd) { return perform({.kind = OperationKind::kSyncData, .fd = fd}); }
+inline auto Reactor::syncData(int fd) {
+  return perform({.kind = OperationKind::kSyncData, .fd = fd});
+}
 inline auto Reactor::accept(int fd) { return perform({.kind = OperationKind::kAccept, .fd = fd}); }
 inline auto Reactor::connect(int fd, const sockaddr* address, socklen_t size) {
   return perform({.kind = OperationKind::kConnect,
@@ -115,7 +117,9 @@ inline auto Reactor::sendMessage(int fd, const msghdr* message, int flags) {
 inline auto Reactor::poll(int fd, std::uint32_t events) {
   return perform({.kind = OperationKind::kPoll, .fd = fd, .flags = events});
 }
-inline auto Reactor::sleep(Clock::duration delay) { return SleepAwaiter(*this, Clock::now() + delay); }
+inline auto Reactor::sleep(Clock::duration delay) {
+  return SleepAwaiter(*this, Clock::now() + delay);
+}
 
 template <class F>
 auto Reactor::offload(F function) {

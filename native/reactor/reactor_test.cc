@@ -192,7 +192,8 @@ TEST_P(ReactorTest, EventsHaveDeadlines) {
   EXPECT_FALSE(reactor->runUntilComplete(eventInTime(*reactor, 200ms, 10ms)));
 }
 
-Task<void> holdUnits(Reactor& reactor, Semaphore& semaphore, std::uint64_t units, std::vector<int>& order, int name) {
+Task<void> holdUnits(Reactor& reactor, Semaphore& semaphore, std::uint64_t units,
+                     std::vector<int>& order, int name) {
   co_await semaphore.acquire(units);
   order.push_back(name);
   co_await reactor.sleep(1ms);

@@ -1,5 +1,5 @@
-// Waiting for one another on one reactor's thread: Event, Semaphore, Gate. None is thread-safe, none
-// blocks the thread; waiters resume at the next turn of the loop, in order.
+// Waiting for one another on one reactor's thread: Event, Semaphore, Gate. None is thread-safe,
+// none blocks the thread; waiters resume at the next turn of the loop, in order.
 #pragma once
 
 #include <coroutine>
@@ -26,7 +26,8 @@ class Event {
 
  private:
   struct Waiter {
-    Waiter(Event& owner, Clock::time_point until) : event(owner), timer(owner.reactor_), deadline(until) {}
+    Waiter(Event& owner, Clock::time_point until)
+        : event(owner), timer(owner.reactor_), deadline(until) {}
     Event& event;
     Reactor::Timer timer;
     Clock::time_point deadline;
@@ -88,7 +89,8 @@ class Semaphore {
   std::list<Waiter*> waiters_;
 };
 
-// Keeps count of coroutines that run by themselves, so that their owner can wait for them before it goes.
+// Keeps count of coroutines that run by themselves, so that their owner can wait for them before it
+// goes.
 class Gate {
  public:
   explicit Gate(Reactor& reactor) : empty_(reactor) { empty_.set(); }

@@ -1,10 +1,10 @@
-// Task<T>: a lazy C++20 coroutine. It starts when awaited and resumes its awaiter by symmetric transfer
-// when it ends, on whatever thread it ended. Not thread-safe: one awaiter.
+// Task<T>: a lazy C++20 coroutine. It starts when awaited and resumes its awaiter by symmetric
+// transfer when it ends, on whatever thread it ended. Not thread-safe: one awaiter.
 //
-// With gcc 12, bind every operand of a co_await to a name first; temporaries with destructors inside
-// the awaited expression (a lambda with captures, a std::string argument made on the spot) may be
-// destroyed twice (GCC bugs 99576, 104031). Coroutine functions take their parameters by value, or by
-// reference to what outlives them; a lambda that is a coroutine has no captures.
+// With gcc 12, bind every operand of a co_await to a name first; temporaries with destructors
+// inside the awaited expression (a lambda with captures, a std::string argument made on the spot)
+// may be destroyed twice (GCC bugs 99576, 104031). Coroutine functions take their parameters by
+// value, or by reference to what outlives them; a lambda that is a coroutine has no captures.
 #pragma once
 
 #include <coroutine>
@@ -107,7 +107,8 @@ inline Detached runDetached(Task<void> task) { co_await task; }
 
 }  // namespace task_detail
 
-// Starts `task` now, on this thread, and lets it end by itself. Prefer Gate::spawn, which can be awaited.
+// Starts `task` now, on this thread, and lets it end by itself. Prefer Gate::spawn, which can be
+// awaited.
 inline void spawn(Task<void> task) { task_detail::runDetached(std::move(task)); }
 
 }  // namespace hearth

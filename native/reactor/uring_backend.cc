@@ -43,8 +43,8 @@ void prepare(io_uring_sqe* entry, const Operation& operation) {
       return io_uring_prep_send(entry, operation.fd, operation.address, operation.length,
                                 static_cast<int>(operation.flags));
     case OperationKind::kSendMessage:
-      return io_uring_prep_sendmsg(entry, operation.fd, static_cast<const msghdr*>(operation.address),
-                                   operation.flags);
+      return io_uring_prep_sendmsg(entry, operation.fd,
+                                   static_cast<const msghdr*>(operation.address), operation.flags);
     case OperationKind::kPoll:
       return io_uring_prep_poll_add(entry, operation.fd, operation.flags);
   }

@@ -1,5 +1,5 @@
-// Reactor over io_uring (liburing). Submissions are batched: one system call a turn submits what the
-// turn produced and waits.
+// Reactor over io_uring (liburing). Submissions are batched: one system call a turn submits what
+// the turn produced and waits.
 #pragma once
 
 #include <liburing.h>

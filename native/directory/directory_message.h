@@ -1,0 +1,53 @@
+// Bodies of the control messages of the key directory. Little-endian, lengths checked before use;
+// the frames around them are wire/frame.h's. Pure: any thread.
+//
+// An agent that opens a file asks the directory of its key:
+//   locate   "I want stripe s of this key"           -> LocateAnswer
+//   have     "I hold these chunks of stripe s"       -> empty
+//   giveUp   "I shall not fetch stripe s after all"  -> empty
+//   dropped  "I have evicted the key"                -> empty
+// and a new directory asks every ready agent:
+//   query    "What is your part in this key?"        -> AgentReport
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "directory/key_directory.h"
+
+namespace hearth {
+
+// Values of ControlMessage::type. Part of the protocol: never reused.
+enum class DirectoryMessage : std::uint16_t {
+  kLocate = 1,
+  kHave = 2,
+  kGiveUp = 3,
+  kDropped = 4,
+  kQuery = 5
+};
+
+// One layout serves all requests; unused fields are zero.
+struct DirectoryRequest {
+  ContentKey key;
+  std::uint64_t size = 0;
+  std::uint32_t stripe = 0;
+  ChunkMask chunks = 0;
+  std::string avoid;  // locate only
+
+  bool operator==(const DirectoryRequest&) const = default;
+};
+
+[[nodiscard]] std::vector<std::byte> encode(const DirectoryRequest& request);
+[[nodiscard]] std::optional<DirectoryRequest> decodeDirectoryRequest(
+    std::span<const std::byte> body);
+
+[[nodiscard]] std::vector<std::byte> encode(const LocateAnswer& answer);
+[[nodiscard]] std::optional<LocateAnswer> decodeLocateAnswer(std::span<const std::byte> body);
+
+[[nodiscard]] std::vector<std::byte> encode(const AgentReport& report);
+[[nodiscard]] std::optional<AgentReport> decodeAgentReport(std::span<const std::byte> body);
+
+}  // namespace hearth

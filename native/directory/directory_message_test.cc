@@ -1,0 +1,63 @@
+#include "directory/directory_message.h"
+
+#include <gtest/gtest.h>
+
+namespace hearth {
+namespace {
+
+DirectoryRequest sampleRequest() {
+  DirectoryRequest request;
+  request.key.bytes[3] = 9;
+  request.size = 1ull << 40;
+  request.stripe = 77;
+  request.chunks = 0x8001;
+  request.avoid = "node-b";
+  return request;
+}
+
+TEST(DirectoryMessage, RequestsRoundTrip) {
+  EXPECT_EQ(decodeDirectoryRequest(encode(sampleRequest())), sampleRequest());
+}
+
+TEST(DirectoryMessage, AnswersRoundTrip) {
+  const LocateAnswer answer{{{"a", 0xffff}, {"b", 1}}, "c", false};
+  const auto decoded = decodeLocateAnswer(encode(answer));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->holders, answer.holders);
+  EXPECT_EQ(decoded->fetcher, "c");
+  EXPECT_FALSE(decoded->granted);
+}
+
+TEST(DirectoryMessage, ReportsRoundTrip) {
+  const auto decoded = decodeAgentReport(encode(AgentReport{true, {1, 2, 3}, {7, 9}}));
+  ASSERT_TRUE(decoded);
+  EXPECT_TRUE(decoded->wants);
+  EXPECT_EQ(decoded->held, (std::vector<ChunkMask>{1, 2, 3}));
+  EXPECT_EQ(decoded->fetching, (std::vector<std::uint32_t>{7, 9}));
+}
+
+TEST(DirectoryMessage, RefusesEveryTruncationAndTrailingBytes) {
+  const auto request = encode(sampleRequest());
+  const auto answer = encode(LocateAnswer{{{"a", 1}}, "b", true});
+  const auto report = encode(AgentReport{true, {1, 2}, {3}});
+  for (std::size_t size = 0; size < request.size(); ++size) {
+    EXPECT_FALSE(decodeDirectoryRequest(std::span(request).first(size)));
+  }
+  for (std::size_t size = 0; size < answer.size(); ++size) {
+    EXPECT_FALSE(decodeLocateAnswer(std::span(answer).first(size)));
+  }
+  for (std::size_t size = 0; size < report.size(); ++size) {
+    EXPECT_FALSE(decodeAgentReport(std::span(report).first(size)));
+  }
+  auto longer = request;
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(decodeDirectoryRequest(longer));
+}
+
+TEST(DirectoryMessage, RefusesCountsThatTheBodyCannotHold) {
+  std::vector<std::byte> report(9, std::byte{0xff});
+  EXPECT_FALSE(decodeAgentReport(report));
+}
+
+}  // namespace
+}  // namespace hearth
