@@ -1,0 +1,72 @@
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { HearthError } from '@hearth/common';
+import type { CacheDirectoryOptions } from '@hearth/engine';
+import { type Amount, formatAmount, parseAmount, resolveAmount } from './quantity.ts';
+
+/** A cache directory as configured; a share is of the size of the file system that holds it. */
+export interface CacheDirectory {
+  path: string;
+  budget: Amount;
+  freeFloor: Amount;
+}
+
+export const defaultBudget = '70%';
+export const defaultFreeFloor = '20%';
+
+/** `PATH`, `PATH=BUDGET`, or a mapping with path, budget and freeFloor. */
+export function parseCacheDirectory(value: unknown): CacheDirectory | undefined {
+  if (typeof value === 'string') {
+    const at = value.lastIndexOf('=');
+    return fromParts(at < 0 ? value : value.slice(0, at), at < 0 ? undefined : value.slice(at + 1), undefined);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const { path, budget, freeFloor, ...unknown } = value as Record<string, unknown>;
+  return Object.keys(unknown).length > 0 ? undefined : fromParts(path, budget, freeFloor);
+}
+
+function fromParts(path: unknown, budgetText: unknown, floorText: unknown): CacheDirectory | undefined {
+  const budget = parseAmount(budgetText ?? defaultBudget);
+  const freeFloor = parseAmount(floorText ?? defaultFreeFloor);
+  if (typeof path !== 'string' || !path.startsWith('/') || budget === undefined || freeFloor === undefined) {
+    return undefined;
+  }
+  return { path, budget, freeFloor };
+}
+
+export function formatCacheDirectory(directory: CacheDirectory): Record<string, string> {
+  return {
+    path: directory.path,
+    budget: formatAmount(directory.budget),
+    freeFloor: formatAmount(directory.freeFloor),
+  };
+}
+
+/** Bytes of budgets and floors, from the file system that holds each directory or will hold it. */
+export async function resolveCacheDirectories(directories: CacheDirectory[]): Promise<CacheDirectoryOptions[]> {
+  return await Promise.all(
+    directories.map(async (directory) => {
+      const size = await fileSystemBytes(directory.path);
+      return {
+        path: directory.path,
+        budgetBytes: resolveAmount(directory.budget, size),
+        freeFloorBytes: resolveAmount(directory.freeFloor, size),
+      };
+    }),
+  );
+}
+
+async function fileSystemBytes(path: string): Promise<bigint> {
+  for (let existing = path; ; existing = dirname(existing)) {
+    try {
+      const status = await statfs(existing, { bigint: true });
+      return status.blocks * status.bsize;
+    } catch (thrown) {
+      if ((thrown as NodeJS.ErrnoException).code === 'ENOENT' && existing !== '/') continue;
+      throw new HearthError(
+        'IoError',
+        `the size of the file system of cache directory ${path} cannot be read (${(thrown as Error).message}); check the path's permissions`,
+      );
+    }
+  }
+}

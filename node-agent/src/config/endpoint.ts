@@ -1,0 +1,23 @@
+import { isIP } from 'node:net';
+
+/** A TCP address; port 0 takes a free one when listening. */
+export interface Endpoint {
+  host: string;
+  port: number;
+}
+
+/** `10.0.0.5:7527`, `[fd00::1]:7527`, `10.0.0.5` with the default port. Only IP addresses and `localhost`. */
+export function endpointWithPort(defaultPort: number): (value: unknown) => Endpoint | undefined {
+  return (value) => {
+    if (typeof value !== 'string') return undefined;
+    const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(value.trim());
+    const host = match?.[1] ?? match?.[2] ?? (isIP(value.trim()) === 6 ? value.trim() : '');
+    const port = match?.[3] === undefined ? defaultPort : Number(match[3]);
+    if ((isIP(host) === 0 && host !== 'localhost') || port > 65_535) return undefined;
+    return { host: host === 'localhost' ? '127.0.0.1' : host, port };
+  };
+}
+
+export function formatEndpoint(endpoint: Endpoint): string {
+  return `${endpoint.host.includes(':') ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`;
+}

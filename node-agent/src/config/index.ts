@@ -1,0 +1,7 @@
+export { type CacheDirectory, resolveCacheDirectories } from './cache_directory.ts';
+export { configurationDocument, describeConfig } from './describe.ts';
+export { type Endpoint, formatEndpoint } from './endpoint.ts';
+export { type ConfigInput, defaultConfigFile, type LoadedConfig, loadConfig } from './load.ts';
+export { formatSize, parseDuration, parseSize } from './quantity.ts';
+export type { AgentConfig } from './schema.ts';
+export { type Setting, settings } from './settings.ts';

@@ -1,0 +1,277 @@
+import { hostname } from 'node:os';
+import { controlPort, healthPort, wirePort } from '@hearth/common';
+import { z } from 'zod';
+import { parseCacheDirectory } from './cache_directory.ts';
+import { endpointWithPort } from './endpoint.ts';
+import { parseDuration, parseSize } from './quantity.ts';
+import {
+  countBetween,
+  listOf,
+  oneOf,
+  optionalSetting,
+  parseLabels,
+  parseName,
+  parseSwitch,
+  setting,
+} from './setting.ts';
+
+const nameAllowed = 'a name of letters, digits, ".", "_" and "-" that begins and ends with a letter or digit';
+const addressAllowed = 'an IP address with an optional port, for example 10.0.0.5:7527 or [fd00::5]:7527';
+const pathAllowed = 'an absolute path';
+
+const parsePath = (value: unknown) => (typeof value === 'string' && value.startsWith('/') ? value : undefined);
+
+/** Everything an agent can be told. Each leaf is a key of the file, a variable and a flag of the same name. */
+export const configSchema = z.strictObject({
+  cluster: setting(
+    { description: 'Name of the cluster; peers of another cluster are refused.', allowed: nameAllowed, form: 'text' },
+    parseName,
+    'hearth',
+  ),
+  node: optionalSetting(
+    {
+      description: "This agent's name, unique in the cluster. Absent: the host name.",
+      allowed: nameAllowed,
+      form: 'text',
+    },
+    parseName,
+  ),
+  zone: setting(
+    { description: 'Zone of the node; peers of the same zone are preferred.', allowed: 'a name', form: 'text' },
+    (value) => (typeof value === 'string' ? value : undefined),
+    '',
+  ),
+  rack: setting(
+    { description: 'Rack of the node; peers of the same rack are preferred.', allowed: 'a name', form: 'text' },
+    (value) => (typeof value === 'string' ? value : undefined),
+    '',
+  ),
+  labels: setting(
+    { description: 'Labels of the node, shown in status.', allowed: 'pairs key=value', form: 'map' },
+    parseLabels,
+    '',
+  ),
+  store: setting(
+    {
+      description: 'Where agents find one another: sqlite:PATH for one machine, etcd://HOST:PORT,... for many.',
+      allowed: 'sqlite:/path/to/file or etcd://host:port,host:port',
+      form: 'text',
+    },
+    (value) => (typeof value === 'string' && /^(sqlite:.+|etcd:\/\/.+)$/.test(value) ? value : undefined),
+    'sqlite:/var/lib/hearth/store.sqlite',
+  ),
+  secretFile: optionalSetting(
+    { description: 'File with the cluster secret, at least 16 bytes.', allowed: pathAllowed, form: 'text' },
+    parsePath,
+  ),
+  secret: optionalSetting(
+    {
+      description: 'The cluster secret itself, at least 16 bytes. Only as a variable; prefer secretFile.',
+      allowed: 'text of at least 16 bytes',
+      form: 'text',
+      secret: true,
+    },
+    (value) => (typeof value === 'string' && Buffer.byteLength(value) >= 16 ? value : undefined),
+  ),
+  wire: z
+    .strictObject({
+      listen: setting(
+        {
+          description: 'Addresses for other agents, one for each network interface to be used.',
+          allowed: addressAllowed,
+          form: 'list',
+        },
+        listOf(endpointWithPort(wirePort)),
+        `0.0.0.0:${wirePort}`,
+      ),
+      advertise: setting(
+        {
+          description: 'Addresses that other agents are told. Absent: those of wire.listen.',
+          allowed: addressAllowed,
+          form: 'list',
+        },
+        listOf(endpointWithPort(wirePort)),
+        '',
+      ),
+    })
+    .prefault({}),
+  cache: z
+    .strictObject({
+      directories: setting(
+        {
+          description:
+            'Cache directories, one for each disk: PATH, PATH=BUDGET, or in the file a mapping of path, budget (70%) and freeFloor (20%).',
+          allowed: 'absolute paths with budgets such as /var/cache/hearth=200GiB or /var/cache/hearth=70%',
+          form: 'list',
+        },
+        (value) => {
+          const parsed = listOf(parseCacheDirectory)(value);
+          return parsed !== undefined && parsed.length > 0 ? parsed : undefined;
+        },
+        '/var/cache/hearth',
+      ),
+    })
+    .prefault({}),
+  control: z
+    .strictObject({
+      socket: setting(
+        {
+          description: 'Unix socket of the control API.',
+          allowed: `${pathAllowed} of at most 107 bytes`,
+          form: 'text',
+        },
+        (value) =>
+          parsePath(value) !== undefined && Buffer.byteLength(String(value)) <= 107 ? String(value) : undefined,
+        '/run/hearth/agent.sock',
+      ),
+      listen: optionalSetting(
+        {
+          description: 'TCP address of the control API. Off unless given; needs the three TLS files.',
+          allowed: addressAllowed,
+          form: 'text',
+        },
+        endpointWithPort(controlPort),
+      ),
+      certificate: optionalSetting(
+        { description: "PEM file with the control API's certificate chain.", allowed: pathAllowed, form: 'text' },
+        parsePath,
+      ),
+      key: optionalSetting(
+        { description: 'PEM file with the private key of the certificate.', allowed: pathAllowed, form: 'text' },
+        parsePath,
+      ),
+      clientAuthorities: optionalSetting(
+        {
+          description: 'PEM file with the authorities whose client certificates are accepted.',
+          allowed: pathAllowed,
+          form: 'text',
+        },
+        parsePath,
+      ),
+    })
+    .prefault({}),
+  health: z
+    .strictObject({
+      listen: setting(
+        { description: 'Address of /healthz, /readyz and /metrics.', allowed: addressAllowed, form: 'text' },
+        endpointWithPort(healthPort),
+        `127.0.0.1:${healthPort}`,
+      ),
+    })
+    .prefault({}),
+  holder: z
+    .strictObject({
+      socket: setting(
+        { description: 'Unix socket of hearth-holder, which owns the mounts.', allowed: pathAllowed, form: 'text' },
+        parsePath,
+        '/run/hearth/holder.sock',
+      ),
+    })
+    .prefault({}),
+  engine: z
+    .strictObject({
+      shards: setting(
+        {
+          description: 'Threads that own keys; 0 chooses by the number of cores.',
+          allowed: 'a number from 0 to 256',
+          form: 'text',
+        },
+        countBetween(0, 256),
+        '0',
+      ),
+      originConnections: setting(
+        { description: 'Parallel requests to origins.', allowed: 'a number from 1 to 1024', form: 'text' },
+        countBetween(1, 1024),
+        '32',
+      ),
+      bufferBytes: setting(
+        {
+          description: 'Memory for chunks in transfer.',
+          allowed: 'a size of at least 32MiB, for example 512MiB',
+          form: 'text',
+        },
+        (value) => {
+          const size = parseSize(value);
+          return size !== undefined && size >= 32n << 20n ? size : undefined;
+        },
+        '256MiB',
+      ),
+    })
+    .prefault({}),
+  origins: z
+    .strictObject({
+      allowPrivate: setting(
+        {
+          description: 'Accept origins in loopback, link-local and private address ranges.',
+          allowed: 'true or false',
+          form: 'switch',
+        },
+        parseSwitch,
+        'false',
+      ),
+      directoryPrefixes: setting(
+        {
+          description: 'Directory origins must lie below one of these paths. Empty: anywhere.',
+          allowed: 'absolute paths',
+          form: 'list',
+        },
+        listOf(parsePath),
+        '',
+      ),
+      certificateAuthorities: optionalSetting(
+        {
+          description: "PEM file with the authorities for https origins. Absent: the system's.",
+          allowed: pathAllowed,
+          form: 'text',
+        },
+        parsePath,
+      ),
+    })
+    .prefault({}),
+  log: z
+    .strictObject({
+      level: setting(
+        {
+          description: 'Least important messages that are written.',
+          allowed: 'debug, info, warn or error',
+          form: 'text',
+        },
+        oneOf('debug', 'info', 'warn', 'error'),
+        'info',
+      ),
+      format: setting(
+        { description: 'json, pretty, or auto: pretty on a terminal.', allowed: 'auto, json or pretty', form: 'text' },
+        oneOf('auto', 'json', 'pretty'),
+        'auto',
+      ),
+    })
+    .prefault({}),
+  shutdownDeadline: setting(
+    {
+      description: 'Time for an orderly end after SIGTERM.',
+      allowed: 'a duration of at least 1s, for example 10s',
+      form: 'text',
+    },
+    (value) => {
+      const time = parseDuration(value);
+      return time !== undefined && time >= 1000 ? time : undefined;
+    },
+    '10s',
+  ),
+});
+
+type Parsed = z.output<typeof configSchema>;
+
+/** A complete configuration: names resolved, secret read. */
+export type AgentConfig = Omit<Parsed, 'node' | 'secret' | 'secretFile'> & {
+  node: string;
+  /** Never printed: `describeConfig` leaves it out. */
+  secret: Uint8Array;
+};
+
+/** The host's name as a node name: the part before the first character that names may not have. */
+export function defaultNodeName(): string {
+  return hostname().replace(/[^A-Za-z0-9._-]/g, '-');
+}
+
+export type ParsedConfig = Parsed;
