@@ -1,3 +1,4 @@
 export * from './error.ts';
 export * from './generated/constants.ts';
 export { errorTable } from './generated/error-codes.ts';
+export * from './logger.ts';
