@@ -1,0 +1,173 @@
+import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';
+import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net';
+import { HearthError } from '@hearth/common';
+
+interface GuardedRange {
+  what: string;
+  ranges: [address: string, prefix: number][];
+}
+
+// Special-purpose address registries of IANA (RFC 6890 and its updates): what is not a public host.
+const guardedRanges: GuardedRange[] = [
+  {
+    what: 'loopback',
+    ranges: [
+      ['127.0.0.0', 8],
+      ['::1', 128],
+    ],
+  },
+  {
+    what: 'link-local',
+    ranges: [
+      ['169.254.0.0', 16],
+      ['fe80::', 10],
+    ],
+  },
+  {
+    what: 'private',
+    ranges: [
+      ['10.0.0.0', 8],
+      ['172.16.0.0', 12],
+      ['192.168.0.0', 16],
+      ['100.64.0.0', 10],
+      ['198.18.0.0', 15],
+      ['fc00::', 7],
+      ['fec0::', 10],
+    ],
+  },
+  {
+    what: 'unspecified',
+    ranges: [
+      ['0.0.0.0', 8],
+      ['::', 128],
+    ],
+  },
+  {
+    what: 'multicast or reserved',
+    ranges: [
+      ['224.0.0.0', 4],
+      ['240.0.0.0', 4],
+      ['192.0.0.0', 24],
+      ['ff00::', 8],
+    ],
+  },
+];
+
+// IPv6 forms that reach an IPv4 address, by the offset of that address in the 16 bytes (RFC 4291, 6052, 8215, 3056).
+const embeddings: { prefix: string; length: number; offset: number }[] = [
+  { prefix: '::ffff:0:0', length: 96, offset: 12 },
+  { prefix: '::', length: 96, offset: 12 },
+  { prefix: '64:ff9b::', length: 96, offset: 12 },
+  { prefix: '64:ff9b:1::', length: 48, offset: 12 },
+  { prefix: '2002::', length: 16, offset: 2 },
+];
+
+const guarded = guardedRanges.map(({ what, ranges }) => ({ what, list: blockList(ranges) }));
+const embedded = embeddings.map(({ prefix, length, offset }) => ({ list: blockList([[prefix, length]]), offset }));
+
+/**
+ * Which hosts an origin may be read from. A tenant must not use an agent to reach what only the agent can
+ * reach: loopback, link-local (cloud metadata) and private addresses are refused unless listed or the source
+ * allows them. `lookup` is given to every socket, so the address that is checked is the address that is
+ * connected to: a name that changes between a check and a connection gains nothing.
+ */
+export class AddressPolicy {
+  readonly #allowPrivate: boolean;
+  readonly #hosts = new Set<string>();
+  readonly #ranges = new BlockList();
+
+  /** `allowed`: addresses, CIDR ranges or host names. `InvalidArgument` names a malformed one. */
+  constructor(allowPrivate: boolean, allowed: readonly string[]) {
+    this.#allowPrivate = allowPrivate;
+    for (const item of allowed) this.#allow(item);
+  }
+
+  /** `PermissionDenied` when the URL's host is an address that is refused. Names are checked by `lookup`. */
+  checkUrl(url: URL): void {
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    if (isIP(host) !== 0) this.#check(host, host);
+  }
+
+  /** As dns.lookup, but a name with any refused address fails with `PermissionDenied`. */
+  readonly lookup: LookupFunction = (host, options, callback) => {
+    systemLookup(host, { ...options, all: true } as LookupOptions & { all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, []);
+      try {
+        for (const { address } of addresses) this.#check(address, host);
+      } catch (refused) {
+        return callback(refused as HearthError, []);
+      }
+      if (options.all === true) return callback(null, addresses);
+      const first = addresses[0] as LookupAddress;
+      callback(null, first.address, first.family);
+    });
+  };
+
+  #allow(item: string): void {
+    const [address = '', length, ...more] = item.split('/');
+    const family = isIP(address);
+    if (family === 0 && length === undefined && /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?$/.test(address)) {
+      this.#hosts.add(address.toLowerCase());
+      return;
+    }
+    const bits = family === 4 ? 32 : 128;
+    const prefix = length === undefined ? bits : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN;
+    if (family === 0 || more.length > 0 || !(prefix >= 0 && prefix <= bits)) {
+      throw new HearthError(
+        'InvalidArgument',
+        `the allowed address "${item}" is neither an address, a range nor a host name; examples: 10.1.2.3, 10.0.0.0/8, fd00::/8, minio.storage`,
+      );
+    }
+    this.#ranges.addSubnet(address, prefix, family === 4 ? 'ipv4' : 'ipv6');
+  }
+
+  #check(address: string, host: string): void {
+    if (this.#allowPrivate || this.#hosts.has(host.toLowerCase())) return;
+    const forms = [address, ...embeddedIpv4(address)];
+    if (forms.some((form) => this.#ranges.check(form, familyOf(form)))) return;
+    for (const form of forms) {
+      const range = guarded.find(({ list }) => list.check(form, familyOf(form)));
+      if (range === undefined) continue;
+      const who = host === address ? address : `${host} (${address})`;
+      throw new HearthError(
+        'PermissionDenied',
+        `the origin's host ${who} has a ${range.what} address, which origins may not use; ` +
+          'allow private addresses for this dataset, or list the address among the allowed ones of the agent',
+      );
+    }
+  }
+}
+
+function blockList(ranges: [string, number][]): BlockList {
+  const list = new BlockList();
+  for (const [address, prefix] of ranges) list.addSubnet(address, prefix, familyOf(address));
+  return list;
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIPv6(address) ? 'ipv6' : 'ipv4';
+}
+
+function embeddedIpv4(address: string): string[] {
+  if (!isIPv6(address)) return [];
+  const found: string[] = [];
+  for (const { list, offset } of embedded) {
+    if (list.check(address, 'ipv6')) found.push([...ipv6Bytes(address).subarray(offset, offset + 4)].join('.'));
+  }
+  return found;
+}
+
+/** The 16 bytes of a valid IPv6 address, whatever its spelling and zone. */
+function ipv6Bytes(address: string): Uint8Array {
+  // The URL parser writes addresses without an embedded dotted part.
+  const canonical = new URL(`http://[${address.replace(/%.*$/, '')}]`).hostname.slice(1, -1);
+  const [head = '', tail = ''] = canonical.split('::');
+  const before = head === '' ? [] : head.split(':');
+  const after = tail === '' ? [] : tail.split(':');
+  const zeros = new Array<string>(8 - before.length - after.length).fill('0');
+  const bytes = new Uint8Array(16);
+  [...before, ...zeros, ...after].forEach((group, index) => {
+    new DataView(bytes.buffer).setUint16(2 * index, Number.parseInt(group, 16));
+  });
+  return bytes;
+}

@@ -1,0 +1,176 @@
+import { type BigIntStats, constants, realpathSync } from 'node:fs';
+import { lstat, open, readlink, realpath, stat } from 'node:fs/promises';
+import { isAbsolute, resolve } from 'node:path';
+import { HearthError } from '@hearth/common';
+import type { Location, ManifestRow } from '@hearth/engine';
+import { directoryKey } from './content_key.ts';
+import { type FoundName, nameError, walkFolders } from './folder_walk.ts';
+import type { LocatableEntry, Origin, OriginBase, OriginRevision } from './origin.ts';
+import { inPages, mapConcurrently } from './row_stream.ts';
+import { UnusableNames } from './unusable_names.ts';
+
+/** File system calls under way at once: more than the pool of libuv has threads, so that none of them waits for us. */
+const callsAtOnce = 128;
+
+export interface DirectoryOriginOptions {
+  /** Absolute. */
+  path: string;
+  unusableNames: string;
+  /** Absolute paths below which `path` must lie, symbolic links resolved; undefined: everywhere. */
+  allowed: readonly string[] | undefined;
+}
+
+/** A directory that every agent sees under one path (NFS, hostPath). Content keys: path, times and size. */
+export class DirectoryOrigin implements Origin {
+  readonly kind = 'directory';
+  readonly #root: string;
+  readonly #unusableNames: string;
+  readonly #allowed: readonly string[] | undefined;
+  #warnings: string[] = [];
+
+  constructor(options: DirectoryOriginOptions) {
+    if (!isAbsolute(options.path)) {
+      throw new HearthError(
+        'InvalidArgument',
+        `the directory "${options.path}" is not an absolute path; every agent must see it under one path, such as /models/llama`,
+      );
+    }
+    this.#root = resolve(options.path);
+    this.#unusableNames = options.unusableNames;
+    this.#allowed = options.allowed;
+  }
+
+  describe(): string {
+    return this.#root;
+  }
+
+  async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
+    const unusable = new UnusableNames(this.#unusableNames);
+    await this.#checkRoot();
+    for await (const page of inPages(this.#rows(unusable))) {
+      if (signal.aborted) throw new HearthError('Cancelled', `the listing of ${this.#root} was cancelled`);
+      yield page;
+    }
+    this.#warnings = unusable.finish();
+  }
+
+  revision(): OriginRevision {
+    return { name: '', warnings: this.#warnings };
+  }
+
+  base(): OriginBase {
+    if (this.#allowed !== undefined) {
+      try {
+        this.#checkAllowed(realpathSync(this.#root));
+      } catch (error) {
+        throw rootError(error, this.#root);
+      }
+    }
+    return { path: this.#root };
+  }
+
+  async locate(entries: LocatableEntry[]): Promise<Location[]> {
+    const { path: root } = this.base();
+    return entries.map(({ index, path }) => ({ entry: index, path: `${root === '/' ? '' : root}/${path}` }));
+  }
+
+  close(): void {}
+
+  async *#rows(unusable: UnusableNames): AsyncGenerator<ManifestRow> {
+    const names = walkFolders(this.#root, unusable);
+    for await (const row of mapConcurrently(names, callsAtOnce, (name) => this.#row(name, unusable))) {
+      if (row !== undefined) yield row;
+    }
+  }
+
+  async #row({ path, kind }: FoundName, unusable: UnusableNames): Promise<ManifestRow | undefined> {
+    if (kind === 'emptyFolder') return { path, kind: 'directory', size: 0n };
+    const full = `${this.#root === '/' ? '' : this.#root}/${path}`;
+    try {
+      const stats = await lstat(full, { bigint: true });
+      if (stats.isSymbolicLink()) return await symlinkRow(full, path, stats, unusable);
+      if (stats.isFile()) return await fileRow(full, path, stats);
+      if (stats.isDirectory())
+        throw new HearthError(
+          'OriginChanged',
+          `${path} became a directory while it was listed; list it again when nobody writes to it`,
+        );
+      unusable.add(path, `a ${specialKind(stats)}, which has no content to cache`);
+      return undefined;
+    } catch (error) {
+      throw error instanceof HearthError ? error.within(this.#root) : nameError(error, path).within(this.#root);
+    }
+  }
+
+  async #checkRoot(): Promise<void> {
+    try {
+      if (!(await stat(this.#root)).isDirectory()) {
+        throw new HearthError('InvalidArgument', `${this.#root} is not a directory; give the directory that it is in`);
+      }
+      this.#checkAllowed(await realpath(this.#root));
+    } catch (error) {
+      throw rootError(error, this.#root);
+    }
+  }
+
+  #checkAllowed(real: string): void {
+    if (this.#allowed === undefined || this.#allowed.some((prefix) => isBelow(real, prefix))) return;
+    const list = this.#allowed.length === 0 ? 'none is' : `these are: ${this.#allowed.join(', ')}`;
+    throw new HearthError(
+      'PermissionDenied',
+      `directory origins may lie only below directories that are allowed (${list}), and ${this.#root} (${real}) does not; add its directory to the allowed ones of the agent`,
+    );
+  }
+}
+
+function isBelow(path: string, prefix: string): boolean {
+  const normal = resolve(prefix);
+  return normal === '/' || path === normal || path.startsWith(`${normal}/`);
+}
+
+async function fileRow(full: string, path: string, stats: BigIntStats): Promise<ManifestRow> {
+  // What everyone may read, we may; else try, since permissions may also come from lists and capabilities.
+  if ((stats.mode & 0o004n) === 0n) await (await open(full, constants.O_RDONLY | constants.O_NOFOLLOW)).close();
+  return {
+    path,
+    kind: 'file',
+    size: stats.size,
+    contentKey: directoryKey(full, stats.mtimeNs, stats.ctimeNs, stats.size),
+    validator: `stat:${stats.mtimeNs}:${stats.ctimeNs}`,
+    executable: (stats.mode & 0o111n) !== 0n,
+    modifiedAtNs: stats.mtimeNs,
+  };
+}
+
+async function symlinkRow(
+  full: string,
+  path: string,
+  stats: BigIntStats,
+  unusable: UnusableNames,
+): Promise<ManifestRow | undefined> {
+  const target = await readlink(full, 'buffer');
+  const symlinkTarget = target.toString();
+  if (!Buffer.from(symlinkTarget).equals(target)) {
+    unusable.add(path, 'its symbolic link points to a name that is not UTF-8');
+    return undefined;
+  }
+  return { path, kind: 'symlink', size: 0n, symlinkTarget, modifiedAtNs: stats.mtimeNs };
+}
+
+function specialKind(stats: BigIntStats): string {
+  if (stats.isFIFO()) return 'FIFO';
+  if (stats.isSocket()) return 'socket';
+  return stats.isBlockDevice() ? 'block device' : 'character device';
+}
+
+function rootError(thrown: unknown, root: string): HearthError {
+  if (thrown instanceof HearthError) return thrown;
+  const code = (thrown as NodeJS.ErrnoException).code;
+  if (code === 'ENOENT' || code === 'ENOTDIR') {
+    return new HearthError(
+      'NotFound',
+      `the directory ${root} does not exist on this node; check the path and that its file system is mounted`,
+    );
+  }
+  return nameError(thrown, root);
+}

@@ -1,0 +1,185 @@
+import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError } from '@hearth/common';
+import type { AddressPolicy } from './address_policy.ts';
+import type { Connections } from './connections.ts';
+import { connectionError, statusError, statusMayPass } from './http_error.ts';
+import { printableUrl } from './printable_url.ts';
+
+export interface HttpRequest {
+  method: 'GET' | 'HEAD';
+  url: URL;
+  headers?: Record<string, string>;
+  /** The Authorization header: sent to the scheme, host and port of `url` only, whatever is redirected. */
+  authorization?: string;
+  /** 'sameHost' hands a redirect to another host back instead of following it. */
+  redirects: 'follow' | 'sameHost';
+  /** The body is read up to this many bytes; the rest is broken off. */
+  bodyLimit: number;
+  signal: AbortSignal;
+}
+
+export interface HttpResponse {
+  status: number;
+  headers: IncomingHttpHeaders;
+  /** Where this answer came from, after redirects. */
+  url: URL;
+  /** Of a redirect that was not followed. */
+  redirect?: URL;
+  body: Buffer;
+  /** The body was longer than the limit. */
+  truncated: boolean;
+}
+
+export interface HttpClientOptions {
+  attempts: number;
+  /** Before the second attempt; doubled for each further one, with jitter. */
+  pauseMs: number;
+  /** For one attempt, body included. */
+  attemptMs: number;
+}
+
+/** Either an answer, or an error and how long to wait at least before the next try (undefined: trying again is of no use). */
+type Outcome = { response: HttpResponse } | { error: HearthError; retryAfterMs: number | undefined };
+
+const maxRedirects = 10;
+const maxPauseMs = 60_000;
+
+/** Small requests (metadata, listings) to origins: address policy, redirects, retries, deadlines. */
+export class HttpClient {
+  readonly #connections: Connections;
+  readonly #policy: AddressPolicy;
+  readonly #options: HttpClientOptions;
+
+  constructor(connections: Connections, policy: AddressPolicy, options: HttpClientOptions) {
+    this.#connections = connections;
+    this.#policy = policy;
+    this.#options = options;
+  }
+
+  /**
+   * The answer of any status that does not pass by waiting. Others (429, 5xx) and failed connections are
+   * tried again, Retry-After honoured up to a minute, and are `Unavailable` in the end. Further errors:
+   * `Unauthenticated` (certificate), `PermissionDenied` (address policy), `ProtocolError`, `Cancelled`.
+   */
+  async request(request: HttpRequest): Promise<HttpResponse> {
+    for (let attempt = 1; ; attempt++) {
+      const outcome = await this.#attempt(request);
+      if ('response' in outcome) return outcome.response;
+      if (outcome.retryAfterMs === undefined || attempt >= this.#options.attempts) throw outcome.error;
+      const pause = Math.min(maxPauseMs, this.#options.pauseMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2));
+      await sleep(Math.max(pause, outcome.retryAfterMs), undefined, { signal: request.signal }).catch(() => {
+        throw cancelled(request);
+      });
+    }
+  }
+
+  async #attempt(request: HttpRequest): Promise<Outcome> {
+    try {
+      const response = await this.#followed(request);
+      if (!statusMayPass(response.status)) return { response };
+      const asked = retryAfterMs(response.headers['retry-after']);
+      const error = statusError(response.status, response.url);
+      return { error, retryAfterMs: asked > maxPauseMs ? undefined : asked };
+    } catch (thrown) {
+      if (request.signal.aborted) return { error: cancelled(request), retryAfterMs: undefined };
+      const { error, mayPass } = connectionError(thrown, request.url.host);
+      return { error, retryAfterMs: mayPass ? 0 : undefined };
+    }
+  }
+
+  async #followed(request: HttpRequest): Promise<HttpResponse> {
+    let url = request.url;
+    for (let hop = 0; hop <= maxRedirects; hop++) {
+      const response = await this.#once(request, url);
+      const target = redirectTarget(response);
+      if (target === undefined) return response;
+      this.#policy.checkUrl(target);
+      if (request.redirects === 'sameHost' && target.origin !== url.origin) return { ...response, redirect: target };
+      url = target;
+    }
+    throw new HearthError(
+      'ProtocolError',
+      `${printableUrl(request.url)} redirects more than ${maxRedirects} times; check the server`,
+    );
+  }
+
+  #once(request: HttpRequest, url: URL): Promise<HttpResponse> {
+    this.#policy.checkUrl(url);
+    const headers: Record<string, string> = {
+      'accept-encoding': 'identity',
+      'user-agent': 'hearth',
+      ...request.headers,
+    };
+    if (request.authorization !== undefined && url.origin === request.url.origin) {
+      headers.authorization = request.authorization;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>();
+    const secure = url.protocol === 'https:';
+    const outgoing = (secure ? httpsRequest : httpRequest)(url, {
+      method: request.method,
+      headers,
+      agent: secure ? this.#connections.https : this.#connections.http,
+      signal: request.signal,
+    });
+    const deadline = setTimeout(() => outgoing.destroy(new TimedOut()), this.#options.attemptMs);
+    outgoing.on('error', reject);
+    outgoing.on('response', (message) => {
+      readBody(message, request.bodyLimit).then(
+        ({ body, truncated }) =>
+          resolve({ status: message.statusCode ?? 0, headers: message.headers, url, body, truncated }),
+        reject,
+      );
+    });
+    outgoing.end();
+    return promise.finally(() => clearTimeout(deadline));
+  }
+}
+
+function cancelled(request: HttpRequest): HearthError {
+  return new HearthError('Cancelled', `the request to ${printableUrl(request.url)} was cancelled`);
+}
+
+class TimedOut extends Error {
+  readonly code = 'ETIMEDOUT';
+}
+
+async function readBody(message: IncomingMessage, limit: number): Promise<{ body: Buffer; truncated: boolean }> {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  for await (const piece of message as AsyncIterable<Buffer>) {
+    length += piece.length;
+    // Leaving the loop destroys the stream and its connection: the rest is never transferred.
+    if (length > limit) return { body: Buffer.alloc(0), truncated: true };
+    pieces.push(piece);
+  }
+  return { body: Buffer.concat(pieces), truncated: false };
+}
+
+function redirectTarget(response: HttpResponse): URL | undefined {
+  if (![301, 302, 303, 307, 308].includes(response.status)) return undefined;
+  const location = response.headers.location;
+  if (location === undefined || !URL.canParse(location, response.url.href)) {
+    throw new HearthError(
+      'ProtocolError',
+      `${printableUrl(response.url)} redirects without saying where to; check the server`,
+    );
+  }
+  const target = new URL(location, response.url);
+  if (target.protocol !== 'https:' && target.protocol !== response.url.protocol) {
+    throw new HearthError(
+      'ProtocolError',
+      `${printableUrl(response.url)} redirects to ${target.protocol}//, which is less secure than the URL given; correct the server or give that URL`,
+    );
+  }
+  return target;
+}
+
+/** Milliseconds that Retry-After (RFC 9110, 10.2.3: seconds or a date) asks for; 0 when it does not. */
+function retryAfterMs(header: string | undefined): number {
+  if (header === undefined) return 0;
+  if (/^\d+$/.test(header)) return Number(header) * 1000;
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? 0 : Math.max(0, date - Date.now());
+}

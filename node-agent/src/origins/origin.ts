@@ -1,0 +1,84 @@
+import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Location, ManifestEntry, ManifestRow } from '@hearth/engine';
+
+/** How the engine reads every entry: the base, '/' and the entry's path (percent-encoded in URLs). Headers are secrets. */
+export interface OriginBase {
+  url?: string;
+  path?: string;
+  headers?: Record<string, string>;
+}
+
+/** What `locate` needs of an entry of the manifest. */
+export type LocatableEntry = Pick<ManifestEntry, 'index' | 'path' | 'contentKey'>;
+
+export interface OriginRevision {
+  /** The origin's own name of the revision (a commit), '' when it has none. */
+  name: string;
+  /** For people, each beginning with its name: `WeakValidator: ...`, `Redirected: ...`, `UnusableNames: ...`. */
+  warnings: string[];
+}
+
+/**
+ * Where a dataset's bytes come from, seen by the agent: it lists and locates; the engine fetches the bytes.
+ * All errors are `HearthError` whose message has no credentials, headers or URL queries.
+ * An origin may be used by several callers at once, but `list` runs one at a time.
+ */
+export interface Origin {
+  readonly kind: 'directory' | 's3' | 'http' | 'hub';
+
+  /** What a person typed, without credentials. */
+  describe(): string;
+
+  /**
+   * Lists the present revision, in pages so that millions of files need bounded memory. Rows come in any
+   * order; names that the manifest cannot hold are passed on for its builder to refuse, but for those that
+   * no string can hold (not UTF-8), which are refused or skipped here as the source's `unusableNames` says.
+   * `signal` ends it with `Cancelled`. `OriginChanged` when the origin changes while it is being listed.
+   */
+  list(signal: AbortSignal): AsyncIterable<ManifestRow[]>;
+
+  /** Of the last complete `list`; before it: the revision that the origin was created for, without warnings. */
+  revision(): OriginRevision;
+
+  /** When every location is a base and the path: the engine then asks no questions. Needs no listing before it. */
+  base(): OriginBase | undefined;
+
+  /** Where the bytes of these entries can be read now. Needs no listing before it. The results are bearer secrets. */
+  locate(entries: LocatableEntry[], signal: AbortSignal): Promise<Location[]>;
+
+  /** Closes idle connections; the origin is spent. Idempotent. */
+  close(): void;
+}
+
+export interface S3Credentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken?: string;
+}
+
+/** What the agent knows beside the source: credentials and policy. Nothing of it is stored. */
+export interface OriginOptions {
+  /** Name of the revision listed earlier (`Dataset.revision`); a hub origin then lists and locates exactly it. */
+  revision?: string;
+  /** For http and hub origins: a bearer token, sent to the hosts that the source names and never on a redirect to others. */
+  token?: string;
+  /** For S3; absent: the usual AWS chain (environment, profile, instance), and without any, unsigned requests. */
+  credentials?: S3Credentials;
+  /** `HF_TOKEN`, `HF_ENDPOINT`, `AWS_ENDPOINT_URL_S3`, ...; by default those of the process. */
+  environment?: Readonly<Record<string, string | undefined>>;
+  /** Ranges (CIDR), addresses or host names in loopback, link-local and private ranges that are allowed all the same. */
+  allowedAddresses?: readonly string[];
+  /** Absolute paths below which directory origins may lie; absent: everywhere; empty: nowhere. */
+  allowedDirectories?: readonly string[];
+  /** File with the certificate authorities (PEM) for https; absent or empty: the system's. As the engine's option. */
+  certificateAuthorities?: string;
+  /** How long presigned locations hold, seconds; default 3600. */
+  locationSeconds?: number;
+  /** S3: list object versions, so that a revision stays readable after its objects are overwritten. */
+  s3Versions?: boolean;
+  /** Tries of one request to the origin, default 5, and the first pause between them, default 250 ms, doubled each time. */
+  attempts?: number;
+  pauseMs?: number;
+}
+
+export type { Location, ManifestRow, Source };
