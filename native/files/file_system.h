@@ -1,6 +1,7 @@
-// The seam under all file calls of the cache. Two implementations: PosixFileSystem (the kernel, through a
-// reactor) and CrashFileSystem (in memory; forgets at any instant what was not synced). One object serves
-// one reactor and is used on its thread only, except File::descriptor() and File::map(), which any thread may use.
+// The seam under all file calls of the cache. Two implementations: PosixFileSystem (the kernel,
+// through a reactor) and CrashFileSystem (in memory; forgets at any instant what was not synced).
+// One object serves one reactor and is used on its thread only; "any thread" members are marked. A
+// File may be destroyed on any thread, once none of its coroutines runs.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +31,10 @@ struct FileInfo {
 
 struct DirectoryEntry {
   std::string name;
-  FileInfo::Kind kind;
+  FileInfo info;  // only `kind` unless list() was asked for all of it
 };
+
+enum class ListDetail : std::uint8_t { kKinds, kInfo };
 
 struct SpaceInfo {
   std::uint64_t totalBytes = 0;
@@ -44,9 +47,10 @@ struct OpenFlags {
   bool write = false;
   bool create = false;     // with `mode`, when absent
   bool exclusive = false;  // with create: kAlreadyExists when present
-  bool append = false;
   bool truncate = false;
-  std::uint32_t mode = 0600;
+  bool direct = false;  // reads go past the page cache where the file system can; then buffers,
+                        // offsets and lengths are multiples of 4096
+  std::uint32_t mode = 0600;  // of a created file, exactly: the process's umask is not applied
 };
 
 // An open file; closed by the destructor.
@@ -54,33 +58,51 @@ class File {
  public:
   virtual ~File() = default;
   // Bytes read; fewer than asked only at the end of the file.
-  [[nodiscard]] virtual Task<Result<std::size_t>> readAt(std::span<std::byte> into, std::uint64_t offset) = 0;
+  [[nodiscard]] virtual Task<Result<std::size_t>> readAt(std::span<std::byte> into,
+                                                         std::uint64_t offset) = 0;
   // All of `from` or an error (then any part of it may have been written).
-  [[nodiscard]] virtual Task<Status> writeAt(std::span<const std::byte> from, std::uint64_t offset) = 0;
-  // Durable afterwards: all data written through any descriptor of this file before the call, and its size.
+  [[nodiscard]] virtual Task<Status> writeAt(std::span<const std::byte> from,
+                                             std::uint64_t offset) = 0;
+  // Durable afterwards: all data written through any descriptor of this file before the call, and
+  // its size.
   [[nodiscard]] virtual Task<Status> syncData() = 0;
   [[nodiscard]] virtual Task<Status> truncate(std::uint64_t size) = 0;
   [[nodiscard]] virtual Task<Result<FileInfo>> info() = 0;
-  // The kernel's descriptor, for passthrough, sendfile and io_uring; -1 where there is none.
+  // Locks the file against other openers (other processes too) until it is closed. kInUse: locked
+  // already.
+  [[nodiscard]] virtual Task<Status> lock() = 0;
+  // Any thread. The kernel's descriptor, for passthrough, sendfile and io_uring; -1 where there is
+  // none.
   [[nodiscard]] virtual int descriptor() const = 0;
-  // The whole file mapped shared and read-only, `size` bytes; valid until the File goes. Mapped once.
+  // Any thread. The first `size` bytes mapped shared and read-only; valid until the File goes.
+  // Mapped once: later calls return the first mapping. The file must be that long and must not
+  // shrink.
   [[nodiscard]] virtual Result<const std::byte*> map(std::uint64_t size) = 0;
 };
 
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  [[nodiscard]] virtual Task<Result<std::unique_ptr<File>>> open(std::string path, OpenFlags flags) = 0;
+  [[nodiscard]] virtual Task<Result<std::unique_ptr<File>>> open(std::string path,
+                                                                 OpenFlags flags) = 0;
+  // Any thread; blocks for a path look-up. Of the File only descriptor(), map() and the destructor
+  // may be used.
+  [[nodiscard]] virtual Result<std::unique_ptr<File>> openForReading(const std::string& path) = 0;
+  // Replaces `to`.
   [[nodiscard]] virtual Task<Status> rename(std::string from, std::string to) = 0;
   [[nodiscard]] virtual Task<Status> link(std::string from, std::string to) = 0;
   [[nodiscard]] virtual Task<Status> symlink(std::string target, std::string path) = 0;
   [[nodiscard]] virtual Task<Status> unlink(std::string path) = 0;
+  // `mode` exactly, as for files. kAlreadyExists when there is anything of that name.
   [[nodiscard]] virtual Task<Status> makeDirectory(std::string path, std::uint32_t mode) = 0;
   [[nodiscard]] virtual Task<Status> removeDirectory(std::string path) = 0;
   [[nodiscard]] virtual Task<Status> changeMode(std::string path, std::uint32_t mode) = 0;
   // Durable afterwards: the entries of this directory (creations, renames, links, unlinks).
   [[nodiscard]] virtual Task<Status> syncDirectory(std::string path) = 0;
-  [[nodiscard]] virtual Task<Result<std::vector<DirectoryEntry>>> list(std::string path) = 0;
+  // In no order, without "." and "..".
+  [[nodiscard]] virtual Task<Result<std::vector<DirectoryEntry>>> list(std::string path,
+                                                                       ListDetail detail) = 0;
+  // Of the entry itself: a symlink is not followed.
   [[nodiscard]] virtual Task<Result<FileInfo>> info(std::string path) = 0;
   [[nodiscard]] virtual Task<Result<SpaceInfo>> space(std::string path) = 0;
 };

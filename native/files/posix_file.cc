@@ -1,0 +1,107 @@
+#include "files/posix_file.h"
+
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace hearth {
+namespace {
+
+// Longest single read or write: what fits a completion's 32-bit result with room to spare.
+constexpr std::size_t kLongestTransfer = std::size_t{1} << 30;
+
+// An empty file cannot be mapped; its bytes are this many: none.
+constexpr std::byte kNothing{};
+
+}  // namespace
+
+FileInfo fileInfoOf(const struct stat& from) {
+  FileInfo info;
+  info.kind = S_ISREG(from.st_mode)   ? FileInfo::Kind::kFile
+              : S_ISDIR(from.st_mode) ? FileInfo::Kind::kDirectory
+              : S_ISLNK(from.st_mode) ? FileInfo::Kind::kSymlink
+                                      : FileInfo::Kind::kOther;
+  info.size = static_cast<std::uint64_t>(from.st_size);
+  info.allocated = static_cast<std::uint64_t>(from.st_blocks) * 512;  // stat(2): units of 512 bytes
+  info.inode = from.st_ino;
+  info.device = from.st_dev;
+  info.links = static_cast<std::uint32_t>(from.st_nlink);
+  info.mode = from.st_mode & 07777;
+  info.modifiedNs = std::int64_t{from.st_mtim.tv_sec} * 1'000'000'000 + from.st_mtim.tv_nsec;
+  info.changedNs = std::int64_t{from.st_ctim.tv_sec} * 1'000'000'000 + from.st_ctim.tv_nsec;
+  return info;
+}
+
+PosixFile::~PosixFile() {
+  if (mappedBytes_ != 0) munmap(const_cast<std::byte*>(mapped_), mappedBytes_);
+  ::close(descriptor_);
+}
+
+Task<Result<std::size_t>> PosixFile::readAt(std::span<std::byte> into, std::uint64_t offset) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const auto rest = into.subspan(done, std::min(into.size() - done, kLongestTransfer));
+    const int count = co_await reactor_.readAt(descriptor_, rest, offset + done);
+    if (count == -EINTR || count == -EAGAIN) continue;
+    if (count < 0) co_return errnoError(-count, "read " + path_);
+    done += static_cast<std::size_t>(count);
+    // A short direct read is the end of the file; going on from there would not be aligned.
+    if (count == 0 || (direct_ && static_cast<std::size_t>(count) < rest.size())) break;
+  }
+  co_return done;
+}
+
+Task<Status> PosixFile::writeAt(std::span<const std::byte> from, std::uint64_t offset) {
+  std::size_t done = 0;
+  while (done < from.size()) {
+    const auto rest = from.subspan(done, std::min(from.size() - done, kLongestTransfer));
+    const int count = co_await reactor_.writeAt(descriptor_, rest, offset + done);
+    if (count == -EINTR || count == -EAGAIN) continue;
+    if (count < 0) co_return errnoError(-count, "write " + path_);
+    if (count == 0) co_return errnoError(EIO, "write " + path_);
+    done += static_cast<std::size_t>(count);
+  }
+  co_return Status();
+}
+
+Task<Status> PosixFile::syncData() {
+  const int result = co_await reactor_.syncData(descriptor_);
+  if (result < 0) co_return errnoError(-result, "fdatasync " + path_);
+  co_return Status();
+}
+
+Task<Status> PosixFile::truncate(std::uint64_t size) {
+  // Immediate on every local file system: not worth a helper thread.
+  if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) {
+    co_return errnoError(errno, "truncate " + path_);
+  }
+  co_return Status();
+}
+
+Task<Result<FileInfo>> PosixFile::info() {
+  struct stat from {};
+  if (fstat(descriptor_, &from) != 0) co_return errnoError(errno, "stat " + path_);
+  co_return fileInfoOf(from);
+}
+
+Task<Status> PosixFile::lock() {
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) co_return Status();
+  if (errno != EWOULDBLOCK) co_return errnoError(errno, "flock " + path_);
+  co_return Error{ErrorCode::kInUse, path_ + " is locked by another process"};
+}
+
+Result<const std::byte*> PosixFile::map(std::uint64_t size) {
+  const std::lock_guard guard(mapping_);
+  if (mapped_ != nullptr) return mapped_;
+  if (size == 0) return mapped_ = &kNothing;
+  void* const address = mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_, 0);
+  if (address == MAP_FAILED) return errnoError(errno, "mmap " + path_);
+  mapped_ = static_cast<const std::byte*>(address);
+  mappedBytes_ = size;
+  return mapped_;
+}
+
+}  // namespace hearth

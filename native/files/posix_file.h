@@ -1,0 +1,45 @@
+// One open file of the kernel. Made by PosixFileSystem only.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "files/file_system.h"
+#include "reactor/reactor.h"
+
+namespace hearth {
+
+[[nodiscard]] FileInfo fileInfoOf(const struct stat& from);
+
+class PosixFile final : public File {
+ public:
+  // Takes the descriptor over. `path` is for messages.
+  PosixFile(Reactor& reactor, int descriptor, std::string path, bool direct)
+      : reactor_(reactor), descriptor_(descriptor), path_(std::move(path)), direct_(direct) {}
+  ~PosixFile() override;
+  PosixFile(const PosixFile&) = delete;
+  PosixFile& operator=(const PosixFile&) = delete;
+
+  Task<Result<std::size_t>> readAt(std::span<std::byte> into, std::uint64_t offset) override;
+  Task<Status> writeAt(std::span<const std::byte> from, std::uint64_t offset) override;
+  Task<Status> syncData() override;
+  Task<Status> truncate(std::uint64_t size) override;
+  Task<Result<FileInfo>> info() override;
+  Task<Status> lock() override;
+  int descriptor() const override { return descriptor_; }
+  Result<const std::byte*> map(std::uint64_t size) override;
+
+ private:
+  Reactor& reactor_;
+  const int descriptor_;
+  const std::string path_;
+  const bool direct_;
+  std::mutex mapping_;  // guards the two below
+  const std::byte* mapped_ = nullptr;
+  std::uint64_t mappedBytes_ = 0;
+};
+
+}  // namespace hearth
