@@ -1,0 +1,88 @@
+// The run-time loaded drivers against fakes: one that works, one that lacks a symbol, one whose
+// start fails, one that hangs and one that crashes.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "probe/contained.h"
+#include "probe/probes.h"
+
+namespace hearth {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::map<std::string, Probe> probeFake(const std::string& fault, milliseconds deadline) {
+  const std::string library = FAKE_DRIVERS + fault + ".so";
+  std::map<std::string, Probe> rows;
+  for (Probe& row :
+       runContained({{"verbs", [&](const Stage& stage) { return probeVerbs(library, stage); }},
+                     {"cuda", [&](const Stage& stage) { return probeCuda(library, stage); }},
+                     {"cufile", [&](const Stage& stage) { return probeCufile(library, stage); }}},
+                    deadline)) {
+    rows[row.name] = std::move(row);
+  }
+  EXPECT_EQ(rows.size(), 3U);
+  return rows;
+}
+
+TEST(Drivers, working) {
+  auto rows = probeFake("none", seconds(10));
+  EXPECT_EQ(rows["verbs"].detail, "fake_0 open");
+  EXPECT_EQ(rows["cuda"].detail, "CUDA 12.4, 1 device: Fake GPU (128 GiB)");
+  EXPECT_EQ(rows["cufile"].detail, "driver opens, nvidia-fs 2.19, NVMe");
+  for (const auto& [name, row] : rows) {
+    EXPECT_EQ(row.status, ProbeStatus::kOk) << name;
+    EXPECT_EQ(row.advice, "") << name;
+  }
+}
+
+TEST(Drivers, aMissingSymbolIsNamed) {
+  auto rows = probeFake("symbol", seconds(10));
+  EXPECT_TRUE(rows["verbs"].detail.ends_with("does not export ibv_close_device"));
+  EXPECT_TRUE(rows["cuda"].detail.ends_with("does not export cuGetErrorString"));
+  EXPECT_TRUE(rows["cufile"].detail.ends_with("does not export cuFileBufRegister"));
+  for (const auto& [name, row] : rows) {
+    EXPECT_EQ(row.status, ProbeStatus::kMissing) << name;
+    EXPECT_FALSE(row.advice.empty()) << name;
+  }
+}
+
+TEST(Drivers, aFailedStartTellsItsReason) {
+  auto rows = probeFake("init", seconds(10));
+  EXPECT_EQ(rows["verbs"].detail, "ibv_get_device_list failed: Function not implemented");
+  EXPECT_NE(rows["verbs"].advice.find("ib_uverbs"), std::string::npos);
+  EXPECT_EQ(rows["cuda"].detail, "cuInit failed: no device was found (100)");
+  EXPECT_EQ(rows["cufile"].detail,
+            "cuFileDriverOpen failed: the nvidia-fs driver is not loaded and compatibility mode is "
+            "off (5001)");
+  for (const auto& [name, row] : rows) EXPECT_EQ(row.status, ProbeStatus::kMissing) << name;
+}
+
+TEST(Drivers, aHangCostsOnlyTheDeadline) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto rows = probeFake("hang", milliseconds(700));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(4));
+  EXPECT_EQ(rows["verbs"].detail, "no answer in ibv_get_device_list within 700 ms");
+  EXPECT_EQ(rows["cuda"].detail, "no answer in cuInit within 700 ms");
+  EXPECT_EQ(rows["cufile"].detail, "no answer in cuFileDriverOpen within 700 ms");
+}
+
+TEST(Drivers, aCrashCostsItsRow) {
+  auto rows = probeFake("crash", seconds(10));
+  EXPECT_EQ(rows["verbs"].detail, "crashed with SIGSEGV in ibv_get_device_list");
+  EXPECT_EQ(rows["cuda"].detail, "crashed with SIGSEGV in cuInit");
+  EXPECT_EQ(rows["cufile"].detail, "crashed with SIGSEGV in cuFileDriverOpen");
+}
+
+TEST(Drivers, anAbsentLibraryIsNamed) {
+  const Stage stage = [](const std::string&) {};
+  const auto rows = probeCuda("libabsent-of-hearth.so.1", stage);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].status, ProbeStatus::kMissing);
+  EXPECT_NE(rows[0].detail.find("libabsent-of-hearth.so.1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hearth
