@@ -1,0 +1,128 @@
+import { connect as connectSocket } from 'node:net';
+import type { Client } from '@grpc/grpc-js';
+import { HearthError } from '@hearth/common';
+import type { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
+import { fromServiceError, fromSocketError } from './call_error.ts';
+
+type Service = typeof ControlService;
+type RequestOf<Name extends keyof Service> = Parameters<Service[Name]['requestSerialize']>[0];
+type ResponseOf<Name extends keyof Service> = ReturnType<Service[Name]['responseDeserialize']>;
+type UnaryName = { [Name in keyof Service]: Service[Name]['responseStream'] extends false ? Name : never }[keyof Service];
+type StreamName = Exclude<keyof Service, UnaryName>;
+
+/** sun_path of unix(7) without its NUL. */
+const longestSocketPath = 107;
+const connectMilliseconds = 5000;
+
+export interface ConnectOptions {
+  socket: string;
+  /** For calls with one answer; streams last as long as the agent answers pings. */
+  timeoutMilliseconds: number;
+  /** Ends every call with `Cancelled`. */
+  signal: AbortSignal;
+}
+
+/** The control API of one agent over its Unix socket. Errors are `HearthError`; `close` when done. */
+export class AgentClient {
+  readonly #client: Client;
+  readonly #service: Service;
+  readonly #options: ConnectOptions;
+
+  private constructor(client: Client, service: Service, options: ConnectOptions) {
+    this.#client = client;
+    this.#service = service;
+    this.#options = options;
+  }
+
+  /** `Unavailable` when nobody listens there, `PermissionDenied` when the socket may not be opened. */
+  static async connect(options: ConnectOptions): Promise<AgentClient> {
+    const { socket } = options;
+    if (Buffer.byteLength(socket) > longestSocketPath) {
+      throw new HearthError(
+        'InvalidArgument',
+        `the socket path ${socket} is longer than ${longestSocketPath} bytes; use a shorter one`,
+      );
+    }
+    // gRPC tells only "unavailable"; errno says whether to start the agent or to become another user.
+    await knock(socket);
+    // Loaded here, because it takes longer than everything that needs no agent.
+    const [grpc, { ControlService: service }] = await Promise.all([
+      import('@grpc/grpc-js'),
+      import('@hearth/common/generated/hearth/v1/control.ts'),
+    ]);
+    const client = new grpc.Client(`unix:${socket}`, grpc.credentials.createInsecure(), {
+      // A stopped agent must not hold a stream for ever.
+      'grpc.keepalive_time_ms': 15_000,
+      'grpc.keepalive_timeout_ms': 10_000,
+      'grpc.max_receive_message_length': 64 << 20,
+      'grpc.enable_retries': 0,
+    });
+    return new AgentClient(client, service, options);
+  }
+
+  async call<Name extends UnaryName>(name: Name, request: RequestOf<Name>): Promise<ResponseOf<Name>> {
+    const { signal, timeoutMilliseconds } = this.#options;
+    signal.throwIfAborted();
+    const { Metadata } = await import('@grpc/grpc-js');
+    const definition = this.#service[name];
+    return await new Promise<ResponseOf<Name>>((resolve, reject) => {
+      const call = this.#client.makeUnaryRequest<RequestOf<Name>, ResponseOf<Name>>(
+        definition.path,
+        definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
+        definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
+        request,
+        new Metadata(),
+        { deadline: Date.now() + timeoutMilliseconds },
+        (error, response) => {
+          signal.removeEventListener('abort', cancel);
+          if (error !== null) reject(fromServiceError(error, this.#options));
+          else if (response === undefined) reject(new HearthError('ProtocolError', 'the agent answered nothing'));
+          else resolve(response);
+        },
+      );
+      const cancel = () => call.cancel();
+      signal.addEventListener('abort', cancel, { once: true });
+    });
+  }
+
+  /** The answers as they come; leaving the loop cancels the call. */
+  async *stream<Name extends StreamName>(name: Name, request: RequestOf<Name>): AsyncGenerator<ResponseOf<Name>> {
+    const { signal } = this.#options;
+    signal.throwIfAborted();
+    const definition = this.#service[name];
+    const call = this.#client.makeServerStreamRequest<RequestOf<Name>, ResponseOf<Name>>(
+      definition.path,
+      definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
+      definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
+      request,
+    );
+    const cancel = () => call.cancel();
+    signal.addEventListener('abort', cancel, { once: true });
+    try {
+      for await (const answer of call) yield answer as ResponseOf<Name>;
+    } catch (thrown) {
+      throw fromServiceError(thrown, this.#options);
+    } finally {
+      signal.removeEventListener('abort', cancel);
+      call.cancel();
+    }
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+async function knock(path: string): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const socket = connectSocket({ path });
+    socket.setTimeout(connectMilliseconds);
+    const end = (finish: () => void) => {
+      socket.destroy();
+      finish();
+    };
+    socket.once('connect', () => end(resolve));
+    socket.once('timeout', () => end(() => reject(fromSocketError({ code: 'ETIMEDOUT' }, path))));
+    socket.once('error', (error) => end(() => reject(fromSocketError(error, path))));
+  });
+}

@@ -1,0 +1,82 @@
+import type { ServiceError } from '@grpc/grpc-js';
+import { type ErrorCode, HearthError, isErrorCode } from '@hearth/common';
+
+/** What a caller of an agent was doing, for the sentence. */
+export interface CallSubject {
+  socket: string;
+  timeoutMilliseconds: number;
+  signal: AbortSignal;
+}
+
+/** gRPC status by number (grpc.github.io/grpc/core/md_doc_statuscodes.html), for agents that send no code of ours. */
+const codeByStatus: Record<number, ErrorCode> = {
+  1: 'Cancelled',
+  3: 'InvalidArgument',
+  4: 'DeadlineExceeded',
+  5: 'NotFound',
+  6: 'AlreadyExists',
+  7: 'PermissionDenied',
+  8: 'OutOfSpace',
+  9: 'InUse',
+  10: 'TryElsewhere',
+  12: 'Unsupported',
+  14: 'Unavailable',
+  15: 'Corrupt',
+  16: 'Unauthenticated',
+};
+
+/** The agent's own error when it sent one, else what happened to the connection. */
+export function fromServiceError(thrown: unknown, subject: CallSubject): HearthError {
+  if (thrown instanceof HearthError) return thrown;
+  if (subject.signal.aborted) return new HearthError('Cancelled', 'interrupted', { cause: thrown });
+  if (!isServiceError(thrown)) return HearthError.from(thrown);
+  const sent = thrown.metadata?.get('hearth-code')[0]?.toString() ?? '';
+  if (isErrorCode(sent)) return new HearthError(sent, thrown.details, { cause: thrown });
+  const code = codeByStatus[thrown.code] ?? 'Internal';
+  return new HearthError(code, explain(code, thrown.details, subject), { cause: thrown });
+}
+
+function explain(code: ErrorCode, details: string, subject: CallSubject): string {
+  switch (code) {
+    case 'DeadlineExceeded':
+      return `the agent did not answer within ${subject.timeoutMilliseconds / 1000} s; look at its log, or give it more time with --timeout`;
+    case 'Unavailable':
+      return `the agent at ${subject.socket} went away (${details}); look at its log and try again`;
+    case 'Unsupported':
+      return `the agent does not know this call (${details}); it may be older than this command: update it`;
+    default:
+      return details;
+  }
+}
+
+function isServiceError(thrown: unknown): thrown is ServiceError {
+  return thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'number' && 'details' in thrown;
+}
+
+/** Why the socket of an agent could not be opened, and what to do. */
+export function fromSocketError(error: { code?: string; message?: string }, path: string): HearthError {
+  switch (error.code) {
+    case 'ENOENT':
+    case 'ECONNREFUSED':
+      return new HearthError(
+        'Unavailable',
+        `no agent listens on ${path}; start one with \`hearth agent\`, or name another socket by --socket or HEARTH_SOCKET`,
+      );
+    case 'EACCES':
+    case 'EPERM':
+      return new HearthError(
+        'PermissionDenied',
+        `the agent's socket ${path} may not be opened by this user; run the command as the agent's user (sudo)`,
+      );
+    case 'ETIMEDOUT':
+      return new HearthError(
+        'DeadlineExceeded',
+        `the agent at ${path} does not accept connections; it may be stopped: look at its process and log`,
+      );
+    default:
+      return new HearthError(
+        'Unavailable',
+        `the agent's socket ${path} cannot be opened (${error.code ?? error.message ?? 'unknown error'}); check --socket`,
+      );
+  }
+}
