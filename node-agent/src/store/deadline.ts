@@ -1,0 +1,86 @@
+import { HearthError } from '@hearth/common';
+import { type CallOptions, defaultDeadlineMs } from './store.ts';
+
+// setTimeout fires at once when it is given more.
+const longestTimerMs = 2 ** 31 - 1;
+
+export function cancelled(what: string): HearthError {
+  return new HearthError('Cancelled', `${what} was given up by its caller or because the store is being closed.`);
+}
+
+/** What a running call may know of its time. */
+export interface Bounds {
+  /** Aborted, with the HearthError that the call ends with as its reason, when the time is over or the caller gives up. */
+  readonly signal: AbortSignal;
+  /** Milliseconds until the deadline, at least 0. */
+  remainingMs(): number;
+}
+
+/**
+ * Runs `start` within the caller's deadline and signal and the store's life. The promise settles at the deadline at
+ * the latest, even when `start` does not; what `start` does later is ignored.
+ */
+export async function bounded<T>(
+  what: string,
+  options: CallOptions | undefined,
+  life: AbortSignal,
+  start: (bounds: Bounds) => Promise<T>,
+): Promise<T> {
+  const deadlineMs = options?.deadlineMs ?? defaultDeadlineMs;
+  if (!(deadlineMs > 0 && deadlineMs <= longestTimerMs)) {
+    throw new HearthError(
+      'InvalidArgument',
+      `A deadline of ${deadlineMs} ms was given. Give more than 0 and at most ${longestTimerMs}.`,
+    );
+  }
+  const controller = new AbortController();
+  const endsAt = performance.now() + deadlineMs;
+  const timer = setTimeout(() => {
+    controller.abort(
+      new HearthError('DeadlineExceeded', `${what} took longer than ${deadlineMs} ms. Is the store overloaded?`),
+    );
+  }, deadlineMs);
+  // A store that ended by itself says why.
+  const giveUp = (): void => controller.abort(life.reason instanceof HearthError ? life.reason : cancelled(what));
+  const signals = options?.signal === undefined ? [life] : [life, options.signal];
+  for (const signal of signals) {
+    if (signal.aborted) giveUp();
+    signal.addEventListener('abort', giveUp, { once: true });
+  }
+  const ended = Promise.withResolvers<never>();
+  const end = (): void => ended.reject(controller.signal.reason);
+  controller.signal.addEventListener('abort', end, { once: true });
+  try {
+    controller.signal.throwIfAborted();
+    const work = start({
+      signal: controller.signal,
+      remainingMs: () => Math.max(0, endsAt - performance.now()),
+    });
+    return await Promise.race([work, ended.promise]);
+  } finally {
+    clearTimeout(timer);
+    controller.signal.removeEventListener('abort', end);
+    for (const signal of signals) signal.removeEventListener('abort', giveUp);
+  }
+}
+
+/** Waits `ms` milliseconds; rejects with the signal's reason when it is aborted first. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  const stop = (): void => reject(signal.reason);
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** Back-off before try number `attempt` (from 0): doubling from `baseMs` to `limitMs`, the upper half random. */
+export function backOffMs(attempt: number, baseMs: number, limitMs: number): number {
+  const whole = Math.min(limitMs, baseMs * 2 ** Math.min(attempt, 30));
+  return whole / 2 + (Math.random() * whole) / 2;
+}

@@ -1,0 +1,72 @@
+import { HearthError } from '@hearth/common';
+
+/** Where an etcd cluster is and how to prove who we are; parsed from `etcd://`. */
+export interface EtcdAddress {
+  /** `host:port` of the members, in the order in which they are tried. */
+  readonly endpoints: readonly string[];
+  /** First part of all our keys, so that several clusters may share an etcd. */
+  readonly space: string;
+  /** Undefined: plain text. */
+  readonly tls: EtcdTls | undefined;
+  readonly user: string | undefined;
+  /** File with the user's password. */
+  readonly passwordFile: string | undefined;
+}
+
+/** Files in PEM. */
+export interface EtcdTls {
+  /** Authorities that sign the members' certificates; undefined: those of the system. */
+  readonly ca: string | undefined;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+  /** Name that the members' certificates are for, when it is not the endpoint's. */
+  readonly serverName: string | undefined;
+}
+
+const defaultPort = 2379;
+const defaultSpace = 'hearth';
+const form =
+  'The form is etcd://HOST:PORT,HOST:PORT[/SPACE][?tls=true&ca=FILE&cert=FILE&key=FILE&serverName=NAME&user=NAME&passwordFile=FILE].';
+const parameterNames = ['tls', 'ca', 'cert', 'key', 'serverName', 'user', 'passwordFile'] as const;
+
+function refuse(sentence: string): never {
+  throw new HearthError('InvalidArgument', `The store's address: ${sentence} ${form}`);
+}
+
+/** `InvalidArgument` names what is wrong, and repeats no user information and no parameter's value. */
+export function parseEtcdAddress(text: string): EtcdAddress {
+  const [, hosts = '', path = '', query = ''] = /^etcd:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(text) ?? [];
+  if (hosts.includes('@')) refuse('it holds a user or password; use user= and passwordFile=.');
+  if (hosts === '') refuse('it names no host.');
+  const space = path === '' ? defaultSpace : path;
+  if (!/^[A-Za-z0-9._-]+$/.test(space)) refuse('SPACE may have letters, digits, dots, underscores and hyphens only.');
+
+  const given = new URLSearchParams(query);
+  for (const name of given.keys()) {
+    if (!parameterNames.some((known) => known === name)) refuse(`it has the unknown parameter '${name}'.`);
+    if (given.getAll(name).length > 1) refuse(`it has the parameter '${name}' more than once.`);
+    if (given.get(name) === '') refuse(`its parameter '${name}' is empty.`);
+  }
+  const value = (name: (typeof parameterNames)[number]): string | undefined => given.get(name) ?? undefined;
+  const [ca, cert, key, serverName] = [value('ca'), value('cert'), value('key'), value('serverName')];
+  const [user, passwordFile, wantsTls] = [value('user'), value('passwordFile'), value('tls')];
+  if ((cert === undefined) !== (key === undefined)) refuse('cert and key must be given together.');
+  if ((user === undefined) !== (passwordFile === undefined)) refuse('user and passwordFile must be given together.');
+  if (wantsTls !== undefined && wantsTls !== 'true' && wantsTls !== 'false') refuse('tls is either true or false.');
+  const hasTls = wantsTls === 'true' || ca !== undefined || cert !== undefined || serverName !== undefined;
+  if (hasTls && wantsTls === 'false') refuse('tls=false contradicts ca, cert, key or serverName.');
+  return {
+    endpoints: hosts.split(',').map(parseEndpoint),
+    space,
+    tls: hasTls ? { ca, cert, key, serverName } : undefined,
+    user,
+    passwordFile,
+  };
+}
+
+function parseEndpoint(text: string): string {
+  const [, host, port = String(defaultPort)] = /^(\[[0-9A-Fa-f:.]+\]|[^:[\]]+)(?::([0-9]+))?$/.exec(text) ?? [];
+  if (host === undefined) refuse(`'${text}' is not HOST or HOST:PORT (IPv6 addresses in square brackets).`);
+  if (Number(port) < 1 || Number(port) > 65535) refuse(`'${text}' has a port that is not between 1 and 65535.`);
+  return `${host}:${Number(port)}`;
+}

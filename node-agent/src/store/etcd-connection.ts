@@ -1,0 +1,252 @@
+import { readFileSync } from 'node:fs';
+import {
+  Channel,
+  type ChannelCredentials,
+  type ChannelOptions,
+  connectivityState,
+  credentials,
+  Metadata,
+} from '@grpc/grpc-js';
+import { HearthError } from '@hearth/common';
+import { type Bounds, backOffMs, pause } from './deadline.ts';
+import type { EtcdAddress, EtcdTls } from './etcd-address.ts';
+import { etcdError, isRefused, isServiceError, isTokenRefused, isTransient } from './etcd-error.ts';
+import { unary } from './etcd-unary.ts';
+import {
+  AuthClient,
+  type AuthenticateResponse,
+  KVClient,
+  LeaseClient,
+  type RangeResponse,
+  WatchClient,
+} from './generated/etcd/rpc.ts';
+
+/** One member of the cluster; its clients share one connection. */
+export interface EtcdMember {
+  readonly endpoint: string;
+  readonly kv: KVClient;
+  readonly lease: LeaseClient;
+  readonly watch: WatchClient;
+  readonly auth: AuthClient;
+  readonly channel: Channel;
+}
+
+/** A call put to one member. It must settle soon after the signal is aborted, with the signal's reason. */
+export type Attempt<T> = (member: EtcdMember, metadata: Metadata, signal: AbortSignal) => Promise<T>;
+
+export interface CallRules {
+  /** Whether doing it twice is as good as once; if not, it is sent again only when nothing was done. */
+  readonly repeatable: boolean;
+}
+
+// Pings every 10 s while calls run (etcd refuses more than one in 5 s) find a member whose machine has vanished.
+const channelOptions: ChannelOptions = {
+  'grpc.keepalive_time_ms': 10_000,
+  'grpc.keepalive_timeout_ms': 5_000,
+  'grpc.keepalive_permit_without_calls': 0,
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.min_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 2_000,
+  'grpc.dns_min_time_between_resolutions_ms': 2_000,
+  'grpc.max_receive_message_length': -1,
+  'grpc.max_send_message_length': -1,
+  'grpc.enable_http_proxy': 0,
+};
+
+/** How long one member may take to connect, or to answer what another could answer too. */
+const connectMs = 2_000;
+const repeatableAttemptMs = 3_000;
+
+/** Calls to an etcd cluster: stays with one member while that works, else tries the next, with back-off. */
+export class EtcdConnection {
+  readonly description: string;
+  readonly #members: readonly EtcdMember[];
+  readonly #address: EtcdAddress;
+  #current = 0;
+  #token: string | undefined;
+
+  /** Reads the files that the address names; connects when first used. */
+  constructor(address: EtcdAddress) {
+    this.#address = address;
+    this.description = `etcd at ${address.endpoints.join(', ')}`;
+    const channelCredentials = tlsCredentials(address.tls);
+    if (address.passwordFile !== undefined) readNamedFile('passwordFile', address.passwordFile);
+    const { serverName } = address.tls ?? {};
+    const options = {
+      ...channelOptions,
+      ...(serverName === undefined ? {} : { 'grpc.ssl_target_name_override': serverName }),
+    };
+    this.#members = address.endpoints.map((endpoint) => {
+      const channelOverride = new Channel(endpoint, channelCredentials, options);
+      const shared = { channelOverride };
+      return {
+        endpoint,
+        channel: channelOverride,
+        kv: new KVClient(endpoint, channelCredentials, shared),
+        lease: new LeaseClient(endpoint, channelCredentials, shared),
+        watch: new WatchClient(endpoint, channelCredentials, shared),
+        auth: new AuthClient(endpoint, channelCredentials, shared),
+      };
+    });
+  }
+
+  close(): void {
+    for (const { channel } of this.#members) channel.close();
+  }
+
+  /** Puts a call to the members in turn until it succeeds, fails for good, or the time is over. */
+  async call<T>(what: string, bounds: Bounds, { repeatable }: CallRules, attempt: Attempt<T>): Promise<T> {
+    const named = `${what} of ${this.description}`;
+    let tokensRefused = 0;
+    for (let failures = 0; ; failures++) {
+      const member = await this.#ready(named, bounds);
+      let sent = false;
+      try {
+        const metadata = await this.#metadata(member, bounds.signal);
+        const limit = repeatable ? Math.min(repeatableAttemptMs, bounds.remainingMs()) : undefined;
+        sent = true;
+        return await withinAttempt(bounds.signal, limit, (signal) => attempt(member, metadata, signal));
+      } catch (thrown) {
+        bounds.signal.throwIfAborted();
+        if (isTokenRefused(thrown) && this.#token !== undefined && tokensRefused++ < 2) {
+          this.#token = undefined;
+          continue;
+        }
+        const lost = thrown instanceof AttemptTimeout || isTransient(thrown);
+        if (lost) this.#leave(member);
+        if (!(lost && (repeatable || !sent)) && !isRefused(thrown)) throw describe(named, thrown, lost);
+        await pause(backOffMs(failures, 50, 1_000), bounds.signal);
+      }
+    }
+  }
+
+  /** A connected member, beginning with the one that worked last. Fails at the deadline with what the last one said. */
+  async #ready(named: string, bounds: Bounds): Promise<EtcdMember> {
+    let said = 'no answer';
+    for (let failures = 0; ; failures++) {
+      const member = this.#members[this.#current];
+      if (member === undefined) throw new HearthError('Internal', `${named}: there is no member. Please report this.`);
+      const state = await connectedState(member.channel, Math.min(connectMs, bounds.remainingMs()), bounds.signal);
+      if (state === connectivityState.READY) return member;
+      if (state === connectivityState.TRANSIENT_FAILURE) said = await connectionError(member, bounds.signal);
+      this.#leave(member);
+      // A little before the deadline, so that the caller hears the cause instead of a bare time-out.
+      const wait = backOffMs(Math.floor(failures / this.#members.length), 50, 1_000);
+      if (bounds.remainingMs() < wait + 20) {
+        throw new HearthError(
+          'Unavailable',
+          `${named}: no member can be reached, and nothing was sent; ${member.endpoint} said: ${said}. Is etcd running, and does --store name it?`,
+        );
+      }
+      await pause(wait, bounds.signal);
+    }
+  }
+
+  /** The next call begins with another member. */
+  #leave(member: EtcdMember): void {
+    if (this.#members[this.#current] === member) this.#current = (this.#current + 1) % this.#members.length;
+  }
+
+  async #metadata(member: EtcdMember, signal: AbortSignal): Promise<Metadata> {
+    const metadata = new Metadata();
+    // A member that is cut off from the others refuses instead of letting us wait.
+    metadata.set('hasleader', 'true');
+    const { user, passwordFile } = this.#address;
+    if (user === undefined || passwordFile === undefined) return metadata;
+    let token = this.#token;
+    if (token === undefined) {
+      const password = readNamedFile('passwordFile', passwordFile)
+        .toString('utf8')
+        .replace(/\r?\n$/, '');
+      const request = { name: user, password };
+      const response = await unary<AuthenticateResponse>(signal, (answer) =>
+        member.auth.authenticate(request, metadata, answer),
+      );
+      token = response.token;
+      this.#token = token;
+    }
+    metadata.set('token', token);
+    return metadata;
+  }
+}
+
+class AttemptTimeout extends Error {}
+
+async function withinAttempt<T>(
+  outer: AbortSignal,
+  limitMs: number | undefined,
+  body: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (limitMs === undefined) return body(outer);
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(new AttemptTimeout(`no answer in ${limitMs} ms`)), limitMs);
+  const stop = (): void => controller.abort(outer.reason);
+  outer.addEventListener('abort', stop, { once: true });
+  try {
+    return await body(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    outer.removeEventListener('abort', stop);
+  }
+}
+
+function describe(named: string, thrown: unknown, lost: boolean): unknown {
+  if (!lost) return isServiceError(thrown) ? thrown : etcdError(named, thrown);
+  const { code, message } = etcdError(named, thrown);
+  return new HearthError(code, `${message} It may or may not have been written.`, { cause: thrown });
+}
+
+/** READY, TRANSIENT_FAILURE, or what it was when the time was over. */
+async function connectedState(channel: Channel, limitMs: number, signal: AbortSignal): Promise<connectivityState> {
+  const endsAt = performance.now() + limitMs;
+  for (;;) {
+    signal.throwIfAborted();
+    const state = channel.getConnectivityState(true);
+    const left = endsAt - performance.now();
+    if (state === connectivityState.READY || state === connectivityState.TRANSIENT_FAILURE || left <= 0) return state;
+    await new Promise<void>((done) => {
+      channel.watchConnectivityState(state, new Date(Date.now() + Math.min(left, 250)), () => done());
+    });
+  }
+}
+
+/** Why the member cannot be reached, as its channel tells any call while it is in that state. */
+async function connectionError(member: EtcdMember, signal: AbortSignal): Promise<string> {
+  const request = { key: Buffer.of(0), rangeEnd: Buffer.alloc(0), limit: 1n, revision: 0n };
+  try {
+    await unary<RangeResponse>(signal, (answer) => member.kv.range(request, answer));
+    return 'it came back just now';
+  } catch (thrown) {
+    return isServiceError(thrown) ? thrown.details : HearthError.from(thrown).message;
+  }
+}
+
+function readNamedFile(parameter: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    throw new HearthError(
+      code === 'ENOENT' ? 'NotFound' : code === 'EACCES' ? 'PermissionDenied' : 'IoError',
+      `The file ${path}, given as '${parameter}' of --store, cannot be read (${code}). Name a file that this user can read.`,
+    );
+  }
+}
+
+function tlsCredentials(tls: EtcdTls | undefined): ChannelCredentials {
+  if (tls === undefined) return credentials.createInsecure();
+  const read = (name: 'ca' | 'cert' | 'key'): Buffer | null => {
+    const path = tls[name];
+    return path === undefined ? null : readNamedFile(name, path);
+  };
+  try {
+    return credentials.createSsl(read('ca'), read('key'), read('cert'));
+  } catch (thrown) {
+    if (thrown instanceof HearthError) throw thrown;
+    const { message } = HearthError.from(thrown);
+    throw new HearthError(
+      'InvalidArgument',
+      `ca, cert and key of --store cannot be used: ${message}. Are they PEM files that belong together?`,
+    );
+  }
+}

@@ -1,0 +1,172 @@
+import type { ClientDuplexStream, Metadata } from '@grpc/grpc-js';
+import { HearthError } from '@hearth/common';
+import { type Bounds, backOffMs, bounded, cancelled, pause } from './deadline.ts';
+import type { EtcdConnection, EtcdMember } from './etcd-connection.ts';
+import { etcdError } from './etcd-error.ts';
+import { type EtcdKeys, toRevision } from './etcd-keys.ts';
+import type { WatchRequest, WatchResponse } from './generated/etcd/rpc.ts';
+import type { StoreEvent, WatchItem } from './store.ts';
+
+/** Which etcd this is, and its newest revision, agreed on by a majority of its members. */
+export type ReadIdentity = (bounds: Bounds) => Promise<{ identity: string; revision: number }>;
+
+type WatchStream = ClientDuplexStream<WatchRequest, WatchResponse>;
+
+/** What ends a watch although its consumer wants more; anything else is waited out. */
+const finalCodes: ReadonlySet<string> = new Set([
+  'PermissionDenied',
+  'Unauthenticated',
+  'InvalidArgument',
+  'Unsupported',
+]);
+
+/** Streams are opened within this time, or at the next member. */
+const openMs = 5_000;
+
+/** A watch over any number of streams: after a stream has broken the next one goes on at the revision not yet seen. */
+export class EtcdWatch {
+  readonly #connection: EtcdConnection;
+  readonly #keys: EtcdKeys;
+  readonly #readIdentity: ReadIdentity;
+  readonly #prefix: string;
+  /** Everything before this revision has been yielded. */
+  #next: number;
+  #identity: string | undefined;
+
+  constructor(connection: EtcdConnection, keys: EtcdKeys, readIdentity: ReadIdentity, prefix: string, from: number) {
+    this.#connection = connection;
+    this.#keys = keys;
+    this.#readIdentity = readIdentity;
+    this.#prefix = prefix;
+    this.#next = from;
+  }
+
+  async *items(signal: AbortSignal): AsyncGenerator<WatchItem, void> {
+    const what = `A watch of ${this.#connection.description}`;
+    for (let failures = 0; !signal.aborted; ) {
+      let stream: WatchStream | undefined;
+      const stop = (): void => stream?.cancel();
+      signal.addEventListener('abort', stop, { once: true });
+      try {
+        stream = await this.#open(signal);
+        const replaced = await this.#whetherReplaced(signal);
+        if (replaced !== undefined) {
+          yield { kind: 'compacted', reason: replaced };
+          return;
+        }
+        for await (const item of this.#read(stream)) {
+          failures = 0;
+          yield item;
+          if (item.kind === 'compacted') return;
+        }
+      } catch (thrown) {
+        const error = etcdError(what, thrown);
+        if (!signal.aborted && finalCodes.has(error.code)) throw error;
+      } finally {
+        signal.removeEventListener('abort', stop);
+        stream?.cancel();
+      }
+      await pause(backOffMs(failures++, 50, 2_000), signal).catch(() => undefined);
+    }
+    throw cancelled(what);
+  }
+
+  /** A stream whose watch the member has accepted. */
+  async #open(signal: AbortSignal): Promise<WatchStream> {
+    return bounded('watch', { deadlineMs: openMs }, signal, (bounds) =>
+      this.#connection.call('watch', bounds, { repeatable: true }, (member, metadata, ended) =>
+        this.#create(member, metadata, ended),
+      ),
+    );
+  }
+
+  async #create(member: EtcdMember, metadata: Metadata, signal: AbortSignal): Promise<WatchStream> {
+    const stream = member.watch.watch(metadata);
+    const started = Promise.withResolvers<void>();
+    const give = (): void => {
+      stream.cancel();
+      started.reject(signal.reason);
+    };
+    signal.addEventListener('abort', give, { once: true });
+    // Stays for the stream's whole life: an error without a listener would end the process.
+    stream.on('error', (error) => started.reject(error));
+    stream.on('end', () =>
+      started.reject(new HearthError('Unavailable', `${member.endpoint} ended the watch at once.`)),
+    );
+    stream.once('readable', () => started.resolve());
+    stream.write({
+      requestUnion: {
+        $case: 'createRequest',
+        value: {
+          ...this.#keys.range(this.#prefix),
+          startRevision: BigInt(this.#next),
+          progressNotify: true,
+          fragment: true,
+        },
+      },
+    });
+    try {
+      await started.promise;
+      return stream;
+    } finally {
+      signal.removeEventListener('abort', give);
+    }
+  }
+
+  /**
+   * Asked after the stream is open, so that no replacement can slip in between: if the etcd behind the stream was
+   * replaced before this answer, the stream has broken and is opened again. An etcd that was emptied counts its
+   * revisions from 1 again, and a watch of the former's next revision would wait and miss all before it.
+   */
+  async #whetherReplaced(signal: AbortSignal): Promise<string | undefined> {
+    const { identity, revision } = await bounded('watch', { deadlineMs: openMs }, signal, this.#readIdentity);
+    const known = this.#identity ?? identity;
+    if (identity !== known) return 'the store was replaced by another';
+    if (this.#next > revision + 1) return `the store is at revision ${revision}, before the ${this.#next} asked for`;
+    this.#identity = identity;
+    return undefined;
+  }
+
+  async *#read(stream: WatchStream): AsyncGenerator<WatchItem, void> {
+    let events: StoreEvent[] = [];
+    let last = 0;
+    for await (const response of stream as AsyncIterable<WatchResponse>) {
+      if (response.compactRevision > 0n) {
+        yield {
+          kind: 'compacted',
+          reason: `revision ${this.#next} is no longer kept; the oldest is ${response.compactRevision}`,
+        };
+        return;
+      }
+      if (response.canceled) throw refusal(response.cancelReason);
+      if (response.created) continue;
+      for (const event of response.events) {
+        const revision = toRevision(event.kv?.modRevision);
+        // Nothing is told twice, whatever a member repeats after a reconnection.
+        if (revision < this.#next) continue;
+        last = revision;
+        const translated = this.#keys.event(event);
+        if (translated !== undefined) events.push(translated);
+      }
+      if (response.fragment) continue;
+      if (response.events.length === 0) {
+        // A progress report: complete up to here.
+        this.#next = Math.max(this.#next, toRevision(response.header?.revision) + 1);
+      } else if (last >= this.#next) {
+        this.#next = last + 1;
+        if (events.length > 0) yield { kind: 'events', events, revision: last };
+        events = [];
+      }
+    }
+  }
+}
+
+function refusal(reason: string): HearthError {
+  if (reason.includes('permission denied')) {
+    return new HearthError(
+      'PermissionDenied',
+      `etcd refused the watch: ${reason}. Check the rights of the user in --store.`,
+    );
+  }
+  return new HearthError('Unavailable', `etcd ended the watch: ${reason}.`);
+}

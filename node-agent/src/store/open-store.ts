@@ -1,0 +1,28 @@
+import { HearthError } from '@hearth/common';
+import { EtcdStore } from './etcd-store.ts';
+import { SqliteStore } from './sqlite-store.ts';
+import type { Store } from './store.ts';
+
+/**
+ * Opens the store that an address names: `sqlite:PATH`, or `etcd://` as parseEtcdAddress describes. A SQLite file is
+ * opened, or created, before this returns; an etcd need not be there yet. `InvalidArgument` for any other address.
+ */
+export async function openStore(address: string): Promise<Store> {
+  if (address.startsWith('etcd://')) return EtcdStore.open(address);
+  if (!address.startsWith('sqlite:')) {
+    // Only the scheme is repeated: the rest may hold a password.
+    const scheme = /^[a-z0-9+]{1,20}:/i.exec(address)?.[0] ?? 'no scheme';
+    throw new HearthError(
+      'InvalidArgument',
+      `The store's address begins with ${scheme}, but must be sqlite:PATH or etcd://HOST:PORT,... Correct --store.`,
+    );
+  }
+  const path = address.slice('sqlite:'.length);
+  if (path === '' || path.startsWith(':') || path.startsWith('//') || path.includes('?')) {
+    throw new HearthError(
+      'InvalidArgument',
+      `'${address}' names no file for the store. Write sqlite:PATH, such as sqlite:/var/lib/hearth/store.db.`,
+    );
+  }
+  return SqliteStore.open(path);
+}

@@ -1,0 +1,212 @@
+import { extname, resolve } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { HearthError } from '@hearth/common';
+import { type BootClockFiles, kernelClockFiles } from './boot-clock.ts';
+import { checkKey, checkLease, checkPrefix, checkRevision, checkTransaction, checkTtl } from './check.ts';
+import { backOffMs, bounded, cancelled, pause } from './deadline.ts';
+import { defaultHistoryLimits, type HistoryLimits } from './sqlite-history.ts';
+import type {
+  EventsAnswer,
+  EventsQuestion,
+  SqliteCalls,
+  SqliteReply,
+  SqliteRequest,
+  SqliteWorkerData,
+} from './sqlite-worker.ts';
+import type {
+  CallOptions,
+  KeyValue,
+  LeaseGrant,
+  LeaseId,
+  RangeResult,
+  Store,
+  Transaction,
+  TransactionResult,
+  WatchItem,
+} from './store.ts';
+
+export interface SqliteStoreOptions {
+  /** The clock of leases; the kernel's unless a test makes its own. */
+  readonly clock?: BootClockFiles;
+  readonly limits?: HistoryLimits;
+}
+
+/**
+ * The embedded store: one SQLite file for any number of agents on one machine, each with a thread of its own for it.
+ * A lease is over when its time by the boot clock is, or when the machine starts again.
+ */
+export class SqliteStore implements Store {
+  readonly description: string;
+  readonly #worker: Worker;
+  readonly #life = new AbortController();
+  readonly #ended: Promise<void>;
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  #lastId = 0;
+
+  private constructor(data: SqliteWorkerData) {
+    this.description = `sqlite:${data.path}`;
+    // Beside this file, in whichever form it runs: .ts in the repository, .js in the image.
+    this.#worker = new Worker(new URL(`./sqlite-worker${extname(import.meta.filename)}`, import.meta.url), {
+      workerData: data,
+    });
+    this.#worker.on('message', (reply: SqliteReply) => this.#receive(reply));
+    this.#worker.on('error', (error) => this.#end(HearthError.from(error).within(this.description)));
+    this.#ended = new Promise((done) => {
+      this.#worker.once('exit', () => {
+        this.#end(new HearthError('Internal', `${this.description}: its thread has ended. Restart the agent.`));
+        done();
+      });
+    });
+  }
+
+  /** Opens or creates the file. Errors name the path and what is wrong with it. */
+  static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
+    const { clock = kernelClockFiles, limits = defaultHistoryLimits } = options;
+    const store = new SqliteStore({ path: resolve(path), clock, limits });
+    const opened = Promise.withResolvers<unknown>();
+    store.#waiting.set(0, opened);
+    try {
+      await opened.promise;
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+    return store;
+  }
+
+  async get(key: string, options?: CallOptions): Promise<KeyValue | undefined> {
+    checkKey(key);
+    return this.#call('get', [key], options);
+  }
+
+  async range(prefix: string, options?: CallOptions): Promise<RangeResult> {
+    checkPrefix(prefix);
+    return this.#call('range', [prefix], options);
+  }
+
+  async transact(transaction: Transaction, options?: CallOptions): Promise<TransactionResult> {
+    checkTransaction(transaction);
+    return this.#call('transact', [transaction], options);
+  }
+
+  async put(key: string, value: string, options?: CallOptions & { readonly lease?: LeaseId }): Promise<number> {
+    const lease = options?.lease === undefined ? {} : { lease: options.lease };
+    const result = await this.transact({ compare: [], success: [{ kind: 'put', key, value, ...lease }] }, options);
+    return result.revision;
+  }
+
+  async delete(key: string, options?: CallOptions): Promise<boolean> {
+    const result = await this.transact({ compare: [], success: [{ kind: 'delete', key }] }, options);
+    return result.deleted[0] === 1;
+  }
+
+  async grantLease(ttlSeconds: number, options?: CallOptions): Promise<LeaseGrant> {
+    checkTtl(ttlSeconds);
+    return this.#call('grantLease', [ttlSeconds], options);
+  }
+
+  async keepAlive(lease: LeaseId, options?: CallOptions): Promise<number> {
+    checkLease(lease);
+    return this.#call('keepAlive', [lease], options);
+  }
+
+  async revokeLease(lease: LeaseId, options?: CallOptions): Promise<void> {
+    checkLease(lease);
+    return this.#call('revokeLease', [lease], options);
+  }
+
+  async revision(options?: CallOptions): Promise<number> {
+    return this.#call('revision', [], options);
+  }
+
+  async compact(revision: number, options?: CallOptions): Promise<void> {
+    checkRevision(revision);
+    return this.#call('compact', [revision], options);
+  }
+
+  async *watch(
+    prefix: string,
+    fromRevision: number,
+    options?: { readonly signal?: AbortSignal },
+  ): AsyncIterable<WatchItem> {
+    checkPrefix(prefix);
+    checkRevision(fromRevision);
+    const { signal } = this.#life;
+    const ended = options?.signal === undefined ? signal : AbortSignal.any([signal, options.signal]);
+    let question: EventsQuestion = { prefix, from: fromRevision, identity: undefined };
+    for (let failures = 0; ; ) {
+      let answer: EventsAnswer;
+      try {
+        answer = await this.#events(question, ended);
+        failures = 0;
+      } catch (error) {
+        // A file that is locked, full or away for a while ends no watch.
+        if (ended.aborted || this.#life.signal.aborted) throw cancelled(`A watch of ${this.description}`);
+        if (HearthError.from(error).code === 'Internal') throw error;
+        await pause(backOffMs(failures++, 100, 5000), ended).catch(() => undefined);
+        continue;
+      }
+      if (answer.kind === 'compacted') {
+        yield { kind: 'compacted', reason: answer.reason };
+        return;
+      }
+      question = { prefix, from: answer.next, identity: answer.identity };
+      yield { kind: 'events', events: answer.events, revision: answer.revision };
+    }
+  }
+
+  async close(): Promise<void> {
+    if (!this.#life.signal.aborted) {
+      this.#life.abort();
+      this.#worker.postMessage({ kind: 'close' } satisfies SqliteRequest);
+    }
+    await this.#ended;
+  }
+
+  async #call<Method extends keyof SqliteCalls>(
+    method: Method,
+    parameters: Parameters<SqliteCalls[Method]>,
+    options: CallOptions | undefined,
+  ): Promise<ReturnType<SqliteCalls[Method]>> {
+    const what = `${method} of ${this.description}`;
+    const result = await bounded(what, options, this.#life.signal, ({ signal }) =>
+      this.#send((id) => ({ id, kind: 'call', method, parameters }), signal),
+    );
+    return result as ReturnType<SqliteCalls[Method]>;
+  }
+
+  async #events(question: EventsQuestion, signal: AbortSignal): Promise<EventsAnswer> {
+    return (await this.#send((id) => ({ id, kind: 'events', question }), signal)) as EventsAnswer;
+  }
+
+  /** The worker's answer to one request, unless the signal is aborted first: then nobody waits for it any more. */
+  async #send(request: (id: number) => SqliteRequest, signal: AbortSignal): Promise<unknown> {
+    signal.throwIfAborted();
+    const id = ++this.#lastId;
+    const waiting = Promise.withResolvers<unknown>();
+    this.#waiting.set(id, waiting);
+    const forget = (): void => {
+      this.#worker.postMessage({ id, kind: 'forget' } satisfies SqliteRequest);
+      waiting.reject(signal.reason);
+    };
+    signal.addEventListener('abort', forget, { once: true });
+    try {
+      this.#worker.postMessage(request(id));
+      return await waiting.promise;
+    } finally {
+      signal.removeEventListener('abort', forget);
+      this.#waiting.delete(id);
+    }
+  }
+
+  #receive(reply: SqliteReply): void {
+    const waiting = this.#waiting.get(reply.id);
+    if ('error' in reply) waiting?.reject(new HearthError(reply.error.code, reply.error.message));
+    else waiting?.resolve(reply.result);
+  }
+
+  #end(error: HearthError): void {
+    if (!this.#life.signal.aborted) this.#life.abort(error);
+    for (const waiting of this.#waiting.values()) waiting.reject(error);
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * The thread that owns one SqliteDatabase: SQLite's calls block, and agents must not. One message, one answer; a
+ * question for events is answered when there are some.
+ */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { type ErrorCode, HearthError } from '@hearth/common';
+import { type BootClockFiles, openBootClock } from './boot-clock.ts';
+import { SqliteDatabase } from './sqlite-database.ts';
+import type { HistoryLimits, HistoryPage } from './sqlite-history.ts';
+
+export interface SqliteWorkerData {
+  readonly path: string;
+  readonly clock: BootClockFiles;
+  readonly limits: HistoryLimits;
+}
+
+type Method = 'get' | 'range' | 'revision' | 'transact' | 'grantLease' | 'keepAlive' | 'revokeLease' | 'compact';
+export type SqliteCalls = Pick<SqliteDatabase, Method>;
+
+export interface EventsQuestion {
+  readonly prefix: string;
+  readonly from: number;
+  /** Of the file whose revisions are meant; undefined for the one that is there now. */
+  readonly identity: string | undefined;
+}
+
+export type SqliteRequest =
+  | { readonly id: number; readonly kind: 'call'; readonly method: Method; readonly parameters: unknown[] }
+  | { readonly id: number; readonly kind: 'events'; readonly question: EventsQuestion }
+  /** The asker of `id` no longer waits. */
+  | { readonly id: number; readonly kind: 'forget' }
+  | { readonly kind: 'close' };
+
+export type EventsAnswer = HistoryPage & { readonly identity: string };
+
+export type SqliteReply =
+  | { readonly id: number; readonly result: unknown }
+  | { readonly id: number; readonly error: { readonly code: ErrorCode; readonly message: string } };
+
+/** How often changes by other processes are looked for while someone waits for events. */
+const pollMs = 50;
+/** How often the path is checked to be the same file still. */
+const replacedCheckMs = 250;
+
+class SqliteWorker {
+  readonly #port: MessagePort;
+  readonly #data: SqliteWorkerData;
+  readonly #parked = new Map<number, EventsQuestion>();
+  #database: SqliteDatabase;
+  #checkedAt = 0;
+  #seen = '';
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(port: MessagePort, data: SqliteWorkerData) {
+    this.#port = port;
+    this.#data = data;
+    this.#database = this.#open();
+    port.on('message', (request: SqliteRequest) => this.#receive(request));
+  }
+
+  #open(): SqliteDatabase {
+    return new SqliteDatabase(this.#data.path, openBootClock(this.#data.clock), this.#data.limits);
+  }
+
+  #receive(request: SqliteRequest): void {
+    switch (request.kind) {
+      case 'call':
+        this.#answer(request.id, () => this.#call(request.method, request.parameters));
+        // What this thread wrote itself is told without waiting for the next poll.
+        if (this.#parked.size > 0) this.#poll();
+        break;
+      case 'events':
+        this.#ask(request.id, request.question);
+        if (this.#parked.size > 0) this.#timer ??= setInterval(() => this.#poll(), pollMs);
+        break;
+      case 'forget':
+        this.#parked.delete(request.id);
+        break;
+      case 'close':
+        clearInterval(this.#timer);
+        this.#database.close();
+        this.#port.close();
+        break;
+    }
+  }
+
+  #call(method: Method, parameters: unknown[]): unknown {
+    this.#followReplacement();
+    const call = this.#database[method] as (...given: unknown[]) => unknown;
+    return call.apply(this.#database, parameters);
+  }
+
+  /** When the file was removed or replaced, goes on with what is there now: all processes must see one store. */
+  #followReplacement(): void {
+    const now = performance.now();
+    if (now - this.#checkedAt < replacedCheckMs) return;
+    if (this.#database.replaced()) {
+      const successor = this.#open();
+      this.#database.close();
+      this.#database = successor;
+      this.#seen = '';
+    }
+    this.#checkedAt = now;
+  }
+
+  /** Answers with events, or keeps the question until there are some. */
+  #ask(id: number, question: EventsQuestion): void {
+    this.#parked.delete(id);
+    this.#answer(id, (): EventsAnswer | undefined => {
+      this.#followReplacement();
+      const identity = this.#database.identity;
+      if (question.identity !== undefined && question.identity !== identity) {
+        return { kind: 'compacted', reason: 'the store was replaced by another', identity };
+      }
+      const page = this.#database.events(question.prefix, question.from);
+      if (page.kind === 'compacted' || page.events.length > 0) return { ...page, identity };
+      // Nothing yet: what was seen not to concern the prefix need not be kept for this question.
+      this.#parked.set(id, { ...question, identity, from: page.next });
+      return undefined;
+    });
+  }
+
+  #poll(): void {
+    if (this.#parked.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      return;
+    }
+    try {
+      this.#followReplacement();
+      const seen = this.#database.changeCounter();
+      if (seen === this.#seen) return;
+      this.#seen = seen;
+    } catch {
+      // The next poll looks again; a call that meets the same trouble reports it.
+      return;
+    }
+    for (const [id, question] of [...this.#parked]) this.#ask(id, question);
+  }
+
+  /** Undefined from a question means: not yet. */
+  #answer(id: number, body: () => unknown): void {
+    try {
+      const result = body();
+      if (!this.#parked.has(id)) this.#port.postMessage({ id, result } satisfies SqliteReply);
+    } catch (thrown) {
+      const { code, message } = HearthError.from(thrown);
+      this.#port.postMessage({ id, error: { code, message } } satisfies SqliteReply);
+    }
+  }
+}
+
+if (parentPort === null) throw new HearthError('Internal', 'sqlite-worker is started as a worker thread only.');
+try {
+  new SqliteWorker(parentPort, workerData as SqliteWorkerData);
+  parentPort.postMessage({ id: 0, result: undefined } satisfies SqliteReply);
+} catch (thrown) {
+  const { code, message } = HearthError.from(thrown);
+  parentPort.postMessage({ id: 0, error: { code, message } } satisfies SqliteReply);
+  parentPort.close();
+}

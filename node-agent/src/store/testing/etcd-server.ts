@@ -1,0 +1,116 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { HearthError } from '@hearth/common';
+
+const script = join(import.meta.dirname, '../../../../scripts/get-etcd.sh');
+
+/** Path of an etcd server, built when it is not there yet, or the reason why there is none on this machine. */
+export async function findEtcd(): Promise<{ program: string } | { missing: string }> {
+  try {
+    const { stdout } = await promisify(execFile)(script, { timeout: 280_000 });
+    return { program: stdout.trim() };
+  } catch (thrown) {
+    const { stderr = '' } = thrown as { stderr?: string };
+    return { missing: stderr.trim() || HearthError.from(thrown).message };
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+/** A real etcd of one member on loopback, with its data in a folder of its own. */
+export class EtcdServer {
+  readonly #program: string;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'hearth-etcd-'));
+  readonly #extra: readonly string[];
+  #port = 0;
+  #peerPort = 0;
+  #process: ChildProcess | undefined;
+  #log = '';
+
+  constructor(program: string, extra: readonly string[] = []) {
+    this.#program = program;
+    this.#extra = extra;
+  }
+
+  get endpoint(): string {
+    return `127.0.0.1:${this.#port}`;
+  }
+
+  /** Starts on the ports of the former start, or on free ones; resolves when clients are served. */
+  async start(): Promise<void> {
+    this.#port ||= await freePort();
+    this.#peerPort ||= await freePort();
+    const scheme = this.#extra.some((flag) => flag.startsWith('--cert-file')) ? 'https' : 'http';
+    const client = `${scheme}://${this.endpoint}`;
+    const peer = `http://127.0.0.1:${this.#peerPort}`;
+    const child = spawn(
+      this.#program,
+      [
+        `--data-dir=${join(this.#folder, 'data')}`,
+        `--listen-client-urls=${client}`,
+        `--advertise-client-urls=${client}`,
+        `--listen-peer-urls=${peer}`,
+        `--initial-advertise-peer-urls=${peer}`,
+        `--initial-cluster=default=${peer}`,
+        // Short, so that leases of one second are granted as such.
+        '--heartbeat-interval=10',
+        '--election-timeout=100',
+        '--unsafe-no-fsync',
+        ...this.#extra,
+      ],
+      { stdio: ['ignore', 'ignore', 'pipe'] },
+    );
+    this.#process = child;
+    this.#log = '';
+    const ready = Promise.withResolvers<void>();
+    child.stderr?.on('data', (bytes: Buffer) => {
+      this.#log = (this.#log + bytes.toString()).slice(-20_000);
+      if (this.#log.includes('ready to serve client requests')) ready.resolve();
+    });
+    child.once('exit', (code) => ready.reject(new Error(`etcd ended with ${code}: ${this.#log}`)));
+    const deadline = setTimeout(() => ready.reject(new Error(`etcd is not ready: ${this.#log}`)), 15_000);
+    await ready.promise.finally(() => clearTimeout(deadline));
+  }
+
+  /** As if its machine had lost power. */
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (child === undefined) return;
+    this.#process = undefined;
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+
+  pause(): void {
+    this.#process?.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#process?.kill('SIGCONT');
+  }
+
+  async restart(): Promise<void> {
+    await this.kill();
+    await this.start();
+  }
+
+  /** Ends it and removes its data; a start afterwards is that of an empty etcd at the same address. */
+  async erase(): Promise<void> {
+    await this.kill();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}

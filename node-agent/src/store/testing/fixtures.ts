@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { BootClockFiles } from '../boot-clock.ts';
+import { EtcdServer, findEtcd } from './etcd-server.ts';
+
+/** What a suite that runs against every kind of store needs of one kind. */
+export interface StoreFixture {
+  readonly name: string;
+  /** Undefined when tests can run, else why not. */
+  start(): Promise<string | undefined>;
+  stop(): Promise<void>;
+  /** Of a store of its own, empty. */
+  freshAddress(): string;
+  /** Takes the server away without warning and brings it back; nothing for a store without one. */
+  restart(): Promise<void>;
+}
+
+export function sqliteFixture(): StoreFixture {
+  let folder = '';
+  let count = 0;
+  return {
+    name: 'sqlite',
+    start: async () => {
+      folder = mkdtempSync(join(tmpdir(), 'hearth-store-'));
+      return undefined;
+    },
+    stop: async () => rmSync(folder, { recursive: true, force: true }),
+    freshAddress: () => `sqlite:${join(folder, `${++count}.db`)}`,
+    restart: async () => undefined,
+  };
+}
+
+/** A space of its own for every test, in one real server. */
+export function etcdFixture(): StoreFixture {
+  let server: EtcdServer | undefined;
+  let count = 0;
+  return {
+    name: 'etcd',
+    start: async () => {
+      const found = await findEtcd();
+      if ('missing' in found) return found.missing;
+      server = new EtcdServer(found.program);
+      await server.start();
+      return undefined;
+    },
+    stop: async () => server?.erase(),
+    freshAddress: () => `etcd://${server?.endpoint}/test-${++count}`,
+    restart: async () => server?.restart(),
+  };
+}
+
+/** A boot that tests make: files in the form of the kernel's. */
+export class TestBoot {
+  readonly files: BootClockFiles;
+  #ms = 5_000;
+
+  constructor(folder: string) {
+    this.files = { uptime: join(folder, 'uptime'), bootId: join(folder, 'boot_id') };
+    this.advance(0);
+    this.reboot('first');
+  }
+
+  advance(ms: number): void {
+    this.#ms += ms;
+    writeFileSync(this.files.uptime, `${(this.#ms / 1000).toFixed(2)} 1.00\n`);
+  }
+
+  reboot(id: string): void {
+    writeFileSync(this.files.bootId, `${id}\n`);
+  }
+}
+
+/** Waits until `condition` holds, looking every few milliseconds. */
+export async function eventually(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  limitMs = 5_000,
+): Promise<void> {
+  const endsAt = performance.now() + limitMs;
+  while (!(await condition())) {
+    if (performance.now() > endsAt) throw new Error(`not in ${limitMs} ms: ${what}`);
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
