@@ -1,4 +1,5 @@
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';
+import { lookup as resolveName } from 'node:dns/promises';
 import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net';
 import { HearthError } from '@hearth/common';
 
@@ -86,6 +87,15 @@ export class AddressPolicy {
   checkUrl(url: URL): void {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     if (isIP(host) !== 0) this.#check(host, host);
+  }
+
+  /** As `checkUrl`, and looks names up too: for what others will connect to. A name that does not resolve passes. */
+  async checkHost(url: URL): Promise<void> {
+    this.checkUrl(url);
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    if (this.#allowPrivate || isIP(host) !== 0) return;
+    const addresses = await resolveName(host, { all: true }).catch(() => []);
+    for (const { address } of addresses) this.#check(address, host);
   }
 
   /** As dns.lookup, but a name with any refused address fails with `PermissionDenied`. */

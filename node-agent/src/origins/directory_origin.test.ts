@@ -82,7 +82,7 @@ describe('DirectoryOrigin', () => {
   it('locates by a base path', async () => {
     const origin = open();
     assert.deepEqual(origin.base(), { path: root });
-    assert.deepEqual(await origin.locate([{ index: 7, path: 'a/b', contentKey: '' }]), [
+    assert.deepEqual(await origin.locate([{ index: 7, path: 'a/b', contentKey: '', validator: '' }]), [
       { entry: 7, path: join(root, 'a/b') },
     ]);
   });

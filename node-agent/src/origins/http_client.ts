@@ -75,6 +75,11 @@ export class HttpClient {
     }
   }
 
+  /** Ends idle and busy connections. */
+  close(): void {
+    this.#connections.close();
+  }
+
   async #attempt(request: HttpRequest): Promise<Outcome> {
     try {
       const response = await this.#followed(request);

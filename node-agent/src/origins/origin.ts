@@ -9,7 +9,7 @@ export interface OriginBase {
 }
 
 /** What `locate` needs of an entry of the manifest. */
-export type LocatableEntry = Pick<ManifestEntry, 'index' | 'path' | 'contentKey'>;
+export type LocatableEntry = Pick<ManifestEntry, 'index' | 'path' | 'contentKey' | 'validator'>;
 
 export interface OriginRevision {
   /** The origin's own name of the revision (a commit), '' when it has none. */

@@ -1,0 +1,58 @@
+import { HearthError } from '@hearth/common';
+import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import { AddressPolicy } from './address_policy.ts';
+import { openConnections } from './connections.ts';
+import { DirectoryOrigin } from './directory_origin.ts';
+import { HttpClient } from './http_client.ts';
+import { HttpOrigin } from './http_origin.ts';
+import { HubOrigin } from './hub_origin.ts';
+import type { Origin, OriginOptions } from './origin.ts';
+import { S3Origin } from './s3_origin.ts';
+import { describeSource } from './source.ts';
+import { type Environment, hubToken, withEnvironment } from './source_environment.ts';
+
+const attemptMs = 60_000;
+
+/**
+ * The origin that a source names; nothing is asked of it yet. `InvalidArgument` for a source, an allowed
+ * address or a file of certificates that cannot be used. The caller closes it.
+ */
+export function createOrigin(source: Source, options: OriginOptions = {}): Origin {
+  const environment: Environment = options.environment ?? process.env;
+  const filled = withEnvironment(source, environment);
+  const { kind, unusableNames } = filled;
+  if (kind === undefined)
+    throw new HearthError('InvalidArgument', 'the dataset has no source; give a directory, S3, http or hub source');
+  if (kind.$case === 'directory') {
+    return new DirectoryOrigin({ path: kind.value.path, unusableNames, allowed: options.allowedDirectories });
+  }
+  const policy = new AddressPolicy(filled.allowPrivate, options.allowedAddresses ?? []);
+  const connections = openConnections(policy, options.certificateAuthorities ?? '');
+  const attempts = options.attempts ?? 5;
+  const description = describeSource(source);
+  if (kind.$case === 's3') {
+    return new S3Origin({
+      source: kind.value,
+      description,
+      credentials: options.credentials,
+      versions: options.s3Versions ?? false,
+      connections,
+      policy,
+      attempts,
+      locationSeconds: options.locationSeconds ?? 3600,
+    });
+  }
+  const client = new HttpClient(connections, policy, { attempts, pauseMs: options.pauseMs ?? 250, attemptMs });
+  if (kind.$case === 'http') {
+    return new HttpOrigin({ source: kind.value, description, unusableNames, token: options.token, client });
+  }
+  const token = options.token ?? hubToken(kind.value.endpoint, environment);
+  return new HubOrigin({
+    source: kind.value,
+    description,
+    unusableNames,
+    token,
+    revision: options.revision ?? '',
+    client,
+  });
+}

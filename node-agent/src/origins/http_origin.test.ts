@@ -1,0 +1,339 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { digestKey, httpEtagKey, httpModifiedKey } from './content_key.ts';
+import { createOrigin } from './create_origin.ts';
+import type { Origin, OriginOptions } from './origin.ts';
+import { parseSource } from './source.ts';
+import { listAll } from './testing/list_all.ts';
+import { makeCertificate, type ScriptedServer, sendFile, startServer } from './testing/scripted_server.ts';
+
+const date = 'Fri, 20 Nov 2026 10:00:00 GMT';
+const signal = () => AbortSignal.timeout(10_000);
+
+describe('HttpOrigin', () => {
+  let server: ScriptedServer;
+  let other: ScriptedServer;
+  const opened: Origin[] = [];
+
+  beforeEach(async () => {
+    server = await startServer();
+    other = await startServer();
+  });
+  afterEach(async () => {
+    for (const origin of opened.splice(0)) origin.close();
+    await server.stop();
+    await other.stop();
+  });
+
+  function open(text: string, options: OriginOptions = {}, allowPrivate = true): Origin {
+    const source = { ...parseSource(text), allowPrivate };
+    const origin = createOrigin(source, { attempts: 3, pauseMs: 1, environment: {}, ...options });
+    opened.push(origin);
+    return origin;
+  }
+
+  async function failure(text: string, options: OriginOptions = {}): Promise<string> {
+    try {
+      await listAll(open(text, options));
+    } catch (thrown) {
+      const { code, message } = thrown as { code: string; message: string };
+      assert.doesNotMatch(message, /secret/);
+      return `${code}: ${message}`;
+    }
+    return 'no error';
+  }
+
+  it('lists files by strong ETag, else by date and size with a warning', async () => {
+    server.handler = (request, response) => {
+      if (request.url?.startsWith('/m/strong'))
+        return sendFile(request, response, Buffer.alloc(5_000_000), { etag: '"abc-1"' });
+      if (request.url === '/m/weak') return sendFile(request, response, Buffer.alloc(3), { etag: 'W/"abc"' });
+      sendFile(request, response, Buffer.alloc(0));
+    };
+    const strong = `${server.url}/m/strong%20%2B.bin`;
+    const origin = open(`${strong} ${server.url}/m/weak ${server.url}/m/empty`);
+    const rows = await listAll(origin);
+    const modifiedAtNs = BigInt(Date.parse(date)) * 1_000_000n;
+    assert.deepEqual(rows, [
+      {
+        path: 'empty',
+        kind: 'file',
+        size: 0n,
+        validator: `modified:${date}`,
+        modifiedAtNs,
+        contentKey: httpModifiedKey(`${server.url}/m/empty`, date, 0n),
+      },
+      {
+        path: 'strong +.bin',
+        kind: 'file',
+        size: 5_000_000n,
+        validator: 'etag:"abc-1"',
+        modifiedAtNs,
+        contentKey: httpEtagKey(strong, '"abc-1"'),
+      },
+      {
+        path: 'weak',
+        kind: 'file',
+        size: 3n,
+        validator: `modified:${date}`,
+        modifiedAtNs,
+        contentKey: httpModifiedKey(`${server.url}/m/weak`, date, 3n),
+      },
+    ]);
+    assert.match(origin.revision().warnings.join(), /^WeakValidator: 2 files have no strong ETag/);
+    assert.deepEqual(origin.base(), { url: `${server.url}/m` });
+    assert.deepEqual(
+      await origin.locate([{ index: 3, path: 'strong +.bin', contentKey: '', validator: '' }], signal()),
+      [{ entry: 3, url: strong }],
+    );
+  });
+
+  it('takes a SHA-256 that the source gives, and needs one when the server has no validator', async () => {
+    const body = Buffer.from('model');
+    server.handler = (request, response) => sendFile(request, response, body, { 'last-modified': undefined });
+    assert.match(
+      await failure(`${server.url}/x`),
+      /^InvalidArgument: .*neither a strong ETag nor Last-Modified.*#sha256=/,
+    );
+    const sha256 = createHash('sha256').update(body).digest('hex');
+    const [row] = await listAll(open(`${server.url}/x#sha256=${sha256.toUpperCase()}`));
+    assert.deepEqual(row, {
+      path: 'x',
+      kind: 'file',
+      size: 5n,
+      validator: '',
+      sourceDigest: sha256,
+      contentKey: digestKey(sha256, 5n),
+    });
+  });
+
+  it('asks by a GET of one byte when HEAD is refused', async () => {
+    server.handler = (request, response) => {
+      if (request.method === 'HEAD') return void response.writeHead(405).end();
+      sendFile(request, response, Buffer.alloc(9_000_000), { etag: '"e"' });
+    };
+    const [row] = await listAll(open(`${server.url}/x?signature=secret`));
+    assert.equal(row?.size, 9_000_000n);
+    assert.deepEqual(
+      server.requests.map(({ method, range }) => [method, range]),
+      [
+        ['HEAD', undefined],
+        ['GET', 'bytes=0-0'],
+      ],
+    );
+    assert.equal(open(`${server.url}/x?signature=secret`).base(), undefined);
+    assert.doesNotMatch(open(`${server.url}/x?signature=secret`).describe(), /secret/);
+  });
+
+  it('refuses a server that ignores ranges, but for files of one chunk', async () => {
+    server.handler = (request, response) => {
+      const large = request.url === '/large';
+      sendFile(request, response, Buffer.alloc(large ? 4 * 2 ** 20 + 1 : 4 * 2 ** 20), {
+        'accept-ranges': undefined,
+        etag: '"e"',
+      });
+    };
+    assert.equal((await listAll(open(`${server.url}/small`)))[0]?.size, 4n * 2n ** 20n);
+    assert.match(await failure(`${server.url}/large`), /^Unsupported: .*ignores ranges.*up to 4 MiB.*nginx/);
+  });
+
+  it('walks index pages of nginx, Apache and Python below their prefix only', async () => {
+    const pages: Record<string, string> = {
+      '/data/': `<html><body><h1>Index of /data/</h1><hr><pre><a href="../">../</a>
+<a href="a%20b%26c/">a b&amp;c/</a>  21-Nov-2026 10:00  -
+<a href="weights.bin">weights.bin</a>   21-Nov-2026 10:00   5
+</pre></body></html>`,
+      '/data/a%20b%26c/': `<table><tr><th><a href="?C=N;O=D">Name</a></th></tr>
+<tr><td><a href="/data/">Parent Directory</a></td></tr><tr><td><A class="x" HREF='x&#46;txt'>x</A></td></tr>
+<tr><td><a href="${'/elsewhere/file'}">no</a> <a href="https://example.com/y">no</a> <a href="mailto:a@b">no</a></td></tr>
+<tr><td><a href=empty/>empty/</a><a href="deep/below.txt">no</a></td></tr></table>`,
+      '/data/a%20b%26c/empty/': '<ul></ul>',
+    };
+    server.handler = (request, response) => {
+      const page = pages[request.url ?? ''];
+      if (page !== undefined)
+        return void response.writeHead(200, { 'content-type': 'text/html;charset=utf-8' }).end(page);
+      sendFile(request, response, Buffer.from('12345'), { etag: `"${request.url}"` });
+    };
+    const origin = open(`${server.url}/data/`, { token: 'tok' });
+    const rows = await listAll(origin);
+    assert.deepEqual(
+      rows.map(({ path, kind, size }) => [path, kind, size]),
+      [
+        ['a b&c/empty', 'directory', 0n],
+        ['a b&c/x.txt', 'file', 5n],
+        ['weights.bin', 'file', 5n],
+      ],
+    );
+    assert.equal(rows[1]?.contentKey, httpEtagKey(`${server.url}/data/a%20b%26c/x.txt`, '"/data/a%20b%26c/x.txt"'));
+    assert.deepEqual(origin.base(), { url: `${server.url}/data`, headers: { authorization: 'Bearer tok' } });
+    assert.ok(server.requests.every(({ authorization }) => authorization === 'Bearer tok'));
+    const [location] = await origin.locate(
+      [{ index: 0, path: 'a b&c/x.txt', contentKey: '', validator: '' }],
+      signal(),
+    );
+    assert.equal(location?.url, `${server.url}/data/a%20b%26c/x.txt`);
+  });
+
+  it('puts each of several URLs under its own name', async () => {
+    server.handler = (request, response) => {
+      if (request.url === '/one/')
+        return void response.writeHead(200, { 'content-type': 'text/html' }).end('<a href="x">x</a>');
+      sendFile(request, response, Buffer.from('1'), { etag: '"e"' });
+    };
+    const origin = open(`${server.url}/one/ ${server.url}/two`);
+    assert.deepEqual(
+      (await listAll(origin)).map(({ path }) => path),
+      ['one/x', 'two'],
+    );
+    assert.deepEqual(origin.base(), { url: server.url });
+    assert.throws(() => open(`${server.url}/a/x ${server.url}/b/x`), {
+      code: 'InvalidArgument',
+      message: /would both be "x"/,
+    });
+  });
+
+  it('says what is wrong with an index page', async () => {
+    server.handler = (request, response) => {
+      if (request.url === '/json/')
+        return void response.writeHead(200, { 'content-type': 'application/json' }).end('[]');
+      if (request.url === '/moved/') return void response.writeHead(302, { location: '/there/' }).end();
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<a href="loop/">loop/</a>');
+    };
+    assert.match(await failure(`${server.url}/json/`), /^Unsupported: .*not an index page/);
+    assert.match(await failure(`${server.url}/moved/`), /^Unsupported: .*redirects to .*\/there\/; give that URL/);
+    assert.match(await failure(`${server.url}/loop/`), /^Unsupported: .*more than 64 folders deep/);
+  });
+
+  it('refuses names of index pages that are not UTF-8', async () => {
+    server.handler = (request, response) => {
+      if (request.url === '/')
+        return void response
+          .writeHead(200, { 'content-type': 'text/html' })
+          .end('<a href="bad%ff">x</a><a href="a%2Fb">x</a>');
+      sendFile(request, response, Buffer.from('1'));
+    };
+    assert.match(await failure(`${server.url}/`), /^InvalidArgument: 2 names .*bad%ff: not UTF-8/);
+  });
+
+  it('follows redirects, notes them, and keeps the token from other hosts', async () => {
+    server.handler = (request, response) => {
+      if (request.url === '/x?k=secret') return void response.writeHead(302, { location: '/y' }).end();
+      response.writeHead(307, { location: `${other.url}/z?signature=secret` }).end();
+    };
+    other.handler = (request, response) => sendFile(request, response, Buffer.from('12'), { etag: '"z"' });
+    const origin = open(`${server.url}/x?k=secret`, { token: 'tok' });
+    assert.equal((await listAll(origin))[0]?.validator, 'etag:"z"');
+    assert.deepEqual(
+      server.requests.map(({ authorization }) => authorization),
+      ['Bearer tok', 'Bearer tok'],
+    );
+    assert.deepEqual(
+      other.requests.map(({ authorization }) => authorization),
+      [undefined],
+    );
+    assert.match(
+      origin.revision().warnings.join(),
+      /Redirected: files of 127\.0\.0\.1:\d+ are served by 127\.0\.0\.1:\d+/,
+    );
+  });
+
+  it('refuses redirects without an end, without a target and into private ranges', async () => {
+    server.handler = (_request, response) => response.writeHead(302, { location: '/again' }).end();
+    assert.match(await failure(`${server.url}/x`), /^ProtocolError: .*more than 10 times/);
+    server.handler = (_request, response) => response.writeHead(302).end();
+    assert.match(await failure(`${server.url}/x`), /^ProtocolError: .*without saying where to/);
+    server.handler = (_request, response) =>
+      response.writeHead(302, { location: 'http://169.254.169.254/latest/meta-data?secret' }).end();
+    const origin = open(`${server.url}/x`, { allowedAddresses: ['127.0.0.1'] }, false);
+    await assert.rejects(listAll(origin), {
+      code: 'PermissionDenied',
+      message: /169\.254\.169\.254 has a link-local address/,
+    });
+    const port = new URL(server.url).port;
+    await assert.rejects(listAll(open(`http://localhost:${port}/x`, {}, false)), {
+      code: 'PermissionDenied',
+      message: /localhost \(.*loopback/,
+    });
+  });
+
+  it('maps statuses to errors with a next step', async () => {
+    const expected: [number, RegExp][] = [
+      [401, /^Unauthenticated: .*token/],
+      [403, /^PermissionDenied: /],
+      [404, /^NotFound: .*\/x does not exist/],
+      [410, /^NotFound: /],
+      [418, /^ProtocolError: /],
+      [429, /^Unavailable: .*limits our requests/],
+      [503, /^Unavailable: .*503/],
+    ];
+    for (const [status, pattern] of expected) {
+      server.handler = (_request, response) => response.writeHead(status).end();
+      assert.match(await failure(`${server.url}/x?key=secret`), pattern);
+    }
+  });
+
+  it('tries again after 429, 5xx and broken connections, and honours Retry-After', async () => {
+    let calls = 0;
+    server.handler = (request, response) => {
+      calls++;
+      if (calls === 1) return void response.destroy();
+      if (calls === 2) return void response.writeHead(429, { 'retry-after': '1' }).end();
+      sendFile(request, response, Buffer.from('1'), { etag: '"e"' });
+    };
+    const began = performance.now();
+    assert.equal((await listAll(open(`${server.url}/x`))).length, 1);
+    assert.equal(calls, 3);
+    assert.ok(performance.now() - began >= 990);
+    calls = 0;
+    server.handler = (_request, response) => {
+      calls++;
+      response.writeHead(503, { 'retry-after': '3600' }).end();
+    };
+    assert.match(await failure(`${server.url}/x`), /^Unavailable: /);
+    assert.equal(calls, 1);
+  });
+
+  it('says when a host cannot be reached, does not speak HTTP, or has no name', async () => {
+    assert.match(
+      await failure('http://127.0.0.1:1/x'),
+      /^Unavailable: 127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\)/,
+    );
+    assert.match(
+      await failure(`${server.url.replace('http:', 'https:')}/x`),
+      /^ProtocolError: .*does not speak the protocol/,
+    );
+    assert.match(await failure('http://no-such-host.invalid/x'), /^Unavailable: /);
+  });
+
+  it('trusts only the certificates that it is told to', async () => {
+    const certificate = makeCertificate();
+    const secure = await startServer(certificate);
+    try {
+      secure.handler = (request, response) => sendFile(request, response, Buffer.from('12'), { etag: '"e"' });
+      assert.match(
+        await failure(`${secure.url}/x`),
+        /^Unauthenticated: the certificate of .* is not trusted .*certificate authorities/,
+      );
+      const rows = await listAll(open(`${secure.url}/x`, { certificateAuthorities: certificate.file }));
+      assert.equal(rows[0]?.size, 2n);
+      secure.handler = (_request, response) => response.writeHead(302, { location: `${server.url}/x` }).end();
+      assert.match(
+        await failure(`${secure.url}/x`, { certificateAuthorities: certificate.file }),
+        /^ProtocolError: .*less secure/,
+      );
+      assert.match(
+        await failure(`${secure.url}/x`, { certificateAuthorities: '/none' }),
+        /certificate authorities \/none cannot be read/,
+      );
+    } finally {
+      await secure.stop();
+      certificate.remove();
+    }
+  });
+
+  it('ends when it is cancelled while the server is silent', async () => {
+    server.handler = () => undefined;
+    await assert.rejects(listAll(open(`${server.url}/x`), AbortSignal.timeout(50)), { code: 'Cancelled' });
+  });
+});

@@ -1,0 +1,141 @@
+import { HearthError } from '@hearth/common';
+import type { HttpSource } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Location, ManifestRow } from '@hearth/engine';
+import { digestKey, httpEtagKey, httpModifiedKey } from './content_key.ts';
+import type { HttpClient } from './http_client.ts';
+import { type IndexedName, walkIndex } from './http_index.ts';
+import { type HttpFileFacts, probeFile } from './http_probe.ts';
+import { type HttpRoot, httpRoots, locateBelow } from './http_roots.ts';
+import type { LocatableEntry, Origin, OriginBase, OriginRevision } from './origin.ts';
+import { printableUrl } from './printable_url.ts';
+import { inPages, mapConcurrently } from './row_stream.ts';
+import { UnusableNames } from './unusable_names.ts';
+
+const requestsAtOnce = 16;
+
+export interface HttpOriginOptions {
+  source: HttpSource;
+  description: string;
+  unusableNames: string;
+  /** Bearer token for the hosts of the source. */
+  token: string | undefined;
+  client: HttpClient;
+}
+
+/** Files and index pages of HTTP(S) servers. */
+export class HttpOrigin implements Origin {
+  readonly kind = 'http';
+  readonly #options: HttpOriginOptions;
+  readonly #roots: HttpRoot[];
+  readonly #authorization: string | undefined;
+  #warnings: string[] = [];
+
+  constructor(options: HttpOriginOptions) {
+    this.#options = options;
+    this.#roots = httpRoots(options.source.urls);
+    this.#authorization = options.token === undefined ? undefined : `Bearer ${options.token}`;
+  }
+
+  describe(): string {
+    return this.#options.description;
+  }
+
+  async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
+    const unusable = new UnusableNames(this.#options.unusableNames);
+    const seen = new Observations();
+    yield* inPages(
+      mapConcurrently(
+        this.#names(unusable, signal),
+        requestsAtOnce,
+        async ({ path, kind, url }): Promise<ManifestRow> => {
+          if (kind === 'emptyFolder') return { path, kind: 'directory', size: 0n };
+          const facts = await probeFile(this.#options.client, url, this.#authorization, signal);
+          return seen.note(path, url, facts, this.#options.source.sha256[path]);
+        },
+      ),
+    );
+    this.#warnings = [...seen.warnings(), ...unusable.finish()];
+  }
+
+  revision(): OriginRevision {
+    return { name: '', warnings: this.#warnings };
+  }
+
+  /** The engine follows redirects itself, and sends the headers to the host of the URL only. */
+  base(): OriginBase | undefined {
+    const folders = new Set(this.#roots.map(({ folder }) => folder));
+    const [folder] = folders;
+    if (folder === undefined || folders.size > 1) return undefined;
+    return { url: folder, ...this.#headers() };
+  }
+
+  async locate(entries: LocatableEntry[]): Promise<Location[]> {
+    return entries.map(({ index, path }) => ({
+      entry: index,
+      url: locateBelow(this.#roots, path).href,
+      ...this.#headers(),
+    }));
+  }
+
+  close(): void {
+    this.#options.client.close();
+  }
+
+  #headers(): { headers?: Record<string, string> } {
+    return this.#authorization === undefined ? {} : { headers: { authorization: this.#authorization } };
+  }
+
+  async *#names(unusable: UnusableNames, signal: AbortSignal): AsyncGenerator<IndexedName> {
+    for (const { url, path, index } of this.#roots) {
+      if (!index) {
+        yield { path, kind: 'file', url };
+        continue;
+      }
+      const prefix = path === '' ? '' : `${path}/`;
+      for await (const name of walkIndex(this.#options.client, url, this.#authorization, unusable, signal)) {
+        yield { ...name, path: `${prefix}${name.path}` };
+      }
+    }
+  }
+}
+
+/** Makes rows of what servers say, and keeps what people should know about it. */
+class Observations {
+  #weak = 0;
+  #firstWeak = '';
+  readonly #redirected = new Map<string, string>();
+
+  /** `InvalidArgument` when nothing tells one state of the file from another. `sha256`: given by the source. */
+  note(path: string, url: URL, facts: HttpFileFacts, sha256: string | undefined): ManifestRow {
+    const { size, etag, lastModified, servedBy } = facts;
+    if (servedBy.host !== url.host) this.#redirected.set(url.host, servedBy.host);
+    const row: ManifestRow = {
+      path,
+      kind: 'file',
+      size,
+      validator: etag !== undefined ? `etag:${etag}` : lastModified !== undefined ? `modified:${lastModified}` : '',
+      ...(lastModified === undefined ? {} : { modifiedAtNs: BigInt(Date.parse(lastModified)) * 1_000_000n }),
+    };
+    if (sha256 !== undefined) return { ...row, contentKey: digestKey(sha256, size), sourceDigest: sha256 };
+    if (etag !== undefined) return { ...row, contentKey: httpEtagKey(url.href, etag) };
+    if (lastModified === undefined) {
+      throw new HearthError(
+        'InvalidArgument',
+        `the server of ${printableUrl(url)} sends neither a strong ETag nor Last-Modified, so a change could not be noticed; give the file's SHA-256 (${url.origin}${url.pathname}#sha256=...)`,
+      );
+    }
+    if (this.#weak++ === 0) this.#firstWeak = path;
+    return { ...row, contentKey: httpModifiedKey(url.href, lastModified, size) };
+  }
+
+  warnings(): string[] {
+    const warnings: string[] = [];
+    if (this.#weak > 0) {
+      warnings.push(
+        `WeakValidator: ${this.#weak} files have no strong ETag (the first is ${this.#firstWeak}); changes are noticed by date and size only`,
+      );
+    }
+    for (const [from, to] of this.#redirected) warnings.push(`Redirected: files of ${from} are served by ${to}`);
+    return warnings;
+  }
+}

@@ -1,0 +1,89 @@
+import { chunkBytes, HearthError } from '@hearth/common';
+import type { HttpClient, HttpResponse } from './http_client.ts';
+import { statusError } from './http_error.ts';
+import { printableUrl } from './printable_url.ts';
+
+/** What a server says about a file without sending it. */
+export interface HttpFileFacts {
+  size: bigint;
+  /** Strong ETag with its quotes. */
+  etag?: string;
+  /** Last-Modified as sent. */
+  lastModified?: string;
+  /** Where the answer came from, after redirects. */
+  servedBy: URL;
+}
+
+/** Statuses of servers that refuse HEAD, or accept only the method that a URL was signed for. */
+const headRefused = [400, 403, 405, 501];
+
+/**
+ * Asks by HEAD, and by a GET of the first byte when HEAD is refused or leaves open whether ranges are
+ * served. A server that ignores ranges can be used for files of one chunk at most, which the engine reads
+ * whole; else `Unsupported`. Other errors as `statusError` and `HttpClient.request`.
+ */
+export async function probeFile(
+  client: HttpClient,
+  url: URL,
+  authorization: string | undefined,
+  signal: AbortSignal,
+): Promise<HttpFileFacts> {
+  const credentials = authorization === undefined ? {} : { authorization };
+  const head = await client.request({ method: 'HEAD', url, ...credentials, redirects: 'follow', bodyLimit: 0, signal });
+  if (head.status !== 200 && !headRefused.includes(head.status)) throw statusError(head.status, head.url);
+  const size = head.status === 200 ? contentLength(head) : undefined;
+  if (size !== undefined && (size <= chunkBytes || head.headers['accept-ranges'] === 'bytes')) return facts(head, size);
+
+  const headers = { range: 'bytes=0-0' };
+  const get = await client.request({
+    method: 'GET',
+    url,
+    headers,
+    ...credentials,
+    redirects: 'follow',
+    bodyLimit: 1,
+    signal,
+  });
+  if (get.status === 206 || get.status === 416) {
+    const total = /^bytes (?:0-0|\*)\/(\d+)$/i.exec(get.headers['content-range'] ?? '')?.[1];
+    if (total === undefined) {
+      throw new HearthError(
+        'Unsupported',
+        `${printableUrl(url)} does not say how large it is (Content-Range); serve it from a server that does`,
+      );
+    }
+    return facts(get, BigInt(total));
+  }
+  if (get.status !== 200) throw statusError(get.status, get.url);
+  const whole = contentLength(get);
+  if (whole === undefined) {
+    throw new HearthError(
+      'Unsupported',
+      `${printableUrl(url)} does not say how large it is (Content-Length); serve it as a plain file`,
+    );
+  }
+  if (whole > chunkBytes) {
+    throw new HearthError(
+      'Unsupported',
+      `the server of ${printableUrl(url)} ignores ranges, so only files up to ${chunkBytes / 2 ** 20} MiB can be read from it and this one has ${whole} bytes; ` +
+        'serve it with nginx, Apache or an S3-compatible server',
+    );
+  }
+  return facts(get, whole);
+}
+
+function contentLength(response: HttpResponse): bigint | undefined {
+  const text = response.headers['content-length'];
+  return text !== undefined && /^\d+$/.test(text) ? BigInt(text) : undefined;
+}
+
+function facts(response: HttpResponse, size: bigint): HttpFileFacts {
+  const { etag, 'last-modified': lastModified } = response.headers;
+  return {
+    size,
+    // RFC 9110, 8.8.3: a weak one begins with W/ and does not promise equal bytes.
+    ...(etag !== undefined && /^"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? { etag } : {}),
+    ...(lastModified !== undefined && !Number.isNaN(Date.parse(lastModified)) ? { lastModified } : {}),
+    servedBy: response.url,
+  };
+}

@@ -1,0 +1,210 @@
+import { HearthError } from '@hearth/common';
+import type { HubSource } from '@hearth/common/generated/hearth/v1/control.ts';
+import * as z from 'zod';
+import type { HttpClient, HttpResponse } from './http_client.ts';
+import { statusError } from './http_error.ts';
+import { encodePath } from './http_roots.ts';
+
+/** A file in a commit. */
+export interface HubFile {
+  path: string;
+  size: bigint;
+  /** Git object id: of the file, or of its pointer when it is in large file storage. */
+  oid: string;
+  /** SHA-256 of the bytes, of files in large file storage. */
+  sha256?: string;
+}
+
+const pageLimit = 32 * 1024 * 1024;
+const commitId = /^[0-9a-f]{40,64}$/;
+
+const revisionAnswer = z.object({ sha: z.string().regex(commitId) });
+const treeAnswer = z.array(
+  z.object({
+    type: z.string(),
+    path: z.string(),
+    oid: z.string(),
+    size: z.int().nonnegative(),
+    lfs: z.object({ oid: z.string().regex(/^(sha256:)?[0-9a-f]{64}$/), size: z.int().nonnegative() }).nullish(),
+  }),
+);
+
+/** The API of a Hugging Face compatible hub (https://huggingface.co/docs/hub/api) for one repository. */
+export class HubClient {
+  readonly #client: HttpClient;
+  readonly #source: HubSource;
+  readonly #token: string | undefined;
+
+  /** `source` with its endpoint. `InvalidArgument` for an unknown type of repository. */
+  constructor(client: HttpClient, source: HubSource, token: string | undefined) {
+    if (!['', 'model', 'dataset', 'space'].includes(source.repoType)) {
+      throw new HearthError(
+        'InvalidArgument',
+        `the hub source's type "${source.repoType}" is not known; use "model", "dataset" or "space"`,
+      );
+    }
+    this.#client = client;
+    this.#source = source;
+    this.#token = token;
+  }
+
+  /** The commit that a branch, tag or commit means now. */
+  async resolveRevision(revision: string, signal: AbortSignal): Promise<string> {
+    const { body } = await this.#get(`${this.#api}/revision/${encodeURIComponent(revision)}`, signal);
+    return this.#parse(revisionAnswer, body).sha;
+  }
+
+  /** The files of a commit, in pages. */
+  async *tree(commit: string, signal: AbortSignal): AsyncGenerator<HubFile[]> {
+    const url = new URL(`${this.#api}/tree/${commit}?recursive=true`);
+    for (let next: string | undefined = url.search; next !== undefined; ) {
+      url.search = next;
+      const { body, headers } = await this.#get(url.href, signal);
+      const rows = this.#parse(treeAnswer, body).filter(({ type }) => type === 'file');
+      yield rows.map(({ path, size, oid, lfs }) =>
+        lfs == null
+          ? { path, size: BigInt(size), oid }
+          : { path, size: BigInt(lfs.size), oid, sha256: lfs.oid.replace('sha256:', '') },
+      );
+      next = nextPage(headers.link, url);
+    }
+  }
+
+  /** Where a file is served, by its commit: a name for its bytes that never means others. */
+  fileUrl(commit: string, path: string): URL {
+    const { endpoint, repo } = this.#source;
+    const folder = this.#folder === 'models' ? '' : `${this.#folder}/`;
+    return new URL(encodePath(path), `${endpoint}/${folder}${repo}/resolve/${commit}/`);
+  }
+
+  /** Where the hub serves a file now: on its own host, or by a redirect to another one, which is not followed. */
+  async resolveFile(commit: string, path: string, signal: AbortSignal): Promise<{ url: URL; elsewhere: boolean }> {
+    const url = this.fileUrl(commit, path);
+    const response = await this.#client.request({
+      method: 'HEAD',
+      url,
+      ...this.#authorized(),
+      redirects: 'sameHost',
+      bodyLimit: 0,
+      signal,
+    });
+    if (response.redirect !== undefined) return { url: response.redirect, elsewhere: true };
+    if (response.status !== 200) throw this.#error(response);
+    return { url: response.url, elsewhere: false };
+  }
+
+  /** The Authorization header, if there is a token. */
+  authorization(): string | undefined {
+    return this.#token === undefined ? undefined : `Bearer ${this.#token}`;
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  get #folder(): string {
+    return `${this.#source.repoType || 'model'}s`;
+  }
+
+  get #api(): string {
+    return `${this.#source.endpoint}/api/${this.#folder}/${this.#source.repo}`;
+  }
+
+  #authorized(): { authorization?: string } {
+    const authorization = this.authorization();
+    return authorization === undefined ? {} : { authorization };
+  }
+
+  async #get(url: string, signal: AbortSignal): Promise<HttpResponse> {
+    const response = await this.#client.request({
+      method: 'GET',
+      url: new URL(url),
+      headers: { accept: 'application/json' },
+      ...this.#authorized(),
+      redirects: 'follow',
+      bodyLimit: pageLimit,
+      signal,
+    });
+    if (response.status !== 200) throw this.#error(response);
+    return response;
+  }
+
+  #parse<Schema extends z.ZodType>(schema: Schema, body: Buffer): z.infer<Schema> {
+    let json: unknown;
+    try {
+      json = JSON.parse(body.toString('utf8'));
+    } catch {
+      throw this.#notHub('its answer is not JSON');
+    }
+    const result = schema.safeParse(json);
+    if (result.success) return result.data;
+    const { path, message } = result.error.issues[0] ?? { path: [], message: '' };
+    throw this.#notHub(`${path.join('.')}: ${message}`);
+  }
+
+  #notHub(reason: string): HearthError {
+    return new HearthError(
+      'ProtocolError',
+      `${this.#source.endpoint} does not answer as a hub does (${reason}); check the endpoint`,
+    );
+  }
+
+  /** The hub names the cause in X-Error-Code; for a private repository it says the same as for none. */
+  #error({ status, url, headers }: HttpResponse): HearthError {
+    const { endpoint, repo } = this.#source;
+    const cause = headers['x-error-code'];
+    const page = `${endpoint}/${this.#folder === 'models' ? '' : `${this.#folder}/`}${repo}`;
+    if (cause === 'GatedRepo') {
+      return this.#token === undefined
+        ? new HearthError(
+            'Unauthenticated',
+            `${repo} is gated: accept its conditions at ${page} and give a token of that account (HF_TOKEN)`,
+          )
+        : new HearthError(
+            'PermissionDenied',
+            `${repo} is gated and the token's account has no access: accept its conditions at ${page}`,
+          );
+    }
+    if (status === 401) {
+      return this.#token === undefined
+        ? new HearthError(
+            'Unauthenticated',
+            `${repo} does not exist at ${endpoint} or is private: check its name, or give a token (HF_TOKEN)`,
+          )
+        : new HearthError(
+            'Unauthenticated',
+            `${endpoint} does not accept the token for ${repo}: check that it is valid and may read it`,
+          );
+    }
+    if (status === 403) {
+      return new HearthError(
+        'PermissionDenied',
+        `${endpoint} refuses access to ${repo}: check that the token has the right to read it`,
+      );
+    }
+    if (status === 404 && cause === 'RevisionNotFound') {
+      return new HearthError(
+        'NotFound',
+        `${repo} has no revision "${this.#source.revision || 'main'}"; see ${page} for its branches and tags`,
+      );
+    }
+    if (status === 404 && cause === 'RepoNotFound') {
+      return new HearthError(
+        'NotFound',
+        `there is no ${this.#source.repoType || 'model'} repository ${repo} at ${endpoint} that we may see; check its name and type`,
+      );
+    }
+    return statusError(status, url);
+  }
+}
+
+/** The query of the next page (RFC 8288); of its URL only this is used, so that a mirror's links lead nowhere else. */
+function nextPage(link: string | string[] | undefined, current: URL): string | undefined {
+  const found = /<([^<>]*)>\s*;[^,]*\brel="?next"?/.exec([link ?? ''].flat().join(','))?.[1];
+  if (found === undefined || !URL.canParse(found, current.href)) return undefined;
+  const { search } = new URL(found, current);
+  if (search === current.search) {
+    throw new HearthError('ProtocolError', `${current.origin} lists the same page for ever; this hub cannot be used`);
+  }
+  return search;
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { digestKey, hubKey } from './content_key.ts';
+import { createOrigin } from './create_origin.ts';
+import type { LocatableEntry, Origin, OriginOptions } from './origin.ts';
+import { parseSource } from './source.ts';
+import { listAll } from './testing/list_all.ts';
+import { type Handler, type ScriptedServer, sendFile, startServer } from './testing/scripted_server.ts';
+
+const commit = '0123456789abcdef0123456789abcdef01234567';
+const oid = 'aaaabbbbccccddddeeeeffff0000111122223333';
+const sha256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+const signal = () => AbortSignal.timeout(10_000);
+
+function entry(index: number, path: string): LocatableEntry {
+  return { index, path, contentKey: '', validator: '' };
+}
+
+describe('HubOrigin', () => {
+  let hub: ScriptedServer;
+  let cdn: ScriptedServer;
+  const opened: Origin[] = [];
+
+  beforeEach(async () => {
+    hub = await startServer();
+    cdn = await startServer();
+    hub.handler = model;
+  });
+  afterEach(async () => {
+    for (const origin of opened.splice(0)) origin.close();
+    await hub.stop();
+    await cdn.stop();
+  });
+
+  /** A repository of two pages of files, one of them in large file storage, as huggingface.co answers. */
+  const model: Handler = (request, response) => {
+    const json = (body: unknown, headers = {}) =>
+      response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+    const tree = `/api/models/org/llama/tree/${commit}?recursive=true`;
+    const resolve = `/org/llama/resolve/${commit}/`;
+    switch (request.url) {
+      case '/api/models/org/llama/revision/refs%2Fpr%2F1':
+      case '/api/models/org/llama/revision/main':
+        return json({ sha: commit, siblings: [] });
+      case tree:
+        return json(
+          [
+            { type: 'directory', oid, size: 0, path: 'sub dir' },
+            { type: 'file', oid, size: 12, path: 'sub dir/config+1.json' },
+          ],
+          { link: `<https://huggingface.co${tree}&cursor=abc>; rel="next"` },
+        );
+      case `${tree}&cursor=abc`:
+        return json([
+          {
+            type: 'file',
+            oid,
+            size: 5_000_000_000,
+            path: 'model.safetensors',
+            lfs: { oid: sha256, size: 5_000_000_000, pointerSize: 135 },
+            xetHash: 'x',
+          },
+        ]);
+      case `${resolve}model.safetensors`: {
+        const signed = 'X-Amz-Date=20261121T120000Z&X-Amz-Expires=3600&X-Amz-Signature=secret';
+        return response.writeHead(302, { location: `${cdn.url}/blob?${signed}`, 'x-repo-commit': commit }).end();
+      }
+      case `${resolve}sub%20dir/config%2B1.json`:
+        return response.writeHead(307, { location: '/api/resolve-cache/config' }).end();
+      case '/api/resolve-cache/config':
+        return sendFile(request, response, Buffer.from('{"a":  true}'), { etag: `"${oid}"` });
+      default:
+        response.writeHead(404, { 'x-error-code': 'EntryNotFound' }).end();
+    }
+  };
+
+  function open(text: string, options: OriginOptions = {}, allowPrivate = true): Origin {
+    const source = { ...parseSource(`${text}?endpoint=${hub.url}/`), allowPrivate };
+    const origin = createOrigin(source, { attempts: 2, pauseMs: 1, environment: {}, ...options });
+    opened.push(origin);
+    return origin;
+  }
+
+  it('lists a revision by commit, page after page', async () => {
+    const origin = open('hf://org/llama');
+    assert.deepEqual(await listAll(origin), [
+      {
+        path: 'model.safetensors',
+        kind: 'file',
+        size: 5_000_000_000n,
+        contentKey: digestKey(sha256, 5_000_000_000n),
+        sourceDigest: sha256,
+        validator: '',
+      },
+      {
+        path: 'sub dir/config+1.json',
+        kind: 'file',
+        size: 12n,
+        contentKey: hubKey(`${hub.url}/org/llama/resolve/${commit}/sub%20dir/config%2B1.json`, oid),
+        validator: '',
+      },
+    ]);
+    assert.deepEqual(origin.revision(), { name: commit, warnings: [] });
+    assert.equal(origin.base(), undefined);
+    assert.equal((await listAll(open('hf://org/llama@refs/pr/1'))).length, 2);
+  });
+
+  it('locates by the redirect, whose host never gets the token', async () => {
+    const origin = open('hf://org/llama', { revision: commit, token: 'tok' });
+    const locations = await origin.locate([entry(4, 'model.safetensors'), entry(9, 'sub dir/config+1.json')], signal());
+    assert.equal(locations[0]?.entry, 4);
+    assert.match(locations[0]?.url ?? '', new RegExp(`^${cdn.url}/blob\\?X-Amz-Date=`));
+    assert.equal(locations[0]?.expiresAt, Date.UTC(2026, 10, 21, 13));
+    assert.equal(locations[0]?.headers, undefined);
+    assert.deepEqual(locations[1], {
+      entry: 9,
+      url: `${hub.url}/api/resolve-cache/config`,
+      headers: { authorization: 'Bearer tok' },
+    });
+    assert.ok(hub.requests.every(({ authorization }) => authorization === 'Bearer tok'));
+    assert.equal(cdn.requests.length, 0);
+    await assert.rejects(origin.locate([entry(1, 'none')], signal()), { code: 'NotFound' });
+    await assert.rejects(open('hf://org/llama').locate([entry(1, 'x')], signal()), {
+      code: 'InvalidArgument',
+      message: /commit is known/,
+    });
+  });
+
+  it('sends the token of the environment to the hub of the environment only', async () => {
+    const environment = { HF_TOKEN: 'own', HF_ENDPOINT: hub.url };
+    await listAll(open('hf://org/llama', { environment }));
+    assert.ok(hub.requests.every(({ authorization }) => authorization === 'Bearer own'));
+    hub.requests.length = 0;
+    await listAll(open('hf://org/llama', { environment: { HF_TOKEN: 'own' } }));
+    assert.ok(hub.requests.every(({ authorization }) => authorization === undefined));
+  });
+
+  it('finds the endpoint in the environment, and the paths of datasets and spaces', async () => {
+    hub.handler = (request, response) => {
+      const body = request.url?.includes('/tree/') ? [{ type: 'file', oid, size: 1, path: 'f' }] : { sha: commit };
+      response.end(JSON.stringify(body));
+    };
+    const source = { ...parseSource('hf://datasets/org/data@v1'), allowPrivate: true };
+    const origin = createOrigin(source, { environment: { HF_ENDPOINT: `${hub.url}/` }, attempts: 1 });
+    opened.push(origin);
+    const [row] = await listAll(origin);
+    assert.equal(row?.contentKey, hubKey(`${hub.url}/datasets/org/data/resolve/${commit}/f`, oid));
+    assert.equal(hub.requests[0]?.path, '/api/datasets/org/data/revision/v1');
+    assert.equal(origin.describe(), 'hf://datasets/org/data@v1');
+  });
+
+  it('says what to do about gated, private and missing repositories', async () => {
+    const cases: [number, string, string | undefined, RegExp][] = [
+      [
+        401,
+        'GatedRepo',
+        undefined,
+        /^Unauthenticated: .*gated: accept its conditions at .*\/org\/llama and give a token/,
+      ],
+      [403, 'GatedRepo', 'tok', /^PermissionDenied: .*gated.*accept its conditions/],
+      [401, 'RepoNotFound', undefined, /^Unauthenticated: .*does not exist at .* or is private/],
+      [401, '', 'tok', /^Unauthenticated: .*does not accept the token/],
+      [403, '', 'tok', /^PermissionDenied: .*right to read/],
+      [404, 'RepoNotFound', 'tok', /^NotFound: there is no model repository org\/llama/],
+      [404, 'RevisionNotFound', 'tok', /^NotFound: .*no revision "main"/],
+      [429, '', undefined, /^Unavailable: .*limits/],
+    ];
+    for (const [status, cause, token, pattern] of cases) {
+      hub.handler = (_request, response) =>
+        response.writeHead(status, cause === '' ? {} : { 'x-error-code': cause }).end();
+      await assert.rejects(
+        listAll(open('hf://org/llama', token === undefined ? {} : { token })),
+        (thrown: { code: string; message: string }) => {
+          assert.match(`${thrown.code}: ${thrown.message}`, pattern);
+          assert.doesNotMatch(thrown.message, /tok\b/);
+          return true;
+        },
+      );
+    }
+  });
+
+  it('refuses what is not a hub, and listings without an end', async () => {
+    const answers: [string, RegExp][] = [
+      ['<html>', /not JSON/],
+      ['{"sha":"main"}', /sha: /],
+      ['[]', /does not answer as a hub does/],
+    ];
+    for (const [body, message] of answers) {
+      hub.handler = (_request, response) => response.end(body);
+      await assert.rejects(listAll(open('hf://org/llama')), { code: 'ProtocolError', message });
+    }
+    hub.handler = (request, response) => response.setHeader('link', `<${request.url}>; rel="next"`).end('[]');
+    await assert.rejects(listAll(open('hf://org/llama', { revision: commit })), {
+      code: 'ProtocolError',
+      message: /for ever/,
+    });
+  });
+
+  it('refuses names that are not Unicode, or skips them', async () => {
+    hub.handler = (_request, response) => response.end(`[{"type":"file","oid":"${oid}","size":1,"path":"bad\\ud800"}]`);
+    await assert.rejects(listAll(open('hf://org/llama', { revision: commit })), {
+      code: 'InvalidArgument',
+      message: /1 names .*not Unicode/,
+    });
+  });
+
+  it('refuses an endpoint in a private range', async () => {
+    await assert.rejects(listAll(open('hf://org/llama', {}, false)), { code: 'PermissionDenied', message: /loopback/ });
+  });
+});

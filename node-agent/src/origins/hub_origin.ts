@@ -1,0 +1,94 @@
+import { HearthError } from '@hearth/common';
+import type { HubSource } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Location, ManifestRow } from '@hearth/engine';
+import { digestKey, hubKey } from './content_key.ts';
+import type { HttpClient } from './http_client.ts';
+import { HubClient, type HubFile } from './hub_client.ts';
+import type { LocatableEntry, Origin, OriginRevision } from './origin.ts';
+import { collectConcurrently } from './row_stream.ts';
+import { signedUrlExpiry } from './signed_url.ts';
+import { UnusableNames } from './unusable_names.ts';
+
+const requestsAtOnce = 16;
+/** For redirects that do not say how long they hold. */
+const unknownLifetimeMs = 5 * 60_000;
+
+export interface HubOriginOptions {
+  /** With its endpoint. */
+  source: HubSource;
+  description: string;
+  unusableNames: string;
+  token: string | undefined;
+  /** Commit listed earlier; '': resolve the source's revision. */
+  revision: string;
+  client: HttpClient;
+}
+
+/** A repository of a Hugging Face compatible hub at one commit. */
+export class HubOrigin implements Origin {
+  readonly kind = 'hub';
+  readonly #options: HubOriginOptions;
+  readonly #hub: HubClient;
+  #revision: OriginRevision;
+
+  constructor(options: HubOriginOptions) {
+    this.#options = options;
+    this.#hub = new HubClient(options.client, options.source, options.token);
+    this.#revision = { name: options.revision, warnings: [] };
+  }
+
+  describe(): string {
+    return this.#options.description;
+  }
+
+  async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
+    const { source, revision, unusableNames } = this.#options;
+    const unusable = new UnusableNames(unusableNames);
+    const commit = revision || (await this.#hub.resolveRevision(source.revision || 'main', signal));
+    for await (const files of this.#hub.tree(commit, signal)) {
+      const rows: ManifestRow[] = [];
+      for (const file of files) {
+        if (file.path.isWellFormed()) rows.push(this.#row(commit, file));
+        else unusable.add(file.path.toWellFormed(), 'not Unicode');
+      }
+      if (rows.length > 0) yield rows;
+    }
+    this.#revision = { name: commit, warnings: unusable.finish() };
+  }
+
+  revision(): OriginRevision {
+    return this.#revision;
+  }
+
+  base(): undefined {
+    return undefined;
+  }
+
+  async locate(entries: LocatableEntry[], signal: AbortSignal): Promise<Location[]> {
+    const commit = this.#revision.name;
+    if (commit === '') {
+      throw new HearthError(
+        'InvalidArgument',
+        `files of ${this.describe()} cannot be located before its commit is known; list it, or create the origin with the revision`,
+      );
+    }
+    return collectConcurrently(entries, requestsAtOnce, async ({ index, path }): Promise<Location> => {
+      const { url, elsewhere } = await this.#hub.resolveFile(commit, path, signal);
+      if (elsewhere)
+        return { entry: index, url: url.href, expiresAt: signedUrlExpiry(url) ?? Date.now() + unknownLifetimeMs };
+      const authorization = this.#hub.authorization();
+      return { entry: index, url: url.href, ...(authorization === undefined ? {} : { headers: { authorization } }) };
+    });
+  }
+
+  close(): void {
+    this.#hub.close();
+  }
+
+  /** No validator: ETags differ between the hub and its content network, and a commit never changes. */
+  #row(commit: string, { path, size, oid, sha256 }: HubFile): ManifestRow {
+    if (sha256 !== undefined)
+      return { path, kind: 'file', size, contentKey: digestKey(sha256, size), sourceDigest: sha256, validator: '' };
+    return { path, kind: 'file', size, contentKey: hubKey(this.#hub.fileUrl(commit, path).href, oid), validator: '' };
+  }
+}

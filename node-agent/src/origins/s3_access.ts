@@ -1,0 +1,185 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { GetObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { fromNodeProviderChain } from '@aws-sdk/credential-providers';
+import { getSignedUrl, S3RequestPresigner } from '@aws-sdk/s3-request-presigner';
+import type { AddressPolicy } from './address_policy.ts';
+import type { Connections } from './connections.ts';
+import type { S3Credentials } from './origin.ts';
+import { type S3Context, s3Error } from './s3_error.ts';
+
+export interface S3AccessOptions {
+  bucket: string;
+  /** '' for AWS. */
+  endpoint: string;
+  /** '' for the one that the environment or the profile says, else us-east-1. */
+  region: string;
+  pathStyle: boolean;
+  /** Undefined: the usual AWS chain; when that has none at all, requests are unsigned. */
+  credentials: S3Credentials | undefined;
+  connections: Connections;
+  policy: AddressPolicy;
+  attempts: number;
+}
+
+/** One object to read. */
+export interface S3ObjectName {
+  key: string;
+  versionId?: string | undefined;
+}
+
+type Identity = S3Credentials & { expiration?: Date };
+
+/** Of the SDK's default chain, when no provider has anything; others mean that one is configured and broken. */
+const nothingConfigured = 'Could not load credentials from any providers';
+const socketTimeoutMs = 30_000;
+const signedAtOnce = 256;
+
+/** Requests to one bucket, signed when there are credentials. */
+export class S3Access {
+  readonly client: S3Client;
+  readonly context: S3Context;
+  readonly #identity: (() => Promise<Identity>) | undefined;
+  /** URL of the bucket without '/' at its end, in the style in which requests are made. */
+  readonly #bucketUrl: URL;
+
+  private constructor(
+    client: S3Client,
+    context: S3Context,
+    identity: (() => Promise<Identity>) | undefined,
+    bucketUrl: URL,
+  ) {
+    this.client = client;
+    this.context = context;
+    this.#identity = identity;
+    this.#bucketUrl = bucketUrl;
+  }
+
+  /** Resolves credentials, region and endpoint. Errors as `s3Error`, and `PermissionDenied` of the address policy. */
+  static async open(options: S3AccessOptions): Promise<S3Access> {
+    const { bucket, endpoint, pathStyle, connections } = options;
+    const context = {
+      bucket,
+      host: endpoint === '' ? 'AWS' : new URL(endpoint).host,
+      region: options.region,
+      anonymous: false,
+    };
+    try {
+      const identity = await findIdentity(options.credentials);
+      const region = options.region === '' ? await configuredRegion() : options.region;
+      const client = new S3Client({
+        region,
+        ...(endpoint === '' ? {} : { endpoint }),
+        forcePathStyle: pathStyle,
+        maxAttempts: options.attempts,
+        requestHandler: {
+          httpAgent: connections.http,
+          httpsAgent: connections.https,
+          connectionTimeout: socketTimeoutMs,
+          socketTimeout: socketTimeoutMs,
+        },
+        credentials: identity ?? { accessKeyId: 'anonymous', secretAccessKey: 'anonymous' },
+        ...(identity === undefined ? { signer: { sign: async (request) => request } } : {}),
+      });
+      // The SDK knows where buckets of all partitions live: take its URL of one key for all.
+      const example = new URL(await getSignedUrl(client, new GetObjectCommand({ Bucket: bucket, Key: 'k' })));
+      const bucketUrl = new URL(example.pathname.replace(/\/k$/, ''), example.origin);
+      await options.policy.checkHost(bucketUrl);
+      return new S3Access(
+        client,
+        { bucket, host: bucketUrl.host, region, anonymous: identity === undefined },
+        identity,
+        bucketUrl,
+      );
+    } catch (thrown) {
+      throw s3Error(thrown, context);
+    }
+  }
+
+  /**
+   * URLs by which these objects can be read without further credentials: signed as of now (Signature Version
+   * 4, query parameters) and good for `seconds`, or as long as the credentials themselves when that is less.
+   */
+  async presign(objects: S3ObjectName[], seconds: number): Promise<{ urls: string[]; expiresAt: number | undefined }> {
+    const { origin, protocol, hostname, port, host, pathname } = this.#bucketUrl;
+    const prefix = pathname === '/' ? '' : pathname;
+    const plain = objects.map(({ key, versionId }) => ({
+      path: `${prefix}/${encodeKey(key)}`,
+      query: versionId === undefined ? {} : { versionId },
+    }));
+    if (this.#identity === undefined) {
+      return { urls: plain.map(({ path, query }) => `${origin}${path}${queryString(query)}`), expiresAt: undefined };
+    }
+    const now = new Date();
+    try {
+      const identity = await this.#identity();
+      const left = identity.expiration === undefined ? seconds : (identity.expiration.getTime() - now.getTime()) / 1000;
+      const lifetime = Math.max(1, Math.min(seconds, Math.floor(left)));
+      const presigner = new S3RequestPresigner({ ...this.client.config, credentials: identity });
+      const urls: string[] = [];
+      for (const { path, query } of plain) {
+        // Signing is computation only: let others run between whiles.
+        if (urls.length % signedAtOnce === signedAtOnce - 1) await turn();
+        const request = {
+          protocol,
+          hostname,
+          ...(port === '' ? {} : { port: Number(port) }),
+          method: 'GET',
+          path,
+          query,
+          headers: { host },
+        };
+        const signed = await presigner.presign(request, {
+          expiresIn: lifetime,
+          signingDate: now,
+        });
+        urls.push(`${origin}${path}${queryString(signed.query ?? {})}`);
+      }
+      return { urls, expiresAt: now.getTime() + lifetime * 1000 };
+    } catch (thrown) {
+      throw s3Error(thrown, this.context);
+    }
+  }
+
+  close(): void {
+    this.client.destroy();
+  }
+}
+
+/** A key as the path of a URL: all but unreserved characters (RFC 3986) and '/' percent-encoded, as S3 signs it. */
+export function encodeKey(key: string): string {
+  return key.split('/').map(encodeStrictly).join('/');
+}
+
+function encodeStrictly(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+function queryString(query: Record<string, unknown>): string {
+  const pairs = Object.entries(query).map(
+    ([name, value]) => `${encodeStrictly(name)}=${encodeStrictly(String(value))}`,
+  );
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
+}
+
+async function findIdentity(given: S3Credentials | undefined): Promise<(() => Promise<Identity>) | undefined> {
+  if (given !== undefined) return async () => given;
+  const chain = fromNodeProviderChain();
+  try {
+    await chain();
+  } catch (error) {
+    if (error instanceof Error && error.message === nothingConfigured) return undefined;
+    throw error;
+  }
+  return chain;
+}
+
+async function configuredRegion(): Promise<string> {
+  const client = new S3Client({});
+  try {
+    return await client.config.region();
+  } catch {
+    return 'us-east-1'; // what every compatible server takes, and AWS corrects
+  } finally {
+    client.destroy();
+  }
+}

@@ -1,0 +1,88 @@
+import { HearthError } from '@hearth/common';
+import { connectionError } from './http_error.ts';
+
+/** What was being done, for the message. */
+export interface S3Context {
+  bucket: string;
+  /** Host and port of the endpoint. */
+  host: string;
+  region: string;
+  /** Requests are not signed, since there are no credentials. */
+  anonymous: boolean;
+}
+
+interface ServiceError {
+  name: string;
+  $metadata?: { httpStatusCode?: number };
+  $response?: { headers?: Record<string, string> };
+}
+
+const credentialSteps: Record<string, string> = {
+  InvalidAccessKeyId: 'the access key is not known there; check AWS_ACCESS_KEY_ID or the profile, and the endpoint',
+  XAdminUserNotFound: 'the access key is not known there; check AWS_ACCESS_KEY_ID or the profile', // Versity's gateway
+  SignatureDoesNotMatch: 'the secret key does not belong to the access key; check AWS_SECRET_ACCESS_KEY or the profile',
+  ExpiredToken: 'the session token has expired; get new credentials',
+  InvalidToken: 'the session token is not valid; get new credentials, all three parts together',
+  TokenRefreshRequired: 'the session token must be refreshed; get new credentials',
+  RequestTimeTooSkewed: "this machine's clock differs too much from the server's; set the clock (NTP)",
+};
+
+/** Anything thrown by the S3 client (error codes of the S3 API reference) as what it means for the user. */
+export function s3Error(thrown: unknown, context: S3Context): HearthError {
+  if (thrown instanceof HearthError) return thrown;
+  const { bucket, host, region, anonymous } = context;
+  const error = thrown as ServiceError;
+  const status = error.$metadata?.httpStatusCode;
+  if (error.name === 'AbortError')
+    return new HearthError('Cancelled', `the requests to bucket ${bucket} were cancelled`);
+  if (error.name === 'CredentialsProviderError') {
+    return new HearthError(
+      'Unauthenticated',
+      'the AWS credentials that are configured cannot be obtained; check the profile, its single sign-on session or its process',
+    );
+  }
+  const step = credentialSteps[error.name];
+  if (step !== undefined)
+    return new HearthError('Unauthenticated', `${host} does not accept our credentials (${error.name}): ${step}`);
+  // Failures below HTTP come without a status, or with one of an answer that could not be read.
+  if (status === undefined) return connectionError(thrown, host).error;
+  if (error.name === 'NoSuchBucket') {
+    return new HearthError('NotFound', `there is no bucket ${bucket} at ${host}; check its name and the endpoint`);
+  }
+  if (error.name === 'InvalidBucketName')
+    return new HearthError('InvalidArgument', `${host} does not accept the bucket name ${bucket}; check it`);
+  if (
+    ['PermanentRedirect', 'AuthorizationHeaderMalformed', 'IllegalLocationConstraintException'].includes(error.name) ||
+    status === 301
+  ) {
+    const actual = error.$response?.headers?.['x-amz-bucket-region'];
+    const where = actual === undefined ? 'another region' : `region ${actual}`;
+    const add = actual === undefined ? 'its region' : `?region=${actual}`;
+    return new HearthError(
+      'InvalidArgument',
+      `the bucket ${bucket} is in ${where}, not in ${region}; add ${add} to the source or set AWS_REGION`,
+    );
+  }
+  if (status === 401 || status === 403) {
+    if (anonymous) {
+      return new HearthError(
+        'Unauthenticated',
+        `the bucket ${bucket} at ${host} does not allow anonymous reading, and there are no AWS credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile`,
+      );
+    }
+    return new HearthError(
+      'PermissionDenied',
+      `the credentials may not list or read the bucket ${bucket} at ${host} (${error.name}); allow s3:ListBucket and s3:GetObject`,
+    );
+  }
+  if (status === 429 || status >= 500) {
+    return new HearthError(
+      'Unavailable',
+      `${host} is overloaded or failing (${status} ${error.name}); try again later`,
+    );
+  }
+  return new HearthError(
+    'ProtocolError',
+    `${host} does not answer as an S3 server does (${status} ${error.name}); check the endpoint`,
+  );
+}

@@ -1,0 +1,120 @@
+import {
+  ListObjectsV2Command,
+  ListObjectVersionsCommand,
+  type ListObjectVersionsCommandInput,
+} from '@aws-sdk/client-s3';
+import { HearthError } from '@hearth/common';
+import type { S3Access } from './s3_access.ts';
+import { s3Error } from './s3_error.ts';
+
+export interface S3Object {
+  key: string;
+  size: bigint;
+  /** With its quotes. */
+  etag: string;
+  modified: Date | undefined;
+  /** In listings of versions: of the latest, undefined where the bucket keeps none. */
+  versionId?: string;
+}
+
+interface Listed {
+  Key?: string | undefined;
+  Size?: number | undefined;
+  ETag?: string | undefined;
+  LastModified?: Date | undefined;
+  StorageClass?: string | undefined;
+  VersionId?: string | undefined;
+}
+
+const archived = ['GLACIER', 'DEEP_ARCHIVE'];
+
+/** Objects whose keys begin with `prefix`, in pages, in the server's order. Errors as `s3Error`; `Unsupported` for archived ones. */
+export async function* listObjects(access: S3Access, prefix: string, signal: AbortSignal): AsyncGenerator<S3Object[]> {
+  let token: string | undefined;
+  do {
+    // Keys may hold characters that XML cannot: ask for them percent-encoded.
+    const input = {
+      Bucket: access.context.bucket,
+      Prefix: prefix,
+      EncodingType: 'url',
+      ContinuationToken: token,
+    } as const;
+    const page = await send(access, () => access.client.send(new ListObjectsV2Command(input), { abortSignal: signal }));
+    yield (page.Contents ?? []).map((object) => s3Object(object, page.EncodingType, access));
+    token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    if (page.IsTruncated === true && token === undefined) throw endless(access);
+  } while (token !== undefined);
+}
+
+/** As `listObjects`, with version ids: the latest versions, or all of them. Delete markers are left out. */
+export async function* listVersions(
+  access: S3Access,
+  prefix: string,
+  which: 'latest' | 'all',
+  signal: AbortSignal,
+): AsyncGenerator<S3Object[]> {
+  let marker: Pick<ListObjectVersionsCommandInput, 'KeyMarker' | 'VersionIdMarker'> = {};
+  for (;;) {
+    const input: ListObjectVersionsCommandInput = {
+      Bucket: access.context.bucket,
+      Prefix: prefix,
+      EncodingType: 'url',
+      ...marker,
+    };
+    const page = await send(access, () =>
+      access.client.send(new ListObjectVersionsCommand(input), { abortSignal: signal }),
+    );
+    const versions = (page.Versions ?? []).filter(({ IsLatest }) => which === 'all' || IsLatest === true);
+    yield versions.map((version) => s3Object(version, page.EncodingType, access));
+    if (page.IsTruncated !== true) return;
+    if (page.NextKeyMarker === undefined) throw endless(access);
+    marker = {
+      KeyMarker: decodeKey(page.NextKeyMarker, page.EncodingType),
+      ...(page.NextVersionIdMarker === undefined ? {} : { VersionIdMarker: page.NextVersionIdMarker }),
+    };
+  }
+}
+
+async function send<Output>(access: S3Access, command: () => Promise<Output>): Promise<Output> {
+  try {
+    return await command();
+  } catch (thrown) {
+    throw s3Error(thrown, access.context);
+  }
+}
+
+function s3Object(listed: Listed, encoding: string | undefined, access: S3Access): S3Object {
+  const { Key, Size, ETag, LastModified, StorageClass, VersionId } = listed;
+  if (Key === undefined || Size === undefined || ETag === undefined) {
+    throw new HearthError(
+      'ProtocolError',
+      `${access.context.host} lists objects without key, size or ETag; this server cannot be used`,
+    );
+  }
+  const key = decodeKey(Key, encoding);
+  if (archived.includes(StorageClass ?? '')) {
+    throw new HearthError(
+      'Unsupported',
+      `the object ${key} is archived (${StorageClass}) and cannot be read; restore it first, or leave it out of the prefix`,
+    );
+  }
+  const object = { key, size: BigInt(Size), etag: ETag, modified: LastModified };
+  return VersionId === undefined || VersionId === 'null' ? object : { ...object, versionId: VersionId };
+}
+
+/** Percent-encoding with '+' for a space, as the S3 API encodes keys when asked to. */
+function decodeKey(key: string, encoding: string | undefined): string {
+  if (encoding !== 'url') return key;
+  try {
+    return decodeURIComponent(key.replaceAll('+', ' '));
+  } catch {
+    throw new HearthError('InvalidArgument', `the key "${key}" is not UTF-8 and cannot be a path; rename the object`);
+  }
+}
+
+function endless(access: S3Access): HearthError {
+  return new HearthError(
+    'ProtocolError',
+    `${access.context.host} says that a listing goes on but not where; this server cannot be used`,
+  );
+}

@@ -1,0 +1,181 @@
+import { HearthError } from '@hearth/common';
+import type { S3Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Location, ManifestRow } from '@hearth/engine';
+import type { AddressPolicy } from './address_policy.ts';
+import type { Connections } from './connections.ts';
+import { s3EtagKey, s3VersionKey } from './content_key.ts';
+import type { LocatableEntry, Origin, OriginRevision, S3Credentials } from './origin.ts';
+import { collectConcurrently } from './row_stream.ts';
+import { encodeKey, S3Access, type S3ObjectName } from './s3_access.ts';
+import { listObjects, listVersions, type S3Object } from './s3_listing.ts';
+
+const requestsAtOnce = 16;
+
+export interface S3OriginOptions {
+  /** Endpoint and region filled in from the environment. */
+  source: S3Source;
+  description: string;
+  credentials: S3Credentials | undefined;
+  versions: boolean;
+  connections: Connections;
+  policy: AddressPolicy;
+  attempts: number;
+  locationSeconds: number;
+}
+
+/**
+ * A bucket, or what is below a prefix of it: the prefix is a folder (`models/llama` is `models/llama/`), or
+ * one object when no key is below it. Keys that end in '/' are empty directories.
+ */
+export class S3Origin implements Origin {
+  readonly kind = 's3';
+  readonly #options: S3OriginOptions;
+  #opening: Promise<S3Access> | undefined;
+
+  constructor(options: S3OriginOptions) {
+    this.#options = options;
+  }
+
+  describe(): string {
+    return this.#options.description;
+  }
+
+  async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
+    const access = await this.#access();
+    let objects = 0;
+    for await (const page of this.#objects(access, this.#folder, signal)) {
+      objects += page.length;
+      const rows = page
+        .filter(({ key }) => key !== this.#folder)
+        .map((object) => this.#row(object, object.key.slice(this.#folder.length)));
+      if (rows.length > 0) yield rows;
+    }
+    if (objects > 0) return;
+    const object = await this.#singleObject(access, signal);
+    if (object === undefined) {
+      throw new HearthError('NotFound', `there is nothing at ${this.describe()}; check the prefix for a misspelling`);
+    }
+    yield [this.#row(object, lastPart(object.key))];
+  }
+
+  revision(): OriginRevision {
+    return { name: '', warnings: [] };
+  }
+
+  base(): undefined {
+    return undefined;
+  }
+
+  async locate(entries: LocatableEntry[], signal: AbortSignal): Promise<Location[]> {
+    const access = await this.#access();
+    const objects = this.#options.versions
+      ? await collectConcurrently(entries, requestsAtOnce, (entry) => this.#version(access, entry, signal))
+      : entries.map((entry) => ({ key: this.#currentKey(entry) }));
+    const { urls, expiresAt } = await access.presign(objects, this.#options.locationSeconds);
+    return entries.map(({ index }, i) => ({
+      entry: index,
+      url: urls[i] ?? '',
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+    }));
+  }
+
+  close(): void {
+    this.#opening?.then((access) => access.close()).catch(() => undefined);
+    this.#options.connections.close();
+  }
+
+  /** The prefix as a folder: '' or ending in '/'. */
+  get #folder(): string {
+    const { prefix } = this.#options.source;
+    return prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`;
+  }
+
+  /** One client for all calls; after a failure (credentials may come later) the next call tries anew. */
+  #access(): Promise<S3Access> {
+    const { source, credentials, connections, policy, attempts } = this.#options;
+    const { bucket, endpoint, region, pathStyle } = source;
+    this.#opening ??= S3Access.open({
+      bucket,
+      endpoint,
+      region,
+      pathStyle,
+      credentials,
+      connections,
+      policy,
+      attempts,
+    }).catch((error) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  #objects(access: S3Access, prefix: string, signal: AbortSignal): AsyncGenerator<S3Object[]> {
+    return this.#options.versions
+      ? listVersions(access, prefix, 'latest', signal)
+      : listObjects(access, prefix, signal);
+  }
+
+  /** The object that the prefix itself names. Keys come in order, so it is the first of those that begin with it. */
+  async #singleObject(access: S3Access, signal: AbortSignal): Promise<S3Object | undefined> {
+    const { prefix } = this.#options.source;
+    if (prefix === '' || prefix.endsWith('/')) return undefined;
+    for await (const [first] of this.#objects(access, prefix, signal)) return first?.key === prefix ? first : undefined;
+    return undefined;
+  }
+
+  #row(object: S3Object, path: string): ManifestRow {
+    const { key, size, etag, modified, versionId } = object;
+    if (size === 0n && path.endsWith('/')) return { path: path.slice(0, -1), kind: 'directory', size };
+    const url = this.#objectUrl(key);
+    return {
+      path,
+      kind: 'file',
+      size,
+      contentKey: versionId === undefined ? s3EtagKey(url, etag) : s3VersionKey(url, versionId),
+      validator: `etag:${etag}`,
+      ...(modified === undefined ? {} : { modifiedAtNs: BigInt(modified.getTime()) * 1_000_000n }),
+    };
+  }
+
+  /** Keys that the entry may come from: of a prefix that names one object, that object comes first. */
+  #candidates(path: string): string[] {
+    const { prefix } = this.#options.source;
+    const below = `${this.#folder}${path}`;
+    return prefix !== '' && !prefix.endsWith('/') && lastPart(prefix) === path ? [prefix, below] : [below];
+  }
+
+  #currentKey({ path, contentKey, validator }: LocatableEntry): string {
+    const candidates = this.#candidates(path);
+    const etag = validator.replace(/^etag:/, '');
+    const exact = candidates.find((key) => s3EtagKey(this.#objectUrl(key), etag) === contentKey);
+    return exact ?? candidates[candidates.length - 1] ?? path;
+  }
+
+  /** The version whose content key the entry has, be it the latest or not. */
+  async #version(access: S3Access, entry: LocatableEntry, signal: AbortSignal): Promise<S3ObjectName> {
+    for (const candidate of this.#candidates(entry.path)) {
+      for await (const page of listVersions(access, candidate, 'all', signal)) {
+        const found = page.find(
+          (object) => object.key === candidate && this.#row(object, entry.path).contentKey === entry.contentKey,
+        );
+        if (found !== undefined) return { key: found.key, versionId: found.versionId };
+        if (page.some(({ key }) => key !== candidate)) break; // keys come in order: no more versions of it
+      }
+    }
+    throw new HearthError(
+      'OriginChanged',
+      `the version of ${entry.path} that was listed is gone from ${this.describe()}; list it again for a new revision`,
+    );
+  }
+
+  /** The object's URL for content keys: the same for both styles of requests and all regions. */
+  #objectUrl(key: string): string {
+    const { endpoint, bucket } = this.#options.source;
+    return `${endpoint === '' ? 'https://s3.amazonaws.com' : endpoint}/${bucket}/${encodeKey(key)}`;
+  }
+}
+
+function lastPart(key: string): string {
+  return key.slice(key.lastIndexOf('/') + 1);
+}

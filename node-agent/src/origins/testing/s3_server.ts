@@ -1,0 +1,91 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { S3Credentials } from '../origin.ts';
+
+/** A real S3 server (versitygw) on loopback over a temporary folder, with credentials made for this run. */
+export interface S3Server {
+  endpoint: string;
+  credentials: S3Credentials;
+  stop(): Promise<void>;
+}
+
+/** Path of the server's program, or why there is none. Builds it the first time. */
+export function s3ServerProgram(): { program: string } | { missing: string } {
+  const script = join(import.meta.dirname, '../../../../scripts/get-versitygw.sh');
+  try {
+    return { program: execFileSync(script, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim() };
+  } catch (error) {
+    const { stderr, message } = error as { stderr?: string; message: string };
+    return { missing: (stderr ?? message).trim().split('\n').pop() ?? message };
+  }
+}
+
+export async function startS3Server(program: string): Promise<S3Server> {
+  const folder = mkdtempSync(join(tmpdir(), 'hearth-s3-'));
+  const data = join(folder, 'data');
+  const versions = join(folder, 'versions');
+  mkdirSync(data);
+  mkdirSync(versions);
+  const credentials = {
+    accessKeyId: `AK${randomBytes(8).toString('hex')}`,
+    secretAccessKey: randomBytes(20).toString('hex'),
+  };
+  const port = await freePort();
+  const child = spawn(
+    program,
+    ['--port', `127.0.0.1:${port}`, '--quiet', 'posix', '--versioning-dir', versions, data],
+    {
+      env: {
+        PATH: process.env.PATH ?? '',
+        ROOT_ACCESS_KEY: credentials.accessKeyId,
+        ROOT_SECRET_KEY: credentials.secretAccessKey,
+      },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
+  let output = '';
+  child.stderr?.on('data', (text) => {
+    output += text;
+  });
+  const endpoint = `http://127.0.0.1:${port}`;
+  const stop = async () => {
+    await ended(child);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  for (let tries = 0; tries < 100; tries++) {
+    const answers = await fetch(endpoint, { signal: AbortSignal.timeout(1000) }).then(
+      () => true,
+      () => false,
+    );
+    if (answers) return { endpoint, credentials, stop };
+    if (child.exitCode !== null) break;
+    await sleep(50);
+  }
+  await stop();
+  throw new Error(`the S3 server did not start: ${output}`);
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await exit;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() =>
+        address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port')),
+      );
+    });
+  });
+}

@@ -1,0 +1,105 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A server on loopback whose answers a test writes. */
+export interface ScriptedServer {
+  /** Without '/' at its end. */
+  url: string;
+  /** Changed at will. */
+  handler: Handler;
+  /** Every request so far. */
+  requests: { method: string; path: string; authorization: string | undefined; range: string | undefined }[];
+  stop(): Promise<void>;
+}
+
+export function startServer(tls?: { key: string; cert: string }): Promise<ScriptedServer> {
+  const listener: Handler = (request, response) => {
+    const { authorization, range } = request.headers;
+    server.requests.push({ method: request.method ?? '', path: request.url ?? '', authorization, range });
+    server.handler(request, response);
+  };
+  const http = tls === undefined ? createServer(listener) : createSecureServer(tls, listener);
+  const server: ScriptedServer = {
+    url: '',
+    handler: (_request, response) => response.writeHead(404).end(),
+    requests: [],
+    stop: () =>
+      new Promise((resolve) => {
+        http.close(() => resolve());
+        http.closeAllConnections();
+      }),
+  };
+  return new Promise((resolve, reject) => {
+    http.once('error', reject);
+    http.listen(0, '127.0.0.1', () => {
+      server.url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(http.address() as AddressInfo).port}`;
+      resolve(server);
+    });
+  });
+}
+
+/** Answers as nginx does for a file: HEAD, ranges, ETag, Last-Modified. `headers` replace; undefined removes. */
+export function sendFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: Buffer,
+  headers: Record<string, string | undefined> = {},
+): void {
+  const all: Record<string, string | undefined> = {
+    'content-type': 'application/octet-stream',
+    'last-modified': 'Fri, 20 Nov 2026 10:00:00 GMT',
+    'accept-ranges': 'bytes',
+    ...headers,
+  };
+  for (const [name, value] of Object.entries(all)) if (value !== undefined) response.setHeader(name, value);
+  const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
+  const part =
+    range !== null && all['accept-ranges'] === 'bytes' ? body.subarray(Number(range[1]), Number(range[2]) + 1) : body;
+  if (part !== body) {
+    response.statusCode = 206;
+    response.setHeader('content-range', `bytes ${range?.[1]}-${range?.[2]}/${body.length}`);
+  }
+  response.setHeader('content-length', part.length);
+  response.end(request.method === 'HEAD' ? undefined : part);
+}
+
+/** A self-signed certificate of 127.0.0.1 made by openssl, and its file. */
+export function makeCertificate(): { key: string; cert: string; file: string; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'hearth-tls-'));
+  const file = join(folder, 'cert.pem');
+  const keyFile = join(folder, 'key.pem');
+  const subject = ['-subj', '/CN=hearth test', '-addext', 'subjectAltName=IP:127.0.0.1'];
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-days',
+      '2',
+      '-keyout',
+      keyFile,
+      '-out',
+      file,
+      ...subject,
+    ],
+    { stdio: 'ignore' },
+  );
+  return {
+    key: readFileSync(keyFile, 'utf8'),
+    cert: readFileSync(file, 'utf8'),
+    file,
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
