@@ -48,11 +48,14 @@ const std::string& KeyDirectory::assignee(std::uint32_t stripe, const std::strin
 LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
                                   std::string_view avoid, TimePoint now) {
   agents_[node].wants = true;
+  const auto failed = agents_.find(std::string(avoid));
+  if (failed != agents_.end() && stripe < failed->second.held.size())
+    failed->second.held[stripe] = 0;
   LocateAnswer answer;
   ChunkMask covered = heldOf(agents_[node].held, stripe);
   for (const auto& [holder, agent] : agents_) {
     const ChunkMask chunks = heldOf(agent.held, stripe);
-    if (holder == node || holder == avoid || chunks == 0) continue;
+    if (holder == node || chunks == 0) continue;
     answer.holders.push_back({holder, chunks});
     covered |= chunks;
   }

@@ -21,6 +21,8 @@ export interface CacheDirectoryOptions {
 export interface EngineOptions {
   /** This agent's name, unique in the cluster. */
   node: string;
+  /** Changes with every start of the agent; the same as in the cluster view. */
+  incarnation: string;
   /** Cluster name; peers of another cluster are refused. */
   cluster: string;
   /** Cluster secret, at least 16 bytes, proved in both directions before anything else is said. */
@@ -36,6 +38,10 @@ export interface EngineOptions {
   bufferBytes: bigint;
   /** File with certificate authorities for https origins; empty: the system's. */
   certificateAuthorities: string;
+  /** Refuses origins whose address is loopback, link-local or private, after name look-up and every redirect. */
+  forbidPrivateAddresses: boolean;
+  /** Networks (CIDR) that are allowed all the same. */
+  allowedNetworks: string[];
   /** Called on the JavaScript thread with everything the engine has to ask or tell. */
   onQuestion: (question: Question) => void;
 }
@@ -215,6 +221,8 @@ export interface Statistics {
   evictedBytes: bigint;
   demandReads: bigint;
   demandBytes: bigint;
+  /** Times that no directory of a key answered and the origin was read without a grant. */
+  directoryBypassed: bigint;
   /** Chunk buffers in use now. */
   buffersInUse: number;
   /** Per peer: connected streams and bytes. */
@@ -255,7 +263,12 @@ export interface Engine {
   removeManifest(digest: string): Promise<void>;
   manifests(): Promise<ManifestInfo[]>;
   /** Children of a directory (`path` '' is the root), or all files in path order when `recursive`. */
-  entries(digest: string, options: { path: string; recursive: boolean; offset: number; limit: number }): Promise<ManifestEntry[]>;
+  entries(
+    digest: string,
+    options: { path: string; recursive: boolean; offset: number; limit: number },
+  ): Promise<ManifestEntry[]>;
+  /** These entries, in the order asked; `InvalidArgument` for an index that the manifest does not have. */
+  entriesAt(digest: string, indexes: number[]): Promise<ManifestEntry[]>;
 
   /** For datasets whose every location is base + path: the engine then asks no questions. */
   setOriginBase(manifest: string, base: { url?: string; path?: string; headers?: Record<string, string> }): void;
@@ -274,7 +287,10 @@ export interface Engine {
   pin(digest: string, entries: number[] | undefined, owner: string): Promise<void>;
   unpin(digest: string, owner: string): Promise<void>;
   /** Bytes freed; files in use, pinned or published stay and are counted in `kept`. */
-  evict(digest: string, entries: number[] | undefined): Promise<{ bytesFreed: bigint; filesFreed: number; kept: number }>;
+  evict(
+    digest: string,
+    entries: number[] | undefined,
+  ): Promise<{ bytesFreed: bigint; filesFreed: number; kept: number }>;
   /** Last use in the cluster of a dataset's keys, milliseconds since the epoch: input of the eviction order. */
   setLastUse(digest: string, usedAt: number): void;
 

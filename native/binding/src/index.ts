@@ -1,1 +1,2 @@
 export type * from './engine.ts';
+export { openEngine } from './native-engine.ts';

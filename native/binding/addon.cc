@@ -1,0 +1,62 @@
+// The addon's door: `open(options)` and the class `ManifestBuilder`. When its environment ends
+// (process.exit, the end of a worker), engines that are still open are closed and their threads
+// joined.
+#include <napi.h>
+
+#include "binding/engine_wrap.h"
+
+namespace hearth {
+namespace {
+
+constexpr napi_type_tag kBuilderTag = {0x68656172746862ull, 0x75696c646572ull};
+
+}  // namespace
+
+Napi::Function ManifestBuilderWrap::define(Napi::Env env) {
+  return DefineClass(env, "ManifestBuilder",
+                     {InstanceMethod<&ManifestBuilderWrap::add>("add"),
+                      InstanceMethod<&ManifestBuilderWrap::unusable>("unusable")});
+}
+
+ManifestBuilderWrap::ManifestBuilderWrap(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<ManifestBuilderWrap>(info),
+      builder_(std::make_unique<ManifestBuilder>(info[0].ToBoolean())) {
+  info.This().As<Napi::Object>().TypeTag(&kBuilderTag);
+}
+
+void ManifestBuilderWrap::add(const Napi::CallbackInfo& info) {
+  if (builder_ == nullptr)
+    throw Napi::Error::New(info.Env(), "the manifest builder has been finished already");
+  const auto rows = info[0].As<Napi::Array>();
+  for (std::uint32_t i = 0; i < rows.Length(); ++i) {
+    const Napi::HandleScope scope(info.Env());
+    builder_->add(convert::manifestRow(rows.Get(i).As<Napi::Object>()));
+  }
+}
+
+Napi::Value ManifestBuilderWrap::unusable(const Napi::CallbackInfo& info) {
+  Napi::Array array = Napi::Array::New(info.Env());
+  if (builder_ == nullptr) return array;
+  for (const std::string& line : builder_->unusable()) array.Set(array.Length(), line);
+  return array;
+}
+
+Napi::Object initialise(Napi::Env env, Napi::Object exports) {
+  auto* const addon = new AddonData(env);
+  env.SetInstanceData(addon);
+  addon->engineClass = Napi::Persistent(EngineWrap::define(env));
+  addon->engineClass.SuppressDestruct();
+  env.AddCleanupHook([addon] {
+    // First the bridge: what the engine still says while it closes has no listener any more.
+    addon->bridge->close();
+    for (const std::shared_ptr<Engine>& engine : addon->open) engine->close();
+    addon->open.clear();
+  });
+  exports.Set("ManifestBuilder", ManifestBuilderWrap::define(env));
+  exports.Set("open", Napi::Function::New(env, EngineWrap::open, "open"));
+  return exports;
+}
+
+NODE_API_MODULE(hearth, initialise)
+
+}  // namespace hearth

@@ -1,0 +1,191 @@
+// Methods of the class `Engine` about manifests, locations and bytes.
+#include "binding/engine_wrap.h"
+
+namespace hearth {
+namespace {
+
+Task<Result<std::shared_ptr<Dataset>>> buildManifest(Engine& engine,
+                                                     std::unique_ptr<ManifestBuilder> builder) {
+  auto build = [&builder] { return builder->build(); };
+  auto building = engine.home().offload(build);
+  Result<std::vector<std::byte>> bytes = co_await building;
+  if (!bytes.ok()) co_return bytes.error();
+  Task<Result<std::shared_ptr<Dataset>>> adding = engine.manifests().add(std::move(*bytes));
+  co_return co_await adding;
+}
+
+Napi::Value manifestValue(Napi::Env env, const Result<std::shared_ptr<Dataset>>& dataset) {
+  return convert::toJs(env, *(*dataset)->manifest);
+}
+
+// Files below `directory` in path order: the children of a directory are sorted, its subtree comes
+// with it.
+void collectFiles(const Manifest& manifest, std::uint32_t directory, std::uint32_t& skip,
+                  std::uint32_t limit, std::vector<std::uint32_t>& into) {
+  // An explicit stack: depth comes from the manifest.
+  struct Level {
+    std::uint32_t next, end;
+  };
+  const ManifestEntry top = manifest.entry(directory);
+  std::vector<Level> stack{{top.firstChild, top.firstChild + top.childCount}};
+  while (!stack.empty() && into.size() < limit) {
+    if (stack.back().next == stack.back().end) {
+      stack.pop_back();
+      continue;
+    }
+    const ManifestEntry entry = manifest.entry(stack.back().next++);
+    if (entry.kind == EntryKind::kDirectory) {
+      stack.push_back({entry.firstChild, entry.firstChild + entry.childCount});
+    } else if (skip != 0) {
+      --skip;
+    } else {
+      into.push_back(entry.index);
+    }
+  }
+}
+
+}  // namespace
+
+Napi::Value EngineWrap::finishManifest(const Napi::CallbackInfo& info) {
+  auto builder = ManifestBuilderWrap::Unwrap(info[0].As<Napi::Object>())->take();
+  if (builder == nullptr) {
+    return settled(info.Env(), Error{ErrorCode::kInvalidArgument,
+                                     "the manifest builder has been finished already"});
+  }
+  return promise(info.Env(), buildManifest(engine(info.Env()), std::move(builder)), manifestValue);
+}
+
+Napi::Value EngineWrap::openManifest(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), engine(info.Env()).manifests().open(convert::digest(info[0])),
+                 manifestValue);
+}
+
+Napi::Value EngineWrap::removeManifest(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), engine(info.Env()).manifests().remove(convert::digest(info[0])));
+}
+
+Napi::Value EngineWrap::manifests(const Napi::CallbackInfo& info) {
+  using Datasets = std::vector<std::shared_ptr<Dataset>>;
+  return promise(info.Env(), engine(info.Env()).manifests().list(),
+                 [](Napi::Env env, const Datasets& datasets) {
+                   Napi::Array array = Napi::Array::New(env);
+                   for (const auto& each : datasets)
+                     array.Set(array.Length(), convert::toJs(env, *each->manifest));
+                   return array;
+                 });
+}
+
+Napi::Value EngineWrap::entries(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const std::shared_ptr<Dataset> about = dataset(info[0]);
+  const Manifest& manifest = *about->manifest;
+  const auto options = info[1].As<Napi::Object>();
+  const std::string path = convert::text(options, "path");
+  const auto directory = manifest.lookUp(path);
+  if (!directory) {
+    return settled(env, Error{ErrorCode::kNotFound,
+                              "the dataset has no entry " + (path.empty() ? "/" : path)});
+  }
+  auto skip = static_cast<std::uint32_t>(convert::unsigned64(options.Get("offset"), "offset"));
+  const auto limit = static_cast<std::uint32_t>(convert::unsigned64(options.Get("limit"), "limit"));
+  const ManifestEntry top = manifest.entry(*directory);
+  std::vector<std::uint32_t> found;
+  if (top.kind != EntryKind::kDirectory) {
+    if (skip == 0 && limit != 0) found.push_back(top.index);
+  } else if (options.Get("recursive").ToBoolean()) {
+    collectFiles(manifest, *directory, skip, limit, found);
+  } else {
+    for (std::uint32_t i = skip; i < top.childCount && found.size() < limit; ++i)
+      found.push_back(top.firstChild + i);
+  }
+  const ContentCache& cache = *engine(env).commons().cache;
+  Napi::Array array = Napi::Array::New(env, found.size());
+  for (std::uint32_t i = 0; i < found.size(); ++i) {
+    const ManifestEntry entry = manifest.entry(found[i]);
+    const std::uint64_t resident =
+        entry.kind == EntryKind::kFile ? cache.residentBytes(entry.key) : 0;
+    array.Set(i, convert::entryToJs(env, manifest, found[i], resident));
+  }
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  deferred.Resolve(array);
+  return deferred.Promise();
+}
+
+void EngineWrap::setOriginBase(const Napi::CallbackInfo& info) {
+  dataset(info[0])->locations.setBase(convert::location(info[1].As<Napi::Object>()));
+}
+
+void EngineWrap::setLocations(const Napi::CallbackInfo& info) {
+  const std::shared_ptr<Dataset> about = dataset(info[0]);
+  const auto list = info[1].As<Napi::Array>();
+  for (std::uint32_t i = 0; i < list.Length(); ++i) {
+    const auto row = list.Get(i).As<Napi::Object>();
+    about->locations.set(convert::entry(row.Get("entry")), convert::location(row));
+  }
+}
+
+void EngineWrap::failLocations(const Napi::CallbackInfo& info) {
+  const std::shared_ptr<Dataset> about = dataset(info[0]);
+  const Error error = convert::error(info[2].As<Napi::Object>());
+  const EntryList entries = convert::entryList(info[1]);
+  if (!entries) return;
+  for (const std::uint32_t entry : *entries) about->locations.fail(entry, error);
+}
+
+Napi::Value EngineWrap::residency(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), engine(info.Env()).contents().residency(dataset(info[0])),
+                 [](Napi::Env env, const Residency& value) { return convert::toJs(env, value); });
+}
+
+Napi::Value EngineWrap::pin(const Napi::CallbackInfo& info) {
+  engine(info.Env())
+      .contents()
+      .pin(*dataset(info[0]), convert::entryList(info[1]), info[2].ToString().Utf8Value());
+  return settled(info.Env(), {});
+}
+
+Napi::Value EngineWrap::unpin(const Napi::CallbackInfo& info) {
+  engine(info.Env()).contents().unpin(*dataset(info[0]), info[1].ToString().Utf8Value());
+  return settled(info.Env(), {});
+}
+
+Napi::Value EngineWrap::evict(const Napi::CallbackInfo& info) {
+  return promise(info.Env(),
+                 engine(info.Env()).contents().evict(dataset(info[0]), convert::entryList(info[1])),
+                 [](Napi::Env env, const Evicted& value) { return convert::toJs(env, value); });
+}
+
+void EngineWrap::setLastUse(const Napi::CallbackInfo& info) {
+  const auto usedAt = static_cast<std::int64_t>(convert::unsigned64(info[1], "usedAt"));
+  engine(info.Env()).contents().setLastUse(*dataset(info[0]), usedAt);
+}
+
+Napi::Value EngineWrap::verify(const Napi::CallbackInfo& info) {
+  const bool withOrigin = info[2].ToString().Utf8Value() == "origin";
+  return promise(
+      info.Env(),
+      engine(info.Env()).contents().verify(dataset(info[0]), convert::entry(info[1]), withOrigin),
+      [](Napi::Env env, const Result<Verified>& value) { return convert::toJs(env, *value); });
+}
+
+Napi::Value EngineWrap::read(const Napi::CallbackInfo& info) {
+  const std::uint64_t offset = convert::unsigned64(info[2], "offset");
+  const std::uint64_t length = convert::unsigned64(info[3], "length");
+  using Bytes = Result<std::vector<std::byte>>;
+  return promise(
+      info.Env(),
+      engine(info.Env()).contents().read(dataset(info[0]), convert::entry(info[1]), offset, length),
+      [](Napi::Env env, const Bytes& bytes) {
+        Napi::Uint8Array array = Napi::Uint8Array::New(env, bytes->size());
+        if (!bytes->empty()) std::memcpy(array.Data(), bytes->data(), bytes->size());
+        return array;
+      });
+}
+
+Napi::Value EngineWrap::buildView(const Napi::CallbackInfo& info) {
+  return promise(
+      info.Env(), engine(info.Env()).commons().cache->buildView(dataset(info[0])->manifest),
+      [](Napi::Env env, const Result<std::string>& path) { return Napi::String::New(env, *path); });
+}
+
+}  // namespace hearth

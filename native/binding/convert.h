@@ -1,0 +1,43 @@
+// Between JavaScript values and the engine's types, field by field as native/binding/src/engine.ts
+// declares them. On the JavaScript thread. Reading throws Napi::Error (TypeError) naming the field.
+#pragma once
+
+#include <napi.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace hearth::convert {
+
+// Reading.
+[[nodiscard]] EngineOptions engineOptions(const Napi::Object& from);
+[[nodiscard]] std::vector<ClusterMember> members(const Napi::Array& from);
+[[nodiscard]] Sha256Digest digest(const Napi::Value& from);
+[[nodiscard]] std::uint32_t entry(const Napi::Value& from);
+[[nodiscard]] EntryList entryList(const Napi::Value& from);
+[[nodiscard]] std::uint64_t unsigned64(const Napi::Value& from, const char* name);
+[[nodiscard]] std::string text(const Napi::Object& from, const char* name);
+[[nodiscard]] ManifestRow manifestRow(const Napi::Object& from);
+[[nodiscard]] Location location(const Napi::Object& from);
+[[nodiscard]] Error error(const Napi::Object& from);
+[[nodiscard]] Verification verification(const std::string& name);
+[[nodiscard]] MountOptions::Path mountPath(const std::string& name);
+
+// Making.
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const Error& error);  // an Error with `code`
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const Manifest& manifest);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const WarmProgress& progress);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const Residency& residency);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const Evicted& evicted);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const Verified& verified);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const MountInfo& mount);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const std::vector<PeerAddress>& addresses);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const Question& question);
+// One row of Engine.entries().
+[[nodiscard]] Napi::Value entryToJs(Napi::Env env, const Manifest& manifest, std::uint32_t index,
+                                    std::uint64_t residentBytes);
+
+}  // namespace hearth::convert

@@ -1,0 +1,246 @@
+#include "binding/convert.h"
+
+namespace hearth::convert {
+namespace {
+
+Napi::Value big(Napi::Env env, std::uint64_t value) { return Napi::BigInt::New(env, value); }
+
+std::string hexOf(const Sha256Digest& digest) { return ContentKey{digest}.hex(); }
+
+const char* kindName(EntryKind kind) {
+  switch (kind) {
+    case EntryKind::kFile:
+      return "file";
+    case EntryKind::kDirectory:
+      return "directory";
+    case EntryKind::kSymlink:
+      return "symlink";
+  }
+  return "file";
+}
+
+const char* stateName(WarmState state) {
+  switch (state) {
+    case WarmState::kRunning:
+      return "running";
+    case WarmState::kVerifying:
+      return "verifying";
+    case WarmState::kSucceeded:
+      return "succeeded";
+    case WarmState::kFailed:
+      return "failed";
+    case WarmState::kCancelled:
+      return "cancelled";
+  }
+  return "failed";
+}
+
+const char* levelName(Question::Level level) {
+  switch (level) {
+    case Question::Level::kDebug:
+      return "debug";
+    case Question::Level::kInfo:
+      return "info";
+    case Question::Level::kWarn:
+      return "warn";
+    case Question::Level::kError:
+      return "error";
+  }
+  return "error";
+}
+
+// The code's name travels as `code`; TypeScript makes a HearthError of it.
+Napi::Object errorObject(Napi::Env env, const Error& error) {
+  Napi::Object object = Napi::Error::New(env, error.message).Value();
+  object.Set("code", std::string(errorName(error.code)));
+  return object;
+}
+
+}  // namespace
+
+Napi::Value toJs(Napi::Env env, const Error& error) { return errorObject(env, error); }
+
+Napi::Value toJs(Napi::Env env, const Manifest& manifest) {
+  const ManifestTotals totals = manifest.totals();
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("digest", hexOf(manifest.digest()));
+  object.Set("entries", totals.entries);
+  object.Set("files", totals.files);
+  object.Set("directories", totals.directories);
+  object.Set("symlinks", totals.symlinks);
+  object.Set("bytes", big(env, totals.bytes));
+  return object;
+}
+
+Napi::Value entryToJs(Napi::Env env, const Manifest& manifest, std::uint32_t index,
+                      std::uint64_t residentBytes) {
+  const ManifestEntry entry = manifest.entry(index);
+  const bool file = entry.kind == EntryKind::kFile;
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("index", index);
+  object.Set("path", manifest.path(index));
+  object.Set("kind", kindName(entry.kind));
+  object.Set("size", big(env, entry.size));
+  object.Set("contentKey", file ? entry.key.hex() : std::string());
+  object.Set("sourceDigest", entry.sourceDigest ? hexOf(*entry.sourceDigest) : std::string());
+  object.Set("validator", std::string(entry.validator));
+  object.Set("symlinkTarget", std::string(entry.symlinkTarget));
+  object.Set("executable", entry.executable);
+  object.Set("residentBytes", big(env, residentBytes));
+  return object;
+}
+
+Napi::Value toJs(Napi::Env env, const WarmProgress& progress) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("state", stateName(progress.state));
+  object.Set("bytesTotal", big(env, progress.bytesTotal));
+  object.Set("bytesReady", big(env, progress.bytesReady));
+  object.Set("filesTotal", progress.filesTotal);
+  object.Set("filesReady", progress.filesReady);
+  object.Set("filesVerified", progress.filesVerified);
+  object.Set("originBytes", big(env, progress.originBytes));
+  object.Set("peerBytes", big(env, progress.peerBytes));
+  if (progress.error) {
+    Napi::Object error = Napi::Object::New(env);
+    error.Set("code", std::string(errorName(progress.error->code)));
+    error.Set("message", progress.error->message);
+    object.Set("error", error);
+  }
+  return object;
+}
+
+Napi::Value toJs(Napi::Env env, const Residency& residency) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("bytesTotal", big(env, residency.bytesTotal));
+  object.Set("bytesResident", big(env, residency.bytesResident));
+  object.Set("filesTotal", residency.filesTotal);
+  object.Set("filesComplete", residency.filesComplete);
+  object.Set("viewPath", residency.viewPath);
+  return object;
+}
+
+Napi::Value toJs(Napi::Env env, const Evicted& evicted) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("bytesFreed", big(env, evicted.bytesFreed));
+  object.Set("filesFreed", evicted.filesFreed);
+  object.Set("kept", evicted.kept);
+  return object;
+}
+
+Napi::Value toJs(Napi::Env env, const Verified& verified) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("bytes", big(env, verified.bytes));
+  object.Set("sha256", hexOf(verified.sha256));
+  object.Set("originBytes", big(env, verified.originBytes));
+  object.Set("peerBytes", big(env, verified.peerBytes));
+  return object;
+}
+
+Napi::Value toJs(Napi::Env env, const MountInfo& mount) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("target", mount.target);
+  object.Set("manifest", hexOf(mount.manifest));
+  object.Set("source", mount.source);
+  object.Set("dataPath", mount.dataPath);
+  object.Set("reason", mount.reason);
+  object.Set("readsServed", big(env, mount.readsServed));
+  object.Set("bytesServed", big(env, mount.bytesServed));
+  object.Set("passthroughOpens", big(env, mount.passthroughOpens));
+  object.Set("daemonOpens", big(env, mount.daemonOpens));
+  return object;
+}
+
+Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("uptimeSeconds", statistics.uptimeSeconds);
+  object.Set("backend", statistics.backend);
+  object.Set("shards", static_cast<double>(statistics.shards));
+  const CacheStatistics& cache = statistics.cache;
+  Napi::Array directories = Napi::Array::New(env);
+  for (const CacheStatistics::Directory& directory : cache.directories) {
+    Napi::Object row = Napi::Object::New(env);
+    row.Set("path", directory.path);
+    row.Set("budgetBytes", big(env, directory.budgetBytes));
+    row.Set("usedBytes", big(env, directory.usedBytes));
+    row.Set("freeFloorBytes", big(env, directory.freeFloorBytes));
+    row.Set("fileSystemFreeBytes", big(env, directory.fileSystemFreeBytes));
+    directories.Set(directories.Length(), row);
+  }
+  object.Set("directories", directories);
+  object.Set("contentKeys", big(env, cache.contentKeys));
+  object.Set("residentBytes", big(env, cache.residentBytes));
+  object.Set("pinnedBytes", big(env, cache.pinnedBytes));
+  object.Set("corruptBlocks", big(env, cache.corruptBlocks));
+  object.Set("evictedFiles", big(env, cache.evictedFiles));
+  object.Set("evictedBytes", big(env, cache.evictedBytes));
+  object.Set("originBytes", big(env, statistics.origin.bytes));
+  object.Set("originRequests", big(env, statistics.origin.requests));
+  object.Set("originRetries", big(env, statistics.origin.retries));
+  object.Set("peerBytesReceived", big(env, statistics.peerBytesReceived));
+  object.Set("peerBytesSent", big(env, statistics.peerBytesSent));
+  object.Set("peerRequests", big(env, statistics.peerRequests));
+  object.Set("demandReads", big(env, statistics.demandReads));
+  object.Set("demandBytes", big(env, statistics.demandBytes));
+  object.Set("directoryBypassed", big(env, statistics.directoryBypassed));
+  object.Set("buffersInUse", static_cast<double>(statistics.buffersInUse));
+  Napi::Array peers = Napi::Array::New(env);
+  for (const PeerStatistics& peer : statistics.peers) {
+    Napi::Object row = Napi::Object::New(env);
+    row.Set("node", peer.node);
+    row.Set("connected", peer.connected);
+    row.Set("streams", peer.streams);
+    row.Set("bytesReceived", big(env, peer.bytesReceived));
+    row.Set("error", peer.error);
+    peers.Set(peers.Length(), row);
+  }
+  object.Set("peers", peers);
+  return object;
+}
+
+Napi::Value toJs(Napi::Env env, const std::vector<PeerAddress>& addresses) {
+  Napi::Array array = Napi::Array::New(env);
+  for (const PeerAddress& address : addresses) {
+    Napi::Object row = Napi::Object::New(env);
+    row.Set("host", address.host);
+    row.Set("port", address.port);
+    array.Set(array.Length(), row);
+  }
+  return array;
+}
+
+Napi::Value toJs(Napi::Env env, const Question& question) {
+  Napi::Object object = Napi::Object::New(env);
+  switch (question.kind) {
+    case Question::Kind::kLocations: {
+      object.Set("kind", "locations");
+      object.Set("manifest", hexOf(question.manifest));
+      Napi::Array entries = Napi::Array::New(env);
+      for (const std::uint32_t entry : question.entries) entries.Set(entries.Length(), entry);
+      object.Set("entries", entries);
+      break;
+    }
+    case Question::Kind::kLog: {
+      object.Set("kind", "log");
+      object.Set("level", levelName(question.level));
+      object.Set("message", question.message);
+      Napi::Object fields = Napi::Object::New(env);
+      for (const auto& [name, value] : question.fields) fields.Set(name, value);
+      object.Set("fields", fields);
+      break;
+    }
+    case Question::Kind::kOriginChanged:
+      object.Set("kind", "originChanged");
+      object.Set("manifest", hexOf(question.manifest));
+      object.Set("entry", question.entries.empty() ? 0u : question.entries.front());
+      object.Set("message", question.message);
+      break;
+    case Question::Kind::kMountEnded:
+      object.Set("kind", "mountEnded");
+      object.Set("target", question.target);
+      object.Set("message", question.message);
+      break;
+  }
+  return object;
+}
+
+}  // namespace hearth::convert

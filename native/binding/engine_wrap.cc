@@ -1,0 +1,198 @@
+// Life of the engine, cluster view, jobs and statistics.
+#include "binding/engine_wrap.h"
+
+#include <thread>
+
+namespace hearth {
+
+Napi::Function EngineWrap::define(Napi::Env env) {
+  return DefineClass(env, "Engine",
+                     {
+                         InstanceMethod<&EngineWrap::addresses>("addresses"),
+                         InstanceMethod<&EngineWrap::close>("close"),
+                         InstanceMethod<&EngineWrap::setCluster>("setCluster"),
+                         InstanceMethod<&EngineWrap::finishManifest>("finishManifest"),
+                         InstanceMethod<&EngineWrap::openManifest>("openManifest"),
+                         InstanceMethod<&EngineWrap::removeManifest>("removeManifest"),
+                         InstanceMethod<&EngineWrap::manifests>("manifests"),
+                         InstanceMethod<&EngineWrap::entries>("entries"),
+                         InstanceMethod<&EngineWrap::setOriginBase>("setOriginBase"),
+                         InstanceMethod<&EngineWrap::setLocations>("setLocations"),
+                         InstanceMethod<&EngineWrap::failLocations>("failLocations"),
+                         InstanceMethod<&EngineWrap::warm>("warm"),
+                         InstanceMethod<&EngineWrap::warmProgress>("warmProgress"),
+                         InstanceMethod<&EngineWrap::setWarmRate>("setWarmRate"),
+                         InstanceMethod<&EngineWrap::cancelWarm>("cancelWarm"),
+                         InstanceMethod<&EngineWrap::residency>("residency"),
+                         InstanceMethod<&EngineWrap::pin>("pin"),
+                         InstanceMethod<&EngineWrap::unpin>("unpin"),
+                         InstanceMethod<&EngineWrap::evict>("evict"),
+                         InstanceMethod<&EngineWrap::setLastUse>("setLastUse"),
+                         InstanceMethod<&EngineWrap::verify>("verify"),
+                         InstanceMethod<&EngineWrap::read>("read"),
+                         InstanceMethod<&EngineWrap::buildView>("buildView"),
+                         InstanceMethod<&EngineWrap::mount>("mount"),
+                         InstanceMethod<&EngineWrap::unmount>("unmount"),
+                         InstanceMethod<&EngineWrap::mounts>("mounts"),
+                         InstanceMethod<&EngineWrap::resumeMounts>("resumeMounts"),
+                         InstanceMethod<&EngineWrap::statistics>("statistics"),
+                     });
+}
+
+EngineWrap::EngineWrap(const Napi::CallbackInfo& info) : Napi::ObjectWrap<EngineWrap>(info) {
+  // Only open() constructs: it hands the engine over as an external.
+  if (info.Length() != 1 || !info[0].IsExternal()) {
+    throw Napi::TypeError::New(info.Env(), "use Engine.open(options)");
+  }
+  engine_ = *info[0].As<Napi::External<std::shared_ptr<Engine>>>().Data();
+  bridge_ = info.Env().GetInstanceData<AddonData>()->bridge;
+}
+
+Napi::Value EngineWrap::open(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (info.Length() != 1 || !info[0].IsObject())
+    throw Napi::TypeError::New(env, "open() takes the engine's options");
+  const auto from = info[0].As<Napi::Object>();
+  EngineOptions options = convert::engineOptions(from);
+  const Napi::Value listener = from.Get("onQuestion");
+  if (!listener.IsFunction()) throw Napi::TypeError::New(env, "onQuestion must be a function");
+  const auto callback =
+      std::make_shared<Napi::FunctionReference>(Napi::Persistent(listener.As<Napi::Function>()));
+  callback->SuppressDestruct();
+  const std::shared_ptr<Bridge> bridge = env.GetInstanceData<AddonData>()->bridge;
+  bridge->hold();
+  Ask ask = [bridge, callback](Question question) {
+    bridge->post([callback, question = std::move(question)](Napi::Env target) {
+      callback->Call({convert::toJs(target, question)});
+    });
+  };
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  // Opening replays logs and may take a while: on a thread of its own, which ends with it.
+  std::thread([options = std::move(options), ask = std::move(ask), bridge, deferred]() mutable {
+    auto opened = std::make_shared<Result<std::unique_ptr<Engine>>>(
+        Engine::open(std::move(options), std::move(ask)));
+    bridge->post([bridge, opened, deferred](Napi::Env target) {
+      if (!opened->ok()) {
+        bridge->release();
+        deferred.Reject(convert::toJs(target, opened->error()));
+        return;
+      }
+      std::shared_ptr<Engine> engine = std::move(**opened);
+      auto* const addon = target.GetInstanceData<AddonData>();
+      addon->open.push_back(engine);
+      deferred.Resolve(
+          addon->engineClass.New({Napi::External<std::shared_ptr<Engine>>::New(target, &engine)}));
+    });
+  }).detach();
+  return deferred.Promise();
+}
+
+Napi::Value EngineWrap::close(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  const std::shared_ptr<Engine> closing = std::move(engine_);
+  if (closing == nullptr) {
+    deferred.Resolve(env.Undefined());
+    return deferred.Promise();
+  }
+  const std::shared_ptr<Bridge> bridge = bridge_;
+  std::thread([closing, bridge, deferred] {
+    closing->close();
+    bridge->post([closing, bridge, deferred](Napi::Env target) {
+      std::erase(target.GetInstanceData<AddonData>()->open, closing);
+      bridge->release();
+      deferred.Resolve(target.Undefined());
+    });
+  }).detach();
+  return deferred.Promise();
+}
+
+Engine& EngineWrap::engine(Napi::Env env) const {
+  if (engine_ != nullptr) return *engine_;
+  Napi::Error error = Napi::Error::New(env, "the engine is closed");
+  error.Set("code", std::string(errorName(ErrorCode::kCancelled)));
+  throw error;
+}
+
+std::shared_ptr<Dataset> EngineWrap::dataset(const Napi::Value& digest) const {
+  std::shared_ptr<Dataset> found = engine(digest.Env()).manifests().find(convert::digest(digest));
+  if (found != nullptr) return found;
+  Napi::Error error = Napi::Error::New(digest.Env(), "the manifest is not open on this agent");
+  error.Set("code", std::string(errorName(ErrorCode::kNotFound)));
+  throw error;
+}
+
+Napi::Value EngineWrap::promise(Napi::Env env, Task<Status> task) {
+  return promise(env, std::move(task),
+                 [](Napi::Env target, const Status&) { return target.Undefined(); });
+}
+
+Napi::Value EngineWrap::settled(Napi::Env env, const Status& status) {
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  if (status.ok()) {
+    deferred.Resolve(env.Undefined());
+  } else {
+    deferred.Reject(convert::toJs(env, status.error()));
+  }
+  return deferred.Promise();
+}
+
+Napi::Value EngineWrap::addresses(const Napi::CallbackInfo& info) {
+  return convert::toJs(info.Env(), engine(info.Env()).addresses());
+}
+
+Napi::Value EngineWrap::setCluster(const Napi::CallbackInfo& info) {
+  struct Wrap {
+    static Task<Status> run(Engine& engine, std::vector<ClusterMember> members) {
+      Task<void> setting = engine.setCluster(std::move(members));
+      co_await setting;
+      co_return Status();
+    }
+  };
+  return promise(info.Env(),
+                 Wrap::run(engine(info.Env()), convert::members(info[0].As<Napi::Array>())));
+}
+
+Napi::Value EngineWrap::warm(const Napi::CallbackInfo& info) {
+  const auto from = info[0].As<Napi::Object>();
+  WarmOptions options;
+  options.job = convert::text(from, "job");
+  options.dataset = dataset(from.Get("manifest"));
+  const EntryList entries = convert::entryList(from.Get("entries"));
+  options.entries = entries ? *entries : filesOf(*options.dataset->manifest);
+  options.priority =
+      static_cast<std::uint32_t>(convert::unsigned64(from.Get("priority"), "priority"));
+  options.rateLimit = convert::unsigned64(from.Get("rateLimit"), "rateLimit");
+  options.verify = convert::verification(convert::text(from, "verify"));
+  return settled(info.Env(), engine(info.Env()).warm(std::move(options)));
+}
+
+Napi::Value EngineWrap::warmProgress(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const std::string name = info[0].ToString().Utf8Value();
+  const std::shared_ptr<WarmJob> job = engine(env).findJob(name);
+  if (job == nullptr) {
+    return settled(env,
+                   Error{ErrorCode::kNotFound, "no warm job named " + name + " is known here"});
+  }
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  deferred.Resolve(convert::toJs(env, job->progress()));
+  return deferred.Promise();
+}
+
+void EngineWrap::setWarmRate(const Napi::CallbackInfo& info) {
+  const std::shared_ptr<WarmJob> job = engine(info.Env()).findJob(info[0].ToString().Utf8Value());
+  if (job != nullptr) job->setRate(convert::unsigned64(info[1], "rateLimit"));
+}
+
+Napi::Value EngineWrap::cancelWarm(const Napi::CallbackInfo& info) {
+  return settled(info.Env(), engine(info.Env()).cancelWarm(info[0].ToString().Utf8Value()));
+}
+
+Napi::Value EngineWrap::statistics(const Napi::CallbackInfo& info) {
+  return promise(
+      info.Env(), engine(info.Env()).statistics(),
+      [](Napi::Env env, const EngineStatistics& value) { return convert::toJs(env, value); });
+}
+
+}  // namespace hearth

@@ -1,0 +1,134 @@
+// The JavaScript class `Engine` of the addon: every method starts a task on the engine's home shard
+// and gives a promise.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+#include <type_traits>
+
+#include "binding/bridge.h"
+#include "binding/convert.h"
+#include "engine/engine.h"
+
+namespace hearth {
+
+// What one JavaScript environment (main thread or worker) has of the addon.
+struct AddonData {
+  explicit AddonData(Napi::Env env) : bridge(std::make_shared<Bridge>(env)) {}
+  std::shared_ptr<Bridge> bridge;
+  Napi::FunctionReference engineClass;
+  // Engines that are open, to be closed with the environment.
+  std::vector<std::shared_ptr<Engine>> open;
+};
+
+class ManifestBuilderWrap final : public Napi::ObjectWrap<ManifestBuilderWrap> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  explicit ManifestBuilderWrap(const Napi::CallbackInfo& info);
+  // The builder, which can be taken once.
+  [[nodiscard]] std::unique_ptr<ManifestBuilder> take() { return std::move(builder_); }
+
+ private:
+  void add(const Napi::CallbackInfo& info);
+  Napi::Value unusable(const Napi::CallbackInfo& info);
+  std::unique_ptr<ManifestBuilder> builder_;
+};
+
+class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  // Engine.open(options): Promise<Engine>.
+  static Napi::Value open(const Napi::CallbackInfo& info);
+  explicit EngineWrap(const Napi::CallbackInfo& info);
+
+ private:
+  Napi::Value addresses(const Napi::CallbackInfo& info);
+  Napi::Value close(const Napi::CallbackInfo& info);
+  Napi::Value setCluster(const Napi::CallbackInfo& info);
+  Napi::Value finishManifest(const Napi::CallbackInfo& info);
+  Napi::Value openManifest(const Napi::CallbackInfo& info);
+  Napi::Value removeManifest(const Napi::CallbackInfo& info);
+  Napi::Value manifests(const Napi::CallbackInfo& info);
+  Napi::Value entries(const Napi::CallbackInfo& info);
+  void setOriginBase(const Napi::CallbackInfo& info);
+  void setLocations(const Napi::CallbackInfo& info);
+  void failLocations(const Napi::CallbackInfo& info);
+  Napi::Value warm(const Napi::CallbackInfo& info);
+  Napi::Value warmProgress(const Napi::CallbackInfo& info);
+  void setWarmRate(const Napi::CallbackInfo& info);
+  Napi::Value cancelWarm(const Napi::CallbackInfo& info);
+  Napi::Value residency(const Napi::CallbackInfo& info);
+  Napi::Value pin(const Napi::CallbackInfo& info);
+  Napi::Value unpin(const Napi::CallbackInfo& info);
+  Napi::Value evict(const Napi::CallbackInfo& info);
+  void setLastUse(const Napi::CallbackInfo& info);
+  Napi::Value verify(const Napi::CallbackInfo& info);
+  Napi::Value read(const Napi::CallbackInfo& info);
+  Napi::Value buildView(const Napi::CallbackInfo& info);
+  Napi::Value mount(const Napi::CallbackInfo& info);
+  Napi::Value unmount(const Napi::CallbackInfo& info);
+  Napi::Value mounts(const Napi::CallbackInfo& info);
+  Napi::Value resumeMounts(const Napi::CallbackInfo& info);
+  Napi::Value statistics(const Napi::CallbackInfo& info);
+
+  // Awaits `task` on the home shard; `toValue(env, value)` makes the promise's value on the
+  // JavaScript thread.
+  template <class T, class ToValue>
+  Napi::Value promise(Napi::Env env, Task<T> task, ToValue toValue);
+  Napi::Value promise(Napi::Env env, Task<Status> task);
+  // A promise that is kept or broken already.
+  static Napi::Value settled(Napi::Env env, const Status& status);
+
+  // The engine, or a JavaScript error when it is closed.
+  [[nodiscard]] Engine& engine(Napi::Env env) const;
+  // The open dataset of a digest, or a JavaScript error with code NotFound.
+  [[nodiscard]] std::shared_ptr<Dataset> dataset(const Napi::Value& digest) const;
+
+  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<Bridge> bridge_;
+};
+
+namespace binding_detail {
+
+inline const Error* errorOf(const Status& status) {
+  return status.ok() ? nullptr : &status.error();
+}
+template <class T>
+const Error* errorOf(const Result<T>& result) {
+  return result.ok() ? nullptr : &result.error();
+}
+template <class T>
+const Error* errorOf(const T&) {
+  return nullptr;
+}
+
+}  // namespace binding_detail
+
+template <class T, class ToValue>
+Napi::Value EngineWrap::promise(Napi::Env env, Task<T> task, ToValue toValue) {
+  struct Wrap {
+    static Task<void> run(Task<T> inner, std::shared_ptr<Bridge> bridge,
+                          Napi::Promise::Deferred deferred, ToValue convertValue) {
+      auto value = std::make_shared<T>(co_await inner);
+      bridge->post([bridge, value, deferred, convertValue](Napi::Env target) {
+        bridge->release();
+        const Error* const error = binding_detail::errorOf(*value);
+        if (error != nullptr) {
+          deferred.Reject(convert::toJs(target, *error));
+        } else {
+          deferred.Resolve(convertValue(target, *value));
+        }
+      });
+    }
+  };
+  Reactor& home = engine(env).home();
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  bridge_->hold();
+  auto wrapped = std::make_shared<Task<void>>(
+      Wrap::run(std::move(task), bridge_, deferred, std::move(toValue)));
+  home.post([wrapped] { spawn(std::move(*wrapped)); });
+  return deferred.Promise();
+}
+
+}  // namespace hearth

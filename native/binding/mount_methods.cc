@@ -1,0 +1,48 @@
+// Methods of the class `Engine` about mounts.
+#include "binding/engine_wrap.h"
+
+namespace hearth {
+namespace {
+
+Task<std::vector<MountInfo>> listMounts(Engine& engine) { co_return engine.mounts().list(); }
+
+}  // namespace
+
+Napi::Value EngineWrap::mount(const Napi::CallbackInfo& info) {
+  const auto from = info[0].As<Napi::Object>();
+  MountOptions options;
+  options.target = convert::text(from, "target");
+  options.dataset = dataset(from.Get("manifest"));
+  options.source = convert::text(from, "source");
+  options.path = convert::mountPath(convert::text(from, "dataPath"));
+  options.holder = convert::text(from, "holder");
+  return promise(
+      info.Env(), engine(info.Env()).mounts().mount(std::move(options)),
+      [](Napi::Env env, const Result<MountInfo>& mount) { return convert::toJs(env, *mount); });
+}
+
+Napi::Value EngineWrap::unmount(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), engine(info.Env()).mounts().unmount(info[0].ToString().Utf8Value()));
+}
+
+Napi::Value EngineWrap::mounts(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), listMounts(engine(info.Env())),
+                 [](Napi::Env env, const std::vector<MountInfo>& mounts) {
+                   Napi::Array array = Napi::Array::New(env);
+                   for (const MountInfo& mount : mounts)
+                     array.Set(array.Length(), convert::toJs(env, mount));
+                   return array;
+                 });
+}
+
+Napi::Value EngineWrap::resumeMounts(const Napi::CallbackInfo& info) {
+  using Targets = Result<std::vector<std::string>>;
+  return promise(info.Env(), engine(info.Env()).mounts().resume(info[0].ToString().Utf8Value()),
+                 [](Napi::Env env, const Targets& targets) {
+                   Napi::Array array = Napi::Array::New(env);
+                   for (const std::string& target : *targets) array.Set(array.Length(), target);
+                   return array;
+                 });
+}
+
+}  // namespace hearth

@@ -1,0 +1,189 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { HearthError, isErrorCode } from '@hearth/common';
+import type {
+  Address,
+  Engine,
+  EngineOptions,
+  Location,
+  ManifestBuilder,
+  ManifestEntry,
+  ManifestInfo,
+  MountInfo,
+  MountOptions,
+  Peer,
+  Residency,
+  Statistics,
+  VerifyResult,
+  WarmOptions,
+  WarmProgress,
+} from './engine.ts';
+
+interface Addon {
+  open(options: EngineOptions): Promise<Engine>;
+  ManifestBuilder: new (skipUnusable: boolean) => ManifestBuilder;
+}
+
+/** `$HEARTH_ADDON`, else the release build beside the sources. */
+function addonPath(): string {
+  return process.env['HEARTH_ADDON'] ?? join(import.meta.dirname, '../../../build/release/binding/hearth.node');
+}
+
+let loaded: Addon | undefined;
+
+function loadAddon(): Addon {
+  if (loaded) return loaded;
+  const path = addonPath();
+  if (!existsSync(path)) {
+    throw new HearthError(
+      'Unsupported',
+      `the native engine is not built: ${path} does not exist; run \`make build\` or set HEARTH_ADDON`,
+    );
+  }
+  try {
+    loaded = createRequire(import.meta.url)(path) as Addon;
+  } catch (error) {
+    throw new HearthError('Unsupported', `the native engine ${path} cannot be loaded: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+  return loaded;
+}
+
+/** The addon's errors carry a code of the error table; anything else is a bug of ours. */
+function translated(thrown: unknown): HearthError {
+  const code = thrown instanceof Error ? (thrown as Error & { code?: unknown }).code : undefined;
+  if (thrown instanceof TypeError) return new HearthError('InvalidArgument', thrown.message, { cause: thrown });
+  if (typeof code === 'string' && isErrorCode(code)) return new HearthError(code, (thrown as Error).message);
+  return HearthError.from(thrown);
+}
+
+async function call<T>(work: () => Promise<T> | T): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw translated(error);
+  }
+}
+
+function callNow<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw translated(error);
+  }
+}
+
+/**
+ * Opens the native engine: locks the cache directories, recovers them, listens. Errors name the option and
+ * say what to do. Close it before the process ends; a process that ends all the same joins its threads.
+ */
+export async function openEngine(options: EngineOptions): Promise<Engine> {
+  const addon = loadAddon();
+  return new NativeEngine(addon, await call(() => addon.open(options)));
+}
+
+class NativeEngine implements Engine {
+  readonly #addon: Addon;
+  readonly #native: Engine;
+
+  constructor(addon: Addon, native: Engine) {
+    this.#addon = addon;
+    this.#native = native;
+  }
+
+  addresses(): Address[] {
+    return callNow(() => this.#native.addresses());
+  }
+  close(): Promise<void> {
+    return call(() => this.#native.close());
+  }
+  setCluster(peers: Peer[]): Promise<void> {
+    return call(() => this.#native.setCluster(peers));
+  }
+  createManifestBuilder(options: { skipUnusable: boolean }): ManifestBuilder {
+    return new this.#addon.ManifestBuilder(options.skipUnusable);
+  }
+  finishManifest(builder: ManifestBuilder): Promise<ManifestInfo> {
+    return call(() => this.#native.finishManifest(builder));
+  }
+  openManifest(digest: string): Promise<ManifestInfo> {
+    return call(() => this.#native.openManifest(digest));
+  }
+  removeManifest(digest: string): Promise<void> {
+    return call(() => this.#native.removeManifest(digest));
+  }
+  manifests(): Promise<ManifestInfo[]> {
+    return call(() => this.#native.manifests());
+  }
+  entries(
+    digest: string,
+    options: { path: string; recursive: boolean; offset: number; limit: number },
+  ): Promise<ManifestEntry[]> {
+    return call(() => this.#native.entries(digest, options));
+  }
+  setOriginBase(manifest: string, base: { url?: string; path?: string; headers?: Record<string, string> }): void {
+    callNow(() => this.#native.setOriginBase(manifest, base));
+  }
+  setLocations(manifest: string, locations: Location[]): void {
+    callNow(() => this.#native.setLocations(manifest, locations));
+  }
+  failLocations(manifest: string, entries: number[], error: { code: HearthError['code']; message: string }): void {
+    callNow(() => this.#native.failLocations(manifest, entries, error));
+  }
+  warm(options: WarmOptions): Promise<void> {
+    return call(() => this.#native.warm(options));
+  }
+  warmProgress(job: string): Promise<WarmProgress> {
+    return call(() => this.#native.warmProgress(job));
+  }
+  setWarmRate(job: string, rateLimit: bigint): void {
+    callNow(() => this.#native.setWarmRate(job, rateLimit));
+  }
+  cancelWarm(job: string): Promise<void> {
+    return call(() => this.#native.cancelWarm(job));
+  }
+  residency(digest: string): Promise<Residency> {
+    return call(() => this.#native.residency(digest));
+  }
+  pin(digest: string, entries: number[] | undefined, owner: string): Promise<void> {
+    return call(() => this.#native.pin(digest, entries, owner));
+  }
+  unpin(digest: string, owner: string): Promise<void> {
+    return call(() => this.#native.unpin(digest, owner));
+  }
+  evict(
+    digest: string,
+    entries: number[] | undefined,
+  ): Promise<{ bytesFreed: bigint; filesFreed: number; kept: number }> {
+    return call(() => this.#native.evict(digest, entries));
+  }
+  setLastUse(digest: string, usedAt: number): void {
+    callNow(() => this.#native.setLastUse(digest, usedAt));
+  }
+  verify(digest: string, entry: number, mode: 'cache' | 'origin'): Promise<VerifyResult> {
+    return call(() => this.#native.verify(digest, entry, mode));
+  }
+  read(digest: string, entry: number, offset: bigint, length: number): Promise<Uint8Array> {
+    return call(() => this.#native.read(digest, entry, offset, length));
+  }
+  buildView(digest: string): Promise<string> {
+    return call(() => this.#native.buildView(digest));
+  }
+  mount(options: MountOptions): Promise<MountInfo> {
+    return call(() => this.#native.mount(options));
+  }
+  unmount(target: string): Promise<void> {
+    return call(() => this.#native.unmount(target));
+  }
+  mounts(): Promise<MountInfo[]> {
+    return call(() => this.#native.mounts());
+  }
+  resumeMounts(holder: string): Promise<string[]> {
+    return call(() => this.#native.resumeMounts(holder));
+  }
+  statistics(): Promise<Statistics> {
+    return call(() => this.#native.statistics());
+  }
+}

@@ -1,0 +1,87 @@
+#include "engine/buffer_pool.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "base/generated/constants.h"
+
+namespace hearth {
+namespace {
+
+constexpr std::size_t kFewest = 4;
+// After this long without use the memory goes back to the kernel.
+constexpr auto kIdle = std::chrono::seconds(3);
+
+}  // namespace
+
+ChunkBuffer::~ChunkBuffer() {
+  if (pool_ != nullptr) pool_->giveBack(data_);
+}
+
+Result<std::unique_ptr<BufferPool>> BufferPool::create(Reactor& reactor, std::size_t buffers) {
+  buffers = std::max(buffers, kFewest);
+  void* const memory = mmap(nullptr, buffers * kChunkBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return errnoError(errno, "reserving memory for chunk buffers");
+  madvise(memory, buffers * kChunkBytes, MADV_HUGEPAGE);
+  return std::unique_ptr<BufferPool>(
+      new BufferPool(reactor, static_cast<std::byte*>(memory), buffers));
+}
+
+BufferPool::BufferPool(Reactor& reactor, std::byte* memory, std::size_t buffers)
+    : reactor_(reactor), memory_(memory), capacity_(buffers), trimTimer_(reactor) {
+  for (std::size_t i = buffers; i-- > 0;) free_.push_back(memory + i * kChunkBytes);
+}
+
+BufferPool::~BufferPool() { munmap(memory_, capacity_ * kChunkBytes); }
+
+bool BufferPool::mayTake(Priority priority, std::size_t count) const {
+  const std::size_t kept = priority == Priority::kDemand ? 0 : capacity_ / 4;
+  return free_.size() >= count + kept;
+}
+
+std::vector<ChunkBuffer> BufferPool::take(std::size_t count) {
+  std::vector<ChunkBuffer> taken;
+  for (std::size_t i = 0; i < count; ++i) {
+    taken.push_back(ChunkBuffer(this, free_.back()));
+    free_.pop_back();
+  }
+  inUse_.fetch_add(count, std::memory_order_relaxed);
+  return taken;
+}
+
+bool BufferPool::serveFirst(std::deque<Waiter*>& queue) {
+  if (queue.empty() || !mayTake(queue.front()->priority, queue.front()->count)) return false;
+  Waiter* const waiter = queue.front();
+  queue.pop_front();
+  waiter->buffers = take(waiter->count);
+  reactor_.resumeSoon(waiter->awaiter);
+  return true;
+}
+
+void BufferPool::giveBack(std::byte* data) {
+  free_.push_back(data);
+  const std::size_t left = inUse_.fetch_sub(1, std::memory_order_relaxed) - 1;
+  const bool served = serveFirst(demand_.empty() ? background_ : demand_);
+  if (!served && left == 0) trimTimer_.start(Clock::now() + kIdle, [this] { trim(); });
+}
+
+void BufferPool::trim() {
+  if (free_.size() == capacity_) madvise(memory_, capacity_ * kChunkBytes, MADV_DONTNEED);
+}
+
+bool BufferPool::Waiter::await_ready() {
+  const bool first =
+      pool.demand_.empty() && (priority == Priority::kDemand || pool.background_.empty());
+  if (!first || !pool.mayTake(priority, count)) return false;
+  buffers = pool.take(count);
+  return true;
+}
+
+void BufferPool::Waiter::await_suspend(std::coroutine_handle<> handle) {
+  awaiter = handle;
+  (priority == Priority::kDemand ? pool.demand_ : pool.background_).push_back(this);
+}
+
+}  // namespace hearth

@@ -1,0 +1,47 @@
+// Who is in the cluster, as the agent last told the engine. Immutable: any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/content_key.h"
+#include "transport/peer_transport.h"
+
+namespace hearth {
+
+struct ClusterMember {
+  PeerIdentity identity;
+  std::string zone;
+  std::string rack;
+  bool ready = false;
+};
+
+class ClusterView {
+ public:
+  ClusterView(std::string self, std::vector<ClusterMember> members);
+
+  [[nodiscard]] const std::string& self() const { return self_; }
+  [[nodiscard]] const std::vector<ClusterMember>& members() const { return members_; }
+  // Everyone else, for the transport.
+  [[nodiscard]] std::vector<PeerIdentity> others() const;
+  // Names of ready agents without us.
+  [[nodiscard]] std::vector<std::string> readyOthers() const;
+  // The agents that may be the directory of a key, first choice first: at most three ready ones. We
+  // count as ready, so that the list is never empty.
+  [[nodiscard]] std::vector<std::string> directoriesOf(const ContentKey& key) const;
+  // Whether we come first of all ready agents for an item (placement.h): the order in which agents
+  // that warm the same dataset begin with different parts.
+  [[nodiscard]] bool ours(std::uint64_t item) const;
+  // Incarnation of a member; empty when it is unknown.
+  [[nodiscard]] std::string incarnation(const std::string& node) const;
+
+ private:
+  std::string self_;
+  std::vector<ClusterMember> members_;
+  std::vector<std::string> ready_;
+  std::vector<std::uint64_t> readyHashes_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,193 @@
+#include "engine/content_calls.h"
+
+#include "engine/directory_client.h"
+#include "engine/file_digest.h"
+
+namespace hearth {
+namespace {
+
+constexpr std::uint64_t kLargestRead = 16u << 20;
+
+Result<FileReference> fileAt(std::shared_ptr<Dataset> dataset, std::uint32_t entry) {
+  if (entry >= dataset->manifest->totals().entries) {
+    return Error{ErrorCode::kInvalidArgument, "the manifest has no entry " + std::to_string(entry)};
+  }
+  FileReference file = FileReference::of(std::move(dataset), entry);
+  if (file.about.kind != EntryKind::kFile) {
+    return Error{ErrorCode::kInvalidArgument, file.path() + " is not a file"};
+  }
+  return file;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> filesOf(const Manifest& manifest) {
+  std::vector<std::uint32_t> files;
+  const ManifestTotals totals = manifest.totals();
+  files.reserve(totals.files);
+  for (std::uint32_t entry = 0; entry < totals.entries; ++entry) {
+    if (manifest.entry(entry).kind == EntryKind::kFile) files.push_back(entry);
+  }
+  return files;
+}
+
+Task<Residency> ContentCalls::residency(std::shared_ptr<Dataset> dataset) {
+  // A million look-ups take a while: not on the shard.
+  const ContentCache& cache = *commons_.cache;
+  auto count = [&cache, dataset] {
+    Residency residency;
+    const Manifest& manifest = *dataset->manifest;
+    const ManifestTotals totals = manifest.totals();
+    residency.bytesTotal = totals.bytes;
+    residency.filesTotal = totals.files;
+    for (std::uint32_t index = 0; index < totals.entries; ++index) {
+      const ManifestEntry entry = manifest.entry(index);
+      if (entry.kind != EntryKind::kFile) continue;
+      const std::uint64_t resident = cache.residentBytes(entry.key);
+      residency.bytesResident += resident;
+      if (resident == entry.size) ++residency.filesComplete;
+    }
+    return residency;
+  };
+  auto counting = home_.reactor->offload(count);
+  Residency residency = co_await counting;
+  residency.viewPath = cache.viewPath(dataset->manifest->digest());
+  co_return residency;
+}
+
+void ContentCalls::pin(const Dataset& dataset, const EntryList& entries, const std::string& owner) {
+  for (const std::uint32_t entry : entries ? *entries : filesOf(*dataset.manifest)) {
+    commons_.cache->pin(dataset.manifest->entry(entry).key, owner);
+  }
+}
+
+void ContentCalls::unpin(const Dataset& dataset, const std::string& owner) {
+  for (const std::uint32_t entry : filesOf(*dataset.manifest)) {
+    commons_.cache->unpin(dataset.manifest->entry(entry).key, owner);
+  }
+}
+
+void ContentCalls::setLastUse(const Dataset& dataset, std::int64_t usedAtMs) {
+  for (const std::uint32_t entry : filesOf(*dataset.manifest)) {
+    commons_.cache->noteClusterUse(dataset.manifest->entry(entry).key, usedAtMs);
+  }
+}
+
+Task<EvictOutcome> ContentCalls::evictHere(Shard& owner, ContentKey key, std::uint64_t size) {
+  co_await owner.reactor->enter();
+  Task<EvictOutcome> evicting = owner.commons.cache->evict(key);
+  const EvictOutcome outcome = co_await evicting;
+  co_await owner.reactor->enter();
+  if (outcome == EvictOutcome::kEvicted) owner.directory->dropped(key, size);
+  co_return outcome;
+}
+
+Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList entries) {
+  const Manifest& manifest = *dataset->manifest;
+  Evicted evicted;
+  if (!entries) {
+    // The whole dataset goes: its view would otherwise keep the files. A published view stays, and
+    // they with it.
+    Task<Status> removing = commons_.cache->removeView(manifest.digest());
+    const Status removed = co_await removing;
+    co_await home_.reactor->enter();
+  }
+  for (const std::uint32_t entry : entries ? *entries : filesOf(manifest)) {
+    const ManifestEntry about = manifest.entry(entry);
+    const std::uint64_t resident = commons_.cache->residentBytes(about.key);
+    Task<EvictOutcome> evicting = evictHere(commons_.owner(about.key), about.key, about.size);
+    const EvictOutcome outcome = co_await evicting;
+    switch (outcome) {
+      case EvictOutcome::kEvicted:
+        evicted.bytesFreed += resident;
+        ++evicted.filesFreed;
+        break;
+      case EvictOutcome::kPinned:
+      case EvictOutcome::kInUse:
+      case EvictOutcome::kPublished:
+        ++evicted.kept;
+        break;
+      case EvictOutcome::kAbsent:
+        break;
+    }
+  }
+  co_await home_.reactor->enter();
+  co_return evicted;
+}
+
+Task<Result<Verified>> ContentCalls::verify(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
+                                            bool withOrigin) {
+  Result<FileReference> file = fileAt(std::move(dataset), entry);
+  if (!file.ok()) co_return file.error();
+  Shard& owner = commons_.owner(file->about.key);
+  co_await owner.reactor->enter();
+  const std::string path = file->path();
+  Task<Result<Verified>> verifying = verifyHere(owner, std::move(*file), withOrigin);
+  const Result<Verified> verified = co_await verifying;
+  co_await home_.reactor->enter();
+  if (!verified.ok()) co_return verified.error().within(path);
+  co_return verified;
+}
+
+Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file, bool withOrigin) {
+  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(std::move(file));
+  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  if (!opened.ok()) co_return opened.error();
+  const std::shared_ptr<FileFetch> fetch = *opened;
+  const auto counters = std::make_shared<FetchCounters>();
+  FetchOptions options{
+      .priority = Priority::kBackground, .rate = {}, .counters = counters, .onBehalfOf = {}};
+  Task<Status> ensuring =
+      owner.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
+  const Status ensured = co_await ensuring;
+  if (!ensured.ok()) co_return ensured.error();
+  Task<Result<Sha256Digest>> hashing = digestOf(*owner.reactor, fetch->cache);
+  const Result<Sha256Digest> digest = co_await hashing;
+  if (!digest.ok()) co_return digest.error();
+  const std::optional<Sha256Digest> expected = fetch->reference.about.sourceDigest;
+  if (expected && *expected != *digest) {
+    co_return Error{ErrorCode::kCorrupt,
+                    "the SHA-256 of the cached bytes differs from the origin's digest"};
+  }
+  if (withOrigin) {
+    Task<Result<std::uint64_t>> comparing = compareWithOrigin(owner, fetch);
+    const Result<std::uint64_t> compared = co_await comparing;
+    if (!compared.ok()) co_return compared.error();
+  }
+  co_return Verified{fetch->cache->size(), *digest, counters->originBytes.load(),
+                     counters->peerBytes.load()};
+}
+
+Task<Result<std::vector<std::byte>>> ContentCalls::read(std::shared_ptr<Dataset> dataset,
+                                                        std::uint32_t entry, std::uint64_t offset,
+                                                        std::uint64_t length) {
+  Result<FileReference> file = fileAt(std::move(dataset), entry);
+  if (!file.ok()) co_return file.error();
+  Shard& owner = commons_.owner(file->about.key);
+  co_await owner.reactor->enter();
+  Task<Result<std::vector<std::byte>>> reading = readHere(owner, std::move(*file), offset, length);
+  Result<std::vector<std::byte>> bytes = co_await reading;
+  co_await home_.reactor->enter();
+  co_return bytes;
+}
+
+Task<Result<std::vector<std::byte>>> ContentCalls::readHere(Shard& owner, FileReference file,
+                                                            std::uint64_t offset,
+                                                            std::uint64_t length) {
+  const std::uint64_t size = file.about.size;
+  length = std::min({length, kLargestRead, size - std::min(offset, size)});
+  if (length == 0) co_return std::vector<std::byte>();
+  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(std::move(file));
+  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  if (!opened.ok()) co_return opened.error();
+  const auto first = static_cast<std::uint32_t>(offset / kChunkBytes);
+  const auto end = static_cast<std::uint32_t>((offset + length - 1) / kChunkBytes) + 1;
+  Task<Status> ensuring = owner.fetcher->ensure(*opened, first, end, {});
+  const Status ensured = co_await ensuring;
+  if (!ensured.ok()) co_return ensured.error();
+  const auto bytes = (*opened)->cache->verified(offset, length);
+  if (!bytes.ok()) co_return bytes.error();
+  co_return std::vector<std::byte>(bytes->begin(), bytes->end());
+}
+
+}  // namespace hearth

@@ -1,0 +1,66 @@
+// What the agent asks about the bytes of a dataset: how much is here, keep it, drop it, check it,
+// read it. Called and continued on the home shard's thread. Entries: nothing means all files.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/dataset.h"
+#include "engine/fetcher.h"
+#include "engine/shard.h"
+
+namespace hearth {
+
+using EntryList = std::optional<std::vector<std::uint32_t>>;
+
+// Indices of all files, in manifest order.
+[[nodiscard]] std::vector<std::uint32_t> filesOf(const Manifest& manifest);
+
+struct Residency {
+  std::uint64_t bytesTotal = 0, bytesResident = 0;
+  std::uint32_t filesTotal = 0, filesComplete = 0;
+  std::string viewPath;
+};
+
+struct Evicted {
+  std::uint64_t bytesFreed = 0;
+  std::uint32_t filesFreed = 0;
+  std::uint32_t kept = 0;  // in use, pinned or published
+};
+
+struct Verified {
+  std::uint64_t bytes = 0;
+  Sha256Digest sha256{};
+  std::uint64_t originBytes = 0, peerBytes = 0;  // fetched for this call
+};
+
+class ContentCalls {
+ public:
+  ContentCalls(EngineCommons& commons, Shard& home) : commons_(commons), home_(home) {}
+
+  [[nodiscard]] Task<Residency> residency(std::shared_ptr<Dataset> dataset);
+  void pin(const Dataset& dataset, const EntryList& entries, const std::string& owner);
+  void unpin(const Dataset& dataset, const std::string& owner);
+  [[nodiscard]] Task<Evicted> evict(std::shared_ptr<Dataset> dataset, EntryList entries);
+  void setLastUse(const Dataset& dataset, std::int64_t usedAtMs);
+  // Fetches what is missing, checks every block, hashes, compares with the origin's digest where it
+  // is known and, when asked, with the origin's bytes. kCorrupt when anything differs.
+  [[nodiscard]] Task<Result<Verified>> verify(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
+                                              bool withOrigin);
+  // A copy of [offset, offset + length), cut at the file's end; fetches what is missing.
+  [[nodiscard]] Task<Result<std::vector<std::byte>>> read(std::shared_ptr<Dataset> dataset,
+                                                          std::uint32_t entry, std::uint64_t offset,
+                                                          std::uint64_t length);
+
+ private:
+  static Task<Result<Verified>> verifyHere(Shard& owner, FileReference file, bool withOrigin);
+  static Task<Result<std::vector<std::byte>>> readHere(Shard& owner, FileReference file,
+                                                       std::uint64_t offset, std::uint64_t length);
+  static Task<EvictOutcome> evictHere(Shard& owner, ContentKey key, std::uint64_t size);
+
+  EngineCommons& commons_;
+  Shard& home_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,33 @@
+// A manifest that the engine works with, and where its bytes come from. Shared by mounts, warm jobs
+// and calls; immutable but for the location book. Any thread.
+#pragma once
+
+#include <memory>
+
+#include "engine/location_book.h"
+#include "manifest/manifest.h"
+
+namespace hearth {
+
+struct Dataset {
+  Dataset(std::shared_ptr<const Manifest> list, Ask ask)
+      : manifest(std::move(list)), locations(manifest, std::move(ask)) {}
+
+  const std::shared_ptr<const Manifest> manifest;
+  LocationBook locations;
+};
+
+// One file of a dataset, by entry index. `about` points into the manifest that `dataset` keeps.
+struct FileReference {
+  std::shared_ptr<Dataset> dataset;
+  ManifestEntry about;
+
+  [[nodiscard]] static FileReference of(std::shared_ptr<Dataset> dataset, std::uint32_t entry) {
+    ManifestEntry about = dataset->manifest->entry(entry);
+    return {std::move(dataset), about};
+  }
+  // For messages.
+  [[nodiscard]] std::string path() const { return dataset->manifest->path(about.index); }
+};
+
+}  // namespace hearth

@@ -1,0 +1,73 @@
+#include "engine/directory_client.h"
+
+#include "engine/directory_service.h"
+
+namespace hearth {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(4);
+
+}  // namespace
+
+Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
+                                           std::string avoid) {
+  const DirectoryRequest request{
+      .key = key, .size = size, .stripe = stripe, .chunks = 0, .avoid = std::move(avoid)};
+  const std::vector<std::string> candidates = shard_.view->directoriesOf(key);
+  for (const std::string& node : candidates) {
+    if (node == shard_.commons.self) {
+      Task<LocateAnswer> here = shard_.directoryService->locate(node, request);
+      co_return co_await here;
+    }
+    ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kLocate), encode(request)};
+    Task<Result<ControlMessage>> call =
+        shard_.transport->call(node, std::move(message), Clock::now() + kPatience);
+    const Result<ControlMessage> answer = co_await call;
+    if (!answer.ok()) continue;
+    auto decoded = decodeLocateAnswer(answer->body);
+    if (decoded) co_return std::move(*decoded);
+  }
+  shard_.commons.counters.directoryBypassed.fetch_add(1, std::memory_order_relaxed);
+  co_return LocateAnswer{.holders = {}, .fetcher = shard_.commons.self, .granted = true};
+}
+
+void DirectoryClient::have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe,
+                           ChunkMask chunks) {
+  tell(DirectoryMessage::kHave, {.key = key, .size = size, .stripe = stripe, .chunks = chunks});
+}
+
+void DirectoryClient::giveUp(const ContentKey& key, std::uint64_t size, std::uint32_t stripe) {
+  tell(DirectoryMessage::kGiveUp, {.key = key, .size = size, .stripe = stripe});
+}
+
+void DirectoryClient::dropped(const ContentKey& key, std::uint64_t size) {
+  tell(DirectoryMessage::kDropped, {.key = key, .size = size});
+}
+
+void DirectoryClient::tell(DirectoryMessage type, DirectoryRequest request) {
+  const std::string node = shard_.view->directoriesOf(request.key).front();
+  if (node != shard_.commons.self) {
+    ControlMessage message{static_cast<std::uint16_t>(type), encode(request)};
+    shard_.gate->spawn(tellPeer(shard_, node, std::move(message)));
+    return;
+  }
+  switch (type) {
+    case DirectoryMessage::kHave:
+      return shard_.directoryService->have(node, request);
+    case DirectoryMessage::kGiveUp:
+      return shard_.directoryService->giveUp(node, request);
+    case DirectoryMessage::kDropped:
+      return shard_.directoryService->dropped(node, request);
+    case DirectoryMessage::kLocate:
+    case DirectoryMessage::kQuery:
+      return;
+  }
+}
+
+Task<void> DirectoryClient::tellPeer(Shard& shard, std::string node, ControlMessage message) {
+  Task<Result<ControlMessage>> call =
+      shard.transport->call(node, std::move(message), Clock::now() + kPatience);
+  const Result<ControlMessage> ignored = co_await call;
+}
+
+}  // namespace hearth

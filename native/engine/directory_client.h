@@ -1,0 +1,30 @@
+// Asking the directory of a key, wherever it is: here, or on another agent.
+#pragma once
+
+#include "directory/directory_message.h"
+#include "engine/shard.h"
+
+namespace hearth {
+
+class DirectoryClient {
+ public:
+  explicit DirectoryClient(Shard& shard) : shard_(shard) {}
+
+  // Tries the key's directory and then its two stand-ins. When none answers we act alone: granted,
+  // and counted; reading twice from the origin is better than not reading.
+  [[nodiscard]] Task<LocateAnswer> locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
+                                          std::string avoid);
+
+  // Tell the directory; nobody waits, and a lost message costs only a detour.
+  void have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);
+  void giveUp(const ContentKey& key, std::uint64_t size, std::uint32_t stripe);
+  void dropped(const ContentKey& key, std::uint64_t size);
+
+ private:
+  void tell(DirectoryMessage type, DirectoryRequest request);
+  static Task<void> tellPeer(Shard& shard, std::string node, ControlMessage message);
+
+  Shard& shard_;
+};
+
+}  // namespace hearth

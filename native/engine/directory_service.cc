@@ -1,0 +1,95 @@
+#include "engine/directory_service.h"
+
+#include "engine/fetcher.h"
+
+namespace hearth {
+namespace {
+
+// An agent that does not answer in this time has no say in the new directory.
+constexpr auto kReportPatience = std::chrono::seconds(2);
+// A directory that nobody asked for this long is forgotten; it can be made again.
+constexpr auto kIdle = std::chrono::minutes(5);
+constexpr auto kSweepEvery = std::chrono::seconds(30);
+
+}  // namespace
+
+struct DirectoryService::Entry {
+  Entry(Reactor& reactor, const DirectoryRequest& request)
+      : directory(request.key, request.size), built(reactor) {}
+  KeyDirectory directory;
+  Event built;
+  Clock::time_point lastUse = Clock::now();
+};
+
+DirectoryService::DirectoryService(Shard& shard)
+    : shard_(shard), nextSweep_(Clock::now() + kSweepEvery) {}
+DirectoryService::~DirectoryService() = default;
+
+Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest request) {
+  forgetIdle();
+  std::shared_ptr<Entry> entry = entries_[request.key];
+  if (entry == nullptr) {
+    entry = std::make_shared<Entry>(*shard_.reactor, request);
+    entries_[request.key] = entry;
+    Task<void> building = build(entry, request);
+    co_await building;
+  } else {
+    co_await entry->built.wait();
+  }
+  entry->lastUse = Clock::now();
+  co_return entry->directory.locate(node, request.stripe, request.avoid, entry->lastUse);
+}
+
+Task<void> DirectoryService::build(std::shared_ptr<Entry> entry, DirectoryRequest request) {
+  entry->directory.report(shard_.commons.self, shard_.fetcher->report(request.key), Clock::now());
+  const std::vector<std::string> others = shard_.view->readyOthers();
+  if (!others.empty()) {
+    Gate asking(*shard_.reactor);
+    for (const std::string& node : others) asking.spawn(askOne(shard_, node, request, entry));
+    Task<void> asked = asking.close();
+    co_await asked;
+  }
+  entry->built.set();
+}
+
+Task<void> DirectoryService::askOne(Shard& shard, std::string node, DirectoryRequest request,
+                                    std::shared_ptr<Entry> entry) {
+  ControlMessage query{static_cast<std::uint16_t>(DirectoryMessage::kQuery), encode(request)};
+  Task<Result<ControlMessage>> call =
+      shard.transport->call(node, std::move(query), Clock::now() + kReportPatience);
+  const Result<ControlMessage> answer = co_await call;
+  if (!answer.ok()) co_return;
+  const auto report = decodeAgentReport(answer->body);
+  if (report) entry->directory.report(node, *report, Clock::now());
+}
+
+void DirectoryService::have(const std::string& node, const DirectoryRequest& request) {
+  const auto entry = entries_.find(request.key);
+  if (entry == entries_.end()) return;
+  entry->second->directory.have(node, request.stripe, request.chunks, Clock::now());
+}
+
+void DirectoryService::giveUp(const std::string& node, const DirectoryRequest& request) {
+  const auto entry = entries_.find(request.key);
+  if (entry != entries_.end()) entry->second->directory.giveUp(node, request.stripe);
+}
+
+void DirectoryService::dropped(const std::string& node, const DirectoryRequest& request) {
+  const auto entry = entries_.find(request.key);
+  if (entry != entries_.end()) entry->second->directory.dropped(node);
+}
+
+void DirectoryService::gone(const std::string& node) {
+  for (const auto& [key, entry] : entries_) entry->directory.gone(node);
+}
+
+void DirectoryService::forgetIdle() {
+  const Clock::time_point now = Clock::now();
+  if (now < nextSweep_) return;
+  nextSweep_ = now + kSweepEvery;
+  std::erase_if(entries_, [&](const auto& entry) {
+    return entry.second->built.isSet() && now - entry.second->lastUse > kIdle;
+  });
+}
+
+}  // namespace hearth

@@ -1,0 +1,43 @@
+// The directories of those keys for which this agent is the directory, on one shard. A directory
+// that this agent does not have yet is made by asking every ready agent for its part first: so a
+// new directory grants nothing that an older one has granted.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "directory/directory_message.h"
+#include "engine/shard.h"
+
+namespace hearth {
+
+class DirectoryService {
+ public:
+  explicit DirectoryService(Shard& shard);
+  ~DirectoryService();
+
+  // `node` asks (or we ourselves). Waits while the directory of the key is being made.
+  [[nodiscard]] Task<LocateAnswer> locate(std::string node, DirectoryRequest request);
+  // Ignored for a key whose directory is not here: whoever makes it will ask.
+  void have(const std::string& node, const DirectoryRequest& request);
+  void giveUp(const std::string& node, const DirectoryRequest& request);
+  void dropped(const std::string& node, const DirectoryRequest& request);
+  // An agent left or was started anew.
+  void gone(const std::string& node);
+
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry;
+
+  Task<void> build(std::shared_ptr<Entry> entry, DirectoryRequest request);
+  static Task<void> askOne(Shard& shard, std::string node, DirectoryRequest request,
+                           std::shared_ptr<Entry> entry);
+  void forgetIdle();
+
+  Shard& shard_;
+  std::unordered_map<ContentKey, std::shared_ptr<Entry>, ContentKeyHash> entries_;
+  Clock::time_point nextSweep_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,318 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <condition_variable>
+
+#include "engine/directory_client.h"
+#include "engine/directory_service.h"
+#include "engine/fetcher.h"
+#include "engine/peer_service.h"
+#include "files/posix_file_system.h"
+
+namespace hearth {
+namespace {
+
+constexpr std::size_t kMostShards = 8;
+constexpr std::uint64_t kBufferBytesPerShard = 64u << 20;
+
+// Runs a task on a reactor that another thread runs, and waits for it here.
+template <class T>
+T runOn(Reactor& reactor, Task<T> task) {
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<T> value;
+  } state;
+  struct Wrap {
+    static Task<void> run(Task<T> inner, State& into) {
+      T value = co_await inner;
+      const std::lock_guard lock(into.mutex);
+      into.value.emplace(std::move(value));
+      into.changed.notify_one();
+    }
+  };
+  reactor.post([wrapped = std::make_shared<Task<void>>(Wrap::run(std::move(task), state))] {
+    spawn(std::move(*wrapped));
+  });
+  std::unique_lock lock(state.mutex);
+  state.changed.wait(lock, [&] { return state.value.has_value(); });
+  return std::move(*state.value);
+}
+
+}  // namespace
+
+Engine::Engine(Ask ask) { commons_.ask = std::move(ask); }
+
+Engine::~Engine() { close(); }
+
+Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options, Ask ask) {
+  std::unique_ptr<Engine> engine(new Engine(std::move(ask)));
+  const Status started = engine->start(options);
+  if (!started.ok()) {
+    engine->close();
+    return started.error();
+  }
+  return engine;
+}
+
+Status Engine::start(const EngineOptions& options) {
+  commons_.self = options.node;
+  if (options.secret.size() < 16) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the cluster secret has fewer than 16 bytes; use a longer one"};
+  }
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::size_t count = options.shards != 0 ? options.shards : std::min(cores, kMostShards);
+  for (std::size_t index = 0; index < count; ++index) {
+    const Status created = createShard(options, index, count);
+    if (!created.ok()) return created;
+  }
+  running_ = true;
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
+    shard->thread = std::thread([reactor = shard->reactor.get()] { reactor->run(); });
+  }
+  manifests_ = std::make_unique<ManifestStore>(commons_, *commons_.shards.front());
+  contents_ = std::make_unique<ContentCalls>(commons_, *commons_.shards.front());
+  mounts_ = std::make_unique<Mounts>(commons_, *commons_.shards.front(), *manifests_);
+  return runOn(home(), startServices(options));
+}
+
+Status Engine::createShard(const EngineOptions& options, std::size_t index, std::size_t count) {
+  auto shard = std::make_unique<Shard>(commons_);
+  shard->index = index;
+  auto reactor = Reactor::create();
+  if (!reactor.ok()) return reactor.error();
+  shard->reactor = std::move(*reactor);
+  shard->files = std::make_unique<PosixFileSystem>(*shard->reactor);
+  const std::uint64_t share =
+      options.bufferBytes != 0 ? options.bufferBytes / count : kBufferBytesPerShard;
+  auto peerBuffers = BufferPool::create(*shard->reactor, share / 2 / kChunkBytes);
+  if (!peerBuffers.ok()) return peerBuffers.error();
+  auto originBuffers = BufferPool::create(*shard->reactor, share / 2 / kChunkBytes);
+  if (!originBuffers.ok()) return originBuffers.error();
+  shard->peerBuffers = std::move(*peerBuffers);
+  shard->originBuffers = std::move(*originBuffers);
+  shard->gate = std::make_unique<Gate>(*shard->reactor);
+  shard->view = std::make_shared<const ClusterView>(options.node, std::vector<ClusterMember>());
+  commons_.shards.push_back(std::move(shard));
+  return {};
+}
+
+Task<Status> Engine::startServices(const EngineOptions& options) {
+  std::vector<ShardContext> contexts;
+  for (const std::unique_ptr<Shard>& shard : commons_.shards)
+    contexts.push_back({*shard->reactor, *shard->files});
+  Task<Result<std::unique_ptr<ContentCache>>> opening =
+      ContentCache::open(options.cacheDirectories, std::move(contexts));
+  Result<std::unique_ptr<ContentCache>> cache = co_await opening;
+  if (!cache.ok()) co_return cache.error();
+  commons_.cache = std::move(*cache);
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
+    Task<Status> starting = startShard(options, *shard);
+    const Status started = co_await starting;
+    co_await home().enter();
+    if (!started.ok()) co_return started;
+  }
+  for (const PeerAddress& address : options.listen) {
+    std::function<void(std::uint32_t, int)> adopt = [this](std::uint32_t shard, int socket) {
+      Shard& target = *commons_.shards[shard % commons_.shards.size()];
+      target.reactor->post([&target, socket] { target.transport->adopt(socket); });
+    };
+    auto listener = Listener::create(home(), address, std::move(adopt));
+    if (!listener.ok()) co_return listener.error();
+    listeners_.push_back(std::move(*listener));
+  }
+  co_return Status();
+}
+
+Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
+  co_await shard.reactor->enter();
+  OriginOptions origin;
+  origin.connections = std::max<std::size_t>(1, options.originConnections / commons_.shards.size());
+  origin.certificateAuthorities = options.certificateAuthorities;
+  origin.forbidPrivateAddresses = options.forbidPrivateAddresses;
+  origin.allowedNetworks = options.allowedNetworks;
+  auto client = OriginClient::create(*shard.reactor, *shard.files, std::move(origin));
+  if (!client.ok()) co_return client.error();
+  shard.origin = std::move(*client);
+  shard.directoryService = std::make_unique<DirectoryService>(shard);
+  shard.directory = std::make_unique<DirectoryClient>(shard);
+  shard.fetcher = std::make_unique<Fetcher>(shard);
+  shard.peerService = std::make_unique<PeerService>(shard);
+  TransportOptions transport;
+  transport.node = options.node;
+  transport.incarnation = options.incarnation;
+  transport.cluster = options.cluster;
+  transport.secret = options.secret;
+  transport.shard = static_cast<std::uint32_t>(shard.index);
+  transport.shards = static_cast<std::uint32_t>(commons_.shards.size());
+  shard.transport = PeerTransport::create(*shard.reactor, std::move(transport), *shard.peerService);
+  co_return Status();
+}
+
+std::vector<PeerAddress> Engine::addresses() const {
+  std::vector<PeerAddress> addresses;
+  for (const std::unique_ptr<Listener>& listener : listeners_)
+    addresses.push_back(listener->address());
+  return addresses;
+}
+
+Task<void> Engine::setCluster(std::vector<ClusterMember> members) {
+  const auto view = std::make_shared<const ClusterView>(commons_.self, std::move(members));
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
+    Task<void> setting = setView(*shard, view);
+    co_await setting;
+  }
+  co_await home().enter();
+}
+
+Task<void> Engine::setView(Shard& shard, std::shared_ptr<const ClusterView> view) {
+  co_await shard.reactor->enter();
+  for (const ClusterMember& member : shard.view->members()) {
+    const std::string& node = member.identity.node;
+    if (view->incarnation(node) != member.identity.incarnation) shard.directoryService->gone(node);
+  }
+  shard.view = view;
+  shard.transport->setPeers(view->others());
+}
+
+Status Engine::warm(WarmOptions options) {
+  const std::string name = options.job;
+  const auto job = std::make_shared<WarmJob>(std::move(options));
+  {
+    const std::lock_guard lock(mutex_);
+    if (!jobs_.emplace(name, job).second) {
+      return Error{ErrorCode::kAlreadyExists,
+                   "a warm job named " + name + " is known already; choose another name"};
+    }
+  }
+  Shard& shard = *commons_.shards.front();
+  home().post([this, &shard, job] { shard.gate->spawn(WarmJob::run(job, commons_, shard)); });
+  return {};
+}
+
+std::shared_ptr<WarmJob> Engine::findJob(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = jobs_.find(name);
+  return found == jobs_.end() ? nullptr : found->second;
+}
+
+Status Engine::cancelWarm(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = jobs_.find(name);
+  if (found == jobs_.end())
+    return Error{ErrorCode::kNotFound, "no warm job named " + name + " is known here"};
+  const WarmState state = found->second->progress().state;
+  if (state == WarmState::kRunning || state == WarmState::kVerifying) {
+    found->second->cancel();
+  } else {
+    jobs_.erase(found);
+  }
+  return {};
+}
+
+Task<EngineStatistics> Engine::statistics() {
+  EngineStatistics statistics;
+  statistics.uptimeSeconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  statistics.backend = home().backendName();
+  statistics.shards = commons_.shards.size();
+  statistics.cache = commons_.cache->statistics();
+  std::map<std::string, PeerStatistics> peers;
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
+    co_await shard->reactor->enter();
+    const OriginStatistics origin = shard->origin->statistics();
+    statistics.origin.bytes += origin.bytes;
+    statistics.origin.requests += origin.requests;
+    statistics.origin.retries += origin.retries;
+    statistics.origin.failures += origin.failures;
+    statistics.buffersInUse += shard->peerBuffers->inUse() + shard->originBuffers->inUse();
+    for (const PeerStatistics& peer : shard->transport->statistics()) {
+      PeerStatistics& sum = peers[peer.node];
+      sum.node = peer.node;
+      sum.connected = sum.connected || peer.connected;
+      sum.streams += peer.streams;
+      sum.bytesReceived += peer.bytesReceived;
+      sum.bytesSent += peer.bytesSent;
+      sum.requests += peer.requests;
+      if (!peer.error.empty()) sum.error = peer.error;
+    }
+  }
+  co_await home().enter();
+  for (auto& [node, peer] : peers) {
+    statistics.peerBytesReceived += peer.bytesReceived;
+    statistics.peerBytesSent += peer.bytesSent;
+    statistics.peerRequests += peer.requests;
+    statistics.peers.push_back(std::move(peer));
+  }
+  const EngineCounters& counters = commons_.counters;
+  statistics.demandReads = counters.demandReads.load();
+  statistics.demandBytes = counters.demandBytes.load();
+  statistics.directoryBypassed = counters.directoryBypassed.load();
+  co_return statistics;
+}
+
+void Engine::close() {
+  if (!std::exchange(running_, false)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, job] : jobs_) job->cancel();
+  }
+  struct Wrap {
+    static Task<bool> run(Engine& engine) {
+      Task<void> stopping = engine.stopServices();
+      co_await stopping;
+      co_return true;
+    }
+  };
+  runOn(home(), Wrap::run(*this));
+  joinThreads();
+  jobs_.clear();
+  listeners_.clear();
+  mounts_.reset();
+  contents_.reset();
+  manifests_.reset();
+  commons_.cache.reset();
+}
+
+Task<void> Engine::stopServices() {
+  Task<void> detaching = mounts_->close();
+  co_await detaching;
+  for (const std::unique_ptr<Listener>& listener : listeners_) {
+    Task<void> closing = listener->close();
+    co_await closing;
+  }
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
+    Task<void> stopping = stopShard(*shard);
+    co_await stopping;
+  }
+  co_await home().enter();
+  if (commons_.cache != nullptr) {
+    Task<void> closing = commons_.cache->close();
+    co_await closing;
+    co_await home().enter();
+  }
+}
+
+// Transport and origin first: they end what the coroutines behind the gate wait for.
+Task<void> Engine::stopShard(Shard& shard) {
+  co_await shard.reactor->enter();
+  if (shard.transport != nullptr) {
+    Task<void> closing = shard.transport->close();
+    co_await closing;
+  }
+  if (shard.origin != nullptr) {
+    Task<void> closing = shard.origin->close();
+    co_await closing;
+  }
+  Task<void> closing = shard.gate->close();
+  co_await closing;
+}
+
+void Engine::joinThreads() {
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) shard->reactor->stop();
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
+    if (shard->thread.joinable()) shard->thread.join();
+  }
+}
+
+}  // namespace hearth

@@ -1,0 +1,101 @@
+// The engine: all bytes of one agent. It knows no JavaScript and no Kubernetes; the agent above
+// pushes state down (cluster view, manifests, locations, pins, jobs, mounts) and reads statistics,
+// and one function (Ask) carries the few questions that go up.
+//
+// Threads: open() and close() block and belong to any thread that is not a shard's. Everything that
+// answers with a Task is awaited on the home shard: `co_await engine.home().enter()` first, and it
+// continues there. What answers at once may be called from any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/content_calls.h"
+#include "engine/manifest_store.h"
+#include "engine/mounts.h"
+#include "engine/shard.h"
+#include "engine/warm_job.h"
+
+namespace hearth {
+
+struct EngineOptions {
+  std::string node, incarnation, cluster;
+  std::vector<std::byte> secret;
+  std::vector<PeerAddress> listen;
+  std::vector<CacheDirectoryOptions> cacheDirectories;
+  std::size_t shards = 0;              // 0: as many as cores, at most 8
+  std::size_t originConnections = 32;  // all shards together
+  std::uint64_t bufferBytes = 0;       // all shards together; 0: 64 MiB a shard
+  std::string certificateAuthorities;
+  // Refuse origins in loopback, link-local and private ranges, but for those listed (CIDR).
+  bool forbidPrivateAddresses = false;
+  std::vector<std::string> allowedNetworks;
+};
+
+struct EngineStatistics {
+  double uptimeSeconds = 0;
+  std::string backend;
+  std::size_t shards = 0;
+  CacheStatistics cache;
+  OriginStatistics origin;
+  std::uint64_t peerBytesReceived = 0, peerBytesSent = 0, peerRequests = 0;
+  std::uint64_t demandReads = 0, demandBytes = 0, directoryBypassed = 0;
+  std::size_t buffersInUse = 0;
+  std::vector<PeerStatistics> peers;
+};
+
+class Engine {
+ public:
+  // Errors name the option and say what to do: a directory in use, an address taken, no file system
+  // features.
+  [[nodiscard]] static Result<std::unique_ptr<Engine>> open(EngineOptions options, Ask ask);
+  ~Engine();
+  // Ends jobs, mounts' sessions (the mounts themselves stay with the holder), connections and
+  // threads; what was written is claimed. Afterwards Ask is not called. Idempotent.
+  void close();
+
+  [[nodiscard]] Reactor& home() { return *commons_.shards.front()->reactor; }
+  [[nodiscard]] EngineCommons& commons() { return commons_; }
+  [[nodiscard]] std::vector<PeerAddress> addresses() const;
+
+  [[nodiscard]] Task<void> setCluster(std::vector<ClusterMember> members);
+
+  [[nodiscard]] ManifestStore& manifests() { return *manifests_; }
+  [[nodiscard]] ContentCalls& contents() { return *contents_; }
+  [[nodiscard]] Mounts& mounts() { return *mounts_; }
+
+  // Begins a job; kAlreadyExists when the name is taken.
+  [[nodiscard]] Status warm(WarmOptions options);
+  [[nodiscard]] std::shared_ptr<WarmJob> findJob(const std::string& name) const;
+  // Cancels a running job, forgets an ended one.
+  [[nodiscard]] Status cancelWarm(const std::string& name);
+
+  [[nodiscard]] Task<EngineStatistics> statistics();
+
+ private:
+  explicit Engine(Ask ask);
+  [[nodiscard]] Status start(const EngineOptions& options);
+  [[nodiscard]] Status createShard(const EngineOptions& options, std::size_t index,
+                                   std::size_t count);
+  [[nodiscard]] Task<Status> startServices(const EngineOptions& options);
+  [[nodiscard]] Task<Status> startShard(const EngineOptions& options, Shard& shard);
+  [[nodiscard]] static Task<void> setView(Shard& shard, std::shared_ptr<const ClusterView> view);
+  [[nodiscard]] Task<void> stopServices();
+  [[nodiscard]] static Task<void> stopShard(Shard& shard);
+  void joinThreads();
+
+  EngineCommons commons_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::unique_ptr<ManifestStore> manifests_;
+  std::unique_ptr<ContentCalls> contents_;
+  std::unique_ptr<Mounts> mounts_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<WarmJob>> jobs_;
+  Clock::time_point started_ = Clock::now();
+  bool running_ = false;
+};
+
+}  // namespace hearth

@@ -1,0 +1,376 @@
+#include "engine/fetcher.h"
+
+#include "base/crc32c.h"
+#include "engine/directory_client.h"
+
+namespace hearth {
+namespace {
+
+// Chunks of one request to the origin: large enough that requests cost nothing, small enough that
+// several connections share a file.
+constexpr std::uint32_t kRunChunks = 2;
+// Read-ahead of one file in flight.
+constexpr std::uint32_t kWindowChunks = 16;
+constexpr int kAttempts = 8;
+constexpr auto kPeerPatience = std::chrono::seconds(40);
+constexpr auto kFirstPause = std::chrono::milliseconds(5);
+
+// Errors that another agent, or the origin, may not give.
+bool mayPass(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kTryElsewhere:
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kDeadlineExceeded:
+    case ErrorCode::kCorrupt:
+    case ErrorCode::kProtocolError:
+    case ErrorCode::kCancelled:
+    case ErrorCode::kUnauthenticated:
+    case ErrorCode::kOutOfSpace:
+    case ErrorCode::kIoError:
+    case ErrorCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::vector<std::uint32_t> checksumsOf(std::span<const std::byte> chunk) {
+  std::vector<std::uint32_t> checksums;
+  checksums.reserve((chunk.size() + kBlockBytes - 1) / kBlockBytes);
+  for (std::size_t offset = 0; offset < chunk.size(); offset += kBlockBytes) {
+    checksums.push_back(
+        crc32c(chunk.subspan(offset, std::min<std::size_t>(kBlockBytes, chunk.size() - offset))));
+  }
+  return checksums;
+}
+
+}  // namespace
+
+// One run on its way. Lives in run()'s frame.
+struct Fetcher::RunState {
+  Shard& shard;
+  std::shared_ptr<FileFetch> fetch;
+  ChunkRun chunks;
+  FetchOptions options;
+
+  // The chunk is here: whoever waits for it may go on.
+  void land(std::uint32_t chunk) {
+    const auto flight = fetch->flights.find(chunk);
+    if (flight == fetch->flights.end()) return;
+    flight->second->landed.set();
+    fetch->flights.erase(flight);
+  }
+};
+
+Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) {
+  if (auto known = find(reference.about.key)) {
+    if (known->reference.about.size == reference.about.size) co_return known;
+  }
+  Task<Result<std::shared_ptr<CachedFile>>> acquiring = shard_.commons.cache->acquire(
+      reference.about.key, reference.about.size, reference.about.executable);
+  Result<std::shared_ptr<CachedFile>> acquired = co_await acquiring;
+  if (!acquired.ok()) co_return acquired.error();
+  // Another coroutine may have opened it while we waited.
+  if (auto known = find(reference.about.key)) co_return known;
+  if (wanted_.size() >= sweepAt_) {
+    std::erase_if(wanted_, [](const auto& entry) { return entry.second.expired(); });
+    sweepAt_ = std::max<std::size_t>(1024, 2 * wanted_.size());
+  }
+  const ContentKey key = reference.about.key;
+  auto fetch =
+      std::make_shared<FileFetch>(std::move(reference), std::move(*acquired), *shard_.reactor);
+  wanted_[key] = fetch;
+  co_return fetch;
+}
+
+std::shared_ptr<FileFetch> Fetcher::find(const ContentKey& key) {
+  const auto found = wanted_.find(key);
+  return found == wanted_.end() ? nullptr : found->second.lock();
+}
+
+AgentReport Fetcher::report(const ContentKey& key) {
+  AgentReport report;
+  std::shared_ptr<CachedFile> cached = shard_.commons.cache->find(key);
+  const std::shared_ptr<FileFetch> fetch = find(key);
+  if (fetch != nullptr) {
+    report.wants = true;
+    cached = fetch->cache;
+    for (const auto& [chunk, flight] : fetch->flights) {
+      if (flight->source.empty()) report.fetching.push_back(chunk / kChunksPerStripe);
+    }
+  }
+  if (cached == nullptr) return report;
+  for (std::uint32_t chunk = 0; chunk < cached->chunkCount(); ++chunk) {
+    if (chunk % kChunksPerStripe == 0) report.held.push_back(0);
+    if (cached->resident(chunk))
+      report.held.back() |= static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
+  }
+  return report;
+}
+
+Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
+                             std::uint32_t end, FetchOptions options) {
+  if (shard_.gate->closed()) co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
+  std::vector<std::shared_ptr<ChunkFlight>> awaited;
+  std::vector<ChunkRun> runs;
+  for (std::uint32_t chunk = first; chunk < end; ++chunk) {
+    if (fetch->cache->resident(chunk)) continue;
+    const auto known = fetch->flights.find(chunk);
+    if (known != fetch->flights.end()) {
+      if (!options.onBehalfOf.empty() && known->second->source == options.onBehalfOf) {
+        co_return Error{ErrorCode::kTryElsewhere, "this agent waits for the asker itself"};
+      }
+      awaited.push_back(known->second);
+      continue;
+    }
+    auto flight = std::make_shared<ChunkFlight>(*shard_.reactor);
+    fetch->flights.emplace(chunk, flight);
+    awaited.push_back(std::move(flight));
+    const bool extends = !runs.empty() && runs.back().end() == chunk &&
+                         runs.back().count < kRunChunks &&
+                         runs.back().stripe() == chunk / kChunksPerStripe;
+    if (extends) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({chunk, 1});
+    }
+  }
+  for (const ChunkRun& part : runs) shard_.gate->spawn(run(fetch, part, options));
+  Status status;
+  for (const std::shared_ptr<ChunkFlight>& flight : awaited) {
+    co_await flight->landed.wait();
+    if (status.ok() && !flight->status.ok()) status = flight->status;
+  }
+  co_return status;
+}
+
+Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options) {
+  RunState state{shard_, std::move(fetch), chunks, std::move(options)};
+  Task<Status> fetching = fetchRun(state);
+  const Status status = co_await fetching;
+  for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
+    const auto flight = state.fetch->flights.find(chunk);
+    if (flight != state.fetch->flights.end()) flight->second->status = status;
+    state.land(chunk);
+  }
+}
+
+Task<Status> Fetcher::fetchRun(RunState& state) {
+  const FileReference& file = state.fetch->reference;
+  const std::uint32_t stripe = state.chunks.stripe();
+  std::string avoid;
+  Status last;
+  auto pause = std::chrono::duration_cast<Clock::duration>(kFirstPause);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    Task<LocateAnswer> locating =
+        shard_.directory->locate(file.about.key, file.about.size, stripe, avoid);
+    const LocateAnswer answer = co_await locating;
+    avoid.clear();
+    if (answer.granted && answer.holders.empty()) {
+      Task<Status> fetching = fromOrigin(state);
+      last = co_await fetching;
+      if (!last.ok()) {
+        shard_.directory->giveUp(file.about.key, file.about.size, stripe);
+        co_return last;  // the origin client has tried again already
+      }
+    } else {
+      Task<Status> fetching = fromPeers(state, answer, avoid);
+      last = co_await fetching;
+    }
+    if (last.ok()) {
+      shard_.directory->have(file.about.key, file.about.size, stripe, state.fetch->held(stripe));
+      co_return last;
+    }
+    if (!mayPass(last.code()) || shard_.gate->closed()) co_return last;
+    co_await shard_.reactor->sleep(pause);
+    pause *= 2;
+  }
+  co_return last.error().within("no agent gave the bytes");
+}
+
+Task<Status> Fetcher::fromOrigin(RunState& state) {
+  // Runs are short: from the first chunk that is missing to the end, even if one between is here by
+  // now.
+  std::uint32_t first = state.chunks.first;
+  while (first < state.chunks.end() && state.fetch->cache->resident(first)) ++first;
+  if (first == state.chunks.end()) co_return Status();
+  auto acquiring =
+      shard_.originBuffers->acquire(state.options.priority, state.chunks.end() - first);
+  const std::vector<ChunkBuffer> buffers = co_await acquiring;
+  std::vector<std::span<std::byte>> pieces;
+  std::uint64_t bytes = 0;
+  for (std::uint32_t chunk = first; chunk < state.chunks.end(); ++chunk) {
+    pieces.push_back(
+        buffers[chunk - first].first(static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
+    bytes += pieces.back().size();
+  }
+  if (state.options.rate) {
+    Task<void> spending = state.options.rate->spend(*shard_.reactor, bytes);
+    co_await spending;
+  }
+  Task<Status> requesting = originRequest(state, first, pieces);
+  const Status status = co_await requesting;
+  const FileReference& file = state.fetch->reference;
+  if (status.code() == ErrorCode::kOriginChanged) {
+    shard_.commons.ask({.kind = Question::Kind::kOriginChanged,
+                        .manifest = file.dataset->manifest->digest(),
+                        .entries = {file.about.index},
+                        .message = status.error().message});
+  }
+  if (!status.ok()) co_return status.error().within(file.path());
+  co_return status;
+}
+
+Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
+                                    std::span<const std::span<std::byte>> pieces) {
+  const FileReference& file = state.fetch->reference;
+  const std::uint64_t start = file.about.objectOffset + state.fetch->chunkOffset(first);
+  const OriginExpectation expectation{
+      .objectSize = file.about.objectOffset == 0 ? file.about.size : 0,
+      .validator = std::string(file.about.validator)};
+  Gate storing(*shard_.reactor);
+  std::vector<Status> stored(pieces.size());
+  std::vector<bool> done(pieces.size(), false);
+  Status status;
+  // A location that is refused is resolved anew once.
+  for (int tries = 0; tries < 2; ++tries) {
+    Task<Result<Location>> finding =
+        file.dataset->locations.find(*shard_.reactor, file.about.index);
+    Result<Location> location = co_await finding;
+    if (!location.ok()) {
+      status = location.error();
+      break;
+    }
+    std::function<void(std::size_t)> filled = [&](std::size_t piece) {
+      if (done[piece]) return;
+      done[piece] = true;
+      const std::uint64_t size = pieces[piece].size();
+      shard_.commons.counters.originBytes.fetch_add(size, std::memory_order_relaxed);
+      if (state.options.counters)
+        state.options.counters->originBytes.fetch_add(size, std::memory_order_relaxed);
+      const auto chunk = first + static_cast<std::uint32_t>(piece);
+      storing.spawn(store(state, chunk, pieces[piece], checksumsOf(pieces[piece]), stored[piece]));
+    };
+    Task<Status> fetching = shard_.origin->fetch(std::move(*location), expectation, start,
+                                                 {pieces.begin(), pieces.end()}, std::move(filled));
+    status = co_await fetching;
+    if (status.code() != ErrorCode::kLocationExpired) break;
+    file.dataset->locations.expire(file.about.index);
+  }
+  Task<void> closing = storing.close();
+  co_await closing;
+  for (const Status& each : stored) {
+    if (status.ok() && !each.ok()) status = each;
+  }
+  co_return status;
+}
+
+Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, std::string& failed) {
+  Gate reading(*shard_.reactor);
+  std::vector<Status> statuses(state.chunks.count);
+  std::vector<std::string> sources(state.chunks.count);
+  for (std::uint32_t chunk = state.chunks.first; chunk < state.chunks.end(); ++chunk) {
+    if (state.fetch->cache->resident(chunk)) continue;
+    const std::uint32_t at = chunk - state.chunks.first;
+    const ChunkMask bit = static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
+    for (const StripeHolder& holder : answer.holders) {
+      if ((holder.chunks & bit) != 0 && holder.node != state.options.onBehalfOf) {
+        sources[at] = holder.node;
+        break;
+      }
+    }
+    if (sources[at].empty() && !answer.granted) sources[at] = answer.fetcher;
+    if (sources[at].empty()) continue;  // ours to fetch from the origin, below
+    if (sources[at] == state.options.onBehalfOf) {
+      statuses[at] = Error{ErrorCode::kTryElsewhere, "the asker itself fetches this stripe"};
+      continue;
+    }
+    reading.spawn(readPeer(state, chunk, sources[at], statuses[at]));
+  }
+  Task<void> closing = reading.close();
+  co_await closing;
+  for (std::uint32_t at = 0; at < state.chunks.count; ++at) {
+    if (statuses[at].ok()) continue;
+    failed = sources[at];
+    co_return statuses[at];
+  }
+  // The grant is ours for what no holder has.
+  Task<Status> fetching = fromOrigin(state);
+  co_return co_await fetching;
+}
+
+Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node,
+                             Status& status) {
+  const auto flight = state.fetch->flights.find(chunk);
+  if (flight != state.fetch->flights.end()) flight->second->source = node;
+  auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1);
+  const std::vector<ChunkBuffer> buffer = co_await acquiring;
+  const std::span<std::byte> memory =
+      buffer.front().first(static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
+  std::vector<std::uint32_t> checksums;
+  Task<Status> reading =
+      state.shard.transport->read(node, state.fetch->key(), state.fetch->chunkOffset(chunk), memory,
+                                  checksums, Clock::now() + kPeerPatience);
+  status = co_await reading;
+  if (!status.ok()) {
+    const auto again = state.fetch->flights.find(chunk);
+    if (again != state.fetch->flights.end()) again->second->source.clear();
+    co_return;
+  }
+  state.shard.commons.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
+  if (state.options.counters)
+    state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
+  Task<void> storing = store(state, chunk, memory, std::move(checksums), status);
+  co_await storing;
+}
+
+Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::span<const std::byte> memory,
+                          std::vector<std::uint32_t> checksums, Status& status) {
+  if (!state.fetch->cache->resident(chunk)) {
+    Task<Status> writing = state.fetch->cache->writeChunk(chunk, memory, checksums);
+    status = co_await writing;
+  }
+  if (status.ok()) state.land(chunk);
+}
+
+void Fetcher::willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
+                       std::uint64_t length) {
+  const auto first = static_cast<std::uint32_t>(offset / kChunkBytes);
+  const std::uint64_t endByte =
+      std::min(offset + std::min(length, ~offset), fetch->reference.about.size);
+  const auto end = static_cast<std::uint32_t>((endByte + kChunkBytes - 1) / kChunkBytes);
+  if (first < fetch->cursor && end <= fetch->cursor) fetch->cursor = first;  // the reader went back
+  if (first > fetch->cursor) fetch->cursor = first;
+  fetch->horizon = std::max(fetch->horizon, end);
+  if (fetch->prefetching) return;
+  fetch->prefetching = true;
+  shard_.gate->spawn(prefetch(fetch));
+}
+
+Task<void> Fetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
+  const auto window = std::make_shared<Semaphore>(*shard_.reactor, kWindowChunks);
+  while (fetch->cursor < fetch->horizon && fetch->readers.load() != 0 && !shard_.gate->closed()) {
+    const std::uint32_t chunk = fetch->cursor;
+    if (fetch->cache->resident(chunk) || fetch->flights.contains(chunk)) {
+      ++fetch->cursor;
+      continue;
+    }
+    const std::uint32_t count =
+        std::min({kRunChunks, fetch->horizon - chunk, kChunksPerStripe - chunk % kChunksPerStripe});
+    co_await window->acquire(count);
+    fetch->cursor = std::max(fetch->cursor, chunk + count);
+    shard_.gate->spawn(prefetchRun(fetch, {chunk, count}, window));
+  }
+  fetch->prefetching = false;
+}
+
+Task<void> Fetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun chunks,
+                                std::shared_ptr<Semaphore> window) {
+  FetchOptions options{
+      .priority = Priority::kBackground, .rate = {}, .counters = {}, .onBehalfOf = {}};
+  Task<Status> ensuring = ensure(fetch, chunks.first, chunks.end(), std::move(options));
+  const Status ignored = co_await ensuring;  // the reader itself will hear of it
+  window->release(chunks.count);
+}
+
+}  // namespace hearth

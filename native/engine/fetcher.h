@@ -1,0 +1,72 @@
+// Makes chunks resident: single flight for each chunk on this agent, the key's directory for single
+// flight in the cluster, peers before the origin. One a shard; used on its thread only.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/file_fetch.h"
+#include "engine/rate_limiter.h"
+#include "engine/shard.h"
+
+namespace hearth {
+
+// Where the bytes of one piece of work came from. Any thread.
+struct FetchCounters {
+  std::atomic<std::uint64_t> originBytes{0};
+  std::atomic<std::uint64_t> peerBytes{0};
+};
+
+struct FetchOptions {
+  Priority priority = Priority::kDemand;
+  std::shared_ptr<RateLimiter> rate;        // of the origin; may be null
+  std::shared_ptr<FetchCounters> counters;  // may be null
+  std::string onBehalfOf;                   // the agent that we fetch for; never read from it
+};
+
+class Fetcher {
+ public:
+  explicit Fetcher(Shard& shard) : shard_(shard) {}
+
+  // The key is wanted while the result lives. The caller has entered this shard.
+  [[nodiscard]] Task<Result<std::shared_ptr<FileFetch>>> open(FileReference reference);
+
+  // Ends when chunks [first, end) are resident, or with the first error. Errors: those of
+  // OriginClient, kOutOfSpace, kUnavailable when neither peers nor origin give the bytes.
+  [[nodiscard]] Task<Status> ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
+                                    std::uint32_t end, FetchOptions options);
+
+  // Bytes [offset, offset + length) will be wanted soon: fetches ahead while the file has readers.
+  void willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
+                std::uint64_t length);
+
+  // The wanted key, if it is.
+  [[nodiscard]] std::shared_ptr<FileFetch> find(const ContentKey& key);
+  // Our part in a key, for a directory that is being made.
+  [[nodiscard]] AgentReport report(const ContentKey& key);
+
+ private:
+  struct RunState;
+
+  Task<void> run(std::shared_ptr<FileFetch> fetch, ChunkRun run, FetchOptions options);
+  Task<Status> fetchRun(RunState& state);
+  Task<Status> fromOrigin(RunState& state);
+  Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, std::string& failed);
+  Task<Status> originRequest(RunState& state, std::uint32_t first,
+                             std::span<const std::span<std::byte>> pieces);
+  static Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node,
+                             Status& status);
+  static Task<void> store(RunState& state, std::uint32_t chunk, std::span<const std::byte> memory,
+                          std::vector<std::uint32_t> checksums, Status& status);
+  Task<void> prefetch(std::shared_ptr<FileFetch> fetch);
+  Task<void> prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun run,
+                         std::shared_ptr<Semaphore> window);
+
+  Shard& shard_;
+  std::unordered_map<ContentKey, std::weak_ptr<FileFetch>, ContentKeyHash> wanted_;
+  std::size_t sweepAt_ = 1024;
+};
+
+}  // namespace hearth

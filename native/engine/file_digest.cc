@@ -1,0 +1,64 @@
+#include "engine/file_digest.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hearth {
+namespace {
+
+Result<Sha256Digest> hashBlocking(CachedFile& file) {
+  Sha256 hash;
+  for (std::uint64_t offset = 0; offset < file.size(); offset += kChunkBytes) {
+    const auto bytes =
+        file.verified(offset, std::min<std::uint64_t>(kChunkBytes, file.size() - offset));
+    if (!bytes.ok()) return bytes.error();
+    hash.update(*bytes);
+  }
+  return hash.finish();
+}
+
+}  // namespace
+
+Task<Result<Sha256Digest>> digestOf(Reactor& reactor, std::shared_ptr<CachedFile> file) {
+  auto hash = [file] { return hashBlocking(*file); };
+  auto hashing = reactor.offload(hash);
+  const Result<Sha256Digest> digest = co_await hashing;
+  co_return digest;
+}
+
+Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard, std::shared_ptr<FileFetch> fetch) {
+  const FileReference& file = fetch->reference;
+  const OriginExpectation expectation{
+      .objectSize = file.about.objectOffset == 0 ? file.about.size : 0,
+      .validator = std::string(file.about.validator)};
+  std::uint64_t compared = 0;
+  for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount(); ++chunk) {
+    Task<Result<Location>> finding = file.dataset->locations.find(*shard.reactor, file.about.index);
+    Result<Location> location = co_await finding;
+    if (!location.ok()) co_return location.error();
+    auto acquiring = shard.originBuffers->acquire(Priority::kBackground, 1);
+    const std::vector<ChunkBuffer> buffer = co_await acquiring;
+    const std::uint64_t offset = fetch->chunkOffset(chunk);
+    const std::span<std::byte> theirs =
+        buffer.front().first(static_cast<std::size_t>(fetch->chunkSize(chunk)));
+    std::vector<std::span<std::byte>> pieces{theirs};
+    std::function<void(std::size_t)> filled = [](std::size_t) {};
+    Task<Status> fetching =
+        shard.origin->fetch(std::move(*location), expectation, file.about.objectOffset + offset,
+                            std::move(pieces), std::move(filled));
+    const Status fetched = co_await fetching;
+    if (!fetched.ok()) co_return fetched.error();
+    const auto ours = fetch->cache->verified(offset, theirs.size());
+    if (!ours.ok()) co_return ours.error();
+    const auto difference = std::mismatch(ours->begin(), ours->end(), theirs.begin());
+    if (difference.first != ours->end()) {
+      const auto at = offset + static_cast<std::uint64_t>(difference.first - ours->begin());
+      co_return Error{ErrorCode::kCorrupt,
+                      "byte " + std::to_string(at) + " differs from the origin's"};
+    }
+    compared += theirs.size();
+  }
+  co_return compared;
+}
+
+}  // namespace hearth

@@ -1,0 +1,22 @@
+// SHA-256 of a complete cache file, and comparing it with its origin.
+#pragma once
+
+#include <memory>
+
+#include "base/sha256.h"
+#include "engine/file_fetch.h"
+#include "engine/shard.h"
+
+namespace hearth {
+
+// Hashes on a helper thread; block checksums are checked on the way. kNotFound when not complete.
+// Continues on `reactor`, the caller's.
+[[nodiscard]] Task<Result<Sha256Digest>> digestOf(Reactor& reactor,
+                                                  std::shared_ptr<CachedFile> file);
+
+// Reads the origin's bytes again and compares every one with the cache. On the key's shard. Bytes
+// compared; kCorrupt with the offset of the first difference.
+[[nodiscard]] Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard,
+                                                            std::shared_ptr<FileFetch> fetch);
+
+}  // namespace hearth

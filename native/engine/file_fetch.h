@@ -1,0 +1,60 @@
+// What a shard knows of one content key that somebody on this agent wants: its cache file, the
+// reference to fetch it by, and the chunks under way. The key is "wanted" in the sense of the key
+// directory while an object of this kind lives. Used on the key's shard, except where "any thread"
+// is said.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <unordered_map>
+
+#include "cache/content_cache.h"
+#include "directory/key_directory.h"
+#include "engine/dataset.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+
+// Chunks [first, first + count) of one stripe.
+struct ChunkRun {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  [[nodiscard]] std::uint32_t end() const { return first + count; }
+  [[nodiscard]] std::uint32_t stripe() const { return first / kChunksPerStripe; }
+};
+
+// One chunk on its way: whoever wants it waits for the same one.
+struct ChunkFlight {
+  explicit ChunkFlight(Reactor& reactor) : landed(reactor) {}
+  Event landed;
+  Status status;
+  std::string source;  // the agent it is being read from; empty: not known yet, or the origin
+};
+
+struct FileFetch {
+  FileFetch(FileReference file, std::shared_ptr<CachedFile> cached, Reactor& reactor)
+      : reference(std::move(file)), cache(std::move(cached)), home(reactor) {}
+
+  const FileReference reference;            // any thread
+  const std::shared_ptr<CachedFile> cache;  // any thread
+  Reactor& home;                            // any thread
+  std::unordered_map<std::uint32_t, std::shared_ptr<ChunkFlight>> flights;
+
+  // Read-ahead: chunks up to the horizon are fetched in the background while `readers` is not zero.
+  std::atomic<std::uint32_t> readers{0};  // any thread
+  std::uint32_t cursor = 0;
+  std::uint32_t horizon = 0;
+  bool prefetching = false;
+
+  [[nodiscard]] const ContentKey& key() const { return reference.about.key; }
+  [[nodiscard]] std::uint64_t chunkOffset(std::uint32_t chunk) const {
+    return std::uint64_t{chunk} * kChunkBytes;
+  }
+  [[nodiscard]] std::uint64_t chunkSize(std::uint32_t chunk) const {
+    return std::min<std::uint64_t>(kChunkBytes, reference.about.size - chunkOffset(chunk));
+  }
+  // Bit i: chunk i of the stripe is resident here.
+  [[nodiscard]] ChunkMask held(std::uint32_t stripe) const;
+};
+
+}  // namespace hearth

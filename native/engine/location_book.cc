@@ -1,0 +1,151 @@
+#include "engine/location_book.h"
+
+#include <chrono>
+
+namespace hearth {
+namespace {
+
+// A location that ends within this time is not used for a new request.
+constexpr std::int64_t kExpiryMarginMs = 30'000;
+constexpr auto kPatience = std::chrono::seconds(60);
+
+std::int64_t nowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// RFC 3986: unreserved characters stay, '/' separates.
+std::string percentEncoded(std::string_view path) {
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string text;
+  for (const char c : path) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_' || c == '~' || c == '/';
+    if (plain) {
+      text.push_back(c);
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      text.push_back('%');
+      text.push_back(kDigits[byte >> 4]);
+      text.push_back(kDigits[byte & 15]);
+    }
+  }
+  return text;
+}
+
+std::string joined(const std::string& base, const std::string& path) {
+  return base.empty() || base.back() == '/' ? base + path : base + '/' + path;
+}
+
+}  // namespace
+
+struct LocationBook::Waiter {
+  explicit Waiter(Reactor& home) : reactor(home), done(home) {}
+  Reactor& reactor;
+  Event done;
+  std::optional<Result<Location>> result;
+};
+
+LocationBook::LocationBook(std::shared_ptr<const Manifest> manifest, Ask ask)
+    : manifest_(std::move(manifest)), ask_(std::move(ask)) {}
+
+LocationBook::~LocationBook() = default;
+
+void LocationBook::setBase(Location base) {
+  std::vector<std::uint32_t> entries;
+  {
+    const std::lock_guard lock(mutex_);
+    base_ = std::move(base);
+    single_.clear();
+    for (const auto& [entry, waiter] : waiting_) entries.push_back(entry);
+  }
+  for (const std::uint32_t entry : entries) answer(entry, *known(entry));
+}
+
+void LocationBook::set(std::uint32_t entry, Location location) {
+  {
+    const std::lock_guard lock(mutex_);
+    single_.insert_or_assign(entry, location);
+  }
+  answer(entry, std::move(location));
+}
+
+void LocationBook::fail(std::uint32_t entry, const Error& error) { answer(entry, error); }
+
+void LocationBook::expire(std::uint32_t entry) {
+  const std::lock_guard lock(mutex_);
+  single_.erase(entry);
+}
+
+std::optional<Location> LocationBook::known(std::uint32_t entry) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = single_.find(entry);
+  if (found != single_.end()) {
+    const std::int64_t expiry = found->second.expiresAtMs;
+    if (expiry == 0 || expiry > nowMs() + kExpiryMarginMs) return found->second;
+  }
+  if (!base_) return std::nullopt;
+  Location location = *base_;
+  const std::string path = manifest_->path(entry);
+  if (location.url.empty()) {
+    location.path = joined(location.path, path);
+  } else {
+    location.url = joined(location.url, percentEncoded(path));
+  }
+  return location;
+}
+
+void LocationBook::answer(std::uint32_t entry, const Result<Location>& result) {
+  std::vector<std::shared_ptr<Waiter>> waiters;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [first, last] = waiting_.equal_range(entry);
+    for (auto position = first; position != last; ++position) waiters.push_back(position->second);
+    waiting_.erase(first, last);
+  }
+  for (const std::shared_ptr<Waiter>& waiter : waiters) {
+    waiter->reactor.post([waiter, result] {
+      waiter->result = result;
+      waiter->done.set();
+    });
+  }
+}
+
+void LocationBook::askPending() {
+  Question question{.kind = Question::Kind::kLocations, .manifest = manifest_->digest()};
+  {
+    const std::lock_guard lock(mutex_);
+    question.entries.swap(pending_);
+  }
+  if (!question.entries.empty()) ask_(std::move(question));
+}
+
+Task<Result<Location>> LocationBook::find(Reactor& reactor, std::uint32_t entry) {
+  if (auto location = known(entry)) co_return std::move(*location);
+  const auto waiter = std::make_shared<Waiter>(reactor);
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool asked = waiting_.contains(entry);
+    waiting_.emplace(entry, waiter);
+    if (!asked) {
+      first = pending_.empty();
+      pending_.push_back(entry);
+    }
+  }
+  if (first) {
+    // One turn later, with what other coroutines of this turn have added.
+    co_await reactor.sleep(Clock::duration::zero());
+    askPending();
+  }
+  const bool inTime = co_await waiter->done.waitUntil(Clock::now() + kPatience);
+  if (inTime) co_return std::move(*waiter->result);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(waiting_, [&](const auto& pair) { return pair.second == waiter; });
+  co_return Error{
+      ErrorCode::kDeadlineExceeded,
+      "the origin's location of " + manifest_->path(entry) + " was not resolved within a minute"};
+}
+
+}  // namespace hearth

@@ -1,0 +1,55 @@
+// Where the entries of one dataset can be read now. Filled by the agent, by a base for all entries
+// or by single locations, which expire; asked by fetchers on any shard. Bearer secrets: in memory
+// only. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/question.h"
+#include "manifest/manifest.h"
+#include "origin/origin_client.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+
+class LocationBook {
+ public:
+  LocationBook(std::shared_ptr<const Manifest> manifest, Ask ask);
+  ~LocationBook();
+
+  // Every entry's location is base + its path: for URLs each part percent-encoded. Replaces single
+  // ones.
+  void setBase(Location base);
+  void set(std::uint32_t entry, Location location);
+  void fail(std::uint32_t entry, const Error& error);
+  // The origin refused this location: the next look-up asks again.
+  void expire(std::uint32_t entry);
+
+  // Continues on `reactor`, its caller's. Asks the agent when nothing valid is known; entries asked
+  // for in the same turn make one question. kDeadlineExceeded when no answer comes within a minute.
+  [[nodiscard]] Task<Result<Location>> find(Reactor& reactor, std::uint32_t entry);
+
+ private:
+  struct Waiter;
+
+  [[nodiscard]] std::optional<Location> known(std::uint32_t entry) const;
+  void answer(std::uint32_t entry, const Result<Location>& result);
+  void askPending();
+
+  const std::shared_ptr<const Manifest> manifest_;
+  const Ask ask_;
+  mutable std::mutex mutex_;
+  std::optional<Location> base_;
+  std::unordered_map<std::uint32_t, Location> single_;
+  std::multimap<std::uint32_t, std::shared_ptr<Waiter>> waiting_;
+  std::vector<std::uint32_t> pending_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,142 @@
+#include "engine/manifest_store.h"
+
+#include "directory/placement.h"
+
+namespace hearth {
+namespace {
+
+constexpr auto kPeerPatience = std::chrono::seconds(60);
+
+std::string hexOf(const Sha256Digest& digest) { return ContentKey{digest}.hex(); }
+
+}  // namespace
+
+std::string ManifestStore::path(const Sha256Digest& digest) const {
+  return commons_.cache->manifestDirectory() + "/" + hexOf(digest);
+}
+
+std::shared_ptr<Dataset> ManifestStore::find(const Sha256Digest& digest) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = open_.find(digest);
+  return found == open_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Dataset> ManifestStore::remember(std::shared_ptr<const Manifest> manifest) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Dataset>& dataset = open_[manifest->digest()];
+  if (dataset == nullptr) dataset = std::make_shared<Dataset>(std::move(manifest), commons_.ask);
+  return dataset;
+}
+
+Task<Status> ManifestStore::write(const Sha256Digest& digest, std::span<const std::byte> bytes) {
+  FileSystem& files = *home_.files;
+  const std::string target = path(digest);
+  const std::string draft = target + ".tmp";
+  OpenFlags flags;
+  flags.write = flags.create = flags.truncate = true;
+  flags.mode = 0444;
+  Task<Status> clearing = files.unlink(draft);
+  const Status cleared = co_await clearing;  // usually absent
+  Task<Result<std::unique_ptr<File>>> opening = files.open(draft, flags);
+  Result<std::unique_ptr<File>> file = co_await opening;
+  if (!file.ok()) co_return file.error();
+  Task<Status> writing = (*file)->writeAt(bytes, 0);
+  Status status = co_await writing;
+  if (!status.ok()) co_return status;
+  Task<Status> syncing = (*file)->syncData();
+  status = co_await syncing;
+  if (!status.ok()) co_return status;
+  Task<Status> renaming = files.rename(draft, target);
+  status = co_await renaming;
+  if (!status.ok()) co_return status;
+  Task<Status> settling = files.syncDirectory(commons_.cache->manifestDirectory());
+  co_return co_await settling;
+}
+
+Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(std::vector<std::byte> bytes) {
+  auto parse = [&bytes] { return Manifest::parse(bytes); };
+  auto parsing = home_.reactor->offload(parse);
+  const Result<std::shared_ptr<const Manifest>> parsed = co_await parsing;
+  if (!parsed.ok()) co_return parsed.error();
+  const Sha256Digest digest = (*parsed)->digest();
+  if (auto known = find(digest)) co_return known;
+  Task<Status> writing = write(digest, bytes);
+  const Status written = co_await writing;
+  if (!written.ok()) co_return written.error().within("storing manifest " + hexOf(digest));
+  Task<Result<std::shared_ptr<Dataset>>> opening = openLocal(digest);
+  co_return co_await opening;
+}
+
+Task<Result<std::shared_ptr<Dataset>>> ManifestStore::openLocal(Sha256Digest digest) {
+  const std::string file = path(digest);
+  auto open = [&file, &digest] { return Manifest::open(file, digest); };
+  auto opening = home_.reactor->offload(open);
+  const Result<std::shared_ptr<const Manifest>> manifest = co_await opening;
+  if (!manifest.ok()) co_return manifest.error();
+  co_return remember(*manifest);
+}
+
+Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) {
+  if (auto known = find(digest)) co_return known;
+  Task<Result<std::shared_ptr<Dataset>>> local = openLocal(digest);
+  const Result<std::shared_ptr<Dataset>> here = co_await local;
+  if (here.ok()) co_return here;
+  if (here.code() == ErrorCode::kCorrupt) {
+    commons_.log(Question::Level::kError, here.error().message);
+  }
+  for (const std::string& node : home_.view->readyOthers()) {
+    Task<Result<std::vector<std::byte>>> reading =
+        home_.transport->readManifest(node, digest, Clock::now() + kPeerPatience);
+    Result<std::vector<std::byte>> bytes = co_await reading;
+    if (!bytes.ok()) continue;
+    if (Sha256::of(*bytes) != digest) {
+      commons_.log(Question::Level::kWarn, "a peer answered with a manifest of another digest",
+                   {{"peer", node}});
+      continue;
+    }
+    Task<Result<std::shared_ptr<Dataset>>> adding = add(std::move(*bytes));
+    co_return co_await adding;
+  }
+  co_return Error{ErrorCode::kNotFound,
+                  "manifest " + hexOf(digest) +
+                      " is neither here nor with any ready agent; add the dataset again"};
+}
+
+Task<Status> ManifestStore::remove(Sha256Digest digest) {
+  {
+    const std::lock_guard lock(mutex_);
+    open_.erase(digest);
+  }
+  Task<Status> unlinking = home_.files->unlink(path(digest));
+  const Status status = co_await unlinking;
+  co_return status.code() == ErrorCode::kNotFound ? Status() : status;
+}
+
+Task<std::vector<std::shared_ptr<Dataset>>> ManifestStore::list() {
+  Task<Result<std::vector<DirectoryEntry>>> listing =
+      home_.files->list(commons_.cache->manifestDirectory(), ListDetail::kKinds);
+  const Result<std::vector<DirectoryEntry>> names = co_await listing;
+  std::vector<std::shared_ptr<Dataset>> datasets;
+  if (!names.ok()) co_return datasets;
+  for (const DirectoryEntry& entry : *names) {
+    const auto digest = ContentKey::parse(entry.name);
+    if (!digest) continue;
+    std::shared_ptr<Dataset> dataset = find(digest->bytes);
+    if (dataset == nullptr) {
+      Task<Result<std::shared_ptr<Dataset>>> opening = openLocal(digest->bytes);
+      const Result<std::shared_ptr<Dataset>> opened = co_await opening;
+      if (!opened.ok()) {
+        commons_.log(Question::Level::kError,
+                     "removing a manifest that cannot be used: " + opened.error().message);
+        Task<Status> removing = remove(digest->bytes);
+        const Status removed = co_await removing;
+        continue;
+      }
+      dataset = *opened;
+    }
+    datasets.push_back(std::move(dataset));
+  }
+  co_return datasets;
+}
+
+}  // namespace hearth

@@ -1,0 +1,41 @@
+// The manifests of this agent: files named by their digest in the cache's manifest directory, and
+// the datasets opened from them. On the home shard's thread, except find().
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/dataset.h"
+#include "engine/shard.h"
+
+namespace hearth {
+
+class ManifestStore {
+ public:
+  ManifestStore(EngineCommons& commons, Shard& home) : commons_(commons), home_(home) {}
+
+  // Checks the bytes, writes them durably and opens them.
+  [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> add(std::vector<std::byte> bytes);
+  // Opened already, or on disk, or with a ready peer; kNotFound when nobody has it.
+  [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> open(Sha256Digest digest);
+  [[nodiscard]] Task<Status> remove(Sha256Digest digest);
+  // Opens all that are on disk; bad ones are removed and logged.
+  [[nodiscard]] Task<std::vector<std::shared_ptr<Dataset>>> list();
+  // Any thread: only what is open.
+  [[nodiscard]] std::shared_ptr<Dataset> find(const Sha256Digest& digest) const;
+
+ private:
+  [[nodiscard]] std::string path(const Sha256Digest& digest) const;
+  [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> openLocal(Sha256Digest digest);
+  [[nodiscard]] Task<Status> write(const Sha256Digest& digest, std::span<const std::byte> bytes);
+  std::shared_ptr<Dataset> remember(std::shared_ptr<const Manifest> manifest);
+
+  EngineCommons& commons_;
+  Shard& home_;
+  mutable std::mutex mutex_;
+  std::map<Sha256Digest, std::shared_ptr<Dataset>> open_;
+};
+
+}  // namespace hearth

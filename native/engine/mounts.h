@@ -1,0 +1,63 @@
+// The mounts of this agent: views bound by the kernel, and FUSE mounts that hearth-holder owns and
+// this engine serves. Called and continued on the home shard's thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/manifest_store.h"
+#include "engine/shard.h"
+
+namespace hearth {
+
+class HolderClient;
+
+struct MountOptions {
+  enum class Path : std::uint8_t { kAuto, kView, kFuse, kDaemon };
+  std::string target;  // absolute path of an empty directory
+  std::shared_ptr<Dataset> dataset;
+  std::string source;  // the dataset's name, shown by mount(8) and user.hearth.source
+  Path path = Path::kAuto;
+  std::string holder;  // socket of hearth-holder
+};
+
+struct MountInfo {
+  std::string target, source;
+  Sha256Digest manifest{};
+  std::string dataPath;  // "view", "fuse" (passthrough for complete files), "daemon"
+  std::string reason;    // why not a better path
+  std::uint64_t readsServed = 0, bytesServed = 0, passthroughOpens = 0, daemonOpens = 0;
+};
+
+class Mounts {
+ public:
+  Mounts(EngineCommons& commons, Shard& home, ManifestStore& manifests);
+  ~Mounts();
+
+  // The same mount twice is the same mount; kInUse when the target serves something else.
+  [[nodiscard]] Task<Result<MountInfo>> mount(MountOptions options);
+  // kInUse while files are open there; kNotFound when it is not ours.
+  [[nodiscard]] Task<Status> unmount(std::string target);
+  [[nodiscard]] std::vector<MountInfo> list() const;
+  // Takes over what the holder has for this agent; targets that are served again.
+  [[nodiscard]] Task<Result<std::vector<std::string>>> resume(std::string holder);
+  // Stops serving; FUSE mounts stay with the holder, views stay.
+  [[nodiscard]] Task<void> close();
+
+ private:
+  struct Mounted;
+
+  [[nodiscard]] Task<Result<MountInfo>> mountView(MountOptions options);
+  [[nodiscard]] Task<Result<MountInfo>> mountFuse(MountOptions options, std::string reason);
+  [[nodiscard]] Task<Status> connect(std::string holder);
+
+  EngineCommons& commons_;
+  Shard& home_;
+  ManifestStore& manifests_;
+  std::shared_ptr<HolderClient> holder_;
+  std::map<std::string, std::unique_ptr<Mounted>> mounted_;
+};
+
+}  // namespace hearth

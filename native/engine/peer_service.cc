@@ -1,0 +1,128 @@
+#include "engine/peer_service.h"
+
+#include "base/crc32c.h"
+#include "engine/directory_service.h"
+#include "engine/fetcher.h"
+
+namespace hearth {
+namespace {
+
+Error notHere() { return {ErrorCode::kTryElsewhere, "this agent does not hold the chunk"}; }
+
+}  // namespace
+
+Task<Result<BytesAnswer>> PeerService::onRead(std::string fromNode, ContentKey key,
+                                              std::uint64_t offset, std::uint32_t length,
+                                              Clock::time_point) {
+  Shard& owner = shard_.commons.owner(key);
+  co_await owner.reactor->enter();
+  Task<Result<BytesAnswer>> reading = readHere(owner, std::move(fromNode), key, offset, length);
+  Result<BytesAnswer> answer = co_await reading;
+  co_await shard_.reactor->enter();
+  co_return answer;
+}
+
+Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, std::string fromNode, ContentKey key,
+                                                std::uint64_t offset, std::uint32_t length) {
+  const std::shared_ptr<FileFetch> fetch = owner.fetcher->find(key);
+  const std::shared_ptr<CachedFile> file =
+      fetch != nullptr ? fetch->cache : owner.commons.cache->find(key);
+  if (file == nullptr) co_return notHere();
+  const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
+  const bool inside = length != 0 && offset % kBlockBytes == 0 && offset + length <= file->size() &&
+                      (offset + length - 1) / kChunkBytes == chunk;
+  if (!inside)
+    co_return Error{ErrorCode::kInvalidArgument,
+                    "the range asked for lies outside one chunk of the file"};
+  if (!file->resident(chunk)) {
+    if (fetch == nullptr) co_return notHere();
+    FetchOptions options{.priority = Priority::kDemand,
+                         .rate = {},
+                         .counters = {},
+                         .onBehalfOf = std::move(fromNode)};
+    Task<Status> ensuring = owner.fetcher->ensure(fetch, chunk, chunk + 1, std::move(options));
+    const Status ensured = co_await ensuring;
+    if (!ensured.ok()) co_return ensured.error();
+  }
+  const Result<std::span<const std::byte>> bytes = file->verified(offset, length);
+  if (!bytes.ok()) co_return notHere();  // a block was bad: it is being fetched again
+  const std::vector<std::uint32_t> checksums = file->blockChecksums(chunk);
+  const std::size_t first = (offset % kChunkBytes) / kBlockBytes;
+  const std::size_t count = (length + kBlockBytes - 1) / kBlockBytes;
+  if (first + count > checksums.size()) co_return notHere();
+  BytesAnswer answer;
+  answer.bytes = *bytes;
+  answer.blockChecksums.assign(checksums.begin() + static_cast<std::ptrdiff_t>(first),
+                               checksums.begin() + static_cast<std::ptrdiff_t>(first + count));
+  // A range that ends inside a block has a checksum of its own.
+  const bool cut = length % kBlockBytes != 0 && offset + length != file->size();
+  if (cut) answer.blockChecksums.back() = crc32c(bytes->subspan((count - 1) * kBlockBytes));
+  answer.keep = file;
+  co_return answer;
+}
+
+Task<Result<BytesAnswer>> PeerService::onReadManifest(std::string, Sha256Digest digest,
+                                                      std::uint64_t offset, std::uint32_t length) {
+  const ContentKey name{digest};
+  const std::string path = shard_.commons.cache->manifestDirectory() + "/" + name.hex();
+  auto open = [path] { return Manifest::open(path, std::nullopt); };
+  auto opening = shard_.reactor->offload(open);
+  const Result<std::shared_ptr<const Manifest>> manifest = co_await opening;
+  if (!manifest.ok())
+    co_return Error{ErrorCode::kTryElsewhere, "this agent does not have the manifest"};
+  const std::span<const std::byte> all = (*manifest)->bytes();
+  if (offset >= all.size())
+    co_return Error{ErrorCode::kInvalidArgument, "the range begins after the manifest's end"};
+  BytesAnswer answer;
+  answer.bytes = all.subspan(static_cast<std::size_t>(offset),
+                             std::min<std::size_t>(length, all.size() - offset));
+  for (std::size_t at = 0; at < answer.bytes.size(); at += kBlockBytes) {
+    answer.blockChecksums.push_back(crc32c(
+        answer.bytes.subspan(at, std::min<std::size_t>(kBlockBytes, answer.bytes.size() - at))));
+  }
+  answer.keep = *manifest;
+  co_return answer;
+}
+
+Task<Result<ControlMessage>> PeerService::onControl(std::string fromNode, ControlMessage request) {
+  const auto decoded = decodeDirectoryRequest(request.body);
+  if (!decoded)
+    co_return Error{ErrorCode::kProtocolError, "a directory request of the wrong shape"};
+  Shard& owner = shard_.commons.owner(decoded->key);
+  co_await owner.reactor->enter();
+  Task<Result<ControlMessage>> handling =
+      controlHere(owner, std::move(fromNode), std::move(request));
+  Result<ControlMessage> answer = co_await handling;
+  co_await shard_.reactor->enter();
+  co_return answer;
+}
+
+Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string fromNode,
+                                                      ControlMessage request) {
+  const DirectoryRequest about = *decodeDirectoryRequest(request.body);
+  ControlMessage answer{request.type, {}};
+  switch (static_cast<DirectoryMessage>(request.type)) {
+    case DirectoryMessage::kLocate: {
+      Task<LocateAnswer> locating = owner.directoryService->locate(std::move(fromNode), about);
+      const LocateAnswer located = co_await locating;
+      answer.body = encode(located);
+      co_return answer;
+    }
+    case DirectoryMessage::kHave:
+      owner.directoryService->have(fromNode, about);
+      co_return answer;
+    case DirectoryMessage::kGiveUp:
+      owner.directoryService->giveUp(fromNode, about);
+      co_return answer;
+    case DirectoryMessage::kDropped:
+      owner.directoryService->dropped(fromNode, about);
+      co_return answer;
+    case DirectoryMessage::kQuery:
+      answer.body = encode(owner.fetcher->report(about.key));
+      co_return answer;
+  }
+  co_return Error{ErrorCode::kProtocolError,
+                  "an unknown control message (" + std::to_string(request.type) + ")"};
+}
+
+}  // namespace hearth

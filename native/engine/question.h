@@ -1,0 +1,30 @@
+// What the engine asks of the agent above it, and tells it: the few things that go up.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/sha256.h"
+
+namespace hearth {
+
+struct Question {
+  enum class Kind : std::uint8_t { kLocations, kLog, kOriginChanged, kMountEnded };
+  enum class Level : std::uint8_t { kDebug, kInfo, kWarn, kError };
+
+  Kind kind = Kind::kLog;
+  Level level = Level::kInfo;                 // kLog
+  Sha256Digest manifest{};                    // kLocations, kOriginChanged
+  std::vector<std::uint32_t> entries;         // kLocations; one of kOriginChanged
+  std::string target;                         // kMountEnded
+  std::string message;                        // kLog, kOriginChanged, kMountEnded
+  std::map<std::string, std::string> fields;  // kLog
+};
+
+// Any thread may call it; it must not block. After Engine::close has ended it is not called again.
+using Ask = std::function<void(Question)>;
+
+}  // namespace hearth

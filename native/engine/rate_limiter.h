@@ -1,0 +1,30 @@
+// A token bucket that shards share: bytes a second, burst of a quarter of a second but at least one
+// run. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "reactor/reactor.h"
+
+namespace hearth {
+
+class RateLimiter {
+ public:
+  // 0: no limit.
+  explicit RateLimiter(std::uint64_t bytesPerSecond) : rate_(bytesPerSecond) {}
+
+  void setRate(std::uint64_t bytesPerSecond);
+  // Continues on `reactor`, the caller's, when `bytes` may be spent. Debt is allowed: a request
+  // larger than the burst passes at once and the next ones wait for it.
+  [[nodiscard]] Task<void> spend(Reactor& reactor, std::uint64_t bytes);
+
+ private:
+  Clock::duration reserve(std::uint64_t bytes);
+
+  std::mutex mutex_;
+  std::uint64_t rate_;
+  Clock::time_point paidUntil_{};  // when all that was spent will have been earned
+};
+
+}  // namespace hearth

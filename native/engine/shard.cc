@@ -1,0 +1,21 @@
+#include "engine/shard.h"
+
+#include "engine/directory_client.h"
+#include "engine/directory_service.h"
+#include "engine/fetcher.h"
+#include "engine/peer_service.h"
+
+namespace hearth {
+
+Shard::Shard(EngineCommons& shared) : commons(shared) {}
+Shard::~Shard() = default;
+
+void EngineCommons::log(Question::Level level, std::string message,
+                        std::map<std::string, std::string> fields) const {
+  ask({.kind = Question::Kind::kLog,
+       .level = level,
+       .message = std::move(message),
+       .fields = std::move(fields)});
+}
+
+}  // namespace hearth

@@ -1,0 +1,76 @@
+// One shard of the engine: a thread with a reactor, and everything that belongs to the keys it
+// owns. The parts know one another through this struct; all of them are used on the shard's thread
+// only.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "cache/content_cache.h"
+#include "engine/buffer_pool.h"
+#include "engine/cluster_view.h"
+#include "engine/question.h"
+#include "files/file_system.h"
+#include "origin/origin_client.h"
+#include "reactor/synchronization.h"
+#include "transport/peer_transport.h"
+
+namespace hearth {
+
+class DirectoryService;
+class DirectoryClient;
+class Fetcher;
+class PeerService;
+
+// Counters of the whole engine. Any thread.
+struct EngineCounters {
+  std::atomic<std::uint64_t> originBytes{0};
+  std::atomic<std::uint64_t> peerBytes{0};
+  std::atomic<std::uint64_t> demandReads{0};
+  std::atomic<std::uint64_t> demandBytes{0};
+  std::atomic<std::uint64_t> directoryBypassed{
+      0};  // fetched from the origin because no directory answered
+};
+
+struct Shard;
+
+// What all shards share. Set up before the first thread starts, and constant afterwards.
+struct EngineCommons {
+  std::string self;
+  Ask ask;
+  std::vector<std::unique_ptr<Shard>> shards;
+  std::unique_ptr<ContentCache> cache;
+  EngineCounters counters;
+
+  [[nodiscard]] Shard& owner(const ContentKey& key) { return *shards[shardOf(key, shards.size())]; }
+  void log(Question::Level level, std::string message,
+           std::map<std::string, std::string> fields = {}) const;
+};
+
+struct Shard {
+  explicit Shard(EngineCommons& shared);
+  ~Shard();
+
+  EngineCommons& commons;
+  std::size_t index = 0;
+  std::unique_ptr<Reactor> reactor;
+  std::unique_ptr<FileSystem> files;
+  // Two pools, so that agents that read from one another can always also fetch for one another:
+  // what waits for a peer holds only peerBuffers, and what a peer waits for needs only
+  // originBuffers.
+  std::unique_ptr<BufferPool> peerBuffers;
+  std::unique_ptr<BufferPool> originBuffers;
+  std::unique_ptr<OriginClient> origin;
+  std::unique_ptr<DirectoryService> directoryService;
+  std::unique_ptr<DirectoryClient> directory;
+  std::unique_ptr<Fetcher> fetcher;
+  std::unique_ptr<PeerService> peerService;
+  std::unique_ptr<PeerTransport> transport;
+  std::unique_ptr<Gate> gate;  // background coroutines of this shard
+  std::shared_ptr<const ClusterView> view;
+  std::thread thread;
+};
+
+}  // namespace hearth

@@ -1,0 +1,228 @@
+#include "engine/warm_job.h"
+
+#include <algorithm>
+
+#include "directory/placement.h"
+#include "engine/file_digest.h"
+
+namespace hearth {
+namespace {
+
+// Files under way on one shard: many, because most datasets of many files have small ones; the
+// bytes under way are bounded by the chunk window and by the buffers.
+constexpr std::size_t kFilesAtOnce = 64;
+constexpr std::size_t kVerifiedAtOnce = 2;
+constexpr std::uint32_t kRunChunks = 2;
+// Runs of one file under way.
+constexpr std::uint64_t kWindowRuns = 8;
+
+}  // namespace
+
+WarmJob::WarmJob(WarmOptions options)
+    : options_(std::move(options)),
+      rate_(std::make_shared<RateLimiter>(options_.rateLimit)),
+      counters_(std::make_shared<FetchCounters>()) {
+  for (const std::uint32_t entry : options_.entries)
+    bytesTotal_ += options_.dataset->manifest->entry(entry).size;
+}
+
+WarmProgress WarmJob::progress() const {
+  WarmProgress progress;
+  progress.state = state_.load();
+  progress.bytesTotal = bytesTotal_;
+  progress.bytesReady = bytesReady_.load();
+  progress.filesTotal = static_cast<std::uint32_t>(options_.entries.size());
+  progress.filesReady = filesReady_.load();
+  progress.filesVerified = filesVerified_.load();
+  progress.originBytes = counters_->originBytes.load();
+  progress.peerBytes = counters_->peerBytes.load();
+  const std::lock_guard lock(mutex_);
+  progress.error = error_;
+  return progress;
+}
+
+void WarmJob::fail(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = error;
+  failed_.store(true);
+}
+
+Task<void> WarmJob::run(std::shared_ptr<WarmJob> job, EngineCommons& commons, Shard& home) {
+  Task<void> warming = phase(job, commons, home, &WarmJob::warmFile, kFilesAtOnce);
+  co_await warming;
+  if (!job->stopped() && job->options_.verify != Verification::kNone) {
+    job->state_.store(WarmState::kVerifying);
+    Task<void> verifying = phase(job, commons, home, &WarmJob::verifyFile, kVerifiedAtOnce);
+    co_await verifying;
+  }
+  if (job->failed_.load()) {
+    job->state_.store(WarmState::kFailed);
+  } else if (job->cancelled_.load()) {
+    job->state_.store(WarmState::kCancelled);
+  } else {
+    job->state_.store(WarmState::kSucceeded);
+  }
+}
+
+Task<void> WarmJob::phase(std::shared_ptr<WarmJob> job, EngineCommons& commons, Shard& home,
+                          Step step, std::size_t atOnce) {
+  Gate all(*home.reactor);
+  for (const std::unique_ptr<Shard>& shard : commons.shards) {
+    all.spawn(onShard(job, *shard, step, atOnce, home));
+  }
+  Task<void> closing = all.close();
+  co_await closing;
+}
+
+std::vector<std::uint32_t> WarmJob::entriesOf(const Shard& shard) const {
+  const std::size_t shards = shard.commons.shards.size();
+  const Manifest& manifest = *options_.dataset->manifest;
+  std::vector<std::uint32_t> mine;
+  for (const std::uint32_t entry : options_.entries) {
+    if (shardOf(manifest.entry(entry).key, shards) == shard.index) mine.push_back(entry);
+  }
+  // Agents that warm the same files at the same time begin with different ones.
+  std::stable_partition(mine.begin(), mine.end(), [&](std::uint32_t entry) {
+    return shard.view->ours(stripeItem(manifest.entry(entry).key.prefix(), 0));
+  });
+  return mine;
+}
+
+Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, Shard& shard, Step step,
+                            std::size_t atOnce, Shard& home) {
+  co_await shard.reactor->enter();
+  {
+    Semaphore window(*shard.reactor, atOnce);
+    Gate files(*shard.reactor);
+    const std::vector<std::uint32_t> entries = job->entriesOf(shard);
+    for (const std::uint32_t entry : entries) {
+      co_await window.acquire(1);
+      if (job->stopped()) {
+        window.release(1);
+        break;
+      }
+      files.spawn(each(job, shard, entry, step, window));
+    }
+    Task<void> closing = files.close();
+    co_await closing;
+  }
+  co_await home.reactor->enter();
+}
+
+Task<void> WarmJob::each(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry, Step step,
+                         Semaphore& window) {
+  Task<Status> stepping = step(job, shard, entry);
+  const Status status = co_await stepping;
+  if (!status.ok()) job->fail(status.error());
+  window.release(1);
+}
+
+Task<Status> WarmJob::warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry) {
+  Task<Result<std::shared_ptr<FileFetch>>> opening =
+      shard.fetcher->open(FileReference::of(job->options_.dataset, entry));
+  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  if (!opened.ok()) co_return opened.error();
+  const std::shared_ptr<FileFetch> fetch = *opened;
+  job->bytesReady_.fetch_add(fetch->cache->residentBytes());
+
+  std::vector<ChunkRun> runs;
+  for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount(); ++chunk) {
+    if (fetch->cache->resident(chunk)) continue;
+    const bool extends = !runs.empty() && runs.back().end() == chunk &&
+                         runs.back().count < kRunChunks &&
+                         runs.back().stripe() == chunk / kChunksPerStripe;
+    if (extends) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({chunk, 1});
+    }
+  }
+  std::stable_partition(runs.begin(), runs.end(), [&](const ChunkRun& run) {
+    return shard.view->ours(stripeItem(fetch->key().prefix(), run.stripe()));
+  });
+  Status status;
+  {
+    Semaphore window(*shard.reactor, kWindowRuns);
+    Gate running(*shard.reactor);
+    for (const ChunkRun& run : runs) {
+      co_await window.acquire(1);
+      if (job->stopped() || !status.ok()) {
+        window.release(1);
+        break;
+      }
+      running.spawn(warmRun(job, shard, fetch, run, window, status));
+    }
+    Task<void> closing = running.close();
+    co_await closing;
+  }
+  if (!status.ok() || !fetch->cache->complete()) co_return status;
+  Task<Status> claiming = fetch->cache->claimed();
+  status = co_await claiming;
+  if (status.ok()) job->filesReady_.fetch_add(1);
+  co_return status;
+}
+
+Task<void> WarmJob::warmRun(std::shared_ptr<WarmJob> job, Shard& shard,
+                            std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
+                            Status& status) {
+  FetchOptions options{.priority = Priority::kBackground,
+                       .rate = job->rate_,
+                       .counters = job->counters_,
+                       .onBehalfOf = {}};
+  Task<Status> ensuring = shard.fetcher->ensure(fetch, run.first, run.end(), std::move(options));
+  const Status ensured = co_await ensuring;
+  if (ensured.ok()) {
+    for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk) {
+      job->bytesReady_.fetch_add(fetch->chunkSize(chunk));
+    }
+  } else if (status.ok()) {
+    status = ensured;
+  }
+  window.release(1);
+}
+
+Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry) {
+  Task<Result<std::shared_ptr<FileFetch>>> opening =
+      shard.fetcher->open(FileReference::of(job->options_.dataset, entry));
+  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  if (!opened.ok()) co_return opened.error();
+  const std::shared_ptr<FileFetch> fetch = *opened;
+  Task<Result<std::uint64_t>> scrubbing = fetch->cache->scrub();
+  const Result<std::uint64_t> scrubbed = co_await scrubbing;
+  if (!scrubbed.ok()) co_return scrubbed.error().within(fetch->reference.path());
+  if (!fetch->cache->complete()) {
+    // Bad blocks were dropped; one more copy is fetched and must be good.
+    FetchOptions options{.priority = Priority::kBackground,
+                         .rate = job->rate_,
+                         .counters = job->counters_,
+                         .onBehalfOf = {}};
+    Task<Status> repairing =
+        shard.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
+    const Status repaired = co_await repairing;
+    if (!repaired.ok()) co_return repaired;
+    Task<Result<std::uint64_t>> again = fetch->cache->scrub();
+    const Result<std::uint64_t> rescrubbed = co_await again;
+    if (!rescrubbed.ok() || !fetch->cache->complete()) {
+      co_return Error{ErrorCode::kCorrupt,
+                      fetch->reference.path() +
+                          ": blocks of the cache file are bad again after a repair; check the "
+                          "disk of the cache directory"};
+    }
+  }
+  const std::optional<Sha256Digest> expected = fetch->reference.about.sourceDigest;
+  if (job->options_.verify == Verification::kDigest && expected) {
+    Task<Result<Sha256Digest>> hashing = digestOf(*shard.reactor, fetch->cache);
+    const Result<Sha256Digest> digest = co_await hashing;
+    if (!digest.ok()) co_return digest.error().within(fetch->reference.path());
+    if (*digest != *expected) {
+      co_return Error{ErrorCode::kCorrupt,
+                      fetch->reference.path() +
+                          ": the SHA-256 differs from the origin's digest; evict the dataset and "
+                          "add it again"};
+    }
+  }
+  job->filesVerified_.fetch_add(1);
+  co_return Status();
+}
+
+}  // namespace hearth

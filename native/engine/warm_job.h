@@ -1,0 +1,86 @@
+// One warm job on this agent: makes a dataset's files resident and claimed, verifies them, and
+// counts as it goes. Every shard works on the keys it owns. Any thread may look at the progress,
+// cancel or set the rate.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/fetcher.h"
+
+namespace hearth {
+
+enum class Verification : std::uint8_t { kNone, kChecksum, kDigest };
+
+struct WarmOptions {
+  std::string job;
+  std::shared_ptr<Dataset> dataset;
+  std::vector<std::uint32_t> entries;  // files only
+  std::uint32_t priority = 0;
+  std::uint64_t rateLimit = 0;  // bytes a second from the origin; 0: none
+  Verification verify = Verification::kChecksum;
+};
+
+enum class WarmState : std::uint8_t { kRunning, kVerifying, kSucceeded, kFailed, kCancelled };
+
+struct WarmProgress {
+  WarmState state = WarmState::kRunning;
+  std::uint64_t bytesTotal = 0, bytesReady = 0;
+  std::uint32_t filesTotal = 0, filesReady = 0, filesVerified = 0;
+  std::uint64_t originBytes = 0, peerBytes = 0;
+  std::optional<Error> error;
+};
+
+class WarmJob {
+ public:
+  explicit WarmJob(WarmOptions options);
+
+  // On any shard's thread, which it continues on; ends when the job has ended.
+  [[nodiscard]] static Task<void> run(std::shared_ptr<WarmJob> job, EngineCommons& commons,
+                                      Shard& home);
+
+  // Any thread.
+  [[nodiscard]] WarmProgress progress() const;
+  void cancel() { cancelled_.store(true); }
+  void setRate(std::uint64_t bytesPerSecond) { rate_->setRate(bytesPerSecond); }
+  [[nodiscard]] const WarmOptions& options() const { return options_; }
+
+ private:
+  using Step = Task<Status> (*)(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry);
+
+  // Runs `step` for every entry that `shard` owns, a bounded number at a time.
+  static Task<void> onShard(std::shared_ptr<WarmJob> job, Shard& shard, Step step,
+                            std::size_t atOnce, Shard& home);
+  static Task<void> each(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry, Step step,
+                         Semaphore& window);
+  static Task<Status> warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry);
+  static Task<void> warmRun(std::shared_ptr<WarmJob> job, Shard& shard,
+                            std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
+                            Status& status);
+  static Task<Status> verifyFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry);
+  static Task<void> phase(std::shared_ptr<WarmJob> job, EngineCommons& commons, Shard& home,
+                          Step step, std::size_t atOnce);
+
+  [[nodiscard]] std::vector<std::uint32_t> entriesOf(const Shard& shard) const;
+  [[nodiscard]] bool stopped() const { return cancelled_.load() || failed_.load(); }
+  void fail(const Error& error);
+
+  const WarmOptions options_;
+  const std::shared_ptr<RateLimiter> rate_;
+  const std::shared_ptr<FetchCounters> counters_;
+  std::atomic<WarmState> state_{WarmState::kRunning};
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> failed_{false};
+  std::uint64_t bytesTotal_ = 0;
+  std::atomic<std::uint64_t> bytesReady_{0};
+  std::atomic<std::uint32_t> filesReady_{0};
+  std::atomic<std::uint32_t> filesVerified_{0};
+  mutable std::mutex mutex_;
+  std::optional<Error> error_;
+};
+
+}  // namespace hearth
