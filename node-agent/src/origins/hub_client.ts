@@ -126,6 +126,7 @@ export class HubClient {
       signal,
     });
     if (response.status !== 200) throw this.#error(response);
+    if (response.truncated) throw this.#notHub('its answer is over 32 MiB');
     return response;
   }
 

@@ -45,7 +45,18 @@ describe('S3Origin against a real S3 server', () => {
   });
 
   async function put(key: string, body: string, bucket = 'models'): Promise<string> {
-    return (await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }))).ETag ?? '';
+    return (
+      (
+        await client.send(
+          new PutObjectCommand({
+            Bucket: bucket,
+            Key: key,
+            Body: Buffer.from(body),
+            ContentLength: Buffer.byteLength(body),
+          }),
+        )
+      ).ETag ?? ''
+    );
   }
 
   function open(prefix: string, options: OriginOptions = {}, allowPrivate = true): Origin {

@@ -81,6 +81,8 @@ describe('parseSource', () => {
     ['https://example.com/x#hunter2', /fragment/],
     [`https://example.com/x/#sha256=${hex}`, /index page/],
     ['https://', /malformed URL/],
+    [`https://example.com/a%2Fb#sha256=${hex}`, /encoded "\/"/],
+    [`https://example.com/%ff#sha256=${hex}`, /not UTF-8/],
     ['hf://', /no usable repository/],
     ['hf://org/model/file.bin', /no usable repository.*include/],
     ['hf://org/../x', /no usable repository/],

@@ -152,14 +152,16 @@ export function checkEndpoint(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** The file's name: the last part of the URL's path, decoded; as it stands when it cannot be decoded. */
+/** The file's name: the last part of the URL's path, decoded. `InvalidArgument` when it cannot be a name. */
 export function fileNameOf(url: URL): string {
   const last = url.pathname.slice(url.pathname.lastIndexOf('/') + 1);
   try {
-    return decodeURIComponent(last);
+    const name = decodeURIComponent(last);
+    if (!name.includes('/')) return name;
   } catch {
-    return last;
+    // Not UTF-8: refused below.
   }
+  throw wrong(`has a URL whose last part "${last}" is not UTF-8 or holds an encoded "/"`);
 }
 
 /** The source as a person writes it, without credentials and without queries of http URLs. */
