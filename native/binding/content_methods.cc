@@ -18,32 +18,6 @@ Napi::Value manifestValue(Napi::Env env, const Result<std::shared_ptr<Dataset>>&
   return convert::toJs(env, *(*dataset)->manifest);
 }
 
-// Files below `directory` in path order: the children of a directory are sorted, its subtree comes
-// with it.
-void collectFiles(const Manifest& manifest, std::uint32_t directory, std::uint32_t& skip,
-                  std::uint32_t limit, std::vector<std::uint32_t>& into) {
-  // An explicit stack: depth comes from the manifest.
-  struct Level {
-    std::uint32_t next, end;
-  };
-  const ManifestEntry top = manifest.entry(directory);
-  std::vector<Level> stack{{top.firstChild, top.firstChild + top.childCount}};
-  while (!stack.empty() && into.size() < limit) {
-    if (stack.back().next == stack.back().end) {
-      stack.pop_back();
-      continue;
-    }
-    const ManifestEntry entry = manifest.entry(stack.back().next++);
-    if (entry.kind == EntryKind::kDirectory) {
-      stack.push_back({entry.firstChild, entry.firstChild + entry.childCount});
-    } else if (skip != 0) {
-      --skip;
-    } else {
-      into.push_back(entry.index);
-    }
-  }
-}
-
 }  // namespace
 
 Napi::Value EngineWrap::finishManifest(const Napi::CallbackInfo& info) {
@@ -86,25 +60,38 @@ Napi::Value EngineWrap::entries(const Napi::CallbackInfo& info) {
     return settled(env, Error{ErrorCode::kNotFound,
                               "the dataset has no entry " + (path.empty() ? "/" : path)});
   }
-  auto skip = static_cast<std::uint32_t>(convert::unsigned64(options.Get("offset"), "offset"));
+  const auto skip = static_cast<std::uint32_t>(convert::unsigned64(options.Get("offset"), "offset"));
   const auto limit = static_cast<std::uint32_t>(convert::unsigned64(options.Get("limit"), "limit"));
   const ManifestEntry top = manifest.entry(*directory);
   std::vector<std::uint32_t> found;
-  if (top.kind != EntryKind::kDirectory) {
-    if (skip == 0 && limit != 0) found.push_back(top.index);
-  } else if (options.Get("recursive").ToBoolean()) {
-    collectFiles(manifest, *directory, skip, limit, found);
+  if (top.kind != EntryKind::kDirectory || options.Get("recursive").ToBoolean()) {
+    found = leavesBelow(manifest, *directory, skip, limit);
   } else {
-    for (std::uint32_t i = skip; i < top.childCount && found.size() < limit; ++i)
-      found.push_back(top.firstChild + i);
+    for (std::uint32_t i = skip; i < top.childCount && found.size() < limit; ++i) found.push_back(top.firstChild + i);
   }
+  return rows(env, manifest, found);
+}
+
+Napi::Value EngineWrap::entriesAt(const Napi::CallbackInfo& info) {
+  const std::shared_ptr<Dataset> about = dataset(info[0]);
+  const EntryList indices = convert::entryList(info[1]);
+  if (!indices) return rows(info.Env(), *about->manifest, {});
+  for (const std::uint32_t index : *indices) {
+    if (index < about->manifest->totals().entries) continue;
+    return settled(info.Env(),
+                   Error{ErrorCode::kInvalidArgument, "the manifest has no entry " + std::to_string(index)});
+  }
+  return rows(info.Env(), *about->manifest, *indices);
+}
+
+Napi::Value EngineWrap::rows(Napi::Env env, const Manifest& manifest,
+                             const std::vector<std::uint32_t>& indices) const {
   const ContentCache& cache = *engine(env).commons().cache;
-  Napi::Array array = Napi::Array::New(env, found.size());
-  for (std::uint32_t i = 0; i < found.size(); ++i) {
-    const ManifestEntry entry = manifest.entry(found[i]);
-    const std::uint64_t resident =
-        entry.kind == EntryKind::kFile ? cache.residentBytes(entry.key) : 0;
-    array.Set(i, convert::entryToJs(env, manifest, found[i], resident));
+  Napi::Array array = Napi::Array::New(env, indices.size());
+  for (std::uint32_t i = 0; i < indices.size(); ++i) {
+    const ManifestEntry entry = manifest.entry(indices[i]);
+    const std::uint64_t resident = entry.kind == EntryKind::kFile ? cache.residentBytes(entry.key) : 0;
+    array.Set(i, convert::entryToJs(env, manifest, indices[i], resident));
   }
   const auto deferred = Napi::Promise::Deferred::New(env);
   deferred.Resolve(array);

@@ -15,7 +15,7 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::openManifest>("openManifest"),
                          InstanceMethod<&EngineWrap::removeManifest>("removeManifest"),
                          InstanceMethod<&EngineWrap::manifests>("manifests"),
-                         InstanceMethod<&EngineWrap::entries>("entries"),
+                         InstanceMethod<&EngineWrap::entries>("entries"), InstanceMethod<&EngineWrap::entriesAt>("entriesAt"),
                          InstanceMethod<&EngineWrap::setOriginBase>("setOriginBase"),
                          InstanceMethod<&EngineWrap::setLocations>("setLocations"),
                          InstanceMethod<&EngineWrap::failLocations>("failLocations"),

@@ -51,6 +51,9 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   Napi::Value removeManifest(const Napi::CallbackInfo& info);
   Napi::Value manifests(const Napi::CallbackInfo& info);
   Napi::Value entries(const Napi::CallbackInfo& info);
+  Napi::Value entriesAt(const Napi::CallbackInfo& info);
+  [[nodiscard]] Napi::Value rows(Napi::Env env, const Manifest& manifest,
+                                 const std::vector<std::uint32_t>& indices) const;
   void setOriginBase(const Napi::CallbackInfo& info);
   void setLocations(const Napi::CallbackInfo& info);
   void failLocations(const Napi::CallbackInfo& info);

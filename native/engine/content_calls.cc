@@ -31,6 +31,31 @@ std::vector<std::uint32_t> filesOf(const Manifest& manifest) {
   return files;
 }
 
+std::vector<std::uint32_t> leavesBelow(const Manifest& manifest, std::uint32_t entry, std::uint32_t skip,
+                                       std::uint32_t limit) {
+  std::vector<std::uint32_t> leaves;
+  // An explicit stack of child ranges: the depth comes from the manifest.
+  struct Range {
+    std::uint32_t next, end;
+  };
+  std::vector<Range> stack{{entry, entry + 1}};
+  while (!stack.empty() && leaves.size() < limit) {
+    if (stack.back().next == stack.back().end) {
+      stack.pop_back();
+      continue;
+    }
+    const ManifestEntry about = manifest.entry(stack.back().next++);
+    if (about.kind == EntryKind::kDirectory) {
+      stack.push_back({about.firstChild, about.firstChild + about.childCount});
+    } else if (skip != 0) {
+      --skip;
+    } else {
+      leaves.push_back(about.index);
+    }
+  }
+  return leaves;
+}
+
 Task<Residency> ContentCalls::residency(std::shared_ptr<Dataset> dataset) {
   // A million look-ups take a while: not on the shard.
   const ContentCache& cache = *commons_.cache;
@@ -73,12 +98,12 @@ void ContentCalls::setLastUse(const Dataset& dataset, std::int64_t usedAtMs) {
   }
 }
 
-Task<EvictOutcome> ContentCalls::evictHere(Shard& owner, ContentKey key, std::uint64_t size) {
+Task<Result<EvictOutcome>> ContentCalls::evictHere(Shard& owner, ContentKey key, std::uint64_t size) {
   co_await owner.reactor->enter();
-  Task<EvictOutcome> evicting = owner.commons.cache->evict(key);
-  const EvictOutcome outcome = co_await evicting;
+  Task<Result<EvictOutcome>> evicting = owner.commons.cache->evict(key);
+  const Result<EvictOutcome> outcome = co_await evicting;
   co_await owner.reactor->enter();
-  if (outcome == EvictOutcome::kEvicted) owner.directory->dropped(key, size);
+  if (outcome.ok() && *outcome == EvictOutcome::kEvicted) owner.directory->dropped(key, size);
   co_return outcome;
 }
 
@@ -95,9 +120,14 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
   for (const std::uint32_t entry : entries ? *entries : filesOf(manifest)) {
     const ManifestEntry about = manifest.entry(entry);
     const std::uint64_t resident = commons_.cache->residentBytes(about.key);
-    Task<EvictOutcome> evicting = evictHere(commons_.owner(about.key), about.key, about.size);
-    const EvictOutcome outcome = co_await evicting;
-    switch (outcome) {
+    Task<Result<EvictOutcome>> evicting = evictHere(commons_.owner(about.key), about.key, about.size);
+    const Result<EvictOutcome> outcome = co_await evicting;
+    if (!outcome.ok()) {
+      commons_.log(Question::Level::kError, "evicting a file failed: " + outcome.error().message);
+      ++evicted.kept;
+      continue;
+    }
+    switch (*outcome) {
       case EvictOutcome::kEvicted:
         evicted.bytesFreed += resident;
         ++evicted.filesFreed;

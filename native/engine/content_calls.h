@@ -17,6 +17,10 @@ using EntryList = std::optional<std::vector<std::uint32_t>>;
 // Indices of all files, in manifest order.
 [[nodiscard]] std::vector<std::uint32_t> filesOf(const Manifest& manifest);
 
+// Files and symlinks at or below an entry, depth first in name order, without the first `skip`, at most `limit`.
+[[nodiscard]] std::vector<std::uint32_t> leavesBelow(const Manifest& manifest, std::uint32_t entry,
+                                                     std::uint32_t skip, std::uint32_t limit);
+
 struct Residency {
   std::uint64_t bytesTotal = 0, bytesResident = 0;
   std::uint32_t filesTotal = 0, filesComplete = 0;
@@ -57,7 +61,7 @@ class ContentCalls {
   static Task<Result<Verified>> verifyHere(Shard& owner, FileReference file, bool withOrigin);
   static Task<Result<std::vector<std::byte>>> readHere(Shard& owner, FileReference file,
                                                        std::uint64_t offset, std::uint64_t length);
-  static Task<EvictOutcome> evictHere(Shard& owner, ContentKey key, std::uint64_t size);
+  static Task<Result<EvictOutcome>> evictHere(Shard& owner, ContentKey key, std::uint64_t size);
 
   EngineCommons& commons_;
   Shard& home_;

@@ -1,8 +1,8 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <condition_variable>
 
+#include "engine/blocking_call.h"
 #include "engine/directory_client.h"
 #include "engine/directory_service.h"
 #include "engine/fetcher.h"
@@ -14,30 +14,6 @@ namespace {
 
 constexpr std::size_t kMostShards = 8;
 constexpr std::uint64_t kBufferBytesPerShard = 64u << 20;
-
-// Runs a task on a reactor that another thread runs, and waits for it here.
-template <class T>
-T runOn(Reactor& reactor, Task<T> task) {
-  struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::optional<T> value;
-  } state;
-  struct Wrap {
-    static Task<void> run(Task<T> inner, State& into) {
-      T value = co_await inner;
-      const std::lock_guard lock(into.mutex);
-      into.value.emplace(std::move(value));
-      into.changed.notify_one();
-    }
-  };
-  reactor.post([wrapped = std::make_shared<Task<void>>(Wrap::run(std::move(task), state))] {
-    spawn(std::move(*wrapped));
-  });
-  std::unique_lock lock(state.mutex);
-  state.changed.wait(lock, [&] { return state.value.has_value(); });
-  return std::move(*state.value);
-}
 
 }  // namespace
 

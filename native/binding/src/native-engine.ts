@@ -123,6 +123,9 @@ class NativeEngine implements Engine {
   ): Promise<ManifestEntry[]> {
     return call(() => this.#native.entries(digest, options));
   }
+  entriesAt(digest: string, indices: number[]): Promise<ManifestEntry[]> {
+    return call(() => this.#native.entriesAt(digest, indices));
+  }
   setOriginBase(manifest: string, base: { url?: string; path?: string; headers?: Record<string, string> }): void {
     callNow(() => this.#native.setOriginBase(manifest, base));
   }

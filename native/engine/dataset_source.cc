@@ -1,0 +1,165 @@
+#include "engine/dataset_source.h"
+
+#include "engine/blocking_call.h"
+#include "engine/content_calls.h"
+#include "engine/warm_job.h"
+
+namespace hearth {
+namespace {
+
+// A block that is bad again after so many repairs is an error of the disk.
+constexpr int kRepairs = 3;
+
+Error shuttingDown() { return {ErrorCode::kCancelled, "the agent is shutting down"}; }
+
+Task<Result<std::shared_ptr<FileFetch>>> openOnShard(Shard& shard, FileReference file) {
+  co_await shard.reactor->enter();
+  Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
+  co_return co_await opening;
+}
+
+Task<void> readOnShard(Shard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset, std::uint32_t length,
+                       std::function<void(Result<MappedBytes>)> answer) {
+  const auto first = static_cast<std::uint32_t>(offset / kChunkBytes);
+  const auto end = static_cast<std::uint32_t>((offset + length - 1) / kChunkBytes) + 1;
+  Error last;
+  for (int attempt = 0; attempt < kRepairs; ++attempt) {
+    Task<Status> ensuring = shard.fetcher->ensure(fetch, first, end, {});
+    const Status ensured = co_await ensuring;
+    if (!ensured.ok()) {
+      answer(ensured.error());
+      co_return;
+    }
+    const auto bytes = fetch->cache->verified(offset, length);
+    if (bytes.ok()) {
+      answer(MappedBytes{*bytes, fetch->cache});
+      co_return;
+    }
+    last = bytes.error();
+  }
+  answer(last);
+}
+
+Task<void> evictEntries(EngineCommons& commons, Shard& home, std::shared_ptr<Dataset> dataset,
+                        std::vector<std::uint32_t> entries) {
+  ContentCalls calls(commons, home);
+  Task<Evicted> evicting = calls.evict(std::move(dataset), std::move(entries));
+  const Evicted ignored = co_await evicting;
+}
+
+}  // namespace
+
+class DatasetSource::Opened final : public MountSource::OpenFile {
+ public:
+  Opened(EngineCommons& commons, std::shared_ptr<FileFetch> fetch, bool allowPassthrough)
+      : commons_(commons),
+        shard_(commons.owner(fetch->key())),
+        fetch_(std::move(fetch)),
+        allowPassthrough_(allowPassthrough) {
+    fetch_->readers.fetch_add(1);
+    fetch_->cache->touch();
+  }
+  ~Opened() override { fetch_->readers.fetch_sub(1); }
+
+  Result<int> backing() override {
+    if (!allowPassthrough_) return Error{ErrorCode::kUnsupported, "this mount was asked for without passthrough"};
+    if (!fetch_->cache->complete()) return Error{ErrorCode::kNotFound, "the file is not complete on this agent"};
+    return fetch_->cache->descriptor();
+  }
+
+  Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) override {
+    if (offset >= size() || length == 0) return MappedBytes{};
+    length = cut(offset, length);
+    if (!fetch_->cache->residentRange(offset, length)) return Error{ErrorCode::kNotFound, "not resident"};
+    const auto bytes = fetch_->cache->verified(offset, length);
+    if (!bytes.ok()) return bytes.error();
+    return MappedBytes{*bytes, fetch_->cache};
+  }
+
+  void read(std::uint64_t offset, std::uint32_t length, std::function<void(Result<MappedBytes>)> answer) override {
+    if (offset >= size() || length == 0) return answer(MappedBytes{});
+    length = cut(offset, length);
+    commons_.counters.demandReads.fetch_add(1, std::memory_order_relaxed);
+    commons_.counters.demandBytes.fetch_add(length, std::memory_order_relaxed);
+    shard_.reactor->post([&shard = shard_, fetch = fetch_, offset, length, answer = std::move(answer)] {
+      if (shard.gate->closed()) return answer(shuttingDown());
+      shard.gate->spawn(readOnShard(shard, fetch, offset, length, answer));
+    });
+  }
+
+  void willNeed(std::uint64_t offset, std::uint64_t length) override {
+    if (offset >= size()) return;
+    shard_.reactor->post([&shard = shard_, fetch = fetch_, offset, length] {
+      if (!shard.gate->closed()) shard.fetcher->willNeed(fetch, offset, length);
+    });
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t size() const { return fetch_->reference.about.size; }
+  [[nodiscard]] std::uint32_t cut(std::uint64_t offset, std::uint32_t length) const {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, size() - offset));
+  }
+
+  EngineCommons& commons_;
+  Shard& shard_;
+  const std::shared_ptr<FileFetch> fetch_;
+  const bool allowPassthrough_;
+};
+
+DatasetSource::DatasetSource(EngineCommons& commons, std::shared_ptr<Dataset> dataset, std::string name,
+                             bool allowPassthrough)
+    : commons_(commons),
+      dataset_(std::move(dataset)),
+      name_(std::move(name)),
+      allowPassthrough_(allowPassthrough) {}
+
+DatasetSource::~DatasetSource() = default;
+
+std::uint64_t DatasetSource::residentBytes(std::uint32_t entry) {
+  return commons_.cache->residentBytes(dataset_->manifest->entry(entry).key);
+}
+
+bool DatasetSource::complete(std::uint32_t entry) {
+  return residentBytes(entry) == dataset_->manifest->entry(entry).size;
+}
+
+Result<std::shared_ptr<MountSource::OpenFile>> DatasetSource::openFile(std::uint32_t entry) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = opened_.find(entry);
+    if (known != opened_.end()) {
+      if (auto alive = known->second.lock()) return std::shared_ptr<OpenFile>(std::move(alive));
+      opened_.erase(known);
+    }
+  }
+  FileReference file = FileReference::of(dataset_, entry);
+  Shard& shard = commons_.owner(file.about.key);
+  const Result<std::shared_ptr<FileFetch>> fetch = runOn(*shard.reactor, openOnShard(shard, std::move(file)));
+  if (!fetch.ok()) return fetch.error();
+  const auto opened = std::make_shared<Opened>(commons_, *fetch, allowPassthrough_);
+  const std::lock_guard lock(mutex_);
+  opened_[entry] = opened;
+  return std::shared_ptr<OpenFile>(opened);
+}
+
+void DatasetSource::advise(std::uint32_t entry, bool willNeed) {
+  std::vector<std::uint32_t> files;
+  for (const std::uint32_t leaf : leavesBelow(*dataset_->manifest, entry, 0, UINT32_MAX)) {
+    if (dataset_->manifest->entry(leaf).kind == EntryKind::kFile) files.push_back(leaf);
+  }
+  Shard& home = *commons_.shards.front();
+  if (willNeed) {
+    WarmOptions options;
+    options.dataset = dataset_;
+    options.entries = std::move(files);
+    options.verify = Verification::kNone;
+    const auto job = std::make_shared<WarmJob>(std::move(options));
+    home.reactor->post([&commons = commons_, &home, job] { home.gate->spawn(WarmJob::run(job, commons, home)); });
+    return;
+  }
+  home.reactor->post([&commons = commons_, &home, dataset = dataset_, files = std::move(files)] {
+    home.gate->spawn(evictEntries(commons, home, dataset, files));
+  });
+}
+
+}  // namespace hearth

@@ -1,0 +1,40 @@
+// A dataset as a FUSE mount sees it: the engine's side of fuse/mount_source.h. Any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "engine/fetcher.h"
+#include "engine/shard.h"
+#include "fuse/mount_source.h"
+
+namespace hearth {
+
+class DatasetSource final : public MountSource {
+ public:
+  // `allowPassthrough` false: everything goes through the daemon.
+  DatasetSource(EngineCommons& commons, std::shared_ptr<Dataset> dataset, std::string name, bool allowPassthrough);
+  ~DatasetSource() override;
+
+  const Manifest& manifest() const override { return *dataset_->manifest; }
+  bool complete(std::uint32_t entry) override;
+  // Blocks for the shard that owns the file, at most for a few calls on the local disk.
+  Result<std::shared_ptr<OpenFile>> openFile(std::uint32_t entry) override;
+  std::string sourceName() const override { return name_; }
+  std::uint64_t residentBytes(std::uint32_t entry) override;
+  void advise(std::uint32_t entry, bool willNeed) override;
+
+ private:
+  class Opened;
+
+  EngineCommons& commons_;
+  const std::shared_ptr<Dataset> dataset_;
+  const std::string name_;
+  const bool allowPassthrough_;
+  std::mutex mutex_;
+  std::map<std::uint32_t, std::weak_ptr<Opened>> opened_;
+};
+
+}  // namespace hearth
