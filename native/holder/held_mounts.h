@@ -1,0 +1,75 @@
+// The mounts that the holder owns and which agent serves them. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/result.h"
+#include "holder/holder_protocol.h"
+#include "holder/owned_fd.h"
+
+namespace hearth {
+
+// Identifies a connection to the holder; never used twice.
+using HolderConnection = std::uint64_t;
+
+class HeldMounts {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  struct Mount {
+    HolderRecord record;  // without `attached` and `absentSeconds`, which belong to the owner
+    OwnedFd device;
+    OwnedFd shared;
+  };
+
+  // `agentAbsence`: how long requests may wait for an owner without an agent before they are
+  // aborted.
+  explicit HeldMounts(std::chrono::seconds agentAbsence) : agentAbsence_(agentAbsence) {}
+
+  // Makes `connection` the agent of `owner` and raises the epochs of its mounts; the number of
+  // mounts. `who` names the agent in the error that a second one gets.
+  [[nodiscard]] Result<std::uint32_t> attach(const std::string& owner, HolderConnection connection,
+                                             const std::string& who);
+  // The connection has been closed: its owner has no agent since `now`.
+  void detach(HolderConnection connection, Time now);
+  // The owner that `connection` is the agent of, or kInvalidArgument.
+  [[nodiscard]] Result<std::string> ownerOf(HolderConnection connection) const;
+
+  // The first mount after `target` (of `owner`, unless that is empty) or nullptr.
+  [[nodiscard]] const Mount* next(const std::string& target, const std::string& owner) const;
+  // Mounts, or answers the mount that the same request made before.
+  [[nodiscard]] Result<const Mount*> mount(const std::string& owner, const HolderRequest& request);
+  [[nodiscard]] Status saveState(const std::string& owner, const std::string& target,
+                                 const std::string& state);
+  [[nodiscard]] Status unmount(const std::string& target, bool force);
+
+  // What the holder says about a mount.
+  [[nodiscard]] HolderRecord describe(const Mount& mount, Time now) const;
+  // Aborts the connections whose owner has had no agent for too long. Returns a line for the log
+  // for each.
+  [[nodiscard]] std::vector<std::string> abortAbsent(Time now);
+  // When abortAbsent() has something to do; Time::max() when nothing is waiting.
+  [[nodiscard]] Time nextAbort() const;
+  // Detaches every mount. Returns what went wrong.
+  [[nodiscard]] std::vector<std::string> unmountAll();
+
+ private:
+  struct Owner {
+    HolderConnection agent = 0;  // 0: none
+    std::string who;
+    Time absentSince;
+  };
+
+  [[nodiscard]] std::map<std::string, Mount>::iterator find(const std::string& target);
+  [[nodiscard]] static bool stillMounted(const Mount& mount);
+  void forgetUnmounted(const std::string& owner);
+
+  std::chrono::seconds agentAbsence_;
+  std::map<std::string, Mount> mounts_;  // by canonical target
+  std::map<std::string, Owner> owners_;  // of each mount and each attached connection
+};
+
+}  // namespace hearth
