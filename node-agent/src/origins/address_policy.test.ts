@@ -68,8 +68,8 @@ describe('AddressPolicy', () => {
     );
   });
 
-  it('lets listed ranges, addresses and names pass, and everything when private addresses are allowed', () => {
-    const listed = new AddressPolicy(false, ['10.0.0.0/8', '192.168.1.1', 'fd00::/8', 'localhost']);
+  it('lets listed ranges and addresses pass, and everything when private addresses are allowed', () => {
+    const listed = new AddressPolicy(false, ['10.0.0.0/8', '192.168.1.1', 'fd00::/8']);
     assert.equal(refused(listed, '10.255.0.1'), false);
     assert.equal(refused(listed, '[::ffff:10.0.0.1]'), false);
     assert.equal(refused(listed, '192.168.1.1'), false);
@@ -86,13 +86,20 @@ describe('AddressPolicy', () => {
         message: /localhost \(.*loopback/,
       });
     }
-    const allowed = new AddressPolicy(false, ['LOCALHOST']);
+    const allowed = new AddressPolicy(false, ['127.0.0.0/8', '::1']);
     assert.equal(typeof (await lookUp(allowed, 'localhost', false)), 'string');
     assert.ok(Array.isArray(await lookUp(allowed, 'localhost', true)));
   });
 
+  it('checks the hosts that others will connect to', async () => {
+    await assert.rejects(strict.checkHost(new URL('https://localhost/x')), { code: 'PermissionDenied' });
+    await assert.rejects(strict.checkHost(new URL('https://[::1]/x')), { code: 'PermissionDenied' });
+    await strict.checkHost(new URL('https://1.1.1.1/x'));
+    await new AddressPolicy(true, []).checkHost(new URL('https://localhost/x'));
+  });
+
   it('names a malformed entry of the list', () => {
-    for (const item of ['10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', 'fd00::/129', 'a b', '', '/8']) {
+    for (const item of ['10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', 'fd00::/129', 'localhost', '', '/8']) {
       assert.throws(() => new AddressPolicy(false, [item]), { code: 'InvalidArgument' }, item);
     }
   });

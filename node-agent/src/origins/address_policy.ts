@@ -74,10 +74,9 @@ const embedded = embeddings.map(({ prefix, length, offset }) => ({ list: blockLi
  */
 export class AddressPolicy {
   readonly #allowPrivate: boolean;
-  readonly #hosts = new Set<string>();
   readonly #ranges = new BlockList();
 
-  /** `allowed`: addresses, CIDR ranges or host names. `InvalidArgument` names a malformed one. */
+  /** `allowed`: addresses and CIDR ranges, as the engine takes them. `InvalidArgument` names a malformed one. */
   constructor(allowPrivate: boolean, allowed: readonly string[]) {
     this.#allowPrivate = allowPrivate;
     for (const item of allowed) this.#allow(item);
@@ -116,23 +115,19 @@ export class AddressPolicy {
   #allow(item: string): void {
     const [address = '', length, ...more] = item.split('/');
     const family = isIP(address);
-    if (family === 0 && length === undefined && /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?$/.test(address)) {
-      this.#hosts.add(address.toLowerCase());
-      return;
-    }
     const bits = family === 4 ? 32 : 128;
     const prefix = length === undefined ? bits : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN;
     if (family === 0 || more.length > 0 || !(prefix >= 0 && prefix <= bits)) {
       throw new HearthError(
         'InvalidArgument',
-        `the allowed address "${item}" is neither an address, a range nor a host name; examples: 10.1.2.3, 10.0.0.0/8, fd00::/8, minio.storage`,
+        `the allowed address "${item}" is neither an address nor a range of addresses; examples: 10.1.2.3, 10.0.0.0/8, fd00::/8`,
       );
     }
     this.#ranges.addSubnet(address, prefix, family === 4 ? 'ipv4' : 'ipv6');
   }
 
   #check(address: string, host: string): void {
-    if (this.#allowPrivate || this.#hosts.has(host.toLowerCase())) return;
+    if (this.#allowPrivate) return;
     const forms = [address, ...embeddedIpv4(address)];
     if (forms.some((form) => this.#ranges.check(form, familyOf(form)))) return;
     for (const form of forms) {

@@ -14,12 +14,6 @@ export interface FoundName {
 const foldersAhead = 16;
 const namesAhead = 2048;
 
-interface OpenFolder {
-  path: string;
-  dir: Dir;
-  names: Dirent<Buffer>[];
-}
-
 /**
  * Every name below `root` but folders with something in them, symbolic links not followed, in no order.
  * Memory is bounded by the constants above and the folders found and not yet read. Names that are not UTF-8
@@ -27,74 +21,97 @@ interface OpenFolder {
  */
 export async function* walkFolders(root: string, unusable: UnusableNames): AsyncGenerator<FoundName> {
   const found = [''];
-  const ahead: Promise<OpenFolder>[] = [];
-  const open = new Set<Dir>();
+  const ahead: { reader: FolderReader; opened: Promise<void> }[] = [];
+  let current: FolderReader | undefined;
   try {
     for (;;) {
       while (ahead.length < foldersAhead) {
         const path = found.pop();
         if (path === undefined) break;
-        const folder = openFolder(root, path, open);
-        folder.catch(() => undefined); // awaited below, or unheard after a failure
-        ahead.push(folder);
+        const reader = new FolderReader(root, path);
+        const opened = reader.open();
+        opened.catch(() => undefined); // awaited below, or unheard after a failure
+        ahead.push({ reader, opened });
       }
       const next = ahead.shift();
       if (next === undefined) return;
-      const folder = await next;
-      if (folder.names.length === 0 && folder.path !== '') yield { path: folder.path, kind: 'emptyFolder' };
-      while (folder.names.length > 0) {
-        for (const dirent of folder.names) {
+      current = next.reader;
+      await next.opened;
+      const { path } = current;
+      if (current.names.length === 0 && path !== '') yield { path, kind: 'emptyFolder' };
+      for (; current.names.length > 0; await current.advance()) {
+        for (const dirent of current.names) {
           if (!isUtf8(dirent.name)) {
-            unusable.add(join(escapeBytes(Buffer.from(folder.path)), escapeBytes(dirent.name)), 'not UTF-8');
+            unusable.add(join(escapeBytes(Buffer.from(path)), escapeBytes(dirent.name)), 'not UTF-8');
           } else if (dirent.isDirectory()) {
-            found.push(join(folder.path, dirent.name.toString()));
+            found.push(join(path, dirent.name.toString()));
           } else {
-            yield { path: join(folder.path, dirent.name.toString()), kind: 'other' };
+            yield { path: join(path, dirent.name.toString()), kind: 'other' };
           }
         }
-        folder.names = await readNames(folder.dir, folder.path);
       }
-      open.delete(folder.dir);
-      await folder.dir.close();
     }
   } finally {
-    await Promise.allSettled(ahead);
-    await Promise.allSettled([...open].map((dir) => dir.close()));
+    await current?.close();
+    for (const { reader, opened } of ahead) await opened.catch(() => undefined).then(() => reader.close());
   }
 }
 
-async function openFolder(root: string, path: string, open: Set<Dir>): Promise<OpenFolder> {
-  let dir: Dir;
-  try {
-    // The declared encodings leave out 'buffer', which readdir and opendir both know.
-    dir = await opendir(join(root, path), { encoding: 'buffer' as BufferEncoding, bufferSize: 256 });
-  } catch (error) {
-    throw folderError(error, path);
-  }
-  open.add(dir);
-  return { path, dir, names: await readNames(dir, path) };
-}
+/** The names of one folder, a bounded number at a time; the folder is closed as soon as its last name is read. */
+class FolderReader {
+  readonly path: string;
+  readonly #root: string;
+  /** Present while there may be more names. */
+  #dir: Dir | undefined;
+  names: Dirent<Buffer>[] = [];
 
-async function readNames(dir: Dir, path: string): Promise<Dirent<Buffer>[]> {
-  const names: Dirent<Buffer>[] = [];
-  try {
-    while (names.length < namesAhead) {
-      const dirent = await dir.read();
-      if (dirent === null) break;
-      names.push(dirent as unknown as Dirent<Buffer>);
+  constructor(root: string, path: string) {
+    this.#root = root;
+    this.path = path;
+  }
+
+  /** Opens the folder and reads the first names. */
+  async open(): Promise<void> {
+    await this.#guarded(async () => {
+      // The declared encodings leave out 'buffer', which readdir and opendir both know.
+      const encoding = 'buffer' as BufferEncoding;
+      this.#dir = await opendir(join(this.#root, this.path), { encoding, bufferSize: 256 });
+    });
+    await this.advance();
+  }
+
+  /** Reads the next names; none at the end. */
+  async advance(): Promise<void> {
+    this.names = [];
+    const dir = this.#dir;
+    if (dir === undefined) return;
+    await this.#guarded(async () => {
+      while (this.names.length < namesAhead) {
+        const dirent = await dir.read();
+        if (dirent === null) return await this.close();
+        this.names.push(dirent as unknown as Dirent<Buffer>);
+      }
+    });
+  }
+
+  /** Idempotent. */
+  async close(): Promise<void> {
+    const dir = this.#dir;
+    this.#dir = undefined;
+    await dir?.close();
+  }
+
+  async #guarded(call: () => Promise<void>): Promise<void> {
+    try {
+      await call();
+    } catch (error) {
+      throw nameError(error, this.path === '' ? 'the directory itself' : this.path);
     }
-  } catch (error) {
-    throw folderError(error, path);
   }
-  return names;
 }
 
 function join(folder: string, name: string): string {
   return folder === '' ? name : name === '' ? folder : `${folder}/${name}`;
-}
-
-function folderError(thrown: unknown, path: string): HearthError {
-  return nameError(thrown, path === '' ? 'the directory itself' : path);
 }
 
 /** What a failed call on a name means: the message says the name, relative to the root. */

@@ -43,7 +43,8 @@ export interface HttpClientOptions {
 /** Either an answer, or an error and how long to wait at least before the next try (undefined: trying again is of no use). */
 type Outcome = { response: HttpResponse } | { error: HearthError; retryAfterMs: number | undefined };
 
-const maxRedirects = 10;
+/** As many as the engine follows. */
+const maxRedirects = 5;
 const maxPauseMs = 60_000;
 
 /** Small requests (metadata, listings) to origins: address policy, redirects, retries, deadlines. */

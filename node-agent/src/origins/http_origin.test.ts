@@ -240,7 +240,7 @@ describe('HttpOrigin', () => {
 
   it('refuses redirects without an end, without a target and into private ranges', async () => {
     server.handler = (_request, response) => response.writeHead(302, { location: '/again' }).end();
-    assert.match(await failure(`${server.url}/x`), /^ProtocolError: .*more than 10 times/);
+    assert.match(await failure(`${server.url}/x`), /^ProtocolError: .*more than 5 times/);
     server.handler = (_request, response) => response.writeHead(302).end();
     assert.match(await failure(`${server.url}/x`), /^ProtocolError: .*without saying where to/);
     server.handler = (_request, response) =>

@@ -66,7 +66,7 @@ export interface OriginOptions {
   credentials?: S3Credentials;
   /** `HF_TOKEN`, `HF_ENDPOINT`, `AWS_ENDPOINT_URL_S3`, ...; by default those of the process. */
   environment?: Readonly<Record<string, string | undefined>>;
-  /** Ranges (CIDR), addresses or host names in loopback, link-local and private ranges that are allowed all the same. */
+  /** Addresses and ranges (CIDR) that are allowed although they are loopback, link-local or private. */
   allowedAddresses?: readonly string[];
   /** Absolute paths below which directory origins may lie; absent: everywhere; empty: nowhere. */
   allowedDirectories?: readonly string[];
