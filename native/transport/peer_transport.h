@@ -1,8 +1,8 @@
 // Agents talking to agents over the wire protocol (wire/frame.h, docs/wire-protocol.md): the TCP
-// implementation of the transport interface. Connections are sharded: a PeerTransport serves one shard and
-// is used on its thread only; a connection's preface names the dialling shard, and the listener hands it
-// to the same shard number modulo its own count, so that with equal counts a key stays on one shard at
-// both ends.
+// implementation of the transport interface. Connections are sharded: a PeerTransport serves one
+// shard and is used on its thread only; a connection's preface names the dialling shard, and the
+// listener hands it to the same shard number modulo its own count, so that with equal counts a key
+// stays on one shard at both ends.
 #pragma once
 
 #include <cstdint>
@@ -38,35 +38,38 @@ struct BytesAnswer {
   std::shared_ptr<const void> keep;
 };
 
-// Small request and answer bodies of the key directory and other control calls: opaque here, encoded by
-// the room that owns them. `type` is from wire/frame.h's table.
+// Small request and answer bodies of the key directory and other control calls: opaque here,
+// encoded by the room that owns them. `type` is from wire/frame.h's table.
 struct ControlMessage {
   std::uint16_t type = 0;
   std::vector<std::byte> body;
 };
 
-// What this agent does for others. Called on the shard of the connection; may hop. Coroutines outlive the
-// connection only until they end; the answer is then dropped.
+// What this agent does for others. Called on the shard of the connection; may hop. Coroutines
+// outlive the connection only until they end; the answer is then dropped.
 class PeerHandler {
  public:
   virtual ~PeerHandler() = default;
   // A range inside one chunk, block-aligned at its start. `deadline`: the asker's patience.
-  virtual Task<Result<BytesAnswer>> onRead(std::string fromNode, ContentKey key, std::uint64_t offset,
-                                           std::uint32_t length, Clock::time_point deadline) = 0;
+  virtual Task<Result<BytesAnswer>> onRead(std::string fromNode, ContentKey key,
+                                           std::uint64_t offset, std::uint32_t length,
+                                           Clock::time_point deadline) = 0;
   // A manifest by its digest.
-  virtual Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest, std::uint64_t offset,
-                                                   std::uint32_t length) = 0;
+  virtual Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest,
+                                                   std::uint64_t offset, std::uint32_t length) = 0;
   virtual Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) = 0;
 };
 
 struct TransportOptions {
   std::string node, incarnation, cluster;
-  std::vector<std::byte> secret;        // proved by HMAC-SHA-256 over both nonces, in both directions
+  std::vector<std::byte> secret;  // proved by HMAC-SHA-256 over both nonces, in both directions
   std::uint32_t shard = 0, shards = 1;  // ours
   std::uint32_t streamsPerPeer = 1;     // of this shard
-  std::uint32_t creditBytes = 64u << 20;  // a peer may have this much requested from us on one connection
+  std::uint32_t creditBytes =
+      64u << 20;  // a peer may have this much requested from us on one connection
   Clock::duration connectTimeout = std::chrono::seconds(3);
-  Clock::duration idleProbe = std::chrono::seconds(5);  // liveness probe; two missed close the connection
+  Clock::duration idleProbe =
+      std::chrono::seconds(5);  // liveness probe; two missed close the connection
 };
 
 struct PeerStatistics {
@@ -79,7 +82,8 @@ struct PeerStatistics {
 
 class PeerTransport {
  public:
-  [[nodiscard]] static std::unique_ptr<PeerTransport> create(Reactor& reactor, TransportOptions options,
+  [[nodiscard]] static std::unique_ptr<PeerTransport> create(Reactor& reactor,
+                                                             TransportOptions options,
                                                              PeerHandler& handler);
   virtual ~PeerTransport() = default;
 
@@ -88,15 +92,17 @@ class PeerTransport {
   // Takes over an accepted, connected socket (from a Listener of any shard).
   virtual void adopt(int socket) = 0;
 
-  // Fills `into` with [offset, offset + into.size()) of the key as `node` has it; the range lies inside
-  // one chunk and begins on a block. Checksums are compared on receipt (kCorrupt) and given in
-  // `blockChecksums`. The bytes are received straight into `into`. A slice that fails is tried on another
-  // stream or NIC before the caller hears of it. kTryElsewhere: that agent does not have it.
+  // Fills `into` with [offset, offset + into.size()) of the key as `node` has it; the range lies
+  // inside one chunk and begins on a block. Checksums are compared on receipt (kCorrupt) and given
+  // in `blockChecksums`. The bytes are received straight into `into`. A slice that fails is tried
+  // on another stream or NIC before the caller hears of it. kTryElsewhere: that agent does not have
+  // it.
   [[nodiscard]] virtual Task<Status> read(std::string node, ContentKey key, std::uint64_t offset,
-                                          std::span<std::byte> into, std::vector<std::uint32_t>& blockChecksums,
+                                          std::span<std::byte> into,
+                                          std::vector<std::uint32_t>& blockChecksums,
                                           Clock::time_point deadline) = 0;
-  [[nodiscard]] virtual Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
-                                                                          Clock::time_point deadline) = 0;
+  [[nodiscard]] virtual Task<Result<std::vector<std::byte>>> readManifest(
+      std::string node, Sha256Digest digest, Clock::time_point deadline) = 0;
   [[nodiscard]] virtual Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
                                                           Clock::time_point deadline) = 0;
   // Closes all connections, fails what is pending with kCancelled, waits for handlers.
@@ -104,12 +110,13 @@ class PeerTransport {
   [[nodiscard]] virtual std::vector<PeerStatistics> statistics() const = 0;
 };
 
-// One a NIC address; accepts on its reactor, reads the preface and hands the socket to `adopt(shard, fd)`.
+// One a NIC address; accepts on its reactor, reads the preface and hands the socket to
+// `adopt(shard, fd)`.
 class Listener {
  public:
   // kInUse with advice when the port is taken.
-  [[nodiscard]] static Result<std::unique_ptr<Listener>> create(Reactor& reactor, PeerAddress address,
-                                                                std::function<void(std::uint32_t, int)> adopt);
+  [[nodiscard]] static Result<std::unique_ptr<Listener>> create(
+      Reactor& reactor, PeerAddress address, std::function<void(std::uint32_t, int)> adopt);
   virtual ~Listener() = default;
   [[nodiscard]] virtual PeerAddress address() const = 0;  // with the real port
   [[nodiscard]] virtual Task<void> close() = 0;

@@ -1,0 +1,109 @@
+#include "transport/acceptor.h"
+
+#include <algorithm>
+
+#include "transport/handshake.h"
+#include "transport/limits.h"
+
+namespace hearth {
+
+Acceptor::Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options,
+                   PeerHandler& handler, AccountOf accountOf)
+    : reactor_(reactor),
+      gate_(gate),
+      options_(options),
+      handler_(handler),
+      accountOf_(std::move(accountOf)),
+      doorkeeper_(kStrangers, kStrangersPerHost),
+      closing_(reactor) {}
+
+void Acceptor::turnAway(const std::string& host, const Error& reason) {
+  ++turnedAway_;
+  lastTurnedAway_ = host + ": " + reason.message;
+}
+
+void Acceptor::adopt(Socket socket) {
+  if (closing_.isSet()) return;
+  tuneConnection(socket.fd());
+  const std::string host = remoteAddress(socket.fd()).host;
+  std::shared_ptr<const void> place = doorkeeper_.enter(host);
+  if (!place) {
+    const Error reason{ErrorCode::kUnavailable, "too many connections wait for their handshake"};
+    turnAway(host, reason);
+    // A courtesy: the buffer of a new socket has room for it.
+    const std::vector<std::byte> frame = encodeFrame(Refuse{reason.code, reason.message});
+    send(socket.fd(), frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return;
+  }
+  gate_.spawn(welcome(*this, std::move(socket), host, std::move(place)));
+}
+
+Task<void> Acceptor::welcome(Acceptor& acceptor, Socket socket, std::string host,
+                             std::shared_ptr<const void> place) {
+  const int fd = socket.fd();
+  Reactor& reactor = acceptor.reactor_;
+  const TransportOptions& options = acceptor.options_;
+  acceptor.strangers_.insert(fd);
+  bool late = false;
+  Reactor::Timer timer(reactor);
+  timer.start(Clock::now() + options.connectTimeout, [&late, fd] {
+    late = true;
+    shutdown(fd, SHUT_RDWR);
+  });
+  FrameReader reader(reactor, fd);
+  const LocalIdentity self{options.cluster, options.node, options.incarnation, options.secret};
+  Task<Result<Hello>> shaking = acceptHandshake(reactor, fd, reader, self);
+  Result<Hello> hello = co_await shaking;
+  timer.cancel();
+  acceptor.strangers_.erase(fd);
+  if (acceptor.closing_.isSet()) co_return;
+  if (late) hello = Error{ErrorCode::kUnavailable, "the handshake did not end in time"};
+  if (hello.ok()) {
+    place.reset();
+    acceptor.serve(std::move(socket), std::move(reader), std::move(*hello));
+    co_return;
+  }
+  acceptor.turnAway(host, hello.error());
+  // Whoever failed the proof keeps its place for a while: guessing is slow.
+  if (hello.code() != ErrorCode::kUnauthenticated) co_return;
+  co_await acceptor.closing_.waitUntil(Clock::now() + kFailedProofPenalty);
+}
+
+void Acceptor::serve(Socket socket, FrameReader reader, Hello hello) {
+  if (connectionsOf(hello.node) >= kConnectionsPerNode) {
+    return turnAway(hello.node, {ErrorCode::kUnavailable, "it has too many connections"});
+  }
+  std::shared_ptr<PeerStatistics> account = accountOf_(hello.node);
+  auto connection = std::make_shared<ServerConnection>(
+      reactor_, gate_, Channel{std::move(socket), std::move(reader), std::move(account)},
+      options_.idleProbe, std::move(hello), options_.creditBytes, handler_);
+  connections_.push_back(connection);
+  connection->start();
+  connection->giveCredit();
+}
+
+std::size_t Acceptor::connectionsOf(const std::string& node) {
+  std::erase_if(connections_, [](const std::weak_ptr<ServerConnection>& entry) {
+    const std::shared_ptr<ServerConnection> connection = entry.lock();
+    return !connection || !connection->alive();
+  });
+  return static_cast<std::size_t>(
+      std::count_if(connections_.begin(), connections_.end(),
+                    [&](const auto& entry) { return entry.lock()->node() == node; }));
+}
+
+void Acceptor::dismiss(const std::function<bool(const ServerConnection&)>& unwanted,
+                       const Error& reason) {
+  for (const std::weak_ptr<ServerConnection>& entry : connections_) {
+    const std::shared_ptr<ServerConnection> connection = entry.lock();
+    if (connection && unwanted(*connection)) connection->part(reason);
+  }
+}
+
+void Acceptor::close(const Error& reason) {
+  closing_.set();
+  for (const int fd : strangers_) shutdown(fd, SHUT_RDWR);
+  dismiss([](const ServerConnection&) { return true; }, reason);
+}
+
+}  // namespace hearth

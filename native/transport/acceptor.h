@@ -1,0 +1,58 @@
+// The answering half of a transport: sockets that a listener accepted become server connections
+// once the other side has proved the secret. On the reactor's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reactor/reactor.h"
+#include "reactor/synchronization.h"
+#include "transport/doorkeeper.h"
+#include "transport/peer_transport.h"
+#include "transport/server_connection.h"
+
+namespace hearth {
+
+class Acceptor {
+ public:
+  using AccountOf = std::function<std::shared_ptr<PeerStatistics>(const std::string& node)>;
+
+  // References outlive the acceptor; the gate is closed before it goes.
+  Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options, PeerHandler& handler,
+           AccountOf accountOf);
+
+  // Takes the socket, whose preface has been read.
+  void adopt(Socket socket);
+  // Ends the connections for which `unwanted` holds.
+  void dismiss(const std::function<bool(const ServerConnection&)>& unwanted, const Error& reason);
+  // Ends everything, now and in future.
+  void close(const Error& reason);
+
+  [[nodiscard]] std::size_t connectionsOf(const std::string& node);
+  // Connections that never proved who they are: how many, and why the last was turned away.
+  [[nodiscard]] std::uint64_t turnedAway() const { return turnedAway_; }
+  [[nodiscard]] const std::string& lastTurnedAway() const { return lastTurnedAway_; }
+
+ private:
+  static Task<void> welcome(Acceptor& acceptor, Socket socket, std::string host,
+                            std::shared_ptr<const void> place);
+  void serve(Socket socket, FrameReader reader, Hello hello);
+  void turnAway(const std::string& host, const Error& reason);
+
+  Reactor& reactor_;
+  Gate& gate_;
+  const TransportOptions& options_;
+  PeerHandler& handler_;
+  AccountOf accountOf_;
+  Doorkeeper doorkeeper_;
+  std::set<int> strangers_;  // descriptors in a handshake
+  std::vector<std::weak_ptr<ServerConnection>> connections_;
+  Event closing_;
+  std::uint64_t turnedAway_ = 0;
+  std::string lastTurnedAway_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,269 @@
+#include "transport/client_connection.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/crc32c.h"
+#include "transport/limits.h"
+
+namespace hearth {
+namespace {
+
+std::uint32_t patienceOf(Clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  const auto longest = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left.count(), 1, longest));
+}
+
+FrameType answerTo(FrameType request) {
+  switch (request) {
+    case FrameType::kReadRequest:
+      return FrameType::kReadAnswer;
+    case FrameType::kManifestRequest:
+      return FrameType::kManifestAnswer;
+    default:
+      return FrameType::kControlAnswer;
+  }
+}
+
+Error lateError(const char* what) { return {ErrorCode::kDeadlineExceeded, what}; }
+
+}  // namespace
+
+ClientConnection::ClientConnection(Reactor& reactor, Gate& gate, Channel channel,
+                                   Clock::duration probeInterval, PeerAddress address)
+    : Connection(reactor, gate, std::move(channel), probeInterval),
+      address_(std::move(address)),
+      credit_(reactor) {}
+
+Task<Outcome> ClientConnection::read(ContentKey key, std::uint64_t offset,
+                                     std::span<std::byte> into, std::span<std::uint32_t> checksums,
+                                     Clock::time_point deadline) {
+  const auto length = static_cast<std::uint32_t>(into.size());
+  Exchange exchange{.done = Event(reactor_),
+                    .request = ReadRequest{key, offset, length, 0},
+                    .cost = length,
+                    .into = into,
+                    .checksums = checksums};
+  Task<void> running = run(exchange, deadline);
+  co_await running;
+  co_return exchange.outcome;
+}
+
+Task<Outcome> ClientConnection::readManifest(Sha256Digest digest, std::uint64_t offset,
+                                             std::span<std::byte> into, std::size_t& received,
+                                             Clock::time_point deadline) {
+  const auto length = static_cast<std::uint32_t>(into.size());
+  Exchange exchange{.done = Event(reactor_),
+                    .request = ManifestRequest{digest, offset, length},
+                    .cost = length,
+                    .into = into};
+  Task<void> running = run(exchange, deadline);
+  co_await running;
+  received = exchange.received;
+  co_return exchange.outcome;
+}
+
+Task<Outcome> ClientConnection::call(ControlMessage& message, Clock::time_point deadline) {
+  Exchange exchange{.done = Event(reactor_),
+                    .request = ControlRequest{message.type, message.body},
+                    .cost = message.body.size()};
+  Task<void> running = run(exchange, deadline);
+  co_await running;
+  if (exchange.outcome.status.ok()) message = std::move(exchange.message);
+  co_return exchange.outcome;
+}
+
+Task<void> ClientConnection::run(Exchange& exchange, Clock::time_point deadline) {
+  // The caller's own reference may go while we wait.
+  const std::shared_ptr<Connection> self = shared_from_this();
+  if (!alive()) {
+    exchange.outcome.status = failure();
+    co_return;
+  }
+  load_ += exchange.cost;
+  Task<bool> acquiring = credit_.acquire(exchange.cost, deadline);
+  const bool granted = co_await acquiring;
+  if (!alive()) {
+    exchange.outcome.status = failure();
+  } else if (!granted) {
+    exchange.outcome.status = lateError("the other side gave no room for the request in time");
+  } else {
+    submit(exchange, deadline);
+    const std::uint64_t requestId = lastId_;
+    const bool inTime = co_await exchange.done.waitUntil(deadline);
+    if (!inTime && !exchange.done.isSet()) {
+      Task<void> leaving = giveUp(exchange, requestId);
+      co_await leaving;
+    }
+  }
+  load_ -= exchange.cost;
+}
+
+void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
+  const std::uint64_t requestId = ++lastId_;
+  if (auto* const read = std::get_if<ReadRequest>(&exchange.request)) {
+    read->patienceMs = patienceOf(deadline);
+  }
+  std::visit(
+      [&](const auto& request) {
+        const FrameType answer = answerTo(request.kType);
+        const auto length = static_cast<std::uint32_t>(exchange.into.size());
+        sent_.emplace(requestId, Sent{&exchange, answer, exchange.cost, length});
+        queue_.push({.frame = encodeFrame(request, requestId)});
+      },
+      exchange.request);
+  ++account_->requests;
+}
+
+Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId) {
+  exchange.outcome = {lateError("the other side did not answer in time"), false};
+  if (!exchange.receiving) {
+    const auto found = sent_.find(requestId);
+    if (found == sent_.end()) co_return;
+    found->second.exchange = nullptr;
+    queue_.push({.frame = encodeEmptyFrame(FrameType::kCancel, requestId)});
+    co_return;
+  }
+  // The reader is writing into the caller's memory. It stops after this piece; a peer that has
+  // stalled inside it costs the connection.
+  exchange.abandoned = true;
+  const bool released = co_await exchange.done.waitUntil(Clock::now() + kReleaseGrace);
+  if (released || exchange.done.isSet()) co_return;
+  fail({ErrorCode::kUnavailable, "the other side stalled in the middle of an answer"});
+  co_await exchange.done.wait();
+}
+
+void ClientConnection::settle(Sent& sent, Outcome outcome) {
+  Exchange* const exchange = std::exchange(sent.exchange, nullptr);
+  if (exchange == nullptr) return;
+  exchange->receiving = false;
+  if (!exchange->abandoned) exchange->outcome = std::move(outcome);
+  exchange->done.set();
+}
+
+Result<bool> ClientConnection::onFrame(const Frame& frame) {
+  switch (frame.header.type) {
+    case FrameType::kCredit: {
+      const Result<Credit> credit = decodeBody<Credit>(frame.body);
+      if (!credit.ok()) return credit.error();
+      credit_.setLimit(credit->bytes, credit->requests);
+      return false;
+    }
+    case FrameType::kReadAnswer:
+    case FrameType::kManifestAnswer:
+    case FrameType::kControlAnswer:
+      break;
+    default:
+      return Error{ErrorCode::kProtocolError, std::string("the other side sent a ") +
+                                                  frameName(frame.header.type) +
+                                                  " frame, which only the dialler may"};
+  }
+  const auto found = sent_.find(frame.header.requestId);
+  if (found == sent_.end() || found->second.answer != frame.header.type) {
+    return Error{ErrorCode::kProtocolError, "the other side answered what was not asked"};
+  }
+  const Sent sent = found->second;
+  sent_.erase(found);
+  credit_.release(sent.cost);
+  if (sent.answer == FrameType::kReadAnswer) return onData<ReadAnswer>(frame, sent);
+  if (sent.answer == FrameType::kManifestAnswer) return onData<ManifestAnswer>(frame, sent);
+  return onControl(frame, sent);
+}
+
+template <class Answer>
+Result<bool> ClientConnection::onData(const Frame& frame, Sent sent) {
+  const auto refuse = [&](Error error) {
+    settle(sent, {error, false});
+    return error;
+  };
+  Result<Answer> answer = decodeBody<Answer>(frame.body);
+  if (!answer.ok()) return refuse(answer.error());
+  if (answer->code != ErrorCode::kOk) {
+    settle(sent, {Error{answer->code, std::move(answer->sentence)}, true});
+    return false;
+  }
+  const bool fits = Answer::kType == FrameType::kReadAnswer ? answer->payloadLength == sent.length
+                                                            : answer->payloadLength <= sent.length;
+  if (!fits) {
+    return refuse({ErrorCode::kProtocolError,
+                   "the other side answered with another number of bytes than was asked for"});
+  }
+  payload_ = {sent, answer->payloadLength, std::move(answer->blockChecksums), true};
+  if (sent.exchange != nullptr) sent.exchange->receiving = true;
+  return true;
+}
+
+Result<bool> ClientConnection::onControl(const Frame& frame, Sent sent) {
+  Result<ControlAnswer> answer = decodeBody<ControlAnswer>(frame.body);
+  if (!answer.ok()) {
+    settle(sent, {answer.error(), false});
+    return answer.error();
+  }
+  if (answer->code != ErrorCode::kOk) {
+    settle(sent, {Error{answer->code, std::move(answer->sentence)}, true});
+  } else if (sent.exchange != nullptr) {
+    sent.exchange->message = {answer->type, std::move(answer->body)};
+    settle(sent, {Status(), true});
+  }
+  return false;
+}
+
+Task<Status> ClientConnection::onPayload() {
+  Payload& payload = payload_;
+  std::size_t done = 0;
+  Status intact;
+  while (done < payload.length) {
+    Exchange* const exchange = payload.sent.exchange;
+    if (exchange == nullptr || exchange->abandoned || !intact.ok()) {
+      settle(payload.sent, {intact, false});
+      Task<Status> skipping = reader_.skip(payload.length - done);
+      const Status skipped = co_await skipping;
+      if (!skipped.ok()) co_return skipped;
+      break;
+    }
+    const std::size_t size = std::min(kPieceBytes, payload.length - done);
+    Task<Status> receiving = reader_.receive(exchange->into.subspan(done, size));
+    const Status received = co_await receiving;
+    if (!received.ok()) co_return received;
+    intact = compare(done, done + size);
+    done += size;
+  }
+  Exchange* const exchange = payload.sent.exchange;
+  if (exchange != nullptr) {
+    exchange->received = payload.length;
+    if (!exchange->checksums.empty()) {
+      std::copy(payload.checksums.begin(), payload.checksums.end(), exchange->checksums.begin());
+    }
+  }
+  settle(payload.sent, {intact, intact.ok()});
+  payload.active = false;
+  co_return Status();
+}
+
+// `from` and `to` are bounds of blocks, or the end.
+Status ClientConnection::compare(std::size_t from, std::size_t to) {
+  const std::span<std::byte> bytes = payload_.sent.exchange->into;
+  for (std::size_t at = from; at < to; at += kBlockBytes) {
+    const std::size_t size = std::min<std::size_t>(kBlockBytes, to - at);
+    if (crc32c(bytes.subspan(at, size)) == payload_.checksums[at / kBlockBytes]) continue;
+    Error error{ErrorCode::kCorrupt, "bytes from " + account_->node +
+                                         " do not match their checksum; the network or a memory "
+                                         "between is faulty"};
+    account_->error = error.message;
+    return error;
+  }
+  return {};
+}
+
+void ClientConnection::onEnd() {
+  credit_.close();
+  for (auto& [requestId, sent] : sent_) settle(sent, {failure(), false});
+  sent_.clear();
+}
+
+void ClientConnection::onReaderEnd() {
+  if (payload_.active) settle(payload_.sent, {failure(), false});
+}
+
+}  // namespace hearth

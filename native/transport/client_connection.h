@@ -1,0 +1,98 @@
+// The asking side of a connection: requests multiplexed by id, payloads received straight into the
+// caller's memory, checksums compared. On the reactor's thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "transport/connection.h"
+#include "transport/credit_gate.h"
+
+namespace hearth {
+
+// How a request ended. `answered`: the other side answered with this status; false: the connection,
+// the checksums or the time failed, and another stream may do better.
+struct Outcome {
+  Status status;
+  bool answered = false;
+};
+
+class ClientConnection final : public Connection {
+ public:
+  ClientConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
+                   PeerAddress address);
+
+  // Each waits for credit, then for the answer, until `deadline`. When they end, nothing writes
+  // into the caller's memory any more. All of `into`; `checksums` has one place for each block of
+  // it.
+  [[nodiscard]] Task<Outcome> read(ContentKey key, std::uint64_t offset, std::span<std::byte> into,
+                                   std::span<std::uint32_t> checksums, Clock::time_point deadline);
+  // `received`: how much of `into` was filled; less than all at the manifest's end.
+  [[nodiscard]] Task<Outcome> readManifest(Sha256Digest digest, std::uint64_t offset,
+                                           std::span<std::byte> into, std::size_t& received,
+                                           Clock::time_point deadline);
+  // `message` is replaced by the answer.
+  [[nodiscard]] Task<Outcome> call(ControlMessage& message, Clock::time_point deadline);
+
+  // Bytes that requests on this connection still wait for.
+  [[nodiscard]] std::uint64_t load() const { return load_; }
+  [[nodiscard]] const PeerAddress& address() const { return address_; }
+
+ private:
+  using Request = std::variant<ReadRequest, ManifestRequest, ControlRequest>;
+  // A request that its caller waits for; in the caller's coroutine frame.
+  struct Exchange {
+    Event done;
+    Request request;
+    std::uint64_t cost;
+    std::span<std::byte> into;
+    std::span<std::uint32_t> checksums;
+    std::size_t received = 0;
+    ControlMessage message;
+    Outcome outcome;
+    bool receiving = false;  // the reader writes into `into`
+    bool abandoned = false;  // and shall stop
+  };
+  // A request that has been sent. Kept until its answer comes, because it holds credit until then.
+  struct Sent {
+    Exchange* exchange;  // null when the caller has given up
+    FrameType answer;
+    std::uint64_t cost;
+    std::uint32_t length;
+  };
+
+  Result<bool> onFrame(const Frame& frame) override;
+  Task<Status> onPayload() override;
+  void onEnd() override;
+  void onReaderEnd() override;
+  void onSending(const SendQueue::Item&) override {}
+
+  [[nodiscard]] Task<void> run(Exchange& exchange, Clock::time_point deadline);
+  void submit(Exchange& exchange, Clock::time_point deadline);
+  [[nodiscard]] Task<void> giveUp(Exchange& exchange, std::uint64_t requestId);
+  template <class Answer>
+  [[nodiscard]] Result<bool> onData(const Frame& frame, Sent sent);
+  [[nodiscard]] Result<bool> onControl(const Frame& frame, Sent sent);
+  void settle(Sent& sent, Outcome outcome);
+  [[nodiscard]] Status compare(std::size_t from, std::size_t to);
+
+  PeerAddress address_;
+  CreditGate credit_;
+  std::map<std::uint64_t, Sent> sent_;  // by request id
+  std::uint64_t lastId_ = 0;
+  std::uint64_t load_ = 0;
+
+  // The payload that is being received.
+  struct Payload {
+    Sent sent{};
+    std::uint32_t length = 0;
+    std::vector<std::uint32_t> checksums;
+    bool active = false;
+  } payload_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,140 @@
+#include "transport/connection.h"
+
+#include "transport/limits.h"
+
+namespace hearth {
+namespace {
+
+Error protocolError(const std::string& what) { return {ErrorCode::kProtocolError, what}; }
+
+}  // namespace
+
+Connection::Connection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval)
+    : reactor_(reactor),
+      gate_(gate),
+      reader_(std::move(channel.reader)),
+      queue_(reactor, [this](const SendQueue::Item& item) { onSending(item); }),
+      account_(std::move(channel.account)),
+      socket_(std::move(channel.socket)),
+      probeInterval_(probeInterval),
+      probeTimer_(reactor) {}
+
+void Connection::start() {
+  progress_ = tcpProgress(socket_.fd());
+  probeTimer_.start(Clock::now() + probeInterval_, [this] { probe(); });
+  coroutines_ = 2;
+  gate_.spawn(sendFrames(shared_from_this()));
+  gate_.spawn(readFrames(shared_from_this()));
+}
+
+void Connection::fail(Error reason) {
+  if (!alive_) return;
+  alive_ = false;
+  failure_ = std::move(reason);
+  account_->error = failure_.message;
+  probeTimer_.cancel();
+  queue_.close();
+  socket_.shutDown();
+  onEnd();
+}
+
+void Connection::part(Error reason) {
+  // Between frames only, and only what the kernel takes at once: a Goodbye is a courtesy.
+  if (alive_ && queue_.idle()) {
+    const std::vector<std::byte> frame = encodeFrame(Goodbye{reason.code, reason.message});
+    send(socket_.fd(), frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  fail(std::move(reason));
+}
+
+Task<void> Connection::readFrames(std::shared_ptr<Connection> self) {
+  while (self->alive_) {
+    std::optional<Result<Frame>> frame = self->reader_.buffered();
+    if (!frame) {
+      Task<Status> filling = self->reader_.fill();
+      const Status filled = co_await filling;
+      self->count();
+      if (!filled.ok()) self->fail(filled.error());
+      continue;
+    }
+    if (!frame->ok()) {
+      self->fail(frame->error());
+      break;
+    }
+    const Result<bool> taken = self->take(frame->value());
+    if (!taken.ok()) {
+      self->fail(taken.error());
+    } else if (taken.value()) {
+      Task<Status> receiving = self->onPayload();
+      const Status received = co_await receiving;
+      self->count();
+      if (!received.ok()) self->fail(received.error());
+    }
+  }
+  self->onReaderEnd();
+  self->coroutineEnded();
+}
+
+Task<void> Connection::sendFrames(std::shared_ptr<Connection> self) {
+  Task<Status> sending = self->queue_.run(self->socket_.fd());
+  const Status sent = co_await sending;
+  self->count();
+  if (!sent.ok()) self->fail(sent.error());
+  self->coroutineEnded();
+}
+
+// A descriptor is closed when nothing can be pending on it, not when the last handler lets go.
+void Connection::coroutineEnded() {
+  if (--coroutines_ == 0) socket_.reset();
+}
+
+Result<bool> Connection::take(const Frame& frame) {
+  switch (frame.header.type) {
+    case FrameType::kPing:
+      // Answers to a peer that asks without end and never reads must not pile up.
+      if (queue_.size() > kMaxQueuedFrames) {
+        return protocolError("the other side floods this agent with pings and does not read");
+      }
+      queue_.push({.frame = encodeEmptyFrame(FrameType::kPong, frame.header.requestId)});
+      return false;
+    case FrameType::kPong:
+      return false;  // that it came is all it says
+    case FrameType::kGoodbye: {
+      const Result<Goodbye> goodbye = decodeBody<Goodbye>(frame.body);
+      if (!goodbye.ok()) return goodbye.error();
+      return Error{ErrorCode::kUnavailable, "the other side said goodbye: " + goodbye->sentence};
+    }
+    default:
+      return onFrame(frame);
+  }
+}
+
+void Connection::probe() {
+  const TcpProgress now = tcpProgress(socket_.fd());
+  const bool sending = !queue_.idle() || now.unsent;
+  const bool moved = now.received != progress_.received ||
+                     // The kernel at the other side acknowledges what nobody there reads, but only
+                     // until its buffer is full.
+                     (sending && now.acknowledged != progress_.acknowledged);
+  progress_ = now;
+  silentProbes_ = moved ? 0 : silentProbes_ + 1;
+  if (silentProbes_ > kMissedProbes) {
+    const auto silence =
+        std::chrono::duration_cast<std::chrono::milliseconds>(probeInterval_ * silentProbes_);
+    fail({ErrorCode::kUnavailable, "the other side has given no sign of life for " +
+                                       std::to_string(silence.count()) + " ms"});
+    return;
+  }
+  if (silentProbes_ > 0) queue_.push({.frame = encodeEmptyFrame(FrameType::kPing, 0)});
+  count();
+  probeTimer_.start(Clock::now() + probeInterval_, [this] { probe(); });
+}
+
+void Connection::count() {
+  account_->bytesReceived += reader_.received() - countedIn_;
+  account_->bytesSent += queue_.sent() - countedOut_;
+  countedIn_ = reader_.received();
+  countedOut_ = queue_.sent();
+}
+
+}  // namespace hearth

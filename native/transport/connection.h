@@ -1,0 +1,81 @@
+// One authenticated connection: a coroutine that reads frames, one that sends them, and a probe
+// that notices when the other side no longer answers. Connections are one-way: the dialler asks
+// (client_connection.h), the acceptor answers (server_connection.h). On the reactor's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "reactor/reactor.h"
+#include "reactor/synchronization.h"
+#include "transport/frame_reader.h"
+#include "transport/peer_transport.h"
+#include "transport/send_queue.h"
+#include "transport/socket.h"
+
+namespace hearth {
+
+// What a connection is made of after the handshake.
+struct Channel {
+  Socket socket;
+  FrameReader reader;                       // of that socket; may already hold frames
+  std::shared_ptr<PeerStatistics> account;  // of the node at the other side
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  virtual ~Connection() = default;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Starts the coroutines in the gate; they keep the connection until they end.
+  void start();
+  [[nodiscard]] bool alive() const { return alive_; }
+  // Why it ended; only when it has.
+  [[nodiscard]] const Error& failure() const { return failure_; }
+  // Ends it now; what is pending fails with `reason`. Does nothing the second time.
+  void fail(Error reason);
+  // The same after a Goodbye with the reason, where nothing else is being sent.
+  void part(Error reason);
+
+ protected:
+  Connection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval);
+
+  // A frame that this role understands: whether a payload follows. An error ends the connection.
+  [[nodiscard]] virtual Result<bool> onFrame(const Frame& frame) = 0;
+  // Receives the payload that onFrame announced.
+  [[nodiscard]] virtual Task<Status> onPayload() = 0;
+  // Once, at the first failure.
+  virtual void onEnd() = 0;
+  // Once, when the reader uses nobody's memory any more.
+  virtual void onReaderEnd() = 0;
+  // Just before an item with a request id is sent.
+  virtual void onSending(const SendQueue::Item& item) = 0;
+
+  Reactor& reactor_;
+  Gate& gate_;
+  FrameReader reader_;
+  SendQueue queue_;
+  std::shared_ptr<PeerStatistics> account_;
+
+ private:
+  static Task<void> readFrames(std::shared_ptr<Connection> self);
+  static Task<void> sendFrames(std::shared_ptr<Connection> self);
+  [[nodiscard]] Result<bool> take(const Frame& frame);
+  void probe();
+  void coroutineEnded();
+  void count();
+
+  Socket socket_;
+  Clock::duration probeInterval_;
+  Reactor::Timer probeTimer_;
+  TcpProgress progress_;
+  int silentProbes_ = 0;
+  int coroutines_ = 0;
+  std::uint64_t countedIn_ = 0, countedOut_ = 0;
+  bool alive_ = true;
+  Error failure_;
+};
+
+}  // namespace hearth

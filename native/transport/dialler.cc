@@ -1,0 +1,102 @@
+#include "transport/dialler.h"
+
+#include "transport/handshake.h"
+
+namespace hearth {
+
+// One dial that is going on, with its deadline. Ends early by cancelling the connect or by shutting
+// the socket down.
+class Dialler::Attempt {
+ public:
+  Attempt(Dialler& dialler, Clock::time_point deadline)
+      : dialler_(dialler), timer_(dialler.reactor_) {
+    dialler_.attempts_.insert(this);
+    timer_.start(deadline, [this] {
+      late = true;
+      end();
+    });
+  }
+  ~Attempt() { dialler_.attempts_.erase(this); }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  void end() {
+    if (connecting != nullptr) {
+      dialler_.reactor_.cancel(*connecting);
+    } else {
+      socket.shutDown();
+    }
+  }
+
+  Socket socket;
+  Operation* connecting = nullptr;
+  bool late = false;
+
+ private:
+  Dialler& dialler_;
+  Reactor::Timer timer_;
+};
+
+Task<Status> Dialler::connectTo(Attempt& attempt, const PeerAddress& address) {
+  const Result<SocketAddress> resolved = socketAddress(address);
+  if (!resolved.ok()) co_return resolved.error();
+  Result<Socket> opened = openSocket(*resolved);
+  if (!opened.ok()) co_return opened.error();
+  attempt.socket = std::move(*opened);
+  tuneConnection(attempt.socket.fd());
+  auto connecting = reactor_.connect(attempt.socket.fd(), resolved->get(), resolved->size);
+  attempt.connecting = &connecting.operation;
+  const std::int32_t result = co_await connecting;
+  attempt.connecting = nullptr;
+  if (result < 0) {
+    Error error = errnoError(-result, "connect");
+    error.code = ErrorCode::kUnavailable;
+    co_return error;
+  }
+  co_return Status();
+}
+
+Task<Result<std::shared_ptr<ClientConnection>>> Dialler::dial(
+    std::string node, std::string incarnation, PeerAddress address,
+    std::shared_ptr<PeerStatistics> account) {
+  const std::string where = node + " at " + textOf(address);
+  if (closed_) co_return Error{ErrorCode::kCancelled, where + ": this agent is shutting down"};
+  Attempt attempt(*this, Clock::now() + options_.connectTimeout);
+  const auto explain = [&](const Error& error) {
+    if (closed_) return Error{ErrorCode::kCancelled, where + ": this agent is shutting down"};
+    if (!attempt.late) return error.within(where);
+    return Error{ErrorCode::kUnavailable,
+                 where +
+                     ": no connection in time; check that the agent runs there and that no "
+                     "firewall drops its port"};
+  };
+  Task<Status> connecting = connectTo(attempt, address);
+  const Status connected = co_await connecting;
+  if (!connected.ok()) co_return explain(connected.error());
+
+  FrameReader reader(reactor_, attempt.socket.fd());
+  const LocalIdentity self{options_.cluster, options_.node, options_.incarnation, options_.secret};
+  const Preface preface{options_.shard, options_.shards};
+  Task<Result<Challenge>> shaking =
+      dialHandshake(reactor_, attempt.socket.fd(), reader, self, preface);
+  const Result<Challenge> challenge = co_await shaking;
+  if (!challenge.ok()) co_return explain(challenge.error());
+  if (challenge->node != node || challenge->incarnation != incarnation) {
+    co_return Error{ErrorCode::kUnavailable,
+                    where + ": " + challenge->node + " (" + challenge->incarnation +
+                        ") answers there; the view of the cluster is out of date"};
+  }
+  if (closed_ || attempt.late) co_return explain({ErrorCode::kUnavailable, "connect"});
+  auto connection = std::make_shared<ClientConnection>(
+      reactor_, gate_, Channel{std::move(attempt.socket), std::move(reader), std::move(account)},
+      options_.idleProbe, std::move(address));
+  connection->start();
+  co_return connection;
+}
+
+void Dialler::close() {
+  closed_ = true;
+  for (Attempt* const attempt : attempts_) attempt->end();
+}
+
+}  // namespace hearth

@@ -1,0 +1,42 @@
+// Makes connections to peers: connect, prove the secret, check who answered. On the reactor's
+// thread.
+#pragma once
+
+#include <memory>
+#include <set>
+
+#include "base/result.h"
+#include "reactor/reactor.h"
+#include "reactor/synchronization.h"
+#include "transport/client_connection.h"
+#include "transport/peer_transport.h"
+
+namespace hearth {
+
+class Dialler {
+ public:
+  // `options` and `gate` outlive the dialler.
+  Dialler(Reactor& reactor, Gate& gate, const TransportOptions& options)
+      : reactor_(reactor), gate_(gate), options_(options) {}
+
+  // A running connection to that incarnation of that node, within options.connectTimeout. Errors
+  // say which address failed; kUnavailable also when another node or incarnation answers there.
+  [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> dial(
+      std::string node, std::string incarnation, PeerAddress address,
+      std::shared_ptr<PeerStatistics> account);
+
+  // Ends all attempts, now and in future.
+  void close();
+
+ private:
+  class Attempt;
+  [[nodiscard]] Task<Status> connectTo(Attempt& attempt, const PeerAddress& address);
+
+  Reactor& reactor_;
+  Gate& gate_;
+  const TransportOptions& options_;
+  std::set<Attempt*> attempts_;
+  bool closed_ = false;
+};
+
+}  // namespace hearth

@@ -1,0 +1,89 @@
+#include "transport/frame_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hearth {
+
+FrameReader::FrameReader(Reactor& reactor, int fd)
+    : reactor_(reactor), fd_(fd), buffer_(kBufferBytes) {}
+
+std::optional<Result<Frame>> FrameReader::buffered() {
+  if (!header_) {
+    if (available() < kFrameHeaderBytes) return std::nullopt;
+    Result<FrameHeader> decoded =
+        decodeHeader(std::span<const std::byte>(buffer_).subspan(start_, kFrameHeaderBytes));
+    if (!decoded.ok()) return decoded.error();
+    header_ = *decoded;
+  }
+  const std::size_t size = kFrameHeaderBytes + header_->bodyLength;
+  if (available() < size) return std::nullopt;
+  const Frame frame{*header_, std::span<const std::byte>(buffer_).subspan(
+                                  start_ + kFrameHeaderBytes, header_->bodyLength)};
+  header_.reset();
+  start_ += size;
+  const Status intact = checkBody(frame.header, frame.body);
+  if (!intact.ok()) return intact.error();
+  return frame;
+}
+
+Task<Status> FrameReader::fill() {
+  const std::size_t wanted =
+      std::max(kBufferBytes, header_ ? kFrameHeaderBytes + header_->bodyLength : 0);
+  if (start_ > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + start_, available());
+    end_ -= start_;
+    start_ = 0;
+  }
+  // Grows for a long body and shrinks again after it.
+  if (buffer_.size() != wanted && end_ <= wanted) {
+    buffer_.resize(wanted);
+    buffer_.shrink_to_fit();
+  }
+  const std::int32_t result = co_await reactor_.receive(fd_, std::span(buffer_).subspan(end_));
+  if (result <= 0) co_return lost(result);
+  end_ += static_cast<std::size_t>(result);
+  received_ += static_cast<std::size_t>(result);
+  co_return Status();
+}
+
+Task<Status> FrameReader::receive(std::span<std::byte> into) {
+  const std::size_t ready = std::min(available(), into.size());
+  if (ready > 0) std::memcpy(into.data(), buffer_.data() + start_, ready);
+  start_ += ready;
+  into = into.subspan(ready);
+  while (!into.empty()) {
+    const std::int32_t result = co_await reactor_.receive(fd_, into, MSG_WAITALL);
+    if (result <= 0) co_return lost(result);
+    received_ += static_cast<std::size_t>(result);
+    into = into.subspan(static_cast<std::size_t>(result));
+  }
+  co_return Status();
+}
+
+Task<Status> FrameReader::skip(std::size_t size) {
+  while (size > 0) {
+    if (available() == 0) {
+      Task<Status> filling = fill();
+      const Status filled = co_await filling;
+      if (!filled.ok()) co_return filled;
+    }
+    const std::size_t passed = std::min(available(), size);
+    start_ += passed;
+    size -= passed;
+  }
+  co_return Status();
+}
+
+Status FrameReader::lost(std::int32_t result) const {
+  if (result < 0) {
+    Error error = errnoError(-result, "receive from the other side");
+    error.code = ErrorCode::kUnavailable;
+    return error;
+  }
+  return Error{ErrorCode::kUnavailable, available() > 0 || header_
+                                            ? "the other side closed the connection inside a frame"
+                                            : "the other side closed the connection"};
+}
+
+}  // namespace hearth

@@ -1,0 +1,56 @@
+// Frames from a socket. Small frames come many to a system call through a buffer; payloads go past
+// it, straight into the caller's memory. One coroutine at a time, on the reactor's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "reactor/reactor.h"
+#include "wire/frame.h"
+
+namespace hearth {
+
+// `body` is valid until the reader is used again.
+struct Frame {
+  FrameHeader header;
+  std::span<const std::byte> body;
+};
+
+class FrameReader {
+ public:
+  // `fd` stays the caller's and open while the reader is used.
+  FrameReader(Reactor& reactor, int fd);
+
+  // The next frame if all of it has come already. Its checksums have been compared.
+  [[nodiscard]] std::optional<Result<Frame>> buffered();
+  // Receives more. kUnavailable at the end of the stream.
+  [[nodiscard]] Task<Status> fill();
+  // Fills `into` with the raw bytes that follow the frame.
+  [[nodiscard]] Task<Status> receive(std::span<std::byte> into);
+  // Passes over raw bytes.
+  [[nodiscard]] Task<Status> skip(std::size_t size);
+
+  // Of the socket, in all.
+  [[nodiscard]] std::uint64_t received() const { return received_; }
+
+ private:
+  // What one call may receive beyond the frame at hand: enough for many small frames, little to
+  // copy of a payload.
+  static constexpr std::size_t kBufferBytes = 16384;
+
+  [[nodiscard]] std::size_t available() const { return end_ - start_; }
+  [[nodiscard]] Status lost(std::int32_t result) const;
+
+  Reactor& reactor_;
+  int fd_;
+  std::vector<std::byte> buffer_;
+  std::size_t start_ = 0, end_ = 0;  // what has come and is not used lies in [start_, end_)
+  std::optional<FrameHeader> header_;
+  std::uint64_t received_ = 0;
+};
+
+}  // namespace hearth

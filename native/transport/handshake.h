@@ -1,0 +1,44 @@
+// How a connection begins: Preface, Hello, Challenge and a Proof from each side
+// (docs/wire-protocol.md). Has no deadline of its own: the caller shuts the socket down when its
+// patience ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "reactor/reactor.h"
+#include "transport/frame_reader.h"
+#include "wire/frame.h"
+
+namespace hearth {
+
+// Who we are. References to what outlives the handshake.
+struct LocalIdentity {
+  const std::string& cluster;
+  const std::string& node;
+  const std::string& incarnation;
+  std::span<const std::byte> secret;
+};
+
+// As the dialler, with a connected socket: who answered, after both have proved the secret.
+// kUnauthenticated: another cluster or secret, here or there; kUnsupported: another version;
+// kProtocolError: not an agent; kUnavailable: closed, or refused because it is busy.
+[[nodiscard]] Task<Result<Challenge>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader,
+                                                    LocalIdentity self, Preface preface);
+
+// As the acceptor, after the preface. A side that fails is sent a Refuse. The same codes.
+[[nodiscard]] Task<Result<Hello>> acceptHandshake(Reactor& reactor, int fd, FrameReader& reader,
+                                                  LocalIdentity self);
+
+// Sends a Refuse and ends our direction; then passes over what the other side still sends, for a
+// moment: closing a socket with unread bytes resets it, and the Refuse would be lost.
+[[nodiscard]] Task<void> refuse(Reactor& reactor, int fd, Error reason);
+
+// All of `bytes`, or kUnavailable.
+[[nodiscard]] Task<Status> sendAll(Reactor& reactor, int fd, std::vector<std::byte> bytes);
+
+}  // namespace hearth

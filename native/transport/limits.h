@@ -1,0 +1,49 @@
+// Bounds of the transport that are not for users to choose.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "reactor/reactor.h"
+
+namespace hearth {
+
+// Requests that an asker may have unanswered on one connection.
+inline constexpr std::uint32_t kRequestsPerConnection = 1024;
+// Frames that may wait to be sent before a peer's pings are taken for a flood.
+inline constexpr std::size_t kMaxQueuedFrames = kRequestsPerConnection + 64;
+// Probes without an answer; the next one ends the connection.
+inline constexpr int kMissedProbes = 2;
+
+// Connections that have not proved who they are, of one shard: in all and from one address.
+inline constexpr std::size_t kStrangers = 256;
+inline constexpr std::size_t kStrangersPerHost = 64;
+// How long a connection that failed its proof keeps its place: at most kStrangersPerHost guesses in
+// it.
+inline constexpr Clock::duration kFailedProofPenalty = std::chrono::seconds(1);
+// Accepted connections of one node and shard.
+inline constexpr std::size_t kConnectionsPerNode = 256;
+// A listener's connections whose preface has not come, and how long it may take.
+inline constexpr std::size_t kHalfOpen = 256;
+inline constexpr Clock::duration kPrefaceTimeout = std::chrono::seconds(5);
+
+// Pause before a peer that could not be reached is tried again: doubled each time, with jitter.
+inline constexpr Clock::duration kFirstBackOff = std::chrono::milliseconds(50);
+inline constexpr Clock::duration kLongestBackOff = std::chrono::seconds(5);
+
+// Reads are cut into slices for several streams when each slice has at least this much. Smaller
+// slices cost more processor time than another stream gives (64 KiB: a quarter of the throughput,
+// Mooncake).
+inline constexpr std::size_t kSliceBytes = std::size_t{1} << 20;
+// Payload bytes received between two looks at their checksums: they are still in the processor's
+// cache.
+inline constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+// How long the end of a request waits for a receive into its memory that is already going on,
+// before it ends the connection to get the memory back.
+inline constexpr Clock::duration kReleaseGrace = std::chrono::milliseconds(50);
+
+// Manifests longer than this are refused.
+inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{4} << 30;
+
+}  // namespace hearth

@@ -1,0 +1,35 @@
+// The Listener of peer_transport.h over TCP.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "reactor/synchronization.h"
+#include "transport/peer_transport.h"
+#include "transport/socket.h"
+
+namespace hearth {
+
+class TcpListener final : public Listener {
+ public:
+  using Adopt = std::function<void(std::uint32_t, int)>;
+  TcpListener(Reactor& reactor, Socket socket, Adopt adopt);
+
+  PeerAddress address() const override { return address_; }
+  Task<void> close() override;
+
+ private:
+  static Task<void> acceptAll(TcpListener& listener);
+  static Task<void> readPreface(TcpListener& listener, Socket socket);
+
+  Reactor& reactor_;
+  Socket socket_;
+  Adopt adopt_;
+  PeerAddress address_;
+  Gate gate_;
+  std::set<int> halfOpen_;  // descriptors whose preface has not come
+  Event closing_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,137 @@
+#include "transport/peer.h"
+
+#include <algorithm>
+#include <random>
+
+#include "transport/limits.h"
+
+namespace hearth {
+namespace {
+
+// Half to all of it: agents that lost the same peer do not come back at the same instant.
+Clock::duration jittered(Clock::duration duration) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  return duration / 2 + duration * static_cast<int>(random() % 1024) / 2048;
+}
+
+}  // namespace
+
+Peer::Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity,
+           std::uint32_t streams, std::uint32_t firstAddress,
+           std::shared_ptr<PeerStatistics> account)
+    : reactor_(reactor),
+      gate_(gate),
+      dialler_(dialler),
+      identity_(std::move(identity)),
+      streams_(std::max(streams, 1u)),
+      firstAddress_(firstAddress),
+      account_(std::move(account)),
+      changed_(reactor),
+      lastError_{ErrorCode::kUnavailable, identity_.node + " has no address"} {}
+
+bool Peer::listed(const PeerAddress& address) const {
+  return std::find(identity_.addresses.begin(), identity_.addresses.end(), address) !=
+         identity_.addresses.end();
+}
+
+void Peer::setAddresses(std::vector<PeerAddress> addresses) {
+  if (addresses == identity_.addresses) return;
+  identity_.addresses = std::move(addresses);
+  for (Stream& stream : streams_) {
+    stream.notBefore = {};
+    stream.backOff = {};
+    if (!stream.connection || listed(stream.connection->address())) continue;
+    stream.connection->part({ErrorCode::kUnavailable, identity_.node + " has changed its address"});
+  }
+}
+
+Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
+    std::shared_ptr<ClientConnection> avoid, Clock::time_point deadline) {
+  const std::shared_ptr<Peer> self = shared_from_this();
+  for (;;) {
+    if (left_) co_return lastError_;
+    dialMissing();
+    std::shared_ptr<ClientConnection> best;
+    for (const Stream& stream : streams_) {
+      const std::shared_ptr<ClientConnection>& candidate = stream.connection;
+      if (!candidate || !candidate->alive()) continue;
+      const auto rank = [&](const std::shared_ptr<ClientConnection>& connection) {
+        return std::pair(connection == avoid, connection->load());
+      };
+      if (!best || rank(candidate) < rank(best)) best = candidate;
+    }
+    if (best) co_return best;
+    if (!dialling()) co_return lastError_;
+    changed_.reset();
+    const bool inTime = co_await changed_.waitUntil(deadline);
+    if (!inTime && !changed_.isSet()) {
+      co_return Error{ErrorCode::kDeadlineExceeded,
+                      "no connection to " + identity_.node + " in time"};
+    }
+  }
+}
+
+void Peer::dialMissing() {
+  const Clock::time_point now = Clock::now();
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    Stream& stream = streams_[i];
+    const bool ready = stream.connection && stream.connection->alive();
+    if (ready || stream.dialling || now < stream.notBefore) continue;
+    stream.connection.reset();
+    stream.dialling = true;
+    gate_.spawn(dialStream(shared_from_this(), i));
+  }
+}
+
+bool Peer::dialling() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const Stream& stream) { return stream.dialling; });
+}
+
+Task<void> Peer::dialStream(std::shared_ptr<Peer> self, std::size_t index) {
+  const std::vector<PeerAddress> addresses = self->identity_.addresses;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const PeerAddress& address = addresses[(self->firstAddress_ + index + i) % addresses.size()];
+    Task<Result<std::shared_ptr<ClientConnection>>> dialling = self->dialler_.dial(
+        self->identity_.node, self->identity_.incarnation, address, self->account_);
+    const Result<std::shared_ptr<ClientConnection>> dialled = co_await dialling;
+    if (dialled.ok() && (self->left_ || !self->listed(address))) {
+      (*dialled)->part({ErrorCode::kUnavailable, self->identity_.node + " is no longer there"});
+      continue;
+    }
+    if (dialled.ok()) {
+      self->streams_[index].connection = *dialled;
+      break;
+    }
+    if (self->left_) break;
+    self->lastError_ = dialled.error();
+    self->account_->error = dialled.error().message;
+  }
+  Stream& stream = self->streams_[index];
+  stream.dialling = false;
+  if (stream.connection) {
+    stream.backOff = {};
+  } else {
+    stream.backOff =
+        std::clamp<Clock::duration>(stream.backOff * 2, kFirstBackOff, kLongestBackOff);
+    stream.notBefore = Clock::now() + jittered(stream.backOff);
+  }
+  self->changed_.set();
+}
+
+void Peer::leave(Error reason) {
+  left_ = true;
+  lastError_ = std::move(reason);
+  for (Stream& stream : streams_) {
+    if (stream.connection) stream.connection->part(lastError_);
+  }
+  changed_.set();
+}
+
+std::uint32_t Peer::readyStreams() const {
+  return static_cast<std::uint32_t>(std::count_if(
+      streams_.begin(), streams_.end(),
+      [](const Stream& stream) { return stream.connection && stream.connection->alive(); }));
+}
+
+}  // namespace hearth

@@ -1,0 +1,63 @@
+// One peer as we ask it: its streams, which are dialled when they are needed. A stream is
+//   idle -> dialling -> ready -> idle ...   and after a dial that failed, idle but not before
+//   `notBefore`.
+// Each stream begins at an address (NIC) of its own and goes on to the others when that fails.
+// On the reactor's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "reactor/reactor.h"
+#include "reactor/synchronization.h"
+#include "transport/client_connection.h"
+#include "transport/dialler.h"
+#include "transport/peer_transport.h"
+
+namespace hearth {
+
+class Peer : public std::enable_shared_from_this<Peer> {
+ public:
+  // `firstAddress`: where the first stream begins in the list of addresses, so that shards differ.
+  Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity, std::uint32_t streams,
+       std::uint32_t firstAddress, std::shared_ptr<PeerStatistics> account);
+
+  [[nodiscard]] const PeerIdentity& identity() const { return identity_; }
+  // For dials from now on; connections to addresses that are no longer listed are closed.
+  void setAddresses(std::vector<PeerAddress> addresses);
+  // The ready stream with the least to do, other than `avoid` where there is one. Starts dialling
+  // the streams that are not there, and waits for the first when none is. kUnavailable at once when
+  // none can be dialled now; kDeadlineExceeded.
+  [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> stream(
+      std::shared_ptr<ClientConnection> avoid, Clock::time_point deadline);
+  // Ends everything with this reason, now and in future.
+  void leave(Error reason);
+
+  [[nodiscard]] std::uint32_t readyStreams() const;
+
+ private:
+  struct Stream {
+    std::shared_ptr<ClientConnection> connection;
+    bool dialling = false;
+    Clock::time_point notBefore{};
+    Clock::duration backOff{};
+  };
+  static Task<void> dialStream(std::shared_ptr<Peer> self, std::size_t index);
+  void dialMissing();
+  [[nodiscard]] bool dialling() const;
+  [[nodiscard]] bool listed(const PeerAddress& address) const;
+
+  Reactor& reactor_;
+  Gate& gate_;
+  Dialler& dialler_;
+  PeerIdentity identity_;
+  std::vector<Stream> streams_;
+  std::uint32_t firstAddress_;
+  std::shared_ptr<PeerStatistics> account_;
+  Event changed_;  // a dial has ended
+  bool left_ = false;
+  Error lastError_;  // of the last dial that failed; when left, the reason
+};
+
+}  // namespace hearth

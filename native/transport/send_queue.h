@@ -1,0 +1,57 @@
+// What a connection has to send, and the coroutine that sends it: several frames a system call,
+// payloads from their own memory, never copied. On the reactor's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "reactor/reactor.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+
+class SendQueue {
+ public:
+  struct Item {
+    std::vector<std::byte> frame;
+    std::span<const std::byte> payload;
+    std::shared_ptr<const void> keep;  // owns the payload
+    std::uint64_t requestId = 0;       // of an answer; 0 for everything else
+  };
+
+  // `begun` is called with each item that has a request id, just before its first byte is sent:
+  // from then on the other side may count its request as answered.
+  SendQueue(Reactor& reactor, std::function<void(const Item&)> begun);
+
+  void push(Item item);
+  // Replaces an answer that has a payload and has not begun by `frame` alone; false when there is
+  // none.
+  bool withdraw(std::uint64_t requestId, std::vector<std::byte> frame);
+  // Sends until close() or an error.
+  [[nodiscard]] Task<Status> run(int fd);
+  // Drops what is queued and ends run(), as soon as what it is sending is done or fails.
+  void close();
+
+  [[nodiscard]] std::size_t size() const { return items_.size(); }
+  [[nodiscard]] bool idle() const { return items_.empty() && batch_.empty(); }
+  [[nodiscard]] std::uint64_t sent() const { return sent_; }  // bytes
+
+ private:
+  void takeBatch();
+
+  Reactor& reactor_;
+  std::function<void(const Item&)> begun_;
+  Event ready_;
+  std::deque<Item> items_;
+  std::vector<Item> batch_;  // being sent
+  bool closed_ = false;
+  std::uint64_t sent_ = 0;
+};
+
+}  // namespace hearth

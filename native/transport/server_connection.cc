@@ -1,0 +1,179 @@
+#include "transport/server_connection.h"
+
+#include "transport/limits.h"
+
+namespace hearth {
+namespace {
+
+const Error kWithdrawn{ErrorCode::kCancelled, "the asker no longer wants it"};
+
+template <class Answer>
+std::vector<std::byte> errorFrame(std::uint64_t requestId, const Error& error) {
+  Answer answer;
+  answer.code = error.code == ErrorCode::kOk ? ErrorCode::kInternal : error.code;
+  answer.sentence = error.message;
+  return encodeFrame(answer, requestId);
+}
+
+}  // namespace
+
+ServerConnection::ServerConnection(Reactor& reactor, Gate& gate, Channel channel,
+                                   Clock::duration probeInterval, Hello hello,
+                                   std::uint64_t creditBytes, PeerHandler& handler)
+    : Connection(reactor, gate, std::move(channel), probeInterval),
+      hello_(std::move(hello)),
+      creditBytes_(creditBytes),
+      handler_(handler) {}
+
+ServerConnection::Self ServerConnection::self() {
+  return std::static_pointer_cast<ServerConnection>(shared_from_this());
+}
+
+void ServerConnection::giveCredit() {
+  queue_.push({.frame = encodeFrame(Credit{creditBytes_, kRequestsPerConnection})});
+}
+
+Status ServerConnection::admit(std::uint64_t requestId, FrameType answer, std::uint64_t cost) {
+  if (requestId <= lastId_) {
+    return Error{ErrorCode::kProtocolError, "the other side used a request id twice"};
+  }
+  lastId_ = requestId;
+  const bool fits = serving_.empty() ||
+                    (serving_.size() < kRequestsPerConnection && bytesOut_ + cost <= creditBytes_);
+  if (!fits) {
+    return Error{ErrorCode::kProtocolError, "the other side asked for more than its credit"};
+  }
+  serving_.emplace(requestId, Serving{answer, cost});
+  bytesOut_ += cost;
+  ++account_->requests;
+  return {};
+}
+
+Result<bool> ServerConnection::onFrame(const Frame& frame) {
+  const std::uint64_t requestId = frame.header.requestId;
+  switch (frame.header.type) {
+    case FrameType::kReadRequest: {
+      const Result<ReadRequest> request = decodeBody<ReadRequest>(frame.body);
+      if (!request.ok()) return request.error();
+      const Status admitted = admit(requestId, FrameType::kReadAnswer, request->length);
+      if (!admitted.ok()) return admitted.error();
+      gate_.spawn(serveRead(self(), requestId, *request));
+      return false;
+    }
+    case FrameType::kManifestRequest: {
+      const Result<ManifestRequest> request = decodeBody<ManifestRequest>(frame.body);
+      if (!request.ok()) return request.error();
+      const Status admitted = admit(requestId, FrameType::kManifestAnswer, request->length);
+      if (!admitted.ok()) return admitted.error();
+      gate_.spawn(serveManifest(self(), requestId, *request));
+      return false;
+    }
+    case FrameType::kControlRequest: {
+      Result<ControlRequest> request = decodeBody<ControlRequest>(frame.body);
+      if (!request.ok()) return request.error();
+      const Status admitted = admit(requestId, FrameType::kControlAnswer, request->body.size());
+      if (!admitted.ok()) return admitted.error();
+      gate_.spawn(serveControl(self(), requestId, std::move(*request)));
+      return false;
+    }
+    case FrameType::kCancel:
+      cancel(requestId);
+      return false;
+    default:
+      return Error{ErrorCode::kProtocolError, std::string("the other side sent a ") +
+                                                  frameName(frame.header.type) +
+                                                  " frame, which only the acceptor may"};
+  }
+}
+
+Task<Status> ServerConnection::onPayload() { co_return Status(); }  // askers send none
+
+void ServerConnection::cancel(std::uint64_t requestId) {
+  const auto found = serving_.find(requestId);
+  if (found == serving_.end()) return;  // answered already: the two crossed
+  found->second.cancelled = true;
+  // Answered but not begun: what was to follow need not be sent.
+  queue_.withdraw(requestId, found->second.answer == FrameType::kReadAnswer
+                                 ? errorFrame<ReadAnswer>(requestId, kWithdrawn)
+                                 : errorFrame<ManifestAnswer>(requestId, kWithdrawn));
+}
+
+Task<void> ServerConnection::serveRead(Self self, std::uint64_t requestId, ReadRequest request) {
+  const auto deadline = Clock::now() + std::chrono::milliseconds(request.patienceMs);
+  Task<Result<BytesAnswer>> handling = self->handler_.onRead(
+      self->hello_.node, request.key, request.offset, request.length, deadline);
+  Result<BytesAnswer> result = co_await handling;
+  co_await self->reactor_.enter();
+  self->answerData<ReadAnswer>(requestId, std::move(result), request.length, request.length);
+}
+
+Task<void> ServerConnection::serveManifest(Self self, std::uint64_t requestId,
+                                           ManifestRequest request) {
+  Task<Result<BytesAnswer>> handling = self->handler_.onReadManifest(
+      self->hello_.node, request.digest, request.offset, request.length);
+  Result<BytesAnswer> result = co_await handling;
+  co_await self->reactor_.enter();
+  self->answerData<ManifestAnswer>(requestId, std::move(result), 0, request.length);
+}
+
+Task<void> ServerConnection::serveControl(Self self, std::uint64_t requestId,
+                                          ControlRequest request) {
+  ControlMessage message{request.type, std::move(request.body)};
+  Task<Result<ControlMessage>> handling =
+      self->handler_.onControl(self->hello_.node, std::move(message));
+  Result<ControlMessage> result = co_await handling;
+  co_await self->reactor_.enter();
+  if (!result.ok()) {
+    self->queue(requestId, errorFrame<ControlAnswer>(requestId, result.error()), {});
+  } else if (result->body.size() > kMaxControlBytes) {
+    const Error error{ErrorCode::kInternal, "the answer is longer than a control frame may be"};
+    self->queue(requestId, errorFrame<ControlAnswer>(requestId, error), {});
+  } else {
+    ControlAnswer answer;
+    answer.type = result->type;
+    answer.body = std::move(result->body);
+    self->queue(requestId, encodeFrame(answer, requestId), {});
+  }
+}
+
+template <class Answer>
+void ServerConnection::answerData(std::uint64_t requestId, Result<BytesAnswer> result,
+                                  std::uint32_t shortest, std::uint32_t longest) {
+  const auto found = serving_.find(requestId);
+  if (found == serving_.end()) return;  // the connection has ended
+  const auto failWith = [&](const Error& error) {
+    queue(requestId, errorFrame<Answer>(requestId, error), {});
+  };
+  if (found->second.cancelled) return failWith(kWithdrawn);
+  if (!result.ok()) return failWith(result.error());
+  const std::size_t size = result->bytes.size();
+  if (size < shortest || size > longest || result->blockChecksums.size() != blocksOf(size)) {
+    return failWith({ErrorCode::kInternal,
+                     "the handler answered with another number of bytes or checksums than asked"});
+  }
+  Answer answer;
+  answer.payloadLength = static_cast<std::uint32_t>(size);
+  answer.blockChecksums = std::move(result->blockChecksums);
+  queue(requestId, encodeFrame(answer, requestId), std::move(*result));
+}
+
+void ServerConnection::queue(std::uint64_t requestId, std::vector<std::byte> frame,
+                             BytesAnswer data) {
+  if (!alive()) return;
+  queue_.push({.frame = std::move(frame),
+               .payload = data.bytes,
+               .keep = std::move(data.keep),
+               .requestId = requestId});
+}
+
+// From the first byte of an answer on the asker may count the request as answered and ask again.
+void ServerConnection::onSending(const SendQueue::Item& item) {
+  const auto found = serving_.find(item.requestId);
+  if (found == serving_.end()) return;
+  bytesOut_ -= found->second.cost;
+  serving_.erase(found);
+}
+
+void ServerConnection::onEnd() { serving_.clear(); }
+
+}  // namespace hearth

@@ -1,0 +1,68 @@
+// TCP sockets as the transport uses them: ownership, addresses, options. Non-blocking, any thread.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "transport/peer_transport.h"
+
+namespace hearth {
+
+// Owns a descriptor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket() { reset(); }
+
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+  // Closes it. Nothing may be pending on it.
+  void reset();
+  // Ends what is pending on it, here and at the other side; it stays open.
+  void shutDown() const { shutdown(fd_, SHUT_RDWR); }
+
+ private:
+  int fd_ = -1;
+};
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+// kInvalidArgument unless the host is an IPv4 or IPv6 address (with %scope where needed). Names are
+// not looked up here: that blocks.
+[[nodiscard]] Result<SocketAddress> socketAddress(const PeerAddress& address);
+// "10.0.0.1:7527" or "[fd00::1]:7527".
+[[nodiscard]] std::string textOf(const PeerAddress& address);
+// Where a socket is bound, and whom it is connected to; an empty host when the kernel does not say.
+[[nodiscard]] PeerAddress localAddress(int fd);
+[[nodiscard]] PeerAddress remoteAddress(int fd);
+
+[[nodiscard]] Result<Socket> openSocket(const SocketAddress& address);
+// What every connection of the protocol has: no delay for small frames. Buffers are left to the
+// kernel's tuning, which grows them to tcp_rmem and tcp_wmem; a fixed size would be capped far
+// lower.
+void tuneConnection(int fd);
+
+// How far the kernel's connection has come; zeros when it is no TCP connection.
+struct TcpProgress {
+  std::uint64_t received = 0;      // bytes of the stream that have come
+  std::uint64_t acknowledged = 0;  // bytes of ours that have arrived
+  bool unsent = false;             // the kernel holds bytes that it has not sent yet
+};
+[[nodiscard]] TcpProgress tcpProgress(int fd);
+
+}  // namespace hearth

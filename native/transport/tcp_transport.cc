@@ -1,0 +1,282 @@
+#include "transport/tcp_transport.h"
+
+#include <algorithm>
+
+#include "transport/limits.h"
+
+namespace hearth {
+namespace {
+
+Error shuttingDown() { return {ErrorCode::kCancelled, "this agent is shutting down"}; }
+
+// One try of a request on one connection.
+struct SliceAttempt {
+  ContentKey key;
+  std::uint64_t offset;
+  std::span<std::byte> into;
+  std::span<std::uint32_t> checksums;
+  Task<Outcome> operator()(ClientConnection& connection, Clock::time_point deadline) const {
+    return connection.read(key, offset, into, checksums, deadline);
+  }
+};
+struct ManifestAttempt {
+  Sha256Digest digest;
+  std::uint64_t offset;
+  std::span<std::byte> into;
+  std::size_t received = 0;
+  Task<Outcome> operator()(ClientConnection& connection, Clock::time_point deadline) {
+    return connection.readManifest(digest, offset, into, received, deadline);
+  }
+};
+struct ControlAttempt {
+  ControlMessage message;  // replaced by the answer
+  Task<Outcome> operator()(ClientConnection& connection, Clock::time_point deadline) {
+    return connection.call(message, deadline);
+  }
+};
+
+}  // namespace
+
+// A read that is cut into slices.
+struct TcpTransport::Slices {
+  std::shared_ptr<Peer> peer;
+  ContentKey key;
+  std::uint64_t offset;
+  std::span<std::byte> into;
+  std::span<std::uint32_t> checksums;
+  Clock::time_point deadline;
+  std::size_t left;
+  Event done;
+  Status status;  // of the first slice that failed
+};
+
+// Counts a coroutine of a caller for as long as it is in the transport.
+class TcpTransport::Caller {
+ public:
+  explicit Caller(TcpTransport& transport) : transport_(transport) {
+    ++transport_.callers_;
+    transport_.callersGone_.reset();
+  }
+  ~Caller() {
+    if (--transport_.callers_ == 0) transport_.callersGone_.set();
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+
+ private:
+  TcpTransport& transport_;
+};
+
+std::unique_ptr<PeerTransport> PeerTransport::create(Reactor& reactor, TransportOptions options,
+                                                     PeerHandler& handler) {
+  return std::make_unique<TcpTransport>(reactor, std::move(options), handler);
+}
+
+TcpTransport::TcpTransport(Reactor& reactor, TransportOptions options, PeerHandler& handler)
+    : reactor_(reactor),
+      options_(std::move(options)),
+      gate_(reactor),
+      dialler_(reactor, gate_, options_),
+      acceptor_(reactor, gate_, options_, handler,
+                [this](const std::string& node) { return accountOf(node); }),
+      callersGone_(reactor),
+      self_(std::make_shared<TcpTransport*>(this)) {
+  callersGone_.set();
+}
+
+std::shared_ptr<PeerStatistics> TcpTransport::accountOf(const std::string& node) {
+  std::shared_ptr<PeerStatistics>& account = accounts_[node];
+  if (!account) {
+    account = std::make_shared<PeerStatistics>();
+    account->node = node;
+  }
+  return account;
+}
+
+Result<std::shared_ptr<Peer>> TcpTransport::peerOf(const std::string& node) const {
+  if (closed_) return shuttingDown();
+  const auto found = peers_.find(node);
+  if (found == peers_.end()) {
+    return Error{ErrorCode::kUnavailable, node + " is not in this agent's view of the cluster"};
+  }
+  return found->second;
+}
+
+void TcpTransport::setPeers(std::vector<PeerIdentity> peers) {
+  if (closed_) return;
+  std::map<std::string, std::shared_ptr<Peer>> known;
+  known.swap(peers_);
+  for (PeerIdentity& identity : peers) {
+    const auto found = known.find(identity.node);
+    if (found != known.end() && found->second->identity().incarnation == identity.incarnation) {
+      found->second->setAddresses(std::move(identity.addresses));
+      peers_.insert(known.extract(found));
+      continue;
+    }
+    const std::string node = identity.node;
+    peers_[node] = std::make_shared<Peer>(reactor_, gate_, dialler_, std::move(identity),
+                                          options_.streamsPerPeer, options_.shard, accountOf(node));
+  }
+  // Left: the gone, and former incarnations. Agents that dialled us before we heard of them stay.
+  for (const auto& [node, peer] : known) {
+    const Error reason{ErrorCode::kUnavailable, node + " has left the cluster or has restarted"};
+    peer->leave(reason);
+    const PeerIdentity& gone = peer->identity();
+    acceptor_.dismiss(
+        [&](const ServerConnection& connection) {
+          return connection.node() == gone.node && connection.incarnation() == gone.incarnation;
+        },
+        reason);
+  }
+  std::erase_if(accounts_, [&](const auto& entry) {
+    return !peers_.contains(entry.first) && acceptor_.connectionsOf(entry.first) == 0;
+  });
+}
+
+void TcpTransport::adopt(int fd) {
+  // In a pointer, because std::function wants copies; whoever drops it closes the socket.
+  auto socket = std::make_shared<Socket>(fd);
+  const auto take = [socket, self = std::weak_ptr(self_)] {
+    const std::shared_ptr<TcpTransport*> transport = self.lock();
+    if (transport) (*transport)->acceptor_.adopt(std::move(*socket));
+  };
+  if (reactor_.onThisThread()) return take();
+  reactor_.post(take);
+}
+
+// A request that failed without being answered is tried once more, on another stream where there is
+// one.
+template <class Attempt>
+Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Attempt& attempt,
+                                    Clock::time_point deadline) {
+  std::shared_ptr<ClientConnection> tried;
+  Status status;
+  for (int i = 0; i < 2; ++i) {
+    Task<Result<std::shared_ptr<ClientConnection>>> picking = peer->stream(tried, deadline);
+    const Result<std::shared_ptr<ClientConnection>> picked = co_await picking;
+    if (!picked.ok()) co_return tried ? status : Status(picked.error());
+    tried = *picked;
+    Task<Outcome> trying = attempt(*tried, deadline);
+    const Outcome outcome = co_await trying;
+    if (outcome.status.ok()) co_return outcome.status;
+    status = outcome.status.error().within(peer->identity().node);
+    const ErrorCode code = outcome.status.code();
+    const bool final =
+        outcome.answered || code == ErrorCode::kDeadlineExceeded || code == ErrorCode::kCancelled;
+    if (final) break;
+  }
+  co_return status;
+}
+
+Task<void> TcpTransport::readSlice(TcpTransport& transport, Slices& slices, std::size_t begin,
+                                   std::size_t end) {
+  const std::size_t firstBlock = begin / kBlockBytes;
+  SliceAttempt attempt{slices.key, slices.offset + begin, slices.into.subspan(begin, end - begin),
+                       slices.checksums.subspan(firstBlock, blocksOf(end - begin))};
+  Task<Status> trying = transport.tryTwice(slices.peer, attempt, slices.deadline);
+  const Status status = co_await trying;
+  if (!status.ok() && slices.status.ok()) slices.status = status;
+  if (--slices.left == 0) slices.done.set();
+}
+
+Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t offset,
+                                std::span<std::byte> into,
+                                std::vector<std::uint32_t>& blockChecksums,
+                                Clock::time_point deadline) {
+  const Caller inside(*this);
+  blockChecksums.assign(blocksOf(into.size()), 0);
+  if (into.empty()) co_return Status();
+  if (offset % kBlockBytes != 0 || offset % kChunkBytes + into.size() > kChunkBytes) {
+    co_return Error{ErrorCode::kInvalidArgument,
+                    "a read from a peer must begin on a block and lie inside one chunk"};
+  }
+  const Result<std::shared_ptr<Peer>> peer = peerOf(node);
+  if (!peer.ok()) co_return peer.error();
+  const std::size_t streams = std::max<std::size_t>((*peer)->readyStreams(), 1);
+  const std::size_t count = std::clamp<std::size_t>(into.size() / kSliceBytes, 1, streams);
+  if (count == 1) {
+    SliceAttempt attempt{key, offset, into, blockChecksums};
+    Task<Status> trying = tryTwice(*peer, attempt, deadline);
+    const Status status = co_await trying;
+    co_return status;
+  }
+  Slices slices{*peer, key, offset, into, blockChecksums, deadline, count, Event(reactor_), {}};
+  const std::size_t size = (blocksOf(into.size()) + count - 1) / count * kBlockBytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    gate_.spawn(readSlice(*this, slices, i * size, std::min((i + 1) * size, into.size())));
+  }
+  co_await slices.done.wait();
+  co_return slices.status;
+}
+
+Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node,
+                                                                Sha256Digest digest,
+                                                                Clock::time_point deadline) {
+  const Caller inside(*this);
+  const Result<std::shared_ptr<Peer>> peer = peerOf(node);
+  if (!peer.ok()) co_return peer.error();
+  std::vector<std::byte> bytes;
+  for (;;) {
+    const std::size_t before = bytes.size();
+    if (before > kMaxManifestBytes) {
+      co_return Error{ErrorCode::kProtocolError, node + " sends a manifest without an end"};
+    }
+    bytes.resize(before + kChunkBytes);
+    ManifestAttempt attempt{digest, before, std::span(bytes).subspan(before)};
+    Task<Status> trying = tryTwice(*peer, attempt, deadline);
+    const Status status = co_await trying;
+    if (!status.ok()) co_return status.error();
+    bytes.resize(before + attempt.received);
+    if (attempt.received < kChunkBytes) break;
+  }
+  if (Sha256::of(bytes) != digest) {
+    co_return Error{ErrorCode::kCorrupt, "the manifest that " + node + " sent has another digest"};
+  }
+  co_return bytes;
+}
+
+Task<Result<ControlMessage>> TcpTransport::call(std::string node, ControlMessage request,
+                                                Clock::time_point deadline) {
+  const Caller inside(*this);
+  if (request.body.size() > kMaxControlBytes) {
+    co_return Error{ErrorCode::kInvalidArgument, "a control message is at most 1 MiB long"};
+  }
+  const Result<std::shared_ptr<Peer>> peer = peerOf(node);
+  if (!peer.ok()) co_return peer.error();
+  ControlAttempt attempt{std::move(request)};
+  Task<Status> trying = tryTwice(*peer, attempt, deadline);
+  const Status status = co_await trying;
+  if (!status.ok()) co_return status.error();
+  co_return std::move(attempt.message);
+}
+
+Task<void> TcpTransport::close() {
+  closed_ = true;
+  for (const auto& [node, peer] : peers_) peer->leave(shuttingDown());
+  dialler_.close();
+  acceptor_.close(shuttingDown());
+  co_await callersGone_.wait();
+  Task<void> closing = gate_.close();
+  co_await closing;
+  self_.reset();
+}
+
+std::vector<PeerStatistics> TcpTransport::statistics() const {
+  std::vector<PeerStatistics> result;
+  for (const auto& [node, account] : accounts_) {
+    result.push_back(*account);
+    const auto found = peers_.find(node);
+    if (found == peers_.end()) continue;
+    result.back().streams = found->second->readyStreams();
+    result.back().connected = result.back().streams > 0;
+  }
+  if (acceptor_.turnedAway() > 0) {
+    PeerStatistics strangers;
+    strangers.requests = acceptor_.turnedAway();
+    strangers.error = acceptor_.lastTurnedAway();
+    result.push_back(std::move(strangers));
+  }
+  return result;
+}
+
+}  // namespace hearth

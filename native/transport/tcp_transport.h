@@ -1,0 +1,59 @@
+// PeerTransport over TCP: peers that are asked (peer.h), connections that are answered
+// (acceptor.h), and requests cut into slices and tried again. On the reactor's thread, except
+// adopt().
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "transport/acceptor.h"
+#include "transport/dialler.h"
+#include "transport/peer.h"
+#include "transport/peer_transport.h"
+
+namespace hearth {
+
+class TcpTransport final : public PeerTransport {
+ public:
+  TcpTransport(Reactor& reactor, TransportOptions options, PeerHandler& handler);
+
+  void setPeers(std::vector<PeerIdentity> peers) override;
+  void adopt(int socket) override;
+  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset,
+                    std::span<std::byte> into, std::vector<std::uint32_t>& blockChecksums,
+                    Clock::time_point deadline) override;
+  Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
+                                                    Clock::time_point deadline) override;
+  Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
+                                    Clock::time_point deadline) override;
+  Task<void> close() override;
+  std::vector<PeerStatistics> statistics() const override;
+
+ private:
+  struct Slices;
+  class Caller;
+  [[nodiscard]] Result<std::shared_ptr<Peer>> peerOf(const std::string& node) const;
+  [[nodiscard]] std::shared_ptr<PeerStatistics> accountOf(const std::string& node);
+  static Task<void> readSlice(TcpTransport& transport, Slices& slices, std::size_t begin,
+                              std::size_t end);
+  template <class Attempt>
+  [[nodiscard]] static Task<Status> tryTwice(std::shared_ptr<Peer> peer, Attempt& attempt,
+                                             Clock::time_point deadline);
+
+  Reactor& reactor_;
+  const TransportOptions options_;
+  Gate gate_;
+  Dialler dialler_;
+  Acceptor acceptor_;
+  std::map<std::string, std::shared_ptr<PeerStatistics>> accounts_;
+  std::map<std::string, std::shared_ptr<Peer>> peers_;
+  bool closed_ = false;
+  std::size_t callers_ = 0;  // coroutines of read, readManifest and call
+  Event callersGone_;
+  // What adopt() posts from other threads may run after the transport has gone.
+  std::shared_ptr<TcpTransport*> self_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,378 @@
+// For tests: an agent's transport and listener on a reactor and thread of its own, with a handler
+// whose bytes are known, and raw sockets that say whatever a test wants said.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "reactor/synchronization.h"
+#include "transport/peer_transport.h"
+#include "transport/socket.h"
+#include "wire/authentication.h"
+#include "wire/frame.h"
+
+namespace hearth {
+
+using namespace std::chrono_literals;
+
+inline std::vector<std::uint32_t> checksumsOf(std::span<const std::byte> bytes) {
+  std::vector<std::uint32_t> checksums;
+  for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) {
+    checksums.push_back(
+        crc32c(bytes.subspan(at, std::min<std::size_t>(kBlockBytes, bytes.size() - at))));
+  }
+  return checksums;
+}
+
+inline std::vector<std::byte> patternBytes(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  std::uint64_t state = 88172645463325252ull;
+  for (std::byte& byte : bytes) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    byte = static_cast<std::byte>(state >> 56);
+  }
+  return bytes;
+}
+
+// What the first byte of a key makes the handler do.
+enum Behaviour : std::uint8_t {
+  kPlain,
+  kAbsent,       // kTryElsewhere
+  kSlow,         // answers after TestHandler::delay
+  kStuck,        // answers when TestHandler::release is called
+  kWrongLength,  // a byte less than asked
+  kBadChecksum,  // always
+  kBadOnce,      // the first time
+};
+
+inline ContentKey keyOf(Behaviour behaviour) {
+  ContentKey key;
+  key.bytes[0] = behaviour;
+  return key;
+}
+
+class TestHandler final : public PeerHandler {
+ public:
+  explicit TestHandler(Reactor& reactor) : released(reactor), reactor_(reactor) {
+    static const std::vector<std::byte> bytes = patternBytes(2 * kChunkBytes + 12345);
+    manifest = bytes;
+    chunk.assign(bytes.begin(), bytes.begin() + kChunkBytes);
+    checksums = checksumsOf(chunk);
+    manifestDigest = Sha256::of(manifest);
+  }
+
+  Task<Result<BytesAnswer>> onRead(std::string, ContentKey key, std::uint64_t offset,
+                                   std::uint32_t length, Clock::time_point) override {
+    ++reads;
+    const std::span<const std::byte> bytes =
+        std::span<const std::byte>(chunk).subspan(offset % kChunkBytes, length);
+    BytesAnswer answer{bytes, {}, {}};
+    if (length % kBlockBytes == 0 || offset % kChunkBytes + length == kChunkBytes) {
+      const auto first = checksums.begin() + static_cast<long>(offset % kChunkBytes / kBlockBytes);
+      answer.blockChecksums.assign(first, first + static_cast<long>(blocksOf(length)));
+    } else {
+      answer.blockChecksums = checksumsOf(bytes);
+    }
+    switch (static_cast<Behaviour>(key.bytes[0])) {
+      case kPlain:
+        break;
+      case kAbsent:
+        co_return Error{ErrorCode::kTryElsewhere, "not here"};
+      case kSlow:
+        co_await reactor_.sleep(delay);
+        break;
+      case kStuck:
+        co_await released.wait();
+        break;
+      case kWrongLength:
+        answer.bytes = answer.bytes.first(length - 1);
+        break;
+      case kBadChecksum:
+        answer.blockChecksums.back() ^= 1;
+        break;
+      case kBadOnce:
+        if (badOnce.exchange(false)) answer.blockChecksums.back() ^= 1;
+        break;
+    }
+    co_return answer;
+  }
+  Task<Result<BytesAnswer>> onReadManifest(std::string, Sha256Digest digest, std::uint64_t offset,
+                                           std::uint32_t length) override {
+    if (digest != manifestDigest) co_return Error{ErrorCode::kNotFound, "no such manifest"};
+    const std::size_t begin = std::min<std::size_t>(offset, manifest.size());
+    const std::size_t size = std::min<std::size_t>(length, manifest.size() - begin);
+    const std::span<const std::byte> bytes =
+        std::span<const std::byte>(manifest).subspan(begin, size);
+    co_return BytesAnswer{bytes, checksumsOf(bytes), {}};
+  }
+  // Answers with the same body and the next type; type 99 fails.
+  Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) override {
+    lastAsker = fromNode;
+    if (request.type == 99) co_return Error{ErrorCode::kOutOfSpace, "full"};
+    ++request.type;
+    co_return request;
+  }
+
+  std::vector<std::byte> chunk, manifest;
+  std::vector<std::uint32_t> checksums;
+  Sha256Digest manifestDigest;
+  Event released;
+  Clock::duration delay = 100ms;
+  std::atomic<bool> badOnce{true};
+  std::atomic<int> reads{0};
+  std::string lastAsker;
+
+ private:
+  Reactor& reactor_;
+};
+
+class TestNode {
+ public:
+  static std::vector<std::byte> secretOf(std::string_view text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
+  }
+  static TransportOptions optionsOf(std::string node) {
+    TransportOptions options;
+    options.node = std::move(node);
+    options.incarnation = "1";
+    options.cluster = "test";
+    options.secret = secretOf("secret");
+    return options;
+  }
+
+  explicit TestNode(TransportOptions given, Reactor::Backend backend = Reactor::Backend::kAutomatic,
+                    std::vector<std::string> hosts = {"127.0.0.1"})
+      : options(std::move(given)) {
+    reactor = std::move(*Reactor::create(backend));
+    handler = std::make_unique<TestHandler>(*reactor);
+    transport = PeerTransport::create(*reactor, options, *handler);
+    for (const std::string& host : hosts) {
+      auto listener = Listener::create(*reactor, {host, 0}, [this](std::uint32_t shard, int fd) {
+        lastShard = shard;
+        (adopter != nullptr ? adopter : transport.get())->adopt(fd);
+      });
+      EXPECT_TRUE(listener.ok()) << listener.error().message;
+      listeners.push_back(std::move(*listener));
+    }
+    thread = std::thread([this] { reactor->run(); });
+  }
+  ~TestNode() {
+    close();
+    reactor->stop();
+    thread.join();
+    transport.reset();
+    listeners.clear();
+  }
+
+  // Runs the task that `make` returns on the node's thread; ends the test program when it hangs.
+  template <class F>
+  auto await(F make) {
+    using Value = decltype(make().await_resume());
+    std::promise<Value> promise;
+    std::future<Value> future = promise.get_future();
+    reactor->post([&] { spawn(drive<Value>(make(), promise)); });
+    if (future.wait_for(20s) != std::future_status::ready) {
+      fprintf(stderr, "a task of %s hangs\n", options.node.c_str());
+      abort();
+    }
+    return future.get();
+  }
+  template <class F>
+  void post(F function) {
+    await([&] { return call(&function); });
+  }
+
+  void close() {
+    if (closed) return;
+    closed = true;
+    for (const auto& listener : listeners) await([&] { return listener->close(); });
+    post([this] { handler->released.set(); });
+    await([this] { return transport->close(); });
+  }
+  [[nodiscard]] PeerIdentity identity() const {
+    PeerIdentity peer{options.node, options.incarnation, {}};
+    for (const auto& listener : listeners) peer.addresses.push_back(listener->address());
+    return peer;
+  }
+  void setPeers(std::vector<PeerIdentity> peers) {
+    post([&] { transport->setPeers(peers); });
+  }
+  Status read(const std::string& node, Behaviour behaviour, std::uint64_t offset,
+              std::span<std::byte> into, Clock::duration patience = 10s) {
+    std::vector<std::uint32_t> checksums;
+    const Status status = await([&] {
+      return transport->read(node, keyOf(behaviour), offset, into, checksums,
+                             Clock::now() + patience);
+    });
+    if (status.ok()) {
+      EXPECT_EQ(checksums, checksumsOf(into));
+    }
+    return status;
+  }
+  [[nodiscard]] PeerStatistics statisticsOf(const std::string& node) {
+    PeerStatistics found;
+    post([&] {
+      for (const PeerStatistics& entry : transport->statistics()) {
+        if (entry.node == node) found = entry;
+      }
+    });
+    return found;
+  }
+  // Until the statistics of `node` satisfy `condition`, at most five seconds.
+  template <class F>
+  bool eventually(const std::string& node, F condition) {
+    for (int i = 0; i < 500; ++i) {
+      if (condition(statisticsOf(node))) return true;
+      std::this_thread::sleep_for(10ms);
+    }
+    return false;
+  }
+
+  TransportOptions options;
+  std::unique_ptr<Reactor> reactor;
+  std::unique_ptr<TestHandler> handler;
+  std::unique_ptr<PeerTransport> transport;
+  std::vector<std::unique_ptr<Listener>> listeners;
+  PeerTransport* adopter = nullptr;  // of another shard; set before anyone dials
+  std::atomic<std::uint32_t> lastShard{~0u};
+  std::thread thread;
+  bool closed = false;
+
+ private:
+  template <class Value>
+  static Task<void> drive(Task<Value> task, std::promise<Value>& promise) {
+    if constexpr (std::is_void_v<Value>) {
+      co_await task;
+      promise.set_value();
+    } else {
+      Value value = co_await task;
+      promise.set_value(std::move(value));
+    }
+  }
+  template <class F>
+  static Task<void> call(F* function) {
+    (*function)();
+    co_return;
+  }
+};
+
+// A blocking socket with a deadline, for saying things that no transport would.
+class RawPeer {
+ public:
+  explicit RawPeer(const PeerAddress& address) {
+    const SocketAddress resolved = *socketAddress(address);
+    socket_ = Socket(::socket(resolved.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    setDeadline();
+    EXPECT_EQ(connect(socket_.fd(), resolved.get(), resolved.size), 0);
+  }
+  explicit RawPeer(int fd) : socket_(fd) { setDeadline(); }
+
+  bool send(std::span<const std::byte> bytes) {
+    return ::send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+  // Up to `size` bytes: fewer at the end of the stream or after five seconds.
+  std::vector<std::byte> receive(std::size_t size) {
+    std::vector<std::byte> bytes(size);
+    const ssize_t got = recv(socket_.fd(), bytes.data(), size, MSG_WAITALL);
+    bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    return bytes;
+  }
+  struct Got {
+    FrameHeader header;
+    std::vector<std::byte> body;
+  };
+  // Nothing at the end of the stream.
+  std::optional<Got> frame() {
+    const std::vector<std::byte> bytes = receive(kFrameHeaderBytes);
+    if (bytes.size() < kFrameHeaderBytes) return std::nullopt;
+    const Result<FrameHeader> header = decodeHeader(bytes);
+    if (!header.ok()) return std::nullopt;
+    return Got{*header, receive(header->bodyLength)};
+  }
+  template <class Body>
+  std::optional<Body> expect() {
+    const std::optional<Got> got = frame();
+    if (!got || got->header.type != Body::kType) return std::nullopt;
+    const Result<Body> body = decodeBody<Body>(got->body);
+    if (!body.ok()) return std::nullopt;
+    return *body;
+  }
+  // The other side has closed the connection (or does so within five seconds).
+  bool closed() {
+    std::byte byte;
+    const ssize_t got = recv(socket_.fd(), &byte, 1, 0);
+    return got == 0 || (got < 0 && errno != EAGAIN);
+  }
+  // Plays the dialler up to and including the credit.
+  bool join(const std::string& node = "stranger") {
+    const Hello hello{"test", node, "1", randomNonce()};
+    if (!send(encodeFrame(Preface{0, 1})) || !send(encodeFrame(hello))) return false;
+    const std::optional<Challenge> challenge = expect<Challenge>();
+    if (!challenge) return false;
+    const std::vector<std::byte> secret = TestNode::secretOf("secret");
+    if (!send(encodeFrame(proveSecret(ConnectionRole::kDialler, hello, *challenge, secret)))) {
+      return false;
+    }
+    const std::optional<Proof> proof = expect<Proof>();
+    const Proof right = proveSecret(ConnectionRole::kAcceptor, hello, *challenge, secret);
+    return proof && sameProof(*proof, right) && expect<Credit>().has_value();
+  }
+  // Plays the acceptor, as node `node`, up to and including the credit.
+  bool welcome(const std::string& node, Credit credit = {1 << 26, 100}) {
+    const std::optional<Preface> preface = expect<Preface>();
+    const std::optional<Hello> hello = expect<Hello>();
+    if (!preface || !hello) return false;
+    const Challenge challenge{"test", node, "1", randomNonce()};
+    if (!send(encodeFrame(challenge)) || !expect<Proof>()) return false;
+    const std::vector<std::byte> secret = TestNode::secretOf("secret");
+    return send(encodeFrame(proveSecret(ConnectionRole::kAcceptor, *hello, challenge, secret))) &&
+           send(encodeFrame(credit));
+  }
+  void shutDown() { socket_.shutDown(); }
+  [[nodiscard]] int fd() const { return socket_.fd(); }
+
+ private:
+  void setDeadline() {
+    const timeval time{5, 0};
+    setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+  }
+  Socket socket_;
+};
+
+// A listening socket on the loopback, for playing a peer that is asked.
+class RawAcceptor {
+ public:
+  RawAcceptor() {
+    const SocketAddress any = *socketAddress({"127.0.0.1", 0});
+    socket_ = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(bind(socket_.fd(), any.get(), any.size), 0);
+    EXPECT_EQ(listen(socket_.fd(), 64), 0);
+    const timeval time{5, 0};
+    setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+  }
+  [[nodiscard]] PeerIdentity identity(const std::string& node) const {
+    return {node, "1", {localAddress(socket_.fd())}};
+  }
+  [[nodiscard]] PeerAddress address() const { return localAddress(socket_.fd()); }
+  RawPeer accept() { return RawPeer(::accept(socket_.fd(), nullptr, nullptr)); }
+
+ private:
+  Socket socket_;
+};
+
+}  // namespace hearth
