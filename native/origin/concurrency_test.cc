@@ -1,0 +1,177 @@
+#include <chrono>
+
+#include "origin/origin_fixture.h"
+#include "origin/scripted_server.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kPiece = 30'000;
+const std::string kObject = patternedObject(100 * kPiece);
+
+class ConcurrencyTest : public OriginFixture {};
+
+INSTANTIATE_TEST_SUITE_P(Backends, ConcurrencyTest,
+                         testing::Values(Reactor::Backend::kIoUring, Reactor::Backend::kEpoll),
+                         &OriginFixture::backendName);
+
+// Many fetches of one client, piece i into `bytes` and `statuses[i]`.
+struct Batch {
+  Batch(OriginClient& owner, Reactor& reactor, std::string url, std::size_t count)
+      : client(owner),
+        first(reactor),
+        second(reactor),
+        bytes(count * kPiece, '\0'),
+        statuses(count) {
+    location.url = std::move(url);
+  }
+  OriginClient& client;
+  Gate first, second;
+  Location location;
+  std::string bytes;
+  std::vector<Status> statuses;
+  std::vector<std::size_t> order;  // of pieces that came
+
+  static Task<void> one(Batch& batch, std::size_t i, bool startsAnother) {
+    std::vector<std::span<std::byte>> into{
+        std::as_writable_bytes(std::span(batch.bytes).subspan(i * kPiece, kPiece))};
+    std::function<void(std::size_t)> filled = [&batch, i, startsAnother](std::size_t) {
+      batch.order.push_back(i);
+      if (startsAnother) batch.second.spawn(one(batch, i + batch.statuses.size() / 2, false));
+    };
+    const OriginExpectation nothing;
+    auto fetch =
+        batch.client.fetch(batch.location, nothing, i * kPiece, std::move(into), std::move(filled));
+    batch.statuses[i] = co_await fetch;
+  }
+  // The first half; each of them begins one of the second half from inside `filled`.
+  static Task<void> halves(Batch& batch) {
+    for (std::size_t i = 0; i < batch.statuses.size() / 2; ++i)
+      batch.first.spawn(one(batch, i, true));
+    auto firstDone = batch.first.close();
+    co_await firstDone;
+    auto secondDone = batch.second.close();
+    co_await secondDone;
+  }
+  static Task<void> all(Batch& batch) {
+    for (std::size_t i = 0; i < batch.statuses.size(); ++i) batch.first.spawn(one(batch, i, false));
+    auto done = batch.first.close();
+    co_await done;
+  }
+  // Starts all, closes the client a little later and waits for everything.
+  static Task<void> closedMeanwhile(Batch& batch, Reactor& reactor, Clock::duration after) {
+    for (std::size_t i = 0; i < batch.statuses.size(); ++i) batch.first.spawn(one(batch, i, false));
+    auto pause = reactor.sleep(after);
+    co_await pause;
+    auto closed = batch.client.close();
+    co_await closed;
+    auto done = batch.first.close();
+    co_await done;
+  }
+};
+
+TEST_P(ConcurrencyTest, StartsFetchesFromInsideFilled) {
+  ScriptedServer server(
+      [](const auto& request, auto& to) { return serveObject(kObject, request, to); });
+  Batch batch(client(), reactor(), server.url(), 100);
+  run(Batch::halves(batch));
+  for (const Status& status : batch.statuses) EXPECT_TRUE(status.ok()) << status.error().message;
+  EXPECT_TRUE(batch.bytes == kObject);
+}
+
+TEST_P(ConcurrencyTest, BoundsItsConnectionsAndServesInOrder) {
+  options.connections = 3;
+  ScriptedServer* self = nullptr;
+  ScriptedServer server([&self](const auto& request, auto& to) {
+    to.sleep(2ms, self->stopping());
+    return serveObject(kObject, request, to);
+  });
+  self = &server;
+  Batch batch(client(), reactor(), server.url(), 60);
+  run(Batch::all(batch));
+  EXPECT_TRUE(batch.bytes == kObject.substr(0, 60 * kPiece));
+  EXPECT_LE(server.connections(), 3);
+  EXPECT_EQ(server.mostAtOnce(), 3);
+  for (std::size_t i = 0; i < batch.order.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(batch.order[i]), static_cast<double>(i), 3);
+  }
+}
+
+TEST_P(ConcurrencyTest, SurvivesConnectionsThatComeAndGo) {
+  // Every answer closes its connection, so descriptors' numbers are used again and again.
+  ScriptedServer server([](const auto& request, auto& to) {
+    if (request.number % 5 == 0) {
+      to.resetOnClose();
+      return false;
+    }
+    serveObject(kObject, request, to);
+    return false;
+  });
+  for (int round = 0; round < 3; ++round) {
+    Batch batch(client(), reactor(), server.url(), 100);
+    run(Batch::all(batch));
+    for (const Status& status : batch.statuses) EXPECT_TRUE(status.ok()) << status.error().message;
+    EXPECT_TRUE(batch.bytes == kObject);
+  }
+}
+
+TEST_P(ConcurrencyTest, CloseCancelsWhateverAFetchIsDoing) {
+  options.connections = 4;
+  options.stallTimeout = 30s;
+  options.firstBackOff = options.longestBackOff = 30s;
+  // Answers slowly, never, in part, or with a failure that is waited after.
+  ScriptedServer* self = nullptr;
+  ScriptedServer server([&self](const auto& request, auto& to) {
+    switch (request.number % 4) {
+      case 0:
+        return answer(to, "503 Unavailable", "Retry-After: 30\r\n");
+      case 1:
+        to.send("HTTP/1.1 206 P\r\nContent-Range: bytes 0-29999/3000000\r\n\r\nsome");
+        break;
+      case 2:
+        to.send("HTTP/1.1 206 P\r\n");
+        break;
+      default:
+        break;
+    }
+    to.sleep(20s, self->stopping());
+    return false;
+  });
+  self = &server;
+  const auto begin = Clock::now();
+  Batch batch(client(), reactor(), server.url(), 40);
+  run(Batch::closedMeanwhile(batch, reactor(), 100ms));
+  EXPECT_LT(Clock::now() - begin, 5s);
+  for (const Status& status : batch.statuses) {
+    // A partial answer to another range than asked may have been refused before.
+    EXPECT_TRUE(status.code() == ErrorCode::kCancelled ||
+                status.code() == ErrorCode::kProtocolError);
+  }
+  EXPECT_EQ(batch.statuses.back().code(), ErrorCode::kCancelled);
+  Batch late(client(), reactor(), server.url(), 1);
+  run(Batch::all(late));
+  EXPECT_EQ(late.statuses[0].code(), ErrorCode::kCancelled);
+}
+
+TEST_P(ConcurrencyTest, CloseAtOnceEndsAtOnce) {
+  ScriptedServer server(
+      [](const auto& request, auto& to) { return serveObject(kObject, request, to); });
+  Batch batch(client(), reactor(), server.url(), 30);
+  run(Batch::closedMeanwhile(batch, reactor(), 0ms));
+  for (const Status& status : batch.statuses) {
+    EXPECT_TRUE(status.ok() || status.code() == ErrorCode::kCancelled);
+  }
+}
+
+TEST_P(ConcurrencyTest, CloseDoesNotWaitForNameLookUps) {
+  Batch batch(client(), reactor(), "http://no-such-host.invalid/x", 2);
+  const auto begin = Clock::now();
+  run(Batch::closedMeanwhile(batch, reactor(), 0ms));
+  EXPECT_LT(Clock::now() - begin, 2s);
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,109 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "origin/origin_fixture.h"
+#include "origin/scripted_server.h"
+
+namespace hearth {
+namespace {
+
+const std::string kObject = patternedObject(20'000'000);
+
+class DirectoryReadTest : public OriginFixture {
+ protected:
+  void SetUp() override {
+    OriginFixture::SetUp();
+    std::string pattern = std::filesystem::temp_directory_path() / "origin-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder = pattern;
+    path = folder + "/object";
+    write(path, kObject);
+  }
+  void TearDown() override {
+    OriginFixture::TearDown();
+    std::filesystem::remove_all(folder);
+  }
+  static void write(const std::string& file, const std::string& bytes) {
+    std::ofstream(file, std::ios::binary) << bytes;
+  }
+  static Location of(const std::string& file) {
+    Location location;
+    location.path = file;
+    return location;
+  }
+  [[nodiscard]] OriginExpectation listed() const {
+    struct stat info {};
+    EXPECT_EQ(stat(path.c_str(), &info), 0);
+    const auto ns = [](const timespec& time) {
+      return std::to_string(static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec);
+    };
+    return {static_cast<std::uint64_t>(info.st_size),
+            "stat:" + ns(info.st_mtim) + ":" + ns(info.st_ctim)};
+  }
+  std::string folder, path;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, DirectoryReadTest,
+                         testing::Values(Reactor::Backend::kIoUring, Reactor::Backend::kEpoll),
+                         &OriginFixture::backendName);
+
+TEST_P(DirectoryReadTest, ReadsARangeInOrder) {
+  std::vector<std::size_t> pieces(17, 1'000'000);
+  pieces.push_back(0);
+  pieces.push_back(123);
+  const auto result = fetch(of(path), listed(), 1'500'000, pieces);
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  EXPECT_TRUE(result.bytes == kObject.substr(1'500'000, 17'000'123));
+  ASSERT_EQ(result.filled.size(), pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) EXPECT_EQ(result.filled[i], i);
+  EXPECT_EQ(client().statistics().bytes, 17'000'123u);
+  EXPECT_TRUE(fetch(of(path), {}, 0, {20'000'000}).status.ok());
+}
+
+TEST_P(DirectoryReadTest, NoticesThatTheFileHasChanged) {
+  const OriginExpectation before = listed();
+  EXPECT_EQ(fetch(of(path), {kObject.size() + 1, ""}, 0, {10}).status.code(),
+            ErrorCode::kOriginChanged);
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file << "x";
+  }
+  EXPECT_EQ(fetch(of(path), before, 0, {10}).status.code(), ErrorCode::kOriginChanged);
+  EXPECT_TRUE(fetch(of(path), listed(), 0, {10}).status.ok());
+  EXPECT_EQ(fetch(of(path), {}, kObject.size() - 5, {10}).status.code(), ErrorCode::kOriginChanged);
+}
+
+// Gives the first piece, then the file is written to: no later piece may be given.
+TEST_P(DirectoryReadTest, GivesNoPieceOnceTheFileChanges) {
+  std::vector<std::byte> memory(10'000'000);
+  std::vector<std::span<std::byte>> pieces;
+  for (int i = 0; i < 10; ++i)
+    pieces.push_back(std::span(memory).subspan(static_cast<std::size_t>(i) * 1'000'000, 1'000'000));
+  std::size_t given = 0;
+  const Status status =
+      run(client().fetch(of(path), listed(), 0, pieces, [this, &given](std::size_t) {
+        if (++given == 1) std::filesystem::resize_file(path, 15'000'000);
+      }));
+  EXPECT_EQ(status.code(), ErrorCode::kOriginChanged);
+  EXPECT_EQ(given, 1u);
+}
+
+TEST_P(DirectoryReadTest, RefusesWhatIsNoRegularFile) {
+  ASSERT_EQ(symlink(path.c_str(), (folder + "/link").c_str()), 0);
+  EXPECT_EQ(fetch(of(folder + "/link"), {}, 0, {10}).status.code(), ErrorCode::kUnsupported);
+  ASSERT_EQ(mkfifo((folder + "/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(fetch(of(folder + "/pipe"), {}, 0, {10}).status.code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(fetch(of(folder), {}, 0, {10}).status.code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(fetch(of(folder + "/absent"), {}, 0, {10}).status.code(), ErrorCode::kNotFound);
+}
+
+TEST_P(DirectoryReadTest, EndsWhenTheClientCloses) {
+  run(client().close());
+  EXPECT_EQ(fetch(of(path), {}, 0, {10}).status.code(), ErrorCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace hearth

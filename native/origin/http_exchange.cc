@@ -1,0 +1,281 @@
+#include "origin/http_exchange.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cctype>
+#include <system_error>
+
+#include "origin/retry_policy.h"
+#include "origin/url.h"
+
+namespace hearth {
+namespace {
+
+// One read from the socket. Measured on loopback: see origin_throughput_main.cc.
+constexpr long kReceiveBytes = 512 * 1024;
+constexpr std::size_t kMaxHeadBytes = 256 * 1024;
+// Of an error's body: what is read so that the connection can be kept, and what is looked at.
+constexpr std::uint64_t kMaxRefusalBytes = 64 * 1024;
+constexpr std::size_t kKeptRefusalBytes = 1024;
+
+bool hasLineBreak(const std::string& text) {
+  return text.find_first_of(std::string_view("\r\n\0", 3)) != text.npos;
+}
+
+// The identifier between <Code> and </Code> of an S3 error document (letters only, no secret).
+std::string errorCodeOf(std::string_view document) {
+  constexpr std::string_view kOpen = "<Code>";
+  const std::size_t begin = document.find(kOpen);
+  if (begin == document.npos) return {};
+  const std::string_view rest = document.substr(begin + kOpen.size());
+  const std::string_view code = rest.substr(0, std::min<std::size_t>(rest.find('<'), 64));
+  const bool plain = std::all_of(code.begin(), code.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0;
+  });
+  return plain ? std::string(code) : std::string();
+}
+
+}  // namespace
+
+HttpExchange::HttpExchange(HttpContext& context, CURL* easy, HttpRequest request, PieceSink& sink)
+    : context_(context),
+      request_(std::move(request)),
+      shown_(shownUrl(request_.url)),
+      sink_(sink),
+      transfer_(context.reactor, easy) {}
+
+HttpExchange::~HttpExchange() {
+  context_.multi.finish(transfer_);
+  curl_easy_reset(transfer_.easy);  // it must not keep pointers to us; connections stay
+  curl_slist_free_all(headerList_);
+}
+
+void HttpExchange::cancel() {
+  cancelled_ = true;
+  transfer_.ended.set();
+}
+
+void HttpExchange::addHeader(const std::string& line) {
+  headerList_ = curl_slist_append(headerList_, line.c_str());
+}
+
+// HTTP/1.1 also over TLS: ranged reads in parallel are faster over several connections than over
+// the streams of one, whose flow-control window and single congestion window they would share.
+Status HttpExchange::configure() {
+  CURL* const easy = transfer_.easy;
+  const auto option = [easy](CURLoption name, auto value) { curl_easy_setopt(easy, name, value); };
+  const auto ms = [](Clock::duration time) {
+    return static_cast<long>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+  };
+  const OriginOptions& options = context_.options;
+  curl_easy_reset(easy);
+  option(CURLOPT_URL, request_.url.c_str());
+  option(CURLOPT_PATH_AS_IS, 1L);  // a signature may cover the path byte by byte
+  option(CURLOPT_PROTOCOLS_STR, "http,https");
+  option(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  option(CURLOPT_FOLLOWLOCATION,
+         0L);  // redirects are followed by HttpOrigin, which drops credentials
+  option(CURLOPT_NOSIGNAL, 1L);
+  option(CURLOPT_QUICK_EXIT, 1L);  // giving up during a name look-up must not wait for it
+  option(CURLOPT_BUFFERSIZE, kReceiveBytes);
+  option(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, ms(options.connectTimeout)));
+  option(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  option(CURLOPT_USERAGENT, "hearth");
+  option(CURLOPT_ERRORBUFFER, curlMessage_);
+  if (!options.certificateAuthorities.empty()) {
+    option(CURLOPT_CAINFO, options.certificateAuthorities.c_str());
+    option(CURLOPT_CAPATH, static_cast<char*>(nullptr));  // that file and no other
+  }
+  if (!context_.addresses.allowsEverything()) option(CURLOPT_PROXY, "");
+  option(CURLOPT_OPENSOCKETFUNCTION, &HttpExchange::openSocket);
+  option(CURLOPT_OPENSOCKETDATA, this);
+  option(CURLOPT_CLOSESOCKETFUNCTION, &CurlMulti::closeSocket);
+  option(CURLOPT_CLOSESOCKETDATA, &context_.multi);
+  option(CURLOPT_HEADERFUNCTION, &HttpExchange::takeHeader);
+  option(CURLOPT_HEADERDATA, this);
+  option(CURLOPT_WRITEFUNCTION, &HttpExchange::takeBody);
+  option(CURLOPT_WRITEDATA, this);
+
+  const std::uint64_t last = request_.range.offset + request_.range.length - 1;
+  const std::string range = std::to_string(request_.range.offset) + "-" + std::to_string(last);
+  option(CURLOPT_RANGE, range.c_str());  // copied
+  for (const auto& [name, value] : request_.headers) {
+    if (name.empty() || hasLineBreak(name) || hasLineBreak(value) || name.find(':') != name.npos) {
+      return Error{
+          ErrorCode::kInvalidArgument,
+          shown_ + ": a header of the location is malformed (a line break or colon in it)"};
+    }
+    addHeader(value.empty() ? name + ";" : name + ": " + value);
+  }
+  if (hasLineBreak(request_.expectation.validator)) {
+    return Error{ErrorCode::kInvalidArgument, shown_ + ": the validator contains a line break"};
+  }
+  if (const auto condition = conditionHeader(request_.expectation.validator)) addHeader(*condition);
+  addHeader("Accept-Encoding: identity");
+  option(CURLOPT_HTTPHEADER, headerList_);
+  return {};
+}
+
+Task<HttpOutcome> HttpExchange::run() {
+  if (Status status = configure(); !status.ok()) co_return HttpOutcome{.status = std::move(status)};
+  const Clock::duration window = context_.options.stallTimeout;
+  const double seconds = std::chrono::duration<double>(window).count();
+  const auto least = static_cast<std::uint64_t>(
+      seconds * static_cast<double>(context_.options.stallBytesPerSecond));
+  context_.multi.start(transfer_);
+  std::uint64_t before = 0;
+  for (;;) {
+    auto ended = transfer_.ended.waitUntil(Clock::now() + window);
+    if (co_await ended) break;
+    stalled_ = bodyBytes_ - before < std::max<std::uint64_t>(least, 1);
+    if (stalled_) break;
+    before = bodyBytes_;
+  }
+  context_.multi.finish(transfer_);
+  HttpOutcome result = outcome();
+  co_return result;
+}
+
+std::size_t HttpExchange::takeHeader(char* data, std::size_t size, std::size_t count, void* self) {
+  auto& exchange = *static_cast<HttpExchange*>(self);
+  const std::size_t bytes = size * count;
+  exchange.headBytes_ += bytes;
+  if (exchange.headBytes_ > kMaxHeadBytes || exchange.cancelled_) return 0;
+  if (!exchange.plan_) exchange.head_.take({data, bytes});  // later ones are trailers
+  return bytes;
+}
+
+std::size_t HttpExchange::takeBody(char* data, std::size_t size, std::size_t count, void* self) {
+  auto& exchange = *static_cast<HttpExchange*>(self);
+  const std::size_t bytes = size * count;
+  const auto* const begin = reinterpret_cast<const std::byte*>(data);
+  if (exchange.cancelled_ || !exchange.body({begin, bytes})) return CURL_WRITEFUNC_ERROR;
+  return bytes;
+}
+
+void HttpExchange::checkHead() {
+  if (plan_) return;
+  plan_ = checkResponse(head_, request_.range, request_.expectation, shown_, request_.expires);
+  if (plan_->ok()) skipLeft_ = (**plan_).skip;
+}
+
+// False breaks the transfer off.
+bool HttpExchange::body(std::span<const std::byte> bytes) {
+  checkHead();
+  bodyBytes_ += bytes.size();
+  if (!plan_->ok()) {
+    const std::size_t kept = std::min(bytes.size(), kKeptRefusalBytes - refusal_.size());
+    refusal_.append(reinterpret_cast<const char*>(bytes.data()), kept);
+    return bodyBytes_ <= kMaxRefusalBytes;
+  }
+  const auto skipped = static_cast<std::size_t>(std::min<std::uint64_t>(skipLeft_, bytes.size()));
+  skipLeft_ -= skipped;
+  bytes = bytes.subspan(skipped);
+  if (bytes.size() > sink_.remaining()) {
+    plan_ =
+        Error{ErrorCode::kProtocolError, shown_ + ": the server sent more bytes than asked for"};
+    return false;
+  }
+  sink_.write(bytes);
+  return true;
+}
+
+curl_socket_t HttpExchange::openSocket(void* self, curlsocktype /*purpose*/,
+                                       curl_sockaddr* address) {
+  auto& exchange = *static_cast<HttpExchange*>(self);
+  if (!exchange.context_.addresses.allows(&address->addr)) {
+    exchange.addressRefused_ = true;
+    return CURL_SOCKET_BAD;
+  }
+  return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+HttpOutcome HttpExchange::outcome() {
+  if (cancelled_)
+    return {.status = Error{ErrorCode::kCancelled, shown_ + ": the read was cancelled"}};
+  const bool answered = head_.status >= 200;
+  if (answered && isRedirect(head_.status)) {
+    const char* target = nullptr;
+    curl_easy_getinfo(transfer_.easy, CURLINFO_REDIRECT_URL, &target);
+    if (target != nullptr) return {.redirect = target};
+  }
+  if (answered && transfer_.result == CURLE_OK) checkHead();
+  if (plan_ && !plan_->ok()) {
+    Error error = plan_->error();
+    const std::string code = errorCodeOf(refusal_);
+    if (!code.empty()) error.message += " (" + code + ")";
+    if (code == "ExpiredToken" && request_.expires) error.code = ErrorCode::kLocationExpired;
+    HttpOutcome refused{.status = std::move(error)};
+    refused.retryAfter =
+        RetryPolicy::parseRetryAfter(head_.retryAfter, std::chrono::system_clock::now());
+    return refused;
+  }
+  if (sink_.remaining() == 0 && plan_) return {};
+  if (transfer_.result != CURLE_OK) return {.status = transferError(transfer_.result)};
+  const std::string came =
+      std::to_string(sink_.received()) + " of " + std::to_string(sink_.total());
+  if (stalled_) {
+    return {.status = Error{ErrorCode::kUnavailable,
+                            shown_ + ": the transfer stalled after " + came + " bytes"}};
+  }
+  return {.status = Error{ErrorCode::kUnavailable,
+                          shown_ + ": the answer ended after " + came + " bytes"}};
+}
+
+// Why the connection failed, in the system's words.
+std::string HttpExchange::systemError() const {
+  long number = 0;
+  curl_easy_getinfo(transfer_.easy, CURLINFO_OS_ERRNO, &number);
+  if (number == 0) return curl_easy_strerror(transfer_.result);
+  return std::generic_category().message(static_cast<int>(number));
+}
+
+Error HttpExchange::transferError(CURLcode code) const {
+  const std::string reason = curl_easy_strerror(code);
+  const std::string detail = curlMessage_[0] != '\0' ? curlMessage_ : reason;
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+      return {ErrorCode::kUnavailable,
+              shown_ + ": the host name cannot be resolved; check the name and DNS"};
+    case CURLE_COULDNT_CONNECT:
+      if (addressRefused_) {
+        return {ErrorCode::kPermissionDenied, shown_ +
+                                                  ": its address is loopback, link-local or "
+                                                  "private, and such origins are not allowed; list "
+                                                  "the network if it is meant to be reachable"};
+      }
+      return {ErrorCode::kUnavailable, shown_ + ": no connection: " + systemError() +
+                                           "; check that the server runs and can be reached"};
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+      return {ErrorCode::kUnauthenticated,
+              shown_ + ": the server's certificate is not trusted (" + detail +
+                  "); set certificateAuthorities to a file with the authority that signed it"};
+    case CURLE_SSL_CACERT_BADFILE:
+      return {ErrorCode::kInvalidArgument,
+              "certificateAuthorities: " + context_.options.certificateAuthorities +
+                  " cannot be used: " + reason};
+    case CURLE_URL_MALFORMAT:
+      return {ErrorCode::kInvalidArgument, shown_ + ": the URL is malformed"};
+    case CURLE_WRITE_ERROR:
+      if (headBytes_ > kMaxHeadBytes)
+        return {ErrorCode::kProtocolError, shown_ + ": the answer's header is too long"};
+      return {ErrorCode::kUnavailable, shown_ + ": the transfer was broken off"};
+    case CURLE_UNSUPPORTED_PROTOCOL:  // HTTP/0.9: the scheme was checked before
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_BAD_FUNCTION_ARGUMENT:
+      return {ErrorCode::kProtocolError,
+              shown_ + ": the server does not speak HTTP/1 (" + reason + ")"};
+    case CURLE_OUT_OF_MEMORY:
+    case CURLE_FAILED_INIT:
+      return {ErrorCode::kInternal, shown_ + ": libcurl failed: " + reason};
+    default:
+      return {ErrorCode::kUnavailable, shown_ + ": the transfer failed after " +
+                                           std::to_string(sink_.received()) + " of " +
+                                           std::to_string(sink_.total()) + " bytes: " + reason};
+  }
+}
+
+}  // namespace hearth

@@ -1,0 +1,172 @@
+#include "origin/http_origin.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "origin/url.h"
+
+namespace hearth {
+namespace {
+
+constexpr int kMaxRedirects = 5;
+// A fetch that came this much further since its last failure has not been failing in a row.
+constexpr std::uint64_t kProgressBytes = std::uint64_t{1} << 20;
+
+std::int64_t nowMs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+Error cancelledError(const std::string& url) {
+  return {ErrorCode::kCancelled, shownUrl(url) + ": the read was cancelled"};
+}
+
+}  // namespace
+
+HttpOrigin::HttpOrigin(Reactor& reactor, OriginOptions options, OriginStatistics& statistics)
+    : reactor_(reactor),
+      options_(std::move(options)),
+      statistics_(statistics),
+      retries_(options_.firstBackOff, options_.longestBackOff, std::random_device()()),
+      permits_(reactor, options_.connections),
+      cancelled_(reactor) {}
+
+HttpOrigin::~HttpOrigin() = default;
+
+Result<std::unique_ptr<HttpOrigin>> HttpOrigin::create(Reactor& reactor, OriginOptions options,
+                                                       OriginStatistics& statistics) {
+  if (options.connections == 0 || options.attempts < 1) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "an origin client needs at least one connection and one attempt"};
+  }
+  const std::string& authorities = options.certificateAuthorities;
+  if (!authorities.empty() && access(authorities.c_str(), R_OK) != 0) {
+    Error error = errnoError(errno, "certificateAuthorities: cannot read " + authorities);
+    error.code = ErrorCode::kInvalidArgument;
+    return error;
+  }
+  std::unique_ptr<HttpOrigin> origin(new HttpOrigin(reactor, std::move(options), statistics));
+  if (origin->options_.forbidPrivateAddresses) {
+    auto policy = AddressPolicy::publicAnd(origin->options_.allowedNetworks);
+    if (!policy.ok()) return policy.error().within("allowedNetworks");
+    origin->addresses_ = std::move(*policy);
+  }
+  auto multi = CurlMulti::create(reactor, origin->options_.connections);
+  if (!multi.ok()) return multi.error();
+  origin->multi_ = std::move(*multi);
+  origin->context_.reset(
+      new HttpContext{reactor, *origin->multi_, origin->options_, origin->addresses_});
+  return origin;
+}
+
+void HttpOrigin::cancelAll() {
+  cancelled_.set();
+  for (HttpExchange* const exchange : running_) exchange->cancel();
+}
+
+Task<void> HttpOrigin::close() {
+  idle_.clear();
+  return multi_->close();
+}
+
+Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, PieceSink& sink) {
+  auto permit = permits_.acquire(1);
+  co_await permit;
+  HttpOutcome outcome;
+  if (cancelled_.isSet()) {
+    outcome.status = cancelledError(request.url);
+  } else {
+    CurlEasy easy;
+    if (idle_.empty()) {
+      easy.reset(curl_easy_init());
+    } else {
+      easy = std::move(idle_.back());
+      idle_.pop_back();
+    }
+    ++statistics_.requests;
+    const std::uint64_t before = sink.received();
+    {
+      HttpExchange exchange(*context_, easy.get(), std::move(request), sink);
+      const auto position = running_.insert(running_.end(), &exchange);
+      auto run = exchange.run();
+      outcome = co_await run;
+      running_.erase(position);
+    }
+    statistics_.bytes += sink.received() - before;
+    idle_.push_back(std::move(easy));
+  }
+  permits_.release(1);
+  co_return std::move(outcome);
+}
+
+Status HttpOrigin::redirect(Target& target, const std::string& to, int redirects) {
+  const std::string from = shownUrl(target.url);
+  if (redirects > kMaxRedirects) {
+    return Error{
+        ErrorCode::kProtocolError,
+        from + ": redirected more than " + std::to_string(kMaxRedirects) + " times; check the URL"};
+  }
+  if (const Status usable = checkUrl(to); !usable.ok()) {
+    return Error{ErrorCode::kProtocolError,
+                 from + ": the server redirects to what is no http:// or https:// URL"};
+  }
+  if (isHttps(target.url) && !isHttps(to)) {
+    return Error{ErrorCode::kProtocolError, from +
+                                                ": redirected from https:// to http://, which "
+                                                "would send the bytes unprotected; refused"};
+  }
+  // Whatever is in the headers was meant for the first host.
+  if (!sameSite(target.url, to)) target.headers.clear();
+  target.url = to;
+  return {};
+}
+
+Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
+                               std::uint64_t offset, PieceSink& sink) {
+  if (Status usable = checkUrl(location.url); !usable.ok()) co_return usable;
+  const Target first{location.url, location.headers};
+  Target target = first;
+  int redirects = 0;
+  int failures = 0;
+  std::uint64_t atLastFailure = 0;
+  while (sink.remaining() > 0) {
+    if (cancelled_.isSet()) co_return cancelledError(location.url);
+    if (location.expiresAtMs != 0 && location.expiresAtMs <= nowMs()) {
+      co_return Error{ErrorCode::kLocationExpired,
+                      shownUrl(location.url) + ": the location has expired"};
+    }
+    HttpRequest request{.url = target.url,
+                        .headers = target.headers,
+                        .expires = location.expiresAtMs != 0,
+                        .expectation = expectation,
+                        .range = {.offset = offset + sink.received(),
+                                  .length = sink.remaining(),
+                                  .received = sink.received()}};
+    auto once = attempt(std::move(request), sink);
+    const HttpOutcome outcome = co_await once;
+    if (outcome.status.ok()) {
+      if (outcome.redirect.empty()) continue;
+      Status followed = redirect(target, outcome.redirect, ++redirects);
+      if (!followed.ok()) co_return followed;
+      continue;
+    }
+    if (outcome.status.code() != ErrorCode::kUnavailable) co_return outcome.status;
+    if (sink.received() - atLastFailure >= kProgressBytes) failures = 0;
+    atLastFailure = sink.received();
+    if (++failures >= options_.attempts) {
+      Error error = outcome.status.error();
+      error.message += "; gave up after " + std::to_string(failures) + " attempts";
+      co_return error;
+    }
+    ++statistics_.retries;
+    // The target of a redirect may be what failed or expired: begin again.
+    target = first;
+    redirects = 0;
+    auto pause = cancelled_.waitUntil(Clock::now() + retries_.delay(failures, outcome.retryAfter));
+    co_await pause;
+  }
+  co_return Status();
+}
+
+}  // namespace hearth

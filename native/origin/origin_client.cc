@@ -1,0 +1,95 @@
+#include "origin/origin_client.h"
+
+#include "origin/directory_read.h"
+#include "origin/http_origin.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+namespace {
+
+class RoutingOriginClient final : public OriginClient {
+ public:
+  RoutingOriginClient(Reactor& reactor, FileSystem& files)
+      : reactor_(reactor), files_(files), closing_(reactor), empty_(reactor) {
+    empty_.set();
+  }
+
+  Status open(OriginOptions options) {
+    auto http = HttpOrigin::create(reactor_, std::move(options), statistics_);
+    if (!http.ok()) return http.error();
+    http_ = std::move(*http);
+    return {};
+  }
+
+  Task<Status> fetch(Location location, OriginExpectation expectation, std::uint64_t offset,
+                     std::vector<std::span<std::byte>> into,
+                     std::function<void(std::size_t)> filled) override {
+    if (closing_.isSet()) co_return Error{ErrorCode::kCancelled, "the origin client is closed"};
+    ++inside_;
+    empty_.reset();
+    auto work = route(std::move(location), std::move(expectation), offset, std::move(into),
+                      std::move(filled));
+    Status status = co_await work;
+    if (!status.ok() && status.code() != ErrorCode::kCancelled) ++statistics_.failures;
+    if (--inside_ == 0) empty_.set();
+    co_return std::move(status);
+  }
+
+  Task<void> close() override {
+    if (!closing_.isSet()) {
+      closing_.set();
+      http_->cancelAll();
+    }
+    auto empty = empty_.wait();
+    co_await empty;
+    auto closed = http_->close();
+    co_await closed;
+  }
+
+  OriginStatistics statistics() const override { return statistics_; }
+
+ private:
+  Task<Status> route(Location location, OriginExpectation expectation, std::uint64_t offset,
+                     std::vector<std::span<std::byte>> into,
+                     std::function<void(std::size_t)> filled) {
+    if (location.url.empty() == location.path.empty()) {
+      co_return Error{ErrorCode::kInvalidArgument, "a location needs either a URL or a path"};
+    }
+    std::uint64_t length = 0;
+    for (const std::span<std::byte> piece : into) length += piece.size();
+    if (expectation.objectSize != 0 &&
+        (offset > expectation.objectSize || length > expectation.objectSize - offset)) {
+      co_return Error{ErrorCode::kInvalidArgument, "the range ends behind the object"};
+    }
+    if (!location.path.empty()) {
+      DirectoryRead read(reactor_, files_, closing_, statistics_);
+      auto run = read.run(std::move(location.path), std::move(expectation), offset, std::move(into),
+                          std::move(filled));
+      Status status = co_await run;
+      co_return std::move(status);
+    }
+    PieceSink sink(std::move(into), std::move(filled));
+    auto run = http_->fetch(std::move(location), std::move(expectation), offset, sink);
+    Status status = co_await run;
+    co_return std::move(status);
+  }
+
+  Reactor& reactor_;
+  FileSystem& files_;
+  Event closing_;
+  Event empty_;
+  std::size_t inside_ = 0;
+  OriginStatistics statistics_;
+  std::unique_ptr<HttpOrigin> http_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<OriginClient>> OriginClient::create(Reactor& reactor, FileSystem& files,
+                                                           OriginOptions options) {
+  auto client = std::make_unique<RoutingOriginClient>(reactor, files);
+  if (Status opened = client->open(std::move(options)); !opened.ok()) return opened.error();
+  return std::unique_ptr<OriginClient>(std::move(client));
+}
+
+}  // namespace hearth

@@ -1,0 +1,75 @@
+#include "origin/url.h"
+
+#include <curl/curl.h>
+
+#include <memory>
+#include <optional>
+
+namespace hearth {
+namespace {
+
+struct UrlDeleter {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+using ParsedUrl = std::unique_ptr<CURLU, UrlDeleter>;
+
+ParsedUrl parse(const std::string& text) {
+  ParsedUrl url(curl_url());
+  if (url == nullptr) return nullptr;
+  if (curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_PATH_AS_IS) != CURLUE_OK)
+    return nullptr;
+  return url;
+}
+
+std::optional<std::string> part(const ParsedUrl& url, CURLUPart which, unsigned flags = 0) {
+  char* text = nullptr;
+  if (curl_url_get(url.get(), which, &text, flags) != CURLUE_OK) return std::nullopt;
+  std::string copy(text);
+  curl_free(text);
+  return copy;
+}
+
+}  // namespace
+
+std::string shownUrl(const std::string& url) {
+  const ParsedUrl parsed = parse(url);
+  if (parsed == nullptr) return "(malformed URL)";
+  std::string shown = part(parsed, CURLUPART_SCHEME).value_or("") + "://" +
+                      part(parsed, CURLUPART_HOST).value_or("");
+  if (const auto port = part(parsed, CURLUPART_PORT)) shown += ":" + *port;
+  return shown + part(parsed, CURLUPART_PATH).value_or("");
+}
+
+Status checkUrl(const std::string& url) {
+  const ParsedUrl parsed = parse(url);
+  // The text itself is not shown: what cannot be parsed cannot be redacted.
+  if (parsed == nullptr) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "a location's URL is malformed; it must be like https://host/path with special characters "
+        "percent-encoded"};
+  }
+  const std::string scheme = part(parsed, CURLUPART_SCHEME).value_or("");
+  if (scheme == "http" || scheme == "https") return {};
+  return Error{ErrorCode::kInvalidArgument,
+               shownUrl(url) + ": only http:// and https:// can be read, not " + scheme + "://"};
+}
+
+bool sameSite(const std::string& a, const std::string& b) {
+  const ParsedUrl first = parse(a);
+  const ParsedUrl second = parse(b);
+  if (first == nullptr || second == nullptr) return false;
+  for (const CURLUPart which : {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT}) {
+    const auto mine = part(first, which, CURLU_DEFAULT_PORT);
+    const auto other = part(second, which, CURLU_DEFAULT_PORT);
+    if (!mine || !other || curl_strequal(mine->c_str(), other->c_str()) == 0) return false;
+  }
+  return true;
+}
+
+bool isHttps(const std::string& url) {
+  const ParsedUrl parsed = parse(url);
+  return parsed != nullptr && part(parsed, CURLUPART_SCHEME) == "https";
+}
+
+}  // namespace hearth

@@ -1,0 +1,21 @@
+// What we need to know of URLs, read by libcurl's own parser so that both see the same host. Pure.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace hearth {
+
+// scheme://host[:port]/path: what messages may show. Credentials, query and fragment are secrets.
+[[nodiscard]] std::string shownUrl(const std::string& url);
+
+// kInvalidArgument unless it is an absolute http:// or https:// URL.
+[[nodiscard]] Status checkUrl(const std::string& url);
+
+// The same scheme, host and port: only then may headers follow a redirect.
+[[nodiscard]] bool sameSite(const std::string& a, const std::string& b);
+
+[[nodiscard]] bool isHttps(const std::string& url);
+
+}  // namespace hearth
