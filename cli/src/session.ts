@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { HearthError } from '@hearth/common';
+import { Writable } from 'node:stream';
+import type { AgentConfig, Setting } from '@hearth/node-agent/config';
 import { type Command, InvalidArgumentError } from 'commander';
 import { AgentClient } from './client/agent_client.ts';
 import { toJson } from './format/json.ts';
@@ -22,8 +23,7 @@ export class Session {
   readonly socket: string;
   readonly timeoutMilliseconds: number;
 
-  constructor(terminal: Terminal, command: Command) {
-    const options = command.optsWithGlobals<GlobalOptions>();
+  constructor(terminal: Terminal, options: GlobalOptions) {
     this.terminal = terminal;
     this.json = options.json === true;
     this.timeoutMilliseconds = (options.timeout ?? defaultTimeoutSeconds) * 1000;
@@ -44,8 +44,17 @@ export class Session {
     }
   }
 
-  get interrupted(): boolean {
-    return this.terminal.interrupt.aborted;
+  /** The same session, whose output goes to `write` instead. */
+  recording(write: (text: string) => void): Session {
+    const sink = new Writable({
+      decodeStrings: false,
+      write: (chunk: string, _encoding, done) => {
+        write(chunk);
+        done();
+      },
+    });
+    const options = { socket: this.socket, json: this.json, timeout: this.timeoutMilliseconds / 1000 };
+    return new Session({ ...this.terminal, stdout: sink }, options);
   }
 
   print(...lines: string[]): void {
@@ -67,18 +76,39 @@ export class Session {
   }
 }
 
-/** The action of a command: `run(session, options, ...arguments)`. Its number, if any, is the exit code. */
-export function act<Options>(
-  terminal: Terminal,
-  setExit: (code: number) => void,
-  run: (session: Session, options: Options, ...texts: never[]) => Promise<number | undefined>,
+/** Runs an agent in this process until the signal; ends orderly. */
+export type AgentRunner = (config: AgentConfig, signal: AbortSignal) => Promise<void>;
+
+/** What the command tree is built for: a terminal, and where a command leaves its exit code. */
+export interface CommandContext {
+  terminal: Terminal;
+  runAgent: AgentRunner;
+  setExit: (code: number) => void;
+  /** Of the agent's configuration; empty when the command line cannot be about the agent (they load slowly). */
+  agentSettings: readonly Setting[];
+}
+
+/** The action of a command. Its number, if any, is the exit code; errors are `HearthError`. */
+export function act<Options, Texts extends unknown[]>(
+  context: CommandContext,
+  run: (session: Session, options: Options, ...texts: Texts) => Promise<number | undefined>,
 ) {
-  return async function (this: Command, ...received: unknown[]): Promise<void> {
+  return async (...received: unknown[]): Promise<void> => {
+    // commander gives the arguments, the options and the command itself.
     const command = received.at(-1) as Command;
-    const texts = received.slice(0, -2);
-    const code = await run(new Session(terminal, command), command.opts() as Options, ...(texts as never[]));
-    if (code !== undefined) setExit(code);
+    const texts = received.slice(0, -2) as Texts;
+    const code = await run(
+      new Session(context.terminal, command.optsWithGlobals<GlobalOptions>()),
+      command.opts() as Options,
+      ...texts,
+    );
+    if (code !== undefined) context.setExit(code);
   };
+}
+
+/** Examples at the end of a command's help, without the program's name: it is the one in use. */
+export function examples(context: CommandContext, ...lines: string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  ${context.terminal.program} ${line}`).join('\n')}`;
 }
 
 /** For repeated options: `--node a --node b`, or `--node a,b`. */
@@ -103,9 +133,4 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
     }
     return value;
   };
-}
-
-/** Interrupted by the user: exit code 130 and no message beyond what was said. */
-export function interrupted(): HearthError {
-  return new HearthError('Cancelled', 'interrupted');
 }

@@ -7,7 +7,9 @@ import { fromServiceError, fromSocketError } from './call_error.ts';
 type Service = typeof ControlService;
 type RequestOf<Name extends keyof Service> = Parameters<Service[Name]['requestSerialize']>[0];
 type ResponseOf<Name extends keyof Service> = ReturnType<Service[Name]['responseDeserialize']>;
-type UnaryName = { [Name in keyof Service]: Service[Name]['responseStream'] extends false ? Name : never }[keyof Service];
+type UnaryName = {
+  [Name in keyof Service]: Service[Name]['responseStream'] extends false ? Name : never;
+}[keyof Service];
 type StreamName = Exclude<keyof Service, UnaryName>;
 
 /** sun_path of unix(7) without its NUL. */

@@ -7,6 +7,10 @@ export interface Column<Row> {
   tone?: (row: Row) => Tone;
   /** May be cut with an ellipsis when the table is wider than the terminal; others never are. */
   flexible?: boolean;
+  /** Left out when no row has a value. */
+  omitEmpty?: boolean;
+  /** May be left out of a table that is wider than the terminal, higher numbers first; others never are. */
+  dispensable?: number;
 }
 
 export interface TableStyle {
@@ -19,51 +23,63 @@ const leastFlexible = 8;
 
 /** Aligned lines without line ends; the first is the heading. */
 export function renderTable<Row>(columns: Column<Row>[], rows: Row[], style: TableStyle): string[] {
-  const cells = rows.map((row) => columns.map((column) => printable(column.value(row))));
-  const widths = columns.map((column, index) =>
-    Math.max(displayWidth(column.title), ...cells.map((line) => displayWidth(line[index] ?? ''))),
+  const measured = columns.map((column) => measure(column, rows));
+  const shown = fit(
+    measured.filter((one) => one.column.omitEmpty !== true || one.cells.some((cell) => cell !== '')),
+    style.columns,
   );
-  shrink(columns, widths, style.columns);
-  const line = (texts: string[], tones: Tone[]) =>
-    columns
-      .map((column, index) => {
-        const width = widths[index] ?? 0;
-        const text = cut(texts[index] ?? '', width);
-        const blank = ' '.repeat(Math.max(0, width - displayWidth(text)));
-        const painted = paint(text, tones[index] ?? 'plain', style.colour);
-        return column.align === 'right' ? blank + painted : painted + blank;
+  const line = (texts: (one: Measured<Row>) => string, tones: (one: Measured<Row>) => Tone) =>
+    shown
+      .map((one) => {
+        const text = cut(texts(one), one.width);
+        const blank = ' '.repeat(Math.max(0, one.width - displayWidth(text)));
+        const painted = paint(text, tones(one), style.colour);
+        return one.column.align === 'right' ? blank + painted : painted + blank;
       })
       .join(gap)
       .trimEnd();
   return [
     line(
-      columns.map((column) => column.title),
-      columns.map(() => 'strong'),
+      (one) => one.column.title,
+      () => 'strong',
     ),
     ...rows.map((row, index) =>
       line(
-        cells[index] ?? [],
-        columns.map((column) => column.tone?.(row) ?? 'plain'),
+        (one) => one.cells[index] ?? '',
+        (one) => one.column.tone?.(row) ?? 'plain',
       ),
     ),
   ];
 }
 
-/** Takes from the widest flexible column first until the table fits. */
-function shrink<Row>(columns: Column<Row>[], widths: number[], limit: number): void {
-  const total = () => widths.reduce((sum, width) => sum + width, 0) + gap.length * (widths.length - 1);
+interface Measured<Row> {
+  column: Column<Row>;
+  cells: string[];
+  width: number;
+}
+
+function measure<Row>(column: Column<Row>, rows: Row[]): Measured<Row> {
+  const cells = rows.map((row) => printable(column.value(row)));
+  const width = cells.reduce((most, cell) => Math.max(most, displayWidth(cell)), displayWidth(column.title));
+  return { column, cells, width };
+}
+
+/** Cuts flexible columns first, then leaves out dispensable ones; what is still too wide wraps. */
+function fit<Row>(columns: Measured<Row>[], limit: number): Measured<Row>[] {
+  const over = () => columns.reduce((sum, one) => sum + one.width + gap.length, -gap.length) - limit;
   for (;;) {
-    const over = total() - limit;
-    if (over <= 0) return;
-    let widest = -1;
-    columns.forEach((column, index) => {
-      const width = widths[index] ?? 0;
-      if (column.flexible === true && width > leastFlexible && (widest < 0 || width > (widths[widest] ?? 0))) {
-        widest = index;
-      }
-    });
-    if (widest < 0) return;
-    widths[widest] = Math.max(leastFlexible, (widths[widest] ?? 0) - Math.min(over, 4));
+    const excess = over();
+    if (excess <= 0) return columns;
+    const flexible = columns.filter((one) => one.column.flexible === true && one.width > leastFlexible);
+    const widest = flexible.sort((one, other) => other.width - one.width)[0];
+    if (widest !== undefined) {
+      widest.width = Math.max(leastFlexible, widest.width - Math.min(excess, 4));
+      continue;
+    }
+    const ranks = columns.map((one) => one.column.dispensable ?? 0);
+    const highest = Math.max(0, ...ranks);
+    if (highest === 0) return columns;
+    columns = columns.filter((_, index) => ranks[index] !== highest);
   }
 }
 
@@ -87,11 +103,12 @@ export function displayWidth(text: string): number {
   let width = 0;
   for (const character of text) {
     if (/\p{M}|\u200d/u.test(character)) continue;
-    width += /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u.test(
-      character,
-    )
-      ? 2
-      : 1;
+    width +=
+      /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u.test(
+        character,
+      )
+        ? 2
+        : 1;
   }
   return width;
 }

@@ -1,0 +1,201 @@
+import { HearthError } from '@hearth/common';
+import type { AddDatasetProgress, Dataset, Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import { Command, Option } from 'commander';
+import { printable, toneOf } from '../format/paint.ts';
+import { formatBytes, formatCount, formatPercent, fractionOf } from '../format/quantity.ts';
+import { cut } from '../format/table.ts';
+import { LiveRegion } from '../live_region.ts';
+import { act, type CommandContext, collectWhole, examples, type Session } from '../session.ts';
+import { readSource, type SourceOptions } from '../source_options.ts';
+import { datasetView, residencyText, sourceText } from '../view.ts';
+
+/** `hearth dataset add|ls|show|rm`. */
+export function datasetCommand(context: CommandContext): Command {
+  return new Command('dataset')
+    .description('Add, list and remove datasets: named origins whose bytes are cached.')
+    .addCommand(addCommand(context))
+    .addCommand(listCommand(context))
+    .addCommand(showCommand(context))
+    .addCommand(removeCommand(context));
+}
+
+interface AddOptions extends SourceOptions {
+  include?: string[];
+  exclude?: string[];
+}
+
+function addCommand(context: CommandContext): Command {
+  return new Command('add')
+    .description(
+      'List an origin and register its present state under a name. The same name again takes the present state anew.\n\n' +
+        'A source is a directory, s3://bucket/prefix, https:// URLs (one that ends in "/" is an index page) or ' +
+        "hf://org/model@revision. Credentials come from the agent's environment, never from here.",
+    )
+    .argument('<name>', 'name of the dataset')
+    .argument('<source...>', 'where its bytes come from; several only for URLs')
+    .option('--include <glob>', 'only files that match; may be repeated', collectWhole)
+    .option('--exclude <glob>', 'not files that match, even if included; may be repeated', collectWhole)
+    .option('--endpoint <url>', 'S3 endpoint, or hub other than huggingface.co')
+    .option('--region <name>', 'S3 region')
+    .option('--path-style', 'put the bucket into the path of S3 URLs (default with --endpoint)')
+    .option('--sha256 <file=hex>', 'digest of a file of a server without strong validators; repeatable', collectWhole)
+    .option('--allow-private', 'also accept origins in loopback, link-local and private address ranges')
+    .addOption(
+      new Option('--unusable-names <action>', 'files whose names cannot be used: fail, or skip them')
+        .choices(['fail', 'skip'])
+        .default('fail'),
+    )
+    .addHelpText(
+      'after',
+      examples(
+        context,
+        'dataset add llama /models/llama --exclude "*.bin"',
+        'dataset add llama s3://models/llama --endpoint https://s3.example.com --region eu-west-1',
+        'dataset add minilm hf://sentence-transformers/all-MiniLM-L6-v2@main',
+        'dataset add weights https://example.com/model.safetensors',
+      ),
+    )
+    .action(
+      act(context, async (session: Session, options: AddOptions, name: string, texts: string[]) => {
+        const source = await readSource(texts, options, session.terminal.directory);
+        await addDataset(session, name, source, options);
+        return undefined;
+      }),
+    );
+}
+
+async function addDataset(session: Session, name: string, source: Source, options: AddOptions): Promise<void> {
+  const region = new LiveRegion(session.terminal);
+  const request = { name, source, include: options.include ?? [], exclude: options.exclude ?? [] };
+  const last = await session.withAgent(async (agent) => {
+    let newest: AddDatasetProgress | undefined;
+    for await (const progress of agent.stream('addDataset', request)) {
+      newest = progress;
+      if (progress.dataset !== undefined) continue;
+      const { filesListed, bytesListed } = progress;
+      if (session.json) session.printJson({ filesListed, bytesListed });
+      else {
+        const line = `Listing ${printable(name)}: ${formatCount(filesListed, 'file')}, ${formatBytes(bytesListed)}`;
+        region.draw([cut(line, session.terminal.columns())]);
+      }
+    }
+    return newest;
+  });
+  region.clear();
+  const dataset = last?.dataset;
+  if (last === undefined || dataset === undefined) {
+    throw new HearthError('ProtocolError', 'the agent ended the listing without a dataset; look at its log');
+  }
+  if (session.json) {
+    session.printJson({ dataset: await datasetView(dataset), unchanged: last.unchanged });
+    return;
+  }
+  const what = last.unchanged ? 'Unchanged' : 'Added';
+  session.print(
+    `${what} ${printable(dataset.name)}: ${formatCount(dataset.files, 'file')}, ${formatBytes(dataset.bytes)}${
+      dataset.revision === '' ? '' : `, revision ${printable(dataset.revision)}`
+    }`,
+  );
+  for (const warning of dataset.warnings) session.note(`Warning: ${printable(warning)}`);
+}
+
+function listCommand(context: CommandContext): Command {
+  return new Command('ls')
+    .alias('list')
+    .description('List the datasets of the cluster.')
+    .addHelpText('after', examples(context, 'dataset ls', 'dataset ls --json'))
+    .action(
+      act(context, async (session: Session) => {
+        const { datasets } = await session.withAgent((agent) => agent.call('listDatasets', {}));
+        if (session.json) session.printJson({ datasets: await Promise.all(datasets.map(datasetView)) });
+        else if (datasets.length === 0) session.note('There are no datasets. Add one with `dataset add`.');
+        else await printDatasets(session, datasets);
+        return undefined;
+      }),
+    );
+}
+
+/** The table that `dataset ls` and `status` show. */
+export async function printDatasets(session: Session, datasets: Dataset[]): Promise<void> {
+  const rows = await Promise.all(datasets.map(async (dataset) => ({ dataset, source: await sourceText(dataset) })));
+  session.printTable(
+    [
+      { title: 'DATASET', value: (row) => row.dataset.name },
+      { title: 'STATE', value: (row) => row.dataset.state, tone: (row) => toneOf(row.dataset.state) },
+      { title: 'FILES', value: (row) => String(row.dataset.files), align: 'right' },
+      { title: 'SIZE', value: (row) => formatBytes(row.dataset.bytes), align: 'right' },
+      { title: 'RESIDENT', value: (row) => residencyText(row.dataset) },
+      { title: 'REVISION', value: (row) => row.dataset.revision, flexible: true, omitEmpty: true, dispensable: 2 },
+      { title: 'SOURCE', value: (row) => row.source, flexible: true, dispensable: 1 },
+    ],
+    rows,
+  );
+}
+
+function showCommand(context: CommandContext): Command {
+  return new Command('show')
+    .description('Show one dataset: revision, warnings, and where its bytes are.')
+    .argument('<dataset>', 'name of the dataset')
+    .addHelpText('after', examples(context, 'dataset show llama'))
+    .action(
+      act(context, async (session: Session, _options: object, name: string) => {
+        const dataset = await session.withAgent((agent) => agent.call('getDataset', { name }));
+        if (session.json) session.printJson(await datasetView(dataset));
+        else await showDataset(session, dataset);
+        return undefined;
+      }),
+    );
+}
+
+async function showDataset(session: Session, dataset: Dataset): Promise<void> {
+  const fields: [string, string][] = [
+    ['Name', dataset.name],
+    ['State', dataset.message === '' ? dataset.state : `${dataset.state}: ${dataset.message}`],
+    ['Source', await sourceText(dataset)],
+    ['Revision', dataset.revision],
+    ['Manifest', dataset.manifest],
+    ['Files', String(dataset.files)],
+    ['Size', `${formatBytes(dataset.bytes)} (${dataset.bytes} bytes)`],
+    ['Created', dataset.createdAt],
+    ...dataset.warnings.map((warning): [string, string] => ['Warning', warning]),
+  ];
+  session.print(
+    ...fields.filter(([, value]) => value !== '').map(([key, value]) => `${key.padEnd(9)} ${printable(value)}`),
+  );
+  if (dataset.residency.length === 0) return;
+  session.print('');
+  session.printTable(
+    [
+      { title: 'NODE', value: (row) => row.node },
+      { title: 'RESIDENT', value: (row) => formatBytes(row.residentBytes), align: 'right' },
+      {
+        title: 'PART',
+        value: (row) => formatPercent(fractionOf(row.residentBytes, dataset.bytes)).trim(),
+        align: 'right',
+      },
+      { title: 'FILES', value: (row) => `${row.completeFiles}/${dataset.files}`, align: 'right' },
+      { title: 'PINNED', value: (row) => (row.pinned ? 'yes' : 'no') },
+      { title: 'DATA PATH', value: (row) => row.dataPath },
+      { title: 'WHY NOT BETTER', value: (row) => row.reason, flexible: true, omitEmpty: true },
+    ],
+    dataset.residency,
+  );
+}
+
+function removeCommand(context: CommandContext): Command {
+  return new Command('rm')
+    .alias('remove')
+    .description('Remove a dataset. Its bytes stay in the caches until they are evicted.')
+    .argument('<dataset>', 'name of the dataset')
+    .option('--evict', 'also drop its bytes from all caches now')
+    .addHelpText('after', examples(context, 'dataset rm llama', 'dataset rm llama --evict'))
+    .action(
+      act(context, async (session: Session, options: { evict?: boolean }, name: string) => {
+        const evict = options.evict === true;
+        await session.withAgent((agent) => agent.call('removeDataset', { name, evict }));
+        if (session.json) session.printJson({ name, evicted: evict });
+        else session.print(`Removed ${printable(name)}${evict ? ' and its bytes from all caches' : ''}`);
+        return undefined;
+      }),
+    );
+}

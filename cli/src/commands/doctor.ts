@@ -1,0 +1,103 @@
+import { HearthError } from '@hearth/common';
+import type { Probe } from '@hearth/engine';
+import { Command } from 'commander';
+import { nativeProbes } from '../doctor/probe.ts';
+import { paint, printable, toneOf } from '../format/paint.ts';
+import { formatCount } from '../format/quantity.ts';
+import { displayWidth } from '../format/table.ts';
+import { act, type CommandContext, collectWhole, examples, type Session, wholeNumber } from '../session.ts';
+
+interface Options {
+  cacheDirectory?: string[];
+  deadline: number;
+}
+
+const leastNodeMajor = 24;
+
+/** Without these nothing works; all else only makes it slower or leaves a feature out. */
+const needed = (name: string) => ['kernel', 'node', 'probes'].includes(name) || name.startsWith('disk ');
+
+/** `hearth doctor`: what this machine offers, with the agent up or down. */
+export function doctorCommand(context: CommandContext): Command {
+  return new Command('doctor')
+    .description(
+      'Look at this machine: kernel, FUSE, disks, networks, RDMA, GPUs. The agent need not run.\n\n' +
+        'Not 0 when something is missing without which Hearth cannot work.',
+    )
+    .option(
+      '--cache-directory <directory>',
+      'a directory meant for a cache; may be repeated (default: of HEARTH_CACHE_DIRECTORIES)',
+      collectWhole,
+    )
+    .option('--deadline <seconds>', 'for drivers that hang', wholeNumber(1, 600), 20)
+    .addHelpText('after', examples(context, 'doctor', 'doctor --cache-directory /mnt/nvme0/hearth', 'doctor --json'))
+    .action(act(context, run));
+}
+
+async function run(session: Session, options: Options): Promise<undefined> {
+  const { environment, interrupt } = session.terminal;
+  const probes = [
+    nodeProbe(process.versions.node),
+    await agentProbe(session),
+    ...(await nativeProbes({
+      environment,
+      directories: options.cacheDirectory ?? configuredDirectories(environment),
+      deadlineSeconds: options.deadline,
+      signal: interrupt,
+    })),
+  ];
+  if (session.json) session.printJson({ probes });
+  else session.print(...probes.flatMap((probe) => probeLines(probe, probes, session)));
+  const lost = probes.filter((probe) => probe.status === 'missing' && needed(probe.name));
+  if (lost.length > 0) {
+    throw new HearthError(
+      'Unsupported',
+      `${formatCount(lost.length, 'needed thing')} missing: ${lost.map((probe) => probe.name).join(', ')}; follow the advice above`,
+    );
+  }
+}
+
+/** Paths of `PATH=BUDGET,...`, as the agent reads the variable. */
+function configuredDirectories(environment: Record<string, string | undefined>): string[] {
+  const texts = (environment.HEARTH_CACHE_DIRECTORIES ?? '').split(',').map((text) => text.trim());
+  return texts.filter((text) => text !== '').map((text) => text.replace(/=[^=]*$/, ''));
+}
+
+function nodeProbe(version: string): Probe {
+  const recent = Number(version.split('.')[0]) >= leastNodeMajor;
+  return {
+    name: 'node',
+    status: recent ? 'ok' : 'missing',
+    detail: `Node.js ${version}`,
+    advice: recent ? '' : `Use Node.js ${leastNodeMajor} or later; the checkout brings it: \`npm ci\`.`,
+  };
+}
+
+async function agentProbe(session: Session): Promise<Probe> {
+  try {
+    const status = await session.withAgent((agent) => agent.call('getStatus', {}));
+    const own = status.nodes.find((node) => node.node === status.node);
+    const detail = `${status.node} of cluster ${status.cluster}, ${formatCount(status.nodes.length, 'node')}`;
+    return own?.ready === false
+      ? { name: 'agent', status: 'degraded', detail: `${detail}, not ready: ${own.reason}`, advice: 'Look at its log.' }
+      : { name: 'agent', status: 'ok', detail, advice: '' };
+  } catch (thrown) {
+    const error = HearthError.from(thrown);
+    if (session.terminal.interrupt.aborted) throw error;
+    const [detail = '', ...advice] = error.message.split('; ');
+    return { name: 'agent', status: 'missing', detail, advice: advice.join('; ') };
+  }
+}
+
+/** A line with name, status and detail, and the advice below it. */
+function probeLines(probe: Probe, all: Probe[], session: Session): string[] {
+  const width = Math.max(...all.map((other) => displayWidth(other.name)));
+  const { colour } = session.terminal;
+  const status = paint(probe.status.padEnd('degraded'.length), toneOf(probe.status), colour);
+  const name = probe.name + ' '.repeat(width - displayWidth(probe.name));
+  const lines = [`${printable(name)}  ${status}  ${printable(probe.detail)}`];
+  if (probe.advice !== '') {
+    lines.push(`${' '.repeat(width + 2)}${paint(printable(probe.advice), 'dim', colour)}`);
+  }
+  return lines;
+}

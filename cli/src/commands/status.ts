@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GetStatusResponse, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import { Command, InvalidArgumentError } from 'commander';
+import { printable, toneOf } from '../format/paint.ts';
+import { renderBar } from '../format/progress.ts';
+import { formatBytes, formatCount, formatSeconds, fractionOf } from '../format/quantity.ts';
+import { LiveRegion } from '../live_region.ts';
+import { act, type CommandContext, examples, type Session } from '../session.ts';
+import { statusView } from '../view.ts';
+import { printDatasets } from './dataset.ts';
+import { printJobs } from './job.ts';
+import { printMounts } from './mount.ts';
+
+const barWidth = 12;
+const defaultWatchSeconds = 2;
+
+/** `hearth status`: nodes, datasets, jobs and mounts, once or again and again. */
+export function statusCommand(context: CommandContext): Command {
+  return new Command('status')
+    .description('Show nodes with their capacity, datasets, warm jobs, and the mounts of this node.')
+    .option('--watch [seconds]', `show it again every so often (default: ${defaultWatchSeconds})`, watchSeconds)
+    .addHelpText('after', examples(context, 'status', 'status --watch', 'status --watch 10 --json'))
+    .action(
+      act(context, async (session: Session, options: { watch?: number | true }) => {
+        if (options.watch === undefined) await show(session);
+        else await watch(session, options.watch === true ? defaultWatchSeconds : options.watch);
+        return undefined;
+      }),
+    );
+}
+
+function watchSeconds(text: string): number {
+  const seconds = Number(text);
+  if (!(seconds >= 0.2 && seconds <= 3600)) throw new InvalidArgumentError('It must be 0.2 to 3600 seconds.');
+  return seconds;
+}
+
+async function show(session: Session): Promise<void> {
+  const status = await session.withAgent((agent) => agent.call('getStatus', {}));
+  if (session.json) session.printJson(await statusView(status));
+  else await printStatus(session, status);
+}
+
+/** Until it is interrupted, which is how it is meant to end. */
+async function watch(session: Session, seconds: number): Promise<void> {
+  const region = new LiveRegion(session.terminal);
+  await session.withAgent(async (agent) => {
+    while (!session.terminal.interrupt.aborted) {
+      const status = await agent.call('getStatus', {});
+      if (session.json) session.printJson(await statusView(status));
+      else if (session.terminal.interactive) region.draw(await screenful(session, status));
+      else await printStatus(session, status);
+      await sleep(seconds * 1000, undefined, { signal: session.terminal.interrupt }).catch(() => undefined);
+    }
+  });
+}
+
+/** The status as lines that fit the screen. */
+async function screenful(session: Session, status: GetStatusResponse): Promise<string[]> {
+  const lines: string[] = [];
+  const recorder = session.recording((text) => lines.push(text));
+  await printStatus(recorder, status);
+  const all = lines.join('').trimEnd().split('\n');
+  const room = session.terminal.rows() - 1;
+  return all.length <= room ? all : [...all.slice(0, room - 1), `… ${all.length - room + 1} more lines`];
+}
+
+async function printStatus(session: Session, status: GetStatusResponse): Promise<void> {
+  const ready = status.nodes.filter((node) => node.ready).length;
+  session.print(
+    `Cluster ${printable(status.cluster)}: ${formatCount(status.nodes.length, 'node')}, ${ready} ready; asked ${printable(status.node)}`,
+    '',
+  );
+  printNodes(session, status.nodes);
+  if (status.datasets.length > 0) {
+    session.print('');
+    await printDatasets(session, status.datasets);
+  }
+  if (status.jobs.length > 0) {
+    session.print('');
+    printJobs(session, status.jobs);
+  }
+  if (status.mounts.length > 0) {
+    session.print('');
+    printMounts(session, status.mounts);
+  }
+}
+
+function printNodes(session: Session, nodes: NodeStatus[]): void {
+  const state = (node: NodeStatus) => (node.ready ? 'ready' : 'not ready');
+  session.printTable(
+    [
+      { title: 'NODE', value: (node) => node.node },
+      { title: 'STATE', value: state, tone: (node) => toneOf(state(node)) },
+      { title: 'ZONE', value: (node) => node.zone, omitEmpty: true, dispensable: 6 },
+      {
+        title: 'CACHE',
+        value: (node) => renderBar(usedFraction(node), barWidth, session.terminal.unicode),
+        tone: (node) => (usedFraction(node) > 0.9 ? 'warn' : 'plain'),
+      },
+      { title: 'USED', value: (node) => formatBytes(node.usedBytes), align: 'right' },
+      { title: 'BUDGET', value: (node) => formatBytes(node.budgetBytes), align: 'right' },
+      { title: 'DISK FREE', value: (node) => formatBytes(node.freeBytes), align: 'right', dispensable: 2 },
+      { title: 'FROM ORIGIN', value: (node) => formatBytes(node.originBytes), align: 'right', dispensable: 3 },
+      { title: 'FROM PEERS', value: (node) => formatBytes(node.peerBytesReceived), align: 'right', dispensable: 4 },
+      { title: 'TO PEERS', value: (node) => formatBytes(node.peerBytesSent), align: 'right', dispensable: 5 },
+      {
+        title: 'BAD BLOCKS',
+        value: (node) => (node.corruptBlocks > 0n ? String(node.corruptBlocks) : ''),
+        align: 'right',
+        omitEmpty: true,
+        tone: () => 'bad',
+      },
+      { title: 'UP', value: (node) => formatSeconds(node.uptimeSeconds), align: 'right', dispensable: 7 },
+      { title: 'VERSION', value: (node) => node.version, dispensable: 8 },
+      { title: 'REASON', value: (node) => node.reason, flexible: true, omitEmpty: true },
+    ],
+    nodes,
+  );
+}
+
+function usedFraction(node: NodeStatus): number {
+  return node.budgetBytes > 0n ? fractionOf(node.usedBytes, node.budgetBytes) : 0;
+}

@@ -1,0 +1,79 @@
+import { errorTable } from '@hearth/common';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { followJob } from '../follow_job.ts';
+import { printable } from '../format/paint.ts';
+import { parseRateOption, parseSecondsOption } from '../quantity_options.ts';
+import { act, type CommandContext, collect, examples, type Session, wholeNumber } from '../session.ts';
+
+interface Options {
+  node?: string[];
+  replicas?: number;
+  pin?: boolean;
+  priority: number;
+  rate?: bigint;
+  deadline?: bigint;
+  verify: string;
+  name?: string;
+  detach?: boolean;
+}
+
+/** `hearth warm`: fetches a dataset onto nodes and shows how far it is. */
+export function warmCommand(context: CommandContext): Command {
+  return new Command('warm')
+    .description(
+      'Fetch a dataset onto nodes and follow it. Ctrl-C stops following; the job goes on until `job cancel`.\n\n' +
+        'The exit code is that of the job: 0 when every byte is there and verified.',
+    )
+    .argument('<dataset>', 'name of the dataset')
+    .argument('[paths...]', 'globs of files; none: all of it')
+    .option('--node <name>', 'onto this node; may be repeated (default: all that are ready)', collect)
+    .option('--replicas <count>', 'onto this many nodes, chosen by resident bytes and room', wholeNumber(1, 100_000))
+    .option('--pin', 'pin the files on these nodes')
+    .option('--priority <number>', 'lower runs first', wholeNumber(0, 1000), 100)
+    .option('--rate <bytes>', 'most bytes a second from the origin, all nodes together, e.g. 500MiB', parseRateOption)
+    .option('--deadline <duration>', 'give up after this time, e.g. 90s, 15m', parseSecondsOption)
+    .addOption(
+      new Option('--verify <how>', 'checks at the end: checksums from disk, also origin digests, or none')
+        .choices(['none', 'checksum', 'digest'])
+        .default('checksum'),
+    )
+    .option('--name <job>', 'name of the job (default: chosen)', jobName)
+    .option('--detach', 'do not follow the job; print its name')
+    .addHelpText(
+      'after',
+      examples(
+        context,
+        'warm llama',
+        'warm llama "*.safetensors" --node gpu-1,gpu-2 --pin',
+        'warm llama --replicas 3 --rate 500MiB --deadline 15m',
+        'warm llama --json',
+      ),
+    )
+    .action(act(context, run));
+}
+
+async function run(session: Session, options: Options, dataset: string, paths: string[]): Promise<number> {
+  return await session.withAgent(async (agent) => {
+    const job = await agent.call('createWarmJob', {
+      dataset,
+      paths,
+      nodes: options.node ?? [],
+      replicas: options.replicas ?? 0,
+      pin: options.pin === true,
+      priority: options.priority,
+      rateLimit: options.rate ?? 0n,
+      deadlineSeconds: options.deadline ?? 0n,
+      verify: options.verify,
+      name: options.name ?? '',
+    });
+    if (options.detach !== true) return await followJob(session, agent, job.name);
+    if (session.json) session.printJson(job);
+    else session.print(printable(job.name));
+    return errorTable.Ok.exit;
+  });
+}
+
+function jobName(text: string): string {
+  if (text === '') throw new InvalidArgumentError('It must not be empty.');
+  return text;
+}

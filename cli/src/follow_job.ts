@@ -1,0 +1,84 @@
+import { errorTable, HearthError, isErrorCode } from '@hearth/common';
+import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { AgentClient } from './client/agent_client.ts';
+import { printable } from './format/paint.ts';
+import { jobLine, renderJob } from './format/progress.ts';
+import { LiveRegion } from './live_region.ts';
+import type { Session } from './session.ts';
+
+const logMilliseconds = 5000;
+
+/**
+ * Shows a job until it has ended and gives the exit code. On an interrupt the job goes on: its name and how
+ * to cancel it are said, and the code is that of `Cancelled`.
+ */
+export async function followJob(session: Session, agent: AgentClient, name: string): Promise<number> {
+  const show = session.json ? (job: WarmJob) => session.printJson(job) : drawer(session);
+  let last: WarmJob | undefined;
+  try {
+    for await (const job of agent.stream('watchWarmJob', { name })) {
+      show(job);
+      last = job;
+    }
+  } catch (thrown) {
+    const error = HearthError.from(thrown);
+    if (session.terminal.interrupt.aborted) return detached(session, name);
+    throw error;
+  }
+  if (last === undefined) throw new HearthError('ProtocolError', `the agent told nothing of the job ${name}`);
+  return outcome(last);
+}
+
+function drawer(session: Session): (job: WarmJob) => void {
+  const { terminal } = session;
+  const region = new LiveRegion(terminal);
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  let loggedState = '';
+  return (job) => {
+    const ended = hasEnded(job);
+    if (terminal.interactive) {
+      const style = { columns: terminal.columns(), rows: terminal.rows() - 1 };
+      region.draw(renderJob(job, { ...style, colour: terminal.colour, unicode: terminal.unicode }));
+      if (ended) region.end();
+      return;
+    }
+    if (!ended && job.state === loggedState && Date.now() - loggedAt < logMilliseconds) return;
+    session.print(jobLine(job));
+    loggedAt = Date.now();
+    loggedState = job.state;
+  };
+}
+
+function detached(session: Session, name: string): number {
+  const program = session.terminal.program;
+  session.note(
+    `The job ${printable(name)} goes on. Follow it with \`${program} job watch ${printable(name)}\`, end it with \`${program} job cancel ${printable(name)}\`.`,
+  );
+  return errorTable.Cancelled.exit;
+}
+
+function hasEnded(job: WarmJob): boolean {
+  return job.state === 'Succeeded' || job.state === 'Failed' || job.state === 'Cancelled';
+}
+
+/** The exit code of an ended job; throws its failure. */
+function outcome(job: WarmJob): number {
+  switch (job.state) {
+    case 'Succeeded':
+      return errorTable.Ok.exit;
+    case 'Cancelled':
+      throw new HearthError(
+        'Cancelled',
+        `the job ${job.name} was cancelled${job.message === '' ? '' : `: ${job.message}`}`,
+      );
+    case 'Failed': {
+      const code = isErrorCode(job.errorCode) && job.errorCode !== 'Ok' ? job.errorCode : 'Internal';
+      throw new HearthError(code, `the job ${job.name} failed: ${job.message || 'no reason is known; see job show'}`);
+    }
+    default:
+      throw new HearthError(
+        'Unavailable',
+        `the agent stopped telling of the job ${job.name} while it was ${job.state}; try job watch`,
+      );
+  }
+}

@@ -1,0 +1,14 @@
+import { runAgentProcess } from './agent_process.ts';
+import { run } from './run.ts';
+import { systemTerminal } from './terminal.ts';
+
+const terminal = systemTerminal();
+
+// A reader that went away (`hearth ls x | head`) is not our failure; there is nobody left to write for.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  process.stderr.write(`${terminal.program}: the output cannot be written (${error.code}); check where it goes\n`);
+  process.exit(14);
+});
+
+process.exitCode = await run(process.argv.slice(2), terminal, runAgentProcess);

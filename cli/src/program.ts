@@ -1,0 +1,78 @@
+import { Command } from 'commander';
+import { agentCommand } from './commands/agent.ts';
+import { catCommand } from './commands/cat.ts';
+import { completeCommand, completionCommand } from './commands/completion.ts';
+import { datasetCommand } from './commands/dataset.ts';
+import { doctorCommand } from './commands/doctor.ts';
+import { jobCommand, jobsCommand } from './commands/job.ts';
+import { lsCommand } from './commands/ls.ts';
+import { mountCommand, mountsCommand, umountCommand } from './commands/mount.ts';
+import { evictCommand, pinCommand, unpinCommand } from './commands/placement.ts';
+import { statusCommand } from './commands/status.ts';
+import { verifyCommand } from './commands/verify.ts';
+import { ownVersion, versionCommand } from './commands/version.ts';
+import { warmCommand } from './commands/warm.ts';
+import { type CommandContext, defaultSocket, defaultTimeoutSeconds, wholeNumber } from './session.ts';
+
+const longestTimeoutSeconds = 86_400;
+
+/** The whole command tree. Errors are thrown: commander's own and `HearthError`. */
+export function buildProgram(context: CommandContext): Command {
+  const { terminal } = context;
+  const program: Command = new Command(terminal.program)
+    .description('Hearth keeps the bytes of models on the nodes that read them.')
+    .version(ownVersion(), '--version', 'show the version')
+    .option('--socket <path>', `socket of the agent to ask (default: $HEARTH_SOCKET, else ${defaultSocket})`)
+    .option(
+      '--timeout <seconds>',
+      `how long the agent may take for one answer (default: ${defaultTimeoutSeconds})`,
+      wholeNumber(1, longestTimeoutSeconds),
+    )
+    .option('--json', 'JSON on the standard output: one value, or one a line as they come')
+    .helpCommand('help [command]', 'show help of a command')
+    .commandsGroup('Datasets:')
+    .addCommand(datasetCommand(context))
+    .addCommand(lsCommand(context))
+    .addCommand(catCommand(context))
+    .addCommand(verifyCommand(context))
+    .commandsGroup('Placement:')
+    .addCommand(warmCommand(context))
+    .addCommand(jobsCommand(context))
+    .addCommand(jobCommand(context))
+    .addCommand(pinCommand(context))
+    .addCommand(unpinCommand(context))
+    .addCommand(evictCommand(context))
+    .commandsGroup('Mounts:')
+    .addCommand(mountCommand(context))
+    .addCommand(umountCommand(context))
+    .addCommand(mountsCommand(context))
+    .commandsGroup('Cluster and node:')
+    .addCommand(statusCommand(context))
+    .addCommand(agentCommand(context))
+    .addCommand(doctorCommand(context))
+    .commandsGroup('Other:')
+    .addCommand(completionCommand(context, () => program))
+    .addCommand(completeCommand(context), { hidden: true })
+    .addCommand(versionCommand(context));
+  everyCommand(program, (command) => {
+    command
+      .exitOverride()
+      .configureOutput({
+        writeOut: (text) => terminal.stdout.write(text),
+        // Errors are thrown and written once, by the caller.
+        writeErr: () => undefined,
+        getOutHelpWidth: () => Math.min(terminal.columns(), 120),
+        getErrHelpWidth: () => Math.min(terminal.columns(), 120),
+        getOutHasColors: () => terminal.colour,
+        getErrHasColors: () => false,
+      })
+      .configureHelp({ showGlobalOptions: true })
+      .helpOption('-h, --help', 'show help');
+  });
+  return program;
+}
+
+function everyCommand(command: Command, visit: (command: Command) => void): void {
+  visit(command);
+  for (const child of command.commands) everyCommand(child, visit);
+}
