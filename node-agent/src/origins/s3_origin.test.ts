@@ -195,7 +195,8 @@ describe('S3Origin against a real S3 server', () => {
       const [location] = await origin.locate([{ index: 0, path: 'x', contentKey: '', validator: '' }], signal());
       assert.deepEqual(location, { entry: 0, url: `${server.endpoint}/models/private/x` });
     } finally {
-      process.env = saved;
+      for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
+      Object.assign(process.env, saved);
     }
   });
 
