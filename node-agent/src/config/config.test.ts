@@ -136,6 +136,13 @@ describe('configuration', () => {
       {},
       /wire\.listen \(variable .*\) must be an IP address/,
     ],
+    [
+      'a host name as a network',
+      '',
+      { HEARTH_ORIGINS_ALLOWED_NETWORKS: '10.0.0.0/8,host' },
+      {},
+      /origins\.allowedNetworks .* must be networks/,
+    ],
     ['a duration without unit', 'shutdownDeadline: 10\n', {}, {}, /shutdownDeadline .* must be a duration/],
     ['a node name with a slash', '', {}, { node: 'a/b' }, /node \(flag --node\) must be a name of letters/],
     ['a long socket path', '', {}, { 'control-socket': `/${'x'.repeat(107)}` }, /at most 107 bytes/],

@@ -21,3 +21,13 @@ export function endpointWithPort(defaultPort: number): (value: unknown) => Endpo
 export function formatEndpoint(endpoint: Endpoint): string {
   return `${endpoint.host.includes(':') ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`;
 }
+
+/** `10.0.0.0/8` as it is, `10.0.0.1` as `10.0.0.1/32`. */
+export function parseNetwork(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const [address = '', length, ...rest] = value.trim().split('/');
+  const longest = { 4: 32, 6: 128 }[isIP(address)];
+  if (longest === undefined || rest.length > 0) return undefined;
+  const bits = length === undefined ? longest : /^\d{1,3}$/.test(length) ? Number(length) : -1;
+  return bits >= 0 && bits <= longest ? `${address}/${bits}` : undefined;
+}

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { controlPort, healthPort, wirePort } from '@hearth/common';
 import { z } from 'zod';
 import { parseCacheDirectory } from './cache_directory.ts';
-import { endpointWithPort } from './endpoint.ts';
+import { endpointWithPort, parseNetwork } from './endpoint.ts';
 import { parseDuration, parseSize } from './quantity.ts';
 import {
   countBetween,
@@ -209,14 +209,22 @@ export const configSchema = z.strictObject({
         parseSwitch,
         'false',
       ),
-      directoryPrefixes: setting(
+      allowedNetworks: setting(
         {
-          description: 'Directory origins must lie below one of these paths. Empty: anywhere.',
+          description: 'Networks in such ranges that are accepted all the same.',
+          allowed: 'networks or addresses, for example 10.0.0.0/8 or 192.168.1.7',
+          form: 'list',
+        },
+        listOf(parseNetwork),
+        '',
+      ),
+      directoryPrefixes: optionalSetting(
+        {
+          description: 'Directory origins must lie below one of these paths. Absent: anywhere; empty: nowhere.',
           allowed: 'absolute paths',
           form: 'list',
         },
         listOf(parsePath),
-        '',
       ),
       certificateAuthorities: optionalSetting(
         {

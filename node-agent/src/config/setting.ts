@@ -72,10 +72,6 @@ export function oneOf<const T extends string>(...values: T[]): (value: unknown) 
   return (value) => values.find((one) => one === value);
 }
 
-export function parseText(value: unknown): string | undefined {
-  return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined;
-}
-
 export function parseSwitch(value: unknown): boolean | undefined {
   if (typeof value === 'boolean') return value;
   if (value === 'true' || value === '1' || value === 'yes') return true;

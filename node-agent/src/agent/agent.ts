@@ -1,0 +1,109 @@
+import type { Question } from '@hearth/engine';
+import type { AgentContext } from '../context.ts';
+import { DatasetTables, Locations, ManifestKeeper, type OpenOrigin, Removal, Resolution } from '../datasets/index.ts';
+import { Mounts } from '../mounts/mounts.ts';
+import { Pins } from '../pins/pins.ts';
+import { Requests } from '../requests/index.ts';
+import { StatisticsPublisher } from '../statistics/publisher.ts';
+import { LastUse } from '../usage/last_use.ts';
+import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
+
+export interface AgentParts {
+  openOrigin: OpenOrigin;
+  /** Socket of hearth-holder. */
+  holder: string;
+}
+
+/**
+ * The rooms of one agent, put together. Created when store, session and engine are there; `start` brings back
+ * what was before a restart (pins, mounts, parts of warm jobs), `close` ends everything but those three.
+ */
+export class Agent {
+  readonly context: AgentContext;
+  readonly datasets: DatasetTables;
+  readonly locations: Locations;
+  readonly keeper: ManifestKeeper;
+  readonly resolution: Resolution;
+  readonly pins: Pins;
+  readonly requests: Requests;
+  readonly statistics: StatisticsPublisher;
+  readonly mounts: Mounts;
+  readonly lastUse: LastUse;
+  readonly warmTables: WarmTables;
+  readonly warmJobs: WarmJobs;
+  readonly coordinator: WarmCoordinator;
+  readonly removal: Removal;
+  #executor: WarmExecutor | undefined;
+
+  constructor(context: AgentContext, { openOrigin, holder }: AgentParts) {
+    this.context = context;
+    const { engine, logger, store } = context;
+    this.datasets = new DatasetTables(store, logger);
+    this.locations = new Locations(engine, logger, (digest) => this.datasets.revisionOf(digest), openOrigin);
+    this.keeper = new ManifestKeeper(engine, logger, this.datasets, this.locations);
+    this.resolution = new Resolution(context, this.datasets, openOrigin);
+    this.pins = new Pins(context, this.keeper);
+    this.requests = new Requests(context, { pins: this.pins, keeper: this.keeper });
+    this.statistics = new StatisticsPublisher(context, this.datasets, this.pins);
+    this.mounts = new Mounts(context, this.datasets, this.keeper, holder);
+    this.lastUse = new LastUse(context, this.datasets);
+    this.warmTables = new WarmTables(store, logger);
+    this.warmJobs = new WarmJobs(context, this.warmTables, this.datasets, this.keeper, (node) =>
+      this.statistics.of(node),
+    );
+    this.coordinator = new WarmCoordinator(context, this.warmTables);
+    this.removal = new Removal(context, {
+      tables: this.datasets,
+      warm: this.warmTables,
+      requests: this.requests,
+      statistics: () => this.statistics.all(),
+    });
+  }
+
+  async start(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.datasets.ready(signal), this.warmTables.ready(signal)]);
+    await this.pins.restore(signal);
+    await this.mounts.resume(signal);
+    await this.statistics.ready(signal);
+    this.#executor = new WarmExecutor(this.context, this.warmTables, this.keeper, this.pins);
+  }
+
+  /** Parts of warm jobs that run here. */
+  get runningParts(): number {
+    return this.#executor?.running ?? 0;
+  }
+
+  /** What the engine asks and tells; never throws and never waits. */
+  answer(question: Question): void {
+    switch (question.kind) {
+      case 'locations':
+        this.locations.answer(question);
+        return;
+      case 'log':
+        this.context.logger.log(question.level, question.message, question.fields);
+        return;
+      case 'originChanged':
+        this.#quietly('the failure of a dataset could not be recorded', this.keeper.originChanged(question));
+        return;
+      case 'mountEnded':
+        this.#quietly('the end of a mount could not be recorded', this.mounts.ended(question.target, question.message));
+        return;
+      default:
+        question satisfies never;
+    }
+  }
+
+  /** Jobs and mounts go on after a restart: nothing here ends them. */
+  async close(): Promise<void> {
+    await this.#executor?.close();
+    await this.coordinator.close();
+    await this.requests.close();
+    this.locations.close();
+    await Promise.all([this.statistics.close(), this.lastUse.close(), this.pins.close(), this.keeper.close()]);
+    await Promise.all([this.warmTables.close(), this.datasets.close()]);
+  }
+
+  #quietly(message: string, work: Promise<void>): void {
+    work.catch((error) => this.context.logger.error(message, { error }));
+  }
+}

@@ -1,0 +1,56 @@
+import type { Logger } from '@hearth/common';
+import type { Engine } from '@hearth/engine';
+import type { Session } from './records/index.ts';
+import type { Store } from './store/store.ts';
+
+/** The other agents as the rooms of this agent need to see them. */
+export interface Members {
+  /** Names of all agents that are alive, this one included. */
+  names(): Set<string>;
+  /** Those of them that are ready. */
+  ready(): string[];
+  /** Returns the function that ends it. */
+  onChange(listener: () => void): () => void;
+}
+
+/** How often things are done. Tests shorten them; users cannot. */
+export interface Pace {
+  /** Reading progress of warm jobs from the engine, and at most one record for each. */
+  progressMs: number;
+  /** Division of a job's rate. */
+  divisionMs: number;
+  /** Trying to become the coordinator. */
+  electionMs: number;
+  /** Publishing statistics. */
+  statisticsMs: number;
+  /** Publishing last use of datasets. */
+  lastUseMs: number;
+  /** An agent that a job names is waited for this long after it went away. */
+  goneGraceMs: number;
+  /** Life of the agent's lease; a whole number of seconds. */
+  leaseSeconds: number;
+  /** Time that other agents have to answer a request. */
+  requestMs: number;
+}
+
+export const defaultPace: Pace = {
+  progressMs: 500,
+  divisionMs: 2_000,
+  electionMs: 2_000,
+  statisticsMs: 2_000,
+  lastUseMs: 60_000,
+  goneGraceMs: 60_000,
+  leaseSeconds: 10,
+  requestMs: 30_000,
+};
+
+/** What every room of the agent is given. */
+export interface AgentContext {
+  node: string;
+  store: Store;
+  engine: Engine;
+  session: Session;
+  members: Members;
+  logger: Logger;
+  pace: Pace;
+}

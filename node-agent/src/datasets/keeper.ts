@@ -1,0 +1,103 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { Engine, Question } from '@hearth/engine';
+import { pause } from '../records/index.ts';
+import type { Locations } from './locations.ts';
+import type { DatasetTables } from './table.ts';
+
+const firstPauseMs = 200;
+const longestPauseMs = 10_000;
+
+/**
+ * Keeps the engine's manifests in step with the datasets: those that appear are fetched from peers, those of
+ * removed revisions go. An origin that no longer has what a manifest says fails the dataset.
+ */
+export class ManifestKeeper {
+  readonly #engine: Engine;
+  readonly #logger: Logger;
+  readonly #tables: DatasetTables;
+  readonly #locations: Locations;
+  readonly #stop = new AbortController();
+  readonly #fetching = new Map<string, Promise<void>>();
+  readonly #open = new Set<string>();
+
+  constructor(engine: Engine, logger: Logger, tables: DatasetTables, locations: Locations) {
+    this.#engine = engine;
+    this.#logger = logger;
+    this.#tables = tables;
+    this.#locations = locations;
+    tables.mirror.onChange(() => this.#fetchMissing());
+    tables.revisionsMirror.onChange((changes) => {
+      for (const { before, after } of changes) {
+        if (before !== undefined && after === undefined) void this.#remove(before.manifest);
+      }
+      this.#fetchMissing();
+    });
+    this.#fetchMissing();
+  }
+
+  /** Resolves when the manifest is open here; waits for peers that have it until the signal ends it. */
+  async opened(digest: string, signal: AbortSignal): Promise<void> {
+    for (let failures = 0; !this.#open.has(digest); failures++) {
+      signal.throwIfAborted();
+      try {
+        await this.#openNow(digest);
+      } catch (thrown) {
+        const error = HearthError.from(thrown);
+        if (error.code !== 'NotFound' && error.code !== 'Unavailable') throw error;
+        if (failures > 0) this.#logger.debug('no peer has the manifest yet', { manifest: digest, error });
+        await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** failures), signal);
+        if (signal.aborted) throw error;
+      }
+    }
+  }
+
+  /** What the engine tells: a file of this manifest is not at the origin any more as it was listed. */
+  async originChanged(question: Extract<Question, { kind: 'originChanged' }>): Promise<void> {
+    const name = this.#tables.revisionOf(question.manifest)?.dataset;
+    if (name === undefined) return;
+    const [entry] = await this.#engine.entriesAt(question.manifest, [question.entry]).catch(() => []);
+    const message = `the origin no longer has ${entry?.path ?? 'a file'} as it was listed: ${question.message}; add the dataset again to take its present state`;
+    await this.#tables.datasets.update(name, (present) =>
+      present === undefined || present.manifest !== question.manifest || present.state === 'Failed'
+        ? undefined
+        : { ...present, state: 'Failed', errorCode: 'OriginChanged', message },
+    );
+    this.#logger.error('the origin has changed', { dataset: name, manifest: question.manifest, reason: message });
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#fetching.values());
+  }
+
+  #fetchMissing(): void {
+    for (const { manifest } of this.#tables.mirror.values()) {
+      if (manifest === '' || this.#open.has(manifest) || this.#fetching.has(manifest)) continue;
+      const fetching = this.opened(manifest, this.#stop.signal)
+        .catch((thrown) => {
+          if (this.#stop.signal.aborted) return;
+          this.#logger.error('a manifest could not be opened', { manifest, error: HearthError.from(thrown) });
+        })
+        .finally(() => this.#fetching.delete(manifest));
+      this.#fetching.set(manifest, fetching);
+    }
+  }
+
+  async #openNow(digest: string): Promise<void> {
+    await this.#engine.openManifest(digest);
+    // Revisions are heard of by a mirror: the next try finds what was not there yet.
+    this.#locations.prepare(digest);
+    this.#open.add(digest);
+  }
+
+  async #remove(digest: string): Promise<void> {
+    if (this.#tables.revisionOf(digest) !== undefined) return;
+    this.#locations.forget(digest);
+    this.#open.delete(digest);
+    await this.#engine.removeManifest(digest).catch((thrown) => {
+      const error = HearthError.from(thrown);
+      if (error.code !== 'NotFound')
+        this.#logger.info('a manifest that no dataset needs stays for now', { manifest: digest, error });
+    });
+  }
+}

@@ -1,0 +1,73 @@
+import { HearthError } from '@hearth/common';
+import type { AgentContext } from '../context.ts';
+import type { Requests } from '../requests/index.ts';
+import type { NodeStatistics } from '../statistics/record.ts';
+import type { Operation } from '../store/store.ts';
+import { hasEnded } from '../warm/state.ts';
+import type { WarmTables } from '../warm/table.ts';
+import type { DatasetTables } from './table.ts';
+
+/** Takes datasets out of the cluster. */
+export class Removal {
+  readonly #context: AgentContext;
+  readonly #tables: DatasetTables;
+  readonly #warm: WarmTables;
+  readonly #requests: Requests;
+  readonly #statistics: () => NodeStatistics[];
+
+  constructor(
+    context: AgentContext,
+    parts: { tables: DatasetTables; warm: WarmTables; requests: Requests; statistics: () => NodeStatistics[] },
+  ) {
+    this.#context = context;
+    this.#tables = parts.tables;
+    this.#warm = parts.warm;
+    this.#requests = parts.requests;
+    this.#statistics = parts.statistics;
+  }
+
+  /**
+   * Ends the pins of a dataset everywhere, with `evict` drops its bytes, and forgets it; agents delete its
+   * manifests when they hear of it. `InUse` while it is mounted or being warmed. An agent that does not answer
+   * keeps its bytes until it needs their room; the removal goes on.
+   */
+  async remove(name: string, evict: boolean, signal: AbortSignal): Promise<void> {
+    const dataset = await this.#tables.get(name);
+    this.#refuseInUse(name);
+    const drop = { kind: 'drop' as const, dataset: name, manifest: dataset.manifest, paths: [], owner: '', evict };
+    const answers = await this.#requests.ask(drop, [], signal);
+    for (const { node, message } of answers.filter((answer) => answer.errorCode !== undefined)) {
+      this.#context.logger.warn('an agent did not drop a dataset', { dataset: name, agent: node, reason: message });
+    }
+    const success: Operation[] = [
+      { kind: 'delete', key: this.#tables.datasets.key(name) },
+      { kind: 'delete', key: `usage/${name}` },
+      ...this.#tables.revisionsOf(name).map((revision) => this.#tables.deleteRevision(revision)),
+    ];
+    const resolving = { key: this.#tables.resolving.key(name), exists: false };
+    const result = await this.#context.store.transact({ compare: [resolving], success }, { signal });
+    if (!result.succeeded) throw new HearthError('InUse', `dataset ${name} is being listed; wait for it or try again`);
+    await this.#tables.mirror.caughtUp(result.revision, signal);
+  }
+
+  #refuseInUse(name: string): void {
+    const members = this.#context.members.names();
+    const jobs = this.#warm.jobsMirror.values().filter((job) => job.dataset === name);
+    const running = jobs.filter(
+      (job) => !hasEnded(this.#warm.view(job, members, this.#context.pace.goneGraceMs).state),
+    );
+    if (running.length > 0) {
+      const names = running.map((job) => job.name).join(', ');
+      throw new HearthError(
+        'InUse',
+        `dataset ${name} is being warmed by ${names}; wait for it or cancel it (hearth job cancel)`,
+      );
+    }
+    const manifests = new Set(this.#tables.revisionsOf(name).map((revision) => revision.manifest));
+    const mounted = this.#statistics().filter((node) => node.mounted.some((manifest) => manifests.has(manifest)));
+    if (mounted.length > 0) {
+      const nodes = mounted.map((node) => node.node).join(', ');
+      throw new HearthError('InUse', `dataset ${name} is mounted on ${nodes}; unmount it there first`);
+    }
+  }
+}

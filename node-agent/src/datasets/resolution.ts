@@ -1,0 +1,304 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { Engine, ManifestInfo, ManifestRow } from '@hearth/engine';
+import type { AgentContext } from '../context.ts';
+import type { Origin, OriginRevision, Source } from '../origins/origin.ts';
+import { abortError } from '../records/index.ts';
+import type { Operation, Store } from '../store/store.ts';
+import { PathFilter } from './glob.ts';
+import {
+  checkName,
+  type DatasetRecord,
+  type DatasetRequest,
+  type ResolvingRecord,
+  type RevisionRecord,
+  refuseSecrets,
+  sameRequest,
+} from './record.ts';
+import type { DatasetTables } from './table.ts';
+
+/** Opens the origin of a source with this agent's credentials and policy; `revision`: the one listed earlier. */
+export type OpenOrigin = (source: Source, revision: string) => Origin;
+
+export interface ListingProgress {
+  filesListed: number;
+  bytesListed: bigint;
+}
+
+export interface Resolved {
+  dataset: DatasetRecord;
+  /** The origin was in the same state as before. */
+  unchanged: boolean;
+}
+
+const progressMs = 500;
+
+/**
+ * Adds datasets: lists an origin into a manifest and registers it. However many agents are asked at the same
+ * time, one lists: it holds `resolving/<name>` under its lease, the others wait for how it ends and then take
+ * the manifest from it. When the one that lists goes away, the next that waits takes over.
+ */
+export class Resolution {
+  readonly #store: Store;
+  readonly #engine: Engine;
+  readonly #context: AgentContext;
+  readonly #logger: Logger;
+  readonly #tables: DatasetTables;
+  readonly #open: OpenOrigin;
+
+  constructor(context: AgentContext, tables: DatasetTables, open: OpenOrigin) {
+    this.#store = context.store;
+    this.#engine = context.engine;
+    this.#context = context;
+    this.#logger = context.logger;
+    this.#tables = tables;
+    this.#open = open;
+  }
+
+  /**
+   * `AlreadyExists` when the name belongs to another source; errors of the origin as they are, after they were
+   * recorded. `progress` is called now and then, also while another agent lists.
+   */
+  async add(
+    name: string,
+    request: DatasetRequest,
+    progress: (progress: ListingProgress) => void,
+    signal: AbortSignal,
+  ): Promise<Resolved> {
+    checkName('dataset', name);
+    refuseSecrets(request.source);
+    new PathFilter(request.include, request.exclude);
+    const before = (await this.#tables.datasets.read(name, { signal }))?.value;
+    this.#refuseOther(name, before, request);
+    for (;;) {
+      signal.throwIfAborted();
+      const lockRevision = await this.#lock(name, request, signal);
+      if (lockRevision !== undefined) return await this.#lead(name, request, lockRevision, progress, signal);
+      const other = await this.#waitForOther(name, request, progress, signal);
+      if (other !== undefined && other.attempts > (before?.attempts ?? 0)) return await this.#follow(other, request);
+    }
+  }
+
+  #refuseOther(
+    name: string,
+    present: (DatasetRequest & { manifest?: string }) | undefined,
+    request: DatasetRequest,
+  ): void {
+    if (present === undefined || present.manifest === '' || sameRequest(present, request)) return;
+    throw new HearthError(
+      'AlreadyExists',
+      `dataset ${name} has another source or other patterns; choose another name, or remove it first (hearth dataset rm ${name})`,
+    );
+  }
+
+  /** The revision at which this agent took the lock; undefined when another agent holds it. */
+  async #lock(name: string, request: DatasetRequest, signal: AbortSignal): Promise<number | undefined> {
+    const lease = await this.#context.session.lease(signal);
+    const record: ResolvingRecord = {
+      name,
+      node: this.#context.node,
+      source: request.source,
+      filesListed: 0,
+      bytesListed: 0n,
+      startedAt: Date.now(),
+    };
+    const put = this.#tables.resolving.putOperation(name, record, lease);
+    const compare = [{ key: this.#tables.resolving.key(name), exists: false }];
+    const result = await this.#store.transact({ compare, success: [put] }, { signal });
+    return result.succeeded ? result.revision : undefined;
+  }
+
+  /** Waits until nobody lists the dataset; the record as it then stands. */
+  async #waitForOther(
+    name: string,
+    request: DatasetRequest,
+    progress: (progress: ListingProgress) => void,
+    signal: AbortSignal,
+  ): Promise<DatasetRecord | undefined> {
+    const revision = await this.#store.revision({ signal });
+    const present = (await this.#tables.resolving.read(name, { signal }))?.value;
+    if (present !== undefined && !sameRequest({ ...request, source: present.source }, request)) {
+      throw new HearthError(
+        'AlreadyExists',
+        `dataset ${name} is being added from another source by ${present.node}; choose another name`,
+      );
+    }
+    if (present !== undefined) {
+      for await (const item of this.#store.watch(this.#tables.resolving.key(name), revision + 1, { signal })) {
+        if (item.kind === 'compacted') break;
+        const mine = item.events.filter(
+          (event) => (event.kind === 'put' ? event.entry.key : event.key) === this.#tables.resolving.key(name),
+        );
+        for (const event of mine) if (event.kind === 'put') progress(this.#tables.resolving.decode(event.entry).value);
+        if (mine.some((event) => event.kind === 'delete')) break;
+      }
+    }
+    return (await this.#tables.datasets.read(name, { signal }))?.value;
+  }
+
+  async #follow(dataset: DatasetRecord, request: DatasetRequest): Promise<Resolved> {
+    this.#refuseOther(dataset.name, dataset, request);
+    const { errorCode, message, unchanged } = dataset.lastAttempt;
+    if (errorCode !== undefined) throw new HearthError(errorCode, message);
+    return { dataset, unchanged };
+  }
+
+  async #lead(
+    name: string,
+    request: DatasetRequest,
+    lockRevision: number,
+    progress: (progress: ListingProgress) => void,
+    signal: AbortSignal,
+  ): Promise<Resolved> {
+    const origin = this.#openOrFail(request);
+    try {
+      const before = (await this.#tables.datasets.read(name, { signal }))?.value;
+      // Between the first look and the lock somebody else may have registered the name.
+      this.#refuseOther(name, before, request);
+      const outcome = await this.#list(name, request, origin, progress, signal).then(
+        (listed) => ({ ...listed, error: undefined }),
+        (thrown: unknown) => ({ info: undefined, revision: undefined, error: HearthError.from(thrown) }),
+      );
+      if (signal.aborted) throw abortError(signal);
+      const dataset = recordOf(name, request, before, outcome);
+      await this.#finish(name, lockRevision, [
+        this.#tables.datasets.putOperation(name, dataset),
+        ...(outcome.error === undefined ? this.#tables.revisionOperations(revisionOf(dataset)) : []),
+      ]);
+      if (outcome.error !== undefined) throw outcome.error;
+      return { dataset, unchanged: dataset.lastAttempt.unchanged };
+    } catch (thrown) {
+      await this.#release(name, lockRevision);
+      throw thrown;
+    } finally {
+      if (!(origin instanceof HearthError)) origin.close();
+    }
+  }
+
+  /** A source that cannot be opened fails like one that cannot be listed, so that waiting agents hear of it. */
+  #openOrFail(request: DatasetRequest): Origin | HearthError {
+    try {
+      return this.#open(request.source, '');
+    } catch (thrown) {
+      return HearthError.from(thrown);
+    }
+  }
+
+  async #list(
+    name: string,
+    request: DatasetRequest,
+    origin: Origin | HearthError,
+    progress: (progress: ListingProgress) => void,
+    signal: AbortSignal,
+  ): Promise<{ info: ManifestInfo; revision: OriginRevision }> {
+    if (origin instanceof HearthError) throw origin;
+    const filter = new PathFilter(request.include, request.exclude);
+    const skipUnusable = request.source.unusableNames === 'Skip';
+    const builder = this.#engine.createManifestBuilder({ skipUnusable });
+    const seen: ListingProgress = { filesListed: 0, bytesListed: 0n };
+    let told = performance.now();
+    this.#logger.info('listing the origin', { dataset: name, origin: origin.describe() });
+    for await (const page of origin.list(signal)) {
+      const rows = page.filter((row) => filter.choosesAll || (row.kind !== 'directory' && filter.matches(row.path)));
+      builder.add(rows);
+      count(seen, rows);
+      if (performance.now() - told < progressMs) continue;
+      told = performance.now();
+      progress({ ...seen });
+      await this.#publish(name, seen);
+    }
+    progress({ ...seen });
+    if (seen.filesListed === 0) {
+      throw new HearthError(
+        'NotFound',
+        `${origin.describe()} has no files${filter.choosesAll ? '' : ' that the patterns choose'}; check the source`,
+      );
+    }
+    const refused = skipUnusable ? builder.unusable() : [];
+    const info = await this.#engine.finishManifest(builder);
+    const revision = origin.revision();
+    const warnings = refused.length === 0 ? [] : [`UnusableNames: left out ${refused.join(', ')}`];
+    return { info, revision: { ...revision, warnings: [...revision.warnings, ...warnings] } };
+  }
+
+  /** Shows others how far the listing is. Losing this is no loss. */
+  async #publish(name: string, seen: ListingProgress): Promise<void> {
+    const row = await this.#tables.resolving.read(name).catch(() => undefined);
+    if (row === undefined || row.value.node !== this.#context.node || row.lease === undefined) return;
+    const put = this.#tables.resolving.putOperation(name, { ...row.value, ...seen }, row.lease);
+    const compare = [{ key: this.#tables.resolving.key(name), modRevision: row.modRevision }];
+    await this.#store.transact({ compare, success: [put] }).catch(() => undefined);
+  }
+
+  /** Writes the outcome and gives the lock back in one transaction: nobody else may have taken it over. */
+  async #finish(name: string, lockRevision: number, operations: Operation[]): Promise<void> {
+    const key = this.#tables.resolving.key(name);
+    const compare = [{ key, createRevision: lockRevision }];
+    const result = await this.#store.transact({ compare, success: [...operations, { kind: 'delete', key }] });
+    if (result.succeeded) return;
+    throw new HearthError('Unavailable', `the agent lost its lease while it listed dataset ${name}; add it again`);
+  }
+
+  async #release(name: string, lockRevision: number): Promise<void> {
+    const key = this.#tables.resolving.key(name);
+    await this.#store
+      .transact({ compare: [{ key, createRevision: lockRevision }], success: [{ kind: 'delete', key }] })
+      .catch((thrown) =>
+        this.#logger.warn('the lock of a dataset stays until the lease ends', { dataset: name, error: thrown }),
+      );
+  }
+}
+
+function count(seen: ListingProgress, rows: readonly ManifestRow[]): void {
+  for (const row of rows) {
+    if (row.kind === 'file') seen.filesListed++;
+    seen.bytesListed += row.size;
+  }
+}
+
+function revisionOf({ name, manifest, source, revision }: DatasetRecord): RevisionRecord {
+  return { dataset: name, manifest, source, revision, createdAt: Date.now() };
+}
+
+type Outcome =
+  | { info: ManifestInfo; revision: OriginRevision; error: undefined }
+  | { info: undefined; revision: undefined; error: HearthError };
+
+/**
+ * The record after an attempt. A failed attempt leaves the revision that was there in use, and says so; only a
+ * dataset without any revision fails as a whole.
+ */
+function recordOf(
+  name: string,
+  request: DatasetRequest,
+  before: DatasetRecord | undefined,
+  outcome: Outcome,
+): DatasetRecord {
+  const base = {
+    name,
+    source: request.source,
+    include: [...request.include],
+    exclude: [...request.exclude],
+    createdAt: before?.createdAt ?? Date.now(),
+    attempts: (before?.attempts ?? 0) + 1,
+  };
+  if (outcome.error !== undefined) {
+    const { code, message } = outcome.error;
+    const lastAttempt = { unchanged: false, errorCode: code, message };
+    if (before?.manifest)
+      return { ...before, ...base, message: `the last look at the origin failed: ${message}`, lastAttempt };
+    const empty = { manifest: '', revision: '', files: 0, bytes: 0n, warnings: [] };
+    return { ...base, ...empty, state: 'Failed', message, errorCode: code, lastAttempt };
+  }
+  const { info, revision } = outcome;
+  return {
+    ...base,
+    manifest: info.digest,
+    revision: revision.name,
+    files: info.files,
+    bytes: info.bytes,
+    state: 'Ready',
+    message: '',
+    warnings: revision.warnings,
+    lastAttempt: { unchanged: before?.manifest === info.digest && before.state === 'Ready', message: '' },
+  };
+}

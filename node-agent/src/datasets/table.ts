@@ -1,0 +1,99 @@
+import { HearthError, type Logger } from '@hearth/common';
+import { Mirror, RecordTable } from '../records/index.ts';
+import type { Operation, Store } from '../store/store.ts';
+import {
+  type DatasetRecord,
+  datasetSchema,
+  type ResolvingRecord,
+  type RevisionRecord,
+  resolvingSchema,
+  revisionSchema,
+} from './record.ts';
+
+/** Revisions of a dataset that stay usable for mounts and jobs that began with them. */
+const keptRevisions = 10;
+
+/** The datasets of the cluster as the store has them: tables to write, mirrors to read. */
+export class DatasetTables {
+  readonly datasets;
+  readonly resolving;
+  readonly revisions;
+  readonly mirror;
+  readonly revisionsMirror;
+  readonly resolvingMirror;
+
+  constructor(store: Store, logger: Logger) {
+    this.datasets = new RecordTable(store, 'datasets/', datasetSchema);
+    this.resolving = new RecordTable(store, 'resolving/', resolvingSchema);
+    this.revisions = new RecordTable(store, 'revisions/', revisionSchema);
+    this.mirror = new Mirror(this.datasets, logger);
+    this.revisionsMirror = new Mirror(this.revisions, logger);
+    this.resolvingMirror = new Mirror(this.resolving, logger);
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    const mirrors = [this.mirror, this.revisionsMirror, this.resolvingMirror];
+    await Promise.all(mirrors.map((mirror) => mirror.ready(signal)));
+  }
+
+  /** The dataset as the store has it now; `NotFound` names it. */
+  async get(name: string): Promise<DatasetRecord> {
+    const row = await this.datasets.read(name);
+    if (row !== undefined) return row.value;
+    if ((await this.resolving.read(name)) !== undefined) {
+      throw new HearthError(
+        'Unavailable',
+        `dataset ${name} is still being listed; wait until hearth dataset ls shows it as Ready`,
+      );
+    }
+    throw new HearthError('NotFound', `there is no dataset ${name}; hearth dataset ls shows those there are`);
+  }
+
+  /** As `get`, but it must have been listed: with a manifest. `allowFailed`: its bytes may be old. */
+  async usable(name: string, allowFailed = false): Promise<DatasetRecord> {
+    const dataset = await this.get(name);
+    if (dataset.state === 'Failed' && (!allowFailed || dataset.manifest === '')) {
+      throw new HearthError(
+        dataset.errorCode ?? 'Unavailable',
+        `dataset ${name} has failed (${dataset.message}); correct the origin and add it again`,
+      );
+    }
+    return dataset;
+  }
+
+  /** A dataset that has or had this manifest as its revision, as far as this agent has heard. */
+  revisionOf(digest: string): RevisionRecord | undefined {
+    return this.revisionsMirror.values().find((one) => one.manifest === digest);
+  }
+
+  revisionsOf(name: string): RevisionRecord[] {
+    return this.revisionsMirror.values().filter((one) => one.dataset === name);
+  }
+
+  /** Datasets and, in their place, those that are being listed for the first time. */
+  all(): { dataset: DatasetRecord | undefined; resolving: ResolvingRecord | undefined }[] {
+    const names = new Set([...this.mirror.rows(), ...this.resolvingMirror.rows()].map((row) => row.id));
+    return [...names]
+      .sort()
+      .map((name) => ({ dataset: this.mirror.get(name), resolving: this.resolvingMirror.get(name) }));
+  }
+
+  /** Writes a revision and deletes those of the dataset that are too old to be in use. */
+  revisionOperations(revision: RevisionRecord): Operation[] {
+    const others = this.revisionsOf(revision.dataset).filter((one) => one.manifest !== revision.manifest);
+    const old = others.sort((a, b) => b.createdAt - a.createdAt).slice(keptRevisions - 1, keptRevisions + 50);
+    return [this.revisions.putOperation(revisionId(revision), revision), ...old.map((one) => this.deleteRevision(one))];
+  }
+
+  deleteRevision(revision: RevisionRecord): Operation {
+    return { kind: 'delete', key: this.revisions.key(revisionId(revision)) };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.mirror.close(), this.revisionsMirror.close(), this.resolvingMirror.close()]);
+  }
+}
+
+function revisionId(revision: RevisionRecord): string {
+  return `${revision.manifest}/${revision.dataset}`;
+}

@@ -1,0 +1,135 @@
+import { HearthError } from '@hearth/common';
+import type { MountInfo, MountOptions } from '@hearth/engine';
+import { z } from 'zod';
+import type { AgentContext } from '../context.ts';
+import type { ManifestKeeper } from '../datasets/keeper.ts';
+import type { DatasetTables } from '../datasets/table.ts';
+import { RecordTable } from '../records/index.ts';
+
+/** `mounts/<node>/<target, encoded>`: which dataset a mount of an agent shows; the mount itself is the holder's. */
+const mountSchema = z.object({
+  node: z.string(),
+  target: z.string(),
+  dataset: z.string(),
+  manifest: z.string(),
+});
+type MountRow = z.output<typeof mountSchema>;
+
+export interface SeenMount extends MountInfo {
+  dataset: string;
+}
+
+/** Mounts on this node. They belong to the holder and outlive the agent, which takes them over when it starts. */
+export class Mounts {
+  readonly #context: AgentContext;
+  readonly #tables: DatasetTables;
+  readonly #keeper: ManifestKeeper;
+  readonly #holder: string;
+  readonly #table;
+  readonly #rows = new Map<string, MountRow>();
+
+  constructor(context: AgentContext, tables: DatasetTables, keeper: ManifestKeeper, holder: string) {
+    this.#context = context;
+    this.#tables = tables;
+    this.#keeper = keeper;
+    this.#holder = holder;
+    this.#table = new RecordTable(context.store, 'mounts/', mountSchema);
+  }
+
+  /**
+   * Takes over what the holder has for this agent, with the manifests opened first. Records of mounts that are
+   * no more are deleted. Without a holder there are no mounts to resume, which is no error until one is asked for.
+   */
+  async resume(signal: AbortSignal): Promise<void> {
+    const { store, node, engine, logger } = this.#context;
+    const { entries } = await store.range(this.#table.key(`${node}/`), { signal });
+    const rows = entries.map((entry) => this.#table.decode(entry).value);
+    await Promise.all(rows.map((row) => this.#openQuietly(row, signal)));
+    let targets: string[] = [];
+    try {
+      targets = await engine.resumeMounts(this.#holder);
+    } catch (thrown) {
+      logger.warn('mounts could not be taken over', { holder: this.#holder, error: HearthError.from(thrown) });
+      return;
+    }
+    for (const row of rows) {
+      if (targets.includes(row.target)) this.#rows.set(row.target, row);
+      else await this.#forget(row.target);
+    }
+    if (targets.length > 0) logger.info('mounts were taken over', { targets });
+  }
+
+  /** `NotFound`, errors of the engine. The mount keeps its revision when the dataset gets a new one. */
+  async mount(
+    name: string,
+    target: string,
+    dataPath: MountOptions['dataPath'],
+    signal: AbortSignal,
+  ): Promise<SeenMount> {
+    const dataset = await this.#tables.usable(name);
+    await this.#keeper.opened(
+      dataset.manifest,
+      AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.requestMs)]),
+    );
+    const { manifest } = dataset;
+    const info = await this.#context.engine.mount({
+      target,
+      manifest,
+      source: `hearth:${name}`,
+      dataPath,
+      holder: this.#holder,
+    });
+    const row: MountRow = { node: this.#context.node, target, dataset: name, manifest };
+    this.#rows.set(target, row);
+    try {
+      await this.#table.put(this.#id(target), row);
+    } catch (thrown) {
+      // Without its record the mount would not be known after a restart: none is better than half of one.
+      this.#rows.delete(target);
+      await this.#context.engine.unmount(target);
+      throw thrown;
+    }
+    return { ...info, dataset: name };
+  }
+
+  async unmount(target: string): Promise<void> {
+    await this.#context.engine.unmount(target);
+    await this.#forget(target);
+  }
+
+  async list(): Promise<SeenMount[]> {
+    const mounts = await this.#context.engine.mounts();
+    return mounts.map((mount) => ({ ...mount, dataset: this.#datasetOf(mount) }));
+  }
+
+  /** What the engine tells: somebody else ended a mount. */
+  async ended(target: string, reason: string): Promise<void> {
+    this.#context.logger.warn('a mount ended', { target, reason });
+    await this.#forget(target);
+  }
+
+  #datasetOf(mount: MountInfo): string {
+    return this.#rows.get(mount.target)?.dataset ?? this.#tables.revisionOf(mount.manifest)?.dataset ?? '';
+  }
+
+  async #openQuietly(row: MountRow, signal: AbortSignal): Promise<void> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.requestMs)]);
+    await this.#keeper.opened(row.manifest, limit).catch((thrown) => {
+      this.#context.logger.error('the manifest of a mount is not to be had', {
+        target: row.target,
+        error: HearthError.from(thrown),
+      });
+    });
+  }
+
+  async #forget(target: string): Promise<void> {
+    this.#rows.delete(target);
+    await this.#table.delete(this.#id(target)).catch((thrown) => {
+      this.#context.logger.warn('the record of a mount stays', { target, error: HearthError.from(thrown) });
+    });
+  }
+
+  #id(target: string): string {
+    return `${this.#context.node}/${encodeURIComponent(target)}`;
+  }
+}

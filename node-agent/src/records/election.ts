@@ -1,0 +1,87 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { Compare, Operation, Store } from '../store/store.ts';
+import type { Session } from './session.ts';
+import { pause } from './wait.ts';
+
+/**
+ * One agent at a time is the leader: it holds a key under its session's lease. What the leader writes goes
+ * through `write`, which compares that key in the same transaction, so that a leader that was suspended and
+ * replaced cannot write any more.
+ */
+export class Election {
+  readonly #store: Store;
+  readonly #session: Session;
+  readonly #logger: Logger;
+  readonly #key: string;
+  readonly #node: string;
+  readonly #retryMs: number;
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+  #wonAt: number | undefined;
+
+  constructor(options: { store: Store; session: Session; logger: Logger; key: string; node: string; retryMs: number }) {
+    this.#store = options.store;
+    this.#session = options.session;
+    this.#logger = options.logger;
+    this.#key = options.key;
+    this.#node = options.node;
+    this.#retryMs = options.retryMs;
+    this.#session.onLost(() => {
+      this.#wonAt = undefined;
+    });
+    this.#ended = this.#run();
+  }
+
+  get leading(): boolean {
+    return this.#wonAt !== undefined && this.#session.alive;
+  }
+
+  /** Writes if still leading; whether it did. `compare`: further conditions. */
+  async write(operations: Operation[], compare: Compare[] = []): Promise<boolean> {
+    if (this.#wonAt === undefined) return false;
+    const leading: Compare = { key: this.#key, createRevision: this.#wonAt };
+    const result = await this.#store.transact({ compare: [leading, ...compare], success: operations });
+    return result.succeeded;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#ended;
+    if (this.#wonAt === undefined) return;
+    await this.write([{ kind: 'delete', key: this.#key }]).catch(() => false);
+    this.#wonAt = undefined;
+  }
+
+  async #run(): Promise<void> {
+    const signal = this.#stop.signal;
+    while (!signal.aborted) {
+      try {
+        await this.#campaign(signal);
+      } catch (thrown) {
+        if (signal.aborted) return;
+        this.#logger.debug('the election could not be held', { error: HearthError.from(thrown) });
+      }
+      await pause(this.#retryMs * (0.5 + Math.random()), signal);
+    }
+  }
+
+  /** Takes the key when it is free, and finds out when it was lost by other ways than the lease. */
+  async #campaign(signal: AbortSignal): Promise<void> {
+    const lease = await this.#session.lease(signal);
+    const present = await this.#store.get(this.#key, { signal });
+    if (present !== undefined) {
+      // Ours also when the answer to the transaction that wrote it was lost.
+      this.#wonAt = present.lease === lease ? present.createRevision : undefined;
+      return;
+    }
+    this.#wonAt = undefined;
+    const put: Operation = { kind: 'put', key: this.#key, value: JSON.stringify({ node: this.#node }), lease };
+    const result = await this.#store.transact(
+      { compare: [{ key: this.#key, exists: false }], success: [put] },
+      { signal },
+    );
+    if (!result.succeeded) return;
+    this.#wonAt = result.revision;
+    this.#logger.info('this agent leads', { key: this.#key });
+  }
+}

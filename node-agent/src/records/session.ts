@@ -1,0 +1,97 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { LeaseId, Store } from '../store/store.ts';
+import { pause } from './wait.ts';
+
+const retryMs = 500;
+
+/**
+ * One lease of this agent, kept alive, for records that must vanish with it: locks, requests, statistics,
+ * leadership. A lost lease is replaced by a new one; its records are gone by then.
+ */
+export class Session {
+  readonly #store: Store;
+  readonly #logger: Logger;
+  readonly #ttlSeconds: number;
+  readonly #stop = new AbortController();
+  readonly #lostListeners = new Set<() => void>();
+  readonly #ended: Promise<void>;
+  #lease: LeaseId | undefined;
+  /** Until when the lease is surely alive, by performance.now(). */
+  #aliveUntil = 0;
+  #granting: Promise<LeaseId> | undefined;
+
+  constructor(store: Store, logger: Logger, ttlSeconds = 10) {
+    this.#store = store;
+    this.#logger = logger;
+    this.#ttlSeconds = ttlSeconds;
+    this.#ended = this.#keepAlive();
+  }
+
+  /** The present lease, granted when there is none. */
+  async lease(signal?: AbortSignal): Promise<LeaseId> {
+    if (this.#lease !== undefined) return this.#lease;
+    this.#granting ??= this.#grant(signal).finally(() => {
+      this.#granting = undefined;
+    });
+    return await this.#granting;
+  }
+
+  /** Whether records of the lease cannot have vanished yet. Reckoned from before the last keep-alive was sent. */
+  get alive(): boolean {
+    return this.#lease !== undefined && performance.now() < this.#aliveUntil;
+  }
+
+  /** Called when the lease and with it all its records are gone. Returns the function that ends it. */
+  onLost(listener: () => void): () => void {
+    this.#lostListeners.add(listener);
+    return () => void this.#lostListeners.delete(listener);
+  }
+
+  /** Ends the lease, so that others need not wait for its end. Never fails: it expires by itself otherwise. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#ended;
+    const lease = this.#lease;
+    this.#lease = undefined;
+    if (lease === undefined) return;
+    await this.#store.revokeLease(lease, { deadlineMs: 2_000 }).catch((thrown) => {
+      this.#logger.warn('the lease could not be ended; it expires by itself', { error: HearthError.from(thrown) });
+    });
+  }
+
+  async #grant(signal: AbortSignal | undefined): Promise<LeaseId> {
+    const asked = performance.now();
+    const { lease, ttlSeconds } = await this.#store.grantLease(
+      this.#ttlSeconds,
+      signal === undefined ? {} : { signal },
+    );
+    this.#aliveUntil = asked + ttlSeconds * 1000;
+    this.#lease = lease;
+    return lease;
+  }
+
+  async #keepAlive(): Promise<void> {
+    const signal = this.#stop.signal;
+    while (!signal.aborted) {
+      const wait = this.#lease === undefined ? retryMs : (this.#ttlSeconds * 1000) / 3;
+      await pause(wait, signal);
+      const lease = this.#lease;
+      if (signal.aborted || lease === undefined) continue;
+      const asked = performance.now();
+      try {
+        const seconds = await this.#store.keepAlive(lease, { signal, deadlineMs: this.#ttlSeconds * 1000 });
+        this.#aliveUntil = asked + seconds * 1000;
+      } catch (thrown) {
+        const error = HearthError.from(thrown);
+        if (signal.aborted) return;
+        this.#logger.warn('the lease was not kept alive', { error });
+        if (error.code === 'NotFound') this.#lost();
+      }
+    }
+  }
+
+  #lost(): void {
+    this.#lease = undefined;
+    for (const listener of [...this.#lostListeners]) listener();
+  }
+}

@@ -1,0 +1,112 @@
+import { HearthError } from '@hearth/common';
+import { z } from 'zod';
+import type { CallOptions, KeyValue, LeaseId, Operation, Store } from '../store/store.ts';
+
+/** A record with what the store knows of it. */
+export interface Row<T> {
+  /** What follows the table's prefix in the key. */
+  id: string;
+  value: T;
+  createRevision: number;
+  modRevision: number;
+  lease: LeaseId | undefined;
+}
+
+/** How often an update is tried when others write the same record at the same time. */
+const updateAttempts = 20;
+
+/**
+ * Records of one kind in the store: `prefix` + id -> JSON that the schema accepts. Fields that the schema
+ * does not name are ignored, so that agents of two versions can share a store.
+ */
+export class RecordTable<S extends z.ZodType> {
+  readonly store: Store;
+  readonly prefix: string;
+  readonly #schema: S;
+
+  constructor(store: Store, prefix: string, schema: S) {
+    this.store = store;
+    this.prefix = prefix;
+    this.#schema = schema;
+  }
+
+  key(id: string): string {
+    return `${this.prefix}${id}`;
+  }
+
+  /** Undefined when there is none; `Corrupt` names the key of a record that cannot be read. */
+  async read(id: string, options?: CallOptions): Promise<Row<z.output<S>> | undefined> {
+    const entry = await this.store.get(this.key(id), options);
+    return entry === undefined ? undefined : this.decode(entry);
+  }
+
+  /** All readable records, by key, and the revision that a watch can go on from; `malformed` gets the others. */
+  async list(
+    malformed: (error: HearthError) => void,
+    options?: CallOptions,
+  ): Promise<{ rows: Row<z.output<S>>[]; revision: number }> {
+    const { entries, revision } = await this.store.range(this.prefix, options);
+    const rows = entries.flatMap((entry) => {
+      try {
+        return [this.decode(entry)];
+      } catch (thrown) {
+        malformed(HearthError.from(thrown));
+        return [];
+      }
+    });
+    return { rows, revision };
+  }
+
+  /** Returns the store's revision. */
+  async put(id: string, value: z.output<S>, options?: CallOptions & { lease?: LeaseId }): Promise<number> {
+    return await this.store.put(this.key(id), this.encode(value), options);
+  }
+
+  putOperation(id: string, value: z.output<S>, lease?: LeaseId): Operation {
+    return { kind: 'put', key: this.key(id), value: this.encode(value), ...(lease === undefined ? {} : { lease }) };
+  }
+
+  async delete(id: string, options?: CallOptions): Promise<boolean> {
+    return await this.store.delete(this.key(id), options);
+  }
+
+  /**
+   * Replaces a record by what `change` makes of the present one, atomically: it is called again when somebody
+   * else wrote in between. Undefined from it leaves everything as it is. Returns the record as it then stands.
+   * The record loses its lease.
+   */
+  async update(
+    id: string,
+    change: (present: z.output<S> | undefined) => z.output<S> | undefined,
+    options?: CallOptions,
+  ): Promise<z.output<S> | undefined> {
+    for (let attempt = 0; attempt < updateAttempts; attempt++) {
+      const row = await this.read(id, options);
+      const value = change(row?.value);
+      if (value === undefined) return row?.value;
+      const compare = [{ key: this.key(id), modRevision: row?.modRevision ?? 0 }];
+      const result = await this.store.transact({ compare, success: [this.putOperation(id, value)] }, options);
+      if (result.succeeded) return value;
+    }
+    throw new HearthError('Unavailable', `the record ${this.key(id)} is written by too many at once; try again`);
+  }
+
+  encode(value: z.output<S>): string {
+    return JSON.stringify(z.encode(this.#schema, value));
+  }
+
+  decode(entry: KeyValue): Row<z.output<S>> {
+    let value: z.output<S>;
+    try {
+      value = z.decode(this.#schema, JSON.parse(entry.value) as z.input<S>);
+    } catch (thrown) {
+      const reason = thrown instanceof z.ZodError ? z.prettifyError(thrown) : 'it is not JSON';
+      throw new HearthError(
+        'Corrupt',
+        `the record ${entry.key} cannot be read (${reason}); delete it or upgrade this agent`,
+      );
+    }
+    const { createRevision, modRevision, lease } = entry;
+    return { id: entry.key.slice(this.prefix.length), value, createRevision, modRevision, lease };
+  }
+}

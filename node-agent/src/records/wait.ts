@@ -1,0 +1,35 @@
+import { HearthError } from '@hearth/common';
+
+/** The promise's outcome, or a HearthError as soon as one of the signals is aborted. Leaves no listener behind. */
+export async function unlessAborted<T>(promise: Promise<T>, ...signals: (AbortSignal | undefined)[]): Promise<T> {
+  const ended = Promise.withResolvers<never>();
+  const present = signals.filter((signal) => signal !== undefined);
+  const listeners = present.map((signal) => {
+    const listener = () => ended.reject(abortError(signal));
+    if (signal.aborted) listener();
+    else signal.addEventListener('abort', listener, { once: true });
+    return { signal, listener };
+  });
+  try {
+    return await Promise.race([promise, ended.promise]);
+  } finally {
+    for (const { signal, listener } of listeners) signal.removeEventListener('abort', listener);
+  }
+}
+
+/** The reason of an aborted signal as an error of the table: `DeadlineExceeded` for timeouts, else `Cancelled`. */
+export function abortError(signal: AbortSignal): HearthError {
+  if (signal.reason instanceof HearthError) return signal.reason;
+  if (signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError') {
+    return new HearthError('DeadlineExceeded', 'the time for it is over; try again with a later deadline');
+  }
+  return new HearthError('Cancelled', 'it was given up by the caller or because the agent is ending');
+}
+
+/** Sleeps, or returns early when the signal is aborted; never throws. */
+export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  const slept = Promise.withResolvers<void>();
+  const timer = setTimeout(slept.resolve, milliseconds);
+  await unlessAborted(slept.promise, signal).catch(() => {});
+  clearTimeout(timer);
+}

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { HearthError } from '@hearth/common';
+import type { AgentContext } from '../context.ts';
+import { Mirror, RecordTable } from '../records/index.ts';
+import { type Answer, execute } from './execute.ts';
+import { type AnswerRecord, answerSchema, type RequestRecord, requestSchema } from './record.ts';
+
+export type Asked = Omit<RequestRecord, 'id' | 'from' | 'nodes'>;
+
+/**
+ * What one agent asks others to do, by way of the store: agents need no connection to each other's control API.
+ * Requests and answers are leased, so that nothing stays behind when either side goes away.
+ */
+export class Requests {
+  readonly #context: AgentContext;
+  readonly #execute: (request: RequestRecord, signal: AbortSignal) => Promise<Answer>;
+  readonly #requests;
+  readonly #answers;
+  readonly #requestsMirror;
+  readonly #answersMirror;
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #stop = new AbortController();
+
+  constructor(context: AgentContext, parts: Omit<Parameters<typeof execute>[1], 'node' | 'engine'>) {
+    this.#context = context;
+    const { node, engine, store, logger } = context;
+    this.#execute = (request, signal) => execute(request, { node, engine, ...parts }, signal);
+    this.#requests = new RecordTable(store, 'requests/', requestSchema);
+    this.#answers = new RecordTable(store, 'answers/', answerSchema);
+    this.#requestsMirror = new Mirror(this.#requests, logger);
+    this.#answersMirror = new Mirror(this.#answers, logger);
+    this.#requestsMirror.onChange(() => this.#serve());
+  }
+
+  /**
+   * Asks the agents named (all members when none is named) and waits for their answers: one for each agent, in
+   * the order of names, with an error for those that went away or did not answer in the pace's time. `NotFound`
+   * for names that are no members.
+   */
+  async ask(asked: Asked, nodes: readonly string[], signal: AbortSignal): Promise<AnswerRecord[]> {
+    const targets = this.#targets(nodes);
+    const id = randomUUID();
+    const request: RequestRecord = { ...asked, id, from: this.#context.node, nodes: targets };
+    await this.#answersMirror.ready(signal);
+    await this.#requests.put(id, request, { signal, lease: await this.#context.session.lease(signal) });
+    const offMembers = this.#context.members.onChange(() => this.#wake());
+    const deadline = AbortSignal.timeout(this.#context.pace.requestMs);
+    try {
+      await this.#answersMirror.waitFor(
+        () => (this.#settled(request) ? true : undefined),
+        AbortSignal.any([signal, deadline]),
+      );
+    } catch (thrown) {
+      if (!deadline.aborted) throw thrown;
+    } finally {
+      offMembers();
+      await this.#forget(id);
+    }
+    return targets.map((node) => this.#answerOf(request, node));
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#running.values());
+    await Promise.all([this.#requestsMirror.close(), this.#answersMirror.close()]);
+  }
+
+  #targets(nodes: readonly string[]): string[] {
+    const members = this.#context.members.names();
+    const unknown = nodes.filter((node) => !members.has(node));
+    if (unknown.length > 0) {
+      throw new HearthError('NotFound', `there is no agent ${unknown.join(', ')}; hearth status shows those there are`);
+    }
+    return [...(nodes.length === 0 ? members : new Set(nodes))].sort();
+  }
+
+  #settled(request: RequestRecord): boolean {
+    const members = this.#context.members.names();
+    return request.nodes.every(
+      (node) => this.#answersMirror.get(`${request.id}/${node}`) !== undefined || !members.has(node),
+    );
+  }
+
+  #answerOf(request: RequestRecord, node: string): AnswerRecord {
+    const answer = this.#answersMirror.get(`${request.id}/${node}`);
+    if (answer !== undefined) return answer;
+    const gone = !this.#context.members.names().has(node);
+    const message = gone
+      ? 'the agent went away before it answered; ask again when it is back'
+      : `the agent did not answer in ${this.#context.pace.requestMs / 1000} s; see its log`;
+    return {
+      node,
+      bytesFreed: 0n,
+      filesFreed: 0,
+      filesKept: 0,
+      errorCode: gone ? 'Unavailable' : 'DeadlineExceeded',
+      message,
+    };
+  }
+
+  /** A member that left settles its part: those who wait look again. */
+  #wake(): void {
+    this.#answersMirror.touch();
+  }
+
+  async #forget(id: string): Promise<void> {
+    const success = [
+      { kind: 'delete', key: this.#requests.key(id) } as const,
+      { kind: 'deletePrefix', prefix: this.#answers.key(`${id}/`) } as const,
+    ];
+    await this.#context.store.transact({ compare: [], success }).catch((thrown) => {
+      this.#context.logger.warn('a request stays in the store until its lease ends', {
+        error: HearthError.from(thrown),
+      });
+    });
+  }
+
+  #serve(): void {
+    for (const request of this.#requestsMirror.values()) {
+      if (!request.nodes.includes(this.#context.node) || this.#running.has(request.id)) continue;
+      if (this.#stop.signal.aborted) return;
+      this.#running.set(request.id, this.#run(request));
+    }
+    for (const id of this.#running.keys()) if (this.#requestsMirror.get(id) === undefined) this.#running.delete(id);
+  }
+
+  async #run(request: RequestRecord): Promise<void> {
+    const { node, logger, pace, session } = this.#context;
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(pace.requestMs)]);
+    let answer: AnswerRecord;
+    try {
+      answer = { node, ...(await this.#execute(request, signal)), message: '' };
+    } catch (thrown) {
+      const { code, message } = HearthError.from(thrown);
+      answer = { node, bytesFreed: 0n, filesFreed: 0, filesKept: 0, errorCode: code, message };
+    }
+    logger.info('a request was done', {
+      kind: request.kind,
+      dataset: request.dataset,
+      from: request.from,
+      result: answer.message || 'ok',
+    });
+    try {
+      const put = this.#answers.putOperation(`${request.id}/${node}`, answer, await session.lease(signal));
+      const compare = [{ key: this.#requests.key(request.id), exists: true }];
+      await this.#context.store.transact({ compare, success: [put] }, { signal });
+    } catch (thrown) {
+      logger.warn('a request could not be answered', { kind: request.kind, error: HearthError.from(thrown) });
+    }
+  }
+}

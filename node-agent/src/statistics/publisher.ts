@@ -1,0 +1,145 @@
+import { HearthError } from '@hearth/common';
+import type { MountInfo, Residency, Statistics } from '@hearth/engine';
+import type { AgentContext } from '../context.ts';
+import type { DatasetTables } from '../datasets/table.ts';
+import type { Pins } from '../pins/pins.ts';
+import { Mirror, RecordTable } from '../records/index.ts';
+import { type NodeResidency, type NodeStatistics, statisticsSchema } from './record.ts';
+
+/**
+ * Tells the cluster what this agent holds, and knows what the others told. Written only when it has changed,
+ * again after a lost lease, and never while a former write is still under way.
+ */
+export class StatisticsPublisher {
+  readonly #context: AgentContext;
+  readonly #datasets: DatasetTables;
+  readonly #pins: Pins;
+  readonly #table;
+  readonly #mirror;
+  readonly #timer: NodeJS.Timeout;
+  readonly #offLost: () => void;
+  readonly #startedAt = Date.now();
+  #residency = new Map<string, Residency>();
+  /** What residency depends on; it is counted anew only when this has changed, as counting reads whole manifests. */
+  #residencyOf = '';
+  #written = '';
+  #turn: Promise<void> | undefined;
+
+  constructor(context: AgentContext, datasets: DatasetTables, pins: Pins) {
+    this.#context = context;
+    this.#datasets = datasets;
+    this.#pins = pins;
+    this.#table = new RecordTable(context.store, 'stats/', statisticsSchema);
+    this.#mirror = new Mirror(this.#table, context.logger);
+    this.#offLost = context.session.onLost(() => {
+      this.#written = '';
+    });
+    this.#timer = setInterval(() => this.#begin(), context.pace.statisticsMs);
+    this.#begin();
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    await this.#mirror.ready(signal);
+    await this.#turn;
+  }
+
+  of(node: string): NodeStatistics | undefined {
+    return this.#mirror.get(node);
+  }
+
+  all(): NodeStatistics[] {
+    return this.#mirror.values();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#offLost();
+    await this.#turn;
+    await this.#mirror.close();
+  }
+
+  #begin(): void {
+    this.#turn ??= this.#publish()
+      .catch((thrown) =>
+        this.#context.logger.debug('statistics could not be published', { error: HearthError.from(thrown) }),
+      )
+      .finally(() => {
+        this.#turn = undefined;
+      });
+  }
+
+  async #publish(): Promise<void> {
+    const { node, engine, session } = this.#context;
+    const [statistics, mounts] = await Promise.all([engine.statistics(), engine.mounts()]);
+    await this.#countResidency(statistics, mounts);
+    const record = this.#record(statistics, mounts);
+    const text = this.#table.encode(record);
+    if (text === this.#written) return;
+    await this.#table.put(node, record, { lease: await session.lease() });
+    this.#written = text;
+  }
+
+  async #countResidency(statistics: Statistics, mounts: readonly MountInfo[]): Promise<void> {
+    const manifests = this.#datasets.mirror
+      .values()
+      .flatMap((dataset) => (dataset.manifest === '' ? [] : [dataset.manifest]));
+    const { residentBytes, contentKeys, evictedFiles, evictedBytes } = statistics;
+    const now = [residentBytes, contentKeys, evictedFiles, evictedBytes, mounts.length, ...manifests].join();
+    if (now === this.#residencyOf) return;
+    const counted = new Map<string, Residency>();
+    let complete = true;
+    for (const manifest of manifests) {
+      try {
+        counted.set(manifest, await this.#context.engine.residency(manifest));
+      } catch {
+        // Not open here yet: it is being fetched from a peer, and counted the next time.
+        complete = false;
+      }
+    }
+    this.#residency = counted;
+    this.#residencyOf = complete ? now : '';
+  }
+
+  #record(statistics: Statistics, mounts: readonly MountInfo[]): NodeStatistics {
+    const { directories } = statistics;
+    const sum = (values: bigint[]) => values.reduce((a, b) => a + b, 0n);
+    return {
+      node: this.#context.node,
+      budgetBytes: sum(directories.map((one) => one.budgetBytes)),
+      usedBytes: sum(directories.map((one) => one.usedBytes)),
+      freeBytes: sum(directories.map((one) => one.fileSystemFreeBytes)),
+      pinnedBytes: statistics.pinnedBytes,
+      originBytes: statistics.originBytes,
+      peerBytesReceived: statistics.peerBytesReceived,
+      peerBytesSent: statistics.peerBytesSent,
+      corruptBlocks: statistics.corruptBlocks,
+      startedAt: this.#startedAt,
+      residency: Object.fromEntries(this.#residencies(mounts)),
+      mounted: mounts.map((mount) => mount.manifest),
+    };
+  }
+
+  #residencies(mounts: readonly MountInfo[]): [string, NodeResidency][] {
+    return this.#datasets.mirror.values().flatMap(({ name, manifest }): [string, NodeResidency][] => {
+      const residency = this.#residency.get(manifest);
+      if (residency === undefined) return [];
+      const pinned = this.#pins.of(name).some((pin) => pin.node === this.#context.node);
+      const mount = mounts.find((one) => one.manifest === manifest);
+      const { residentBytes, completeFiles } = {
+        residentBytes: residency.bytesResident,
+        completeFiles: residency.filesComplete,
+      };
+      return [[name, { residentBytes, completeFiles, pinned, ...dataPathOf(residency, mount) }]];
+    });
+  }
+}
+
+/** The best path that a reader has here now: the mount's own where there is one. */
+function dataPathOf(residency: Residency, mount: MountInfo | undefined): { dataPath: string; reason: string } {
+  const { filesComplete, filesTotal, viewPath } = residency;
+  const incomplete = `${filesTotal - filesComplete} of ${filesTotal} files are not complete here`;
+  if (mount?.dataPath === 'view' || (mount === undefined && viewPath !== '')) return { dataPath: 'view', reason: '' };
+  if (filesComplete < filesTotal) return { dataPath: 'daemon', reason: incomplete };
+  if (mount?.dataPath === 'daemon') return { dataPath: 'daemon', reason: mount.reason };
+  return { dataPath: 'passthrough', reason: mount?.reason ?? 'the dataset is not linked as a view' };
+}

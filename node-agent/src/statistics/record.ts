@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { unsigned } from '../records/fields.ts';
+
+const datasetResidencySchema = z.object({
+  residentBytes: unsigned,
+  completeFiles: z.int(),
+  pinned: z.boolean(),
+  dataPath: z.string(),
+  reason: z.string(),
+});
+export type NodeResidency = z.output<typeof datasetResidencySchema>;
+
+/** `stats/<node>`, leased: what an agent tells the others of itself every few seconds, when it has changed. */
+export const statisticsSchema = z.object({
+  node: z.string(),
+  budgetBytes: unsigned,
+  usedBytes: unsigned,
+  freeBytes: unsigned,
+  pinnedBytes: unsigned,
+  originBytes: unsigned,
+  peerBytesReceived: unsigned,
+  peerBytesSent: unsigned,
+  corruptBlocks: unsigned,
+  /** Milliseconds since the epoch. */
+  startedAt: z.number(),
+  /** By dataset. */
+  residency: z.record(z.string(), datasetResidencySchema),
+  /** Manifests that are mounted here. */
+  mounted: z.array(z.string()),
+});
+export type NodeStatistics = z.output<typeof statisticsSchema>;

@@ -1,0 +1,177 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { silentLogger } from '@hearth/common';
+import type { ManifestRow, Question } from '@hearth/engine';
+import { Agent } from '../agent/agent.ts';
+import type { Members, Pace } from '../context.ts';
+import type { OpenOrigin } from '../datasets/index.ts';
+import { Session } from '../records/index.ts';
+import { openStore, type Store } from '../store/index.ts';
+import { CutStore } from './cut_store.ts';
+import { FakeDisk, FakeEngine } from './fake_engine.ts';
+import { FakeFabric } from './fake_fabric.ts';
+import { FakeOrigin } from './fake_origin.ts';
+
+export const testPace: Pace = {
+  progressMs: 40,
+  divisionMs: 150,
+  electionMs: 60,
+  statisticsMs: 60,
+  lastUseMs: 100,
+  goneGraceMs: 600,
+  leaseSeconds: 2,
+  requestMs: 3_000,
+};
+
+/** One agent of a test cluster; its disk outlives it. */
+export interface TestAgent {
+  agent: Agent;
+  engine: FakeEngine;
+  store: Store;
+  session: Session;
+}
+
+/** Agents in this process on one SQLite store, with fake engines on one fabric and one fake origin. */
+export class TestCluster {
+  readonly fabric = new FakeFabric();
+  readonly agents = new Map<string, TestAgent>();
+  readonly disks = new Map<string, FakeDisk>();
+  readonly origin: FakeOrigin;
+  readonly openOrigin: OpenOrigin;
+  readonly pace: Pace;
+  readonly #folder: string;
+  readonly #store: Store;
+  readonly #listeners = new Set<() => void>();
+
+  private constructor(folder: string, store: Store, rows: ManifestRow[], pace: Partial<Pace>) {
+    this.#folder = folder;
+    this.#store = store;
+    this.origin = new FakeOrigin(rows);
+    this.openOrigin = () => this.origin;
+    this.pace = { ...testPace, ...pace };
+  }
+
+  static async start(names: string[], rows: ManifestRow[], pace: Partial<Pace> = {}): Promise<TestCluster> {
+    const folder = await mkdtemp(join(tmpdir(), 'hearth-agents-'));
+    const cluster = new TestCluster(folder, await openStore(`sqlite:${join(folder, 'store.sqlite')}`), rows, pace);
+    for (const name of names) await cluster.add(name);
+    return cluster;
+  }
+
+  agent(name: string): Agent {
+    return this.#member(name).agent;
+  }
+
+  engine(name: string): FakeEngine {
+    return this.#member(name).engine;
+  }
+
+  store(name: string): Store {
+    return this.#member(name).store;
+  }
+
+  get folder(): string {
+    return this.#folder;
+  }
+
+  /** Starts an agent, or starts it again on the disk that it left. */
+  async add(name: string): Promise<Agent> {
+    const store = new CutStore(this.#store);
+    const disk = this.disks.get(name) ?? new FakeDisk();
+    this.disks.set(name, disk);
+    let agent: Agent | undefined;
+    const engine = new FakeEngine(
+      this.fabric,
+      engineOptions(name, (question) => agent?.answer(question)),
+      disk,
+    );
+    const session = new Session(store, silentLogger, this.pace.leaseSeconds);
+    const context = {
+      node: name,
+      store,
+      engine,
+      session,
+      members: this.#members(),
+      logger: silentLogger,
+      pace: this.pace,
+    };
+    agent = new Agent(context, { openOrigin: this.openOrigin, holder: '/holder.sock' });
+    this.agents.set(name, { agent, engine, store, session });
+    await this.#changed();
+    await agent.start(AbortSignal.timeout(5_000));
+    return agent;
+  }
+
+  /** Ends an agent in order, or as a crash does: its lease stays until it expires. */
+  async remove(name: string, how: 'orderly' | 'crash' = 'orderly'): Promise<void> {
+    const { agent, engine, store, session } = this.#member(name);
+    this.agents.delete(name);
+    if (how === 'crash') {
+      await store.close();
+      await engine.close();
+      await this.#changed();
+      await Promise.all([agent.close(), session.close()]);
+      return;
+    }
+    await agent.close();
+    await session.close();
+    await engine.close();
+    await store.close();
+    await this.#changed();
+  }
+
+  async close(): Promise<void> {
+    for (const name of [...this.agents.keys()]) await this.remove(name);
+    await this.#store.close();
+    await rm(this.#folder, { recursive: true });
+  }
+
+  #member(name: string): TestAgent {
+    const member = this.agents.get(name);
+    if (member === undefined) throw new Error(`there is no agent ${name} in the test`);
+    return member;
+  }
+
+  #members(): Members {
+    return {
+      names: () => new Set(this.agents.keys()),
+      ready: () => [...this.agents.keys()],
+      onChange: (listener) => {
+        this.#listeners.add(listener);
+        return () => void this.#listeners.delete(listener);
+      },
+    };
+  }
+
+  async #changed(): Promise<void> {
+    const peers = [...this.agents.keys()].map((node) => ({
+      node,
+      incarnation: '1',
+      addresses: [],
+      zone: '',
+      rack: '',
+      ready: true,
+    }));
+    for (const { engine } of this.agents.values()) await engine.setCluster(peers);
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+export function engineOptions(node: string, onQuestion: (question: Question) => void) {
+  return {
+    node,
+    cluster: 'test',
+    secret: new Uint8Array(16),
+    listen: [{ host: '127.0.0.1', port: 0 }],
+    cacheDirectories: [{ path: `/cache/${node}`, budgetBytes: 1n << 40n, freeFloorBytes: 0n }],
+    shards: 1,
+    originConnections: 4,
+    bufferBytes: 1n << 26n,
+    certificateAuthorities: '',
+    incarnation: '1',
+    forbidPrivateAddresses: false,
+    allowedNetworks: [],
+    onQuestion,
+  };
+}

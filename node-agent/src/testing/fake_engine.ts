@@ -1,0 +1,346 @@
+import { createHash } from 'node:crypto';
+import { type ErrorCode, HearthError } from '@hearth/common';
+import type {
+  Address,
+  Engine,
+  EngineOptions,
+  Location,
+  ManifestBuilder,
+  ManifestEntry,
+  ManifestInfo,
+  ManifestRow,
+  MountInfo,
+  MountOptions,
+  Peer,
+  Residency,
+  Statistics,
+  VerifyResult,
+  WarmOptions,
+  WarmProgress,
+} from '@hearth/engine';
+import { type FakeFabric, type FakeManifest, makeManifest, notFound, unusableReason } from './fake_fabric.ts';
+import { FakeWarm } from './fake_warm.ts';
+
+/** What survives a restart of a fake engine: the disk, and the mounts that the holder keeps. */
+export class FakeDisk {
+  readonly manifests = new Map<string, FakeManifest>();
+  readonly resident = new Map<string, bigint>();
+  readonly mounts = new Map<string, MountInfo>();
+  locked = false;
+}
+
+interface FakeBuilder extends ManifestBuilder {
+  rows: ManifestRow[];
+  skipUnusable: boolean;
+}
+
+/** The engine's interface in memory: same states, same errors, bytes that are only counted. */
+export class FakeEngine implements Engine {
+  readonly fabric: FakeFabric;
+  readonly disk: FakeDisk;
+  readonly options: EngineOptions;
+  readonly warms = new Map<string, FakeWarm>();
+  /** Owners by manifest digest, with the entries pinned. */
+  readonly pins = new Map<string, Map<string, number[] | undefined>>();
+  readonly bases = new Map<string, { url?: string; path?: string; headers?: Record<string, string> }>();
+  readonly locations = new Map<string, Map<number, Location>>();
+  readonly failedLocations: { manifest: string; entries: number[]; error: { code: ErrorCode; message: string } }[] = [];
+  readonly lastUse = new Map<string, number>();
+  /** Every rate that was set, in order: for tests of the division. */
+  readonly rates: { job: string; rate: bigint }[] = [];
+  peers: Peer[] = [];
+  closed = false;
+
+  constructor(fabric: FakeFabric, options: EngineOptions, disk: FakeDisk = new FakeDisk()) {
+    if (disk.locked)
+      throw new HearthError('InUse', 'the cache directory is locked by another agent; stop that one first');
+    disk.locked = true;
+    this.fabric = fabric;
+    this.options = options;
+    this.disk = disk;
+    fabric.engines.set(options.node, this);
+  }
+
+  residentOf(key: string): bigint {
+    return this.disk.resident.get(key) ?? 0n;
+  }
+
+  addResident(key: string, bytes: bigint): void {
+    this.disk.resident.set(key, this.residentOf(key) + bytes);
+  }
+
+  tellChanged(warm: FakeWarm, manifest: string, entry: number): void {
+    const message = 'the ETag differs from the one in the manifest';
+    warm.fail(new HearthError('OriginChanged', message));
+    this.options.onQuestion({ kind: 'originChanged', manifest, entry, message });
+  }
+
+  addresses(): Address[] {
+    return this.options.listen.map((address, index) => ({ ...address, port: address.port || 40_000 + index }));
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    for (const warm of this.warms.values()) warm.cancel();
+    this.disk.locked = false;
+    if (this.fabric.engines.get(this.options.node) === this) this.fabric.engines.delete(this.options.node);
+  }
+
+  async setCluster(peers: Peer[]): Promise<void> {
+    this.peers = peers;
+  }
+
+  createManifestBuilder({ skipUnusable }: { skipUnusable: boolean }): ManifestBuilder {
+    const refused: string[] = [];
+    const rows: ManifestRow[] = [];
+    const builder: FakeBuilder = {
+      rows,
+      skipUnusable,
+      add(added) {
+        for (const row of added) {
+          const reason = unusableReason(row.path);
+          if (reason === undefined) rows.push(row);
+          else refused.push(`${row.path}: ${reason}`);
+        }
+      },
+      unusable: () => refused.slice(0, 10),
+    };
+    return builder;
+  }
+
+  async finishManifest(builder: ManifestBuilder): Promise<ManifestInfo> {
+    const { rows, skipUnusable } = builder as FakeBuilder;
+    const refused = builder.unusable();
+    if (refused.length > 0 && !skipUnusable) {
+      throw new HearthError('InvalidArgument', `names that cannot be used: ${refused.join(', ')}; rename them`);
+    }
+    const manifest = makeManifest(rows);
+    this.disk.manifests.set(manifest.info.digest, manifest);
+    return manifest.info;
+  }
+
+  async openManifest(digest: string): Promise<ManifestInfo> {
+    const here = this.disk.manifests.get(digest);
+    if (here !== undefined) return here.info;
+    for (const peer of this.peers) {
+      const found = peer.ready ? this.fabric.engines.get(peer.node)?.disk.manifests.get(digest) : undefined;
+      if (found === undefined) continue;
+      this.disk.manifests.set(digest, found);
+      return found.info;
+    }
+    throw notFound(`manifest ${digest}`);
+  }
+
+  async removeManifest(digest: string): Promise<void> {
+    if ([...this.disk.mounts.values()].some((mount) => mount.manifest === digest)) {
+      throw new HearthError('InUse', 'the manifest is mounted; unmount first');
+    }
+    this.disk.manifests.delete(digest);
+  }
+
+  async manifests(): Promise<ManifestInfo[]> {
+    return [...this.disk.manifests.values()].map((manifest) => manifest.info);
+  }
+
+  async entries(
+    digest: string,
+    options: { path: string; recursive: boolean; offset: number; limit: number },
+  ): Promise<ManifestEntry[]> {
+    const below = options.path === '' ? '' : `${options.path}/`;
+    const chosen = this.#manifest(digest).entries.filter((entry) => {
+      if (!entry.path.startsWith(below)) return false;
+      return options.recursive ? entry.kind === 'file' : !entry.path.slice(below.length).includes('/');
+    });
+    return chosen.slice(options.offset, options.offset + options.limit).map((entry) => this.#withResidency(entry));
+  }
+
+  async entriesAt(digest: string, indexes: number[]): Promise<ManifestEntry[]> {
+    const { entries } = this.#manifest(digest);
+    return indexes.map((index) => {
+      const entry = entries[index - 1];
+      if (entry === undefined) throw new HearthError('InvalidArgument', `the manifest has no entry ${index}`);
+      return this.#withResidency(entry);
+    });
+  }
+
+  setOriginBase(manifest: string, base: { url?: string; path?: string; headers?: Record<string, string> }): void {
+    this.bases.set(manifest, base);
+  }
+
+  setLocations(manifest: string, locations: Location[]): void {
+    const known = this.locations.get(manifest) ?? new Map<number, Location>();
+    this.locations.set(manifest, known);
+    for (const location of locations) known.set(location.entry, location);
+  }
+
+  failLocations(manifest: string, entries: number[], error: { code: ErrorCode; message: string }): void {
+    this.failedLocations.push({ manifest, entries, error });
+  }
+
+  async warm(options: WarmOptions): Promise<void> {
+    if (this.warms.has(options.job)) throw new HearthError('AlreadyExists', `job ${options.job} is there already`);
+    this.warms.set(options.job, new FakeWarm(this, options, this.#manifest(options.manifest)));
+    this.rates.push({ job: options.job, rate: options.rateLimit });
+  }
+
+  async warmProgress(job: string): Promise<WarmProgress> {
+    return { ...this.#warmOf(job).progress };
+  }
+
+  setWarmRate(job: string, rateLimit: bigint): void {
+    this.#warmOf(job).rateLimit = rateLimit;
+    this.rates.push({ job, rate: rateLimit });
+  }
+
+  async cancelWarm(job: string): Promise<void> {
+    const warm = this.#warmOf(job);
+    if (warm.running) warm.cancel();
+    else this.warms.delete(job);
+  }
+
+  async residency(digest: string): Promise<Residency> {
+    const files = this.#manifest(digest).entries.filter((entry) => entry.kind === 'file');
+    const complete = files.filter((file) => this.residentOf(file.contentKey) === file.size).length;
+    return {
+      bytesTotal: files.reduce((sum, file) => sum + file.size, 0n),
+      bytesResident: files.reduce((sum, file) => sum + this.residentOf(file.contentKey), 0n),
+      filesTotal: files.length,
+      filesComplete: complete,
+      viewPath: '',
+    };
+  }
+
+  async pin(digest: string, entries: number[] | undefined, owner: string): Promise<void> {
+    this.#manifest(digest);
+    const owners = this.pins.get(digest) ?? new Map<string, number[] | undefined>();
+    this.pins.set(digest, owners.set(owner, entries));
+  }
+
+  async unpin(digest: string, owner: string): Promise<void> {
+    this.pins.get(digest)?.delete(owner);
+  }
+
+  async evict(digest: string, entries: number[] | undefined) {
+    const wanted = entries === undefined ? undefined : new Set(entries);
+    const pinned = [...(this.pins.get(digest)?.values() ?? [])];
+    const result = { bytesFreed: 0n, filesFreed: 0, kept: 0 };
+    for (const entry of this.#manifest(digest).entries) {
+      const resident = this.residentOf(entry.contentKey);
+      if (entry.kind !== 'file' || resident === 0n || wanted?.has(entry.index) === false) continue;
+      if (pinned.some((one) => one === undefined || one.includes(entry.index))) {
+        result.kept++;
+        continue;
+      }
+      this.disk.resident.delete(entry.contentKey);
+      result.bytesFreed += resident;
+      result.filesFreed++;
+    }
+    return result;
+  }
+
+  setLastUse(digest: string, usedAt: number): void {
+    this.lastUse.set(digest, usedAt);
+  }
+
+  async verify(digest: string, entry: number): Promise<VerifyResult> {
+    const [file] = await this.entriesAt(digest, [entry]);
+    const size = file?.size ?? 0n;
+    const missing = size - this.residentOf(file?.contentKey ?? '');
+    if (file !== undefined) this.addResident(file.contentKey, missing);
+    return { bytes: size, sha256: file?.sourceDigest || sha256(file?.path ?? ''), originBytes: missing, peerBytes: 0n };
+  }
+
+  /** Byte number i of every file is i modulo 256. */
+  async read(digest: string, entry: number, offset: bigint, length: number): Promise<Uint8Array> {
+    const [file] = await this.entriesAt(digest, [entry]);
+    const end = Math.min(Number(file?.size ?? 0n), Number(offset) + length);
+    return Uint8Array.from({ length: Math.max(0, end - Number(offset)) }, (_, at) => (Number(offset) + at) % 256);
+  }
+
+  async buildView(): Promise<string> {
+    throw new HearthError('Unsupported', 'the fake engine has no views');
+  }
+
+  async mount(options: MountOptions): Promise<MountInfo> {
+    this.#manifest(options.manifest);
+    if (this.disk.mounts.has(options.target))
+      throw new HearthError('InUse', `${options.target} is mounted; unmount first`);
+    const info: MountInfo = {
+      target: options.target,
+      manifest: options.manifest,
+      source: options.source,
+      dataPath: options.dataPath === 'daemon' ? 'daemon' : 'fuse',
+      reason: 'the fake engine has no views',
+      readsServed: 0n,
+      bytesServed: 0n,
+      passthroughOpens: 0n,
+      daemonOpens: 0n,
+    };
+    this.disk.mounts.set(options.target, info);
+    return info;
+  }
+
+  async unmount(target: string): Promise<void> {
+    if (!this.disk.mounts.delete(target)) throw notFound(`mount ${target}`);
+  }
+
+  async mounts(): Promise<MountInfo[]> {
+    return [...this.disk.mounts.values()];
+  }
+
+  async resumeMounts(): Promise<string[]> {
+    return [...this.disk.mounts.keys()];
+  }
+
+  async statistics(): Promise<Statistics> {
+    const resident = [...this.disk.resident.values()].reduce((a, b) => a + b, 0n);
+    const jobs = [...this.warms.values()].map((warm) => warm.progress);
+    return {
+      uptimeSeconds: 1,
+      backend: 'epoll',
+      shards: 1,
+      directories: this.options.cacheDirectories.map((directory) => ({
+        ...directory,
+        usedBytes: resident,
+        fileSystemFreeBytes: directory.budgetBytes,
+      })),
+      contentKeys: this.disk.resident.size,
+      residentBytes: resident,
+      pinnedBytes: 0n,
+      originBytes: jobs.reduce((sum, job) => sum + job.originBytes, 0n),
+      originRequests: 0n,
+      originRetries: 0n,
+      peerBytesReceived: jobs.reduce((sum, job) => sum + job.peerBytes, 0n),
+      peerBytesSent: 0n,
+      peerRequests: 0n,
+      corruptBlocks: 0n,
+      evictedFiles: 0n,
+      evictedBytes: 0n,
+      demandReads: 0n,
+      demandBytes: 0n,
+      directoryBypassed: 0n,
+      buffersInUse: 0,
+      peers: [],
+    };
+  }
+
+  #manifest(digest: string): FakeManifest {
+    const manifest = this.disk.manifests.get(digest);
+    if (manifest === undefined) throw notFound(`manifest ${digest}`);
+    return manifest;
+  }
+
+  #warmOf(job: string): FakeWarm {
+    const warm = this.warms.get(job);
+    if (warm === undefined) throw notFound(`job ${job}`);
+    return warm;
+  }
+
+  #withResidency(entry: Omit<ManifestEntry, 'residentBytes'>): ManifestEntry {
+    return { ...entry, residentBytes: this.residentOf(entry.contentKey) };
+  }
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { HearthError } from '@hearth/common';
+import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Location, ManifestRow } from '@hearth/engine';
+import type { LocatableEntry, Origin, OriginBase, OriginRevision } from '../origins/origin.ts';
+
+/** An origin whose rows, revision and failures a test sets; it counts what is asked of it. */
+export class FakeOrigin implements Origin {
+  readonly kind = 'directory' as const;
+  rows: ManifestRow[];
+  name = 'r1';
+  warnings: string[] = [];
+  originBase: OriginBase | undefined = { path: '/data' };
+  /** Every page of a listing waits this long. */
+  listMs = 0;
+  listError: HearthError | undefined;
+  locateError: HearthError | undefined;
+  locateMs = 0;
+  locationLifeMs: number | undefined;
+  listed = 0;
+  readonly located: number[][] = [];
+  closed = 0;
+
+  constructor(rows: ManifestRow[]) {
+    this.rows = rows;
+  }
+
+  describe(): string {
+    return '/data';
+  }
+
+  async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
+    this.listed++;
+    for (const row of this.rows) {
+      if (this.listMs > 0) await new Promise((resolve) => setTimeout(resolve, this.listMs));
+      if (signal.aborted) throw new HearthError('Cancelled', 'the listing was given up');
+      yield [row];
+    }
+    if (this.listError !== undefined) throw this.listError;
+  }
+
+  revision(): OriginRevision {
+    return { name: this.name, warnings: this.warnings };
+  }
+
+  base(): OriginBase | undefined {
+    return this.originBase;
+  }
+
+  async locate(entries: LocatableEntry[]): Promise<Location[]> {
+    this.located.push(entries.map((entry) => entry.index));
+    if (this.locateMs > 0) await new Promise((resolve) => setTimeout(resolve, this.locateMs));
+    if (this.locateError !== undefined) throw this.locateError;
+    return entries.map((entry) => ({
+      entry: entry.index,
+      url: `https://origin.example/${entry.path}?signature=x`,
+      ...(this.locationLifeMs === undefined ? {} : { expiresAt: Date.now() + this.locationLifeMs }),
+    }));
+  }
+
+  close(): void {
+    this.closed++;
+  }
+}
+
+export function fileRow(path: string, size: bigint, content = path): ManifestRow {
+  return {
+    path,
+    kind: 'file',
+    size,
+    contentKey: createHash('sha256').update(`${content}:${size}`).digest('hex'),
+    objectOffset: 0n,
+  };
+}
+
+export const directorySource: Source = {
+  kind: { $case: 'directory', value: { path: '/data' } },
+  allowPrivate: false,
+  unusableNames: '',
+};

@@ -1,0 +1,154 @@
+import { HearthError } from '@hearth/common';
+import type { AgentContext } from '../context.ts';
+import { Election } from '../records/index.ts';
+import { divideRate } from './rate.ts';
+import type { WarmDivisionRecord, WarmJobRecord, WarmProgressRecord } from './record.ts';
+import { hasEnded, type JobView } from './state.ts';
+import type { WarmTables } from './table.ts';
+
+/** Ended jobs that are kept for people to look at. */
+const keptJobs = 100;
+const deletionsAtOnce = 20;
+
+/**
+ * What one agent does for all: divides the rates of jobs among the agents that fetch, notes which agents are
+ * gone, writes how jobs ended, and deletes old ones. Everything it knows is in the store, so that any other
+ * agent goes on where it stopped; nothing it does is needed for a byte to move.
+ */
+export class WarmCoordinator {
+  readonly #context: AgentContext;
+  readonly #tables: WarmTables;
+  readonly #election: Election;
+  readonly #timer: NodeJS.Timeout;
+  /** Origin bytes at the last division, by job and node. */
+  readonly #measured = new Map<string, Map<string, { bytes: bigint; at: number }>>();
+  readonly #offs: (() => void)[];
+  #turn: Promise<void> = Promise.resolve();
+  #pending = false;
+
+  constructor(context: AgentContext, tables: WarmTables) {
+    this.#context = context;
+    this.#tables = tables;
+    const { store, session, logger, node, pace } = context;
+    this.#election = new Election({ store, session, logger, key: 'leaders/warm', node, retryMs: pace.electionMs });
+    this.#timer = setInterval(() => this.#schedule(true), pace.divisionMs);
+    // Ends are written as soon as they are known; divisions wait for the timer, as they measure.
+    this.#offs = [tables.progressMirror, tables.jobsMirror].map((mirror) =>
+      mirror.onChange(() => this.#schedule(false)),
+    );
+  }
+
+  get leading(): boolean {
+    return this.#election.leading;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    for (const off of this.#offs) off();
+    await this.#turn;
+    await this.#election.close();
+  }
+
+  #schedule(divide: boolean): void {
+    if (!this.#election.leading || (this.#pending && !divide)) return;
+    this.#pending = true;
+    this.#turn = this.#turn.then(async () => {
+      this.#pending = false;
+      try {
+        await this.#work(divide);
+      } catch (thrown) {
+        this.#context.logger.warn('warm jobs could not be coordinated; trying again', {
+          error: HearthError.from(thrown),
+        });
+      }
+    });
+  }
+
+  async #work(divide: boolean): Promise<void> {
+    const members = this.#context.members.names();
+    for (const job of this.#tables.jobsMirror.values()) {
+      if (job.end !== undefined) continue;
+      if (divide) await this.#divide(job, members);
+      const view = this.#tables.view(job, members, this.#context.pace.goneGraceMs);
+      if (hasEnded(view.state)) await this.#end(job, view);
+    }
+    if (divide) await this.#deleteOld();
+  }
+
+  async #divide(job: WarmJobRecord, members: ReadonlySet<string>): Promise<void> {
+    const before = this.#tables.division(job.name);
+    const progress = this.#tables.progressOf(job);
+    const fetching = job.nodes.filter((node) => members.has(node) && isFetching(progress.get(node)));
+    const after: WarmDivisionRecord = {
+      job: job.name,
+      shares: job.rateLimit === 0n ? {} : Object.fromEntries(this.#shares(job, fetching, progress, before)),
+      goneSince: goneSince(job, members, progress, before, Date.now()),
+    };
+    if (before !== undefined && this.#tables.divisions.encode(before) === this.#tables.divisions.encode(after)) return;
+    if (before === undefined && Object.keys(after.shares).length + Object.keys(after.goneSince).length === 0) return;
+    const exists = [{ key: this.#tables.jobs.key(job.name), exists: true }];
+    await this.#election.write([this.#tables.divisions.putOperation(job.name, after)], exists);
+  }
+
+  #shares(
+    job: WarmJobRecord,
+    fetching: readonly string[],
+    progress: ReadonlyMap<string, WarmProgressRecord>,
+    before: WarmDivisionRecord | undefined,
+  ): Map<string, bigint> {
+    const measured = this.#measured.get(job.name) ?? new Map<string, { bytes: bigint; at: number }>();
+    this.#measured.set(job.name, measured);
+    const at = performance.now();
+    const agents = fetching.map((node) => {
+      const bytes = progress.get(node)?.originBytes ?? 0n;
+      const last = measured.get(node);
+      measured.set(node, { bytes, at });
+      const elapsed = BigInt(Math.max(1, Math.round(at - (last?.at ?? at))));
+      // A count that fell belongs to an agent that restarted: it is measured from now on.
+      const used = last === undefined || bytes < last.bytes ? undefined : ((bytes - last.bytes) * 1000n) / elapsed;
+      return { node, share: used === undefined ? undefined : before?.shares[node], used: used ?? 0n };
+    });
+    return divideRate(job.rateLimit, agents);
+  }
+
+  async #end(job: WarmJobRecord, view: JobView): Promise<void> {
+    const state = view.state as 'Succeeded' | 'Failed' | 'Cancelled';
+    const end = {
+      state,
+      message: view.message,
+      at: Date.now(),
+      ...(view.errorCode === undefined ? {} : { errorCode: view.errorCode }),
+    };
+    const row = this.#tables.jobsMirror.row(job.name);
+    if (row === undefined) return;
+    const compare = [{ key: this.#tables.jobs.key(job.name), modRevision: row.modRevision }];
+    if (!(await this.#election.write([this.#tables.jobs.putOperation(job.name, { ...job, end })], compare))) return;
+    this.#measured.delete(job.name);
+    this.#context.logger.info('a warm job ended', { job: job.name, state, reason: view.message });
+  }
+
+  async #deleteOld(): Promise<void> {
+    const ended = this.#tables.jobsMirror.values().filter((job) => job.end !== undefined);
+    const old = ended.sort((a, b) => (b.end?.at ?? 0) - (a.end?.at ?? 0)).slice(keptJobs, keptJobs + deletionsAtOnce);
+    if (old.length > 0) await this.#election.write(old.flatMap((job) => this.#tables.deletion(job.name)));
+  }
+}
+
+function isFetching(progress: WarmProgressRecord | undefined): boolean {
+  return progress === undefined || progress.state === 'Pending' || progress.state === 'Running';
+}
+
+/** Since when agents that have not ended their part are gone; those that came back are left out. */
+function goneSince(
+  job: WarmJobRecord,
+  members: ReadonlySet<string>,
+  progress: ReadonlyMap<string, WarmProgressRecord>,
+  before: WarmDivisionRecord | undefined,
+  now: number,
+): Record<string, number> {
+  const gone = job.nodes.filter((node) => {
+    const state = progress.get(node)?.state;
+    return !members.has(node) && (state === undefined || !hasEnded(state));
+  });
+  return Object.fromEntries(gone.map((node) => [node, before?.goneSince[node] ?? now]));
+}

@@ -1,0 +1,95 @@
+import { HearthError } from '@hearth/common';
+import type { AgentContext } from '../context.ts';
+import type { ManifestKeeper } from '../datasets/keeper.ts';
+import type { Pins } from '../pins/pins.ts';
+import { suspension, WarmPart } from './part.ts';
+import type { WarmJobRecord } from './record.ts';
+import { hasEnded } from './state.ts';
+import { progressId, type WarmTables } from './table.ts';
+
+/** Runs this agent's parts of all warm jobs: begins what the store asks for, ends what it cancels. */
+export class WarmExecutor {
+  readonly #context: AgentContext;
+  readonly #tables: WarmTables;
+  readonly #keeper: ManifestKeeper;
+  readonly #pins: Pins;
+  readonly #parts = new Map<string, WarmPart>();
+  /** Parts that ended here, by job: the mirror may not have heard of it yet. */
+  readonly #done = new Map<string, number>();
+  readonly #offs: (() => void)[];
+  #closed = false;
+
+  /** The tables must be ready: a part that has ended is not begun again. */
+  constructor(context: AgentContext, tables: WarmTables, keeper: ManifestKeeper, pins: Pins) {
+    this.#context = context;
+    this.#tables = tables;
+    this.#keeper = keeper;
+    this.#pins = pins;
+    this.#offs = [
+      tables.jobsMirror.onChange(() => this.#reconcile()),
+      tables.divisionsMirror.onChange(() => this.#applyRates()),
+    ];
+    this.#reconcile();
+  }
+
+  /** Jobs that run here now. */
+  get running(): number {
+    return this.#parts.size;
+  }
+
+  /** Stops all parts without ending their jobs: they go on after the restart. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const off of this.#offs) off();
+    const parts = [...this.#parts.values()];
+    for (const part of parts) part.cancel(suspension);
+    await Promise.all(parts.map((part) => part.ended));
+  }
+
+  #reconcile(): void {
+    if (this.#closed) return;
+    for (const part of this.#parts.values()) {
+      const job = this.#tables.jobsMirror.get(part.job.name);
+      // A job of the same name that was created later is another one.
+      if (job === undefined || job.createdAt !== part.job.createdAt)
+        part.cancel(new HearthError('Cancelled', 'the job was removed'));
+      else if (!isWanted(job)) part.cancel(new HearthError('Cancelled', 'the job was cancelled'));
+    }
+    for (const job of this.#tables.jobsMirror.values()) {
+      if (!this.#parts.has(job.name) && this.#shouldRun(job)) this.#begin(job);
+    }
+    for (const name of this.#done.keys()) if (this.#tables.jobsMirror.get(name) === undefined) this.#done.delete(name);
+    this.#applyRates();
+  }
+
+  #shouldRun(job: WarmJobRecord): boolean {
+    const { node } = this.#context;
+    if (!isWanted(job) || !job.nodes.includes(node) || this.#done.get(job.name) === job.createdAt) return false;
+    const reported = this.#tables.progressMirror.get(progressId(job.name, node));
+    return reported === undefined || !hasEnded(reported.state);
+  }
+
+  #begin(job: WarmJobRecord): void {
+    this.#context.logger.info('a warm job begins here', { job: job.name, dataset: job.dataset });
+    const part = new WarmPart(job, this.#context, this.#tables, this.#keeper, this.#pins);
+    this.#parts.set(job.name, part);
+    void part.ended.then(() => this.#ended(part));
+  }
+
+  #ended(part: WarmPart): void {
+    this.#parts.delete(part.job.name);
+    this.#done.set(part.job.name, part.job.createdAt);
+    this.#reconcile();
+  }
+
+  #applyRates(): void {
+    for (const part of this.#parts.values()) {
+      const share = this.#tables.division(part.job.name)?.shares[this.#context.node];
+      if (share !== undefined && part.job.rateLimit > 0n) part.setRate(share);
+    }
+  }
+}
+
+function isWanted(job: WarmJobRecord): boolean {
+  return job.end === undefined && job.cancelledAt === undefined;
+}

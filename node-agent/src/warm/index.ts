@@ -1,0 +1,5 @@
+export { WarmCoordinator } from './coordinator.ts';
+export { WarmExecutor } from './executor.ts';
+export { type SeenJob, WarmJobs, type WarmRequest } from './jobs.ts';
+export { hasEnded } from './state.ts';
+export { WarmTables } from './table.ts';

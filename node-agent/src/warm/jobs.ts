@@ -1,0 +1,188 @@
+import { randomBytes } from 'node:crypto';
+import { HearthError } from '@hearth/common';
+import type { AgentContext } from '../context.ts';
+import { chooseFiles } from '../datasets/files.ts';
+import type { ManifestKeeper } from '../datasets/keeper.ts';
+import { checkName } from '../datasets/record.ts';
+import type { DatasetTables } from '../datasets/table.ts';
+import type { NodeStatistics } from '../statistics/record.ts';
+import { type Candidate, chooseReplicas } from './choice.ts';
+import type { WarmJobRecord } from './record.ts';
+import { hasEnded, type JobView } from './state.ts';
+import type { WarmTables } from './table.ts';
+
+export interface WarmRequest {
+  dataset: string;
+  paths: string[];
+  /** Empty: all agents that are ready. */
+  nodes: string[];
+  /** 0: all of them. */
+  replicas: number;
+  pin: boolean;
+  priority: number;
+  rateLimit: bigint;
+  /** 0: none. */
+  deadlineSeconds: number;
+  verify: WarmJobRecord['verify'];
+  /** Empty: chosen. */
+  name: string;
+}
+
+export interface SeenJob {
+  job: WarmJobRecord;
+  view: JobView;
+}
+
+/** A watcher looks at the clock this often: deadlines and the grace of gone agents pass without a write. */
+const lookMs = 1_000;
+
+/** Warm jobs as clients of the control API see them. */
+export class WarmJobs {
+  readonly #context: AgentContext;
+  readonly #tables: WarmTables;
+  readonly #datasets: DatasetTables;
+  readonly #keeper: ManifestKeeper;
+  readonly #statistics: (node: string) => NodeStatistics | undefined;
+
+  constructor(
+    context: AgentContext,
+    tables: WarmTables,
+    datasets: DatasetTables,
+    keeper: ManifestKeeper,
+    statistics: (node: string) => NodeStatistics | undefined,
+  ) {
+    this.#context = context;
+    this.#tables = tables;
+    this.#datasets = datasets;
+    this.#keeper = keeper;
+    this.#statistics = statistics;
+  }
+
+  /** `NotFound`: dataset, agents or patterns that match nothing; `AlreadyExists`: the name is taken. */
+  async create(request: WarmRequest, signal: AbortSignal): Promise<SeenJob> {
+    const dataset = await this.#datasets.usable(request.dataset);
+    const name = request.name === '' ? `${dataset.name}-${randomBytes(3).toString('hex')}` : request.name;
+    checkName('warm job', name);
+    const candidates = this.#candidates(request.nodes);
+    await this.#keeper.opened(
+      dataset.manifest,
+      AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.requestMs)]),
+    );
+    const { bytes } = await chooseFiles(this.#context.engine, dataset, request.paths);
+    const now = Date.now();
+    const job: WarmJobRecord = {
+      name,
+      dataset: dataset.name,
+      manifest: dataset.manifest,
+      paths: request.paths,
+      nodes: request.replicas === 0 ? candidates : this.#chooseNodes(candidates, request, bytes),
+      pin: request.pin,
+      priority: request.priority,
+      rateLimit: request.rateLimit,
+      createdAt: now,
+      verify: request.verify,
+      ...(request.deadlineSeconds === 0 ? {} : { deadlineAt: now + request.deadlineSeconds * 1000 }),
+    };
+    const compare = [{ key: this.#tables.jobs.key(name), exists: false }];
+    const put = this.#tables.jobs.putOperation(name, job);
+    const cleared = this.#tables
+      .deletion(name)
+      .filter((operation) => operation.kind === 'deletePrefix' || operation.key !== this.#tables.jobs.key(name));
+    const result = await this.#context.store.transact({ compare, success: [put, ...cleared] }, { signal });
+    if (!result.succeeded)
+      throw new HearthError('AlreadyExists', `there is a warm job ${name} already; choose another name`);
+    await this.#tables.jobsMirror.caughtUp(result.revision, signal);
+    return this.#see(job);
+  }
+
+  async get(name: string): Promise<SeenJob> {
+    return this.#see(await this.#tables.job(name));
+  }
+
+  /** Newest first. */
+  list(): SeenJob[] {
+    const jobs = this.#tables.jobsMirror.values();
+    return jobs.sort((a, b) => b.createdAt - a.createdAt || (a.name < b.name ? -1 : 1)).map((job) => this.#see(job));
+  }
+
+  /** The job now and after each change, at most once in the pace of progress; the last one has ended. */
+  async *watch(name: string, signal: AbortSignal): AsyncGenerator<SeenJob> {
+    const { promise: woken, resolve } = Promise.withResolvers<void>();
+    let wake = resolve;
+    let waiting = woken;
+    const sources = [
+      this.#tables.jobsMirror,
+      this.#tables.progressMirror,
+      this.#tables.divisionsMirror,
+      this.#context.members,
+    ];
+    const offs = sources.map((source) => source.onChange(() => wake()));
+    const timer = setInterval(() => wake(), lookMs);
+    const stop = () => wake();
+    signal.addEventListener('abort', stop);
+    try {
+      let shown = '';
+      for (
+        let job = await this.#tables.job(name);
+        ;
+        job = this.#tables.jobsMirror.get(name) ?? (await this.#tables.job(name))
+      ) {
+        const seen = this.#see(job);
+        const text = fingerprint(seen);
+        if (text !== shown) yield seen;
+        shown = text;
+        if (hasEnded(seen.view.state)) return;
+        await waiting;
+        const next = Promise.withResolvers<void>();
+        wake = next.resolve;
+        waiting = next.promise;
+        if (signal.aborted) return;
+      }
+    } finally {
+      clearInterval(timer);
+      signal.removeEventListener('abort', stop);
+      for (const off of offs) off();
+    }
+  }
+
+  /** A job that has ended stays as it ended. */
+  async cancel(name: string): Promise<SeenJob> {
+    await this.#tables.job(name);
+    const job = await this.#tables.jobs.update(name, (present) =>
+      present === undefined || present.end !== undefined || present.cancelledAt !== undefined
+        ? undefined
+        : { ...present, cancelledAt: Date.now() },
+    );
+    return job === undefined ? await this.get(name) : this.#see(job);
+  }
+
+  #see(job: WarmJobRecord): SeenJob {
+    return { job, view: this.#tables.view(job, this.#context.members.names(), this.#context.pace.goneGraceMs) };
+  }
+
+  #candidates(named: readonly string[]): string[] {
+    const ready = this.#context.members.ready().sort();
+    if (named.length === 0) {
+      if (ready.length > 0) return ready;
+      throw new HearthError('Unavailable', 'no agent is ready; hearth status shows why');
+    }
+    const members = this.#context.members.names();
+    const unknown = named.filter((node) => !members.has(node));
+    if (unknown.length === 0) return [...new Set(named)];
+    throw new HearthError('NotFound', `there is no agent ${unknown.join(', ')}; hearth status shows those there are`);
+  }
+
+  #chooseNodes(nodes: readonly string[], request: WarmRequest, bytes: bigint): string[] {
+    const candidates = nodes.map((node): Candidate => {
+      const statistics = this.#statistics(node);
+      const residentBytes = statistics?.residency[request.dataset]?.residentBytes ?? 0n;
+      const availableBytes = (statistics?.budgetBytes ?? 0n) - (statistics?.pinnedBytes ?? 0n);
+      return { node, residentBytes: residentBytes < bytes ? residentBytes : bytes, availableBytes };
+    });
+    return chooseReplicas(candidates, request.replicas, bytes);
+  }
+}
+
+function fingerprint(seen: SeenJob): string {
+  return JSON.stringify(seen, (_, value) => (typeof value === 'bigint' ? value.toString() : value));
+}

@@ -1,0 +1,232 @@
+import { HearthError } from '@hearth/common';
+import type { WarmProgress } from '@hearth/engine';
+import type { AgentContext } from '../context.ts';
+import { chooseFiles } from '../datasets/files.ts';
+import type { ManifestKeeper } from '../datasets/keeper.ts';
+import type { Pins } from '../pins/pins.ts';
+import { abortError, pause } from '../records/index.ts';
+import type { NodeState, WarmJobRecord, WarmProgressRecord } from './record.ts';
+import { SpeedMeter } from './speed.ts';
+import { emptyProgress, hasEnded } from './state.ts';
+import { progressId, type WarmTables } from './table.ts';
+
+/** The longest time that setTimeout can wait; no job waits longer. */
+const longestTimerMs = 0x7fff_ffff;
+
+/** Owner of a job's pins. */
+export const pinOwner = (job: string): string => `job:${job}`;
+
+/**
+ * This agent's part of one warm job, from its manifest to its last report:
+ *   1. the manifest is opened (from a peer if need be) and the patterns choose files;
+ *   2. a job that pins does so now, so that nothing it brings is evicted meanwhile;
+ *   3. the engine warms; progress is reported when it changes, at the pace's rate;
+ *   4. the end is reported. A cancelled or failed part gives its pins back.
+ * After a restart the same steps run again: the engine finds what is resident and fetches only the rest.
+ */
+export class WarmPart {
+  readonly job: WarmJobRecord;
+  readonly ended: Promise<void>;
+  readonly #context: AgentContext;
+  readonly #tables: WarmTables;
+  readonly #keeper: ManifestKeeper;
+  readonly #pins: Pins;
+  readonly #stop = new AbortController();
+  readonly #speed = new SpeedMeter();
+  /** What the store has of us. */
+  #written: WarmProgressRecord | undefined;
+  #rate: bigint;
+  #started = false;
+
+  constructor(job: WarmJobRecord, context: AgentContext, tables: WarmTables, keeper: ManifestKeeper, pins: Pins) {
+    this.job = job;
+    this.#context = context;
+    this.#tables = tables;
+    this.#keeper = keeper;
+    this.#pins = pins;
+    this.#rate = firstShare(job, tables.division(job.name)?.shares[context.node]);
+    this.ended = this.#run();
+  }
+
+  /** Bytes a second from the origin from now on. */
+  setRate(rate: bigint): void {
+    if (rate === this.#rate || rate === 0n) return;
+    this.#rate = rate;
+    if (this.#started) this.#context.engine.setWarmRate(this.job.name, rate);
+  }
+
+  /** Ends the part for this reason; `ended` resolves when the engine has stopped and the end was reported. */
+  cancel(reason: HearthError): void {
+    this.#stop.abort(reason);
+  }
+
+  async #run(): Promise<void> {
+    const { logger } = this.#context;
+    const name = this.job.name;
+    const signal = this.#stop.signal;
+    const timer = this.#startDeadline();
+    let error: HearthError | undefined;
+    let last: WarmProgress | undefined;
+    try {
+      await this.#begin(signal);
+      last = await this.#follow(signal);
+      if (last.state === 'failed')
+        error = new HearthError(last.error?.code ?? 'Internal', last.error?.message ?? 'the engine gave no reason');
+      if (last.state === 'cancelled') error = new HearthError('Cancelled', 'cancelled in the engine');
+    } catch (thrown) {
+      error = HearthError.from(thrown);
+    }
+    clearTimeout(timer);
+    try {
+      last = await this.#endInEngine(last);
+      if (error !== undefined && this.job.pin && !isSuspension(error))
+        await this.#pins.unpin(this.job.dataset, pinOwner(name));
+      if (error === undefined) await this.#linkView();
+      else logger.warn('a warm job ended early here', { job: name, error });
+      if (error === undefined || !isSuspension(error))
+        await this.#report(this.#record(endState(error), last, error), true);
+    } catch (thrown) {
+      logger.error('the end of a warm job could not be reported', { job: name, error: HearthError.from(thrown) });
+    }
+  }
+
+  #startDeadline(): NodeJS.Timeout | undefined {
+    const { deadlineAt } = this.job;
+    if (deadlineAt === undefined) return undefined;
+    const left = Math.min(Math.max(0, deadlineAt - Date.now()), longestTimerMs);
+    return setTimeout(() => this.cancel(new HearthError('DeadlineExceeded', 'the deadline of the job passed')), left);
+  }
+
+  /** A dataset that is complete is linked as a tree, so that mounts of it need no FUSE; where that cannot be, they use FUSE. */
+  async #linkView(): Promise<void> {
+    if (this.job.paths.length > 0) return;
+    try {
+      await this.#context.engine.buildView(this.job.manifest);
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      this.#context.logger.info('the dataset has no view here', { dataset: this.job.dataset, error });
+    }
+  }
+
+  async #begin(signal: AbortSignal): Promise<void> {
+    const { engine, node } = this.#context;
+    const { name, dataset, manifest, paths, priority, verify } = this.job;
+    await this.#report({ ...emptyProgress(name, node), state: 'Running' }, false);
+    await this.#keeper.opened(manifest, AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.goneGraceMs)]));
+    const { entries } = await chooseFiles(engine, { name: dataset, manifest, bytes: 0n }, paths);
+    if (this.job.pin) await this.#pins.pin({ dataset, manifest, paths, owner: pinOwner(name) }, signal);
+    if (signal.aborted) throw abortError(signal);
+    await engine.warm({
+      job: name,
+      manifest,
+      ...(entries === undefined ? {} : { entries }),
+      priority,
+      rateLimit: this.#rate,
+      verify,
+    });
+    this.#started = true;
+    // The rate may have changed while the engine began.
+    if (this.job.rateLimit > 0n) engine.setWarmRate(name, this.#rate);
+  }
+
+  async #follow(signal: AbortSignal): Promise<WarmProgress> {
+    for (;;) {
+      const progress = await this.#context.engine.warmProgress(this.job.name);
+      if (progress.state !== 'running' && progress.state !== 'verifying') return progress;
+      if (signal.aborted) throw abortError(signal);
+      await this.#report(
+        this.#record(progress.state === 'running' ? 'Running' : 'Verifying', progress, undefined),
+        false,
+      );
+      await pause(this.#context.pace.progressMs, signal);
+    }
+  }
+
+  /** The engine's job is cancelled if it runs, and forgotten. What it had reached. */
+  async #endInEngine(last: WarmProgress | undefined): Promise<WarmProgress | undefined> {
+    if (!this.#started) return last;
+    this.#started = false;
+    const { engine } = this.#context;
+    const before = await engine.warmProgress(this.job.name);
+    if (before.state === 'running' || before.state === 'verifying') {
+      await engine.cancelWarm(this.job.name);
+      while (['running', 'verifying'].includes((await engine.warmProgress(this.job.name)).state)) {
+        await pause(20, new AbortController().signal);
+      }
+    }
+    const progress = await engine.warmProgress(this.job.name);
+    await engine.cancelWarm(this.job.name);
+    return progress;
+  }
+
+  #record(state: NodeState, progress: WarmProgress | undefined, error: HearthError | undefined): WarmProgressRecord {
+    const { name } = this.job;
+    const base = emptyProgress(name, this.#context.node);
+    const from = progress === undefined ? {} : numbersOf(progress);
+    const failure = error === undefined ? {} : { errorCode: error.code, message: error.message };
+    const bytesPerSecond = hasEnded(state) ? 0n : this.#speed.note(progress?.bytesReady ?? 0n, performance.now());
+    return { ...base, ...from, ...failure, state, bytesPerSecond };
+  }
+
+  /** Progress that cannot be written is written with the next; the end is tried until it is written. */
+  async #report(record: WarmProgressRecord, final: boolean): Promise<void> {
+    if (!final && this.#written !== undefined && sameProgress(this.#written, record)) return;
+    const giveUp = AbortSignal.timeout(this.#context.pace.goneGraceMs);
+    for (;;) {
+      try {
+        await this.#write(record);
+        this.#written = record;
+        return;
+      } catch (thrown) {
+        this.#context.logger.warn('progress of a warm job could not be written', {
+          job: record.job,
+          error: HearthError.from(thrown),
+        });
+        if (!final || giveUp.aborted || HearthError.from(thrown).code === 'Cancelled') return;
+        await pause(this.#context.pace.progressMs, giveUp);
+      }
+    }
+  }
+
+  /** Nothing is left behind for a job that was deleted meanwhile. */
+  async #write(record: WarmProgressRecord): Promise<void> {
+    const compare = [{ key: this.#tables.jobs.key(record.job), exists: true }];
+    const put = this.#tables.progress.putOperation(progressId(record.job, record.node), record);
+    await this.#context.store.transact({ compare, success: [put] });
+  }
+}
+
+/** The agent ends, the job does not: it goes on after the restart, so nothing is reported as final. */
+export const suspension = new HearthError('Cancelled', 'the agent is ending');
+
+function isSuspension(error: HearthError): boolean {
+  return error === suspension;
+}
+
+function endState(error: HearthError | undefined): NodeState {
+  if (error === undefined) return 'Succeeded';
+  return error.code === 'Cancelled' ? 'Cancelled' : 'Failed';
+}
+
+/** Before the coordinator has divided the rate everybody takes an even share: the sum stays within the limit. */
+function firstShare(job: WarmJobRecord, share: bigint | undefined): bigint {
+  if (job.rateLimit === 0n) return 0n;
+  const even = job.rateLimit / BigInt(job.nodes.length);
+  return share ?? (even > 0n ? even : 1n);
+}
+
+function numbersOf({
+  bytesTotal,
+  bytesReady,
+  filesTotal,
+  filesReady,
+  filesVerified,
+  originBytes,
+  peerBytes,
+}: WarmProgress) {
+  return { bytesTotal, bytesReady, filesTotal, filesReady, filesVerified, originBytes, peerBytes };
+}
+
+function sameProgress(a: WarmProgressRecord, b: WarmProgressRecord): boolean {
+  return (Object.keys(b) as (keyof WarmProgressRecord)[]).every((key) => a[key] === b[key]);
+}

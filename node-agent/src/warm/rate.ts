@@ -1,0 +1,46 @@
+/** What the division of a job's rate has to know of one agent that is still fetching. */
+export interface FetchingAgent {
+  node: string;
+  /** Its share until now, bytes a second; undefined for one that has none yet. */
+  share: bigint | undefined;
+  /** Bytes a second that it took from the origin since the last division. */
+  used: bigint;
+}
+
+/**
+ * Divides `limit` bytes a second among agents by max-min fairness: nobody gets more than it can use while
+ * another could use it. An agent that used nine tenths of its share can use any more; one that did not is
+ * held back by something else (its disk, its peers, its files being at others) and is left room to double.
+ * What all can use together is spread evenly when it is less than the limit, so that no agent starts slowly.
+ *
+ * The shares sum up to at most `limit` and each is at least 1, as 0 means "no limit" to the engine; a limit
+ * of fewer bytes than agents is the exception.
+ */
+export function divideRate(limit: bigint, agents: readonly FetchingAgent[]): Map<string, bigint> {
+  const shares = new Map<string, bigint>();
+  if (agents.length === 0) return shares;
+  const even = limit / BigInt(agents.length);
+  const smallest = largest(even / 10n, 1n);
+  const waiting = agents
+    .map((agent) => ({ node: agent.node, need: needOf(agent, limit, smallest) }))
+    .sort((a, b) => (a.need < b.need ? -1 : a.need > b.need ? 1 : a.node < b.node ? -1 : 1));
+  let left = limit;
+  waiting.forEach(({ node, need }, index) => {
+    const fair = left / BigInt(waiting.length - index);
+    const share = largest(need < fair ? need : fair, 1n);
+    shares.set(node, share);
+    left -= share;
+  });
+  const extra = left > 0n ? left / BigInt(agents.length) : 0n;
+  if (extra > 0n) for (const [node, share] of shares) shares.set(node, share + extra);
+  return shares;
+}
+
+function needOf(agent: FetchingAgent, limit: bigint, smallest: bigint): bigint {
+  if (agent.share === undefined || agent.used * 10n >= agent.share * 9n) return limit;
+  return largest(agent.used * 2n, smallest);
+}
+
+function largest(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}

@@ -1,0 +1,74 @@
+import { HearthError, type Logger } from '@hearth/common';
+import { Mirror, RecordTable } from '../records/index.ts';
+import type { Operation, Store } from '../store/store.ts';
+import {
+  type WarmDivisionRecord,
+  type WarmJobRecord,
+  type WarmProgressRecord,
+  warmDivisionSchema,
+  warmJobSchema,
+  warmProgressSchema,
+} from './record.ts';
+import { type JobView, viewJob } from './state.ts';
+
+/** The warm jobs of the cluster as the store has them: tables to write, mirrors to read. */
+export class WarmTables {
+  readonly jobs;
+  readonly progress;
+  readonly divisions;
+  readonly jobsMirror;
+  readonly progressMirror;
+  readonly divisionsMirror;
+
+  constructor(store: Store, logger: Logger) {
+    this.jobs = new RecordTable(store, 'warm/jobs/', warmJobSchema);
+    this.progress = new RecordTable(store, 'warm/progress/', warmProgressSchema);
+    this.divisions = new RecordTable(store, 'warm/division/', warmDivisionSchema);
+    this.jobsMirror = new Mirror(this.jobs, logger);
+    this.progressMirror = new Mirror(this.progress, logger);
+    this.divisionsMirror = new Mirror(this.divisions, logger);
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    const mirrors = [this.jobsMirror, this.progressMirror, this.divisionsMirror];
+    await Promise.all(mirrors.map((mirror) => mirror.ready(signal)));
+  }
+
+  async job(name: string): Promise<WarmJobRecord> {
+    const row = await this.jobs.read(name);
+    if (row !== undefined) return row.value;
+    throw new HearthError('NotFound', `there is no warm job ${name}; hearth jobs shows those there are`);
+  }
+
+  progressOf(job: WarmJobRecord): Map<string, WarmProgressRecord> {
+    const found = job.nodes.map((node) => [node, this.progressMirror.get(progressId(job.name, node))] as const);
+    return new Map(found.filter((pair): pair is [string, WarmProgressRecord] => pair[1] !== undefined));
+  }
+
+  division(job: string): WarmDivisionRecord | undefined {
+    return this.divisionsMirror.get(job);
+  }
+
+  view(job: WarmJobRecord, members: ReadonlySet<string>, goneGraceMs: number): JobView {
+    const { name } = job;
+    const [progress, division] = [this.progressOf(job), this.division(name)];
+    return viewJob({ job, progress, division, members, now: Date.now(), goneGraceMs });
+  }
+
+  /** Everything of a job goes in one transaction. */
+  deletion(job: string): Operation[] {
+    return [
+      { kind: 'delete', key: this.jobs.key(job) },
+      { kind: 'delete', key: this.divisions.key(job) },
+      { kind: 'deletePrefix', prefix: this.progress.key(`${job}/`) },
+    ];
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.jobsMirror.close(), this.progressMirror.close(), this.divisionsMirror.close()]);
+  }
+}
+
+export function progressId(job: string, node: string): string {
+  return `${job}/${node}`;
+}

@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { TestCluster } from '../testing/cluster.ts';
+import { directorySource, fileRow } from '../testing/fake_origin.ts';
+import { until } from '../testing/until.ts';
+import type { SeenJob, WarmRequest } from './jobs.ts';
+
+const rows = Array.from({ length: 8 }, (_, index) => fileRow(`part-${index}.bin`, 1_000_000n));
+const total = 8_000_000n;
+const soon = () => AbortSignal.timeout(8_000);
+const warm = (request: Partial<WarmRequest> = {}): WarmRequest => ({
+  dataset: 'd',
+  paths: [],
+  nodes: [],
+  replicas: 0,
+  pin: false,
+  priority: 0,
+  rateLimit: 0n,
+  deadlineSeconds: 0,
+  verify: 'checksum',
+  name: '',
+  ...request,
+});
+
+describe('warm jobs', () => {
+  let cluster: TestCluster;
+  async function start(names = ['a', 'b', 'c']) {
+    cluster = await TestCluster.start(names, rows);
+    const request = { source: directorySource, include: [], exclude: [] };
+    await cluster.agent('a').resolution.add('d', request, () => {}, soon());
+  }
+  afterEach(async () => cluster.close());
+
+  async function ended(node: string, job: string): Promise<SeenJob> {
+    let last: SeenJob | undefined;
+    for await (const seen of cluster.agent(node).warmJobs.watch(job, soon())) last = seen;
+    assert.ok(last !== undefined);
+    return last;
+  }
+
+  it('bring a dataset to all agents and read the origin once', async () => {
+    await start();
+    const created = await cluster.agent('b').warmJobs.create(warm({ name: 'j' }), soon());
+    assert.deepEqual(created.job.nodes, ['a', 'b', 'c']);
+    const seen: string[] = [];
+    for await (const { view } of cluster.agent('c').warmJobs.watch('j', soon())) seen.push(view.state);
+    assert.equal(seen.at(-1), 'Succeeded');
+    const { view } = await cluster.agent('a').warmJobs.get('j');
+    assert.deepEqual([view.bytesReady, view.bytesTotal], [3n * total, 3n * total]);
+    for (const node of view.nodes) assert.deepEqual([node.filesReady, node.filesVerified], [8, 8]);
+    assert.equal(cluster.fabric.totalOriginBytes, total);
+    await until(() => cluster.agent('a').warmTables.jobsMirror.get('j')?.end?.state === 'Succeeded');
+  });
+
+  it('warm chosen files on chosen agents only', async () => {
+    await start();
+    await cluster
+      .agent('a')
+      .warmJobs.create(warm({ name: 'j', paths: ['part-1.*', 'part-2.*'], nodes: ['b'] }), soon());
+    const { view } = await ended('a', 'j');
+    assert.deepEqual([view.state, view.bytesTotal, view.nodes.length], ['Succeeded', 2_000_000n, 1]);
+    assert.equal(cluster.engine('a').disk.resident.size, 0);
+    assert.equal(cluster.engine('b').disk.resident.size, 2);
+  });
+
+  it('choose replicas by what is resident', async () => {
+    await start();
+    await cluster.agent('a').warmJobs.create(warm({ name: 'first', nodes: ['c'] }), soon());
+    await ended('a', 'first');
+    await until(() => (cluster.agent('a').statistics.of('c')?.residency.d?.residentBytes ?? 0n) === total);
+    const { job } = await cluster.agent('a').warmJobs.create(warm({ name: 'second', replicas: 1 }), soon());
+    assert.deepEqual(job.nodes, ['c']);
+    await assert.rejects(cluster.agent('a').warmJobs.create(warm({ replicas: 4 }), soon()), { code: 'Unavailable' });
+  });
+
+  it('refuse what cannot be', async () => {
+    await start(['a']);
+    const { warmJobs } = cluster.agent('a');
+    await assert.rejects(warmJobs.create(warm({ dataset: 'none' }), soon()), {
+      code: 'NotFound',
+      message: /no dataset none/,
+    });
+    await assert.rejects(warmJobs.create(warm({ paths: ['*.none'] }), soon()), {
+      code: 'NotFound',
+      message: /no file of dataset d matches/,
+    });
+    await assert.rejects(warmJobs.create(warm({ nodes: ['x'] }), soon()), { code: 'NotFound', message: /no agent x/ });
+    await assert.rejects(warmJobs.create(warm({ name: 'a b' }), soon()), { code: 'InvalidArgument' });
+    await warmJobs.create(warm({ name: 'j' }), soon());
+    await assert.rejects(warmJobs.create(warm({ name: 'j' }), soon()), { code: 'AlreadyExists' });
+    await assert.rejects(warmJobs.get('none'), { code: 'NotFound', message: /no warm job none/ });
+  });
+
+  it('keep the sum of the agents within the rate, and pass on what some do not need', async () => {
+    await start();
+    await cluster.agent('a').warmJobs.create(warm({ name: 'first', nodes: ['c'], paths: ['part-[0-5].bin'] }), soon());
+    await ended('a', 'first');
+    const limit = 1_500_000n;
+    const began = performance.now();
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j', rateLimit: limit }), soon());
+    const { view } = await ended('a', 'j');
+    assert.equal(view.state, 'Succeeded');
+    assert.ok(performance.now() - began > 900, 'two megabytes at one and a half a second');
+    const all = ['a', 'b', 'c'].flatMap((name) => cluster.engine(name).rates.filter(({ job }) => job === 'j'));
+    assert.ok(all.every(({ rate }) => rate > 0n && rate <= limit));
+    assert.ok(
+      all.some(({ rate }) => rate > limit / 3n),
+      'two agents fetch, the third waits for them',
+    );
+  });
+
+  it('are cancelled on all agents and give their pins back', async () => {
+    await start();
+    cluster.fabric.bytesPerSecond = 500_000;
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j', pin: true }), soon());
+    await until(() => ['a', 'b', 'c'].every((name) => cluster.engine(name).warms.get('j')?.running === true));
+    const { manifest } = await cluster.agent('a').datasets.get('d');
+    assert.ok(cluster.engine('b').pins.get(manifest)?.has('job:j'));
+    const cancelled = await cluster.agent('c').warmJobs.cancel('j');
+    assert.equal(cancelled.view.state, 'Cancelled');
+    await until(() => ['a', 'b', 'c'].every((name) => !cluster.engine(name).warms.has('j')));
+    await until(() => ['a', 'b', 'c'].every((name) => cluster.engine(name).pins.get(manifest)?.has('job:j') === false));
+    assert.equal((await ended('a', 'j')).view.state, 'Cancelled');
+    await until(() => cluster.agent('a').warmTables.jobsMirror.get('j')?.end?.state === 'Cancelled');
+    assert.equal((await cluster.agent('a').warmJobs.cancel('j')).view.state, 'Cancelled');
+  });
+
+  it('end at their deadline', async () => {
+    await start(['a', 'b']);
+    cluster.fabric.bytesPerSecond = 500_000;
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j', deadlineSeconds: 1 }), soon());
+    const { view } = await ended('b', 'j');
+    assert.deepEqual([view.state, view.errorCode], ['Failed', 'DeadlineExceeded']);
+    await until(() => !cluster.engine('a').warms.has('j') && !cluster.engine('b').warms.has('j'));
+  });
+
+  it('pin what they bring, also after a restart', async () => {
+    await start(['a']);
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j', pin: true }), soon());
+    await ended('a', 'j');
+    await cluster.remove('a');
+    await cluster.add('a');
+    const { manifest } = await cluster.agent('a').datasets.get('d');
+    await until(() => cluster.engine('a').pins.get(manifest)?.has('job:j') === true);
+    assert.equal(cluster.engine('a').warms.size, 0, 'a part that ended is not begun again');
+  });
+
+  it('go on after a restart without fetching again what is there', async () => {
+    await start(['a', 'b']);
+    cluster.fabric.bytesPerSecond = 4_000_000;
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
+    await until(() => (cluster.engine('b').warms.get('j')?.progress.bytesReady ?? 0n) > 2_000_000n);
+    await cluster.remove('b', 'crash');
+    const there = [...(cluster.disks.get('b')?.resident.values() ?? [])].reduce((x, y) => x + y, 0n);
+    assert.equal((await cluster.agent('a').warmJobs.get('j')).view.message, 'waiting for b, which went away');
+    await cluster.add('b');
+    const { view } = await ended('a', 'j');
+    assert.equal(view.state, 'Succeeded');
+    const part = view.nodes.find((node) => node.node === 'b');
+    assert.ok(there > 2_000_000n);
+    assert.equal((part?.originBytes ?? 0n) + (part?.peerBytes ?? 0n), total - there);
+  });
+
+  it('fail for an agent that stays away, after the grace', async () => {
+    await start(['a', 'b']);
+    cluster.fabric.bytesPerSecond = 4_000_000;
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
+    await until(() => cluster.engine('b').warms.get('j')?.running === true);
+    await cluster.remove('b', 'crash');
+    const { view } = await ended('a', 'j');
+    assert.deepEqual([view.state, view.errorCode], ['Failed', 'Unavailable']);
+    assert.match(view.message, /^b: the agent has been gone for/);
+    assert.equal(view.nodes.find((node) => node.node === 'a')?.state, 'Succeeded');
+  });
+
+  it('have a new coordinator when the old one dies', async () => {
+    await start();
+    const leaders = () =>
+      [...cluster.agents].filter(([, { agent }]) => agent.coordinator.leading).map(([name]) => name);
+    await until(() => leaders().length === 1);
+    const { manifest } = await cluster.agent('a').datasets.get('d');
+    await until(() => [...cluster.disks.values()].every((disk) => disk.manifests.has(manifest)));
+    const [first = ''] = leaders();
+    await cluster.remove(first, 'crash');
+    await until(() => leaders().length === 1, 6_000);
+    const left = [...cluster.agents.keys()];
+    await cluster.agent(left[0] ?? '').warmJobs.create(warm({ name: 'j', rateLimit: 20_000_000n }), soon());
+    await ended(left[1] ?? '', 'j');
+    await until(() => cluster.agent(left[0] ?? '').warmTables.jobsMirror.get('j')?.end?.state === 'Succeeded');
+  }).timeout(10_000);
+
+  it('fail when the origin has changed', async () => {
+    await start(['a', 'b']);
+    cluster.fabric.changedPath = 'part-3.bin';
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
+    const { view } = await ended('b', 'j');
+    assert.deepEqual([view.state, view.errorCode], ['Failed', 'OriginChanged']);
+    await until(async () => (await cluster.agent('a').datasets.get('d')).state === 'Failed');
+  });
+
+  it('are deleted when a hundred later ones have ended', async () => {
+    await start(['a']);
+    const { jobs } = cluster.agent('a').warmTables;
+    const base = (await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon())).job;
+    const end = (at: number) => ({ state: 'Succeeded' as const, message: '', at });
+    for (let index = 0; index < 103; index++)
+      await jobs.put(`old-${index}`, { ...base, name: `old-${index}`, end: end(index) });
+    await ended('a', 'j');
+    await until(() => cluster.agent('a').warmTables.jobsMirror.rows().length === 100);
+    const names = cluster
+      .agent('a')
+      .warmTables.jobsMirror.rows()
+      .map((row) => row.id);
+    assert.ok(names.includes('old-102') && names.includes('j') && !names.includes('old-3'));
+  });
+
+  it('report at most once in the pace of progress', async () => {
+    await start(['a']);
+    cluster.fabric.bytesPerSecond = 8_000_000;
+    let writes = 0;
+    cluster.agent('a').warmTables.progressMirror.onChange((changes) => {
+      writes += changes.length;
+    });
+    const began = performance.now();
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
+    await ended('a', 'j');
+    await sleep(60);
+    assert.ok(writes <= (performance.now() - began) / cluster.pace.progressMs + 3, `${writes} writes`);
+  });
+});
