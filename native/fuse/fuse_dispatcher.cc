@@ -1,0 +1,374 @@
+#include "fuse/fuse_dispatcher.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "fuse/hearth_ioctl.h"
+
+namespace hearth {
+namespace {
+
+// What a reader sees when its bytes cannot be had.
+int readErrno(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kDeadlineExceeded:
+      return ETIMEDOUT;
+    case ErrorCode::kPermissionDenied:
+    case ErrorCode::kUnauthenticated:
+      return EACCES;
+    default:
+      return EIO;
+  }
+}
+
+bool isWriting(std::uint32_t opcode) {
+  switch (opcode) {
+    case FUSE_SETATTR:
+    case FUSE_SYMLINK:
+    case FUSE_MKNOD:
+    case FUSE_MKDIR:
+    case FUSE_UNLINK:
+    case FUSE_RMDIR:
+    case FUSE_RENAME:
+    case FUSE_RENAME2:
+    case FUSE_LINK:
+    case FUSE_WRITE:
+    case FUSE_SETXATTR:
+    case FUSE_REMOVEXATTR:
+    case FUSE_CREATE:
+    case FUSE_FALLOCATE:
+    case FUSE_COPY_FILE_RANGE:
+    case FUSE_TMPFILE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+}  // namespace
+
+FuseDispatcher::FuseDispatcher(std::shared_ptr<MountSource> source, OwnedFd device,
+                               std::unique_ptr<OpenCounts> counts, FuseDispatcherOptions options)
+    : source_(std::move(source)),
+      device_(std::move(device)),
+      counts_(std::move(counts)),
+      options_(std::move(options)),
+      passthrough_(options_.passthrough),
+      tree_(*source_, passthrough_,
+            {options_.epoch & kNodeEpochMask, options_.tree.incompleteEntryValid}),
+      files_(*source_, device_, *counts_, counters_, passthrough_, options_.epoch),
+      parked_(options_.maxParkedReads) {
+  if (!options_.passthrough) files_.disablePassthrough("passthrough is turned off for this mount");
+}
+
+void FuseDispatcher::resume(const std::optional<FuseNegotiated>& negotiated) {
+  if (negotiated) take(*negotiated);
+  files_.inherit();
+  // What the last agent read and did not answer. Kernels before 6.9 cannot: those requests wait
+  // until the holder aborts the connection.
+  device_.resend();
+}
+
+void FuseDispatcher::take(const FuseNegotiated& negotiated) {
+  openlessDirectories_ = negotiated.openlessDirectories();
+  canResend_ = negotiated.resend();
+  if (!negotiated.passthrough()) {
+    files_.disablePassthrough("this kernel has no FUSE passthrough; Linux 6.9 has");
+  }
+}
+
+Status FuseDispatcher::initialise(const FuseRequest& request) {
+  const auto answered = negotiate(std::get<fuse_init_in>(request.arguments), options_.passthrough);
+  if (!answered) {
+    device_.replyError(request.unique, EPROTO);
+    return answered.error();
+  }
+  if (answered->out.minor != 0) {
+    if (options_.saveState) {
+      if (Status saved = options_.saveState(encodeNegotiated(answered->negotiated)); !saved) {
+        return saved.error().within("keep what FUSE_INIT negotiated");
+      }
+    }
+    take(answered->negotiated);
+  }
+  device_.replyWith(request.unique, answered->out);
+  return {};
+}
+
+Status FuseDispatcher::dispatch(std::span<const std::byte> message) {
+  const auto decoded = decodeFuseRequest(message);
+  if (!decoded) {
+    fuse_in_header header{};
+    if (decodeFuseHeader(message, header)) device_.replyError(header.unique, EINVAL);
+    return {};
+  }
+  const FuseRequest& request = *decoded;
+  counters_.operation(request.opcode);
+  if (dispatchTree(request)) return {};
+  switch (request.opcode) {
+    case FUSE_INIT:
+      return initialise(request);
+    case FUSE_FORGET:
+    case FUSE_BATCH_FORGET:
+      break;  // nothing is remembered, and nothing is answered
+    case FUSE_OPEN:
+      open(request);
+      break;
+    case FUSE_OPENDIR:
+      openDirectory(request);
+      break;
+    case FUSE_RELEASE:
+      release(request);
+      break;
+    case FUSE_READ:
+      read(request);
+      break;
+    case FUSE_INTERRUPT:
+      interrupt(request);
+      break;
+    case FUSE_IOCTL:
+      ioctl(request);
+      break;
+    case FUSE_RELEASEDIR:
+    case FUSE_DESTROY:
+      device_.reply(request.unique, {});
+      break;
+    default:
+      // ENOSYS once, and the kernel asks no more: FLUSH, FSYNC, LSEEK, POLL, ...
+      device_.replyError(request.unique, isWriting(request.opcode) ? EROFS : ENOSYS);
+  }
+  return {};
+}
+
+template <class T>
+void FuseDispatcher::answer(std::uint64_t unique, int error, const T& body) {
+  if (error != 0) {
+    device_.replyError(unique, error);
+  } else {
+    device_.replyWith(unique, body);
+  }
+}
+
+bool FuseDispatcher::dispatchTree(const FuseRequest& request) {
+  switch (request.opcode) {
+    case FUSE_LOOKUP: {
+      fuse_entry_out out{};
+      const auto& name = std::get<FuseNameArgument>(request.arguments).name;
+      const int error = tree_.lookUp(request.node, name, out);
+      answer(request.unique, error, out);
+      return true;
+    }
+    case FUSE_GETATTR: {
+      fuse_attr_out out{};
+      const int error = tree_.attributes(request.node, out);
+      answer(request.unique, error, out);
+      return true;
+    }
+    case kFuseStatx: {
+      FuseStatxOut out{};
+      const int error = tree_.statx(request.node, out);
+      answer(request.unique, error, out);
+      return true;
+    }
+    case FUSE_ACCESS:
+      device_.replyError(
+          request.unique,
+          tree_.access(request.node, std::get<fuse_access_in>(request.arguments).mask));
+      return true;
+    case FUSE_STATFS:
+      device_.replyWith(request.unique, tree_.statistics());
+      return true;
+    case FUSE_READLINK: {
+      std::string_view target;
+      const int error = tree_.readLink(request.node, target);
+      if (error != 0) {
+        device_.replyError(request.unique, error);
+      } else {
+        device_.reply(request.unique, bytesOf(target));
+      }
+      return true;
+    }
+    case FUSE_READDIR:
+      readDirectory(request, false);
+      return true;
+    case FUSE_READDIRPLUS:
+      readDirectory(request, true);
+      return true;
+    case FUSE_GETXATTR:
+    case FUSE_LISTXATTR:
+      xattr(request);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void FuseDispatcher::readDirectory(const FuseRequest& request, bool plus) {
+  const auto& in = std::get<fuse_read_in>(request.arguments);
+  std::vector<std::byte> records;
+  const std::uint32_t size = std::min(in.size, 1U << 20);
+  records.reserve(size);
+  if (const int error = tree_.readDirectory(request.node, in.offset, size, plus, records)) {
+    device_.replyError(request.unique, error);
+  } else {
+    device_.reply(request.unique, records);
+  }
+}
+
+void FuseDispatcher::xattr(const FuseRequest& request) {
+  const auto& in = std::get<FuseXattrArgument>(request.arguments);
+  std::string value;
+  const int error = request.opcode == FUSE_GETXATTR ? tree_.xattr(request.node, in.name, value)
+                                                    : tree_.xattrNames(request.node, value);
+  if (error != 0) {
+    device_.replyError(request.unique, error);
+  } else if (in.size == 0) {
+    fuse_getxattr_out out{};
+    out.size = static_cast<std::uint32_t>(value.size());
+    device_.replyWith(request.unique, out);
+  } else if (value.size() > in.size) {
+    device_.replyError(request.unique, ERANGE);
+  } else {
+    device_.reply(request.unique, bytesOf(value));
+  }
+}
+
+void FuseDispatcher::openDirectory(const FuseRequest& request) {
+  if (openlessDirectories_) {
+    // No handles for folders, and the kernel caches what it read of them.
+    device_.replyError(request.unique, ENOSYS);
+    return;
+  }
+  FuseOpenOut out{};
+  out.openFlags = FOPEN_KEEP_CACHE | FOPEN_CACHE_DIR;
+  device_.replyWith(request.unique, out);
+}
+
+void FuseDispatcher::open(const FuseRequest& request) {
+  const auto& in = std::get<fuse_open_in>(request.arguments);
+  ManifestEntry entry;
+  int error = tree_.entryOf(request.node, entry);
+  if (error == 0 && entry.kind != EntryKind::kFile) error = EISDIR;
+  if (error == 0 && ((in.flags & O_ACCMODE) != O_RDONLY || (in.flags & O_TRUNC) != 0))
+    error = EROFS;
+  OpenAnswer opened;
+  if (error == 0) error = files_.open(request.node, entry, opened);
+  if (error != 0) {
+    device_.replyError(request.unique, error);
+    return;
+  }
+  FuseOpenOut out{};
+  out.handle = static_cast<std::uint64_t>(opened.mode);
+  out.backingId = opened.backingId;
+  // The data are immutable: what is in the page cache stays right.
+  out.openFlags = opened.mode == OpenMode::kPassthrough ? kFopenPassthrough : FOPEN_KEEP_CACHE;
+  // An open that the kernel did not get is never released.
+  if (!device_.replyWith(request.unique, out)) files_.release(request.node, opened.mode);
+}
+
+void FuseDispatcher::release(const FuseRequest& request) {
+  // Answered first: if we die in between, the file counts as open, which is the safe mistake; the
+  // other order would let a request that is sent again count it twice.
+  device_.reply(request.unique, {});
+  files_.release(request.node,
+                 static_cast<OpenMode>(std::get<fuse_release_in>(request.arguments).fh));
+}
+
+void FuseDispatcher::read(const FuseRequest& request) {
+  const auto& in = std::get<fuse_read_in>(request.arguments);
+  ManifestEntry entry;
+  int error = tree_.entryOf(request.node, entry);
+  if (error == 0 && entry.kind != EntryKind::kFile) error = EISDIR;
+  if (error != 0) {
+    device_.replyError(request.unique, error);
+    return;
+  }
+  if (in.offset >= entry.size || in.size == 0) {
+    device_.reply(request.unique, {});
+    return;
+  }
+  const auto length =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(in.size, entry.size - in.offset));
+  const auto reading = files_.reading(entry);
+  if (!reading) {
+    answerRead(request.unique, reading.error());
+    return;
+  }
+  std::optional<ReadAhead::Hint> hint;
+  {
+    const std::lock_guard lock((*reading)->mutex);
+    hint = (*reading)->readAhead.observe(in.offset, length, entry.size, options_.readAhead);
+  }
+  const auto resident = (*reading)->file->tryRead(in.offset, length);
+  if (resident) {
+    answerRead(request.unique, resident);
+  } else {
+    readWhenThere(request.unique, *(*reading)->file, in.offset, length);
+  }
+  // After the answer: nobody waits for a hint.
+  if (hint) (*reading)->file->willNeed(hint->offset, hint->length);
+}
+
+void FuseDispatcher::readWhenThere(std::uint64_t unique, MountSource::OpenFile& file,
+                                   std::uint64_t offset, std::uint32_t length) {
+  switch (parked_.park(unique)) {
+    case ParkedReads::Parked::kInterrupted:
+      ++counters_.interruptedReads;
+      device_.replyError(unique, EINTR);
+      return;
+    case ParkedReads::Parked::kClosed:
+      if (!canResend_) device_.replyError(unique, EIO);
+      return;
+    case ParkedReads::Parked::kYes:
+      break;
+  }
+  ++counters_.parkedReads;
+  file.read(offset, length, [self = shared_from_this(), unique](Result<MappedBytes> bytes) {
+    if (!self->parked_.take(unique)) return;
+    self->answerRead(unique, bytes);
+    self->parked_.answered();
+  });
+}
+
+void FuseDispatcher::answerRead(std::uint64_t unique, const Result<MappedBytes>& bytes) {
+  if (!bytes) {
+    ++counters_.failedReads;
+    device_.replyError(unique, readErrno(bytes.code()));
+    return;
+  }
+  // Counted before the answer, so that whoever got it finds it counted.
+  ++counters_.reads;
+  counters_.bytes += bytes->bytes.size();
+  device_.reply(unique, bytes->bytes);
+}
+
+void FuseDispatcher::interrupt(const FuseRequest& request) {
+  const std::uint64_t unique = std::get<fuse_interrupt_in>(request.arguments).unique;
+  if (!parked_.interrupt(unique)) return;
+  ++counters_.interruptedReads;
+  device_.replyError(unique, EINTR);
+  parked_.answered();
+}
+
+void FuseDispatcher::ioctl(const FuseRequest& request) {
+  const auto& in = std::get<fuse_ioctl_in>(request.arguments);
+  ManifestEntry entry;
+  int error = tree_.entryOf(request.node, entry);
+  if (error == 0 && in.cmd != HEARTH_IOC_WILLNEED && in.cmd != HEARTH_IOC_DONTNEED) error = ENOTTY;
+  if (error == 0) source_->advise(entry.index, in.cmd == HEARTH_IOC_WILLNEED);
+  answer(request.unique, error, fuse_ioctl_out{});
+}
+
+void FuseDispatcher::close(std::chrono::milliseconds limit, bool leave) {
+  const bool resent = leave && canResend_;
+  for (const std::uint64_t unique : parked_.close(limit)) {
+    if (!resent) device_.replyError(unique, EIO);
+  }
+}
+
+}  // namespace hearth

@@ -1,0 +1,45 @@
+// Requests as the kernel writes them to /dev/fuse: header and body, every length checked. The
+// decoded views point into the buffer. Pure, any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "base/result.h"
+#include "fuse/fuse_abi.h"
+
+namespace hearth {
+
+struct FuseNameArgument {
+  std::string_view name;  // no zero byte, not empty
+};
+
+struct FuseXattrArgument {
+  std::uint32_t size = 0;  // of the caller's buffer; 0 asks for the value's size
+  std::string_view name;   // empty for LISTXATTR
+};
+
+using FuseArguments =
+    std::variant<std::monostate, fuse_init_in, FuseNameArgument, fuse_getattr_in, FuseStatxIn,
+                 fuse_access_in, fuse_open_in, fuse_read_in, fuse_release_in, FuseXattrArgument,
+                 fuse_ioctl_in, fuse_interrupt_in>;
+
+struct FuseRequest {
+  std::uint32_t opcode = 0;
+  std::uint64_t unique = 0;  // as it is to be answered
+  bool resent = false;       // an earlier agent read it, and may have acted on it
+  std::uint64_t node = 0;
+  FuseArguments arguments;  // monostate for operations that need none, or that we do not know
+};
+
+// The header alone; nothing when there is none, or its length is not the message's. What
+// decodeRequest refuses can still be answered by this.
+[[nodiscard]] bool decodeFuseHeader(std::span<const std::byte> message, fuse_in_header& header);
+
+// kProtocolError when a length does not fit or a name is not terminated.
+[[nodiscard]] Result<FuseRequest> decodeFuseRequest(std::span<const std::byte> message);
+
+}  // namespace hearth

@@ -1,0 +1,61 @@
+// The names and attributes of a mount: everything that the manifest alone can answer, and the
+// extended attributes. Functions return 0 or an errno. Any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fuse/fuse_abi.h"
+#include "fuse/mount_source.h"
+#include "fuse/node_id.h"
+
+namespace hearth {
+
+struct FuseTreeOptions {
+  std::uint32_t epoch = 1;
+  // How long the kernel may keep the name of a file that was incomplete: the time after which a
+  // path leads to the passthrough node of a file that has become complete.
+  std::chrono::milliseconds incompleteEntryValid{1000};
+};
+
+class FuseTree {
+ public:
+  // `passthrough`: whether complete files are to be opened by passthrough; may turn false at any
+  // time.
+  FuseTree(MountSource& source, const std::atomic<bool>& passthrough, FuseTreeOptions options)
+      : source_(source), passthrough_(passthrough), options_(options) {}
+
+  // The entry behind a node id; ESTALE for an id that no agent gave out.
+  [[nodiscard]] int entryOf(std::uint64_t node, ManifestEntry& entry) const;
+
+  // ENOENT is answered by node id 0, which the kernel remembers: names never appear in a manifest.
+  [[nodiscard]] int lookUp(std::uint64_t node, std::string_view name, fuse_entry_out& out) const;
+  [[nodiscard]] int attributes(std::uint64_t node, fuse_attr_out& out) const;
+  [[nodiscard]] int statx(std::uint64_t node, FuseStatxOut& out) const;
+  [[nodiscard]] int access(std::uint64_t node, std::uint32_t mask) const;
+  [[nodiscard]] int readLink(std::uint64_t node, std::string_view& target) const;
+  // Appends at most `size` bytes of fuse_dirent (`plus`: fuse_direntplus) records to `out`, from
+  // position `offset` on; nothing at the end.
+  [[nodiscard]] int readDirectory(std::uint64_t node, std::uint64_t offset, std::uint32_t size,
+                                  bool plus, std::vector<std::byte>& out) const;
+  // Sizes from the manifest; nothing is free.
+  [[nodiscard]] fuse_statfs_out statistics() const;
+  [[nodiscard]] int xattr(std::uint64_t node, std::string_view name, std::string& value) const;
+  // The names, each with its zero byte.
+  [[nodiscard]] int xattrNames(std::uint64_t node, std::string& names) const;
+
+ private:
+  [[nodiscard]] NodeId nodeOf(const ManifestEntry& entry) const;
+  [[nodiscard]] fuse_entry_out entryOut(const ManifestEntry& entry) const;
+
+  MountSource& source_;
+  const std::atomic<bool>& passthrough_;
+  const FuseTreeOptions options_;
+};
+
+}  // namespace hearth

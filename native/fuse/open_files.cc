@@ -1,0 +1,155 @@
+#include "fuse/open_files.h"
+
+#include <cerrno>
+#include <utility>
+
+namespace hearth {
+namespace {
+
+int errnoOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kPermissionDenied:
+      return EACCES;
+    case ErrorCode::kCancelled:
+      return EINTR;
+    default:
+      return EIO;
+  }
+}
+
+}  // namespace
+
+OpenFiles::OpenFiles(MountSource& source, FuseDevice& device, OpenCounts& counts,
+                     FuseCounters& counters, std::atomic<bool>& passthrough, std::uint32_t epoch)
+    : source_(source),
+      device_(device),
+      counts_(counts),
+      counters_(counters),
+      passthrough_(passthrough),
+      epoch_(epoch) {}
+
+void OpenFiles::inherit() {
+  unknownOpens_ = counts_.overflowed();
+  const Manifest& manifest = source_.manifest();
+  counts_.each([&](std::uint64_t node, const OpenCount& count) {
+    const auto id = decodeNodeId(node);
+    if (!id || id->entry >= manifest.totals().entries) return;
+    File& file = stripeOf(id->entry).files[id->entry];
+    file.nodes[node] = count;
+    // The kernel still knows this id, and wants no second one for a node that is open with it.
+    if (count.passthrough != 0 && file.backingId == 0) file.backingId = count.backingId;
+  });
+  for (Stripe& stripe : stripes_) {
+    for (auto& [entry, file] : stripe.files) {
+      // A source that cannot open it now is asked again by the next read.
+      if (auto reading = openSource(manifest.entry(entry))) file.reading = std::move(*reading);
+    }
+  }
+}
+
+Result<std::shared_ptr<OpenFiles::Reading>> OpenFiles::openSource(const ManifestEntry& entry) {
+  auto file = source_.openFile(entry.index);
+  if (!file) return file.error();
+  auto reading = std::make_shared<Reading>();
+  reading->file = std::move(*file);
+  reading->size = entry.size;
+  return reading;
+}
+
+std::int32_t OpenFiles::backingOf(File& file) {
+  if (!passthrough_) return 0;
+  if (file.backingId != 0) return file.backingId;
+  const Result<int> descriptor = file.reading->file->backing();
+  if (!descriptor) return 0;
+  const auto id = device_.openBacking(*descriptor);
+  if (!id) {
+    // The reasons (capabilities, file systems) hold for every file of the mount.
+    disablePassthrough(id.error().message);
+    return 0;
+  }
+  return file.backingId = *id;
+}
+
+int OpenFiles::open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& answer) {
+  const auto id = decodeNodeId(node);
+  Stripe& stripe = stripeOf(entry.index);
+  const std::lock_guard lock(stripe.mutex);
+  File& file = stripe.files[entry.index];
+  if (file.reading == nullptr) {
+    auto reading = openSource(entry);
+    if (!reading) {
+      drop(stripe, entry.index);
+      return errnoOf(reading.code());
+    }
+    file.reading = std::move(*reading);
+  }
+  const auto known = file.nodes.find(node);
+  OpenCount count = known == file.nodes.end() ? OpenCount{} : known->second;
+  const bool ours = id->epoch == (epoch_ & kNodeEpochMask);
+  if (!ours && unknownOpens_ && !count.any()) {
+    ++counters_.staleOpens;
+    drop(stripe, entry.index);
+    return ESTALE;
+  }
+  if (count.passthrough == 0 && count.cached == 0) count.backingId = backingOf(file);
+  if (count.cached == 0 && count.backingId != 0) {
+    ++count.passthrough;
+    ++counters_.passthroughOpens;
+    answer = {OpenMode::kPassthrough, count.backingId};
+  } else {
+    ++count.cached;
+    ++counters_.daemonOpens;
+    answer = {OpenMode::kDaemon, 0};
+  }
+  file.nodes[node] = count;
+  counts_.set(node, count);
+  return 0;
+}
+
+void OpenFiles::release(std::uint64_t node, OpenMode mode) {
+  const auto id = decodeNodeId(node);
+  if (!id) return;
+  Stripe& stripe = stripeOf(id->entry);
+  const std::lock_guard lock(stripe.mutex);
+  const auto file = stripe.files.find(id->entry);
+  if (file == stripe.files.end()) return;
+  const auto open = file->second.nodes.find(node);
+  if (open == file->second.nodes.end()) return;
+  OpenCount& count = open->second;
+  std::uint32_t& opens = mode == OpenMode::kPassthrough ? count.passthrough : count.cached;
+  if (opens != 0) --opens;
+  counts_.set(node, count);
+  if (!count.any()) file->second.nodes.erase(open);
+  drop(stripe, id->entry);
+}
+
+Result<std::shared_ptr<OpenFiles::Reading>> OpenFiles::reading(const ManifestEntry& entry) {
+  Stripe& stripe = stripeOf(entry.index);
+  const std::lock_guard lock(stripe.mutex);
+  const auto file = stripe.files.find(entry.index);
+  if (file != stripe.files.end() && file->second.reading != nullptr) return file->second.reading;
+  auto reading = openSource(entry);
+  if (reading && file != stripe.files.end()) file->second.reading = *reading;
+  return reading;
+}
+
+// Forgets a file that nobody has open.
+void OpenFiles::drop(Stripe& stripe, std::uint32_t entry) {
+  const auto file = stripe.files.find(entry);
+  if (file == stripe.files.end() || !file->second.nodes.empty()) return;
+  if (file->second.backingId != 0) device_.closeBacking(file->second.backingId);
+  stripe.files.erase(file);
+}
+
+std::string OpenFiles::passthroughReason() const {
+  const std::lock_guard lock(reasonMutex_);
+  return reason_;
+}
+
+void OpenFiles::disablePassthrough(const std::string& reason) {
+  const std::lock_guard lock(reasonMutex_);
+  if (reason_.empty()) reason_ = reason;
+  passthrough_ = false;
+}
+
+}  // namespace hearth

@@ -1,0 +1,98 @@
+// Which files are open on a mount and how: decides between passthrough and the daemon, keeps one
+// backing id a file, and the counts that the next agent finds.
+//
+// The rule that keeps the kernel from answering EIO: while a node is open one way, all its opens
+// are that way. The kernel stops counting an open before it sends RELEASE, and counts it after
+// OPEN's answer, so what is not open here is not open there, and then either way is allowed.
+//
+// Any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "fuse/fuse_device.h"
+#include "fuse/fuse_statistics.h"
+#include "fuse/mount_source.h"
+#include "fuse/node_id.h"
+#include "fuse/open_counts.h"
+#include "fuse/read_ahead.h"
+
+namespace hearth {
+
+// How a file was opened; the file handle of its requests, so that any agent can read it back.
+enum class OpenMode : std::uint64_t { kDaemon = 1, kPassthrough = 2 };
+
+struct OpenAnswer {
+  OpenMode mode = OpenMode::kDaemon;
+  std::int32_t backingId = 0;
+};
+
+class OpenFiles {
+ public:
+  // What one file's reads share.
+  struct Reading {
+    std::shared_ptr<MountSource::OpenFile> file;
+    std::uint64_t size = 0;
+    std::mutex mutex;  // of readAhead
+    ReadAhead readAhead;
+  };
+
+  // `passthrough` is turned off, with the reason, when the kernel refuses the first backing file.
+  OpenFiles(MountSource& source, FuseDevice& device, OpenCounts& counts, FuseCounters& counters,
+            std::atomic<bool>& passthrough, std::uint32_t epoch);
+
+  // Takes over what earlier agents left open, before the first request. Files stay in use until the
+  // kernel releases them.
+  void inherit();
+
+  // Opens a file's node. An errno above 0 instead: ESTALE when an earlier agent may have it open in
+  // a way that it could not record; the kernel then looks the path up again and comes with another
+  // node.
+  [[nodiscard]] int open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& answer);
+  // The last one closes the backing file.
+  void release(std::uint64_t node, OpenMode mode);
+  // The file to read; also without an open, which an agent that was killed may have left uncounted.
+  [[nodiscard]] Result<std::shared_ptr<Reading>> reading(const ManifestEntry& entry);
+
+  // Why there is no passthrough; empty while there is.
+  [[nodiscard]] std::string passthroughReason() const;
+  void disablePassthrough(const std::string& reason);
+
+ private:
+  struct File {
+    std::shared_ptr<Reading> reading;
+    std::int32_t backingId = 0;  // of all its nodes; 0: none
+    std::map<std::uint64_t, OpenCount> nodes;
+  };
+  struct Stripe {
+    std::mutex mutex;
+    std::unordered_map<std::uint32_t, File> files;  // open ones, by entry
+  };
+
+  Stripe& stripeOf(std::uint32_t entry) { return stripes_[entry % stripes_.size()]; }
+  [[nodiscard]] Result<std::shared_ptr<Reading>> openSource(const ManifestEntry& entry);
+  [[nodiscard]] std::int32_t backingOf(File& file);
+  void drop(Stripe& stripe, std::uint32_t entry);
+
+  MountSource& source_;
+  FuseDevice& device_;
+  OpenCounts& counts_;
+  FuseCounters& counters_;
+  std::atomic<bool>& passthrough_;
+  const std::uint32_t epoch_;
+  bool unknownOpens_ = false;  // set by inherit()
+  std::array<Stripe, 16> stripes_;
+  mutable std::mutex reasonMutex_;
+  std::string reason_;
+};
+
+}  // namespace hearth
