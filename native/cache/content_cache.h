@@ -1,6 +1,6 @@
-// The cache of one agent: files by content key in its cache directories, what of them is resident, the
-// residency log that claims it, budgets and eviction. Keys are distributed over shards; a CachedFile's
-// coroutines run on its own shard's reactor. "Any thread" members are marked.
+// The cache of one agent: files by content key in its cache directories, what of them is resident,
+// the residency log that claims it, budgets and eviction. Keys are distributed over shards; a
+// CachedFile's coroutines run on its own shard's reactor. "Any thread" members are marked.
 #pragma once
 
 #include <atomic>
@@ -52,31 +52,36 @@ class CachedFile {
   [[nodiscard]] virtual bool residentRange(std::uint64_t offset, std::uint64_t length) const = 0;
   [[nodiscard]] virtual std::uint64_t residentBytes() const = 0;
   [[nodiscard]] virtual bool complete() const = 0;
-  // Read-only descriptor of the cache file (opened on first use, then kept until the CachedFile goes).
+  // Read-only descriptor of the cache file (opened on first use, then kept until the CachedFile
+  // goes).
   [[nodiscard]] virtual Result<int> descriptor() = 0;
   // Path of the cache file, for views.
   [[nodiscard]] virtual std::string path() const = 0;
-  // The resident bytes [offset, offset + length) in the mapped file, with the CRC32C of every block that
-  // they touch checked. kCorrupt: that chunk is absent from now on (it will be fetched again) and counted;
-  // kNotFound: not resident. The memory stays valid as long as this CachedFile.
-  [[nodiscard]] virtual Result<std::span<const std::byte>> verified(std::uint64_t offset, std::uint64_t length) = 0;
+  // The resident bytes [offset, offset + length) in the mapped file, with the CRC32C of every block
+  // that they touch checked. kCorrupt: that chunk is absent from now on (it will be fetched again)
+  // and counted; kNotFound: not resident. The memory stays valid as long as this CachedFile.
+  [[nodiscard]] virtual Result<std::span<const std::byte>> verified(std::uint64_t offset,
+                                                                    std::uint64_t length) = 0;
   // CRC32C of the blocks of a resident chunk, as received.
   [[nodiscard]] virtual std::vector<std::uint32_t> blockChecksums(std::uint32_t chunk) const = 0;
   // Notes a use now (eviction order).
   virtual void touch() = 0;
 
-  // Own shard. Writes a whole chunk (the last may be short), makes it resident and queues its claim in
-  // the residency log. Reserves room first, evicting others if needed: kOutOfSpace when nothing may go.
-  // `blockChecksums`: CRC32C of each 64 KiB of `data`, already compared with what was received.
-  [[nodiscard]] virtual Task<Status> writeChunk(std::uint32_t chunk, std::span<const std::byte> data,
+  // Own shard. Writes a whole chunk (the last may be short), makes it resident and queues its claim
+  // in the residency log. Reserves room first, evicting others if needed: kOutOfSpace when nothing
+  // may go. `blockChecksums`: CRC32C of each 64 KiB of `data`, already compared with what was
+  // received.
+  [[nodiscard]] virtual Task<Status> writeChunk(std::uint32_t chunk,
+                                                std::span<const std::byte> data,
                                                 std::span<const std::uint32_t> blockChecksums) = 0;
   // Own shard. Ends when everything written so far is claimed durably in the log.
   [[nodiscard]] virtual Task<Status> claimed() = 0;
-  // Own shard. Reads every resident block from disk (past the page cache where possible) and checks it;
-  // bad chunks become absent. Bytes checked.
+  // Own shard. Reads every resident block from disk (past the page cache where possible) and checks
+  // it; bad chunks become absent. Bytes checked.
   [[nodiscard]] virtual Task<Result<std::uint64_t>> scrub() = 0;
 };
 
+// Any thread's view of the whole cache; sums are of moments close to one another.
 struct CacheStatistics {
   std::uint64_t contentKeys = 0, residentBytes = 0, pinnedBytes = 0;
   std::uint64_t corruptBlocks = 0, evictedFiles = 0, evictedBytes = 0;
@@ -92,29 +97,33 @@ enum class EvictOutcome : std::uint8_t { kEvicted, kAbsent, kPinned, kInUse, kPu
 
 class ContentCache {
  public:
-  // Locks the directories (kInUse: another agent, with its process id where known), checks what the file
-  // system can do (links, sparse files, mmap; kUnsupported with the reason), replays the logs, deletes
-  // what no record claims, and compacts. Runs on the reactor of shards[0].
-  [[nodiscard]] static Task<Result<std::unique_ptr<ContentCache>>> open(std::vector<CacheDirectoryOptions> directories,
-                                                                        std::vector<ShardContext> shards);
+  // Locks the directories (kInUse: another agent, with its process id where known), checks what the
+  // file system can do (links, sparse files, mmap; kUnsupported with the reason), replays the logs,
+  // deletes what no record claims, and compacts. Runs on the reactor of shards[0].
+  [[nodiscard]] static Task<Result<std::unique_ptr<ContentCache>>> open(
+      std::vector<CacheDirectoryOptions> directories, std::vector<ShardContext> shards);
   virtual ~ContentCache() = default;
   // Commits what is written, releases the locks. Call on shards[0] before destruction.
   [[nodiscard]] virtual Task<void> close() = 0;
 
-  // On the key's shard. The file, made when absent; it stays in use (never evicted) while anyone holds
-  // the pointer. kInvalidArgument when it is known with another size. `executable`: mode 0555, else 0444.
-  [[nodiscard]] virtual Task<Result<std::shared_ptr<CachedFile>>> acquire(ContentKey key, std::uint64_t size,
+  // On the key's shard. The file, made when absent; it stays in use (never evicted) while anyone
+  // holds the pointer. kInvalidArgument when it is known with another size. `executable`: mode
+  // 0555, else 0444.
+  [[nodiscard]] virtual Task<Result<std::shared_ptr<CachedFile>>> acquire(ContentKey key,
+                                                                          std::uint64_t size,
                                                                           bool executable) = 0;
   // On the key's shard. Nothing unless some of it is resident.
   [[nodiscard]] virtual std::shared_ptr<CachedFile> find(const ContentKey& key) = 0;
 
-  // Any shard. Whole content keys only; `path` of a view that links the file is removed first by the caller.
-  [[nodiscard]] virtual Task<EvictOutcome> evict(ContentKey key) = 0;
-  // Any thread. Pins are counted by owner; idempotent per (key, owner). Not persistent: the agent sets them again.
+  // Any shard. Whole content keys only. Views that link the file and are not published are removed
+  // first. An error: the file or the log could not be written, and the key is as before.
+  [[nodiscard]] virtual Task<Result<EvictOutcome>> evict(ContentKey key) = 0;
+  // Any thread. Pins are counted by owner; idempotent per (key, owner). Not persistent: the agent
+  // sets them again.
   virtual void pin(const ContentKey& key, const std::string& owner) = 0;
   virtual void unpin(const ContentKey& key, const std::string& owner) = 0;
-  // Any thread. Last use anywhere in the cluster, ms since the epoch; the eviction order takes the later
-  // of this and local use.
+  // Any thread. Last use anywhere in the cluster, ms since the epoch; the eviction order takes the
+  // later of this and local use.
   virtual void noteClusterUse(const ContentKey& key, std::int64_t usedAtMs) = 0;
 
   // Any thread, approximate: bytes of this key resident, without acquiring it.
@@ -123,16 +132,18 @@ class ContentCache {
   // Directory for manifests and views; views must be on the file system of the files they link.
   [[nodiscard]] virtual std::string manifestDirectory() const = 0;
 
-  // On shards[0]. Links every file of a complete manifest as a tree `views/<digest>`, built aside and
-  // renamed, read-only directories; returns its path. kNotFound when a file is incomplete; kUnsupported
-  // over several cache directories, over 100,000 files, or past the link limit, with the reason. The files
-  // count as published while the view is.
-  [[nodiscard]] virtual Task<Result<std::string>> buildView(std::shared_ptr<const Manifest> manifest) = 0;
+  // On shards[0]. Links every file of a complete manifest as a tree `views/<digest>`, built aside
+  // and renamed, read-only directories; returns its path. kNotFound when a file is incomplete;
+  // kUnsupported over several cache directories, over 100,000 files, or past the link limit, with
+  // the reason. The files count as published while the view is.
+  [[nodiscard]] virtual Task<Result<std::string>> buildView(
+      std::shared_ptr<const Manifest> manifest) = 0;
   // kInUse while something is recorded under published/ for it.
   [[nodiscard]] virtual Task<Status> removeView(Sha256Digest digest) = 0;
   // Empty when there is none.
   [[nodiscard]] virtual std::string viewPath(const Sha256Digest& digest) const = 0;
-  // A publish: a synced file `published/<name>` holding the digest; the view and its files stay while it exists.
+  // A publish: a synced file `published/<name>` holding the digest; the view and its files stay
+  // while it exists.
   [[nodiscard]] virtual Task<Status> publish(std::string name, Sha256Digest digest) = 0;
   [[nodiscard]] virtual Task<Status> unpublish(std::string name) = 0;
 

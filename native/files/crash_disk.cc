@@ -7,6 +7,9 @@
 namespace hearth {
 
 void CrashNode::resize(std::uint64_t size) {
+  const std::uint64_t pages =
+      (size + CrashFileSystem::kPageBytes - 1) / CrashFileSystem::kPageBytes;
+  writtenPages.erase(writtenPages.lower_bound(pages), writtenPages.end());
   if (size > data.capacity() && mapped) {
     std::vector<std::byte> grown(data);
     grown.resize(size);
@@ -29,6 +32,7 @@ void CrashNode::write(std::span<const std::byte> from, std::uint64_t offset) {
   const std::uint64_t last = (offset + from.size() - 1) / CrashFileSystem::kPageBytes;
   for (std::uint64_t page = offset / CrashFileSystem::kPageBytes; page <= last; ++page) {
     dirtyPages.insert(page);
+    writtenPages.insert(page);
   }
 }
 
@@ -57,7 +61,7 @@ FileInfo CrashNode::info() const {
   FileInfo info;
   info.kind = kind;
   info.size = data.size();
-  info.allocated = (data.size() + 4095) / 4096 * 4096;
+  info.allocated = writtenPages.size() * CrashFileSystem::kPageBytes;
   info.inode = inode;
   info.device = 1;
   info.links = links;

@@ -27,6 +27,7 @@ struct CrashNode {
   std::vector<std::byte> data;
   std::vector<std::byte> synced;
   std::set<std::uint64_t> dirtyPages;
+  std::set<std::uint64_t> writtenPages;  // that take up space; the others are holes
   bool mapped = false;
   std::vector<std::vector<std::byte>> retired;  // former `data` that somebody may have mapped
 

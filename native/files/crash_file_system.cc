@@ -41,6 +41,9 @@ Node copyNode(const Node& from, std::unordered_map<const CrashNode*, Node>& copi
       }
     }
     to->synced = to->data;
+    for (const std::uint64_t page : from->writtenPages) {
+      if (page * CrashFileSystem::kPageBytes < to->data.size()) to->writtenPages.insert(page);
+    }
     return to;
   }
   auto survivors = from->syncedEntries;

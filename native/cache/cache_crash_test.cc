@@ -1,0 +1,240 @@
+// The invariant of the residency log: whatever it claims after a crash at any instant is in the
+// files.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "cache/cache_testing.h"
+#include "files/crash_file_system.h"
+
+namespace hearth {
+namespace {
+
+using namespace testing_support;
+
+constexpr std::uint64_t kKeys = 12;
+constexpr std::uint64_t kBudget = 400 << 10;
+constexpr std::uint64_t kLargeSeed = 1;
+
+// Small files, so that a run is short; one key of two chunks, of which only the short one is
+// written often.
+std::uint64_t sizeOf(std::uint64_t n) { return n == 0 ? kChunkBytes + 9000 : 5000 + 9000 * n; }
+std::uint64_t budget() { return kBudget + kChunkBytes; }
+
+CacheTuning smallGroups() {
+  CacheTuning tuning;
+  tuning.commitBytes = 100 << 10;
+  tuning.commitDelay = std::chrono::milliseconds(1);
+  tuning.mostBytes = 200 << 10;
+  tuning.compactFromBytes = 900;
+  return tuning;
+}
+
+class CacheCrashTest : public testing::Test {
+ protected:
+  std::unique_ptr<ContentCache> open(CrashFileSystem& files) {
+    auto task = openContentCache({{"/cache", budget(), 0}}, {{*reactor, files}}, smallGroups());
+    auto opened = reactor->runUntilComplete(std::move(task));
+    EXPECT_TRUE(opened.ok() || files.crashed()) << opened.error().message;
+    return opened.ok() ? std::move(*opened) : nullptr;
+  }
+  void close(std::unique_ptr<ContentCache> cache) {
+    if (cache) reactor->runUntilComplete(cache->close());
+  }
+
+  // A random life of a cache; ends early, with errors, when the disk goes away.
+  static Task<void> live(ContentCache& cache, CrashFileSystem& files, std::uint64_t seed,
+                         int steps) {
+    std::mt19937_64 random(seed);
+    for (int step = 0; step < steps && !files.crashed(); ++step) {
+      // The large key costs time: it takes part in few lives.
+      const std::uint64_t n = seed == kLargeSeed ? random() % kKeys : 1 + random() % (kKeys - 1);
+      const ContentKey key = keyOf(n);
+      switch (random() % 8) {
+        case 0: {
+          (void)co_await cache.evict(key);
+          break;
+        }
+        case 1: {
+          // Bad bytes are noticed, and the chunk is written anew.
+          const auto file = cache.find(key);
+          const std::uint32_t chunk = n == 0 ? 1 : 0;
+          if (!file || !holds(*file, chunk)) break;
+          files.corrupt(file->path(), chunk * kChunkBytes);
+          EXPECT_FALSE(holds(*file, chunk));
+          (void)co_await writeWhole(file, chunk);
+          break;
+        }
+        case 2: {
+          const auto file = cache.find(key);
+          if (file) (void)co_await file->claimed();
+          break;
+        }
+        default: {
+          auto acquired = co_await cache.acquire(key, sizeOf(n), false);
+          if (!acquired.ok()) break;
+          const std::uint32_t chunk = n != 0 ? 0 : random() % 16 == 0 ? 0 : 1;
+          (void)co_await writeWhole(*acquired, chunk);
+        }
+      }
+    }
+  }
+
+  // The one byte that live() spoils is the only wrong one: the disk went away before that was
+  // noted.
+  static bool rotten(CrashFileSystem& files, CachedFile& file, std::uint32_t chunk) {
+    std::vector<std::byte> expected = chunkData(file.key(), file.size(), chunk);
+    expected[0] ^= std::byte{0xff};
+    const auto opened = files.openForReading(file.path());
+    const auto mapped = (*opened)->map(file.size());
+    return std::equal(expected.begin(), expected.end(), *mapped + chunk * kChunkBytes);
+  }
+
+  // Everything that is resident after an open is what was written.
+  void expectTrue(CrashFileSystem& files, const std::string& when) {
+    auto cache = open(files);
+    ASSERT_NE(cache, nullptr) << when;
+    for (std::uint64_t n = 0; n < kKeys; ++n) {
+      const auto file = cache->find(keyOf(n));
+      if (!file) continue;
+      for (std::uint32_t chunk = 0; chunk < file->chunkCount(); ++chunk) {
+        if (!file->resident(chunk)) continue;
+        ASSERT_TRUE(rotten(files, *file, chunk) || holds(*file, chunk))
+            << when << ", key " << n << " chunk " << chunk;
+      }
+    }
+    EXPECT_LE(cache->statistics().directories[0].usedBytes, budget());
+    close(std::move(cache));
+  }
+
+  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
+};
+
+// A disk on which a cache has lived for a while and was closed.
+TEST_F(CacheCrashTest, ClaimsAreTrueAfterACrashAtEveryInstant) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    CrashFileSystem original;
+    close(open(original));
+    const auto start = original.killCopy();
+    std::uint64_t crashes = 0;
+    for (std::uint64_t at = 0;; ++at) {
+      const auto files = start->killCopy();
+      files->crashAfter(at);
+      auto cache = open(*files);
+      if (cache) {
+        reactor->runUntilComplete(live(*cache, *files, seed, 30));
+        close(std::move(cache));
+      }
+      const std::string when =
+          "seed " + std::to_string(seed) + ", crash after " + std::to_string(at);
+      for (std::uint64_t fate = 0; fate < 2; ++fate) {
+        auto survivor = files->crashCopy(seed * 1000 + at * 2 + fate);
+        // And the disk may crash again while it recovers, and once more while the next cache lives.
+        survivor->crashAfter(at % 17);
+        close(open(*survivor));
+        survivor = survivor->crashCopy(at + fate);
+        survivor->crashAfter(20 + at % 50);
+        if (auto again = open(*survivor)) {
+          reactor->runUntilComplete(live(*again, *survivor, seed + at, 10));
+          close(std::move(again));
+        }
+        survivor = survivor->crashCopy(at + fate + 1);
+        expectTrue(*survivor, when + ", fate " + std::to_string(fate));
+        if (HasFatalFailure()) return;
+      }
+      if (!files->crashed()) break;
+      ++crashes;
+    }
+    EXPECT_GT(crashes, 60u);
+  }
+}
+
+TEST_F(CacheCrashTest, AKilledProcessLosesNothingThatWasClaimed) {
+  CrashFileSystem files;
+  auto cache = open(files);
+  ASSERT_NE(cache, nullptr);
+  for (std::uint64_t n = 1; n < 5; ++n) {
+    ASSERT_TRUE(reactor->runUntilComplete(fill(*cache, keyOf(n), sizeOf(n))).ok());
+  }
+  for (std::uint64_t n = 1; n < 5; ++n) {
+    const auto file = cache->find(keyOf(n));
+    ASSERT_TRUE(reactor->runUntilComplete(file->claimed()).ok());
+  }
+  for (const bool power : {false, true}) {
+    const auto survivor = power ? files.crashCopy(7) : files.killCopy();
+    auto reopened = open(*survivor);
+    ASSERT_NE(reopened, nullptr);
+    for (std::uint64_t n = 1; n < 5; ++n) {
+      const auto file = reopened->find(keyOf(n));
+      ASSERT_NE(file, nullptr) << n;
+      EXPECT_TRUE(file->complete());
+      EXPECT_TRUE(holds(*file, 0));
+    }
+    close(std::move(reopened));
+  }
+  close(std::move(cache));
+}
+
+TEST_F(CacheCrashTest, ADataFileThatCannotBeSyncedIsNotClaimed) {
+  CrashFileSystem files;
+  auto cache = open(files);
+  ASSERT_NE(cache, nullptr);
+  {
+    auto file = reactor->runUntilComplete(cache->acquire(keyOf(1), sizeOf(1), false));
+    ASSERT_TRUE(file.ok());
+    files.inject(FileCall::kSync, 1, EIO);
+    ASSERT_TRUE(reactor->runUntilComplete(writeWhole(*file, 0)).ok());
+    EXPECT_EQ(reactor->runUntilComplete((*file)->claimed()).code(), ErrorCode::kIoError);
+    EXPECT_FALSE((*file)->resident(0));
+    // It can be written again, and is then claimed.
+    ASSERT_TRUE(reactor->runUntilComplete(writeWhole(*file, 0)).ok());
+    EXPECT_TRUE(reactor->runUntilComplete((*file)->claimed()).ok());
+  }
+  close(std::move(cache));
+  expectTrue(files, "after EIO");
+}
+
+TEST_F(CacheCrashTest, ALogThatCannotBeWrittenIsTriedAgain) {
+  CrashFileSystem files;
+  auto cache = open(files);
+  ASSERT_NE(cache, nullptr);
+  {
+    auto file = reactor->runUntilComplete(cache->acquire(keyOf(1), sizeOf(1), false));
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(reactor->runUntilComplete(writeWhole(*file, 0)).ok());
+    files.inject(FileCall::kWrite, 1, ENOSPC);
+    EXPECT_EQ(reactor->runUntilComplete((*file)->claimed()).code(), ErrorCode::kOutOfSpace);
+    EXPECT_TRUE((*file)->resident(0));
+    EXPECT_TRUE(reactor->runUntilComplete((*file)->claimed()).ok());
+  }
+  close(std::move(cache));
+  const auto survivor = files.crashCopy(1);
+  auto again = open(*survivor);
+  EXPECT_NE(again->find(keyOf(1)), nullptr);
+  close(std::move(again));
+}
+
+TEST_F(CacheCrashTest, ErrorsOfAWriteLeaveTheChunkAbsentAndTheCacheUsable) {
+  CrashFileSystem files;
+  auto cache = open(files);
+  ASSERT_NE(cache, nullptr);
+  for (const int error : {ENOSPC, EIO}) {
+    auto file = reactor->runUntilComplete(cache->acquire(keyOf(2), sizeOf(2), false));
+    ASSERT_TRUE(file.ok());
+    files.inject(FileCall::kWrite, 1, error);
+    const Status failed = reactor->runUntilComplete(writeWhole(*file, 0));
+    EXPECT_EQ(failed.code(), error == ENOSPC ? ErrorCode::kOutOfSpace : ErrorCode::kIoError);
+    EXPECT_FALSE((*file)->resident(0));
+    EXPECT_TRUE(reactor->runUntilComplete(writeWhole(*file, 0)).ok());
+    EXPECT_TRUE(holds(**file, 0));
+    (*file).reset();
+    const auto evicted = reactor->runUntilComplete(cache->evict(keyOf(2)));
+    ASSERT_TRUE(evicted.ok());
+    EXPECT_EQ(*evicted, EvictOutcome::kEvicted);
+    EXPECT_EQ(cache->statistics().directories[0].usedBytes, 0u);
+  }
+  close(std::move(cache));
+}
+
+}  // namespace
+}  // namespace hearth

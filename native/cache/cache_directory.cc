@@ -1,0 +1,355 @@
+#include "cache/cache_directory.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "cache/directory_layout.h"
+#include "cache/directory_recovery.h"
+
+namespace hearth {
+namespace {
+
+// Syncs under way at once: enough for the file system to put them into one journal commit.
+constexpr std::size_t kSyncsPerShard = 32;
+// A compaction gives the reactor a turn after encoding this much.
+constexpr std::size_t kEncodeBytes = std::size_t{1} << 20;
+
+ResidencyRecord claimOf(const CacheEntry& entry, std::uint32_t chunk) {
+  return {RecordType::kClaim, entry.key, entry.size, chunk, entry.blockChecksums(chunk)};
+}
+
+std::uint64_t claimBytes(const CacheEntry& entry, std::uint32_t chunk) {
+  return recordBytes(blocksOf(entry.chunkBytes(chunk)));
+}
+
+}  // namespace
+
+// Files to sync, each once, by shard.
+struct CacheDirectory::SyncBatch {
+  struct Item {
+    std::shared_ptr<File> file;
+    Status synced;
+  };
+  struct Shard {
+    std::vector<Item> items;
+    std::size_t next = 0;  // touched on the shard only
+  };
+  explicit SyncBatch(std::size_t count) : shards(count) {}
+  std::vector<Shard> shards;
+};
+
+CacheDirectory::CacheDirectory(CacheDirectoryOptions options, std::vector<ShardContext> shards,
+                               std::size_t home, KeyIndex& index, CacheTuning tuning)
+    : options_(std::move(options)),
+      shards_(std::move(shards)),
+      home_(home),
+      index_(index),
+      tuning_(tuning),
+      budget_(options_.budgetBytes, options_.freeFloorBytes),
+      commits_(shards_[home].reactor, 1),
+      evictions_(shards_[home].reactor, 1),
+      background_(shards_[home].reactor),
+      commitTimer_(shards_[home].reactor) {}
+
+std::string CacheDirectory::objectPath(const ContentKey& key) const {
+  return options_.path + "/objects/" + folderName(key.bytes[0]) + "/" + key.hex();
+}
+
+Task<Status> CacheDirectory::open(std::function<bool(const ContentKey&)> keep) {
+  FileSystem& files = home().files;
+  auto checking = checkFeatures(files, path());
+  const Status supported = co_await checking;
+  if (!supported.ok()) co_return supported;
+
+  ResidencyImage image;
+  std::function<void(const ResidencyRecord&)> replayed = [&image](const ResidencyRecord& record) {
+    image.apply(record);
+  };
+  auto opening = ResidencyLog::open(files, path(), std::move(replayed));
+  auto log = co_await opening;
+  if (!log.ok()) co_return log.error();
+  log_ = std::move(*log);
+
+  auto listing = listObjects(files, path());
+  const auto objects = co_await listing;
+  if (!objects.ok()) co_return objects.error();
+  std::function<bool(const ContentKey&)> known = [this](const ContentKey& key) {
+    return index_.find(key) != nullptr;
+  };
+  const RecoveryPlan plan = planRecovery(image, *objects, keep, known);
+
+  std::vector<std::byte> drops;
+  for (const ContentKey& key : plan.drop)
+    appendRecord(drops, {.type = RecordType::kDrop, .key = key});
+  if (!drops.empty()) {
+    const Status dropped = co_await log_->append(drops);
+    if (!dropped.ok()) co_return dropped;
+  }
+  for (const ContentKey& key : plan.remove) {
+    auto removing = files.unlink(objectPath(key));
+    const Status removed = co_await removing;
+    if (!removed.ok() && removed.code() != ErrorCode::kNotFound) co_return removed;
+  }
+  for (const ObjectFile& object : plan.restore) {
+    auto entry = std::make_shared<CacheEntry>(object.key, object.info.size, *this,
+                                              (object.info.mode & 0111) != 0);
+    std::uint64_t charged = 0;
+    const auto claims = image.keys().find(object.key);
+    if (claims != image.keys().end() && claims->second.size == object.info.size) {
+      for (const auto& [chunk, checksums] : claims->second.chunks) {
+        entry->restore(chunk, checksums);
+        charged += allocatedBytes(entry->chunkBytes(chunk));
+        liveLogBytes_ += claimBytes(*entry, chunk);
+      }
+    }
+    // Chunks that were written but not claimed still take up space.
+    if (!entry->complete() || entry->size == 0) {
+      charged = std::max({charged, allocatedBytes(object.info.allocated), kAllocationBytes});
+    }
+    entry->charged = charged;
+    entry->touch(object.info.modifiedNs / 1'000'000);
+    budget_.adopt(charged);
+    index_.insert(std::move(entry));
+  }
+  co_await compactIfWorthwhile();
+  co_return Status();
+}
+
+Task<Status> CacheDirectory::takeLock() {
+  auto making = makeLayout(home().files, path());
+  const Status made = co_await making;
+  if (!made.ok()) co_return made;
+  auto locking = lockDirectory(home().files, path());
+  auto locked = co_await locking;
+  if (!locked.ok()) co_return locked.error();
+  lock_ = std::move(*locked);
+  co_return Status();
+}
+
+Task<void> CacheDirectory::close(Reactor& back) {
+  co_await home().reactor.enter();
+  commitTimer_.cancel();
+  co_await background_.close();
+  if (log_) {
+    co_await commits_.acquire(1);
+    // What cannot be claimed now is removed by the next open.
+    (void)co_await commitLocked();
+    commits_.release(1);
+  }
+  log_.reset();
+  lock_.reset();
+  co_await back.enter();
+}
+
+void CacheDirectory::queueClaim(PendingClaim claim) {
+  const ClaimQueue::Backlog backlog = queue_.add(std::move(claim));
+  const bool full = backlog.bytes >= tuning_.commitBytes || backlog.claims >= tuning_.commitClaims;
+  if (scheduled_.exchange(true) && !full) return;
+  home().reactor.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->schedule();
+  });
+}
+
+void CacheDirectory::schedule() {
+  // The one that runs looks at the backlog when it ends.
+  if (background_.closed() || committingInBackground_) return;
+  const ClaimQueue::Backlog backlog = queue_.backlog();
+  if (backlog.bytes >= tuning_.commitBytes || backlog.claims >= tuning_.commitClaims) {
+    commitTimer_.cancel();
+    background_.spawn(commitInBackground(*this));
+  } else {
+    commitLater();
+  }
+}
+
+void CacheDirectory::commitLater() {
+  commitTimer_.start(Clock::now() + tuning_.commitDelay,
+                     [this] { background_.spawn(commitInBackground(*this)); });
+}
+
+Task<void> CacheDirectory::commitInBackground(CacheDirectory& directory) {
+  if (directory.committingInBackground_) co_return;
+  directory.committingInBackground_ = true;
+  co_await directory.commits_.acquire(1);
+  const Status done = co_await directory.commitLocked();
+  directory.commits_.release(1);
+  directory.committingInBackground_ = false;
+  // In this order: whoever queues a claim now either sees the flag and calls schedule(), or is seen
+  // here.
+  directory.scheduled_ = false;
+  if (directory.queue_.backlog().claims == 0) co_return;
+  directory.scheduled_ = true;
+  if (done.ok()) {
+    directory.schedule();
+  } else {
+    directory.commitLater();
+  }
+}
+
+Task<Status> CacheDirectory::commit(Reactor& back) {
+  co_await home().reactor.enter();
+  co_await commits_.acquire(1);
+  Status done = co_await commitLocked();
+  commits_.release(1);
+  co_await back.enter();
+  co_return done;
+}
+
+Task<Status> CacheDirectory::throttle(Reactor& back) {
+  const ClaimQueue::Backlog backlog = queue_.backlog();
+  if (backlog.bytes < tuning_.mostBytes && backlog.claims < tuning_.mostClaims) co_return Status();
+  co_return co_await commit(back);
+}
+
+Task<Status> CacheDirectory::retract(const CacheEntry& entry, std::uint32_t chunk, Reactor& back) {
+  co_await home().reactor.enter();
+  co_await commits_.acquire(1);
+  std::vector<std::byte> record;
+  appendRecord(record, {.type = RecordType::kRetract, .key = entry.key, .chunk = chunk});
+  Status done = co_await log_->append(record);
+  if (done.ok()) liveLogBytes_ -= std::min(liveLogBytes_, claimBytes(entry, chunk));
+  commits_.release(1);
+  co_await back.enter();
+  co_return done;
+}
+
+Task<Status> CacheDirectory::commitLocked() {
+  ClaimQueue::Batch batch = queue_.take();
+  // Spoiled chunks lose their claim; one that is being rewritten will be queued again. What is
+  // resident here was written before the sync below.
+  std::erase_if(batch.claims, [](const PendingClaim& claim) {
+    return claim.entry->state(claim.chunk) != ChunkState::kResident;
+  });
+  if (batch.claims.empty()) {
+    queue_.restore({}, batch.folders);
+    co_return Status();
+  }
+  SyncBatch syncs(shards_.size());
+  std::unordered_map<const File*, std::pair<std::size_t, std::size_t>> places;
+  for (const PendingClaim& claim : batch.claims) {
+    auto& items = syncs.shards[claim.shard].items;
+    if (places.emplace(claim.file.get(), std::pair(claim.shard, items.size())).second) {
+      items.push_back({claim.file, {}});
+    }
+  }
+  co_await syncFiles(syncs);
+
+  Status failure;
+  std::vector<PendingClaim> good;
+  for (PendingClaim& claim : batch.claims) {
+    const auto [shard, item] = places.at(claim.file.get());
+    const Status& synced = syncs.shards[shard].items[item].synced;
+    if (synced.ok()) {
+      good.push_back(std::move(claim));
+    } else {
+      // The kernel may have dropped the pages that it could not write, and reports that only once.
+      claim.entry->spoil(claim.chunk);
+      failure = synced;
+    }
+  }
+  Status claimed = co_await syncFolders(batch.folders);
+  if (claimed.ok()) {
+    claimed = co_await appendClaims(good);
+    batch.folders.reset();
+  }
+  if (!claimed.ok()) {
+    queue_.restore(std::move(good), batch.folders);
+    co_return claimed;
+  }
+  for (const PendingClaim& claim : good) claim.entry->markClaimed(claim.chunk);
+  co_await compactIfWorthwhile();
+  co_return failure;
+}
+
+Task<void> CacheDirectory::syncFiles(SyncBatch& batch) {
+  Gate workers(home().reactor);
+  for (std::size_t shard = 0; shard < shards_.size(); ++shard) {
+    const std::size_t count = std::min(kSyncsPerShard, batch.shards[shard].items.size());
+    for (std::size_t i = 0; i < count; ++i) workers.spawn(syncWorker(*this, batch, shard));
+  }
+  co_await workers.close();
+}
+
+Task<void> CacheDirectory::syncWorker(CacheDirectory& directory, SyncBatch& batch,
+                                      std::size_t shard) {
+  co_await directory.shards_[shard].reactor.enter();
+  SyncBatch::Shard& mine = batch.shards[shard];
+  while (mine.next < mine.items.size()) {
+    SyncBatch::Item& item = mine.items[mine.next++];
+    item.synced = co_await item.file->syncData();
+  }
+  co_await directory.home().reactor.enter();
+}
+
+Task<Status> CacheDirectory::syncFolders(const FolderSet& folders) {
+  for (std::size_t folder = 0; folder < folders.size(); ++folder) {
+    if (!folders.test(folder)) continue;
+    auto syncing = home().files.syncDirectory(path() + "/objects/" + folderName(folder));
+    const Status synced = co_await syncing;
+    if (!synced.ok()) co_return synced;
+  }
+  co_return Status();
+}
+
+Task<Status> CacheDirectory::appendClaims(const std::vector<PendingClaim>& claims) {
+  if (claims.empty()) co_return Status();
+  std::vector<std::byte> records;
+  for (const PendingClaim& claim : claims) {
+    claim.entry->noteClaim();
+    appendRecord(records, claimOf(*claim.entry, claim.chunk));
+  }
+  const Status appended = co_await log_->append(records);
+  if (appended.ok()) liveLogBytes_ += records.size();
+  co_return appended;
+}
+
+Task<Status> CacheDirectory::remove(std::vector<std::shared_ptr<CacheEntry>> entries) {
+  co_await commits_.acquire(1);
+  std::vector<std::byte> drops;
+  for (const auto& entry : entries) {
+    if (entry->everClaimed()) appendRecord(drops, {.type = RecordType::kDrop, .key = entry->key});
+  }
+  Status dropped;
+  if (!drops.empty()) dropped = co_await log_->append(drops);
+  if (!dropped.ok()) {
+    commits_.release(1);
+    co_return dropped;
+  }
+  queue_.forget(entries);
+  for (const auto& entry : entries) {
+    for (std::uint32_t chunk = 0; chunk < entry->chunkCount(); ++chunk) {
+      if (entry->state(chunk) != ChunkState::kClaimed) continue;
+      liveLogBytes_ -= std::min(liveLogBytes_, claimBytes(*entry, chunk));
+    }
+    auto unlinking = home().files.unlink(objectPath(entry->key));
+    const Status unlinked = co_await unlinking;
+    // A file that stays keeps its charge; the next open of the directory tries again.
+    if (unlinked.ok() || unlinked.code() == ErrorCode::kNotFound) budget_.release(entry->charged);
+    index_.erase(entry);
+  }
+  commits_.release(1);
+  co_return Status();
+}
+
+Task<void> CacheDirectory::compactIfWorthwhile() {
+  if (log_->bytes() <= tuning_.compactFromBytes || liveLogBytes_ * 2 > log_->bytes()) co_return;
+  std::vector<std::byte> records;
+  std::size_t encoded = 0;
+  const auto entries = index_.entries();
+  for (const auto& entry : entries) {
+    if (&entry->directory != this) continue;
+    for (std::uint32_t chunk = 0; chunk < entry->chunkCount(); ++chunk) {
+      if (entry->state(chunk) == ChunkState::kClaimed)
+        appendRecord(records, claimOf(*entry, chunk));
+    }
+    if (records.size() - encoded >= kEncodeBytes) {
+      encoded = records.size();
+      co_await home().reactor.sleep(Clock::duration::zero());
+    }
+  }
+  // When it fails the old log stays, longer than it need be; the next commit tries again.
+  const Status rewritten = co_await log_->rewrite(records);
+  if (rewritten.ok()) liveLogBytes_ = records.size();
+}
+
+}  // namespace hearth

@@ -1,0 +1,104 @@
+// One cache directory: its files, its residency log with the group commit, its budget.
+//
+//   objects/ab/<64 hex digits>   cache files        manifests/   views/   published/
+//   residency.log                what is claimed    lock         flock and process id
+//
+// One reactor, the directory's home, does the commits and removals; members say who may call them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache/cache_tuning.h"
+#include "cache/claim_queue.h"
+#include "cache/content_cache.h"
+#include "cache/key_index.h"
+#include "cache/residency_log.h"
+#include "cache/space_budget.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+
+// An entry as it was when somebody looked for what could go.
+struct EvictionCandidate {
+  std::int64_t lastUsedMs = 0;
+  std::shared_ptr<CacheEntry> entry;
+};
+
+class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
+ public:
+  CacheDirectory(CacheDirectoryOptions options, std::vector<ShardContext> shards, std::size_t home,
+                 KeyIndex& index, CacheTuning tuning);
+
+  // Home, first. Makes what is missing in the directory and locks it; kInUse names the process that
+  // has it.
+  [[nodiscard]] Task<Status> takeLock();
+  // Home, next. Tries what the file system can do, replays the log into the index and removes what
+  // no record claims, except files for which `keep` is true (they stay, with nothing resident).
+  [[nodiscard]] Task<Status> open(std::function<bool(const ContentKey&)> keep);
+  // Any shard, once. Commits, ends background work and releases the lock. Continues on `back`.
+  [[nodiscard]] Task<void> close(Reactor& back);
+
+  // Any thread.
+  [[nodiscard]] const std::string& path() const { return options_.path; }
+  [[nodiscard]] std::string objectPath(const ContentKey& key) const;
+  [[nodiscard]] SpaceBudget& budget() { return budget_; }
+  [[nodiscard]] const ShardContext& home() const { return shards_[home_]; }
+  // Any thread. Queues the claim of a written chunk; it is committed in the background.
+  void queueClaim(PendingClaim claim);
+  // Any thread. A cache file was made: its folder is synced with the next commit.
+  void noteCreated(const ContentKey& key) { queue_.noteFolder(key.bytes[0]); }
+
+  // Any shard; these continue on `back`.
+  // Syncs what is written and claims it. An error leaves the rest queued; chunks whose files could
+  // not be synced are spoiled.
+  [[nodiscard]] Task<Status> commit(Reactor& back);
+  // Commits when more is unclaimed than the tuning allows: bounds memory and open files.
+  [[nodiscard]] Task<Status> throttle(Reactor& back);
+  // The log claims this chunk no longer; call before a spoiled chunk is overwritten.
+  [[nodiscard]] Task<Status> retract(const CacheEntry& entry, std::uint32_t chunk, Reactor& back);
+
+  // Home. Removes entries that the index has marked as going: a drop record, synced, then the
+  // files. On error nothing is removed and the entries are still marked.
+  [[nodiscard]] Task<Status> remove(std::vector<std::shared_ptr<CacheEntry>> entries);
+  // Home. One eviction at a time: between choosing entries and having removed them.
+  [[nodiscard]] Semaphore& evictions() { return evictions_; }
+  // Home, with evictions() held: what the last look through the index found and is not used up, the
+  // oldest at the end.
+  [[nodiscard]] std::vector<EvictionCandidate>& candidates() { return candidates_; }
+
+ private:
+  struct SyncBatch;
+  [[nodiscard]] Task<Status> commitLocked();
+  [[nodiscard]] Task<void> syncFiles(SyncBatch& batch);
+  static Task<void> syncWorker(CacheDirectory& directory, SyncBatch& batch, std::size_t shard);
+  [[nodiscard]] Task<Status> syncFolders(const FolderSet& folders);
+  [[nodiscard]] Task<Status> appendClaims(const std::vector<PendingClaim>& claims);
+  [[nodiscard]] Task<void> compactIfWorthwhile();
+  void schedule();
+  void commitLater();
+  static Task<void> commitInBackground(CacheDirectory& directory);
+
+  const CacheDirectoryOptions options_;
+  const std::vector<ShardContext> shards_;
+  const std::size_t home_;
+  KeyIndex& index_;
+  const CacheTuning tuning_;
+  SpaceBudget budget_;
+  ClaimQueue queue_;
+  std::atomic<bool> scheduled_{false};
+
+  // Home only.
+  Semaphore commits_;  // guards the log: commits, removals and retractions, one at a time
+  Semaphore evictions_;
+  std::vector<EvictionCandidate> candidates_;
+  Gate background_;
+  Reactor::Timer commitTimer_;
+  std::unique_ptr<File> lock_;
+  std::unique_ptr<ResidencyLog> log_;
+  bool committingInBackground_ = false;
+  std::uint64_t liveLogBytes_ = 0;  // of records that a compaction would keep
+};
+
+}  // namespace hearth

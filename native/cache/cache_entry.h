@@ -1,0 +1,119 @@
+// What is known of one content key on this agent: its chunks, their block checksums and their
+// states. The state of a chunk and everything marked so may be used on any thread; the rest is
+// guarded as said.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/content_key.h"
+#include "cache/residency_record.h"
+
+namespace hearth {
+
+class CacheDirectory;
+class OpenCacheFile;
+
+//   absent -> writing -> resident -> claimed        (claimed: the log says so, durably)
+//   resident, claimed -> spoiled -> writing         (bad bytes found, or a failed write or sync)
+enum class ChunkState : std::uint8_t {
+  kAbsent,
+  kWriting,
+  kResident,
+  kClaimed,
+  kSpoiled,  // absent to readers; its space is taken and the log may still claim it
+};
+
+class CacheEntry {
+ public:
+  CacheEntry(const ContentKey& contentKey, std::uint64_t bytes, CacheDirectory& home,
+             bool isExecutable);
+
+  const ContentKey key;
+  const std::uint64_t size;
+  CacheDirectory& directory;
+
+  // Any thread.
+  [[nodiscard]] std::uint32_t chunkCount() const {
+    return static_cast<std::uint32_t>(chunks_.size());
+  }
+  [[nodiscard]] std::uint64_t chunkBytes(std::uint32_t chunk) const {
+    return chunkLength(size, chunk);
+  }
+  [[nodiscard]] ChunkState state(std::uint32_t chunk) const {
+    return chunks_[chunk].state.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] bool resident(std::uint32_t chunk) const {
+    const ChunkState now = state(chunk);
+    return now == ChunkState::kResident || now == ChunkState::kClaimed;
+  }
+  [[nodiscard]] std::uint64_t residentBytes() const {
+    const std::int64_t bytes = residentBytes_.load(std::memory_order_relaxed);
+    return bytes > 0 ? static_cast<std::uint64_t>(bytes) : 0;
+  }
+  [[nodiscard]] bool complete() const {
+    return residentChunks_.load(std::memory_order_acquire) == chunkCount();
+  }
+  // All of it is in the log: what is on the disk survives a power loss.
+  [[nodiscard]] bool fullyClaimed() const;
+  // Of a chunk that is or was resident.
+  [[nodiscard]] std::uint32_t blockChecksum(std::uint32_t chunk, std::uint32_t block) const {
+    return chunks_[chunk].checksums[block].load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::vector<std::uint32_t> blockChecksums(std::uint32_t chunk) const;
+  // A resident chunk becomes spoiled. False: it was not resident.
+  bool spoil(std::uint32_t chunk);
+  // resident -> claimed, after its claim is in the log.
+  void markClaimed(std::uint32_t chunk);
+  // The log may hold claims of this key: evicting it needs a drop record. Never becomes false
+  // again.
+  [[nodiscard]] bool everClaimed() const { return everClaimed_.load(std::memory_order_acquire); }
+  void noteClaim() { everClaimed_.store(true, std::memory_order_release); }
+
+  // Own shard, by whoever took the chunk to kWriting.
+  void beginWrite(std::uint32_t chunk) { setState(chunk, ChunkState::kWriting); }
+  void endWrite(std::uint32_t chunk, std::span<const std::uint32_t> checksums);
+  void failWrite(std::uint32_t chunk, ChunkState back) { setState(chunk, back); }
+  // During recovery: a chunk that the log claims.
+  void restore(std::uint32_t chunk, std::span<const std::uint32_t> checksums);
+
+  // Any thread. Milliseconds since the epoch; never goes back.
+  void touch(std::int64_t usedAtMs);
+  [[nodiscard]] std::int64_t lastUsedMs() const {
+    return lastUsedMs_.load(std::memory_order_relaxed);
+  }
+
+  // Any thread. Bytes charged to the directory's budget; 0 when there is no cache file. (An empty
+  // file is charged one allocation unit.)
+  std::atomic<std::uint64_t> charged{0};
+  std::atomic<bool> executable;
+
+  // Guarded by the KeyIndex's mutex: the one open file of the key while it is in use, and whether
+  // the key is about to go.
+  std::weak_ptr<OpenCacheFile> open;
+  bool evicting = false;
+
+ private:
+  struct Chunk {
+    std::atomic<ChunkState> state{ChunkState::kAbsent};
+    std::unique_ptr<std::atomic<std::uint32_t>[]>
+        checksums;  // set before the chunk is first resident
+  };
+  void setState(std::uint32_t chunk, ChunkState to) {
+    chunks_[chunk].state.store(to, std::memory_order_release);
+  }
+  void setChecksums(std::uint32_t chunk, std::span<const std::uint32_t> checksums);
+  void countResident(std::uint32_t chunk);
+
+  std::vector<Chunk> chunks_;
+  std::atomic<std::int64_t> residentChunks_{0};
+  std::atomic<std::int64_t> residentBytes_{0};
+  std::atomic<std::int64_t> lastUsedMs_{0};
+  std::atomic<bool> everClaimed_{false};
+};
+
+}  // namespace hearth

@@ -1,0 +1,200 @@
+#include "cache/content_cache.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+
+#include "cache/cache_core.h"
+#include "cache/open_cache_file.h"
+#include "cache/open_content_cache.h"
+
+namespace hearth {
+namespace {
+
+// What ext4 can hold in one file with 4 KiB blocks.
+constexpr std::uint64_t kMostFileBytes = std::uint64_t{16} << 40;
+
+class DiskContentCache final : public ContentCache {
+ public:
+  explicit DiskContentCache(std::shared_ptr<CacheCore> core) : core_(std::move(core)) {}
+
+  Task<Status> open() {
+    for (const auto& directory : core_->directories) {
+      co_await directory->home().reactor.enter();
+      const Status locked = co_await directory->takeLock();
+      co_await shard().reactor.enter();
+      if (!locked.ok()) co_return locked;
+    }
+    const Status recovered = co_await core_->views.recover();
+    if (!recovered.ok()) co_return recovered;
+    for (const auto& directory : core_->directories) {
+      co_await directory->home().reactor.enter();
+      std::function<bool(const ContentKey&)> keep = [this](const ContentKey& key) {
+        return core_->views.publishes(key);
+      };
+      auto opening = directory->open(std::move(keep));
+      const Status opened = co_await opening;
+      co_await shard().reactor.enter();
+      if (!opened.ok()) co_return opened;
+    }
+    co_return co_await core_->views.removeBroken();
+  }
+
+  Task<void> close() override {
+    for (const auto& directory : core_->directories) co_await directory->close(shard().reactor);
+  }
+
+  Task<Result<std::shared_ptr<CachedFile>>> acquire(ContentKey key, std::uint64_t size,
+                                                    bool executable) override {
+    if (size > kMostFileBytes) {
+      co_return Error{ErrorCode::kInvalidArgument,
+                      "a file of " + std::to_string(size) +
+                          " bytes is larger than a cache file can be (16 TiB)"};
+    }
+    const ShardContext& here = core_->shards[shardOf(key, core_->shards.size())];
+    for (;;) {
+      std::shared_ptr<CacheEntry> entry = core_->index.find(key);
+      if (!entry) {
+        entry = std::make_shared<CacheEntry>(key, size, roomiest(), executable);
+        if (!core_->index.insert(entry)) continue;
+      }
+      if (entry->size != size) {
+        co_return Error{ErrorCode::kInvalidArgument,
+                        "content key " + key.hex() + " has " + std::to_string(entry->size) +
+                            " bytes here, not " + std::to_string(size)};
+      }
+      const std::shared_ptr<OpenCacheFile> file = OpenCacheFile::open(*core_, entry);
+      if (!file) {
+        co_await core_->evictor.settle(entry->directory, here.reactor);
+        continue;
+      }
+      file->touch();
+      Status ready;
+      if (size == 0) ready = co_await file->makeEmpty();
+      if (ready.ok() && executable) ready = co_await file->makeExecutable(here.files);
+      if (!ready.ok()) co_return ready.error();
+      std::shared_ptr<CachedFile> result = file;
+      co_return std::move(result);
+    }
+  }
+
+  std::shared_ptr<CachedFile> find(const ContentKey& key) override {
+    const auto entry = core_->index.find(key);
+    if (!entry || entry->charged == 0) return nullptr;
+    if (entry->residentBytes() == 0 && entry->size != 0) return nullptr;
+    return OpenCacheFile::open(*core_, entry);
+  }
+
+  Task<Result<EvictOutcome>> evict(ContentKey key) override {
+    co_return co_await core_->evictor.evict(key, core_->here().reactor);
+  }
+  void pin(const ContentKey& key, const std::string& owner) override {
+    core_->index.pin(key, owner);
+  }
+  void unpin(const ContentKey& key, const std::string& owner) override {
+    core_->index.unpin(key, owner);
+  }
+  void noteClusterUse(const ContentKey& key, std::int64_t usedAtMs) override {
+    if (const auto entry = core_->index.find(key)) entry->touch(usedAtMs);
+  }
+  std::uint64_t residentBytes(const ContentKey& key) const override {
+    const auto entry = core_->index.find(key);
+    return entry ? entry->residentBytes() : 0;
+  }
+  std::string manifestDirectory() const override {
+    return core_->directories[0]->path() + "/manifests";
+  }
+
+  Task<Result<std::string>> buildView(std::shared_ptr<const Manifest> manifest) override {
+    return core_->views.build(std::move(manifest));
+  }
+  Task<Status> removeView(Sha256Digest digest) override {
+    return core_->views.remove(digest, shard().reactor);
+  }
+  std::string viewPath(const Sha256Digest& digest) const override {
+    return core_->views.path(digest);
+  }
+  Task<Status> publish(std::string name, Sha256Digest digest) override {
+    return core_->views.publish(std::move(name), digest);
+  }
+  Task<Status> unpublish(std::string name) override {
+    return core_->views.unpublish(std::move(name));
+  }
+
+  CacheStatistics statistics() const override {
+    CacheStatistics sums;
+    for (const KeyIndex::Usage& usage : core_->index.usages()) {
+      const std::uint64_t bytes = usage.entry->residentBytes();
+      sums.contentKeys += bytes != 0 ? 1 : 0;
+      sums.residentBytes += bytes;
+      sums.pinnedBytes += usage.pinned ? bytes : 0;
+    }
+    sums.corruptBlocks = core_->counters.corruptBlocks;
+    sums.evictedFiles = core_->counters.evictedFiles;
+    sums.evictedBytes = core_->counters.evictedBytes;
+    for (const auto& directory : core_->directories) {
+      SpaceBudget& budget = directory->budget();
+      sums.directories.push_back({.path = directory->path(),
+                                  .budgetBytes = budget.budgetBytes(),
+                                  .usedBytes = budget.usedBytes(),
+                                  .freeFloorBytes = budget.freeFloorBytes(),
+                                  .fileSystemFreeBytes = budget.freeBytes()});
+    }
+    return sums;
+  }
+
+ private:
+  [[nodiscard]] const ShardContext& shard() const { return core_->shards[0]; }
+  [[nodiscard]] CacheDirectory& roomiest() const {
+    const auto less = [](const auto& a, const auto& b) {
+      return a->budget().unpromised() < b->budget().unpromised();
+    };
+    return **std::max_element(core_->directories.begin(), core_->directories.end(), less);
+  }
+
+  const std::shared_ptr<CacheCore> core_;
+};
+
+}  // namespace
+
+std::int64_t wallClockMs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+const ShardContext& CacheCore::here() const {
+  for (const ShardContext& shard : shards) {
+    if (shard.reactor.onThisThread()) return shard;
+  }
+  assert(false && "called on a thread that is no shard");
+  return shards[0];
+}
+
+Task<Result<std::unique_ptr<ContentCache>>> openContentCache(
+    std::vector<CacheDirectoryOptions> directories, std::vector<ShardContext> shards,
+    CacheTuning tuning) {
+  if (directories.empty() || shards.empty()) {
+    co_return Error{ErrorCode::kInvalidArgument,
+                    "a cache needs at least one directory and one shard"};
+  }
+  const auto core = std::make_shared<CacheCore>(std::move(shards));
+  for (std::size_t i = 0; i < directories.size(); ++i) {
+    core->directories.push_back(std::make_shared<CacheDirectory>(
+        directories[i], core->shards, i % core->shards.size(), core->index, tuning));
+  }
+  auto cache = std::make_unique<DiskContentCache>(core);
+  const Status opened = co_await cache->open();
+  if (!opened.ok()) {
+    co_await cache->close();
+    co_return opened.error();
+  }
+  std::unique_ptr<ContentCache> result = std::move(cache);
+  co_return std::move(result);
+}
+
+Task<Result<std::unique_ptr<ContentCache>>> ContentCache::open(
+    std::vector<CacheDirectoryOptions> directories, std::vector<ShardContext> shards) {
+  return openContentCache(std::move(directories), std::move(shards), CacheTuning{});
+}
+
+}  // namespace hearth

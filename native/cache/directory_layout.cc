@@ -1,0 +1,193 @@
+#include "cache/directory_layout.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace hearth {
+namespace {
+
+// Sparse by more than any file system's metadata for it.
+constexpr std::uint64_t kProbeBytes = 16 << 20;
+
+// Each new directory is synced into its parent: else a power loss takes the whole cache.
+Task<Status> makeWithParents(FileSystem& files, std::string path) {
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const std::string part = path.substr(0, slash);
+    auto making = files.makeDirectory(part, 0755);
+    const Status made = co_await making;
+    if (made.ok()) {
+      auto syncing = files.syncDirectory(part.substr(0, std::max<std::size_t>(part.rfind('/'), 1)));
+      const Status synced = co_await syncing;
+      if (!synced.ok()) co_return synced;
+    } else if (made.code() != ErrorCode::kAlreadyExists) {
+      co_return made;
+    }
+    if (slash == std::string::npos) co_return Status();
+  }
+}
+
+Error missing(const std::string& path, const std::string& what, const Error& cause) {
+  return {ErrorCode::kUnsupported, "cache directory " + path +
+                                       ": its file system does not support " + what + " (" +
+                                       cause.message + "); use ext4 or xfs"};
+}
+
+Task<Status> probe(FileSystem& files, std::string path, std::string name) {
+  auto opening = files.open(name, {.write = true, .create = true, .truncate = true});
+  const auto file = co_await opening;
+  if (!file.ok()) co_return file.error().within("cache directory " + path);
+  const Status stretched = co_await (*file)->truncate(kProbeBytes);
+  if (!stretched.ok()) co_return missing(path, "sparse files", stretched.error());
+  const Result<FileInfo> info = co_await (*file)->info();
+  if (!info.ok()) co_return info.error();
+  if (info->allocated >= kProbeBytes) {
+    co_return missing(path, "sparse files", {ErrorCode::kUnsupported, "a hole took up space"});
+  }
+  const auto mapped = (*file)->map(kProbeBytes);
+  if (!mapped.ok()) co_return missing(path, "memory mappings", mapped.error());
+  auto linking = files.link(name, name + ".link");
+  const Status linked = co_await linking;
+  if (!linked.ok()) co_return missing(path, "hard links", linked.error());
+  co_return Status();
+}
+
+}  // namespace
+
+std::string folderName(std::size_t firstByte) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  return {kDigits[firstByte >> 4], kDigits[firstByte & 15]};
+}
+
+Task<Status> makeLayout(FileSystem& files, std::string path) {
+  if (path.empty() || path[0] != '/') {
+    co_return Error{ErrorCode::kInvalidArgument,
+                    "cache directory '" + path + "' is not an absolute path"};
+  }
+  auto looking = files.info(path);
+  const Result<FileInfo> there = co_await looking;
+  if (there.code() == ErrorCode::kNotFound) {
+    auto making = makeWithParents(files, path);
+    const Status made = co_await making;
+    if (!made.ok()) co_return made.error().within("cache directory");
+  } else if (!there.ok()) {
+    co_return there.error().within("cache directory");
+  }
+  for (const char* const name : {"/objects", "/manifests", "/views", "/published"}) {
+    auto making = files.makeDirectory(path + name, 0755);
+    const Status made = co_await making;
+    if (!made.ok() && made.code() != ErrorCode::kAlreadyExists)
+      co_return made.error().within("cache directory");
+  }
+  const std::string objects = path + "/objects";
+  auto listing = files.list(objects, ListDetail::kKinds);
+  const auto listed = co_await listing;
+  if (!listed.ok()) co_return listed.error();
+  std::set<std::string> present;
+  for (const DirectoryEntry& entry : *listed) present.insert(entry.name);
+  for (std::size_t folder = 0; folder < 256; ++folder) {
+    if (present.contains(folderName(folder))) continue;
+    auto making = files.makeDirectory(objects + "/" + folderName(folder), 0755);
+    const Status made = co_await making;
+    if (!made.ok()) co_return made.error().within("cache directory");
+  }
+  auto syncingObjects = files.syncDirectory(objects);
+  const Status objectsSynced = co_await syncingObjects;
+  if (!objectsSynced.ok()) co_return objectsSynced;
+  auto syncing = files.syncDirectory(path);
+  co_return co_await syncing;
+}
+
+Task<Result<std::unique_ptr<File>>> lockDirectory(FileSystem& files, std::string path) {
+  auto opening = files.open(path + "/lock", {.write = true, .create = true});
+  auto file = co_await opening;
+  if (!file.ok()) co_return file.error();
+  const Status locked = co_await (*file)->lock();
+  if (locked.code() == ErrorCode::kInUse) {
+    std::string text(32, ' ');
+    const Result<std::size_t> count =
+        co_await (*file)->readAt(std::as_writable_bytes(std::span(text)), 0);
+    std::string process;
+    for (std::size_t i = 0;
+         count.ok() && i < *count && std::isdigit(static_cast<unsigned char>(text[i])); ++i) {
+      process += text[i];
+    }
+    co_return Error{ErrorCode::kInUse, "cache directory " + path + " is used by another agent" +
+                                           (process.empty() ? "" : " (process " + process + ")") +
+                                           "; stop it or choose another directory"};
+  }
+  if (!locked.ok()) co_return locked.error();
+  const std::string process = std::to_string(getpid()) + "\n";
+  Status written = co_await (*file)->truncate(0);
+  if (written.ok()) written = co_await (*file)->writeAt(std::as_bytes(std::span(process)), 0);
+  if (!written.ok()) co_return written.error();
+  co_return std::move(file);
+}
+
+Task<Status> checkFeatures(FileSystem& files, std::string path) {
+  const std::string name = path + "/.probe";
+  auto clearing = files.unlink(name + ".link");
+  (void)co_await clearing;  // left by a crash
+  auto probing = probe(files, path, name);
+  const Status supported = co_await probing;
+  auto unlinkingLink = files.unlink(name + ".link");
+  (void)co_await unlinkingLink;
+  auto unlinking = files.unlink(name);
+  (void)co_await unlinking;
+  co_return supported;
+}
+
+Task<Status> removeTree(FileSystem& files, std::string path) {
+  auto listing = files.list(path, ListDetail::kKinds);
+  const auto entries = co_await listing;
+  if (entries.code() == ErrorCode::kNotFound) co_return Status();
+  if (!entries.ok()) co_return entries.error();
+  auto opening = files.changeMode(path, 0700);
+  const Status writable = co_await opening;
+  if (!writable.ok()) co_return writable;
+  for (const DirectoryEntry& entry : *entries) {
+    const std::string name = path + "/" + entry.name;
+    auto removing = entry.info.kind == FileInfo::Kind::kDirectory ? removeTree(files, name)
+                                                                  : files.unlink(name);
+    const Status removed = co_await removing;
+    if (!removed.ok()) co_return removed;
+  }
+  auto removing = files.removeDirectory(path);
+  co_return co_await removing;
+}
+
+Task<Status> replaceFile(FileSystem& files, std::string folder, std::string name,
+                         std::vector<std::byte> bytes) {
+  const std::string aside = folder + "/.tmp-" + name;
+  auto opening = files.open(aside, {.write = true, .create = true, .truncate = true, .mode = 0644});
+  const auto file = co_await opening;
+  if (!file.ok()) co_return file.error();
+  Status done = co_await (*file)->writeAt(bytes, 0);
+  if (done.ok()) done = co_await (*file)->syncData();
+  if (!done.ok()) co_return done;
+  auto renaming = files.rename(aside, folder + "/" + name);
+  done = co_await renaming;
+  if (!done.ok()) co_return done;
+  auto syncing = files.syncDirectory(folder);
+  co_return co_await syncing;
+}
+
+Task<Result<std::vector<std::byte>>> readFile(FileSystem& files, std::string path,
+                                              std::size_t mostBytes) {
+  auto opening = files.open(path, {});
+  const auto file = co_await opening;
+  if (!file.ok()) co_return file.error();
+  std::vector<std::byte> bytes(mostBytes + 1);
+  const Result<std::size_t> count = co_await (*file)->readAt(bytes, 0);
+  if (!count.ok()) co_return count.error();
+  if (*count > mostBytes) {
+    co_return Error{ErrorCode::kInvalidArgument,
+                    path + " is longer than " + std::to_string(mostBytes) + " bytes"};
+  }
+  bytes.resize(*count);
+  co_return std::move(bytes);
+}
+
+}  // namespace hearth

@@ -1,0 +1,54 @@
+// What a cache directory holds after a restart: the replayed log against the files that are there.
+// Pure decisions, so that every case can be tested without a disk.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/content_key.h"
+#include "cache/residency_record.h"
+#include "files/file_system.h"
+
+namespace hearth {
+
+// What the log claims when all its records are applied in order.
+class ResidencyImage {
+ public:
+  struct Claims {
+    std::uint64_t size = 0;
+    std::map<std::uint32_t, std::vector<std::uint32_t>> chunks;  // block checksums by chunk
+  };
+  void apply(const ResidencyRecord& record);
+  [[nodiscard]] const std::unordered_map<ContentKey, Claims, ContentKeyHash>& keys() const {
+    return keys_;
+  }
+
+ private:
+  std::unordered_map<ContentKey, Claims, ContentKeyHash> keys_;
+};
+
+// A file under objects/ that has the name of a key; others are left alone.
+struct ObjectFile {
+  ContentKey key;
+  FileInfo info;
+};
+[[nodiscard]] Task<Result<std::vector<ObjectFile>>> listObjects(FileSystem& files,
+                                                                std::string path);
+
+struct RecoveryPlan {
+  std::vector<ObjectFile> restore;  // with what the image claims of them, perhaps nothing
+  std::vector<ContentKey> drop;     // claimed, but no longer true
+  std::vector<ContentKey> remove;   // files to unlink, after the drops are synced
+};
+// `keep`: the file stays even when nothing claims it (a published view links it). `known`: another
+// cache directory has the key.
+[[nodiscard]] RecoveryPlan planRecovery(const ResidencyImage& image,
+                                        const std::vector<ObjectFile>& objects,
+                                        const std::function<bool(const ContentKey&)>& keep,
+                                        const std::function<bool(const ContentKey&)>& known);
+
+}  // namespace hearth

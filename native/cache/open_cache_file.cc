@@ -1,0 +1,325 @@
+#include "cache/open_cache_file.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/crc32c.h"
+#include "cache/mapped_checksum.h"
+
+namespace hearth {
+namespace {
+
+// Buffers of reads that go past the page cache begin and end at multiples of this.
+constexpr std::size_t kDirectAlignment = 4096;
+
+struct FreeMemory {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+
+}  // namespace
+
+std::shared_ptr<OpenCacheFile> OpenCacheFile::open(CacheCore& core,
+                                                   const std::shared_ptr<CacheEntry>& entry) {
+  return core.index.attach(
+      entry, [&] { return std::make_shared<OpenCacheFile>(core.shared_from_this(), entry); });
+}
+
+std::shared_ptr<OpenCacheFile> OpenCacheFile::openKnown(CacheCore& core, const ContentKey& key) {
+  const auto entry = core.index.find(key);
+  return entry && entry->charged != 0 ? open(core, entry) : nullptr;
+}
+
+OpenCacheFile::OpenCacheFile(std::shared_ptr<CacheCore> core, std::shared_ptr<CacheEntry> entry)
+    : core_(std::move(core)),
+      entry_(std::move(entry)),
+      shardIndex_(shardOf(entry_->key, core_->shards.size())),
+      shard_(core_->shards[shardIndex_]),
+      writerTurn_(shard_.reactor, 1),
+      promised_(entry_->size - std::min(entry_->size, entry_->charged.load())) {
+  entry_->directory.budget().promise(promised_);
+}
+
+OpenCacheFile::~OpenCacheFile() {
+  entry_->directory.budget().fulfil(promised_);
+  core_->index.detach(entry_);
+}
+
+bool OpenCacheFile::resident(std::uint32_t chunk) const {
+  return chunk < entry_->chunkCount() && entry_->resident(chunk);
+}
+
+bool OpenCacheFile::residentRange(std::uint64_t offset, std::uint64_t length) const {
+  if (length == 0) return true;
+  if (offset >= size() || length > size() - offset) return false;
+  const auto last = static_cast<std::uint32_t>((offset + length - 1) / kChunkBytes);
+  for (auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes); chunk <= last; ++chunk) {
+    if (!entry_->resident(chunk)) return false;
+  }
+  return true;
+}
+
+Result<File*> OpenCacheFile::reader() {
+  const std::lock_guard guard(opening_);
+  if (!reader_) {
+    if (entry_->charged == 0)
+      return Error{ErrorCode::kNotFound, "nothing of " + key().hex() + " is cached here"};
+    auto opened = shard_.files.openForReading(path());
+    if (!opened.ok()) return opened.error();
+    reader_ = std::move(*opened);
+  }
+  return reader_.get();
+}
+
+Result<int> OpenCacheFile::descriptor() {
+  const Result<File*> file = reader();
+  if (!file.ok()) return file.error();
+  return (*file)->descriptor();
+}
+
+Result<const std::byte*> OpenCacheFile::mapped() {
+  if (const std::byte* const known = mapped_.load(std::memory_order_acquire)) return known;
+  const Result<File*> file = reader();
+  if (!file.ok()) return file.error();
+  const auto address = (*file)->map(size());
+  if (address.ok()) mapped_.store(*address, std::memory_order_release);
+  return address;
+}
+
+Result<std::span<const std::byte>> OpenCacheFile::verified(std::uint64_t offset,
+                                                           std::uint64_t length) {
+  if (offset > size() || length > size() - offset) {
+    return Error{ErrorCode::kInvalidArgument, "a read beyond the end of " + key().hex()};
+  }
+  if (length == 0) return std::span<const std::byte>();
+  if (!residentRange(offset, length)) {
+    return Error{ErrorCode::kNotFound, "these bytes of " + key().hex() + " are not resident"};
+  }
+  const Result<const std::byte*> base = mapped();
+  if (!base.ok()) return base.error();
+  for (std::uint64_t at = offset / kBlockBytes * kBlockBytes; at < offset + length;
+       at += kBlockBytes) {
+    const auto chunk = static_cast<std::uint32_t>(at / kChunkBytes);
+    const auto block = static_cast<std::uint32_t>(at % kChunkBytes / kBlockBytes);
+    const auto checksum = checksumMapped({*base + at, std::min(kBlockBytes, size() - at)});
+    if (checksum && *checksum == entry_->blockChecksum(chunk, block)) continue;
+    spoil(chunk);
+    return Error{ErrorCode::kCorrupt,
+                 "block " + std::to_string(at / kBlockBytes) + " of " + key().hex() +
+                     (checksum ? " does not match its checksum" : " cannot be read") +
+                     "; its chunk will be fetched again"};
+  }
+  return std::span<const std::byte>(*base + offset, length);
+}
+
+void OpenCacheFile::spoil(std::uint32_t chunk) {
+  core_->counters.corruptBlocks.fetch_add(1, std::memory_order_relaxed);
+  entry_->spoil(chunk);
+}
+
+std::vector<std::uint32_t> OpenCacheFile::blockChecksums(std::uint32_t chunk) const {
+  return resident(chunk) ? entry_->blockChecksums(chunk) : std::vector<std::uint32_t>();
+}
+
+Task<bool> OpenCacheFile::waitForWriter(std::uint32_t chunk) {
+  const auto found = writing_.find(chunk);
+  if (found == writing_.end()) co_return false;
+  const std::shared_ptr<Event> written = found->second;
+  co_await written->wait();
+  co_return true;
+}
+
+Task<Status> OpenCacheFile::writeChunk(std::uint32_t chunk, std::span<const std::byte> data,
+                                       std::span<const std::uint32_t> blockChecksums) {
+  const auto self = shared_from_this();
+  if (chunk >= entry_->chunkCount() || data.size() != entry_->chunkBytes(chunk) ||
+      blockChecksums.size() != blocksOf(data.size())) {
+    co_return Error{ErrorCode::kInvalidArgument,
+                    "chunk " + std::to_string(chunk) + " of " + key().hex() + " was given with " +
+                        std::to_string(data.size()) + " bytes and " +
+                        std::to_string(blockChecksums.size()) + " checksums"};
+  }
+  while (co_await waitForWriter(chunk)) {
+  }
+  touch();
+  if (entry_->resident(chunk)) co_return Status();
+  const auto written = std::make_shared<Event>(shard_.reactor);
+  writing_.emplace(chunk, written);
+  const ChunkState before = entry_->state(chunk);
+  entry_->beginWrite(chunk);
+  Status done = co_await writeAbsent(chunk, before, data);
+  if (done.ok()) {
+    entry_->endWrite(chunk, blockChecksums);
+    entry_->directory.queueClaim({entry_, chunk, writer_, shardIndex_});
+  }
+  writing_.erase(chunk);
+  written->set();
+  co_return done;
+}
+
+Task<Status> OpenCacheFile::writeAbsent(std::uint32_t chunk, ChunkState before,
+                                        std::span<const std::byte> data) {
+  CacheDirectory& directory = entry_->directory;
+  Status ready = co_await directory.throttle(shard_.reactor);
+  if (before == ChunkState::kSpoiled) {
+    // Its space is taken already; but the log must not claim what is now overwritten.
+    if (ready.ok()) ready = co_await directory.retract(*entry_, chunk, shard_.reactor);
+    if (ready.ok()) ready = co_await openWriter();
+    if (ready.ok()) ready = co_await writer_->writeAt(data, chunk * kChunkBytes);
+    if (!ready.ok()) entry_->failWrite(chunk, ChunkState::kSpoiled);
+    co_return ready;
+  }
+  const std::uint64_t room = allocatedBytes(data.size());
+  if (ready.ok()) ready = co_await core_->evictor.reserve(directory, room, shard_);
+  if (!ready.ok()) {
+    entry_->failWrite(chunk, ChunkState::kAbsent);
+    co_return ready;
+  }
+  ready = co_await openWriter();
+  if (!ready.ok()) {
+    directory.budget().cancel(room);
+    entry_->failWrite(chunk, ChunkState::kAbsent);
+    co_return ready;
+  }
+  // Also a write that fails may have taken the space.
+  charge(room);
+  const Status written = co_await writer_->writeAt(data, chunk * kChunkBytes);
+  directory.budget().written(room);
+  if (written.code() == ErrorCode::kOutOfSpace) directory.budget().distrust();
+  if (!written.ok()) entry_->failWrite(chunk, ChunkState::kSpoiled);
+  co_return written;
+}
+
+void OpenCacheFile::charge(std::uint64_t bytes) {
+  entry_->charged += bytes;
+  const std::uint64_t kept = std::min(bytes, promised_.load());
+  promised_ -= kept;
+  entry_->directory.budget().fulfil(kept);
+}
+
+Task<Status> OpenCacheFile::openWriter() {
+  if (writer_) co_return Status();
+  co_await writerTurn_.acquire(1);
+  Status done;
+  if (!writer_) {
+    auto opening = entry_->charged == 0 ? createFile() : openForWriting();
+    Result<std::unique_ptr<File>> opened = co_await opening;
+    if (opened.ok()) {
+      writer_ = std::move(*opened);
+    } else {
+      done = opened.error();
+    }
+  }
+  writerTurn_.release(1);
+  co_return done;
+}
+
+Task<Result<std::unique_ptr<File>>> OpenCacheFile::createFile() {
+  const OpenFlags flags{
+      .write = true, .create = true, .exclusive = true, .mode = entry_->executable ? 0555u : 0444u};
+  auto opening = shard_.files.open(path(), flags);
+  Result<std::unique_ptr<File>> opened = co_await opening;
+  if (opened.code() == ErrorCode::kAlreadyExists) {
+    // Left by an unlink that failed; no record claims it.
+    auto unlinking = shard_.files.unlink(path());
+    const Status unlinked = co_await unlinking;
+    if (!unlinked.ok()) co_return unlinked.error();
+    auto again = shard_.files.open(path(), flags);
+    opened = co_await again;
+  }
+  if (!opened.ok()) co_return opened;
+  entry_->directory.noteCreated(key());
+  // A single chunk brings its own size.
+  if (entry_->chunkCount() > 1) {
+    const Status stretched = co_await (*opened)->truncate(size());
+    if (!stretched.ok()) {
+      auto unlinking = shard_.files.unlink(path());
+      (void)co_await unlinking;  // else it is met above
+      co_return stretched.error();
+    }
+  }
+  co_return std::move(opened);
+}
+
+Task<Result<std::unique_ptr<File>>> OpenCacheFile::openForWriting() {
+  auto opening = shard_.files.open(path(), {.write = true});
+  Result<std::unique_ptr<File>> opened = co_await opening;
+  if (opened.code() != ErrorCode::kPermissionDenied) co_return opened;
+  // Only root may write to a file of mode 0444; others make it writable for the moment of opening.
+  const std::uint32_t mode = entry_->executable ? 0555 : 0444;
+  auto loosening = shard_.files.changeMode(path(), mode | 0200);
+  const Status loosened = co_await loosening;
+  if (!loosened.ok()) co_return loosened.error();
+  auto again = shard_.files.open(path(), {.write = true});
+  opened = co_await again;
+  auto tightening = shard_.files.changeMode(path(), mode);
+  const Status tightened = co_await tightening;
+  if (!tightened.ok()) co_return tightened.error();
+  co_return std::move(opened);
+}
+
+Task<Status> OpenCacheFile::makeEmpty() {
+  if (entry_->charged != 0) co_return Status();
+  Status done = co_await core_->evictor.reserve(entry_->directory, kAllocationBytes, shard_);
+  if (!done.ok()) co_return done;
+  done = co_await openWriter();
+  if (!done.ok()) {
+    entry_->directory.budget().cancel(kAllocationBytes);
+    co_return done;
+  }
+  entry_->charged += kAllocationBytes;
+  entry_->directory.budget().written(kAllocationBytes);
+  co_return Status();
+}
+
+Task<Status> OpenCacheFile::makeExecutable(FileSystem& files) {
+  if (entry_->executable.exchange(true) || entry_->charged == 0) co_return Status();
+  auto changing = files.changeMode(path(), 0555);
+  co_return co_await changing;
+}
+
+Task<Status> OpenCacheFile::claimed() {
+  const auto self = shared_from_this();
+  std::vector<std::uint32_t> unclaimed;
+  for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
+    if (entry_->state(chunk) == ChunkState::kResident) unclaimed.push_back(chunk);
+  }
+  if (unclaimed.empty()) co_return Status();
+  const Status committed = co_await entry_->directory.commit(shard_.reactor);
+  for (const std::uint32_t chunk : unclaimed) {
+    if (entry_->state(chunk) == ChunkState::kClaimed) continue;
+    if (!committed.ok()) co_return committed;
+    co_return Error{ErrorCode::kIoError,
+                    "a chunk of " + key().hex() + " could not be synced; it will be fetched again"};
+  }
+  co_return Status();
+}
+
+Task<Result<std::uint64_t>> OpenCacheFile::scrub() {
+  const auto self = shared_from_this();
+  if (entry_->residentBytes() == 0) co_return std::uint64_t{0};
+  auto opening = shard_.files.open(path(), {.direct = true});
+  const auto file = co_await opening;
+  if (!file.ok()) co_return file.error();
+  const std::size_t length = allocatedBytes(std::min(size(), kChunkBytes));
+  const std::unique_ptr<std::byte, FreeMemory> memory(
+      static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, length)));
+  const std::span<std::byte> buffer(memory.get(), length);
+  std::uint64_t checked = 0;
+  for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
+    if (!entry_->resident(chunk)) continue;
+    const Result<std::size_t> count = co_await (*file)->readAt(buffer, chunk * kChunkBytes);
+    const std::size_t expected = entry_->chunkBytes(chunk);
+    const std::size_t got = count.ok() ? std::min(*count, expected) : 0;
+    for (std::size_t at = 0; at < expected; at += kBlockBytes) {
+      const std::size_t blockLength = std::min<std::size_t>(kBlockBytes, expected - at);
+      const auto block = static_cast<std::uint32_t>(at / kBlockBytes);
+      const bool good = at + blockLength <= got && crc32c(buffer.subspan(at, blockLength)) ==
+                                                       entry_->blockChecksum(chunk, block);
+      if (good) checked += blockLength;
+      if (!good && entry_->resident(chunk)) spoil(chunk);
+    }
+  }
+  co_return checked;
+}
+
+}  // namespace hearth

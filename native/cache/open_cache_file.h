@@ -1,0 +1,85 @@
+// A cache file in use: at most one object for each key, shared by all who use it. While it lives
+// its key is not evicted, and its descriptors and mapping are kept.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cache/cache_core.h"
+#include "cache/cache_entry.h"
+#include "cache/content_cache.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+
+class OpenCacheFile final : public CachedFile, public std::enable_shared_from_this<OpenCacheFile> {
+ public:
+  // Any thread. The open file of an entry; null when the entry is being evicted or is gone.
+  [[nodiscard]] static std::shared_ptr<OpenCacheFile> open(
+      CacheCore& core, const std::shared_ptr<CacheEntry>& entry);
+  // Any thread. Null unless there is a cache file of the key.
+  [[nodiscard]] static std::shared_ptr<OpenCacheFile> openKnown(CacheCore& core,
+                                                                const ContentKey& key);
+
+  OpenCacheFile(std::shared_ptr<CacheCore> core, std::shared_ptr<CacheEntry> entry);
+  ~OpenCacheFile() override;
+
+  const ContentKey& key() const override { return entry_->key; }
+  std::uint64_t size() const override { return entry_->size; }
+  bool resident(std::uint32_t chunk) const override;
+  bool residentRange(std::uint64_t offset, std::uint64_t length) const override;
+  std::uint64_t residentBytes() const override { return entry_->residentBytes(); }
+  bool complete() const override { return entry_->complete(); }
+  Result<int> descriptor() override;
+  std::string path() const override { return entry_->directory.objectPath(entry_->key); }
+  Result<std::span<const std::byte>> verified(std::uint64_t offset, std::uint64_t length) override;
+  std::vector<std::uint32_t> blockChecksums(std::uint32_t chunk) const override;
+  void touch() override { entry_->touch(wallClockMs()); }
+  Task<Status> writeChunk(std::uint32_t chunk, std::span<const std::byte> data,
+                          std::span<const std::uint32_t> blockChecksums) override;
+  Task<Status> claimed() override;
+  Task<Result<std::uint64_t>> scrub() override;
+
+  [[nodiscard]] CacheEntry& entry() { return *entry_; }
+  // Own shard. An empty cache file is made at once: there will be no chunk to make it.
+  [[nodiscard]] Task<Status> makeEmpty();
+  // Mode 0555 from now on. `files` is the calling shard's.
+  [[nodiscard]] Task<Status> makeExecutable(FileSystem& files);
+
+ private:
+  // Own shard.
+  [[nodiscard]] Task<bool> waitForWriter(std::uint32_t chunk);
+  [[nodiscard]] Task<Status> writeReserved(std::uint32_t chunk, std::span<const std::byte> data);
+  [[nodiscard]] Task<Status> writeAbsent(std::uint32_t chunk, ChunkState before,
+                                         std::span<const std::byte> data);
+  [[nodiscard]] Task<Status> openWriter();
+  [[nodiscard]] Task<Result<std::unique_ptr<File>>> createFile();
+  [[nodiscard]] Task<Result<std::unique_ptr<File>>> openForWriting();
+  void charge(std::uint64_t bytes);
+  // Any thread.
+  [[nodiscard]] Result<File*> reader();
+  [[nodiscard]] Result<const std::byte*> mapped();
+  void spoil(std::uint32_t chunk);
+
+  const std::shared_ptr<CacheCore> core_;
+  const std::shared_ptr<CacheEntry> entry_;
+  const std::size_t shardIndex_;
+  const ShardContext& shard_;
+
+  // Own shard.
+  Semaphore writerTurn_;  // guards writer_
+  std::shared_ptr<File> writer_;
+  std::map<std::uint32_t, std::shared_ptr<Event>> writing_;
+
+  // Any thread.
+  std::atomic<std::uint64_t> promised_;
+  std::mutex opening_;  // guards reader_
+  std::unique_ptr<File> reader_;
+  std::atomic<const std::byte*> mapped_{nullptr};
+};
+
+}  // namespace hearth

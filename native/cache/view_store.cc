@@ -1,0 +1,351 @@
+#include "cache/view_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "base/crc32c.h"
+#include "cache/cache_core.h"
+#include "cache/directory_layout.h"
+#include "cache/open_cache_file.h"
+#include "cache/view_tree.h"
+
+namespace hearth {
+namespace {
+
+constexpr std::string_view kKeysSuffix = ".keys";
+constexpr std::string_view kAsidePrefix = ".tmp-";
+// A list of the keys of the largest view, with its checksum.
+constexpr std::size_t kMostKeyBytes = std::size_t{ViewStore::kMostFiles} * 32 + 4;
+// A digest and a newline, with room for an editor's whims.
+constexpr std::size_t kMostPublishBytes = 256;
+
+std::string hexOf(const Sha256Digest& digest) { return ContentKey{digest}.hex(); }
+
+std::vector<std::byte> encodeKeys(const std::vector<ContentKey>& keys) {
+  std::vector<std::byte> bytes(keys.size() * 32 + 4);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    std::memcpy(bytes.data() + i * 32, keys[i].bytes.data(), 32);
+  const std::uint32_t checksum = crc32c(std::span(bytes).first(keys.size() * 32));
+  std::memcpy(bytes.data() + keys.size() * 32, &checksum, 4);
+  return bytes;
+}
+
+std::optional<std::vector<ContentKey>> decodeKeys(std::span<const std::byte> bytes) {
+  if (bytes.size() % 32 != 4) return std::nullopt;
+  const std::size_t length = bytes.size() - 4;
+  std::uint32_t checksum = 0;
+  std::memcpy(&checksum, bytes.data() + length, 4);
+  if (checksum != crc32c(bytes.first(length))) return std::nullopt;
+  std::vector<ContentKey> keys(length / 32);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    std::memcpy(keys[i].bytes.data(), bytes.data() + i * 32, 32);
+  return keys;
+}
+
+Status checkPublishName(const std::string& name) {
+  const bool usable = !name.empty() && name.size() <= 200 && name[0] != '.' &&
+                      name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+  if (usable) return Status();
+  return Error{ErrorCode::kInvalidArgument,
+               "a publish needs a name of 1 to 200 bytes without '/' that does not begin with '.'"};
+}
+
+}  // namespace
+
+// What a view needs before anything is written.
+struct ViewStore::Plan {
+  CacheDirectory* directory = nullptr;
+  std::vector<ContentKey> keys;
+  std::vector<std::shared_ptr<OpenCacheFile>> files;  // held, so that nothing is evicted meanwhile
+};
+
+ViewStore::ViewStore(CacheCore& core) : core_(core), changes_(core.shards[0].reactor, 1) {}
+
+std::string ViewStore::publishedFolder() const {
+  return core_.directories[0]->path() + "/published";
+}
+
+std::string ViewStore::path(const Sha256Digest& digest) const {
+  const auto view = catalog_.find(digest);
+  return view && view->whole ? view->path : std::string();
+}
+
+bool ViewStore::whole(const View& view) const {
+  return std::all_of(view.keys.begin(), view.keys.end(), [this](const ContentKey& key) {
+    const auto entry = core_.index.find(key);
+    return entry && entry->complete();
+  });
+}
+
+Task<Status> ViewStore::recover() {
+  const Status published = co_await readPublished();
+  if (!published.ok()) co_return published;
+  for (const auto& directory : core_.directories) {
+    const Status recovered = co_await recoverIn(*directory);
+    if (!recovered.ok()) co_return recovered;
+  }
+  co_return Status();
+}
+
+Task<Status> ViewStore::recoverIn(CacheDirectory& directory) {
+  FileSystem& files = core_.shards[0].files;
+  const std::string folder = directory.path() + "/views";
+  auto listing = files.list(folder, ListDetail::kKinds);
+  const auto entries = co_await listing;
+  if (!entries.ok()) co_return entries.error();
+  std::unordered_set<std::string> names;
+  for (const DirectoryEntry& entry : *entries) names.insert(entry.name);
+  for (const DirectoryEntry& entry : *entries) {
+    const std::string path = folder + "/" + entry.name;
+    const bool isTree = entry.info.kind == FileInfo::Kind::kDirectory;
+    const auto digest = ContentKey::parse(entry.name);
+    const bool isKeys = !isTree && entry.name.ends_with(kKeysSuffix);
+    const std::string treeName =
+        isKeys ? entry.name.substr(0, entry.name.size() - kKeysSuffix.size()) : "";
+    bool leftover = entry.name.starts_with(kAsidePrefix) || (isKeys && !names.contains(treeName));
+    if (isTree && digest) {
+      auto reading = readFile(files, path + std::string(kKeysSuffix), kMostKeyBytes);
+      const auto bytes = co_await reading;
+      const auto keys = bytes.ok() ? decodeKeys(*bytes) : std::nullopt;
+      if (keys) catalog_.add(digest->bytes, {.path = path, .keys = *keys, .whole = false});
+      // A published tree whose list is lost stays: somebody has it mounted.
+      leftover = !keys && !catalog_.publisherOf(digest->bytes);
+    }
+    if (!leftover) continue;
+    auto removing = isTree ? removeTree(files, path) : files.unlink(path);
+    const Status removed = co_await removing;
+    if (!removed.ok()) co_return removed;
+  }
+  co_return Status();
+}
+
+Task<Status> ViewStore::removeBroken() {
+  for (const Sha256Digest& digest : catalog_.digests()) {
+    const auto view = catalog_.find(digest);
+    if (whole(*view)) {
+      catalog_.markWhole(digest);
+    } else if (!catalog_.publisherOf(digest)) {
+      const Status removed = co_await removeLocked(digest);
+      if (!removed.ok()) co_return removed;
+    }
+  }
+  co_return Status();
+}
+
+Task<Status> ViewStore::readPublished() {
+  FileSystem& files = core_.shards[0].files;
+  auto listing = files.list(publishedFolder(), ListDetail::kKinds);
+  const auto entries = co_await listing;
+  if (!entries.ok()) co_return entries.error();
+  std::map<std::string, Sha256Digest> names;
+  for (const DirectoryEntry& entry : *entries) {
+    if (entry.name.starts_with('.') || entry.info.kind != FileInfo::Kind::kFile) continue;
+    auto reading = readFile(files, publishedFolder() + "/" + entry.name, kMostPublishBytes);
+    const auto bytes = co_await reading;
+    if (bytes.code() == ErrorCode::kNotFound || bytes.code() == ErrorCode::kInvalidArgument)
+      continue;
+    if (!bytes.ok()) co_return bytes.error();
+    const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    const auto digest = ContentKey::parse(text.substr(0, 64));
+    if (digest) names.emplace(entry.name, digest->bytes);
+  }
+  catalog_.replacePublished(std::move(names));
+  co_return Status();
+}
+
+Task<Status> ViewStore::refresh(Reactor& back) {
+  co_await core_.shards[0].reactor.enter();
+  co_await changes_.acquire(1);
+  Status done = co_await readPublished();
+  changes_.release(1);
+  co_await back.enter();
+  co_return done;
+}
+
+Result<ViewStore::Plan> ViewStore::plan(const Manifest& manifest) const {
+  const ManifestTotals totals = manifest.totals();
+  if (totals.files > kMostFiles) {
+    return Error{ErrorCode::kUnsupported,
+                 "a view of " + std::to_string(totals.files) + " files is over the limit of " +
+                     std::to_string(kMostFiles) + "; the dataset is served by FUSE"};
+  }
+  Plan made;
+  for (std::uint32_t index = 0; index < totals.entries; ++index) {
+    const ManifestEntry entry = manifest.entry(index);
+    if (entry.kind != EntryKind::kFile) continue;
+    const auto file = OpenCacheFile::openKnown(core_, entry.key);
+    if (!file || !file->complete() || file->size() != entry.size) {
+      return Error{ErrorCode::kNotFound,
+                   manifest.path(index) + " is not complete on this agent; warm the dataset first"};
+    }
+    CacheDirectory& directory = file->entry().directory;
+    if (made.directory != nullptr && made.directory != &directory) {
+      return Error{ErrorCode::kUnsupported,
+                   "the files lie in several cache directories, which hard links cannot join; the "
+                   "dataset is served by "
+                   "FUSE"};
+    }
+    made.directory = &directory;
+    // An empty file is right whatever becomes of its key.
+    if (entry.size != 0) made.keys.push_back(entry.key);
+    made.files.push_back(file);
+  }
+  if (made.directory == nullptr) made.directory = core_.directories[0].get();
+  std::sort(made.keys.begin(), made.keys.end());
+  made.keys.erase(std::unique(made.keys.begin(), made.keys.end()), made.keys.end());
+  return made;
+}
+
+Task<Result<std::string>> ViewStore::build(std::shared_ptr<const Manifest> manifest) {
+  co_await changes_.acquire(1);
+  auto building = buildLocked(std::move(manifest));
+  Result<std::string> built = co_await building;
+  changes_.release(1);
+  co_return built;
+}
+
+Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest> manifest) {
+  const Sha256Digest digest = manifest->digest();
+  if (const auto known = catalog_.find(digest)) {
+    if (!known->whole && !whole(*known)) {
+      co_return Error{ErrorCode::kNotFound,
+                      "the view at " + known->path +
+                          " has files that are not complete on this agent; warm the dataset first"};
+    }
+    catalog_.markWhole(digest);
+    co_return known->path;
+  }
+  const Result<Plan> plan = this->plan(*manifest);
+  if (!plan.ok()) co_return plan.error();
+  CacheDirectory& directory = *plan->directory;
+  const ShardContext& shard = core_.shards[0];
+  // What a view shows must survive a power loss: nobody checks native reads.
+  const Status committed = co_await directory.commit(shard.reactor);
+  if (!committed.ok()) co_return committed.error();
+  for (const auto& file : plan->files) {
+    if (file->entry().fullyClaimed()) continue;
+    co_return Error{ErrorCode::kNotFound,
+                    "a file of the view became incomplete; warm the dataset again"};
+  }
+  std::unordered_set<ContentKey, ContentKeyHash> executable;
+  for (std::uint32_t index = 0; index < manifest->totals().entries; ++index) {
+    const ManifestEntry entry = manifest->entry(index);
+    if (entry.kind == EntryKind::kFile && entry.executable) executable.insert(entry.key);
+  }
+  for (const auto& file : plan->files) {
+    if (!executable.contains(file->key())) continue;
+    const Status changed = co_await file->makeExecutable(shard.files);
+    if (!changed.ok()) co_return changed.error();
+  }
+  const std::string folder = directory.path() + "/views";
+  const std::string name = hexOf(digest);
+  const std::string aside = folder + "/" + std::string(kAsidePrefix) + name;
+  std::function<std::string(const ContentKey&)> source = [&directory](const ContentKey& key) {
+    return directory.objectPath(key);
+  };
+  auto clearing = removeTree(shard.files, aside);
+  Status done = co_await clearing;
+  if (done.ok()) {
+    auto writing = writeViewTree(shard.files, *manifest, aside, std::move(source));
+    done = co_await writing;
+  }
+  if (done.ok()) {
+    auto writing =
+        replaceFile(shard.files, folder, name + std::string(kKeysSuffix), encodeKeys(plan->keys));
+    done = co_await writing;
+  }
+  if (done.ok()) {
+    auto renaming = shard.files.rename(aside, folder + "/" + name);
+    done = co_await renaming;
+  }
+  if (done.ok()) {
+    auto syncing = shard.files.syncDirectory(folder);
+    done = co_await syncing;
+  }
+  if (!done.ok()) {
+    auto removing = removeTree(shard.files, aside);
+    (void)co_await removing;  // else the next start sweeps it
+    co_return done.error().within("building the view " + name);
+  }
+  catalog_.add(digest, {.path = folder + "/" + name, .keys = plan->keys, .whole = true});
+  co_return folder + "/" + name;
+}
+
+Task<Status> ViewStore::remove(Sha256Digest digest, Reactor& back) {
+  co_await core_.shards[0].reactor.enter();
+  co_await changes_.acquire(1);
+  Status done = co_await readPublished();
+  if (done.ok()) done = co_await removeLocked(digest);
+  changes_.release(1);
+  co_await back.enter();
+  co_return done;
+}
+
+Task<Status> ViewStore::removeLocked(Sha256Digest digest) {
+  const auto view = catalog_.find(digest);
+  if (!view) co_return Status();
+  if (const auto publisher = catalog_.publisherOf(digest)) {
+    co_return Error{ErrorCode::kInUse, "the view " + hexOf(digest) + " is published as " +
+                                           *publisher + "; unpublish it first"};
+  }
+  FileSystem& files = core_.shards[0].files;
+  const std::string name = hexOf(digest);
+  const std::string folder = view->path.substr(0, view->path.size() - name.size() - 1);
+  const std::string aside = folder + "/" + std::string(kAsidePrefix) + name;
+  auto clearing = removeTree(files, aside);
+  const Status cleared = co_await clearing;
+  if (!cleared.ok()) co_return cleared;
+  auto renaming = files.rename(view->path, aside);
+  const Status renamed = co_await renaming;
+  if (!renamed.ok() && renamed.code() != ErrorCode::kNotFound) co_return renamed;
+  catalog_.erase(digest);
+  // Before anything in the tree goes: a crash must not bring back the name of half a tree.
+  auto syncing = files.syncDirectory(folder);
+  const Status synced = co_await syncing;
+  if (!synced.ok()) co_return synced;
+  auto unlinking = files.unlink(view->path + std::string(kKeysSuffix));
+  const Status unlinked = co_await unlinking;
+  if (!unlinked.ok() && unlinked.code() != ErrorCode::kNotFound) co_return unlinked;
+  auto removing = removeTree(files, aside);
+  co_return co_await removing;
+}
+
+Task<Status> ViewStore::publish(std::string name, Sha256Digest digest) {
+  const Status usable = checkPublishName(name);
+  if (!usable.ok()) co_return usable;
+  co_await changes_.acquire(1);
+  Status done = co_await readPublished();
+  const auto already = catalog_.publishedAs(name);
+  if (done.ok() && already && *already != digest) {
+    done = Error{ErrorCode::kAlreadyExists,
+                 name + " publishes another revision already; unpublish it first"};
+  } else if (done.ok() && !already) {
+    const std::string text = hexOf(digest) + "\n";
+    const auto bytes = std::as_bytes(std::span(text));
+    std::vector<std::byte> contents(bytes.begin(), bytes.end());
+    auto writing = replaceFile(core_.shards[0].files, publishedFolder(), name, std::move(contents));
+    done = co_await writing;
+    if (done.ok()) catalog_.publish(name, digest);
+  }
+  changes_.release(1);
+  co_return done;
+}
+
+Task<Status> ViewStore::unpublish(std::string name) {
+  const Status usable = checkPublishName(name);
+  if (!usable.ok()) co_return usable;
+  co_await changes_.acquire(1);
+  auto unlinking = core_.shards[0].files.unlink(publishedFolder() + "/" + name);
+  Status done = co_await unlinking;
+  if (done.code() == ErrorCode::kNotFound) done = Status();
+  if (done.ok()) {
+    catalog_.unpublish(name);
+    auto syncing = core_.shards[0].files.syncDirectory(publishedFolder());
+    done = co_await syncing;
+  }
+  changes_.release(1);
+  co_return done;
+}
+
+}  // namespace hearth

@@ -1,0 +1,71 @@
+// Views on the disk: trees of hard links to complete cache files, and the publishes that hold them.
+//
+//   views/<digest>        the tree; directories 0555
+//   views/<digest>.keys   the keys that it links: 32 bytes each, then the CRC32C of them all (u32,
+//                         little-endian); durable before the tree has its name
+//   views/.tmp-*          being built or removed; swept at start
+//   published/<name>      the digest of what is published under that name, in hexadecimal
+//
+// A tree is built aside and renamed, and never changed. It is built of claimed files only, so that
+// what it shows is true after a power loss. Changes run on shards[0], one at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "cache/content_cache.h"
+#include "cache/view_catalog.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+
+struct CacheCore;
+class CacheDirectory;
+
+class ViewStore {
+ public:
+  static constexpr std::uint32_t kMostFiles = 100'000;
+
+  explicit ViewStore(CacheCore& core);
+
+  // shards[0], once the directories are locked: sweeps leftovers, reads key lists and publishes.
+  [[nodiscard]] Task<Status> recover();
+  // shards[0], once the index is filled: removes the views that are not whole, unless they are
+  // published.
+  [[nodiscard]] Task<Status> removeBroken();
+
+  // shards[0].
+  [[nodiscard]] Task<Result<std::string>> build(std::shared_ptr<const Manifest> manifest);
+  [[nodiscard]] Task<Status> publish(std::string name, Sha256Digest digest);
+  [[nodiscard]] Task<Status> unpublish(std::string name);
+  // Any shard; these continue on `back`.
+  // kInUse, naming a publisher; a view that is not there is no error.
+  [[nodiscard]] Task<Status> remove(Sha256Digest digest, Reactor& back);
+  // Reads published/ again: others write there too.
+  [[nodiscard]] Task<Status> refresh(Reactor& back);
+
+  // Any thread. Empty when there is no whole view.
+  [[nodiscard]] std::string path(const Sha256Digest& digest) const;
+  [[nodiscard]] bool publishes(const ContentKey& key) const { return catalog_.publishes(key); }
+  [[nodiscard]] std::vector<Sha256Digest> viewsOf(const ContentKey& key) const {
+    return catalog_.viewsOf(key);
+  }
+
+ private:
+  struct Plan;
+  [[nodiscard]] Task<Status> readPublished();
+  [[nodiscard]] Task<Status> recoverIn(CacheDirectory& directory);
+  [[nodiscard]] Task<Status> removeLocked(Sha256Digest digest);
+  [[nodiscard]] Task<Result<std::string>> buildLocked(std::shared_ptr<const Manifest> manifest);
+  [[nodiscard]] Result<Plan> plan(const Manifest& manifest) const;
+  [[nodiscard]] bool whole(const View& view) const;
+  [[nodiscard]] std::string publishedFolder() const;
+
+  CacheCore& core_;
+  Semaphore changes_;
+  ViewCatalog catalog_;
+};
+
+}  // namespace hearth
