@@ -84,12 +84,10 @@ TEST_P(ConcurrencyTest, StartsFetchesFromInsideFilled) {
 
 TEST_P(ConcurrencyTest, BoundsItsConnectionsAndServesInOrder) {
   options.connections = 3;
-  ScriptedServer* self = nullptr;
-  ScriptedServer server([&self](const auto& request, auto& to) {
-    to.sleep(2ms, self->stopping());
+  ScriptedServer server([](const auto& request, auto& to) {
+    to.sleep(2ms);
     return serveObject(kObject, request, to);
   });
-  self = &server;
   Batch batch(client(), reactor(), server.url(), 60);
   run(Batch::all(batch));
   EXPECT_TRUE(batch.bytes == kObject.substr(0, 60 * kPiece));
@@ -123,8 +121,7 @@ TEST_P(ConcurrencyTest, CloseCancelsWhateverAFetchIsDoing) {
   options.stallTimeout = 30s;
   options.firstBackOff = options.longestBackOff = 30s;
   // Answers slowly, never, in part, or with a failure that is waited after.
-  ScriptedServer* self = nullptr;
-  ScriptedServer server([&self](const auto& request, auto& to) {
+  ScriptedServer server([](const auto& request, auto& to) {
     switch (request.number % 4) {
       case 0:
         return answer(to, "503 Unavailable", "Retry-After: 30\r\n");
@@ -137,10 +134,9 @@ TEST_P(ConcurrencyTest, CloseCancelsWhateverAFetchIsDoing) {
       default:
         break;
     }
-    to.sleep(20s, self->stopping());
+    to.sleep(20s);
     return false;
   });
-  self = &server;
   const auto begin = Clock::now();
   Batch batch(client(), reactor(), server.url(), 40);
   run(Batch::closedMeanwhile(batch, reactor(), 100ms));

@@ -100,6 +100,11 @@ Task<Status> DirectoryRead::run(std::string path, OriginExpectation expectation,
                                 std::uint64_t offset, std::vector<std::span<std::byte>> into,
                                 std::function<void(std::size_t)> filled) {
   expectation_ = std::move(expectation);
+  if (!expectation_.validator.empty() && !expectation_.validator.starts_with("stat:")) {
+    co_return Error{
+        ErrorCode::kInvalidArgument,
+        path + ": the validator is not one of a file (stat:...); list the origin again"};
+  }
   auto opening = open(path);
   if (Status opened = co_await opening; !opened.ok()) co_return opened;
   std::uint64_t total = 0;

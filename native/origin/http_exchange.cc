@@ -111,6 +111,12 @@ Status HttpExchange::configure() {
   if (hasLineBreak(request_.expectation.validator)) {
     return Error{ErrorCode::kInvalidArgument, shown_ + ": the validator contains a line break"};
   }
+  if (!validatorIsHttp(request_.expectation.validator)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 shown_ +
+                     ": the validator is not one of HTTP (etag:... or modified:...); list the "
+                     "origin again"};
+  }
   if (const auto condition = conditionHeader(request_.expectation.validator)) addHeader(*condition);
   addHeader("Accept-Encoding: identity");
   option(CURLOPT_HTTPHEADER, headerList_);
@@ -169,6 +175,7 @@ bool HttpExchange::body(std::span<const std::byte> bytes) {
     refusal_.append(reinterpret_cast<const char*>(bytes.data()), kept);
     return bodyBytes_ <= kMaxRefusalBytes;
   }
+  context_.statistics.bytes += bytes.size();
   const auto skipped = static_cast<std::size_t>(std::min<std::uint64_t>(skipLeft_, bytes.size()));
   skipLeft_ -= skipped;
   bytes = bytes.subspan(skipped);

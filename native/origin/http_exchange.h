@@ -29,6 +29,7 @@ struct HttpContext {
   CurlMulti& multi;
   const OriginOptions& options;
   const AddressPolicy& addresses;
+  OriginStatistics& statistics;
 };
 
 struct HttpRequest {

@@ -56,7 +56,7 @@ Result<std::unique_ptr<HttpOrigin>> HttpOrigin::create(Reactor& reactor, OriginO
   if (!multi.ok()) return multi.error();
   origin->multi_ = std::move(*multi);
   origin->context_.reset(
-      new HttpContext{reactor, *origin->multi_, origin->options_, origin->addresses_});
+      new HttpContext{reactor, *origin->multi_, origin->options_, origin->addresses_, statistics});
   return origin;
 }
 
@@ -85,7 +85,6 @@ Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, PieceSink& sink) {
       idle_.pop_back();
     }
     ++statistics_.requests;
-    const std::uint64_t before = sink.received();
     {
       HttpExchange exchange(*context_, easy.get(), std::move(request), sink);
       const auto position = running_.insert(running_.end(), &exchange);
@@ -93,7 +92,6 @@ Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, PieceSink& sink) {
       outcome = co_await run;
       running_.erase(position);
     }
-    statistics_.bytes += sink.received() - before;
     idle_.push_back(std::move(easy));
   }
   permits_.release(1);

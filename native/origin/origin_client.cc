@@ -57,6 +57,10 @@ class RoutingOriginClient final : public OriginClient {
     }
     std::uint64_t length = 0;
     for (const std::span<std::byte> piece : into) length += piece.size();
+    constexpr std::uint64_t kLargest = (std::uint64_t{1} << 63) - 1;
+    if (offset > kLargest || length > kLargest - offset) {
+      co_return Error{ErrorCode::kInvalidArgument, "the range ends beyond 8 EiB"};
+    }
     if (expectation.objectSize != 0 &&
         (offset > expectation.objectSize || length > expectation.objectSize - offset)) {
       co_return Error{ErrorCode::kInvalidArgument, "the range ends behind the object"};

@@ -146,6 +146,10 @@ bool isRedirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+bool validatorIsHttp(std::string_view validator) {
+  return validator.empty() || validator.starts_with(kEntityTag) || validator.starts_with(kModified);
+}
+
 std::optional<std::string> conditionHeader(std::string_view validator) {
   if (validator.starts_with(kEntityTag)) {
     const std::string_view tag = validator.substr(kEntityTag.size());

@@ -43,6 +43,10 @@ struct BodyPlan {
 // The request header of a validator: "If-Match: ..." or "If-Unmodified-Since: ...", or nothing.
 [[nodiscard]] std::optional<std::string> conditionHeader(std::string_view validator);
 
+// Empty (nothing to compare), etag: or modified:. Anything else could not be compared and must be
+// refused.
+[[nodiscard]] bool validatorIsHttp(std::string_view validator);
+
 // Any of the statuses that lead elsewhere by a Location header.
 [[nodiscard]] bool isRedirect(int status);
 

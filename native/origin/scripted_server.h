@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -29,18 +30,20 @@ struct ScriptedRequest {
 
 class ScriptedConnection {
  public:
-  ScriptedConnection(int fd, SSL* tls) : fd_(fd), tls_(tls) {}
+  ScriptedConnection(int fd, SSL* tls, const std::atomic<bool>& stopping)
+      : fd_(fd), tls_(tls), stopping_(stopping) {}
   bool send(std::string_view bytes);
   // Closes with RST instead of FIN when the script returns.
   void resetOnClose();
   // Returns early when the server stops.
-  void sleep(std::chrono::milliseconds time, const std::atomic<bool>& stopping);
+  void sleep(std::chrono::milliseconds time);
 
  private:
   friend class ScriptedServer;
   std::size_t receive(char* into, std::size_t size);
   int fd_;
   SSL* tls_;
+  const std::atomic<bool>& stopping_;
 };
 
 class ScriptedServer {
@@ -56,7 +59,6 @@ class ScriptedServer {
   [[nodiscard]] std::vector<ScriptedRequest> requests() const;
   [[nodiscard]] int connections() const { return connections_; }
   [[nodiscard]] int mostAtOnce() const { return mostAtOnce_; }
-  [[nodiscard]] const std::atomic<bool>& stopping() const { return stopping_; }
 
  private:
   void acceptLoop();

@@ -63,9 +63,9 @@ void ScriptedConnection::resetOnClose() {
   setsockopt(fd_, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
 }
 
-void ScriptedConnection::sleep(std::chrono::milliseconds time, const std::atomic<bool>& stopping) {
+void ScriptedConnection::sleep(std::chrono::milliseconds time) {
   const auto until = std::chrono::steady_clock::now() + time;
-  while (!stopping && std::chrono::steady_clock::now() < until) {
+  while (!stopping_ && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
@@ -125,7 +125,7 @@ void ScriptedServer::serve(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   SSL* const tls = tls_ != nullptr ? SSL_new(tls_) : nullptr;
   if (tls != nullptr) SSL_set_fd(tls, fd);
-  ScriptedConnection connection(fd, tls);
+  ScriptedConnection connection(fd, tls, stopping_);
   std::string buffer;
   bool open = tls == nullptr || SSL_accept(tls) == 1;
   while (open && !stopping_) {
