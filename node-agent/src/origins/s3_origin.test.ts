@@ -221,7 +221,7 @@ describe('S3Origin against a real S3 server', () => {
     assert.equal((await origin.locate(entries, signal())).length, entries.length);
     const rate = entries.length / ((performance.now() - began) / 1000);
     console.log(`        ${Math.round(rate)} presigned locations a second`);
-    assert.ok(rate > 2000);
+    assert.ok(rate > 1000);
   });
 });
 
