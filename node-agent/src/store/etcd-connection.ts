@@ -101,15 +101,18 @@ export class EtcdConnection {
     for (let failures = 0; ; failures++) {
       const member = await this.#ready(named, bounds);
       let sent = false;
+      let token: string | undefined;
       try {
         const metadata = await this.#metadata(member, bounds.signal);
         const limit = repeatable ? Math.min(repeatableAttemptMs, bounds.remainingMs()) : undefined;
+        token = metadata.get('token')[0]?.toString();
         sent = true;
         return await withinAttempt(bounds.signal, limit, (signal) => attempt(member, metadata, signal));
       } catch (thrown) {
         bounds.signal.throwIfAborted();
-        if (isTokenRefused(thrown) && this.#token !== undefined && tokensRefused++ < 2) {
-          this.#token = undefined;
+        if (token !== undefined && isTokenRefused(thrown) && tokensRefused++ < 2) {
+          // Another call may have a new one by now.
+          if (this.#token === token) this.#token = undefined;
           continue;
         }
         const lost = thrown instanceof AttemptTimeout || isTransient(thrown);

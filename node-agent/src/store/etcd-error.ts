@@ -1,4 +1,4 @@
-import { type ServiceError, status } from '@grpc/grpc-js';
+import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { type ErrorCode, HearthError } from '@hearth/common';
 
 // Messages are part of etcd's interface: its own client tells errors apart by them
@@ -54,6 +54,23 @@ export const isLeaseGone = (thrown: unknown): boolean => isServiceError(thrown) 
 export const isTokenRefused = (thrown: unknown): boolean =>
   isServiceError(thrown) && (tokenMessages.has(thrown.details) || thrown.code === status.UNAUTHENTICATED);
 export const isRefused = (thrown: unknown): boolean => isServiceError(thrown) && refusedMessages.has(thrown.details);
+
+/**
+ * The error that etcd would have answered a call with, from the reason by which it ends a watch: Go prints it as
+ * `rpc error: code = NAME desc = MESSAGE`. A reason without one is passing trouble.
+ */
+export function watchError(reason: string): ServiceError {
+  const [, name = 'Unavailable', details = reason || 'the watch was ended'] =
+    /^rpc error: code = (\w+) desc = (.*)$/s.exec(reason) ?? [];
+  const code = goStatuses.get(name) ?? status.UNAVAILABLE;
+  return Object.assign(new Error(details), { code, details, metadata: new Metadata() });
+}
+
+const goStatuses: ReadonlyMap<string, status> = new Map([
+  ['Unauthenticated', status.UNAUTHENTICATED],
+  ['PermissionDenied', status.PERMISSION_DENIED],
+  ['InvalidArgument', status.INVALID_ARGUMENT],
+]);
 
 /** Worth another try at another member, if the request may be repeated. */
 export function isTransient(thrown: unknown): boolean {

@@ -2,7 +2,7 @@ import type { ClientDuplexStream, Metadata } from '@grpc/grpc-js';
 import { HearthError } from '@hearth/common';
 import { type Bounds, backOffMs, bounded, cancelled, pause } from './deadline.ts';
 import type { EtcdConnection, EtcdMember } from './etcd-connection.ts';
-import { etcdError } from './etcd-error.ts';
+import { etcdError, watchError } from './etcd-error.ts';
 import { type EtcdKeys, toRevision } from './etcd-keys.ts';
 import type { WatchRequest, WatchResponse } from './generated/etcd/rpc.ts';
 import type { StoreEvent, WatchItem } from './store.ts';
@@ -71,7 +71,7 @@ export class EtcdWatch {
     throw cancelled(what);
   }
 
-  /** A stream whose watch the member has accepted. */
+  /** A stream whose watch the member has accepted; its first answer, which says so, has been taken. */
   async #open(signal: AbortSignal): Promise<WatchStream> {
     return bounded('watch', { deadlineMs: openMs }, signal, (bounds) =>
       this.#connection.call('watch', bounds, { repeatable: true }, (member, metadata, ended) =>
@@ -107,6 +107,11 @@ export class EtcdWatch {
     });
     try {
       await started.promise;
+      const first: WatchResponse | null = stream.read();
+      if (first?.canceled) {
+        stream.cancel();
+        throw watchError(first.cancelReason);
+      }
       return stream;
     } finally {
       signal.removeEventListener('abort', give);
@@ -138,8 +143,7 @@ export class EtcdWatch {
         };
         return;
       }
-      if (response.canceled) throw refusal(response.cancelReason);
-      if (response.created) continue;
+      if (response.canceled) throw watchError(response.cancelReason);
       for (const event of response.events) {
         const revision = toRevision(event.kv?.modRevision);
         // Nothing is told twice, whatever a member repeats after a reconnection.
@@ -159,14 +163,4 @@ export class EtcdWatch {
       }
     }
   }
-}
-
-function refusal(reason: string): HearthError {
-  if (reason.includes('permission denied')) {
-    return new HearthError(
-      'PermissionDenied',
-      `etcd refused the watch: ${reason}. Check the rights of the user in --store.`,
-    );
-  }
-  return new HearthError('Unavailable', `etcd ended the watch: ${reason}.`);
 }

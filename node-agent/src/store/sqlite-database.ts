@@ -3,14 +3,7 @@ import { HearthError } from '@hearth/common';
 import type { BootClock } from './boot-clock.ts';
 import { encodeText, prefixEnd } from './keys.ts';
 import { openSqliteFile, type SqliteFile, sqliteError } from './sqlite-file.ts';
-import {
-  defaultHistoryLimits,
-  type EntryRow,
-  entryOf,
-  type HistoryLimits,
-  type HistoryPage,
-  SqliteHistory,
-} from './sqlite-history.ts';
+import { type EntryRow, entryOf, type HistoryLimits, type HistoryPage, SqliteHistory } from './sqlite-history.ts';
 import type {
   Compare,
   KeyValue,
@@ -21,6 +14,13 @@ import type {
   Transaction,
   TransactionResult,
 } from './store.ts';
+
+export interface SqliteLimits extends HistoryLimits {
+  /** Milliseconds that a call waits for other processes that write, before it fails with `Unavailable`. */
+  readonly busyTimeoutMs: number;
+}
+
+export const defaultSqliteLimits: SqliteLimits = { events: 20_000, bytes: 64 * 1024 * 1024, busyTimeoutMs: 5_000 };
 
 interface LeaseRow {
   readonly id: number;
@@ -40,9 +40,9 @@ export class SqliteDatabase {
   readonly #prepared = new Map<string, StatementSync>();
   #ownWrites = 0;
 
-  constructor(path: string, clock: BootClock, limits: HistoryLimits = defaultHistoryLimits) {
+  constructor(path: string, clock: BootClock, limits: SqliteLimits = defaultSqliteLimits) {
     this.#clock = clock;
-    this.#file = openSqliteFile(path);
+    this.#file = openSqliteFile(path, limits.busyTimeoutMs);
     this.#database = this.#file.database;
     this.#history = new SqliteHistory(this.#database, limits);
   }

@@ -1,11 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type ErrorCode, HearthError } from '@hearth/common';
-
-/** How long a call waits for another process that writes. */
-export const busyTimeoutMs = 5000;
 
 // "Hrth": marks the file as ours (SQLite's header field application_id), and the layout below (user_version).
 const applicationId = 0x48727468;
@@ -64,7 +61,7 @@ const networkFileSystems: ReadonlyMap<number, string> = new Map([
 // Primary result codes of https://sqlite.org/rescode.html.
 const codes: ReadonlyMap<number, [ErrorCode, string]> = new Map([
   [3, ['PermissionDenied', 'Give this user the right to read and write it.']],
-  [5, ['Unavailable', `Another process kept it locked for ${busyTimeoutMs} ms; nothing was written.`]],
+  [5, ['Unavailable', 'Another process kept it locked for too long; nothing was written.']],
   [6, ['Unavailable', 'It is locked; nothing was written.']],
   [8, ['PermissionDenied', 'It is read-only here; give this user the right to write it and its folder.']],
   [10, ['IoError', 'Look at the kernel log for errors of the disk.']],
@@ -93,11 +90,14 @@ export interface SqliteFile {
   replaced(): boolean;
 }
 
-/** Opens the store's file, and creates it, with its folder, when it is not there. Several processes may do so at once. */
-export function openSqliteFile(path: string): SqliteFile {
+/**
+ * Opens the store's file, and creates it, with its folder, when it is not there. Several processes may do so at once.
+ * Every statement waits up to `busyTimeoutMs` for other processes that write.
+ */
+export function openSqliteFile(path: string, busyTimeoutMs: number): SqliteFile {
   const absolute = resolve(path);
   try {
-    mkdirSync(dirname(absolute), { recursive: true });
+    makeFolder(dirname(absolute));
     // SQLite gives its log files the mode of the file itself.
     closeSync(openSync(absolute, 'a', 0o600));
   } catch (thrown) {
@@ -117,7 +117,7 @@ export function openSqliteFile(path: string): SqliteFile {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(absolute, { timeout: busyTimeoutMs });
-    enterWriteAheadLog(database);
+    enterWriteAheadLog(database, busyTimeoutMs);
     // A commit survives the death of any process, and the file stays whole after a power loss, which may take back the
     // last commits: acceptable, because every process that saw them ended with the machine.
     database.exec('PRAGMA synchronous = NORMAL');
@@ -135,8 +135,20 @@ export function openSqliteFile(path: string): SqliteFile {
   }
 }
 
+// Node's own recursive mkdir never returns for a folder that cannot be made in /proc.
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (thrown) {
+    // Another process was faster.
+    if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw thrown;
+  }
+}
+
 // The change to WAL needs the file alone for a moment and does not wait for it by the busy timeout.
-function enterWriteAheadLog(database: DatabaseSync): void {
+function enterWriteAheadLog(database: DatabaseSync, busyTimeoutMs: number): void {
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   for (let waitedMs = 0; ; waitedMs += 20) {
     try {

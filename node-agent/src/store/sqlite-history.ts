@@ -8,8 +8,6 @@ export interface HistoryLimits {
   readonly bytes: number;
 }
 
-export const defaultHistoryLimits: HistoryLimits = { events: 20_000, bytes: 64 * 1024 * 1024 };
-
 /** A read stops after this many events or bytes, at the end of a revision. */
 const pageEvents = 256;
 const pageBytes = 4 * 1024 * 1024;

@@ -4,7 +4,7 @@ import { HearthError } from '@hearth/common';
 import { type BootClockFiles, kernelClockFiles } from './boot-clock.ts';
 import { checkKey, checkLease, checkPrefix, checkRevision, checkTransaction, checkTtl } from './check.ts';
 import { backOffMs, bounded, cancelled, pause } from './deadline.ts';
-import { defaultHistoryLimits, type HistoryLimits } from './sqlite-history.ts';
+import { defaultSqliteLimits, type SqliteLimits } from './sqlite-database.ts';
 import type {
   EventsAnswer,
   EventsQuestion,
@@ -28,7 +28,7 @@ import type {
 export interface SqliteStoreOptions {
   /** The clock of leases; the kernel's unless a test makes its own. */
   readonly clock?: BootClockFiles;
-  readonly limits?: HistoryLimits;
+  readonly limits?: SqliteLimits;
 }
 
 /**
@@ -61,7 +61,7 @@ export class SqliteStore implements Store {
 
   /** Opens or creates the file. Errors name the path and what is wrong with it. */
   static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
-    const { clock = kernelClockFiles, limits = defaultHistoryLimits } = options;
+    const { clock = kernelClockFiles, limits = defaultSqliteLimits } = options;
     const store = new SqliteStore({ path: resolve(path), clock, limits });
     const opened = Promise.withResolvers<unknown>();
     store.#waiting.set(0, opened);

@@ -5,13 +5,13 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, HearthError } from '@hearth/common';
 import { type BootClockFiles, openBootClock } from './boot-clock.ts';
-import { SqliteDatabase } from './sqlite-database.ts';
-import type { HistoryLimits, HistoryPage } from './sqlite-history.ts';
+import { SqliteDatabase, type SqliteLimits } from './sqlite-database.ts';
+import type { HistoryPage } from './sqlite-history.ts';
 
 export interface SqliteWorkerData {
   readonly path: string;
   readonly clock: BootClockFiles;
-  readonly limits: HistoryLimits;
+  readonly limits: SqliteLimits;
 }
 
 type Method = 'get' | 'range' | 'revision' | 'transact' | 'grantLease' | 'keepAlive' | 'revokeLease' | 'compact';

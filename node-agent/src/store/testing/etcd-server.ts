@@ -108,6 +108,23 @@ export class EtcdServer {
     await this.start();
   }
 
+  /** From now on only the user root with this password is served. */
+  async demandPassword(password: string): Promise<void> {
+    const calls: [string, object][] = [
+      ['user/add', { name: 'root', password }],
+      ['role/add', { name: 'root' }],
+      ['user/grant', { user: 'root', role: 'root' }],
+      ['enable', {}],
+    ];
+    for (const [call, body] of calls) {
+      const response = await fetch(`http://${this.endpoint}/v3/auth/${call}`, {
+        method: 'POST',
+        body: JSON.stringify(body),
+      });
+      if (!response.ok) throw new Error(`${call}: ${response.status} ${await response.text()}`);
+    }
+  }
+
   /** Ends it and removes its data; a start afterwards is that of an empty etcd at the same address. */
   async erase(): Promise<void> {
     await this.kill();

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { HearthError } from '@hearth/common';
+import { EtcdStore } from './etcd-store.ts';
+import type { Store } from './store.ts';
+import { EtcdServer, findEtcd } from './testing/etcd-server.ts';
+import { eventually } from './testing/fixtures.ts';
+import { WatchLog } from './testing/watch-log.ts';
+
+const fails = (expected: string, words: RegExp) => (thrown: unknown) => {
+  assert.ok(thrown instanceof HearthError);
+  assert.equal(thrown.code, expected, thrown.message);
+  assert.match(thrown.message, words);
+  return true;
+};
+
+describe('EtcdStore without an etcd', () => {
+  it('says that nobody answers, where, and why', async () => {
+    const store = EtcdStore.open('etcd://127.0.0.1:1,127.0.0.1:2');
+    await assert.rejects(
+      store.get('k', { deadlineMs: 500 }),
+      fails('Unavailable', /127\.0\.0\.1:[12] said: .*ECONNREFUSED/),
+    );
+    await assert.rejects(store.put('k', 'v', { deadlineMs: 500 }), fails('Unavailable', /nothing was sent/));
+    await store.close();
+  });
+
+  it('names a file that cannot be read', () => {
+    assert.throws(
+      () => EtcdStore.open('etcd://a?ca=/nowhere/ca.pem'),
+      fails('NotFound', /\/nowhere\/ca\.pem, given as 'ca'/),
+    );
+    assert.throws(() => EtcdStore.open('etcd://a?user=u&passwordFile=/nowhere/p'), fails('NotFound', /'passwordFile'/));
+  });
+});
+
+describe('EtcdStore', () => {
+  let program = '';
+  let folder = '';
+  let server: EtcdServer;
+  const opened: Store[] = [];
+  const servers: EtcdServer[] = [];
+  const open = (rest = '', endpoints = server.endpoint): EtcdStore => {
+    const store = EtcdStore.open(`etcd://${endpoints}${rest}`);
+    opened.push(store);
+    return store;
+  };
+  const start = async (...extra: string[]): Promise<EtcdServer> => {
+    const one = new EtcdServer(program, extra);
+    servers.push(one);
+    await one.start();
+    return one;
+  };
+
+  before(async function () {
+    this.timeout(300_000);
+    const found = await findEtcd();
+    if ('program' in found) {
+      program = found.program;
+      return;
+    }
+    console.log(`      skipped: ${found.missing}`);
+    this.skip();
+  });
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'hearth-etcd-test-'));
+    server = await start();
+  });
+  afterEach(async () => {
+    for (const store of opened.splice(0)) await store.close();
+    for (const one of servers.splice(0)) await one.erase();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('waits for a server that comes back, for reads, writes and keep-alives', async () => {
+    const store = open();
+    const { lease } = await store.grantLease(60);
+    await store.put('k', '1', { lease });
+    await server.kill();
+    // A write sent before the loss is noticed could not be sent again.
+    await new Promise((done) => setTimeout(done, 200));
+    const calls = [store.get('k'), store.put('k', '2', { lease }), store.keepAlive(lease)];
+    await new Promise((done) => setTimeout(done, 300));
+    await server.start();
+    await Promise.all(calls);
+    assert.equal((await store.get('k'))?.value, '2');
+  });
+
+  it('uses the next endpoint when one is dead or silent', async () => {
+    // Accepts and never answers, as a machine that has stopped.
+    const accepted: Socket[] = [];
+    const silent: Server = createServer((socket) => accepted.push(socket)).listen(0, '127.0.0.1');
+    await new Promise((done) => silent.once('listening', done));
+    const { port } = silent.address() as { port: number };
+    const store = open('', `127.0.0.1:1,127.0.0.1:${port},${server.endpoint}`);
+    await store.put('k', '1');
+    assert.equal((await store.get('k'))?.value, '1');
+    for (const socket of accepted) socket.destroy();
+    silent.close();
+  });
+
+  it('says of a write without an answer that it may have happened', async () => {
+    const store = open();
+    await store.put('k', '1');
+    server.pause();
+    const write = assert.rejects(store.put('k', '2'), fails('Unavailable', /may or may not have been written/));
+    await new Promise((done) => setTimeout(done, 200));
+    await server.kill();
+    await write;
+  });
+
+  it('ends watches when etcd has lost its data, even when revisions have caught up', async () => {
+    const store = open();
+    const log = new WatchLog(store, '', await store.put('k', '1'));
+    await eventually('the event', () => log.events.length === 1);
+    await server.erase();
+    await server.start();
+    const other = open();
+    for (let count = 0; count < 10; count++) await other.put('new', String(count));
+    await log.ended;
+    assert.equal(log.items.at(-1)?.kind, 'compacted');
+    assert.equal(log.events.length, 1);
+  });
+
+  it('keeps spaces apart', async () => {
+    const [blue, green] = [open('/blue'), open('/green')];
+    const from = await blue.put('k', 'blue');
+    const log = new WatchLog(blue, '', from);
+    await green.put('k', 'green');
+    await blue.transact({ compare: [], success: [{ kind: 'deletePrefix', prefix: '' }] });
+    await eventually('both events', () => log.events.length === 2);
+    assert.equal((await green.get('k'))?.value, 'green');
+    assert.deepEqual((await blue.range('')).entries, []);
+  });
+
+  it('proves itself by user and password, and again when its token is forgotten', async () => {
+    const root = open();
+    await root.put('k', '1');
+    await server.demandPassword('pass word');
+    const [right, wrong] = [join(folder, 'right'), join(folder, 'wrong')];
+    writeFileSync(right, 'pass word\n');
+    writeFileSync(wrong, 'guess');
+    const store = open(`?user=root&passwordFile=${right}`);
+    const log = new WatchLog(store, 'k', await store.put('k', '2'));
+    await eventually('the event', () => log.events.length === 1);
+    // Simple tokens do not survive a restart.
+    await server.restart();
+    await store.put('k', '3');
+    await eventually('the event after the restart', () => log.events.length === 2);
+    await assert.rejects(open().get('k'), fails('Unauthenticated', /add user and passwordFile/));
+    await assert.rejects(open(`?user=root&passwordFile=${wrong}`).get('k'), fails('Unauthenticated', /Check user/));
+  });
+
+  it('speaks TLS with certificates on both sides', async () => {
+    const file = (name: string): string => join(folder, name);
+    const openssl = (...words: string[]): Buffer =>
+      execFileSync('openssl', words, { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] });
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
+    openssl('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=test authority');
+    for (const name of ['server', 'client']) {
+      openssl(
+        'req',
+        '-x509',
+        '-CA',
+        'ca.pem',
+        '-CAkey',
+        'ca.key',
+        ...key,
+        '-keyout',
+        `${name}.key`,
+        '-out',
+        `${name}.pem`,
+        '-subj',
+        `/CN=${name}`,
+        '-addext',
+        'subjectAltName=DNS:etcd.test,IP:127.0.0.1',
+        '-addext',
+        'basicConstraints=critical,CA:FALSE',
+      );
+    }
+    const secured = await start(
+      `--cert-file=${file('server.pem')}`,
+      `--key-file=${file('server.key')}`,
+      `--trusted-ca-file=${file('ca.pem')}`,
+      '--client-cert-auth',
+    );
+    const client = `cert=${file('client.pem')}&key=${file('client.key')}`;
+    const store = open(`?ca=${file('ca.pem')}&${client}&serverName=etcd.test`, secured.endpoint);
+    await store.put('k', '1');
+    assert.equal((await store.get('k'))?.value, '1');
+    const stranger = open(`?tls=true&${client}`, secured.endpoint);
+    await assert.rejects(stranger.get('k', { deadlineMs: 800 }), fails('Unavailable', /certificate/));
+    assert.throws(
+      () => open(`?ca=${file('ca.pem')}&cert=${file('client.pem')}&key=${file('ca.key')}`),
+      fails('InvalidArgument', /belong together/),
+    );
+  });
+});

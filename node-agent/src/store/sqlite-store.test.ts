@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { HearthError } from '@hearth/common';
+import { openBootClock } from './boot-clock.ts';
+import { defaultSqliteLimits, SqliteDatabase } from './sqlite-database.ts';
+import { SqliteStore } from './sqlite-store.ts';
+import { eventually, TestBoot } from './testing/fixtures.ts';
+import { WatchLog } from './testing/watch-log.ts';
+
+describe('SqliteStore', () => {
+  let folder = '';
+  let path = '';
+  const opened: SqliteStore[] = [];
+  const open = async (options = {}): Promise<SqliteStore> => {
+    const store = await SqliteStore.open(path, options);
+    opened.push(store);
+    return store;
+  };
+  const refuses = (expected: string, words: RegExp) => (thrown: unknown) => {
+    assert.ok(thrown instanceof HearthError);
+    assert.equal(thrown.code, expected);
+    assert.match(thrown.message, words);
+    return true;
+  };
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'hearth-sqlite-'));
+    path = join(folder, 'store.db');
+  });
+  afterEach(async () => {
+    for (const store of opened.splice(0)) await store.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('ends leases by the boot clock and by nothing else', async () => {
+    const boot = new TestBoot(folder);
+    const store = await open({ clock: boot.files });
+    const other = await open({ clock: boot.files });
+    const { lease } = await store.grantLease(10);
+    const from = await store.put('k', '1', { lease });
+    const log = new WatchLog(other, 'k', from);
+    boot.advance(9_990);
+    assert.equal((await other.get('k'))?.value, '1');
+    assert.equal(await other.keepAlive(lease), 10);
+    boot.advance(9_990);
+    assert.equal((await store.get('k'))?.value, '1');
+    boot.advance(20);
+    // Nobody calls: the watch looks by itself.
+    await eventually('the deletion', () => log.events.length === 2);
+    assert.equal(await store.get('k'), undefined);
+    await assert.rejects(store.keepAlive(lease), refuses('NotFound', /expired/));
+  });
+
+  it('ends all leases of an earlier boot, whatever its clock said', async () => {
+    const boot = new TestBoot(folder);
+    boot.advance(1_000_000_000);
+    const before = await open({ clock: boot.files });
+    const { lease } = await before.grantLease(3600);
+    await before.put('k', '1', { lease });
+    await before.put('stays', '1');
+    await before.close();
+    // The machine's clock begins at 0 again, so the old expiry would lie eleven days ahead.
+    boot.advance(-1_000_000_000);
+    boot.reboot('second');
+    const after = await open({ clock: boot.files });
+    assert.deepEqual(
+      (await after.range('')).entries.map((entry) => entry.key),
+      ['stays'],
+    );
+    await assert.rejects(after.keepAlive(lease), refuses('NotFound', /expired/));
+  });
+
+  it('keeps the history within its limits', async () => {
+    const boot = new TestBoot(folder);
+    const database = new SqliteDatabase(path, openBootClock(boot.files), {
+      ...defaultSqliteLimits,
+      events: 100,
+      bytes: 1_000_000,
+    });
+    const write = (value: string): number =>
+      database.transact({ compare: [], success: [{ kind: 'put', key: 'k', value }] }).revision;
+    const first = write('1');
+    for (let count = 0; count < 150; count++) write(String(count));
+    assert.equal(database.events('k', first).kind, 'compacted');
+    const recent = database.events('k', database.revision() - 40);
+    assert.equal(recent.kind === 'events' && recent.events.length, 41);
+    // Three values of 400 kB pass the limit of bytes; the newest revision is kept all the same.
+    for (let count = 0; count < 3; count++) write('x'.repeat(400_000));
+    const newest = database.revision();
+    assert.equal(database.events('k', newest - 2).kind, 'compacted');
+    assert.equal(database.events('k', newest).kind, 'events');
+    database.close();
+    const file = new DatabaseSync(path);
+    const kept = file
+      .prepare(
+        `SELECT (SELECT count(*) FROM event) = event_count AND
+       (SELECT sum(length(key) + ifnull(length(value), 0) + 64) FROM event) = event_bytes AS exact FROM meta`,
+      )
+      .get();
+    assert.equal(kept?.exact, 1, 'the counters are those of the table');
+    file.close();
+  });
+
+  it('goes on with the file that is there now, and tells watches', async () => {
+    const store = await open();
+    const log = new WatchLog(store, '', await store.put('k', '1'));
+    await eventually('the event', () => log.events.length === 1);
+    for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
+    await log.ended;
+    assert.equal(log.items.at(-1)?.kind, 'compacted');
+    const other = await open();
+    await other.put('new', '2');
+    assert.deepEqual(
+      (await store.range('')).entries.map((entry) => entry.key),
+      ['new'],
+    );
+  });
+
+  it('opens a file that many create at once', async () => {
+    const stores = await Promise.all(Array.from({ length: 6 }, () => open()));
+    await Promise.all(stores.map((store, index) => store.put(`k${index}`, '')));
+    assert.equal((await stores[0]?.range(''))?.entries.length, 6);
+  });
+
+  it('is whole after a writer was killed', async () => {
+    const program = join(import.meta.dirname, 'testing/increment.ts');
+    const child = spawn(process.execPath, [program, `sqlite:${path}`, 'count', '1000000'], { stdio: 'inherit' });
+    const store = await open();
+    await eventually('some writes', async () => Number((await store.get('count'))?.value ?? 0) > 50);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const entry = await store.get('count');
+    assert.equal(entry?.version, Number(entry?.value));
+    assert.equal(await store.put('count', 'next'), (entry?.modRevision ?? 0) + 1);
+  });
+
+  it('waits for a writer, and says when that takes too long', async () => {
+    const store = await open({ limits: { ...defaultSqliteLimits, busyTimeoutMs: 600 } });
+    const blocker = new DatabaseSync(path);
+    blocker.exec('BEGIN IMMEDIATE');
+    const waited = store.put('k', '1');
+    await new Promise((done) => setTimeout(done, 200));
+    blocker.exec('COMMIT');
+    await waited;
+    blocker.exec('BEGIN IMMEDIATE');
+    await assert.rejects(store.put('k', '2', { deadlineMs: 300 }), refuses('DeadlineExceeded', /300 ms/));
+    await assert.rejects(store.put('k', '3'), refuses('Unavailable', /locked.*nothing was written/));
+    blocker.exec('COMMIT');
+    blocker.close();
+    assert.equal((await store.get('k'))?.value, '1');
+  });
+
+  it('refuses files that are not a store of ours, by name and reason', async () => {
+    writeFileSync(path, 'no database, but long enough to be taken for one '.repeat(50));
+    await assert.rejects(open(), refuses('InvalidArgument', /store\.db: file is not a database/));
+    path = join(folder, 'other.db');
+    const foreign = new DatabaseSync(path);
+    foreign.exec('CREATE TABLE t (a)');
+    foreign.close();
+    await assert.rejects(open(), refuses('InvalidArgument', /other\.db is a database of another program/));
+    path = join(folder, 'newer.db');
+    await (await open()).close();
+    const newer = new DatabaseSync(path);
+    newer.exec('PRAGMA user_version = 9');
+    newer.close();
+    await assert.rejects(open(), refuses('Unsupported', /layout 9/));
+    path = folder;
+    await assert.rejects(open(), refuses('IoError', /EISDIR/));
+    path = '/proc/no/store.db';
+    await assert.rejects(open(), refuses('IoError', /cannot be opened/));
+  });
+
+  it('makes folder and file for its user only', async () => {
+    path = join(folder, 'a/b/store.db');
+    const store = await open();
+    await store.put('k', '1');
+    for (const suffix of ['', '-wal']) assert.equal(statSync(path + suffix).mode & 0o777, 0o600);
+  });
+});
