@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, type Option } from 'commander';
 import { agentCommand } from './commands/agent.ts';
 import { catCommand } from './commands/cat.ts';
 import { completeCommand, completionCommand } from './commands/completion.ts';
@@ -12,6 +12,7 @@ import { statusCommand } from './commands/status.ts';
 import { verifyCommand } from './commands/verify.ts';
 import { ownVersion, versionCommand } from './commands/version.ts';
 import { warmCommand } from './commands/warm.ts';
+import { firstLine } from './format/wrap.ts';
 import { type CommandContext, defaultSocket, defaultTimeoutSeconds, wholeNumber } from './session.ts';
 
 const longestTimeoutSeconds = 86_400;
@@ -29,7 +30,6 @@ export function buildProgram(context: CommandContext): Command {
       wholeNumber(1, longestTimeoutSeconds),
     )
     .option('--json', 'JSON on the standard output: one value, or one a line as they come')
-    .helpCommand('help [command]', 'show help of a command')
     .commandsGroup('Datasets:')
     .addCommand(datasetCommand(context))
     .addCommand(lsCommand(context))
@@ -51,6 +51,7 @@ export function buildProgram(context: CommandContext): Command {
     .addCommand(agentCommand(context))
     .addCommand(doctorCommand(context))
     .commandsGroup('Other:')
+    .helpCommand('help [command]', 'Show help of a command.')
     .addCommand(completionCommand(context, () => program))
     .addCommand(completeCommand(context), { hidden: true })
     .addCommand(versionCommand(context));
@@ -66,10 +67,19 @@ export function buildProgram(context: CommandContext): Command {
         getOutHasColors: () => terminal.colour,
         getErrHasColors: () => false,
       })
-      .configureHelp({ showGlobalOptions: true })
+      .summary(firstLine(command.description()))
+      .configureHelp({
+        showGlobalOptions: true,
+        visibleGlobalOptions: (shown) => (shown.parent === null ? [] : globalOptions(program)),
+      })
       .helpOption('-h, --help', 'show help');
   });
   return program;
+}
+
+/** Those that every command takes; --version is for the program alone. */
+function globalOptions(program: Command): Option[] {
+  return program.options.filter((option) => option.long !== '--version');
 }
 
 function everyCommand(command: Command, visit: (command: Command) => void): void {

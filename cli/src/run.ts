@@ -1,5 +1,5 @@
 import { errorTable, HearthError } from '@hearth/common';
-import { CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { toJson } from './format/json.ts';
 import { printable } from './format/paint.ts';
 import { buildProgram } from './program.ts';
@@ -19,35 +19,53 @@ export async function run(words: string[], terminal: Terminal, runAgent: AgentRu
     },
   });
   try {
-    await program.parseAsync(words, { from: 'user' });
+    await program.parseAsync(words.length === 0 ? ['--help'] : words, { from: 'user' });
     return code;
   } catch (thrown) {
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return errorTable.Ok.exit;
-    return report(thrown, words, terminal);
+    return report(thrown, words, program, terminal);
   }
 }
 
-function report(thrown: unknown, words: string[], terminal: Terminal): number {
-  const usage = thrown instanceof CommanderError;
-  const error = usage ? usageError(thrown, terminal) : HearthError.from(thrown);
-  const cancelled = error.code === 'Cancelled' && terminal.interrupt.aborted;
+function report(thrown: unknown, words: string[], program: Command, terminal: Terminal): number {
+  const error = asHearthError(thrown, words, program, terminal);
   const sentence = printable(error.message.trim());
   if (words.includes('--json')) {
     terminal.stderr.write(`${toJson({ error: { code: error.code, message: sentence } })}\n`);
-  } else if (!cancelled) {
+  } else if (error.code !== 'Cancelled' || !terminal.interrupt.aborted) {
+    // Whoever pressed Ctrl-C need not be told.
     terminal.stderr.write(`${terminal.program}: ${sentence}\n`);
   }
   return error.exitCode;
 }
 
+function asHearthError(thrown: unknown, words: string[], program: Command, terminal: Terminal): HearthError {
+  if (thrown instanceof CommanderError) return usageError(thrown, commandOf(program, words));
+  if (thrown instanceof HearthError) return thrown;
+  // Timers and streams that the signal ended throw errors of their own.
+  if (terminal.interrupt.aborted) return new HearthError('Cancelled', 'interrupted', { cause: thrown });
+  return HearthError.from(thrown);
+}
+
 /** commander's "error: unknown option '--x'" as a sentence with the next step. */
-function usageError(thrown: CommanderError, terminal: Terminal): HearthError {
+function usageError(thrown: CommanderError, command: string): HearthError {
+  const missing = thrown.code === 'commander.help';
   const message = thrown.message
     .replace(/^error: /, '')
-    .replace(/\n/g, ' ')
+    .replaceAll('\n', ' ')
     .replace(/\.$/, '');
-  if (thrown.code === 'commander.help' || message === '(outputHelp)') {
-    return new HearthError('InvalidArgument', `a command is missing; see \`${terminal.program} --help\``);
+  return new HearthError('InvalidArgument', `${missing ? 'a command is missing' : message}; see \`${command} --help\``);
+}
+
+/** The full name of the command that the words name, as far as they do. */
+function commandOf(program: Command, words: string[]): string {
+  let command = program;
+  const names = [program.name()];
+  for (const word of words) {
+    const next = command.commands.find((child) => child.name() === word || child.aliases().includes(word));
+    if (next === undefined) continue;
+    command = next;
+    names.push(next.name());
   }
-  return new HearthError('InvalidArgument', `${message}; see \`${terminal.program} --help\``);
+  return names.join(' ');
 }

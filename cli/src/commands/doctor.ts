@@ -5,6 +5,7 @@ import { nativeProbes } from '../doctor/probe.ts';
 import { paint, printable, toneOf } from '../format/paint.ts';
 import { formatCount } from '../format/quantity.ts';
 import { displayWidth } from '../format/table.ts';
+import { wrap } from '../format/wrap.ts';
 import { act, type CommandContext, collectWhole, examples, type Session, wholeNumber } from '../session.ts';
 
 interface Options {
@@ -13,6 +14,8 @@ interface Options {
 }
 
 const leastNodeMajor = 24;
+const statusWidth = 'degraded'.length;
+const leastTextWidth = 20;
 
 /** Without these nothing works; all else only makes it slower or leaves a feature out. */
 const needed = (name: string) => ['kernel', 'node', 'probes'].includes(name) || name.startsWith('disk ');
@@ -89,15 +92,17 @@ async function agentProbe(session: Session): Promise<Probe> {
   }
 }
 
-/** A line with name, status and detail, and the advice below it. */
+/** Name, status and detail, and the advice below the detail. */
 function probeLines(probe: Probe, all: Probe[], session: Session): string[] {
-  const width = Math.max(...all.map((other) => displayWidth(other.name)));
-  const { colour } = session.terminal;
-  const status = paint(probe.status.padEnd('degraded'.length), toneOf(probe.status), colour);
-  const name = probe.name + ' '.repeat(width - displayWidth(probe.name));
-  const lines = [`${printable(name)}  ${status}  ${printable(probe.detail)}`];
-  if (probe.advice !== '') {
-    lines.push(`${' '.repeat(width + 2)}${paint(printable(probe.advice), 'dim', colour)}`);
-  }
-  return lines;
+  const { colour, columns } = session.terminal;
+  const nameWidth = Math.max(...all.map((other) => displayWidth(other.name)));
+  const indent = nameWidth + statusWidth + 4;
+  const room = Math.max(leastTextWidth, columns() - indent);
+  const [first = '', ...rest] = [
+    ...wrap(printable(probe.detail), room),
+    ...(probe.advice === '' ? [] : wrap(printable(probe.advice), room).map((line) => paint(line, 'dim', colour))),
+  ];
+  const name = printable(probe.name) + ' '.repeat(nameWidth - displayWidth(probe.name));
+  const status = paint(probe.status.padEnd(statusWidth), toneOf(probe.status), colour);
+  return [`${name}  ${status}  ${first}`, ...rest.map((line) => ' '.repeat(indent) + line)];
 }

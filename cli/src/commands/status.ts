@@ -43,16 +43,21 @@ async function show(session: Session): Promise<void> {
 
 /** Until it is interrupted, which is how it is meant to end. */
 async function watch(session: Session, seconds: number): Promise<void> {
+  const { interrupt } = session.terminal;
   const region = new LiveRegion(session.terminal);
-  await session.withAgent(async (agent) => {
-    while (!session.terminal.interrupt.aborted) {
-      const status = await agent.call('getStatus', {});
-      if (session.json) session.printJson(await statusView(status));
-      else if (session.terminal.interactive) region.draw(await screenful(session, status));
-      else await printStatus(session, status);
-      await sleep(seconds * 1000, undefined, { signal: session.terminal.interrupt }).catch(() => undefined);
-    }
-  });
+  try {
+    await session.withAgent(async (agent) => {
+      while (!interrupt.aborted) {
+        const status = await agent.call('getStatus', {});
+        if (session.json) session.printJson(await statusView(status));
+        else if (session.terminal.interactive) region.draw(await screenful(session, status));
+        else await printStatus(session, status);
+        await sleep(seconds * 1000, undefined, { signal: interrupt });
+      }
+    });
+  } catch (thrown) {
+    if (!interrupt.aborted) throw thrown;
+  }
 }
 
 /** The status as lines that fit the screen. */

@@ -65,7 +65,7 @@ _${name}() {
     return
   fi
   kind="$(_${name}_subcommands "$path")"
-  if [[ -n "$kind" ]]; then
+  if [[ -n "$kind" ]] && ((position == 0)); then
     COMPREPLY=($(compgen -W "$kind" -- "$current"))
     return
   fi

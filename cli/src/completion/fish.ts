@@ -4,28 +4,40 @@ import { type Candidates, type CompletionCommand, identifier, quoted } from './m
 export function fishScript(program: string, commands: CompletionCommand[]): string {
   const name = identifier(program);
   const paths = commands.filter((command) => command.path.length > 0).map((command) => command.path.join(' '));
+  const valued = new Set(
+    commands.flatMap((command) =>
+      command.options
+        .filter((option) => option.value !== undefined && !option.optionalValue)
+        .flatMap((option) => option.names),
+    ),
+  );
   return `# fish completion of ${program}; load it with: ${program} completion fish | source
 
 # The command that the words before the cursor name, and how many arguments it has.
 function __${name}_place
     set -l path
     set -l count 0
+    set -l skip no
     for word in (commandline -opc)[2..-1]
-        set -l longer (string join ' ' $path $word)
-        if string match -q -- '-*' $word
-            continue
+        set -l longer (string join -- ' ' $path $word)
+        if test $skip = yes
+            set skip no
+        else if string match -q -- '-*' $word
+            contains -- $word ${[...valued].map(fishQuoted).join(' ')}; and set skip yes
         else if test $count -eq 0; and contains -- "$longer" ${paths.map(fishQuoted).join(' ')}
             set path $path $word
         else
             set count (math $count + 1)
         end
     end
-    echo (string join ' ' $path)":$count"
+    # In quotes: fish drops an argument that holds an empty substitution.
+    set -l joined (string join -- ' ' $path)
+    echo "$joined:$count"
 end
 
 function __${name}_is
     set -l place (__${name}_place)
-    string match -q -- "$argv[1]:*" $place
+    string match -q -- "$argv[1]:*" "$place"
 end
 
 function __${name}_at
@@ -56,7 +68,9 @@ function commandLines(program: string, name: string, command: CompletionCommand)
   );
   for (const option of command.options) {
     const flags = option.names.map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`));
-    const value = option.value === undefined ? '' : `${option.optionalValue ? '' : ' -r'}${source(option.value)}`;
+    // -x is an argument and no files, -r an argument.
+    const needs = option.value?.kind === 'files' ? ' -r' : ' -x';
+    const value = option.value === undefined ? '' : (option.optionalValue ? '' : needs) + source(option.value);
     lines.push(`${here} ${flags.join(' ')} -d ${fishQuoted(option.description)}${value}`);
   }
   command.arguments.forEach((candidates, index) => {

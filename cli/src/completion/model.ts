@@ -1,4 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
+import { firstLine } from '../format/wrap.ts';
 
 /** What may stand in a place of the command line. */
 export type Candidates =
@@ -87,10 +88,6 @@ function argumentCandidates(argument: Argument): Candidates {
     default:
       return { kind: 'none' };
   }
-}
-
-function firstLine(text: string): string {
-  return text.split('\n')[0] ?? '';
 }
 
 /** The name of the completion function and file: letters, digits and underscores. */

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FakeAgent } from '../testing/fake_agent.ts';
+import { jsonLines, runCommand } from '../testing/fake_terminal.ts';
+import { sampleNode } from '../testing/samples.ts';
+
+const kernel = '{"name":"kernel","status":"ok","detail":"Linux 6.18","advice":""}';
+const gpu = '{"name":"gpu","status":"missing","detail":"no GPU","advice":"Nothing to do."}';
+
+describe('hearth doctor', () => {
+  let directory: string;
+  let environment: Record<string, string>;
+
+  /** A hearth-probe that says its words and then runs `script`. */
+  const fakeProbe = async (script: string) => {
+    const path = join(directory, 'probe');
+    await writeFile(path, `#!/bin/sh\necho "$@" > ${directory}/words\n${script}\n`);
+    await chmod(path, 0o755);
+  };
+  const doctor = (words: string[] = [], options = {}) =>
+    runCommand(['doctor', '--socket', join(directory, 'absent'), ...words], { environment, ...options });
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'hearth-doctor-'));
+    environment = { HEARTH_PROBE: join(directory, 'probe') };
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  it('shows every row with its advice, and 0 when only luxuries are missing', async () => {
+    await fakeProbe(`echo '${kernel}'\necho '${gpu}'`);
+    const { code, out } = await doctor();
+    assert.equal(code, 0);
+    const lines = out.split('\n');
+    assert.match(lines[0] ?? '', /^node {4}ok {8}Node\.js /);
+    assert.match(lines[1] ?? '', /^agent {3}missing {3}no agent listens on /);
+    assert.match(out, /^kernel {2}ok {8}Linux 6\.18$/m);
+    assert.match(out, /^gpu {5}missing {3}no GPU\n {18}Nothing to do\.$/m);
+  });
+
+  it('wraps to the terminal', async () => {
+    await fakeProbe(`echo '${gpu.replace('no GPU', 'word '.repeat(40).trim())}'`);
+    const { out } = await doctor([], { columns: 60 });
+    assert.ok(
+      out.split('\n').every((line) => line.length <= 60 || !line.includes('word')),
+      out,
+    );
+  });
+
+  it('is JSON for programs', async () => {
+    await fakeProbe(`echo '${gpu}'`);
+    const [answer] = jsonLines((await doctor(['--json'])).out) as { probes: Record<string, string>[] }[];
+    assert.deepEqual(
+      answer?.probes.map((probe) => probe.name),
+      ['node', 'agent', 'gpu'],
+    );
+    assert.deepEqual(Object.keys(answer?.probes[2] ?? {}), ['name', 'status', 'detail', 'advice']);
+  });
+
+  it('hands over cache directories, given or configured', async () => {
+    await fakeProbe('');
+    await doctor(['--cache-directory', '/a', '--cache-directory', '/b', '--deadline', '7']);
+    const words = () => readFile(join(directory, 'words'), 'utf8');
+    assert.equal(await words(), '--deadline 7 --cache-directory /a --cache-directory /b\n');
+    environment.HEARTH_CACHE_DIRECTORIES = '/c=200GiB, /d';
+    await doctor();
+    assert.equal(await words(), '--deadline 20 --cache-directory /c --cache-directory /d\n');
+  });
+
+  it('gives the code of Unsupported when something needed is missing', async () => {
+    await fakeProbe(`echo '{"name":"disk /a","status":"missing","detail":"x","advice":"y"}'`);
+    const { code, err } = await doctor();
+    assert.equal(code, 13);
+    assert.equal(err, 'hearth: 1 needed thing missing: disk /a; follow the advice above\n');
+  });
+
+  it('says how to get the probes', async () => {
+    const { code, out } = await doctor();
+    assert.equal(code, 13);
+    assert.match(out, /^probes +missing .*is not there/m);
+    assert.match(out, /make native/);
+  });
+
+  it('does not take a broken program for a healthy machine', async () => {
+    await fakeProbe('echo broken >&2; exit 3');
+    const failed = await doctor();
+    assert.equal(failed.code, 70);
+    assert.match(failed.err, /ended with status 3: broken/);
+    await fakeProbe('echo nonsense');
+    assert.equal((await doctor()).code, 12);
+  });
+
+  it('tells of the agent', async () => {
+    await fakeProbe('');
+    const agent = await FakeAgent.start({
+      getStatus: () => ({
+        cluster: 'test',
+        node: 'a',
+        nodes: [sampleNode({ ready: false, reason: 'the store is away' })],
+        datasets: [],
+        jobs: [],
+        mounts: [],
+      }),
+    });
+    try {
+      const { out } = await doctor(['--socket', agent.socket]);
+      assert.match(out, /^agent +degraded +a of cluster test, 1 node, not ready: the store is away$/m);
+    } finally {
+      await agent.stop();
+    }
+  });
+});
