@@ -1,4 +1,4 @@
-export { EtcdStore } from './etcd-store.ts';
-export { openStore } from './open-store.ts';
-export { SqliteStore, type SqliteStoreOptions } from './sqlite-store.ts';
+export { EtcdStore } from './etcd_store.ts';
+export { openStore } from './open_store.ts';
+export { SqliteStore, type SqliteStoreOptions } from './sqlite_store.ts';
 export * from './store.ts';

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BootClockFiles } from '../boot-clock.ts';
-import { EtcdServer, findEtcd } from './etcd-server.ts';
+import type { BootClockFiles } from '../boot_clock.ts';
+import { EtcdServer, findEtcd } from './etcd_server.ts';
 
 /** What a suite that runs against every kind of store needs of one kind. */
 export interface StoreFixture {

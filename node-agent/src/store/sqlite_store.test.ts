@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { HearthError } from '@hearth/common';
-import { openBootClock } from './boot-clock.ts';
-import { defaultSqliteLimits, SqliteDatabase } from './sqlite-database.ts';
-import { SqliteStore } from './sqlite-store.ts';
+import { openBootClock } from './boot_clock.ts';
+import { defaultSqliteLimits, SqliteDatabase } from './sqlite_database.ts';
+import { SqliteStore } from './sqlite_store.ts';
 import { eventually, TestBoot } from './testing/fixtures.ts';
-import { WatchLog } from './testing/watch-log.ts';
+import { WatchLog } from './testing/watch_log.ts';
 
 describe('SqliteStore', () => {
   let folder = '';

@@ -1,9 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { HearthError } from '@hearth/common';
-import type { BootClock } from './boot-clock.ts';
+import type { BootClock } from './boot_clock.ts';
 import { encodeText, prefixEnd } from './keys.ts';
-import { openSqliteFile, type SqliteFile, sqliteError } from './sqlite-file.ts';
-import { type EntryRow, entryOf, type HistoryLimits, type HistoryPage, SqliteHistory } from './sqlite-history.ts';
+import { openSqliteFile, type SqliteFile, sqliteError } from './sqlite_file.ts';
+import { type EntryRow, entryOf, type HistoryLimits, type HistoryPage, SqliteHistory } from './sqlite_history.ts';
 import type {
   Compare,
   KeyValue,

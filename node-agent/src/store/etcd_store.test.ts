@@ -5,11 +5,11 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
-import { EtcdStore } from './etcd-store.ts';
+import { EtcdStore } from './etcd_store.ts';
 import type { Store } from './store.ts';
-import { EtcdServer, findEtcd } from './testing/etcd-server.ts';
+import { EtcdServer, findEtcd } from './testing/etcd_server.ts';
 import { eventually } from './testing/fixtures.ts';
-import { WatchLog } from './testing/watch-log.ts';
+import { WatchLog } from './testing/watch_log.ts';
 
 const fails = (expected: string, words: RegExp) => (thrown: unknown) => {
   assert.ok(thrown instanceof HearthError);

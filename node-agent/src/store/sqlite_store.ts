@@ -1,10 +1,10 @@
 import { extname, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { HearthError } from '@hearth/common';
-import { type BootClockFiles, kernelClockFiles } from './boot-clock.ts';
+import { type BootClockFiles, kernelClockFiles } from './boot_clock.ts';
 import { checkKey, checkLease, checkPrefix, checkRevision, checkTransaction, checkTtl } from './check.ts';
 import { backOffMs, bounded, cancelled, pause } from './deadline.ts';
-import { defaultSqliteLimits, type SqliteLimits } from './sqlite-database.ts';
+import { defaultSqliteLimits, type SqliteLimits } from './sqlite_database.ts';
 import type {
   EventsAnswer,
   EventsQuestion,
@@ -12,7 +12,7 @@ import type {
   SqliteReply,
   SqliteRequest,
   SqliteWorkerData,
-} from './sqlite-worker.ts';
+} from './sqlite_worker.ts';
 import type {
   CallOptions,
   KeyValue,
@@ -46,7 +46,7 @@ export class SqliteStore implements Store {
   private constructor(data: SqliteWorkerData) {
     this.description = `sqlite:${data.path}`;
     // Beside this file, in whichever form it runs: .ts in the repository, .js in the image.
-    this.#worker = new Worker(new URL(`./sqlite-worker${extname(import.meta.filename)}`, import.meta.url), {
+    this.#worker = new Worker(new URL(`./sqlite_worker${extname(import.meta.filename)}`, import.meta.url), {
       workerData: data,
     });
     this.#worker.on('message', (reply: SqliteReply) => this.#receive(reply));

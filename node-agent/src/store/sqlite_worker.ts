@@ -4,9 +4,9 @@
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, HearthError } from '@hearth/common';
-import { type BootClockFiles, openBootClock } from './boot-clock.ts';
-import { SqliteDatabase, type SqliteLimits } from './sqlite-database.ts';
-import type { HistoryPage } from './sqlite-history.ts';
+import { type BootClockFiles, openBootClock } from './boot_clock.ts';
+import { SqliteDatabase, type SqliteLimits } from './sqlite_database.ts';
+import type { HistoryPage } from './sqlite_history.ts';
 
 export interface SqliteWorkerData {
   readonly path: string;
@@ -150,7 +150,7 @@ class SqliteWorker {
   }
 }
 
-if (parentPort === null) throw new HearthError('Internal', 'sqlite-worker is started as a worker thread only.');
+if (parentPort === null) throw new HearthError('Internal', 'sqlite_worker is started as a worker thread only.');
 try {
   new SqliteWorker(parentPort, workerData as SqliteWorkerData);
   parentPort.postMessage({ id: 0, result: undefined } satisfies SqliteReply);

@@ -1,6 +1,6 @@
 import type { ClientDuplexStream, Metadata } from '@grpc/grpc-js';
 import { HearthError } from '@hearth/common';
-import type { EtcdMember } from './etcd-connection.ts';
+import type { EtcdMember } from './etcd_connection.ts';
 import type { LeaseKeepAliveRequest, LeaseKeepAliveResponse } from './generated/etcd/rpc.ts';
 import type { LeaseId } from './store.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { HearthError } from '@hearth/common';
-import { parseEtcdAddress } from './etcd-address.ts';
-import { openStore } from './open-store.ts';
+import { parseEtcdAddress } from './etcd_address.ts';
+import { openStore } from './open_store.ts';
 
 const refused = (words: RegExp) => (thrown: unknown) => {
   assert.ok(thrown instanceof HearthError);

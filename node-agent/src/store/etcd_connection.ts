@@ -9,9 +9,9 @@ import {
 } from '@grpc/grpc-js';
 import { HearthError } from '@hearth/common';
 import { type Bounds, backOffMs, pause } from './deadline.ts';
-import type { EtcdAddress, EtcdTls } from './etcd-address.ts';
-import { etcdError, isRefused, isServiceError, isTokenRefused, isTransient } from './etcd-error.ts';
-import { unary } from './etcd-unary.ts';
+import type { EtcdAddress, EtcdTls } from './etcd_address.ts';
+import { etcdError, isRefused, isServiceError, isTokenRefused, isTransient } from './etcd_error.ts';
+import { unary } from './etcd_unary.ts';
 import {
   AuthClient,
   type AuthenticateResponse,

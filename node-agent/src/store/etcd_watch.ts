@@ -1,9 +1,9 @@
 import type { ClientDuplexStream, Metadata } from '@grpc/grpc-js';
 import { HearthError } from '@hearth/common';
 import { type Bounds, backOffMs, bounded, cancelled, pause } from './deadline.ts';
-import type { EtcdConnection, EtcdMember } from './etcd-connection.ts';
-import { etcdError, watchError } from './etcd-error.ts';
-import { type EtcdKeys, toRevision } from './etcd-keys.ts';
+import type { EtcdConnection, EtcdMember } from './etcd_connection.ts';
+import { etcdError, watchError } from './etcd_error.ts';
+import { type EtcdKeys, toRevision } from './etcd_keys.ts';
 import type { WatchRequest, WatchResponse } from './generated/etcd/rpc.ts';
 import type { StoreEvent, WatchItem } from './store.ts';
 

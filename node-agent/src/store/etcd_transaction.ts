@@ -1,5 +1,5 @@
-import type { EtcdKeys } from './etcd-keys.ts';
-import { toRevision } from './etcd-keys.ts';
+import type { EtcdKeys } from './etcd_keys.ts';
+import { toRevision } from './etcd_keys.ts';
 import {
   Compare_CompareResult as CompareResult,
   Compare_CompareTarget as CompareTarget,

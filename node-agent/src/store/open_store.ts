@@ -1,6 +1,6 @@
 import { HearthError } from '@hearth/common';
-import { EtcdStore } from './etcd-store.ts';
-import { SqliteStore } from './sqlite-store.ts';
+import { EtcdStore } from './etcd_store.ts';
+import { SqliteStore } from './sqlite_store.ts';
 import type { Store } from './store.ts';
 
 /**

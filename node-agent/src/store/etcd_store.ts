@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 import { checkKey, checkLease, checkPrefix, checkRevision, checkTransaction, checkTtl } from './check.ts';
 import { type Bounds, bounded } from './deadline.ts';
-import { parseEtcdAddress } from './etcd-address.ts';
-import { EtcdConnection } from './etcd-connection.ts';
-import { etcdError, isCompacted, isLeaseGone } from './etcd-error.ts';
-import { EtcdKeepAlive } from './etcd-keep-alive.ts';
-import { EtcdKeys, toRevision } from './etcd-keys.ts';
-import { fromTransaction, toTransaction } from './etcd-transaction.ts';
-import { unary } from './etcd-unary.ts';
-import { EtcdWatch } from './etcd-watch.ts';
+import { parseEtcdAddress } from './etcd_address.ts';
+import { EtcdConnection } from './etcd_connection.ts';
+import { etcdError, isCompacted, isLeaseGone } from './etcd_error.ts';
+import { EtcdKeepAlive } from './etcd_keep_alive.ts';
+import { EtcdKeys, toRevision } from './etcd_keys.ts';
+import { fromTransaction, toTransaction } from './etcd_transaction.ts';
+import { unary } from './etcd_unary.ts';
+import { EtcdWatch } from './etcd_watch.ts';
 import type { LeaseGrantResponse, RangeResponse } from './generated/etcd/rpc.ts';
 import type {
   CallOptions,

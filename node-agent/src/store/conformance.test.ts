@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
 import { openStore, type Store, type StoreEvent, storeLimits } from './index.ts';
 import { etcdFixture, eventually, type StoreFixture, sqliteFixture } from './testing/fixtures.ts';
-import { WatchLog } from './testing/watch-log.ts';
+import { WatchLog } from './testing/watch_log.ts';
 
 const code = (expected: string) => (thrown: unknown) => thrown instanceof HearthError && thrown.code === expected;
 const put = (key: string, value: string) => ({ kind: 'put', key, value }) as const;
