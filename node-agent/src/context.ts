@@ -1,10 +1,27 @@
 import type { Logger } from '@hearth/common';
-import type { Engine } from '@hearth/engine';
+import type { Address, Engine } from '@hearth/engine';
 import type { Session } from './records/index.ts';
 import type { Store } from './store/store.ts';
 
-/** The other agents as the rooms of this agent need to see them. */
+/** What an agent tells of itself. */
+export interface Member {
+  node: string;
+  ready: boolean;
+  /** Why it is not ready; empty when it is. */
+  reason: string;
+  wire: Address[];
+  /** Addresses of the control API and of health; empty when it has none that others can reach. */
+  control: string;
+  health: string;
+  zone: string;
+  rack: string;
+  version: string;
+}
+
+/** The agents that are alive as the rooms of this agent need to see them. */
 export interface Members {
+  /** All of them, this agent included, by name. */
+  all(): Member[];
   /** Names of all agents that are alive, this one included. */
   names(): Set<string>;
   /** Those of them that are ready. */

@@ -56,7 +56,7 @@ export class Agent {
       tables: this.datasets,
       warm: this.warmTables,
       requests: this.requests,
-      statistics: () => this.statistics.all(),
+      mounts: this.mounts,
     });
   }
 

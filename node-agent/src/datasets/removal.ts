@@ -1,7 +1,7 @@
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
+import type { Mounts } from '../mounts/mounts.ts';
 import type { Requests } from '../requests/index.ts';
-import type { NodeStatistics } from '../statistics/record.ts';
 import type { Operation } from '../store/store.ts';
 import { hasEnded } from '../warm/state.ts';
 import type { WarmTables } from '../warm/table.ts';
@@ -13,17 +13,17 @@ export class Removal {
   readonly #tables: DatasetTables;
   readonly #warm: WarmTables;
   readonly #requests: Requests;
-  readonly #statistics: () => NodeStatistics[];
+  readonly #mounts: Mounts;
 
   constructor(
     context: AgentContext,
-    parts: { tables: DatasetTables; warm: WarmTables; requests: Requests; statistics: () => NodeStatistics[] },
+    parts: { tables: DatasetTables; warm: WarmTables; requests: Requests; mounts: Mounts },
   ) {
     this.#context = context;
     this.#tables = parts.tables;
     this.#warm = parts.warm;
     this.#requests = parts.requests;
-    this.#statistics = parts.statistics;
+    this.#mounts = parts.mounts;
   }
 
   /**
@@ -33,7 +33,7 @@ export class Removal {
    */
   async remove(name: string, evict: boolean, signal: AbortSignal): Promise<void> {
     const dataset = await this.#tables.get(name);
-    this.#refuseInUse(name);
+    await this.#refuseInUse(name);
     const drop = { kind: 'drop' as const, dataset: name, manifest: dataset.manifest, paths: [], owner: '', evict };
     const answers = await this.#requests.ask(drop, [], signal);
     for (const { node, message } of answers.filter((answer) => answer.errorCode !== undefined)) {
@@ -50,7 +50,7 @@ export class Removal {
     await this.#tables.mirror.caughtUp(result.revision, signal);
   }
 
-  #refuseInUse(name: string): void {
+  async #refuseInUse(name: string): Promise<void> {
     const members = this.#context.members.names();
     const jobs = this.#warm.jobsMirror.values().filter((job) => job.dataset === name);
     const running = jobs.filter(
@@ -63,10 +63,9 @@ export class Removal {
         `dataset ${name} is being warmed by ${names}; wait for it or cancel it (hearth job cancel)`,
       );
     }
-    const manifests = new Set(this.#tables.revisionsOf(name).map((revision) => revision.manifest));
-    const mounted = this.#statistics().filter((node) => node.mounted.some((manifest) => manifests.has(manifest)));
+    const mounted = await this.#mounts.of(name);
     if (mounted.length > 0) {
-      const nodes = mounted.map((node) => node.node).join(', ');
+      const nodes = [...new Set(mounted.map((mount) => mount.node))].join(', ');
       throw new HearthError('InUse', `dataset ${name} is mounted on ${nodes}; unmount it there first`);
     }
   }

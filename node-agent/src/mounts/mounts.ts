@@ -102,6 +102,12 @@ export class Mounts {
     return mounts.map((mount) => ({ ...mount, dataset: this.#datasetOf(mount) }));
   }
 
+  /** Everybody's mounts of a dataset, also those of agents that are away: their holders still have them. */
+  async of(dataset: string): Promise<MountRow[]> {
+    const { rows } = await this.#table.list((error) => this.#context.logger.error('a record is malformed', { error }));
+    return rows.map((row) => row.value).filter((mount) => mount.dataset === dataset);
+  }
+
   /** What the engine tells: somebody else ended a mount. */
   async ended(target: string, reason: string): Promise<void> {
     this.#context.logger.warn('a mount ended', { target, reason });

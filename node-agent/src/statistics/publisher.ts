@@ -115,7 +115,6 @@ export class StatisticsPublisher {
       corruptBlocks: statistics.corruptBlocks,
       startedAt: this.#startedAt,
       residency: Object.fromEntries(this.#residencies(mounts)),
-      mounted: mounts.map((mount) => mount.manifest),
     };
   }
 

@@ -25,7 +25,5 @@ export const statisticsSchema = z.object({
   startedAt: z.number(),
   /** By dataset. */
   residency: z.record(z.string(), datasetResidencySchema),
-  /** Manifests that are mounted here. */
-  mounted: z.array(z.string()),
 });
 export type NodeStatistics = z.output<typeof statisticsSchema>;

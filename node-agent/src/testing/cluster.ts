@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
 import type { ManifestRow, Question } from '@hearth/engine';
 import { Agent } from '../agent/agent.ts';
-import type { Members, Pace } from '../context.ts';
+import type { Member, Members, Pace } from '../context.ts';
 import type { OpenOrigin } from '../datasets/index.ts';
 import { Session } from '../records/index.ts';
 import { openStore, type Store } from '../store/index.ts';
@@ -135,6 +135,7 @@ export class TestCluster {
 
   #members(): Members {
     return {
+      all: () => [...this.agents.keys()].sort().map(memberOf),
       names: () => new Set(this.agents.keys()),
       ready: () => [...this.agents.keys()],
       onChange: (listener) => {
@@ -174,4 +175,8 @@ export function engineOptions(node: string, onQuestion: (question: Question) => 
     allowedNetworks: [],
     onQuestion,
   };
+}
+
+function memberOf(node: string): Member {
+  return { node, ready: true, reason: '', wire: [], control: '', health: '', zone: 'z', rack: '', version: '0.1.0' };
 }

@@ -1,0 +1,290 @@
+import assert from 'node:assert/strict';
+import { stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { type ClientReadableStream, credentials, type handleUnaryCall, type ServiceError } from '@grpc/grpc-js';
+import { HearthError } from '@hearth/common';
+import {
+  ControlClient,
+  type ControlServer,
+  type VerifiedFile,
+  type WarmJob,
+} from '@hearth/common/generated/hearth/v1/control.ts';
+import { TestCluster } from '../testing/cluster.ts';
+import { directorySource, fileRow } from '../testing/fake_origin.ts';
+import { until } from '../testing/until.ts';
+import { ControlApi } from './server.ts';
+import { codeKey } from './status.ts';
+
+const rows = [fileRow('a.bin', 3_000_000n), fileRow('b/c.bin', 10n), fileRow('b/d.txt', 0n)];
+const job = {
+  dataset: 'd',
+  paths: [],
+  nodes: [],
+  replicas: 0,
+  pin: false,
+  priority: 0,
+  rateLimit: 0n,
+  deadlineSeconds: 0n,
+  verify: '',
+  name: 'j',
+};
+
+type Unary<K extends string> =
+  ControlServer[K] extends handleUnaryCall<infer Q, infer R> ? { request: Q; response: R } : never;
+
+describe('control API', () => {
+  let cluster: TestCluster;
+  let api: ControlApi;
+  let client: ControlClient;
+  let socket: string;
+  beforeEach(async () => {
+    cluster = await TestCluster.start(['a', 'b'], rows);
+    socket = join(cluster.folder, 'run', 'agent.sock');
+    const prepare = (source: typeof directorySource) => {
+      if (source.allowPrivate) throw new HearthError('PermissionDenied', 'private addresses are refused; ask for less');
+      return source;
+    };
+    api = new ControlApi(cluster.agent('a'), { socket, cluster: 'test', prepare });
+    await api.listen();
+    client = new ControlClient(`unix://${socket}`, credentials.createInsecure(), {
+      'grpc.default_authority': 'localhost',
+    });
+  });
+  afterEach(async () => {
+    client.close();
+    await api.close(2_000);
+    await cluster.close();
+  });
+
+  function call<K extends string>(name: K, request: Unary<K>['request']): Promise<Unary<K>['response']> {
+    return new Promise((resolve, reject) => {
+      const done = (error: ServiceError | null, response: Unary<K>['response']) =>
+        error ? reject(error) : resolve(response);
+      const methods = client as unknown as Record<string, (message: unknown, callback: typeof done) => void>;
+      methods[name]?.call(client, request, done);
+    });
+  }
+  async function collect<R>(stream: ClientReadableStream<R>): Promise<R[]> {
+    return await stream.toArray();
+  }
+  async function add(name = 'd') {
+    return await collect(client.addDataset({ name, source: directorySource, include: [], exclude: [] }));
+  }
+  const failsWith = (code: string, message: RegExp) => (error: ServiceError) => {
+    assert.equal(error.metadata.get(codeKey)[0], code);
+    assert.match(error.details, message);
+    return true;
+  };
+
+  it('is a socket that only its owner may open, and replaces one that was left behind', async () => {
+    assert.equal((await stat(socket)).mode & 0o777, 0o600);
+    const second = new ControlApi(cluster.agent('b'), { socket, cluster: 'test', prepare: (source) => source });
+    await assert.rejects(second.listen(), { code: 'InUse', message: /another agent listens on/ });
+    const stale = join(cluster.folder, 'stale.sock');
+    await writeFile(stale, '');
+    const third = new ControlApi(cluster.agent('b'), { socket: stale, cluster: 'test', prepare: (source) => source });
+    await third.listen();
+    await third.close(1_000);
+  });
+
+  it('names TLS files and ports that cannot be used', async () => {
+    const files = { certificate: '/none.pem', key: '/none.key', clientAuthorities: '/none.ca' };
+    const tcp = { listen: { host: '127.0.0.1', port: 0 }, ...files };
+    const second = new ControlApi(cluster.agent('b'), {
+      socket: join(cluster.folder, 's2'),
+      cluster: 'test',
+      prepare: (source) => source,
+      tcp,
+    });
+    await assert.rejects(second.listen(), {
+      code: 'InvalidArgument',
+      message: /control\.clientAuthorities \/none\.ca cannot be read/,
+    });
+    await second.close(1_000);
+  });
+
+  it('adds, lists, shows and removes datasets', async () => {
+    const messages = await add();
+    const last = messages.at(-1);
+    assert.deepEqual(
+      [last?.dataset?.state, last?.dataset?.files, last?.filesListed, last?.unchanged],
+      ['Ready', 3n, 3n, false],
+    );
+    assert.equal((await add()).at(-1)?.unchanged, true);
+    assert.deepEqual(
+      (await call('listDatasets', {})).datasets.map((dataset) => dataset.name),
+      ['d'],
+    );
+    assert.equal((await call('getDataset', { name: 'd' })).bytes, 3_000_010n);
+    const entries = await collect(client.listEntries({ dataset: 'd', path: '/b/', recursive: false }));
+    assert.deepEqual(
+      entries.map((entry) => [entry.path, entry.size]),
+      [
+        ['b/c.bin', 10n],
+        ['b/d.txt', 0n],
+      ],
+    );
+    await call('removeDataset', { name: 'd', evict: true });
+    await assert.rejects(call('getDataset', { name: 'd' }), failsWith('NotFound', /there is no dataset d/));
+  });
+
+  it('maps errors to a status, a name and a sentence', async () => {
+    await assert.rejects(call('getDataset', { name: 'none' }), (error: ServiceError) => error.code === 5);
+    await assert.rejects(
+      call('createWarmJob', { ...job, verify: 'hard' }),
+      failsWith('InvalidArgument', /verify is "hard"; it must be none, checksum, digest/),
+    );
+    await assert.rejects(
+      call('mount', { dataset: 'd', target: 'relative', dataPath: '' }),
+      failsWith('InvalidArgument', /absolute path/),
+    );
+    await assert.rejects(
+      collect(client.addDataset({ name: 'x', source: undefined, include: [], exclude: [] })),
+      failsWith('InvalidArgument', /no source/),
+    );
+    const source = { ...directorySource, allowPrivate: true };
+    await assert.rejects(
+      collect(client.addDataset({ name: 'x', source, include: [], exclude: [] })),
+      failsWith('PermissionDenied', /private/),
+    );
+  });
+
+  it('warms with a stream of states that ends, and cancels', async () => {
+    await add();
+    await call('createWarmJob', job);
+    const states = await collect(client.watchWarmJob({ name: 'j' }));
+    assert.equal(states.at(-1)?.state, 'Succeeded');
+    assert.deepEqual(
+      states.at(-1)?.nodes.map((node) => node.filesReady),
+      [3n, 3n],
+    );
+    cluster.fabric.bytesPerSecond = 1;
+    await call('evict', { dataset: 'd', paths: [], nodes: [] });
+    await call('createWarmJob', { ...job, name: 'k' });
+    const seen: WarmJob[] = [];
+    const stream = client.watchWarmJob({ name: 'k' });
+    stream.on('data', (message: WarmJob) => seen.push(message));
+    await until(() => seen.some((message) => message.state === 'Running'));
+    assert.equal((await call('cancelWarmJob', { name: 'k' })).state, 'Cancelled');
+    await until(() => seen.at(-1)?.state === 'Cancelled');
+    assert.deepEqual(
+      (await call('listWarmJobs', {})).jobs.map((one) => one.name),
+      ['k', 'j'],
+    );
+  });
+
+  it('lets a client leave a stream without harm', async () => {
+    await add();
+    cluster.fabric.bytesPerSecond = 1;
+    await call('createWarmJob', job);
+    const stream = client.watchWarmJob({ name: 'j' });
+    const ended = new Promise((resolve) => stream.on('error', resolve));
+    stream.on('data', () => stream.cancel());
+    assert.equal(((await ended) as ServiceError).code, 1);
+    assert.equal((await call('getWarmJob', { name: 'j' })).state, 'Running');
+  });
+
+  it('pins and evicts on the agents named, by way of the store', async () => {
+    const { manifest } = (await add()).at(-1)?.dataset ?? { manifest: '' };
+    await call('createWarmJob', job);
+    await collect(client.watchWarmJob({ name: 'j' }));
+    const pinned = await call('pin', { dataset: 'd', paths: ['a.bin'], nodes: ['b'], owner: '' });
+    assert.deepEqual(pinned.nodes, ['b']);
+    assert.ok(cluster.engine('b').pins.get(manifest)?.has('user'));
+    const evicted = await call('evict', { dataset: 'd', paths: [], nodes: [] });
+    assert.deepEqual(
+      evicted.nodes.map((node) => [node.node, node.filesFreed, node.filesKept]),
+      [
+        ['a', 2n, 0n],
+        ['b', 1n, 1n],
+      ],
+    );
+    await call('unpin', { dataset: 'd', paths: [], nodes: ['b'], owner: '' });
+    const again = await call('evict', { dataset: 'd', paths: [], nodes: ['b'] });
+    assert.equal(again.nodes[0]?.bytesFreed, 3_000_000n);
+    await assert.rejects(
+      call('pin', { dataset: 'd', paths: [], nodes: ['x'], owner: '' }),
+      failsWith('NotFound', /no agent x/),
+    );
+    await assert.rejects(
+      call('pin', { dataset: 'd', paths: ['*.none'], nodes: [], owner: '' }),
+      failsWith('NotFound', /0 of 2 agents; a: no file/),
+    );
+    const { entries } = await cluster.store('a').range('requests/');
+    assert.equal(entries.length, 0, 'requests are cleared away');
+  });
+
+  it('shows nodes, residency, jobs and mounts in one status', async () => {
+    await add();
+    await call('createWarmJob', { ...job, nodes: ['b'] });
+    await collect(client.watchWarmJob({ name: 'j' }));
+    await call('mount', { dataset: 'd', target: '/mnt/d/', dataPath: '' });
+    await until(
+      async () =>
+        (await call('getStatus', {})).datasets[0]?.residency.some((one) => one.residentBytes === 3_000_010n) ?? false,
+    );
+    const status = await call('getStatus', {});
+    assert.deepEqual([status.cluster, status.node], ['test', 'a']);
+    assert.deepEqual(
+      status.nodes.map((node) => [node.node, node.ready, node.residentBytes.d]),
+      [
+        ['a', true, 0n],
+        ['b', true, 3_000_010n],
+      ],
+    );
+    assert.deepEqual(
+      status.mounts.map((mount) => [mount.target, mount.dataset]),
+      [['/mnt/d', 'd']],
+    );
+    assert.equal(status.jobs[0]?.state, 'Succeeded');
+    await assert.rejects(call('removeDataset', { name: 'd', evict: false }), failsWith('InUse', /mounted on a/));
+    await call('unmount', { target: '/mnt/d' });
+    assert.equal((await call('listMounts', {})).mounts.length, 0);
+  });
+
+  it('verifies each file and reads bytes with back-pressure', async () => {
+    await add();
+    const files = await collect<VerifiedFile>(client.verify({ dataset: 'd', paths: [], mode: '' }));
+    assert.deepEqual(
+      files.map((file) => [file.path, file.ok, file.originBytes]),
+      [
+        ['a.bin', true, 3_000_000n],
+        ['b/c.bin', true, 10n],
+        ['b/d.txt', true, 0n],
+      ],
+    );
+    const whole = Buffer.concat(
+      (await collect(client.read({ dataset: 'd', path: 'a.bin', offset: 0n, length: 0n }))).map((chunk) => chunk.data),
+    );
+    assert.equal(whole.length, 3_000_000);
+    assert.equal(whole[1_000_003], 1_000_003 % 256);
+    const part = await collect(client.read({ dataset: 'd', path: 'b/c.bin', offset: 3n, length: 4n }));
+    assert.deepEqual([...(part[0]?.data ?? [])], [3, 4, 5, 6]);
+    assert.deepEqual(await collect(client.read({ dataset: 'd', path: 'b/d.txt', offset: 0n, length: 0n })), []);
+    await assert.rejects(
+      collect(client.read({ dataset: 'd', path: 'b', offset: 0n, length: 0n })),
+      failsWith('NotFound', /no file b/),
+    );
+    await assert.rejects(
+      collect(client.read({ dataset: 'd', path: 'b/c.bin', offset: 11n, length: 0n })),
+      failsWith('InvalidArgument', /behind the end/),
+    );
+  });
+
+  it('ends streams when the agent ends', async () => {
+    await add();
+    cluster.fabric.bytesPerSecond = 1;
+    await call('createWarmJob', job);
+    const ended = collect(client.watchWarmJob({ name: 'j' })).catch((error: ServiceError) => error);
+    await call('getWarmJob', { name: 'j' });
+    const began = performance.now();
+    await api.close(2_000);
+    assert.ok((await ended) instanceof Error);
+    assert.ok(performance.now() - began < 1_500);
+    // Another program may take the path now.
+    const other = createServer().listen(socket);
+    await new Promise((resolve) => other.once('listening', resolve));
+    await new Promise((resolve) => other.close(resolve));
+  });
+});

@@ -1,0 +1,124 @@
+import type {
+  Dataset,
+  DatasetResidency,
+  MountRecord,
+  NodeStatus,
+  WarmJob,
+  WarmJobNode,
+} from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Member } from '../context.ts';
+import type { DatasetRecord, ResolvingRecord } from '../datasets/index.ts';
+import type { SeenMount } from '../mounts/mounts.ts';
+import type { NodeStatistics } from '../statistics/record.ts';
+import { hasEnded, type SeenJob } from '../warm/index.ts';
+
+/** Times in messages: ISO 8601 in UTC; '' for none. */
+function timeText(milliseconds: number | undefined): string {
+  return milliseconds === undefined ? '' : new Date(milliseconds).toISOString();
+}
+
+export function datasetMessage(
+  dataset: DatasetRecord,
+  resolving: ResolvingRecord | undefined,
+  nodes: readonly NodeStatistics[],
+): Dataset {
+  const { name, source, manifest, revision, files, bytes, state, message, warnings, createdAt } = dataset;
+  const residency = nodes.flatMap((node): DatasetResidency[] => {
+    const here = node.residency[name];
+    if (here === undefined) return [];
+    const { residentBytes, completeFiles, pinned, dataPath, reason } = here;
+    return [{ node: node.node, residentBytes, completeFiles: BigInt(completeFiles), pinned, dataPath, reason }];
+  });
+  return {
+    name,
+    source,
+    manifest,
+    revision,
+    files: BigInt(files),
+    bytes,
+    state: resolving !== undefined && state === 'Failed' ? 'Resolving' : state,
+    message: resolving === undefined ? message : `being listed by ${resolving.node}`,
+    warnings,
+    createdAt: timeText(createdAt),
+    residency,
+  };
+}
+
+/** A dataset whose first listing is under way. */
+export function resolvingMessage(resolving: ResolvingRecord): Dataset {
+  return {
+    name: resolving.name,
+    source: resolving.source,
+    manifest: '',
+    revision: '',
+    files: BigInt(resolving.filesListed),
+    bytes: resolving.bytesListed,
+    state: 'Resolving',
+    message: `being listed by ${resolving.node}`,
+    warnings: [],
+    createdAt: timeText(resolving.startedAt),
+    residency: [],
+  };
+}
+
+export function jobMessage({ job, view }: SeenJob): WarmJob {
+  const left = view.bytesTotal - view.bytesReady;
+  const known = !hasEnded(view.state) && view.bytesPerSecond > 0n && left > 0n;
+  return {
+    name: job.name,
+    dataset: job.dataset,
+    manifest: job.manifest,
+    state: view.state,
+    message: view.message,
+    nodes: view.nodes.map(
+      (node): WarmJobNode => ({
+        node: node.node,
+        state: node.state,
+        bytesTotal: node.bytesTotal,
+        bytesReady: node.bytesReady,
+        filesTotal: BigInt(node.filesTotal),
+        filesReady: BigInt(node.filesReady),
+        filesVerified: BigInt(node.filesVerified),
+        originBytes: node.originBytes,
+        peerBytes: node.peerBytes,
+        rateLimit: node.share,
+        message: node.gone && node.message === '' ? 'the agent is gone' : node.message,
+        errorCode: node.errorCode ?? '',
+      }),
+    ),
+    bytesTotal: view.bytesTotal,
+    bytesReady: view.bytesReady,
+    bytesPerSecond: view.bytesPerSecond,
+    secondsLeft: known ? (left + view.bytesPerSecond - 1n) / view.bytesPerSecond : 0n,
+    createdAt: timeText(job.createdAt),
+    endedAt: timeText(job.end?.at ?? job.cancelledAt),
+    pin: job.pin,
+    rateLimit: job.rateLimit,
+    errorCode: view.errorCode ?? '',
+  };
+}
+
+export function mountMessage(mount: SeenMount): MountRecord {
+  const { target, dataset, manifest, dataPath, reason, readsServed, bytesServed, passthroughOpens, daemonOpens } =
+    mount;
+  return { target, dataset, manifest, dataPath, reason, readsServed, bytesServed, passthroughOpens, daemonOpens };
+}
+
+/** `statistics` undefined: the agent has not told any yet. */
+export function nodeMessage(member: Member, statistics: NodeStatistics | undefined, now: number): NodeStatus {
+  const seconds = statistics === undefined ? 0 : Math.max(0, Math.floor((now - statistics.startedAt) / 1000));
+  return {
+    ...member,
+    budgetBytes: statistics?.budgetBytes ?? 0n,
+    usedBytes: statistics?.usedBytes ?? 0n,
+    freeBytes: statistics?.freeBytes ?? 0n,
+    originBytes: statistics?.originBytes ?? 0n,
+    peerBytesReceived: statistics?.peerBytesReceived ?? 0n,
+    peerBytesSent: statistics?.peerBytesSent ?? 0n,
+    corruptBlocks: statistics?.corruptBlocks ?? 0n,
+    uptimeSeconds: BigInt(seconds),
+    residentBytes: Object.fromEntries(
+      Object.entries(statistics?.residency ?? {}).map(([name, { residentBytes }]) => [name, residentBytes]),
+    ),
+  };
+}

@@ -1,0 +1,101 @@
+import { HearthError } from '@hearth/common';
+import type {
+  AddDatasetProgress,
+  AddDatasetRequest,
+  Dataset,
+  Entry,
+  GetDatasetRequest,
+  ListDatasetsResponse,
+  ListEntriesRequest,
+  RemoveDatasetRequest,
+  RemoveDatasetResponse,
+} from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Agent } from '../agent/agent.ts';
+import { entryPages, type ListingProgress } from '../datasets/index.ts';
+import type { Source } from '../origins/origin.ts';
+import { datasetMessage, resolvingMessage } from './convert.ts';
+
+/** Makes a source complete and refuses what this agent may not read, before anything is registered. */
+export type PrepareSource = (source: Source) => Source;
+
+export class DatasetCalls {
+  readonly #agent: Agent;
+  readonly #prepare: PrepareSource;
+
+  constructor(agent: Agent, prepare: PrepareSource) {
+    this.#agent = agent;
+    this.#prepare = prepare;
+  }
+
+  /** Progress while the origin is listed, by this agent or another; the last message has the dataset. */
+  async *add(request: AddDatasetRequest, signal: AbortSignal): AsyncGenerator<AddDatasetProgress> {
+    if (request.source?.kind === undefined) {
+      throw new HearthError(
+        'InvalidArgument',
+        'the dataset has no source; give a directory, s3://, https:// or hf:// source',
+      );
+    }
+    const what = { source: this.#prepare(request.source), include: request.include, exclude: request.exclude };
+    let latest: ListingProgress = { filesListed: 0, bytesListed: 0n };
+    let wake = Promise.withResolvers<void>();
+    const note = (progress: ListingProgress) => {
+      latest = progress;
+      wake.resolve();
+    };
+    const adding = this.#agent.resolution.add(request.name, what, note, signal);
+    const ended = adding.then(
+      () => true,
+      () => true,
+    );
+    while (!(await Promise.race([ended, wake.promise]))) {
+      wake = Promise.withResolvers<void>();
+      yield progressMessage(latest);
+    }
+    const { dataset, unchanged } = await adding;
+    yield { ...progressMessage(latest), dataset: this.#message(dataset), unchanged };
+  }
+
+  async list(): Promise<ListDatasetsResponse> {
+    const datasets = this.#agent.datasets.all().flatMap(({ dataset, resolving }): Dataset[] => {
+      if (dataset !== undefined) return [datasetMessage(dataset, resolving, this.#agent.statistics.all())];
+      return resolving === undefined ? [] : [resolvingMessage(resolving)];
+    });
+    return { datasets };
+  }
+
+  async get({ name }: GetDatasetRequest): Promise<Dataset> {
+    const resolving = this.#agent.datasets.resolvingMirror.get(name);
+    const present = await this.#agent.datasets.datasets.read(name);
+    if (present === undefined && resolving !== undefined) return resolvingMessage(resolving);
+    return this.#message(await this.#agent.datasets.get(name));
+  }
+
+  async remove({ name, evict }: RemoveDatasetRequest, signal: AbortSignal): Promise<RemoveDatasetResponse> {
+    await this.#agent.removal.remove(name, evict, signal);
+    return {};
+  }
+
+  async *entries(request: ListEntriesRequest, signal: AbortSignal): AsyncGenerator<Entry> {
+    const dataset = await this.#agent.datasets.usable(request.dataset, true);
+    await this.#agent.keeper.opened(dataset.manifest, signal);
+    const path = request.path.replace(/^\/+|\/+$/g, '');
+    for await (const page of entryPages(this.#agent.context.engine, dataset.manifest, {
+      path,
+      recursive: request.recursive,
+    })) {
+      for (const entry of page) {
+        const { path: full, kind, size, contentKey, sourceDigest, symlinkTarget, residentBytes } = entry;
+        yield { path: full, kind, size, contentKey, sourceDigest, symlinkTarget, residentBytes };
+      }
+    }
+  }
+
+  #message(dataset: Parameters<typeof datasetMessage>[0]): Dataset {
+    const resolving = this.#agent.datasets.resolvingMirror.get(dataset.name);
+    return datasetMessage(dataset, resolving, this.#agent.statistics.all());
+  }
+}
+
+function progressMessage({ filesListed, bytesListed }: ListingProgress): AddDatasetProgress {
+  return { filesListed: BigInt(filesListed), bytesListed, dataset: undefined, unchanged: false };
+}

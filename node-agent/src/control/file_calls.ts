@@ -1,0 +1,113 @@
+import { HearthError } from '@hearth/common';
+import type {
+  ReadChunk,
+  ReadRequest,
+  VerifiedFile,
+  VerifyRequest,
+} from '@hearth/common/generated/hearth/v1/control.ts';
+import type { ManifestEntry, MountInfo } from '@hearth/engine';
+import type { Agent } from '../agent/agent.ts';
+import { chooseFiles, entryPages, findFile, PathFilter } from '../datasets/index.ts';
+import { oneOfWords } from './arguments.ts';
+import { mapInOrder } from './ordered.ts';
+
+const readBytes = 1 << 20;
+const verifiedAtOnce = 4;
+
+/** Bytes of files, through this agent's engine. */
+export class FileCalls {
+  readonly #agent: Agent;
+
+  constructor(agent: Agent) {
+    this.#agent = agent;
+  }
+
+  /** One message a file in path order; a file that is bad is a message, not the end. */
+  async *verify(request: VerifyRequest, signal: AbortSignal): AsyncGenerator<VerifiedFile> {
+    const mode = oneOfWords('mode', request.mode || 'cache', ['cache', 'origin']);
+    const { engine } = this.#agent.context;
+    const dataset = await this.#agent.datasets.usable(request.dataset, true);
+    await this.#agent.keeper.opened(dataset.manifest, signal);
+    await chooseFiles(engine, dataset, request.paths);
+    this.#agent.lastUse.note(dataset.name);
+    const filter = new PathFilter(request.paths);
+    const mount = (await engine.mounts()).find((one) => one.manifest === dataset.manifest);
+    const view = (await engine.residency(dataset.manifest)).viewPath !== '';
+    for await (const page of entryPages(engine, dataset.manifest, { path: '', recursive: true })) {
+      const chosen = page.filter((entry) => filter.matches(entry.path));
+      const verify = (entry: ManifestEntry) => this.#verifyFile(dataset.manifest, entry, mode, pathOf(mount, view));
+      yield* mapInOrder(chosen, verifiedAtOnce, verify, signal);
+    }
+  }
+
+  async *read(request: ReadRequest, signal: AbortSignal): AsyncGenerator<ReadChunk> {
+    const { engine } = this.#agent.context;
+    const dataset = await this.#agent.datasets.usable(request.dataset, true);
+    await this.#agent.keeper.opened(dataset.manifest, signal);
+    const file = await findFile(engine, dataset, request.path);
+    if (request.offset > file.size) {
+      throw new HearthError(
+        'InvalidArgument',
+        `the offset ${request.offset} is behind the end of ${file.path} (${file.size} bytes)`,
+      );
+    }
+    this.#agent.lastUse.note(dataset.name);
+    const asked = request.length === 0n ? file.size : request.offset + request.length;
+    const end = asked < file.size ? asked : file.size;
+    for (let offset = request.offset; offset < end; ) {
+      signal.throwIfAborted();
+      const length = end - offset < BigInt(readBytes) ? Number(end - offset) : readBytes;
+      const bytes = await engine.read(dataset.manifest, file.index, offset, length);
+      if (bytes.length === 0)
+        throw new HearthError(
+          'Corrupt',
+          `${file.path} ends at ${offset}, before its ${file.size} bytes; verify the dataset`,
+        );
+      offset += BigInt(bytes.length);
+      yield { data: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength) };
+    }
+  }
+
+  async #verifyFile(
+    manifest: string,
+    entry: ManifestEntry,
+    mode: 'cache' | 'origin',
+    dataPath: string,
+  ): Promise<VerifiedFile> {
+    const base = { path: entry.path, dataPath };
+    try {
+      const { bytes, sha256, originBytes, peerBytes } = await this.#agent.context.engine.verify(
+        manifest,
+        entry.index,
+        mode,
+      );
+      const differs = entry.sourceDigest !== '' && entry.sourceDigest !== sha256;
+      const short = bytes !== entry.size;
+      const message = differs
+        ? `its SHA-256 differs from the origin's ${entry.sourceDigest}`
+        : short
+          ? `it has ${bytes} of ${entry.size} bytes`
+          : '';
+      const localBytes = bytes - originBytes - peerBytes;
+      return {
+        ...base,
+        bytes,
+        sha256,
+        ok: message === '',
+        message,
+        originBytes,
+        peerBytes,
+        localBytes: localBytes > 0n ? localBytes : 0n,
+      };
+    } catch (thrown) {
+      const { message } = HearthError.from(thrown);
+      return { ...base, bytes: 0n, sha256: '', ok: false, message, originBytes: 0n, peerBytes: 0n, localBytes: 0n };
+    }
+  }
+}
+
+/** How a reader on this node gets the file's bytes once it is complete, which it is after it was verified. */
+function pathOf(mount: MountInfo | undefined, view: boolean): string {
+  if (mount === undefined) return view ? 'view' : 'engine';
+  return mount.dataPath === 'fuse' ? 'passthrough' : mount.dataPath;
+}

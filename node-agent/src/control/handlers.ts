@@ -1,0 +1,67 @@
+import { once } from 'node:events';
+import type { handleServerStreamingCall, handleUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
+import { HearthError, type Logger } from '@hearth/common';
+import { unlessAborted } from '../records/index.ts';
+import { statusOf } from './status.ts';
+
+/** Wraps functions as gRPC handlers: their signal is aborted when the client goes away or the server ends. */
+export class Handlers {
+  readonly #logger: Logger;
+  readonly #ending: AbortSignal;
+
+  constructor(logger: Logger, ending: AbortSignal) {
+    this.#logger = logger;
+    this.#ending = ending;
+  }
+
+  unary<Q, R>(name: string, answer: (request: Q, signal: AbortSignal) => Promise<R>): handleUnaryCall<Q, R> {
+    return (call, callback) => {
+      const signal = this.#signalOf(call);
+      unlessAborted(answer(call.request, signal), signal).then(
+        (response) => callback(null, response),
+        (thrown) => callback(this.#failure(name, thrown)),
+      );
+    };
+  }
+
+  /** Messages are made as fast as the client takes them: the next is asked for when the last fits the window. */
+  streaming<Q, R>(
+    name: string,
+    answer: (request: Q, signal: AbortSignal) => AsyncIterable<R>,
+  ): handleServerStreamingCall<Q, R> {
+    return (call) => {
+      const signal = this.#signalOf(call);
+      this.#pump(call, answer(call.request, signal), signal).then(
+        () => call.end(),
+        (thrown) => call.emit('error', this.#failure(name, thrown)),
+      );
+    };
+  }
+
+  async #pump<Q, R>(call: ServerWritableStream<Q, R>, messages: AsyncIterable<R>, signal: AbortSignal): Promise<void> {
+    for await (const message of messages) {
+      signal.throwIfAborted();
+      if (!call.write(message)) await once(call, 'drain', { signal });
+    }
+    signal.throwIfAborted();
+  }
+
+  #signalOf(call: { on(event: 'cancelled', listener: () => void): unknown; cancelled: boolean }): AbortSignal {
+    const controller = new AbortController();
+    const cancel = () => controller.abort(new HearthError('Cancelled', 'the client gave the call up'));
+    if (call.cancelled) cancel();
+    else call.on('cancelled', cancel);
+    return AbortSignal.any([controller.signal, this.#ending]);
+  }
+
+  #failure(call: string, thrown: unknown) {
+    const error =
+      thrown instanceof Error && thrown.name === 'AbortError'
+        ? new HearthError('Cancelled', 'the call was given up')
+        : HearthError.from(thrown);
+    // Only what is wrong with us is worth a line that wakes somebody; the rest is the client's to see.
+    if (error.code === 'Internal') this.#logger.error('a control call failed', { call, error, stack: error.stack });
+    else this.#logger.debug('a control call failed', { call, error });
+    return statusOf(error);
+  }
+}

@@ -1,0 +1,166 @@
+import { chmod, mkdir, readFile, unlink } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { dirname } from 'node:path';
+import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { HearthError, type Logger } from '@hearth/common';
+import { type ControlServer, ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Agent } from '../agent/agent.ts';
+import { type Endpoint, formatEndpoint } from '../config/index.ts';
+import { DatasetCalls, type PrepareSource } from './dataset_calls.ts';
+import { FileCalls } from './file_calls.ts';
+import { Handlers } from './handlers.ts';
+import { NodeCalls } from './node_calls.ts';
+import { WarmCalls } from './warm_calls.ts';
+
+export interface ControlOptions {
+  socket: string;
+  /** TCP with mutual TLS; all four or none. */
+  tcp?: { listen: Endpoint; certificate: string; key: string; clientAuthorities: string };
+  cluster: string;
+  prepare: PrepareSource;
+}
+
+/** The control API of an agent: a Unix socket that only its owner may open, and TCP with mutual TLS. */
+export class ControlApi {
+  readonly #server = new Server({ 'grpc.max_receive_message_length': 4 << 20 });
+  readonly #ending = new AbortController();
+  readonly #logger: Logger;
+  readonly #options: ControlOptions;
+  /** TCP address with its real port. */
+  tcpAddress: string | undefined;
+
+  constructor(agent: Agent, options: ControlOptions) {
+    this.#logger = agent.context.logger;
+    this.#options = options;
+    this.#server.addService(ControlService, implementation(agent, options, this.#logger, this.#ending.signal));
+  }
+
+  /** `InUse` when another agent listens on the socket or port; `InvalidArgument` for TLS files that cannot be used. */
+  async listen(): Promise<void> {
+    const { socket, tcp } = this.#options;
+    await mkdir(dirname(socket), { recursive: true });
+    await removeStale(socket);
+    // Between bind and chmod the mode is what the mask leaves: nobody else may slip in.
+    const mask = process.umask(0o177);
+    try {
+      await this.#bind(`unix:${socket}`, ServerCredentials.createInsecure());
+    } finally {
+      process.umask(mask);
+    }
+    await chmod(socket, 0o600);
+    if (tcp === undefined) return;
+    const port = await this.#bind(formatEndpoint(tcp.listen), await mutualTls(tcp));
+    this.tcpAddress = formatEndpoint({ host: tcp.listen.host, port });
+  }
+
+  /** Ends streams and waits for calls under way, at most for the time given. */
+  async close(deadlineMs: number): Promise<void> {
+    this.#ending.abort(new HearthError('Unavailable', 'the agent is ending; try again when it is back'));
+    const timer = setTimeout(() => this.#server.forceShutdown(), deadlineMs);
+    await new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
+    clearTimeout(timer);
+    await unlink(this.#options.socket).catch(() => {});
+  }
+
+  async #bind(address: string, credentials: ServerCredentials): Promise<number> {
+    return await new Promise((resolve, reject) => {
+      this.#server.bindAsync(address, credentials, (error, port) => {
+        if (error === null) resolve(port);
+        else reject(bindError(address, error));
+      });
+    });
+  }
+}
+
+function bindError(address: string, error: Error): HearthError {
+  const inUse = error.message.includes('EADDRINUSE');
+  const place = address.replace(/^unix:/, '');
+  if (inUse)
+    return new HearthError(
+      'InUse',
+      `${place} is in use by another program; stop it or set another address for the control API`,
+    );
+  return new HearthError(
+    'IoError',
+    `the control API cannot listen on ${place} (${error.message}); set control.socket or control.listen to another address`,
+  );
+}
+
+/** A socket that nobody answers is left from an agent that was killed. */
+async function removeStale(path: string): Promise<void> {
+  const answered = await new Promise<boolean>((resolve) => {
+    const probe = connect(path);
+    probe.once('connect', () => {
+      probe.destroy();
+      resolve(true);
+    });
+    probe.once('error', () => resolve(false));
+  });
+  if (answered) {
+    throw new HearthError('InUse', `another agent listens on ${path}; stop it or set control.socket to another path`);
+  }
+  await unlink(path).catch((thrown: NodeJS.ErrnoException) => {
+    if (thrown.code !== 'ENOENT') {
+      throw new HearthError(
+        'PermissionDenied',
+        `the stale socket ${path} cannot be removed (${thrown.message}); remove it`,
+      );
+    }
+  });
+}
+
+async function mutualTls(files: {
+  certificate: string;
+  key: string;
+  clientAuthorities: string;
+}): Promise<ServerCredentials> {
+  const read = async (what: string, path: string) =>
+    await readFile(path).catch((thrown: Error) => {
+      throw new HearthError(
+        'InvalidArgument',
+        `${what} ${path} cannot be read (${thrown.message}); check the path and its permissions`,
+      );
+    });
+  const authorities = await read('control.clientAuthorities', files.clientAuthorities);
+  const pair = {
+    private_key: await read('control.key', files.key),
+    cert_chain: await read('control.certificate', files.certificate),
+  };
+  try {
+    return ServerCredentials.createSsl(authorities, [pair], true);
+  } catch (thrown) {
+    throw new HearthError(
+      'InvalidArgument',
+      `the TLS files of the control API cannot be used (${(thrown as Error).message}); they must be PEM and belong together`,
+    );
+  }
+}
+
+function implementation(agent: Agent, options: ControlOptions, logger: Logger, ending: AbortSignal): ControlServer {
+  const handlers = new Handlers(logger, ending);
+  const datasets = new DatasetCalls(agent, options.prepare);
+  const warm = new WarmCalls(agent);
+  const nodes = new NodeCalls(agent, options.cluster);
+  const files = new FileCalls(agent);
+  return {
+    getStatus: handlers.unary('GetStatus', () => nodes.status()),
+    addDataset: handlers.streaming('AddDataset', (request, signal) => datasets.add(request, signal)),
+    listDatasets: handlers.unary('ListDatasets', () => datasets.list()),
+    getDataset: handlers.unary('GetDataset', (request) => datasets.get(request)),
+    removeDataset: handlers.unary('RemoveDataset', (request, signal) => datasets.remove(request, signal)),
+    listEntries: handlers.streaming('ListEntries', (request, signal) => datasets.entries(request, signal)),
+    createWarmJob: handlers.unary('CreateWarmJob', (request, signal) => warm.create(request, signal)),
+    getWarmJob: handlers.unary('GetWarmJob', (request) => warm.get(request)),
+    listWarmJobs: handlers.unary('ListWarmJobs', () => warm.list()),
+    watchWarmJob: handlers.streaming('WatchWarmJob', (request, signal) => warm.watch(request, signal)),
+    cancelWarmJob: handlers.unary('CancelWarmJob', (request) => warm.cancel(request)),
+    mount: handlers.unary('Mount', (request, signal) => nodes.mount(request, signal)),
+    unmount: handlers.unary('Unmount', (request) => nodes.unmount(request)),
+    listMounts: handlers.unary('ListMounts', () => nodes.listMounts()),
+    pin: handlers.unary('Pin', (request, signal) => nodes.pin(request, signal)),
+    unpin: handlers.unary('Unpin', (request, signal) => nodes.unpin(request, signal)),
+    evict: handlers.unary('Evict', (request, signal) => nodes.evict(request, signal)),
+    verify: handlers.streaming('Verify', (request, signal) => files.verify(request, signal)),
+    read: handlers.streaming('Read', (request, signal) => files.read(request, signal)),
+  };
+}

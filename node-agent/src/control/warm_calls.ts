@@ -1,0 +1,52 @@
+import { HearthError } from '@hearth/common';
+import type {
+  CreateWarmJobRequest,
+  GetWarmJobRequest,
+  ListWarmJobsResponse,
+  WarmJob,
+} from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Agent } from '../agent/agent.ts';
+import { oneOfWords } from './arguments.ts';
+import { jobMessage } from './convert.ts';
+
+/** A job cannot have more than this time: it would be forgotten, not wanted. */
+const longestDeadlineSeconds = 30 * 24 * 3600;
+
+export class WarmCalls {
+  readonly #agent: Agent;
+
+  constructor(agent: Agent) {
+    this.#agent = agent;
+  }
+
+  async create(request: CreateWarmJobRequest, signal: AbortSignal): Promise<WarmJob> {
+    const { dataset, paths, nodes, replicas, pin, priority, rateLimit, name } = request;
+    const verify = oneOfWords('verify', request.verify || 'checksum', ['none', 'checksum', 'digest']);
+    if (request.deadlineSeconds > longestDeadlineSeconds) {
+      throw new HearthError(
+        'InvalidArgument',
+        `the deadline is ${request.deadlineSeconds} s; at most ${longestDeadlineSeconds} are allowed`,
+      );
+    }
+    const deadlineSeconds = Number(request.deadlineSeconds);
+    this.#agent.lastUse.note(dataset);
+    const what = { dataset, paths, nodes, replicas, pin, priority, rateLimit, deadlineSeconds, verify, name };
+    return jobMessage(await this.#agent.warmJobs.create(what, signal));
+  }
+
+  async get({ name }: GetWarmJobRequest): Promise<WarmJob> {
+    return jobMessage(await this.#agent.warmJobs.get(name));
+  }
+
+  async list(): Promise<ListWarmJobsResponse> {
+    return { jobs: this.#agent.warmJobs.list().map(jobMessage) };
+  }
+
+  async *watch({ name }: GetWarmJobRequest, signal: AbortSignal): AsyncGenerator<WarmJob> {
+    for await (const seen of this.#agent.warmJobs.watch(name, signal)) yield jobMessage(seen);
+  }
+
+  async cancel({ name }: GetWarmJobRequest): Promise<WarmJob> {
+    return jobMessage(await this.#agent.warmJobs.cancel(name));
+  }
+}

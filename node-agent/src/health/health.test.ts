@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { silentLogger } from '@hearth/common';
+import { TestCluster } from '../testing/cluster.ts';
+import { directorySource, fileRow } from '../testing/fake_origin.ts';
+import { until } from '../testing/until.ts';
+import { AgentMetrics, metricRows, metricsDocument } from './metrics.ts';
+import { HealthServer } from './server.ts';
+
+describe('health', () => {
+  let cluster: TestCluster;
+  let server: HealthServer;
+  let url: string;
+  const reasons: string[] = [];
+  before(async () => {
+    cluster = await TestCluster.start(['a'], [fileRow('x', 5n)]);
+    const metrics = new AgentMetrics(cluster.agent('a'));
+    server = new HealthServer({ reasons: () => reasons, metrics: () => metrics.scrape() }, silentLogger);
+    url = `http://${await server.listen({ host: '127.0.0.1', port: 0 })}`;
+  });
+  after(async () => {
+    await server.close();
+    await cluster.close();
+  });
+
+  it('tells that the agent lives, and whether it is ready with the reasons', async () => {
+    assert.equal(await (await fetch(`${url}/healthz`)).text(), 'ok\n');
+    assert.equal((await fetch(`${url}/readyz`)).status, 200);
+    reasons.push('the store is away');
+    const answer = await fetch(`${url}/readyz`);
+    assert.deepEqual([answer.status, await answer.text()], [503, 'the store is away\n']);
+    assert.equal((await fetch(`${url}/healthz`)).status, 200);
+    assert.equal((await fetch(`${url}/other`)).status, 404);
+    assert.equal((await fetch(`${url}/healthz`, { method: 'POST' })).status, 405);
+  });
+
+  it('gives every metric of the table, and again with the next scrape', async () => {
+    const request = { source: directorySource, include: [], exclude: [] };
+    await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(3_000));
+    await until(() => cluster.agent('a').statistics.of('a')?.residency.d !== undefined);
+    for (let scrape = 0; scrape < 2; scrape++) {
+      const answer = await fetch(`${url}/metrics`);
+      assert.match(answer.headers.get('content-type') ?? '', /text\/plain/);
+      const text = await answer.text();
+      for (const { name } of metricRows) assert.ok(text.includes(`# HELP ${name} `), name);
+      assert.ok(text.includes('hearth_datasets{state="Ready"} 1'), text);
+      assert.ok(text.includes('hearth_dataset_resident_bytes{dataset="d"} 0'));
+      assert.ok(text.includes('hearth_origin_bytes_total 0'));
+    }
+  });
+
+  it('names an address in use', async () => {
+    const port = Number(new URL(url).port);
+    const second = new HealthServer(
+      { reasons: () => [], metrics: async () => ({ contentType: '', text: '' }) },
+      silentLogger,
+    );
+    await assert.rejects(second.listen({ host: '127.0.0.1', port }), {
+      code: 'InUse',
+      message: /in use by another program/,
+    });
+  });
+
+  it('is what docs/metrics.md says', async () => {
+    const document = await readFile(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
+    assert.equal(document, metricsDocument(), 'run node-agent/src/health/write_document.ts');
+  });
+});

@@ -1,0 +1,2 @@
+export { AgentMetrics } from './metrics.ts';
+export { HealthServer, type HealthSource } from './server.ts';

@@ -1,0 +1,271 @@
+import type { Statistics } from '@hearth/engine';
+import { Counter, Gauge, Registry } from '@prometheus-io/client';
+import type { Agent } from '../agent/agent.ts';
+
+interface MetricRow {
+  name: string;
+  help: string;
+  kind: 'counter' | 'gauge';
+  labels: string[];
+  /** Values with their labels' values, from one reading of everything. */
+  read: (seen: Seen) => [labels: string[], value: number][];
+}
+
+/** One consistent reading of the engine and the agent. */
+interface Seen {
+  statistics: Statistics;
+  agent: Agent;
+}
+
+const one = (value: bigint | number | boolean): [string[], number][] => [[[], Number(value)]];
+const ofEngine =
+  (read: (statistics: Statistics) => bigint | number): MetricRow['read'] =>
+  ({ statistics }) =>
+    one(read(statistics));
+const ofDirectories =
+  (read: (directory: Statistics['directories'][number]) => bigint): MetricRow['read'] =>
+  ({ statistics }) =>
+    statistics.directories.map((directory) => [[directory.path], Number(read(directory))]);
+
+const row = (
+  kind: MetricRow['kind'],
+  name: string,
+  help: string,
+  read: MetricRow['read'],
+  labels: string[] = [],
+): MetricRow => ({
+  name: `hearth_${name}`,
+  help,
+  kind,
+  labels,
+  read,
+});
+
+/** All metrics of an agent; docs/metrics.md is written from this table. */
+export const metricRows: readonly MetricRow[] = [
+  row(
+    'gauge',
+    'uptime_seconds',
+    'Seconds since the engine started.',
+    ofEngine((s) => s.uptimeSeconds),
+  ),
+  row(
+    'gauge',
+    'engine_info',
+    'Always 1; the labels tell how the engine waits and its number of shards.',
+    ({ statistics }) => [[[statistics.backend, String(statistics.shards)], 1]],
+    ['backend', 'shards'],
+  ),
+  row(
+    'gauge',
+    'cache_budget_bytes',
+    'Hard limit of a cache directory.',
+    ofDirectories((d) => d.budgetBytes),
+    ['directory'],
+  ),
+  row(
+    'gauge',
+    'cache_used_bytes',
+    'Bytes that a cache directory has allocated.',
+    ofDirectories((d) => d.usedBytes),
+    ['directory'],
+  ),
+  row(
+    'gauge',
+    'cache_free_floor_bytes',
+    'Free space that a cache directory leaves to its file system.',
+    ofDirectories((d) => d.freeFloorBytes),
+    ['directory'],
+  ),
+  row(
+    'gauge',
+    'cache_file_system_free_bytes',
+    'Free space of the file system of a cache directory.',
+    ofDirectories((d) => d.fileSystemFreeBytes),
+    ['directory'],
+  ),
+  row(
+    'gauge',
+    'content_keys',
+    'Files in the cache, complete or not.',
+    ofEngine((s) => s.contentKeys),
+  ),
+  row(
+    'gauge',
+    'resident_bytes',
+    'Bytes of files in the cache.',
+    ofEngine((s) => s.residentBytes),
+  ),
+  row(
+    'gauge',
+    'pinned_bytes',
+    'Bytes of files that are never evicted.',
+    ofEngine((s) => s.pinnedBytes),
+  ),
+  row(
+    'counter',
+    'origin_bytes_total',
+    'Bytes received from origins.',
+    ofEngine((s) => s.originBytes),
+  ),
+  row(
+    'counter',
+    'origin_requests_total',
+    'Requests to origins.',
+    ofEngine((s) => s.originRequests),
+  ),
+  row(
+    'counter',
+    'origin_retries_total',
+    'Requests to origins that were repeated.',
+    ofEngine((s) => s.originRetries),
+  ),
+  row(
+    'counter',
+    'peer_received_bytes_total',
+    'Bytes received from other agents.',
+    ofEngine((s) => s.peerBytesReceived),
+  ),
+  row(
+    'counter',
+    'peer_sent_bytes_total',
+    'Bytes sent to other agents.',
+    ofEngine((s) => s.peerBytesSent),
+  ),
+  row(
+    'counter',
+    'peer_requests_total',
+    'Requests to other agents.',
+    ofEngine((s) => s.peerRequests),
+  ),
+  row(
+    'gauge',
+    'peer_connected',
+    '1 while the agent is connected to the peer.',
+    ({ statistics }) => statistics.peers.map((peer) => [[peer.node], peer.connected ? 1 : 0]),
+    ['peer'],
+  ),
+  row(
+    'counter',
+    'corrupt_blocks_total',
+    'Blocks whose checksum was wrong; they were fetched again.',
+    ofEngine((s) => s.corruptBlocks),
+  ),
+  row(
+    'counter',
+    'evicted_files_total',
+    'Files evicted to make room or on demand.',
+    ofEngine((s) => s.evictedFiles),
+  ),
+  row(
+    'counter',
+    'evicted_bytes_total',
+    'Bytes of files evicted.',
+    ofEngine((s) => s.evictedBytes),
+  ),
+  row(
+    'counter',
+    'demand_reads_total',
+    'Reads by applications that the engine served.',
+    ofEngine((s) => s.demandReads),
+  ),
+  row(
+    'counter',
+    'demand_bytes_total',
+    'Bytes of reads by applications that the engine served.',
+    ofEngine((s) => s.demandBytes),
+  ),
+  row(
+    'counter',
+    'directory_bypassed_total',
+    'Reads of the origin without a grant, as no directory of the key answered.',
+    ofEngine((s) => s.directoryBypassed),
+  ),
+  row(
+    'gauge',
+    'buffers_in_use',
+    'Chunk buffers in use.',
+    ofEngine((s) => s.buffersInUse),
+  ),
+  row('gauge', 'members', 'Agents that are alive, this one included.', ({ agent }) =>
+    one(agent.context.members.names().size),
+  ),
+  row('gauge', 'members_ready', 'Agents that are ready.', ({ agent }) => one(agent.context.members.ready().length)),
+  row(
+    'gauge',
+    'datasets',
+    'Datasets by state.',
+    ({ agent }) =>
+      ['Ready', 'Failed'].map((state) => [
+        [state],
+        agent.datasets.mirror.values().filter((dataset) => dataset.state === state).length,
+      ]),
+    ['state'],
+  ),
+  row(
+    'gauge',
+    'dataset_resident_bytes',
+    'Bytes of a dataset in the cache of this agent.',
+    ({ agent }) =>
+      Object.entries(agent.statistics.of(agent.context.node)?.residency ?? {}).map(([name, { residentBytes }]) => [
+        [name],
+        Number(residentBytes),
+      ]),
+    ['dataset'],
+  ),
+  row('gauge', 'warm_jobs_running', 'Warm jobs of which this agent executes its part.', ({ agent }) =>
+    one(agent.runningParts),
+  ),
+  row('gauge', 'warm_coordinator', '1 while this agent coordinates warm jobs.', ({ agent }) =>
+    one(agent.coordinator.leading),
+  ),
+];
+
+/** The metrics of an agent in the text format of Prometheus, read when they are asked for. */
+export class AgentMetrics {
+  readonly #agent: Agent;
+
+  constructor(agent: Agent) {
+    this.#agent = agent;
+  }
+
+  /** A registry of its own for each scrape: counters come from the engine and are never counted here. */
+  async scrape(): Promise<{ contentType: string; text: string }> {
+    const seen: Seen = { statistics: await this.#agent.context.engine.statistics(), agent: this.#agent };
+    const registry = new Registry();
+    for (const { kind, name, help, labels, read } of metricRows) {
+      const options = { name, help, labelNames: labels, registers: [registry] };
+      const values = read(seen);
+      const labelled = (texts: string[]) =>
+        Object.fromEntries(labels.map((label, index) => [label, texts[index] ?? '']));
+      if (kind === 'gauge') {
+        const gauge = new Gauge(options);
+        for (const [texts, value] of values) gauge.set(labelled(texts), value);
+      } else {
+        const counter = new Counter(options);
+        for (const [texts, value] of values) counter.inc(labelled(texts), value);
+      }
+    }
+    return { contentType: registry.contentType, text: await registry.metrics() };
+  }
+}
+
+/** docs/metrics.md: everything in it comes from the table. */
+export function metricsDocument(): string {
+  const rows = metricRows.map(
+    ({ name, kind, labels, help }) => `| \`${name}\` | ${kind} | ${labels.join(', ')} | ${help} |`,
+  );
+  return [
+    '# Metrics of the agent',
+    '',
+    '<!-- Written from node-agent/src/health/metrics.ts by node-agent/src/health/write_document.ts. -->',
+    '',
+    'In the text format of Prometheus at `/metrics` of the health address (`health.listen`). Counters begin at 0 with',
+    'every start of the agent.',
+    '',
+    '| metric | kind | labels | meaning |',
+    '|---|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
+}
