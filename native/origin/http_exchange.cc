@@ -12,7 +12,9 @@
 namespace hearth {
 namespace {
 
-// One read from the socket. Measured on loopback: see origin_throughput_main.cc.
+// One read from the socket: the most that libcurl takes. Measured on loopback with 8 MiB requests:
+// 0.20 CPU s/GiB on one connection, against 0.34 with 128 KiB and 0.41 with 64 KiB
+// (origin_throughput_main.cc).
 constexpr long kReceiveBytes = 512 * 1024;
 constexpr std::size_t kMaxHeadBytes = 256 * 1024;
 // Of an error's body: what is read so that the connection can be kept, and what is looked at.
@@ -60,8 +62,9 @@ void HttpExchange::addHeader(const std::string& line) {
   headerList_ = curl_slist_append(headerList_, line.c_str());
 }
 
-// HTTP/1.1 also over TLS: ranged reads in parallel are faster over several connections than over
-// the streams of one, whose flow-control window and single congestion window they would share.
+// HTTP/1.1 also over TLS: parallel ranged reads gain from connections of their own, where the
+// streams of one HTTP/2 connection share a congestion window and a flow-control window. Measured
+// over TLS on loopback, 8 MiB requests: 0.76 CPU s/GiB against 0.84 with HTTP/2, and never slower.
 Status HttpExchange::configure() {
   CURL* const easy = transfer_.easy;
   const auto option = [easy](CURLoption name, auto value) { curl_easy_setopt(easy, name, value); };
