@@ -1,0 +1,58 @@
+# Hearth. `make help` lists the targets; `make run` and `make test` need nothing but make.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+NODE := node_modules/.bin/node
+STAMP := build/.setup
+
+.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify bench build setup generate format clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+run: build ## Start three agents, warm a real model, mount and verify it (SOURCE=..., ONESHOT=1)
+	@$(NODE) scripts/demo/main.ts
+
+test: build ## Everything: native tests, sanitizers, fuzzers, TypeScript, lint, three agents killed in turn
+	@$(NODE) scripts/test/main.ts all
+
+test-unit: build ## TypeScript tests
+	@$(NODE) scripts/test/main.ts unit
+
+test-native: build ## C++ tests
+	@$(NODE) scripts/test/main.ts native
+
+test-asan: $(STAMP) ## C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(NODE) scripts/test/main.ts asan
+
+test-tsan: $(STAMP) ## C++ tests under ThreadSanitizer
+	@$(NODE) scripts/test/main.ts tsan
+
+fuzz: $(STAMP) ## Each fuzzer for FUZZ_SECONDS (20)
+	@$(NODE) scripts/test/main.ts fuzz
+
+lint: $(STAMP) ## Types, biome, clang-format
+	@$(NODE) scripts/test/main.ts lint
+
+verify: $(STAMP) ## Prove that generated files are current
+	@$(NODE) scripts/test/main.ts verify
+
+bench: build ## Measure against baselines in the same run; writes bench/results.json
+	@$(NODE) bench/main.ts
+
+build: $(STAMP) ## Build the native engine (release)
+	@scripts/build-native.sh release
+
+setup $(STAMP): package-lock.json scripts/setup.sh ## Install Debian packages, Node 24 and npm packages
+	@scripts/setup.sh
+	@mkdir -p build && touch $(STAMP)
+
+generate: $(STAMP) ## Write all generated sources anew
+	@$(NODE) scripts/generate-constants.ts
+	@$(NODE) scripts/generate-protocols.ts
+
+format: $(STAMP) ## Format all sources
+	@node_modules/.bin/biome check --write . > /dev/null
+	@git ls-files 'native/*.h' 'native/*.cc' | xargs clang-format -i
+
+clean: ## Remove build outputs
+	@rm -rf build

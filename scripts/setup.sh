@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Brings a Debian 12 machine to where everything builds: Debian packages, Node 24 and npm packages.
+# Without root it installs what it can and names what is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  g++ cmake ninja-build pkg-config git ca-certificates
+  liburing-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev
+  clang clang-format libclang-rt-14-dev
+  curl openssl fuse3 iproute2 attr nginx-light
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+command -v npm >/dev/null || missing+=(npm)
+
+if ((${#missing[@]})); then
+  if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+    echo "Installing Debian packages: ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  else
+    echo "These Debian packages are missing: ${missing[*]}" >&2
+    echo "Install them as root: apt-get install --no-install-recommends ${missing[*]}" >&2
+    exit 1
+  fi
+fi
+
+npm ci --no-audit --no-fund --loglevel=error
+# The npm package `node` links the runtime when it is installed; where install scripts are not run, do it now.
+if [[ $(node_modules/.bin/node --version 2>/dev/null) != v24.* ]]; then
+  (cd node_modules/node && node installArchSpecificPackage.js)
+fi
+node_modules/.bin/node --version | grep -q '^v24\.' || {
+  echo "Node 24 could not be installed by the npm package 'node'; install Node 24 and link it as node_modules/.bin/node" >&2
+  exit 1
+}

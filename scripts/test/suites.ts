@@ -1,0 +1,119 @@
+import { existsSync, globSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { node, type Outcome, root, run } from './command.ts';
+
+export interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+const single = (outcome: Outcome): Counts =>
+  outcome.code === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 };
+
+/** Builds a preset and runs its GoogleTest programs through ctest, counting from its JUnit report. */
+async function native(preset: 'release' | 'asan' | 'tsan'): Promise<Counts> {
+  const built = await run('scripts/build-native.sh', [preset]);
+  if (built.code !== 0) return { passed: 0, failed: 1, skipped: 0 };
+  const report = join(root, `build/${preset}.junit.xml`);
+  const outcome = await run(
+    'ctest',
+    ['--test-dir', `build/${preset}`, '--output-on-failure', '--output-junit', report, '-j', '2'],
+    {
+      quiet: true,
+      env: {
+        ASAN_OPTIONS: 'detect_stack_use_after_return=0',
+        TSAN_OPTIONS: `suppressions=${join(root, 'native/tsan.supp')} second_deadlock_stack=1`,
+      },
+    },
+  );
+  const header = existsSync(report) ? /<testsuite [^>]*>/s.exec(readFileSync(report, 'utf8'))?.[0] : undefined;
+  const attribute = (name: string): number => Number(new RegExp(`${name}="(\\d+)"`).exec(header ?? '')?.[1] ?? 0);
+  const failed = attribute('failures');
+  const skipped = attribute('skipped') + attribute('disabled');
+  const counts = { passed: attribute('tests') - failed - skipped, failed, skipped };
+  if (outcome.code !== 0) process.stdout.write(outcome.output.slice(-20_000));
+  if (outcome.code !== 0 && failed === 0) counts.failed = 1;
+  for (const line of outcome.output.split('\n')) if (line.includes('***Skipped')) console.log(`  ${line.trim()}`);
+  return counts;
+}
+
+interface MochaReport {
+  stats: { passes: number; failures: number; pending: number };
+}
+
+async function mocha(): Promise<Counts> {
+  const report = join(root, 'build/mocha.json');
+  mkdirSync(join(root, 'build'), { recursive: true });
+  const outcome = await run(node, [
+    'node_modules/mocha/bin/mocha.js',
+    '--reporter',
+    join(root, 'scripts/test/mocha-reporter.cjs'),
+    '--reporter-option',
+    `output=${report}`,
+    '--exit',
+  ]);
+  if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
+  const { stats } = JSON.parse(readFileSync(report, 'utf8')) as MochaReport;
+  const failed = stats.failures === 0 && outcome.code !== 0 ? 1 : stats.failures;
+  return { passed: stats.passes, failed, skipped: stats.pending };
+}
+
+async function lint(): Promise<Counts> {
+  const results = [
+    await run('node_modules/.bin/tsc', ['-b']),
+    await run('node_modules/.bin/biome', ['check', '--error-on-warnings', '.']),
+    await run('bash', [
+      '-c',
+      "git ls-files 'native/*.h' 'native/*.cc' | grep -v /generated/ | xargs clang-format --dry-run -Werror",
+    ]),
+  ];
+  return results.map(single).reduce(add);
+}
+
+/** Generated files are written anew and must not differ from what is committed. */
+async function verify(): Promise<Counts> {
+  const outcomes: Counts[] = [];
+  for (const script of globSync('scripts/generate-*.ts', { cwd: root }).sort()) {
+    outcomes.push(single(await run(node, [script], { quiet: true })));
+  }
+  const generated = globSync('**/generated', {
+    cwd: root,
+    exclude: (name) => name.includes('node_modules') || name.startsWith('build'),
+  });
+  outcomes.push(single(await run('git', ['diff', '--exit-code', '--stat', '--', ...generated, 'docs/reference'])));
+  return outcomes.reduce(add);
+}
+
+async function fuzz(): Promise<Counts> {
+  const seconds = process.env['FUZZ_SECONDS'] ?? '20';
+  const sources = globSync('native/*/*_fuzz.cc', { cwd: root }).sort();
+  const targets = sources.map((path) => `hearth_${path.split('/').at(-1)?.replace('.cc', '')}`);
+  const built = await run('scripts/build-native.sh', ['fuzz', ...targets]);
+  if (built.code !== 0) return { passed: 0, failed: 1, skipped: 0 };
+  const outcomes = sources.map(async (path, index) => {
+    const program = `build/fuzz/${path.split('/')[1]}/${targets[index]}`;
+    const corpus = join(root, 'build/corpus', targets[index] ?? '');
+    mkdirSync(corpus, { recursive: true });
+    const outcome = await run(program, [`-max_total_time=${seconds}`, '-print_final_stats=1', corpus], { quiet: true });
+    const executed = /number_of_executed_units: (\d+)/.exec(outcome.output)?.[1];
+    console.log(`  ${targets[index]}: ${executed ?? 'no'} inputs in ${seconds} s, exit ${outcome.code}`);
+    if (outcome.code !== 0) process.stdout.write(outcome.output.slice(-4000));
+    return single(outcome);
+  });
+  return (await Promise.all(outcomes)).reduce(add);
+}
+
+export function add(a: Counts, b: Counts): Counts {
+  return { passed: a.passed + b.passed, failed: a.failed + b.failed, skipped: a.skipped + b.skipped };
+}
+
+export const suites: Record<string, { title: string; run: () => Promise<Counts> }> = {
+  native: { title: 'C++ tests', run: () => native('release') },
+  unit: { title: 'TypeScript tests', run: mocha },
+  lint: { title: 'Types and style', run: lint },
+  verify: { title: 'Generated files', run: verify },
+  fuzz: { title: 'Fuzzers', run: fuzz },
+  asan: { title: 'C++ tests under AddressSanitizer and UBSan', run: () => native('asan') },
+  tsan: { title: 'C++ tests under ThreadSanitizer', run: () => native('tsan') },
+};
