@@ -62,7 +62,8 @@ class CacheCrashTest : public testing::Test {
           if (!file || !holds(*file, chunk)) break;
           files.corrupt(file->path(), chunk * kChunkBytes);
           EXPECT_FALSE(holds(*file, chunk));
-          (void)co_await writeWhole(file, chunk);
+          auto writing = writeWhole(file, chunk);
+          (void)co_await writing;
           break;
         }
         case 2: {
@@ -74,7 +75,8 @@ class CacheCrashTest : public testing::Test {
           auto acquired = co_await cache.acquire(key, sizeOf(n), false);
           if (!acquired.ok()) break;
           const std::uint32_t chunk = n != 0 ? 0 : random() % 16 == 0 ? 0 : 1;
-          (void)co_await writeWhole(*acquired, chunk);
+          auto writing = writeWhole(*acquired, chunk);
+          (void)co_await writing;
         }
       }
     }
@@ -112,7 +114,7 @@ class CacheCrashTest : public testing::Test {
 
 // A disk on which a cache has lived for a while and was closed.
 TEST_F(CacheCrashTest, ClaimsAreTrueAfterACrashAtEveryInstant) {
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     CrashFileSystem original;
     close(open(original));
     const auto start = original.killCopy();
@@ -122,7 +124,7 @@ TEST_F(CacheCrashTest, ClaimsAreTrueAfterACrashAtEveryInstant) {
       files->crashAfter(at);
       auto cache = open(*files);
       if (cache) {
-        reactor->runUntilComplete(live(*cache, *files, seed, 30));
+        reactor->runUntilComplete(live(*cache, *files, seed, 45));
         close(std::move(cache));
       }
       const std::string when =
@@ -145,7 +147,7 @@ TEST_F(CacheCrashTest, ClaimsAreTrueAfterACrashAtEveryInstant) {
       if (!files->crashed()) break;
       ++crashes;
     }
-    EXPECT_GT(crashes, 60u);
+    EXPECT_GT(crashes, 70u);
   }
 }
 

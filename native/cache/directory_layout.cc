@@ -179,13 +179,15 @@ Task<Result<std::vector<std::byte>>> readFile(FileSystem& files, std::string pat
   auto opening = files.open(path, {});
   const auto file = co_await opening;
   if (!file.ok()) co_return file.error();
-  std::vector<std::byte> bytes(mostBytes + 1);
-  const Result<std::size_t> count = co_await (*file)->readAt(bytes, 0);
-  if (!count.ok()) co_return count.error();
-  if (*count > mostBytes) {
+  const Result<FileInfo> info = co_await (*file)->info();
+  if (!info.ok()) co_return info.error();
+  if (info->size > mostBytes) {
     co_return Error{ErrorCode::kInvalidArgument,
                     path + " is longer than " + std::to_string(mostBytes) + " bytes"};
   }
+  std::vector<std::byte> bytes(info->size);
+  const Result<std::size_t> count = co_await (*file)->readAt(bytes, 0);
+  if (!count.ok()) co_return count.error();
   bytes.resize(*count);
   co_return std::move(bytes);
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kMagic = "HEARTHRL";
 // How much of the log is read at a time.
-constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 
 std::array<std::byte, ResidencyLog::kHeaderBytes> header() {
   std::array<std::byte, ResidencyLog::kHeaderBytes> bytes{};

@@ -176,8 +176,9 @@ Result<ViewStore::Plan> ViewStore::plan(const Manifest& manifest) const {
     if (entry.kind != EntryKind::kFile) continue;
     const auto file = OpenCacheFile::openKnown(core_, entry.key);
     if (!file || !file->complete() || file->size() != entry.size) {
-      return Error{ErrorCode::kNotFound,
-                   manifest.path(index) + " is not complete on this agent; warm the dataset first"};
+      return Error{
+          ErrorCode::kNotFound,
+          "'" + manifest.path(index) + "' is not complete on this agent; warm the dataset first"};
     }
     CacheDirectory& directory = file->entry().directory;
     if (made.directory != nullptr && made.directory != &directory) {
