@@ -26,7 +26,7 @@ inline constexpr Clock::duration kFailedProofPenalty = std::chrono::seconds(1);
 inline constexpr std::size_t kConnectionsPerNode = 256;
 // A listener's connections whose preface has not come, and how long it may take.
 inline constexpr std::size_t kHalfOpen = 256;
-inline constexpr Clock::duration kPrefaceTimeout = std::chrono::seconds(5);
+inline constexpr Clock::duration kPrefaceTimeout = std::chrono::seconds(3);
 
 // Pause before a peer that could not be reached is tried again: doubled each time, with jitter.
 inline constexpr Clock::duration kFirstBackOff = std::chrono::milliseconds(50);

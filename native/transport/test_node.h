@@ -281,14 +281,24 @@ class RawPeer {
   explicit RawPeer(int fd) : socket_(fd) { setDeadline(); }
 
   bool send(std::span<const std::byte> bytes) {
-    return ::send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(bytes.size());
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;  // io_uring interrupts calls with a timeout
+      if (sent < 0) return false;
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    }
+    return true;
   }
   // Up to `size` bytes: fewer at the end of the stream or after five seconds.
   std::vector<std::byte> receive(std::size_t size) {
     std::vector<std::byte> bytes(size);
-    const ssize_t got = recv(socket_.fd(), bytes.data(), size, MSG_WAITALL);
-    bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    std::size_t filled = 0;
+    while (filled < size) {
+      const ssize_t got = receiveSome(std::span(bytes).subspan(filled));
+      if (got <= 0) break;
+      filled += static_cast<std::size_t>(got);
+    }
+    bytes.resize(filled);
     return bytes;
   }
   struct Got {
@@ -314,7 +324,7 @@ class RawPeer {
   // The other side has closed the connection (or does so within five seconds).
   bool closed() {
     std::byte byte;
-    const ssize_t got = recv(socket_.fd(), &byte, 1, 0);
+    const ssize_t got = receiveSome(std::span(&byte, 1));
     return got == 0 || (got < 0 && errno != EAGAIN);
   }
   // Plays the dialler up to and including the credit.
@@ -350,6 +360,12 @@ class RawPeer {
     const timeval time{5, 0};
     setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
     setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+  }
+  ssize_t receiveSome(std::span<std::byte> into) {
+    for (;;) {
+      const ssize_t got = recv(socket_.fd(), into.data(), into.size(), 0);
+      if (got >= 0 || errno != EINTR) return got;
+    }
   }
   Socket socket_;
 };

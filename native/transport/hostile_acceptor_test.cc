@@ -1,0 +1,223 @@
+// What a broken or foreign peer may answer to an agent that asks: the request fails in time or
+// succeeds elsewhere, the reason is in the statistics, and nobody writes into memory that has been
+// given back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "transport/test_node.h"
+
+namespace hearth {
+namespace {
+
+using testing::HasSubstr;
+
+class HostileAcceptorTest : public testing::TestWithParam<Reactor::Backend> {
+ protected:
+  // Plays "asked" for as many connections as come, each as `behave` says, until the test ends.
+  void start(std::function<void(RawPeer&)> behave, Clock::duration probe = 5s) {
+    TransportOptions options = TestNode::optionsOf("asker");
+    options.idleProbe = probe;
+    asker = std::make_unique<TestNode>(options, GetParam());
+    asker->setPeers({acceptor.identity("asked")});
+    thread = std::thread([this, behave] {
+      while (!ended) {
+        RawPeer peer = acceptor.accept();
+        if (peer.fd() >= 0 && !ended) behave(peer);
+      }
+    });
+  }
+  void TearDown() override {
+    asker.reset();
+    ended = true;
+    { const RawPeer last(acceptor.address()); }
+    if (thread.joinable()) thread.join();
+  }
+  Status read(Clock::duration patience = 5s) {
+    into.assign(100, std::byte{0});
+    return asker->read("asked", kPlain, 0, into, patience);
+  }
+  std::string errorOf() { return asker->statisticsOf("asked").error; }
+
+  RawAcceptor acceptor;
+  std::unique_ptr<TestNode> asker;
+  std::thread thread;
+  std::atomic<bool> ended{false};
+  std::vector<std::byte> into;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, HostileAcceptorTest,
+                         testing::Values(Reactor::Backend::kIoUring, Reactor::Backend::kEpoll),
+                         [](const auto& backend) {
+                           return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
+                         });
+
+std::vector<std::byte> answerFor(std::uint64_t requestId, std::span<const std::byte> payload) {
+  ReadAnswer answer;
+  answer.payloadLength = static_cast<std::uint32_t>(payload.size());
+  answer.blockChecksums = checksumsOf(payload);
+  std::vector<std::byte> bytes = encodeFrame(answer, requestId);
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  return bytes;
+}
+
+// Waits until the asker has gone.
+void drain(RawPeer& peer) {
+  while (!peer.receive(1).empty()) {
+  }
+}
+
+TEST_P(HostileAcceptorTest, AnswersCutAtEveryByteFailAndAreTriedOnce) {
+  const std::vector<std::byte> payload = patternBytes(100);
+  std::atomic<std::size_t> cut{0};
+  std::atomic<int> connections{0};
+  start([&](RawPeer& peer) {
+    ++connections;
+    if (!peer.welcome("asked")) return;
+    const auto request = peer.frame();
+    if (!request) return;
+    const std::vector<std::byte> answer = answerFor(request->header.requestId, payload);
+    peer.send(std::span(answer).first(std::min<std::size_t>(cut, answer.size())));
+  });
+  const std::size_t whole = answerFor(1, payload).size();
+  for (cut = 0; cut < whole; ++cut) {
+    const Status status = read();
+    EXPECT_EQ(status.code(), ErrorCode::kUnavailable) << cut << status.error().message;
+  }
+  EXPECT_EQ(connections, 2 * static_cast<int>(whole));
+  EXPECT_THAT(errorOf(), HasSubstr("closed the connection"));
+  ASSERT_TRUE(read().ok());
+  EXPECT_EQ(into, payload);
+}
+
+TEST_P(HostileAcceptorTest, AnswersThatWereNotAskedForEndTheConnection) {
+  const std::vector<std::byte> payload = patternBytes(100);
+  std::atomic<int> variant{0};
+  start([&](RawPeer& peer) {
+    if (!peer.welcome("asked")) return;
+    const auto request = peer.frame();
+    if (!request) return;
+    const std::uint64_t id = request->header.requestId;
+    switch (variant) {
+      case 0:  // another id
+        peer.send(answerFor(id + 1, payload));
+        break;
+      case 1:  // another length
+        peer.send(answerFor(id, std::span(payload).first(99)));
+        break;
+      case 2:  // another kind
+        peer.send(encodeFrame(ControlAnswer{}, id));
+        break;
+      case 3:  // a frame of the dialler's
+        peer.send(encodeFrame(*decodeBody<ReadRequest>(request->body), 1));
+        break;
+      default:
+        peer.send(patternBytes(64));
+    }
+    drain(peer);
+  });
+  const char* const reasons[] = {"not asked", "number of bytes", "not asked", "only the dialler",
+                                 "not Hearth's"};
+  for (variant = 0; variant < 5; ++variant) {
+    const Status status = read();
+    EXPECT_EQ(status.code(), ErrorCode::kProtocolError) << variant;
+    EXPECT_THAT(status.error().message, HasSubstr(reasons[variant]));
+    EXPECT_THAT(errorOf(), HasSubstr(reasons[variant]));
+  }
+}
+
+TEST_P(HostileAcceptorTest, StallsInsideAnAnswerEndAtTheDeadline) {
+  start([](RawPeer& peer) {
+    if (!peer.welcome("asked")) return;
+    const auto request = peer.frame();
+    if (!request) return;
+    const std::vector<std::byte> answer =
+        answerFor(request->header.requestId, patternBytes(kChunkBytes));
+    peer.send(std::span(answer).first(answer.size() / 2));
+    drain(peer);
+  });
+  std::vector<std::byte> chunk(kChunkBytes);
+  const auto before = Clock::now();
+  const Status status = asker->read("asked", kPlain, 0, chunk, 200ms);
+  EXPECT_EQ(status.code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_LT(Clock::now() - before, 2s);
+}
+
+TEST_P(HostileAcceptorTest, SilenceIsNoticed) {
+  start(
+      [](RawPeer& peer) {
+        if (peer.welcome("asked")) drain(peer);
+      },
+      30ms);
+  const auto before = Clock::now();
+  const Status status = read();
+  EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(status.error().message, HasSubstr("no sign of life"));
+  EXPECT_LT(Clock::now() - before, 3s);
+}
+
+TEST_P(HostileAcceptorTest, AcceptorsThatDoNotKnowTheSecretAreNotAsked) {
+  std::atomic<bool> asked{false};
+  start([&](RawPeer& peer) {
+    if (!peer.expect<Preface>() || !peer.expect<Hello>()) return;
+    peer.send(encodeFrame(Challenge{"test", "asked", "1", randomNonce()}));
+    if (!peer.expect<Proof>()) return;
+    peer.send(encodeFrame(Proof{}));
+    if (peer.frame()) asked = true;
+  });
+  const Status status = read();
+  EXPECT_EQ(status.code(), ErrorCode::kUnauthenticated);
+  EXPECT_FALSE(asked);
+}
+
+TEST_P(HostileAcceptorTest, AnotherNodeAtTheAddressIsNotAsked) {
+  start([](RawPeer& peer) { peer.welcome("somebody"); });
+  const Status status = read();
+  EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(status.error().message, HasSubstr("somebody (1) answers there"));
+}
+
+TEST_P(HostileAcceptorTest, HandshakesThatStallEndInTime) {
+  TransportOptions options = TestNode::optionsOf("asker");
+  options.connectTimeout = 100ms;
+  TestNode impatient(options, GetParam());
+  impatient.setPeers({acceptor.identity("asked")});
+  const auto before = Clock::now();
+  std::vector<std::byte> bytes(100);
+  const Status status = impatient.read("asked", kPlain, 0, bytes);
+  EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(status.error().message, HasSubstr("no connection in time"));
+  EXPECT_LT(Clock::now() - before, 2s);
+}
+
+TEST_P(HostileAcceptorTest, APeerKilledInTheMiddleIsAskedAgainThroughItsOtherAddress) {
+  start([](RawPeer& peer) {
+    if (!peer.welcome("asked")) return;
+    const auto request = peer.frame();
+    if (!request || request->header.type != FrameType::kReadRequest) return;  // a Goodbye
+    const std::uint32_t length = decodeBody<ReadRequest>(request->body)->length;
+    const std::vector<std::byte> answer =
+        answerFor(request->header.requestId, patternBytes(length));
+    peer.send(std::span(answer).first(answer.size() / 2));
+    peer.shutDown();
+  });
+  TestNode asked(TestNode::optionsOf("asked"), GetParam());
+  TransportOptions options = TestNode::optionsOf("third");
+  options.streamsPerPeer = 2;
+  TestNode third(options, GetParam());
+  PeerIdentity identity = asked.identity();
+  identity.addresses.insert(identity.addresses.begin(), acceptor.address());
+  third.setPeers({identity});
+  std::vector<std::byte> chunk(kChunkBytes);
+  for (int i = 0; i < 30; ++i) {
+    std::fill(chunk.begin(), chunk.end(), std::byte{0});
+    const Status status = third.read("asked", kPlain, 0, chunk);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    ASSERT_EQ(chunk, asked.handler->chunk);
+  }
+  EXPECT_THAT(third.statisticsOf("asked").error, HasSubstr("closed the connection"));
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,268 @@
+// What strangers and broken peers may say to an agent that answers: it turns them away with a
+// reason and goes on serving the others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "transport/limits.h"
+#include "transport/test_node.h"
+
+namespace hearth {
+namespace {
+
+using testing::HasSubstr;
+
+class HostileDiallerTest : public testing::TestWithParam<Reactor::Backend> {
+ protected:
+  void start(TransportOptions options = TestNode::optionsOf("asked")) {
+    node = std::make_unique<TestNode>(std::move(options), GetParam());
+  }
+  [[nodiscard]] PeerAddress address() const { return node->listeners[0]->address(); }
+  // An honest dialler is still served.
+  void expectServing() {
+    RawPeer honest(address());
+    ASSERT_TRUE(honest.join("honest"));
+    ASSERT_TRUE(honest.send(encodeFrame(ReadRequest{{}, 0, 100, 5000}, 1)));
+    const std::optional<ReadAnswer> answer = honest.expect<ReadAnswer>();
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->payloadLength, 100u);
+    EXPECT_EQ(honest.receive(100).size(), 100u);
+  }
+  // Sends `bytes` as a dialler without a proof; the Refuse that comes back.
+  std::optional<Refuse> refusalOf(std::span<const std::byte> bytes) {
+    RawPeer peer(address());
+    EXPECT_TRUE(peer.send(bytes));
+    const std::optional<Refuse> refusal = peer.expect<Refuse>();
+    EXPECT_TRUE(peer.closed());
+    return refusal;
+  }
+  std::unique_ptr<TestNode> node;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, HostileDiallerTest,
+                         testing::Values(Reactor::Backend::kIoUring, Reactor::Backend::kEpoll),
+                         [](const auto& backend) {
+                           return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
+                         });
+
+std::vector<std::byte> joined(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  std::vector<std::byte> both = a;
+  both.insert(both.end(), b.begin(), b.end());
+  return both;
+}
+
+TEST_P(HostileDiallerTest, WrongSecretIsRefused) {
+  start();
+  RawPeer peer(address());
+  ASSERT_TRUE(peer.send(
+      joined(encodeFrame(Preface{0, 1}), encodeFrame(Hello{"test", "liar", "1", randomNonce()}))));
+  ASSERT_TRUE(peer.expect<Challenge>().has_value());
+  ASSERT_TRUE(peer.send(encodeFrame(Proof{})));
+  const std::optional<Refuse> refusal = peer.expect<Refuse>();
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->code, ErrorCode::kUnauthenticated);
+  EXPECT_THAT(refusal->sentence, HasSubstr("same secret"));
+  EXPECT_TRUE(peer.closed());
+  EXPECT_TRUE(node->eventually("", [](const auto& entry) {
+    return entry.requests == 1 && entry.error.find("127.0.0.1") != std::string::npos;
+  }));
+  expectServing();
+}
+
+TEST_P(HostileDiallerTest, TwoAgentsWithDifferentSecretsSaySo) {
+  start();
+  TransportOptions options = TestNode::optionsOf("asker");
+  options.secret = TestNode::secretOf("another");
+  TestNode asker(options, GetParam());
+  asker.setPeers({node->identity()});
+  std::vector<std::byte> into(100);
+  const Status status = asker.read("asked", kPlain, 0, into);
+  EXPECT_EQ(status.code(), ErrorCode::kUnauthenticated);
+  EXPECT_THAT(status.error().message, HasSubstr("same secret"));
+}
+
+TEST_P(HostileDiallerTest, OtherClustersAreRefused) {
+  start();
+  const auto refusal = refusalOf(
+      joined(encodeFrame(Preface{0, 1}), encodeFrame(Hello{"other", "a", "1", randomNonce()})));
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->code, ErrorCode::kUnauthenticated);
+  EXPECT_THAT(refusal->sentence, HasSubstr("different clusters"));
+  expectServing();
+}
+
+TEST_P(HostileDiallerTest, OtherVersionsAreToldSo) {
+  start();
+  std::vector<std::byte> preface = encodeFrame(Preface{0, 1});
+  preface[4] = std::byte{2};
+  const std::uint32_t checksum = crc32c(std::span(preface).first(28));
+  for (unsigned i = 0; i < 4; ++i) preface[28 + i] = static_cast<std::byte>(checksum >> (8 * i));
+  const auto refusal = refusalOf(preface);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->code, ErrorCode::kUnsupported);
+  EXPECT_THAT(refusal->sentence, HasSubstr("version 2"));
+  expectServing();
+}
+
+TEST_P(HostileDiallerTest, GarbageAndOtherProtocolsAreRefused) {
+  start();
+  const std::string_view http = "GET / HTTP/1.1\r\nHost: agent.example\r\nAccept: */*\r\n\r\n";
+  const auto refusal = refusalOf(std::as_bytes(std::span(http)));
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->code, ErrorCode::kProtocolError);
+  std::mt19937 random(7);
+  for (int i = 0; i < 20; ++i) {
+    std::vector<std::byte> noise(1 + random() % 3000);
+    for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
+    RawPeer before(address());
+    before.send(noise);
+    RawPeer after(address());
+    after.send(encodeFrame(Preface{0, 1}));
+    after.send(noise);
+  }
+  RawPeer member(address());
+  ASSERT_TRUE(member.join());
+  ASSERT_TRUE(member.send(patternBytes(5000)));
+  EXPECT_TRUE(node->eventually("stranger", [](const auto& entry) {
+    return entry.error.find("not Hearth's wire protocol") != std::string::npos;
+  }));
+  expectServing();
+}
+
+TEST_P(HostileDiallerTest, ConversationsCutAtEveryByteLeaveNothingBehind) {
+  start();
+  const auto opening =
+      joined(encodeFrame(Preface{0, 1}), encodeFrame(Hello{"test", "cut", "1", randomNonce()}));
+  for (std::size_t length = 0; length < opening.size(); ++length) {
+    RawPeer peer(address());
+    ASSERT_TRUE(peer.send(std::span(opening).first(length)));
+  }
+  const auto requests = joined(encodeFrame(ReadRequest{{}, 0, 100, 5000}, 1),
+                               joined(encodeFrame(ControlRequest{1, patternBytes(20)}, 2),
+                                      encodeEmptyFrame(FrameType::kCancel, 2)));
+  for (std::size_t length = 0; length <= requests.size(); ++length) {
+    RawPeer peer(address());
+    ASSERT_TRUE(peer.join("cut"));
+    ASSERT_TRUE(peer.send(std::span(requests).first(length)));
+  }
+  expectServing();
+}
+
+TEST_P(HostileDiallerTest, AskingForMoreThanTheCreditEndsTheConnection) {
+  TransportOptions options = TestNode::optionsOf("asked");
+  options.creditBytes = 2 * kChunkBytes;
+  start(options);
+  RawPeer peer(address());
+  ASSERT_TRUE(peer.join());
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    peer.send(encodeFrame(ReadRequest{keyOf(kStuck), 0, kChunkBytes, 5000}, id));
+  }
+  EXPECT_TRUE(peer.closed());
+  EXPECT_THAT(node->statisticsOf("stranger").error, HasSubstr("more than its credit"));
+  expectServing();
+}
+
+TEST_P(HostileDiallerTest, RequestIdsAreUsedOnce) {
+  start();
+  RawPeer peer(address());
+  ASSERT_TRUE(peer.join());
+  for (int i = 0; i < 2; ++i) {
+    peer.send(encodeFrame(ReadRequest{keyOf(kStuck), 0, kBlockBytes, 5000}, 9));
+  }
+  EXPECT_TRUE(peer.closed());
+  EXPECT_THAT(node->statisticsOf("stranger").error, HasSubstr("twice"));
+}
+
+TEST_P(HostileDiallerTest, FramesOfTheOtherRoleEndTheConnection) {
+  start();
+  for (const std::vector<std::byte>& frame :
+       {encodeFrame(ReadAnswer{.payloadLength = 1, .blockChecksums = {0}}, 1),
+        encodeFrame(Credit{1, 1}), encodeFrame(Proof{}), encodeFrame(Preface{0, 1})}) {
+    RawPeer peer(address());
+    ASSERT_TRUE(peer.join());
+    ASSERT_TRUE(peer.send(frame));
+    EXPECT_TRUE(peer.closed());
+  }
+}
+
+TEST_P(HostileDiallerTest, FloodsOfPingsEndTheConnection) {
+  start();
+  RawPeer peer(address());
+  ASSERT_TRUE(peer.join());
+  std::vector<std::byte> pings;
+  for (int i = 0; i < 2000; ++i) {
+    const auto ping = encodeEmptyFrame(FrameType::kPing, 1);
+    pings.insert(pings.end(), ping.begin(), ping.end());
+  }
+  // Until the kernels' buffers are full of pongs and a thousand more are queued.
+  for (int i = 0; i < 1000; ++i) {
+    if (!peer.send(pings)) break;
+  }
+  EXPECT_TRUE(node->eventually("stranger", [](const auto& entry) {
+    return entry.error.find("floods") != std::string::npos;
+  }));
+  expectServing();
+}
+
+TEST_P(HostileDiallerTest, WhoNeverReadsIsDisconnected) {
+  TransportOptions options = TestNode::optionsOf("asked");
+  options.idleProbe = 40ms;
+  start(options);
+  RawPeer peer(address());
+  ASSERT_TRUE(peer.join());
+  for (std::uint64_t id = 1; id <= 8; ++id) {
+    ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{{}, 0, kChunkBytes, 5000}, id)));
+  }
+  EXPECT_TRUE(node->eventually("stranger", [](const auto& entry) {
+    return entry.error.find("no sign of life") != std::string::npos;
+  }));
+}
+
+TEST_P(HostileDiallerTest, HandshakesThatStallEndAndCannotKeepOthersOut) {
+  TransportOptions options = TestNode::optionsOf("asked");
+  options.connectTimeout = 500ms;
+  start(options);
+  std::vector<std::unique_ptr<RawPeer>> stalled;
+  for (std::size_t i = 0; i < kStrangersPerHost; ++i) {
+    stalled.push_back(std::make_unique<RawPeer>(address()));
+    ASSERT_TRUE(stalled.back()->send(encodeFrame(Preface{0, 1})));
+  }
+  // One more from this address is turned away at once; later there is room again.
+  const auto refusal = refusalOf(encodeFrame(Preface{0, 1}));
+  if (refusal) {
+    EXPECT_THAT(refusal->sentence, HasSubstr("too many"));
+  }
+  for (const auto& peer : stalled) EXPECT_TRUE(peer->closed());
+  expectServing();
+}
+
+TEST(HostileDialler, PrefacesThatDoNotComeAreNotWaitedFor) {
+  TestNode node(TestNode::optionsOf("asked"));
+  RawPeer silent(node.listeners[0]->address());
+  RawPeer slow(node.listeners[0]->address());
+  const std::vector<std::byte> preface = encodeFrame(Preface{0, 1});
+  ASSERT_TRUE(slow.send(std::span(preface).first(preface.size() - 1)));
+  const auto before = Clock::now();
+  EXPECT_TRUE(silent.closed());
+  EXPECT_TRUE(slow.closed());
+  EXPECT_GE(Clock::now() - before, kPrefaceTimeout - 200ms);
+}
+
+TEST(Listening, SaysWhatToDoWhenItCannot) {
+  auto reactor = std::move(*Reactor::create());
+  TestNode node(TestNode::optionsOf("asked"));
+  const auto create = [&](PeerAddress address) {
+    return Listener::create(*reactor, std::move(address), [](std::uint32_t, int) {});
+  };
+  const auto taken = create(node.listeners[0]->address());
+  EXPECT_EQ(taken.code(), ErrorCode::kInUse);
+  EXPECT_THAT(taken.error().message, HasSubstr("choose another port"));
+  const auto foreign = create({"192.0.2.1", 0});
+  EXPECT_EQ(foreign.code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(foreign.error().message, HasSubstr("192.0.2.1"));
+  EXPECT_EQ(create({"agent.example", 7527}).code(), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hearth
