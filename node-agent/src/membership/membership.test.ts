@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { HearthError, silentLogger } from '@hearth/common';
+import { Session } from '../records/index.ts';
+import { openStore, type Store } from '../store/index.ts';
+import { etcdFixture, eventually, type StoreFixture, sqliteFixture } from '../store/testing/fixtures.ts';
+import { CutStore } from '../testing/cut_store.ts';
+import { Membership } from './membership.ts';
+
+const leaseSeconds = 1;
+const takeoverMs = 2_500;
+
+interface TestMember {
+  membership: Membership;
+  session: Session;
+  store: CutStore;
+}
+
+/** Membership over each kind of store. */
+function suite(fixture: StoreFixture): void {
+  describe(`membership: ${fixture.name}`, () => {
+    let address = '';
+    let store: Store;
+    const members: TestMember[] = [];
+    const children: ChildProcess[] = [];
+
+    const add = (node: string, incarnation: string, installation = ''): TestMember => {
+      const cut = new CutStore(store);
+      const session = new Session(cut, silentLogger, leaseSeconds);
+      const self = { node, incarnation, installation, wire: [{ host: '127.0.0.1', port: 7527 }], ready: true };
+      const membership = new Membership({ store: cut, session, logger: silentLogger, self, takeoverMs });
+      const member = { membership, session, store: cut };
+      members.push(member);
+      return member;
+    };
+    const names = (member: TestMember): string => [...member.membership.names()].join();
+
+    before(async function () {
+      this.timeout(300_000);
+      const missing = await fixture.start();
+      if (missing === undefined) return;
+      console.log(`      skipped: ${missing}`);
+      this.skip();
+    });
+    after(() => fixture.stop());
+    beforeEach(async () => {
+      address = fixture.freshAddress();
+      store = await openStore(address);
+    });
+    afterEach(async () => {
+      for (const child of children.splice(0)) child.kill('SIGKILL');
+      await Promise.all(
+        members.splice(0).map(async ({ membership, session }) => {
+          await membership.close();
+          await session.close();
+        }),
+      );
+      await store.close();
+    });
+
+    it('shows every agent to every other, with what it tells of itself', async () => {
+      const [a, b, c] = [add('a', '1'), add('b', '1'), add('c', '1')];
+      await Promise.all([a, b, c].map((member) => member.membership.joined()));
+      for (const member of [a, b, c]) await eventually('all three', () => names(member) === 'a,b,c');
+      assert.deepEqual(a.membership.standing, { kind: 'member' });
+      let changes = 0;
+      a.membership.onChange(() => changes++);
+      b.membership.setReady(false, 'its disk is full');
+      await eventually('the state of b', () => a.membership.ready().join() === 'a,c');
+      assert.equal(a.membership.all().find((member) => member.node === 'b')?.reason, 'its disk is full');
+      assert.equal(changes, 1);
+      assert.deepEqual(a.membership.cluster()[1], {
+        node: 'b',
+        incarnation: '1',
+        addresses: [{ host: '127.0.0.1', port: 7527 }],
+        zone: '',
+        rack: '',
+        ready: false,
+      });
+      await c.membership.close();
+      await eventually('c to leave', () => names(a) === 'a,b');
+      assert.deepEqual(
+        a.membership.peers().map((peer) => peer.node),
+        ['b'],
+      );
+    });
+
+    it('forgets an agent that has died, and takes its successor once its lease has ended', async () => {
+      const [a, b] = [add('a', '1'), add('b', '1')];
+      await Promise.all([a.membership.joined(), b.membership.joined()]);
+      await eventually('both', () => names(a) === 'a,b');
+      b.store.cut();
+      const next = add('b', '2');
+      assert.equal(next.membership.standing.kind, 'degraded');
+      await next.membership.joined();
+      await eventually('the successor', () => a.membership.peers()[0]?.incarnation === '2');
+    });
+
+    it('takes over at once from an earlier start of the same installation', async () => {
+      const first = add('a', '1', 'disk-1');
+      await first.membership.joined();
+      first.store.cut();
+      const second = add('a', '2', 'disk-1');
+      await second.membership.joined(AbortSignal.timeout(800));
+    });
+
+    it('refuses a second agent of the same name while the first is alive', async () => {
+      const first = add('a', '1');
+      await first.membership.joined();
+      const second = add('a', '2');
+      await assert.rejects(second.membership.joined(), (thrown) => {
+        assert.ok(thrown instanceof HearthError);
+        assert.equal(thrown.code, 'InUse');
+        assert.match(thrown.message, /running as 'a' at 127\.0\.0\.1:7527; stop it/);
+        return true;
+      });
+      assert.equal(second.membership.standing.kind, 'degraded');
+      assert.equal(first.membership.standing.kind, 'member');
+      await first.membership.close();
+      await eventually('the name to be free', () => second.membership.standing.kind === 'member');
+    });
+
+    it('registers again after its lease and record were lost', async () => {
+      const [a, b] = [add('a', '1'), add('b', '1')];
+      await Promise.all([a.membership.joined(), b.membership.joined()]);
+      await store.revokeLease(await a.session.lease());
+      await eventually('a to be gone', () => names(b) === 'b');
+      await eventually('a to be back', () => names(b) === 'a,b');
+      await store.delete('nodes/a');
+      await eventually('a to be back again', async () => (await store.get('nodes/a')) !== undefined);
+      await eventually('a to be content', () => a.membership.standing.kind === 'member');
+    });
+
+    it('comes back after its process was suspended for longer than its lease', async () => {
+      const a = add('a', '1');
+      await a.membership.joined();
+      const program = join(import.meta.dirname, 'testing/member.ts');
+      const child = spawn(process.execPath, [program, address, 'b'], { stdio: ['ignore', 'ignore', 'inherit'] });
+      children.push(child);
+      await eventually('b', () => names(a) === 'a,b');
+      child.kill('SIGSTOP');
+      await eventually('b to be gone', () => names(a) === 'a');
+      child.kill('SIGCONT');
+      await eventually('b to be back', () => names(a) === 'a,b');
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+    });
+
+    it('ignores records that it cannot read and fields that it does not know', async () => {
+      await store.put('nodes/broken', '{');
+      await store.put('nodes/wrong', JSON.stringify({ node: 'wrong', ready: 'yes' }));
+      await store.put('nodes/other', JSON.stringify({ node: 'liar', incarnation: '1', wire: [], ready: true }));
+      await store.put(
+        'nodes/newer',
+        JSON.stringify({ node: 'newer', incarnation: '1', wire: [], ready: true, colour: 7 }),
+      );
+      const a = add('a', '1');
+      await a.membership.joined();
+      assert.equal(names(a), 'a,newer');
+    });
+
+    it('reads everything anew after the store forgot what happened', async () => {
+      const a = add('a', '1');
+      await a.membership.joined();
+      for (let count = 0; count < 5; count++) await store.put('elsewhere', String(count));
+      await store.compact(await store.revision());
+      await fixture.restart();
+      const b = add('b', '1');
+      await b.membership.joined();
+      await eventually('b', () => names(a) === 'a,b');
+    });
+
+    it('keeps the last view while the store is away, and says so', async () => {
+      const [a, b] = [add('a', '1'), add('b', '1')];
+      await Promise.all([a.membership.joined(), b.membership.joined()]);
+      await eventually('both', () => names(a) === 'a,b');
+      a.store.cut();
+      await eventually('the trouble of a', () => a.membership.standing.kind === 'degraded');
+      assert.equal(names(a), 'a,b', 'the last known view stands');
+    });
+  });
+}
+
+describe('Membership', () => {
+  it('says what is wrong with a name', async () => {
+    const store = await openStore('etcd://127.0.0.1:1');
+    const session = new Session(store, silentLogger, leaseSeconds);
+    const self = { node: 'a/b', incarnation: '1', wire: [], ready: true };
+    assert.throws(
+      () => new Membership({ store, session, logger: silentLogger, self }),
+      (thrown) =>
+        thrown instanceof HearthError && thrown.code === 'InvalidArgument' && /hyphens only/.test(thrown.message),
+    );
+    await session.close();
+    await store.close();
+  });
+
+  it('waits for a store that is away without failing', async () => {
+    const store = await openStore('etcd://127.0.0.1:1');
+    const session = new Session(store, silentLogger, leaseSeconds);
+    const self = { node: 'a', incarnation: '1', wire: [], ready: true };
+    const membership = new Membership({ store, session, logger: silentLogger, self });
+    await assert.rejects(
+      membership.joined(AbortSignal.timeout(200)),
+      (thrown) => HearthError.from(thrown).code === 'DeadlineExceeded',
+    );
+    assert.equal(membership.standing.kind, 'degraded');
+    assert.deepEqual([...membership.names()], ['a']);
+    await store.close();
+    await membership.close();
+    await session.close();
+  });
+});
+
+suite(sqliteFixture());
+suite(etcdFixture());

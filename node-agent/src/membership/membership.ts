@@ -1,0 +1,280 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { Peer } from '@hearth/engine';
+import { z } from 'zod';
+import type { Member, Members } from '../context.ts';
+import { Mirror, RecordTable, type Session, unlessAborted } from '../records/index.ts';
+import type { LeaseId, Store } from '../store/index.ts';
+import { type NodeRecord, nodePrefix, nodeRecord } from './record.ts';
+import { Wake } from './wake.ts';
+
+/** How this agent stands in the cluster. */
+export type Standing =
+  /** The others see it. */
+  | { readonly kind: 'member' }
+  /** The others may not see it, or not for long; it is tried for as long as the agent runs. */
+  | { readonly kind: 'degraded'; readonly reason: string };
+
+export interface MembershipOptions {
+  readonly store: Store;
+  /** Its lease carries our record. Closed by its owner, after this. */
+  readonly session: Session;
+  readonly logger: Logger;
+  readonly self: z.input<typeof nodeRecord>;
+  /** How long an earlier holder of our name may stay before it counts as a living agent: its lease and a little. */
+  readonly takeoverMs?: number;
+}
+
+const firstRetryMs = 200;
+const longestRetryMs = 5_000;
+
+type Claim = { readonly kind: 'registered' } | { readonly kind: 'taken'; readonly by: NodeRecord };
+
+/**
+ * Who is alive. Registers this agent under its lease, again whenever the record was lost (a lease that ran out while
+ * the store was away or the process suspended, a store that was emptied), and watches the others. While the store is
+ * away the last known view stands. Listeners and getters run on the caller's thread and never wait.
+ */
+export class Membership implements Members {
+  readonly #table: RecordTable<typeof nodeRecord>;
+  readonly #mirror: Mirror<typeof nodeRecord>;
+  readonly #session: Session;
+  readonly #logger: Logger;
+  readonly #takeoverMs: number;
+  readonly #stop = new AbortController();
+  readonly #wake = new Wake();
+  readonly #registered = Promise.withResolvers<void>();
+  readonly #detach: (() => void)[];
+  readonly #ended: Promise<void>;
+  #self: NodeRecord;
+  /** Why we are not registered; undefined when we are. */
+  #trouble: string | undefined = 'it has not registered yet';
+  /** The lease and the state of `#self` that are in the store. */
+  #written: { readonly lease: LeaseId; readonly record: NodeRecord } | undefined;
+
+  /** Begins at once. `InvalidArgument` names what is wrong with `self`. */
+  constructor({ store, session, logger, self, takeoverMs = 15_000 }: MembershipOptions) {
+    const checked = nodeRecord.safeParse(self);
+    if (!checked.success) {
+      const reason = z.prettifyError(checked.error);
+      throw new HearthError('InvalidArgument', `This agent's description of itself cannot be used: ${reason}.`);
+    }
+    this.#self = checked.data;
+    this.#session = session;
+    this.#logger = logger;
+    this.#takeoverMs = takeoverMs;
+    this.#table = new RecordTable(store, nodePrefix, nodeRecord);
+    this.#mirror = new Mirror(this.#table, logger);
+    this.#detach = [
+      this.#mirror.onChange((changes) => this.#watched(changes)),
+      session.onLost(() => this.#wake.ring()),
+    ];
+    this.#registered.promise.catch(() => undefined);
+    this.#ended = this.#run();
+  }
+
+  /**
+   * Resolves when this agent is registered and has seen the others. `InUse`: a living agent has its name (it goes on
+   * trying nevertheless, until closed). Waits as long as the store is away, within the signal.
+   */
+  async joined(signal?: AbortSignal): Promise<void> {
+    await unlessAborted(this.#registered.promise, signal, this.#stop.signal);
+    await this.#mirror.ready(signal);
+    await this.#mirror.waitFor(
+      () => (this.#mirror.get(this.#self.node) === undefined ? undefined : true),
+      signal ?? this.#stop.signal,
+    );
+  }
+
+  get self(): NodeRecord {
+    return this.#self;
+  }
+
+  get standing(): Standing {
+    if (this.#trouble !== undefined) return { kind: 'degraded', reason: this.#trouble };
+    if (this.#session.alive) return { kind: 'member' };
+    return { kind: 'degraded', reason: 'the store does not answer, so that the others may take this agent for dead' };
+  }
+
+  /** Tells the others whether this agent is ready, and why not. Written in the background. */
+  setReady(ready: boolean, reason: string): void {
+    this.#self = { ...this.#self, ready, reason: ready ? '' : reason.slice(0, 1024) };
+    this.#wake.ring();
+  }
+
+  /** Records of the other agents, by name. */
+  peers(): NodeRecord[] {
+    return this.#records().filter((record) => record.node !== this.#self.node);
+  }
+
+  /** The whole cluster, this agent included, as the engine wants it. */
+  cluster(): Peer[] {
+    return this.#everyone().map(({ node, incarnation, wire, zone, rack, ready }) => ({
+      node,
+      incarnation,
+      addresses: wire,
+      zone,
+      rack,
+      ready,
+    }));
+  }
+
+  all(): Member[] {
+    return this.#everyone().map(({ incarnation, installation, ...member }) => member);
+  }
+
+  names(): Set<string> {
+    return new Set(this.#everyone().map((record) => record.node));
+  }
+
+  ready(): string[] {
+    return this.#everyone().flatMap((record) => (record.ready ? [record.node] : []));
+  }
+
+  /** Called after the view has changed. Returns the function that ends it. */
+  onChange(listener: () => void): () => void {
+    return this.#mirror.onChange((changes) => {
+      if (changes.length > 0) listener();
+    });
+  }
+
+  /** Removes this agent's record, so that others need not wait for the end of its lease, and ends. Never fails. */
+  async close(): Promise<void> {
+    if (!this.#stop.signal.aborted) {
+      this.#stop.abort();
+      this.#wake.ring();
+      for (const detach of this.#detach) detach();
+      await this.#ended;
+      await this.#leave();
+      await this.#mirror.close();
+    }
+    await this.#ended;
+  }
+
+  /** Sorted by name. A record under another name than its own is nobody's. */
+  #records(): NodeRecord[] {
+    return this.#mirror
+      .rows()
+      .filter((row) => row.id === row.value.node)
+      .map((row) => row.value)
+      .sort((a, b) => (a.node < b.node ? -1 : 1));
+  }
+
+  /** With our own record as we know it, whatever the store has under our name. */
+  #everyone(): NodeRecord[] {
+    return [...this.peers(), this.#self].sort((a, b) => (a.node < b.node ? -1 : 1));
+  }
+
+  #watched(changes: readonly { id: string; after: NodeRecord | undefined }[]): void {
+    for (const { id, after } of changes) {
+      if (id === this.#self.node) {
+        if (after?.incarnation !== this.#self.incarnation) this.#written = undefined;
+        this.#wake.ring();
+      } else if (after !== undefined && after.node !== id) {
+        this.#logger.error('an agent is registered under a name that is not its own; ignored', { key: id });
+      }
+    }
+  }
+
+  async #run(): Promise<void> {
+    const signal = this.#stop.signal;
+    let failures = 0;
+    let takenSince: number | undefined;
+    while (!signal.aborted) {
+      let again: number | undefined;
+      try {
+        const claim = await this.#claim(signal);
+        failures = 0;
+        if (claim.kind === 'registered') {
+          takenSince = undefined;
+          this.#settle();
+        } else {
+          takenSince ??= performance.now();
+          this.#contend(claim.by, performance.now() - takenSince >= this.#takeoverMs);
+          // Its record may also end without our hearing of it while the watch is being renewed.
+          again = Math.min(longestRetryMs, this.#takeoverMs / 5);
+        }
+      } catch (thrown) {
+        if (signal.aborted) return;
+        const error = HearthError.from(thrown);
+        again = Math.min(longestRetryMs, firstRetryMs * 2 ** failures++) * (0.5 + Math.random());
+        this.#degrade(`it cannot be registered: ${error.message}`, { error, pauseMs: Math.round(again) });
+      }
+      await this.#wake.wait(again);
+    }
+  }
+
+  /** Makes the record in the store ours and current, unless another agent's is there. */
+  async #claim(signal: AbortSignal): Promise<Claim> {
+    for (;;) {
+      const lease = await this.#session.lease(signal);
+      const record = this.#self;
+      if (this.#written?.lease === lease && this.#written.record === record) return { kind: 'registered' };
+      const key = this.#table.key(record.node);
+      const entry = await this.#table.store.get(key, { signal });
+      const holder = entry === undefined ? undefined : this.#holder(entry.value);
+      if (holder !== undefined && !isSuccessor(record, holder)) return { kind: 'taken', by: holder };
+      const { succeeded } = await this.#table.store.transact(
+        {
+          compare: [{ key, modRevision: entry?.modRevision ?? 0 }],
+          success: [this.#table.putOperation(record.node, record, lease)],
+        },
+        { signal },
+      );
+      if (!succeeded) continue;
+      this.#written = { lease, record };
+    }
+  }
+
+  /** Undefined for a record that nobody could read: it stands in no one's way. */
+  #holder(value: string): NodeRecord | undefined {
+    try {
+      return nodeRecord.parse(JSON.parse(value));
+    } catch {
+      return undefined;
+    }
+  }
+
+  #settle(): void {
+    if (this.#trouble !== undefined) this.#logger.info('registered in the cluster', { node: this.#self.node });
+    this.#trouble = undefined;
+    this.#registered.resolve();
+  }
+
+  /** Until the lease of a dead predecessor has run out, nobody can tell it from a living agent. */
+  #contend(by: NodeRecord, alive: boolean): void {
+    this.#written = undefined;
+    if (!alive) {
+      this.#degrade(`waiting for the lease of an earlier agent named '${by.node}' to end`, {});
+      return;
+    }
+    const at = by.wire.map(({ host, port }) => `${host}:${port}`).join(', ') || 'an unknown address';
+    const reason = `another agent is running as '${by.node}' at ${at}; stop it, or give this one another name`;
+    this.#degrade(reason, { incarnation: by.incarnation });
+    this.#registered.reject(new HearthError('InUse', `This agent cannot join: ${reason}.`));
+  }
+
+  #degrade(reason: string, fields: Record<string, unknown>): void {
+    if (reason !== this.#trouble) this.#logger.warn('this agent is not registered', { reason, ...fields });
+    this.#trouble = reason;
+  }
+
+  async #leave(): Promise<void> {
+    const key = this.#table.key(this.#self.node);
+    const options = { deadlineMs: 2_000 };
+    try {
+      const entry = await this.#table.store.get(key, options);
+      if (entry === undefined || this.#holder(entry.value)?.incarnation !== this.#self.incarnation) return;
+      const compare = [{ key, modRevision: entry.modRevision }];
+      await this.#table.store.transact({ compare, success: [{ kind: 'delete', key }] }, options);
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      this.#logger.warn('the record of this agent could not be removed; it ends with its lease', { error });
+    }
+  }
+}
+
+/** Whether the record in the store is our own or that of a start of this installation that is surely over. */
+function isSuccessor(self: NodeRecord, holder: NodeRecord): boolean {
+  if (holder.incarnation === self.incarnation) return true;
+  return self.installation !== '' && holder.installation === self.installation;
+}
