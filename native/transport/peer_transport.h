@@ -54,7 +54,8 @@ class PeerHandler {
   virtual Task<Result<BytesAnswer>> onRead(std::string fromNode, ContentKey key,
                                            std::uint64_t offset, std::uint32_t length,
                                            Clock::time_point deadline) = 0;
-  // A manifest by its digest.
+  // A manifest by its digest. Fewer bytes than asked say that the manifest ends there; none, that
+  // it ends before `offset`.
   virtual Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest,
                                                    std::uint64_t offset, std::uint32_t length) = 0;
   virtual Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) = 0;
@@ -73,9 +74,12 @@ struct TransportOptions {
 };
 
 struct PeerStatistics {
+  // Empty: the connections that were turned away before they proved who they are; `requests` is
+  // their number, `error` the last one's address and reason.
   std::string node;
   bool connected = false;
-  std::uint32_t streams = 0;
+  std::uint32_t streams = 0;  // that we have dialled
+  // Both directions, all of the protocol's bytes; requests that either side has made.
   std::uint64_t bytesReceived = 0, bytesSent = 0, requests = 0;
   std::string error;  // why the last connection failed or ended
 };
@@ -89,7 +93,8 @@ class PeerTransport {
 
   // Replaces the set of known peers; connections to peers that are gone are closed.
   virtual void setPeers(std::vector<PeerIdentity> peers) = 0;
-  // Takes over an accepted, connected socket (from a Listener of any shard).
+  // Any thread. Takes over an accepted, connected socket (from a Listener of any shard), whose
+  // preface has been read; closes it when the transport has gone.
   virtual void adopt(int socket) = 0;
 
   // Fills `into` with [offset, offset + into.size()) of the key as `node` has it; the range lies
@@ -105,7 +110,8 @@ class PeerTransport {
       std::string node, Sha256Digest digest, Clock::time_point deadline) = 0;
   [[nodiscard]] virtual Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
                                                           Clock::time_point deadline) = 0;
-  // Closes all connections, fails what is pending with kCancelled, waits for handlers.
+  // Closes all connections, fails what is pending with kCancelled, waits for handlers. Required
+  // before destruction.
   [[nodiscard]] virtual Task<void> close() = 0;
   [[nodiscard]] virtual std::vector<PeerStatistics> statistics() const = 0;
 };
@@ -114,10 +120,12 @@ class PeerTransport {
 // `adopt(shard, fd)`.
 class Listener {
  public:
-  // kInUse with advice when the port is taken.
+  // On the reactor's thread, or before it runs. kInUse with advice when the port is taken. Socket
+  // and shard are handed to `adopt` on this thread; the shard is the dialler's, below its own
+  // number of shards.
   [[nodiscard]] static Result<std::unique_ptr<Listener>> create(
       Reactor& reactor, PeerAddress address, std::function<void(std::uint32_t, int)> adopt);
-  virtual ~Listener() = default;
+  virtual ~Listener() = default;                          // after close()
   [[nodiscard]] virtual PeerAddress address() const = 0;  // with the real port
   [[nodiscard]] virtual Task<void> close() = 0;
 };
