@@ -1,6 +1,7 @@
 import { errorTable, HearthError, isErrorCode } from '@hearth/common';
 import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { AgentClient } from './client/agent_client.ts';
+import { Patience } from './client/patience.ts';
 import { printable } from './format/paint.ts';
 import { jobLine, renderJob } from './format/progress.ts';
 import { LiveRegion } from './live_region.ts';
@@ -9,43 +10,70 @@ import type { Session } from './session.ts';
 const logMilliseconds = 5000;
 
 /**
- * Shows a job until it has ended and gives the exit code. On an interrupt the job goes on: its name and how
- * to cancel it are said, and the code is that of `Cancelled`.
+ * Shows a job until it has ended and gives the exit code. An agent that goes away is waited for. On an
+ * interrupt the job goes on: its name and how to cancel it are said, and the code is that of `Cancelled`.
  */
 export async function followJob(session: Session, agent: AgentClient, name: string): Promise<number> {
-  const show = session.json ? (job: WarmJob) => session.printJson(job) : drawer(session);
+  const { interrupt } = session.terminal;
+  const display = session.json ? jsonDisplay(session) : terminalDisplay(session);
+  const patience = new Patience(session.timeoutMilliseconds, interrupt);
   let last: WarmJob | undefined;
-  try {
-    for await (const job of agent.stream('watchWarmJob', { name })) {
-      show(job);
-      last = job;
+  for (;;) {
+    try {
+      for await (const job of agent.stream('watchWarmJob', { name })) {
+        patience.answered();
+        display.show(job);
+        last = job;
+      }
+      break;
+    } catch (thrown) {
+      display.pause();
+      if (interrupt.aborted) return detached(session, name);
+      // Before the first answer it is not known that there is such a job.
+      if (last === undefined) throw thrown;
+      try {
+        await patience.endure(thrown, () => session.note('The agent went away; waiting for it to come back.'));
+      } catch (lost) {
+        if (interrupt.aborted) return detached(session, name);
+        throw lost;
+      }
     }
-  } catch (thrown) {
-    const error = HearthError.from(thrown);
-    if (session.terminal.interrupt.aborted) return detached(session, name);
-    throw error;
   }
+  display.pause();
   if (last === undefined) throw new HearthError('ProtocolError', `the agent told nothing of the job ${name}`);
   return outcome(last);
 }
 
-function drawer(session: Session): (job: WarmJob) => void {
+interface Display {
+  show(job: WarmJob): void;
+  /** Something else will be written: leaves what was drawn standing. */
+  pause(): void;
+}
+
+function jsonDisplay(session: Session): Display {
+  return { show: (job) => session.printJson(job), pause: () => undefined };
+}
+
+function terminalDisplay(session: Session): Display {
   const { terminal } = session;
   const region = new LiveRegion(terminal);
   let loggedAt = Number.NEGATIVE_INFINITY;
   let loggedState = '';
-  return (job) => {
-    const ended = hasEnded(job);
-    if (terminal.interactive) {
-      const style = { columns: terminal.columns(), rows: terminal.rows() - 1 };
-      region.draw(renderJob(job, { ...style, colour: terminal.colour, unicode: terminal.unicode }));
-      if (ended) region.end();
-      return;
-    }
-    if (!ended && job.state === loggedState && Date.now() - loggedAt < logMilliseconds) return;
-    session.print(jobLine(job));
-    loggedAt = Date.now();
-    loggedState = job.state;
+  return {
+    pause: () => region.end(),
+    show: (job) => {
+      const ended = hasEnded(job);
+      if (terminal.interactive) {
+        const style = { columns: terminal.columns(), rows: terminal.rows() - 1 };
+        region.draw(renderJob(job, { ...style, colour: terminal.colour, unicode: terminal.unicode }));
+        if (ended) region.end();
+        return;
+      }
+      if (!ended && job.state === loggedState && Date.now() - loggedAt < logMilliseconds) return;
+      session.print(jobLine(job));
+      loggedAt = Date.now();
+      loggedState = job.state;
+    },
   };
 }
 

@@ -58,6 +58,9 @@ export class AgentClient {
       'grpc.keepalive_timeout_ms': 10_000,
       'grpc.max_receive_message_length': 64 << 20,
       'grpc.enable_retries': 0,
+      // Followers of jobs wait for an agent that restarts.
+      'grpc.initial_reconnect_backoff_ms': 250,
+      'grpc.max_reconnect_backoff_ms': 1000,
     });
     return new AgentClient(client, service, options);
   }

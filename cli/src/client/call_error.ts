@@ -10,7 +10,8 @@ export interface CallSubject {
 
 /** gRPC status by number (grpc.github.io/grpc/core/md_doc_statuscodes.html), for agents that send no code of ours. */
 const codeByStatus: Record<number, ErrorCode> = {
-  1: 'Cancelled',
+  // Cancelled by the other side, since ours would be known by the signal: a server that shuts down.
+  1: 'Unavailable',
   3: 'InvalidArgument',
   4: 'DeadlineExceeded',
   5: 'NotFound',

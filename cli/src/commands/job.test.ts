@@ -158,6 +158,44 @@ describe('hearth warm and job', () => {
     assert.deepEqual(agent.cancelled, ['watchWarmJob']);
   });
 
+  it('waits for an agent that restarts', async () => {
+    const endless = async function* () {
+      for (;;) {
+        yield sampleJob();
+        await sleep(10);
+      }
+    };
+    const first = await FakeAgent.start({ watchWarmJob: endless });
+    let second: FakeAgent | undefined;
+    const outcome = await runCommand(['job', 'watch', 'x', '--json', '--socket', first.socket], {
+      onOutput: async () => {
+        if (second !== undefined || first.killed) return;
+        await first.kill();
+        await sleep(300);
+        second = await FakeAgent.start({ watchWarmJob: () => [done] }, first);
+      },
+    });
+    assert.equal(outcome.code, 0, outcome.err);
+    assert.match(outcome.err, /^The agent went away; waiting for it to come back\.\n$/);
+    assert.equal(jsonLines(outcome.out).at(-1)?.state, 'Succeeded');
+    await second?.stop();
+  });
+
+  it('gives up on an agent that stays away', async () => {
+    const agentOnce = await FakeAgent.start({
+      async *watchWarmJob() {
+        yield sampleJob();
+        await sleep(10_000, undefined, { ref: false });
+      },
+    });
+    const outcome = await runCommand(['job', 'watch', 'x', '--timeout', '1', '--socket', agentOnce.socket], {
+      onOutput: () => agentOnce.kill(),
+    });
+    assert.equal(outcome.code, 6);
+    assert.match(outcome.err, /waiting for it to come back\.\nhearth: the agent at .* went away/);
+    await agentOnce.stop();
+  });
+
   it('reports an unknown dataset', async () => {
     assert.equal((await hearth(['warm', 'nope'])).code, 3);
   });

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GetStatusResponse, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { Command, InvalidArgumentError } from 'commander';
+import { Patience } from '../client/patience.ts';
 import { printable, toneOf } from '../format/paint.ts';
 import { renderBar } from '../format/progress.ts';
 import { formatBytes, formatCount, formatSeconds, fractionOf } from '../format/quantity.ts';
@@ -41,17 +42,28 @@ async function show(session: Session): Promise<void> {
   else await printStatus(session, status);
 }
 
-/** Until it is interrupted, which is how it is meant to end. */
+/** Until it is interrupted, which is how it is meant to end. An agent that goes away is waited for. */
 async function watch(session: Session, seconds: number): Promise<void> {
   const { interrupt } = session.terminal;
   const region = new LiveRegion(session.terminal);
+  const patience = new Patience(session.timeoutMilliseconds, interrupt);
+  const waiting = () => {
+    region.end();
+    session.note('The agent went away; waiting for it to come back.');
+  };
   try {
     await session.withAgent(async (agent) => {
-      while (!interrupt.aborted) {
-        const status = await agent.call('getStatus', {});
-        if (session.json) session.printJson(await statusView(status));
-        else if (session.terminal.interactive) region.draw(await screenful(session, status));
-        else await printStatus(session, status);
+      for (;;) {
+        try {
+          const status = await agent.call('getStatus', {});
+          patience.answered();
+          if (session.json) session.printJson(await statusView(status));
+          else if (session.terminal.interactive) region.draw(await screenful(session, status));
+          else await printStatus(session, status);
+        } catch (thrown) {
+          await patience.endure(thrown, waiting);
+          continue;
+        }
         await sleep(seconds * 1000, undefined, { signal: interrupt });
       }
     });

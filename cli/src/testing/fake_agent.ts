@@ -55,6 +55,7 @@ export class FakeAgent {
   readonly requests: [string, AnyRequest][] = [];
   /** Methods whose streams the client cancelled. */
   readonly cancelled: string[] = [];
+  killed = false;
   readonly #server: Server;
   readonly #directory: string;
 
@@ -64,8 +65,9 @@ export class FakeAgent {
     this.socket = join(directory, 'agent.sock');
   }
 
-  static async start(script: Script): Promise<FakeAgent> {
-    const directory = await mkdtemp(join(tmpdir(), 'hearth-cli-'));
+  /** In a directory of its own, or in that of an agent that has ended, as a restarted one. */
+  static async start(script: Script, former?: FakeAgent): Promise<FakeAgent> {
+    const directory = former === undefined ? await mkdtemp(join(tmpdir(), 'hearth-cli-')) : former.#directory;
     const agent = new FakeAgent(new Server(), directory);
     agent.#server.addService(ControlService, agent.#handlers(script));
     await new Promise<void>((resolve, reject) => {
@@ -74,6 +76,13 @@ export class FakeAgent {
       );
     });
     return agent;
+  }
+
+  /** As if it were killed: connections break and nobody listens. */
+  async kill(): Promise<void> {
+    this.killed = true;
+    this.#server.forceShutdown();
+    await rm(this.socket, { force: true });
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,36 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError } from '@hearth/common';
+
+const pauseMilliseconds = 500;
+
+/** Waits for an agent that went away: what is followed lives in the store and outlives it. */
+export class Patience {
+  readonly #limitMilliseconds: number;
+  readonly #signal: AbortSignal;
+  #awaySince: number | undefined;
+
+  constructor(limitMilliseconds: number, signal: AbortSignal) {
+    this.#limitMilliseconds = limitMilliseconds;
+    this.#signal = signal;
+  }
+
+  /** The agent has answered. */
+  answered(): void {
+    this.#awaySince = undefined;
+  }
+
+  /**
+   * Returns after a pause when the failure is worth another try, and throws it else: not `Unavailable`,
+   * interrupted, or away for too long. `firstTime` is called when a wait begins.
+   */
+  async endure(thrown: unknown, firstTime: () => void): Promise<void> {
+    const error = HearthError.from(thrown);
+    if (error.code !== 'Unavailable' || this.#signal.aborted) throw error;
+    if (this.#awaySince === undefined) {
+      this.#awaySince = Date.now();
+      firstTime();
+    }
+    if (Date.now() - this.#awaySince > this.#limitMilliseconds) throw error;
+    await sleep(pauseMilliseconds, undefined, { signal: this.#signal });
+  }
+}
