@@ -328,8 +328,10 @@ void FuseDispatcher::readWhenThere(std::uint64_t unique, MountSource::OpenFile& 
       break;
   }
   ++counters_.parkedReads;
-  file.read(offset, length, [self = shared_from_this(), unique](Result<MappedBytes> bytes) {
-    if (!self->parked_.take(unique)) return;
+  // Weak: a read that never ends must not keep the connection open after its session.
+  file.read(offset, length, [weak = weak_from_this(), unique](Result<MappedBytes> bytes) {
+    const auto self = weak.lock();
+    if (self == nullptr || !self->parked_.take(unique)) return;
     self->answerRead(unique, bytes);
     self->parked_.answered();
   });

@@ -14,11 +14,12 @@ constexpr std::uint16_t kMaxBackground = 64;
 constexpr std::uint32_t kStateVersion = 1;
 
 // The data are immutable: everything that lets the kernel cache or run in parallel is welcome, and
-// nothing that is about writing.
+// nothing that is about writing. Not FUSE_ASYNC_DIO: with it a reader by O_DIRECT waits where no
+// signal reaches it, not even SIGKILL.
 constexpr std::uint64_t kWanted = FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_DO_READDIRPLUS |
-                                  FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO | FUSE_PARALLEL_DIROPS |
-                                  FUSE_MAX_PAGES | FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT |
-                                  FUSE_IOCTL_DIR | FUSE_INIT_EXT | kFuseHasResend;
+                                  FUSE_READDIRPLUS_AUTO | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
+                                  FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT | FUSE_IOCTL_DIR |
+                                  FUSE_INIT_EXT | kFuseHasResend;
 
 }  // namespace
 

@@ -31,7 +31,8 @@ class MountSource {
     // The bytes when resident (checked against their checksums); kNotFound when something is missing.
     // `length` is at most 4 MiB and may cross a chunk; ends at the end of the file.
     [[nodiscard]] virtual Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) = 0;
-    // The same after fetching what is missing. `answer` is called once, on any thread.
+    // The same after fetching what is missing. `answer` is called once, on any thread, possibly after
+    // this object has gone.
     virtual void read(std::uint64_t offset, std::uint32_t length,
                       std::function<void(Result<MappedBytes>)> answer) = 0;
     // Read-ahead hint: these bytes will be wanted soon.

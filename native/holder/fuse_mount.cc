@@ -58,11 +58,14 @@ bool connectionDead(const std::string& target) {
   OwnedFd reader(channel[0]);
   const pid_t child = fork();
   if (child == 0) {
+    // It may hang, and must not keep connections alive by copies of their descriptors then.
+    dup2(channel[1], STDIN_FILENO);
+    close_range(STDIN_FILENO + 1, ~0U, 0);
     struct statx info {};
     const int result =
         statx(AT_FDCWD, target.c_str(), AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &info);
     const char answer = result != 0 && (errno == ENOTCONN || errno == ECONNABORTED) ? 1 : 0;
-    const ssize_t written = write(channel[1], &answer, 1);
+    const ssize_t written = write(STDIN_FILENO, &answer, 1);
     _exit(written == 1 ? 0 : 1);
   }
   close(channel[1]);

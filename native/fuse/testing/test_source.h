@@ -152,15 +152,17 @@ class TestSource final : public MountSource {
     }
     Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) override {
       if (!owner_.complete(entry_)) return Error{ErrorCode::kNotFound, "not resident"};
-      return bytes(offset, length);
+      return MappedBytes{{mapping_->bytes + offset, length}, mapping_};
     }
     void read(std::uint64_t offset, std::uint32_t length,
               std::function<void(Result<MappedBytes>)> answer) override {
-      auto finish = [this, offset, length, answer = std::move(answer)] {
-        if (const ErrorCode code = owner_.failure_; code != ErrorCode::kOk) {
+      // Not `this`: the answer may come after the file was closed.
+      auto finish = [&owner = owner_, mapping = mapping_, offset, length,
+                     answer = std::move(answer)] {
+        if (const ErrorCode code = owner.failure_; code != ErrorCode::kOk) {
           answer(Error{code, "the test wants a failure"});
         } else {
-          answer(bytes(offset, length));
+          answer(MappedBytes{{mapping->bytes + offset, length}, mapping});
         }
       };
       const std::lock_guard lock(owner_.mutex_);
@@ -179,9 +181,6 @@ class TestSource final : public MountSource {
     }
 
    private:
-    Result<MappedBytes> bytes(std::uint64_t offset, std::uint32_t length) {
-      return MappedBytes{{mapping_->bytes + offset, length}, mapping_};
-    }
     TestSource& owner_;
     const std::uint32_t entry_;
     const std::shared_ptr<Mapping> mapping_;
