@@ -79,7 +79,7 @@ describe('hearth doctor', () => {
     const { code, out } = await doctor();
     assert.equal(code, 13);
     assert.match(out, /^probes +missing .*is not there/m);
-    assert.match(out, /make native/);
+    assert.match(out, /make build/);
   });
 
   it('does not take a broken program for a healthy machine', async () => {

@@ -27,7 +27,7 @@ export async function nativeProbes(run: ProbeRun): Promise<Probe[]> {
         name: 'probes',
         status: 'missing',
         detail: `${program} is not there, so the machine was not looked at`,
-        advice: 'Build it with `make native`, or name it by HEARTH_PROBE.',
+        advice: 'Build it with `make build`, or name it by HEARTH_PROBE.',
       },
     ];
   }
@@ -62,7 +62,7 @@ async function outputOf(program: string, run: ProbeRun): Promise<string> {
           ? new HearthError('Cancelled', 'interrupted')
           : new HearthError(
               'IoError',
-              `${program} cannot be run (${error.message}); build it anew with \`make native\``,
+              `${program} cannot be run (${error.message}); build it anew with \`make build\``,
             ),
       ),
     );
@@ -79,7 +79,7 @@ function parseProbe(line: string): Probe {
   if (!isProbe(row))
     throw new HearthError(
       'ProtocolError',
-      'hearth-probe wrote something that is not a probe; build it anew with `make native`',
+      'hearth-probe wrote something that is not a probe; build it anew with `make build`',
     );
   return row;
 }
