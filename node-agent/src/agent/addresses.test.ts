@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import type { NetworkInterfaceInfo } from 'node:os';
+import { advertisedAddresses } from './addresses.ts';
+
+const one = (address: string, family: 'IPv4' | 'IPv6', internal = false) =>
+  ({ address, family, internal }) as NetworkInterfaceInfo;
+const interfaces = {
+  lo: [one('127.0.0.1', 'IPv4', true)],
+  eth0: [one('10.0.0.7', 'IPv4'), one('fe80::1', 'IPv6'), one('fd00::7', 'IPv6')],
+  eth1: [one('10.1.0.7', 'IPv4')],
+};
+
+describe('advertised addresses', () => {
+  it('are those configured, else those listened on', () => {
+    const address = { host: '10.9.9.9', port: 1 };
+    assert.deepEqual(advertisedAddresses([address], [{ host: '0.0.0.0', port: 2 }], interfaces), [address]);
+    assert.deepEqual(advertisedAddresses([], [{ host: '127.0.0.2', port: 2 }], interfaces), [
+      { host: '127.0.0.2', port: 2 },
+    ]);
+  });
+
+  it('name each interface in place of all', () => {
+    const hosts = (host: string) =>
+      advertisedAddresses([], [{ host, port: 2 }], interfaces).map((address) => address.host);
+    assert.deepEqual(hosts('0.0.0.0'), ['10.0.0.7', '10.1.0.7']);
+    assert.deepEqual(hosts('::'), ['10.0.0.7', 'fd00::7', '10.1.0.7']);
+    assert.deepEqual(advertisedAddresses([], [{ host: '0.0.0.0', port: 2 }], { lo: interfaces.lo }), [
+      { host: '127.0.0.1', port: 2 },
+    ]);
+  });
+});

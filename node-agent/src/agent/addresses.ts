@@ -1,0 +1,25 @@
+import { isIPv6 } from 'node:net';
+import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import type { Address } from '@hearth/engine';
+
+/**
+ * The addresses that other agents are told: those configured, else those the engine listens on, where
+ * "all addresses" stands for each one of this machine, and for loopback when it has no other.
+ */
+export function advertisedAddresses(
+  configured: readonly Address[],
+  listening: readonly Address[],
+  interfaces: NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces(),
+): Address[] {
+  if (configured.length > 0) return [...configured];
+  return listening.flatMap(({ host, port }) => {
+    if (host !== '0.0.0.0' && host !== '::') return [{ host, port }];
+    const own = Object.values(interfaces)
+      .flat()
+      .filter((one) => one !== undefined)
+      // A link-local IPv6 address means nothing without the name of our interface.
+      .filter((one) => !one.internal && (host === '::' || one.family === 'IPv4') && !/^fe80:/i.test(one.address));
+    const addresses = own.map((one) => ({ host: one.address, port }));
+    return addresses.length > 0 ? addresses : [{ host: isIPv6(host) ? '::1' : '127.0.0.1', port }];
+  });
+}

@@ -1,0 +1,48 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { Engine } from '@hearth/engine';
+import type { Membership } from '../membership/index.ts';
+
+/** Tells the engine who is in the cluster: the present view first, then after every change, one at a time, the latest only. */
+export class ClusterView {
+  readonly #engine: Engine;
+  readonly #membership: Membership;
+  readonly #logger: Logger;
+  readonly #off: () => void;
+  #turn: Promise<void> | undefined;
+  #stale = false;
+
+  constructor(engine: Engine, membership: Membership, logger: Logger) {
+    this.#engine = engine;
+    this.#membership = membership;
+    this.#logger = logger;
+    this.#off = membership.onChange(() => this.refresh());
+  }
+
+  refresh(): void {
+    this.#stale = true;
+    this.#turn ??= this.#push().finally(() => {
+      this.#turn = undefined;
+    });
+  }
+
+  /** Waits until the engine has the present view. */
+  async settled(): Promise<void> {
+    await this.#turn;
+  }
+
+  async close(): Promise<void> {
+    this.#off();
+    await this.#turn;
+  }
+
+  async #push(): Promise<void> {
+    while (this.#stale) {
+      this.#stale = false;
+      try {
+        await this.#engine.setCluster(this.#membership.cluster());
+      } catch (thrown) {
+        this.#logger.error('the engine did not take the cluster view', { error: HearthError.from(thrown) });
+      }
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { HearthError, silentLogger } from '@hearth/common';
+import { engineOptions } from '../testing/cluster.ts';
+import { FakeEngine } from '../testing/fake_engine.ts';
+import { FakeFabric } from '../testing/fake_fabric.ts';
+import { directorySource, FakeOrigin, fileRow } from '../testing/fake_origin.ts';
+import { until } from '../testing/until.ts';
+import { Locations } from './locations.ts';
+
+describe('locations', () => {
+  let engine: FakeEngine;
+  let origin: FakeOrigin;
+  let locations: Locations;
+  let manifest: string;
+  beforeEach(async () => {
+    engine = new FakeEngine(
+      new FakeFabric(),
+      engineOptions('a', () => {}),
+    );
+    origin = new FakeOrigin([]);
+    origin.originBase = undefined;
+    const builder = engine.createManifestBuilder({ skipUnusable: false });
+    builder.add(Array.from({ length: 600 }, (_, index) => fileRow(`f${String(index).padStart(4, '0')}`, 1n)));
+    manifest = (await engine.finishManifest(builder)).digest;
+    const revision = { dataset: 'd', manifest, source: directorySource, revision: 'r1', createdAt: 0 };
+    locations = new Locations(
+      engine,
+      silentLogger,
+      (digest) => (digest === manifest ? revision : undefined),
+      () => origin,
+    );
+  });
+  afterEach(() => locations.close());
+
+  const ask = (...entries: number[]) => locations.answer({ kind: 'locations', manifest, entries });
+  const known = () => engine.locations.get(manifest)?.size ?? 0;
+
+  it('are resolved in batches, each entry by one request at a time', async () => {
+    origin.locateMs = 30;
+    ask(1, 2);
+    ask(2, 3);
+    await until(() => origin.located.length === 1);
+    ask(1, 2, 3, 4);
+    await until(() => known() === 4);
+    assert.deepEqual(origin.located, [[1, 2, 3], [4]]);
+    ask(...Array.from({ length: 596 }, (_, index) => index + 5));
+    await until(() => known() === 600);
+    assert.deepEqual(
+      origin.located.slice(2).map((batch) => batch.length),
+      [256, 256, 84],
+    );
+  });
+
+  it('are resolved anew when the engine asks again soon: the origin refused them', async () => {
+    ask(1);
+    await until(() => known() === 1);
+    ask(1);
+    await until(() => origin.located.length === 2);
+  });
+
+  it('fail with the reason, and can be asked for again', async () => {
+    origin.locateError = new HearthError('PermissionDenied', 'the bucket refuses the credentials; check them');
+    ask(1, 2);
+    await until(() => engine.failedLocations.length === 1);
+    assert.deepEqual(engine.failedLocations[0]?.entries, [1, 2]);
+    assert.equal(engine.failedLocations[0]?.error.code, 'PermissionDenied');
+    assert.match(engine.failedLocations[0]?.error.message ?? '', /^dataset d: the bucket refuses/);
+    origin.locateError = undefined;
+    ask(1);
+    await until(() => known() === 1);
+  });
+
+  it('fail for manifests and entries that are not known', async () => {
+    locations.answer({ kind: 'locations', manifest: 'other', entries: [1] });
+    assert.equal(engine.failedLocations[0]?.error.code, 'NotFound');
+    ask(9999);
+    await until(() => engine.failedLocations.length === 2);
+    assert.equal(engine.failedLocations[1]?.error.code, 'InvalidArgument');
+  });
+
+  it('are not asked for when the origin has a base', () => {
+    origin.originBase = { url: 'https://host/base', headers: { authorization: 'x' } };
+    locations.prepare(manifest);
+    assert.equal(engine.bases.get(manifest)?.url, 'https://host/base');
+  });
+
+  it('close their origins', () => {
+    locations.prepare(manifest);
+    locations.forget(manifest);
+    assert.equal(origin.closed, 1);
+  });
+});

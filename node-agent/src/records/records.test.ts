@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { silentLogger } from '@hearth/common';
+import { z } from 'zod';
+import { openStore, type Store } from '../store/index.ts';
+import { CutStore } from '../testing/cut_store.ts';
+import { until } from '../testing/until.ts';
+import { Election } from './election.ts';
+import { unsigned } from './fields.ts';
+import { Mirror } from './mirror.ts';
+import { Session } from './session.ts';
+import { RecordTable } from './table.ts';
+
+const schema = z.object({ name: z.string(), bytes: unsigned });
+
+describe('records', () => {
+  let folder: string;
+  let store: Store;
+  let table: RecordTable<typeof schema>;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'hearth-records-'));
+    store = await openStore(`sqlite:${join(folder, 'store.sqlite')}`);
+    table = new RecordTable(store, 'things/', schema);
+  });
+  after(async () => {
+    await store.close();
+    await rm(folder, { recursive: true });
+  });
+  beforeEach(async () => {
+    await store.transact({ compare: [], success: [{ kind: 'deletePrefix', prefix: 'things/' }] });
+  });
+  const soon = () => AbortSignal.timeout(3_000);
+
+  it('keep counts beyond 2^53 and ignore fields that they do not know', async () => {
+    await table.put('a', { name: 'a', bytes: 1n << 62n });
+    assert.equal((await table.read('a'))?.value.bytes, 1n << 62n);
+    await store.put('things/b', '{"name":"b","bytes":"1","later":true}');
+    assert.deepEqual((await table.read('b'))?.value, { name: 'b', bytes: 1n });
+    assert.equal(await table.read('none'), undefined);
+  });
+
+  it('name a record that cannot be read', async () => {
+    await store.put('things/bad', '{"name":1}');
+    await assert.rejects(table.read('bad'), { code: 'Corrupt', message: /record things\/bad cannot be read/ });
+    await store.put('things/worse', '{');
+    await assert.rejects(table.read('worse'), { code: 'Corrupt', message: /it is not JSON/ });
+  });
+
+  it('are updated by many at once without a loss', async () => {
+    await Promise.all(
+      Array.from({ length: 8 }, () =>
+        table.update('n', (present) => ({ name: 'n', bytes: (present?.bytes ?? 0n) + 1n })),
+      ),
+    );
+    assert.equal((await table.read('n'))?.value.bytes, 8n);
+  });
+
+  it('are mirrored: what is there, every change, and nothing that cannot be read', async () => {
+    await table.put('a', { name: 'a', bytes: 1n });
+    await store.put('things/bad', '{}');
+    const mirror = new Mirror(table, silentLogger);
+    const seen: string[] = [];
+    mirror.onChange((changes) =>
+      seen.push(...changes.map(({ id, before, after }) => `${id}:${before?.bytes ?? '-'}>${after?.bytes ?? '-'}`)),
+    );
+    await mirror.ready(soon());
+    assert.equal(mirror.rows().length, 1);
+    await table.put('a', { name: 'a', bytes: 2n });
+    await store.put('things/bad', '[]');
+    await table.delete('a');
+    const revision = await store.put('things/bad', '{"name":"bad","bytes":"7"}');
+    await mirror.caughtUp(revision, soon());
+    assert.deepEqual(seen, ['a:->1', 'a:1>2', 'a:2>-', 'bad:->7']);
+    await assert.rejects(
+      mirror.waitFor(() => undefined, AbortSignal.timeout(20)),
+      { code: 'DeadlineExceeded' },
+    );
+    await mirror.close();
+  });
+
+  it('are read anew after a compaction and after an outage', async () => {
+    const cut = new CutStore(store);
+    let outage = false;
+    const flaky = new Proxy(store, {
+      get: (target, key) => {
+        const value = Reflect.get(target, key);
+        if (key === 'range' && outage) return cut.range.bind(cut);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    cut.cut();
+    outage = true;
+    const mirror = new Mirror(new RecordTable(flaky, 'things/', schema), silentLogger);
+    await table.put('a', { name: 'a', bytes: 1n });
+    await assert.rejects(mirror.ready(AbortSignal.timeout(150)), { code: 'DeadlineExceeded' });
+    outage = false;
+    await mirror.ready(soon());
+    assert.equal(mirror.get('a')?.bytes, 1n);
+    await mirror.close();
+  });
+
+  it('vanish with the session that leased them; a lost lease is replaced', async () => {
+    const session = new Session(store, silentLogger, 1);
+    const first = await session.lease();
+    assert.equal(await session.lease(), first);
+    assert.ok(session.alive);
+    await table.put('leased', { name: 'x', bytes: 0n }, { lease: first });
+    let lost = 0;
+    session.onLost(() => lost++);
+    await store.revokeLease(first);
+    await until(() => lost === 1);
+    assert.notEqual(await session.lease(), first);
+    await table.put('leased', { name: 'x', bytes: 0n }, { lease: await session.lease() });
+    await session.close();
+    assert.equal(await table.read('leased'), undefined);
+  });
+
+  it('are written by one leader, and not by one who was replaced', async () => {
+    const stores = [new CutStore(store), new CutStore(store)] as const;
+    const sessions = stores.map((one) => new Session(one, silentLogger, 1));
+    const elections = stores.map((one, index) => {
+      const session = sessions[index] ?? new Session(one, silentLogger, 1);
+      return new Election({
+        store: one,
+        session,
+        logger: silentLogger,
+        key: 'leaders/test',
+        node: `n${index}`,
+        retryMs: 40,
+      });
+    });
+    await until(() => elections.filter((one) => one.leading).length === 1);
+    const first = elections.findIndex((one) => one.leading);
+    const put = (name: string) => [table.putOperation('led', { name, bytes: 0n })];
+    assert.ok(await elections[first]?.write(put('by the first')));
+    assert.equal(await elections[1 - first]?.write(put('by the other')), false);
+    stores[first]?.cut();
+    await until(() => elections[1 - first]?.leading === true && elections[first]?.leading === false);
+    await assert.rejects(async () => await elections[first]?.write(put('too late')));
+    assert.ok(await elections[1 - first]?.write(put('by the second')));
+    for (const one of [...elections, ...sessions]) await one.close();
+    assert.equal(await store.get('leaders/test'), undefined);
+  });
+});
