@@ -18,8 +18,8 @@ const protocols: Protocol[] = [
   { source: 'etcd', out: 'node-agent/src/store/generated' },
 ];
 
-// Clients and servers on grpc-js; 64-bit numbers are bigint, a oneof is a tagged union, enumerations are unions of literals (Node strips types
-// but runs no TypeScript enumerations), imports end in .ts.
+// Clients and servers on grpc-js; 64-bit numbers are bigint, a oneof is a tagged union, enumerations are unions of
+// literals (Node strips types but runs no TypeScript enumerations), imports end in .ts.
 const options = [
   'outputServices=grpc-js',
   'forceLong=bigint',

@@ -79,10 +79,9 @@ export class Membership implements Members {
   async joined(signal?: AbortSignal): Promise<void> {
     await unlessAborted(this.#registered.promise, signal, this.#stop.signal);
     await this.#mirror.ready(signal);
-    await this.#mirror.waitFor(
-      () => (this.#mirror.get(this.#self.node) === undefined ? undefined : true),
-      signal ?? this.#stop.signal,
-    );
+    const seen = (): true | undefined =>
+      this.#mirror.get(this.#self.node)?.incarnation === this.#self.incarnation ? true : undefined;
+    await this.#mirror.waitFor(seen, signal ?? this.#stop.signal);
   }
 
   get self(): NodeRecord {

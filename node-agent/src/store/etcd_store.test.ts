@@ -18,6 +18,10 @@ const fails = (expected: string, words: RegExp) => (thrown: unknown) => {
   return true;
 };
 
+const onlyUnavailable = (thrown: unknown): void => {
+  if (HearthError.from(thrown).code !== 'Unavailable') throw thrown;
+};
+
 describe('EtcdStore without an etcd', () => {
   it('says that nobody answers, where, and why', async () => {
     const store = EtcdStore.open('etcd://127.0.0.1:1,127.0.0.1:2');
@@ -101,6 +105,30 @@ describe('EtcdStore', () => {
     assert.equal((await store.get('k'))?.value, '1');
     for (const socket of accepted) socket.destroy();
     silent.close();
+  });
+
+  it('survives the failure of each member of three in turn', async () => {
+    const cluster = await EtcdServer.cluster(program, 3);
+    servers.push(...cluster);
+    await Promise.all(cluster.map((member) => member.start()));
+    const store = open('', cluster.map((member) => member.endpoint).join());
+    const { lease } = await store.grantLease(10);
+    const log = new WatchLog(store, '', await store.put('k', '0', { lease }));
+    for (const [index, member] of cluster.entries()) {
+      await member.kill();
+      await store.keepAlive(lease);
+      // Whether a write without an answer happened, only reading tells.
+      const value = String(index + 1);
+      while ((await store.get('k'))?.value !== value) await store.put('k', value, { lease }).catch(onlyUnavailable);
+      await member.start();
+    }
+    await eventually('the last event', () => log.words.at(-1)?.startsWith('+k=3@') === true);
+    await log.stop();
+    const versions = log.events.map((event) => event.kind === 'put' && event.entry.version);
+    assert.deepEqual(
+      versions,
+      Array.from(versions, (_, index) => index + 1),
+    );
   });
 
   it('says of a write without an answer that it may have happened', async () => {

@@ -30,7 +30,7 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** A real etcd of one member on loopback, with its data in a folder of its own. */
+/** A member of a real etcd on loopback, alone unless made by `cluster`, with its data in a folder of its own. */
 export class EtcdServer {
   readonly #program: string;
   readonly #folder = mkdtempSync(join(tmpdir(), 'hearth-etcd-'));
@@ -39,10 +39,21 @@ export class EtcdServer {
   #peerPort = 0;
   #process: ChildProcess | undefined;
   #log = '';
+  #cluster: readonly EtcdServer[] = [this];
 
   constructor(program: string, extra: readonly string[] = []) {
     this.#program = program;
     this.#extra = extra;
+  }
+
+  /** Members of one cluster, to be started at the same time. */
+  static async cluster(program: string, size: number): Promise<EtcdServer[]> {
+    const members = Array.from({ length: size }, () => new EtcdServer(program));
+    for (const member of members) {
+      member.#cluster = members;
+      await member.#choosePorts();
+    }
+    return members;
   }
 
   get endpoint(): string {
@@ -51,11 +62,10 @@ export class EtcdServer {
 
   /** Starts on the ports of the former start, or on free ones; resolves when clients are served. */
   async start(): Promise<void> {
-    this.#port ||= await freePort();
-    this.#peerPort ||= await freePort();
+    await this.#choosePorts();
     const scheme = this.#extra.some((flag) => flag.startsWith('--cert-file')) ? 'https' : 'http';
     const client = `${scheme}://${this.endpoint}`;
-    const peer = `http://127.0.0.1:${this.#peerPort}`;
+    const peer = this.#peerUrl;
     const child = spawn(
       this.#program,
       [
@@ -64,7 +74,8 @@ export class EtcdServer {
         `--advertise-client-urls=${client}`,
         `--listen-peer-urls=${peer}`,
         `--initial-advertise-peer-urls=${peer}`,
-        `--initial-cluster=default=${peer}`,
+        `--name=${this.#peerPort}`,
+        `--initial-cluster=${this.#cluster.map((member) => `${member.#peerPort}=${member.#peerUrl}`).join()}`,
         // Short, so that leases of one second are granted as such.
         '--heartbeat-interval=10',
         '--election-timeout=100',
@@ -83,6 +94,15 @@ export class EtcdServer {
     child.once('exit', (code) => ready.reject(new Error(`etcd ended with ${code}: ${this.#log}`)));
     const deadline = setTimeout(() => ready.reject(new Error(`etcd is not ready: ${this.#log}`)), 15_000);
     await ready.promise.finally(() => clearTimeout(deadline));
+  }
+
+  get #peerUrl(): string {
+    return `http://127.0.0.1:${this.#peerPort}`;
+  }
+
+  async #choosePorts(): Promise<void> {
+    this.#port ||= await freePort();
+    this.#peerPort ||= await freePort();
   }
 
   /** As if its machine had lost power. */

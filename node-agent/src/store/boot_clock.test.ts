@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir, uptime } from 'node:os';
+import { join } from 'node:path';
+import { HearthError } from '@hearth/common';
+import { openBootClock } from './boot_clock.ts';
+import { TestBoot } from './testing/fixtures.ts';
+
+describe('BootClock', () => {
+  let folder = '';
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'hearth-boot-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("tells the kernel's time since boot in milliseconds, and which boot", async () => {
+    const clock = openBootClock();
+    const started = clock.now();
+    assert.ok(Math.abs(started - uptime() * 1000) < 1_000);
+    assert.match(clock.bootId, /^[0-9a-f-]{36}$/);
+    const before = performance.now();
+    await new Promise((done) => setTimeout(done, 50));
+    const difference = clock.now() - started - (performance.now() - before);
+    assert.ok(Math.abs(difference) <= 25, `off by ${difference} ms, with a precision of 10 ms`);
+  });
+
+  it('takes no notice of the time of day', () => {
+    const clock = openBootClock();
+    const real = Date.now;
+    try {
+      const before = clock.now();
+      Date.now = () => real() + 86_400_000;
+      assert.ok(clock.now() - before < 1_000);
+    } finally {
+      Date.now = real;
+    }
+  });
+
+  it('says which file it cannot use', () => {
+    const { files } = new TestBoot(folder);
+    const refused = (words: RegExp) => (thrown: unknown) =>
+      thrown instanceof HearthError && thrown.code === 'Unsupported' && words.test(thrown.message);
+    assert.throws(() => openBootClock({ ...files, uptime: join(folder, 'none') }), refused(/none for its clock/));
+    writeFileSync(files.uptime, 'soon\n');
+    assert.throws(() => openBootClock(files), refused(/uptime does not begin with a number/));
+    writeFileSync(files.uptime, '1.00 1.00\n');
+    writeFileSync(files.bootId, '\n');
+    assert.throws(() => openBootClock(files), refused(/boot_id is empty/));
+  });
+});
