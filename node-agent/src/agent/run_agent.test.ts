@@ -193,12 +193,14 @@ describe('runAgent', () => {
   }
 
   it('says what hangs when the end takes too long', async () => {
+    const released = Promise.withResolvers<void>();
     const hanging = async (options: EngineOptions) => {
       const engine = await engineFactory(options);
-      engine.close = () => new Promise(() => {});
+      engine.close = () => released.promise;
       return engine;
     };
     const { stop } = await start('a', { 'shutdown-deadline': '1s' }, { engineFactory: hanging });
     await assert.rejects(stop(), { code: 'DeadlineExceeded', message: /did not end within 1 s: its engine hangs/ });
+    released.resolve();
   });
 });
