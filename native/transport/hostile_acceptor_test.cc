@@ -45,6 +45,12 @@ class HostileAcceptorTest : public testing::TestWithParam<Reactor::Backend> {
   std::thread thread;
   std::atomic<bool> ended{false};
   std::vector<std::byte> into;
+  // What the acceptor's thread and the test share.
+  const std::vector<std::byte> payload = patternBytes(100);
+  std::atomic<std::size_t> cut{0};
+  std::atomic<int> connections{0};
+  std::atomic<int> variant{0};
+  std::atomic<bool> asked{false};
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, HostileAcceptorTest,
@@ -69,10 +75,7 @@ void drain(RawPeer& peer) {
 }
 
 TEST_P(HostileAcceptorTest, AnswersCutAtEveryByteFailAndAreTriedOnce) {
-  const std::vector<std::byte> payload = patternBytes(100);
-  std::atomic<std::size_t> cut{0};
-  std::atomic<int> connections{0};
-  start([&](RawPeer& peer) {
+  start([this](RawPeer& peer) {
     ++connections;
     if (!peer.welcome("asked")) return;
     const auto request = peer.frame();
@@ -92,9 +95,7 @@ TEST_P(HostileAcceptorTest, AnswersCutAtEveryByteFailAndAreTriedOnce) {
 }
 
 TEST_P(HostileAcceptorTest, AnswersThatWereNotAskedForEndTheConnection) {
-  const std::vector<std::byte> payload = patternBytes(100);
-  std::atomic<int> variant{0};
-  start([&](RawPeer& peer) {
+  start([this](RawPeer& peer) {
     if (!peer.welcome("asked")) return;
     const auto request = peer.frame();
     if (!request) return;
@@ -158,8 +159,7 @@ TEST_P(HostileAcceptorTest, SilenceIsNoticed) {
 }
 
 TEST_P(HostileAcceptorTest, AcceptorsThatDoNotKnowTheSecretAreNotAsked) {
-  std::atomic<bool> asked{false};
-  start([&](RawPeer& peer) {
+  start([this](RawPeer& peer) {
     if (!peer.expect<Preface>() || !peer.expect<Hello>()) return;
     peer.send(encodeFrame(Challenge{"test", "asked", "1", randomNonce()}));
     if (!peer.expect<Proof>()) return;
@@ -202,11 +202,11 @@ TEST_P(HostileAcceptorTest, APeerKilledInTheMiddleIsAskedAgainThroughItsOtherAdd
     peer.send(std::span(answer).first(answer.size() / 2));
     peer.shutDown();
   });
-  TestNode asked(TestNode::optionsOf("asked"), GetParam());
+  TestNode other(TestNode::optionsOf("asked"), GetParam());
   TransportOptions options = TestNode::optionsOf("third");
   options.streamsPerPeer = 2;
   TestNode third(options, GetParam());
-  PeerIdentity identity = asked.identity();
+  PeerIdentity identity = other.identity();
   identity.addresses.insert(identity.addresses.begin(), acceptor.address());
   third.setPeers({identity});
   std::vector<std::byte> chunk(kChunkBytes);
@@ -214,7 +214,7 @@ TEST_P(HostileAcceptorTest, APeerKilledInTheMiddleIsAskedAgainThroughItsOtherAdd
     std::fill(chunk.begin(), chunk.end(), std::byte{0});
     const Status status = third.read("asked", kPlain, 0, chunk);
     ASSERT_TRUE(status.ok()) << status.error().message;
-    ASSERT_EQ(chunk, asked.handler->chunk);
+    ASSERT_EQ(chunk, other.handler->chunk);
   }
   EXPECT_THAT(third.statisticsOf("asked").error, HasSubstr("closed the connection"));
 }

@@ -92,7 +92,7 @@ TEST_P(TransportTest, CarriesControlMessages) {
     EXPECT_EQ(answer->type, 8);
     EXPECT_EQ(answer->body, message.body);
   }
-  EXPECT_EQ(asked->handler->lastAsker, "asker");
+  asked->post([&] { EXPECT_EQ(asked->handler->lastAsker, "asker"); });
   const Result<ControlMessage> failed = asker->await([&] {
     return asker->transport->call("asked", ControlMessage{99, {}}, Clock::now() + 10s);
   });
@@ -198,18 +198,19 @@ TEST_P(TransportTest, AnswersAfterTheConnectionHasGoneAreDropped) {
 TEST_P(TransportTest, CloseEndsWhatIsInFlightAtBothEnds) {
   for (const bool closeAskerFirst : {true, false}) {
     start(2);
-    std::promise<std::map<ErrorCode, int>> promise;
+    auto promise = std::make_shared<std::promise<std::map<ErrorCode, int>>>();
     struct Drive {
-      static Task<void> run(TestNode& asker, std::promise<std::map<ErrorCode, int>>& into) {
+      static Task<void> run(TestNode& asker,
+                            std::shared_ptr<std::promise<std::map<ErrorCode, int>>> into) {
         Task<std::map<ErrorCode, int>> asking = askMany(asker, 50, kChunkBytes, kStuck, 15s);
         std::map<ErrorCode, int> outcomes = co_await asking;
-        into.set_value(outcomes);
+        into->set_value(outcomes);
       }
     };
     asker->post([&] { spawn(Drive::run(*asker, promise)); });
     EXPECT_TRUE(asker->eventually("asked", [](const auto& entry) { return entry.requests > 0; }));
     (closeAskerFirst ? asker : asked)->close();
-    auto future = promise.get_future();
+    auto future = promise->get_future();
     ASSERT_EQ(future.wait_for(10s), std::future_status::ready);
     int ended = 0;
     for (const auto& [code, count] : future.get()) ended += count;

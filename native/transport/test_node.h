@@ -181,9 +181,10 @@ class TestNode {
   template <class F>
   auto await(F make) {
     using Value = decltype(make().await_resume());
-    std::promise<Value> promise;
-    std::future<Value> future = promise.get_future();
-    reactor->post([&] { spawn(drive<Value>(make(), promise)); });
+    // Shared: the future may be ready before set_value() is done with the promise.
+    auto promise = std::make_shared<std::promise<Value>>();
+    std::future<Value> future = promise->get_future();
+    reactor->post([&make, promise] { spawn(drive<Value>(make(), promise)); });
     if (future.wait_for(20s) != std::future_status::ready) {
       fprintf(stderr, "a task of %s hangs\n", options.node.c_str());
       abort();
@@ -253,13 +254,13 @@ class TestNode {
 
  private:
   template <class Value>
-  static Task<void> drive(Task<Value> task, std::promise<Value>& promise) {
+  static Task<void> drive(Task<Value> task, std::shared_ptr<std::promise<Value>> promise) {
     if constexpr (std::is_void_v<Value>) {
       co_await task;
-      promise.set_value();
+      promise->set_value();
     } else {
       Value value = co_await task;
-      promise.set_value(std::move(value));
+      promise->set_value(std::move(value));
     }
   }
   template <class F>
