@@ -52,6 +52,9 @@ Task<Status> FrameReader::receive(std::span<std::byte> into) {
   if (ready > 0) std::memcpy(into.data(), buffer_.data() + start_, ready);
   start_ += ready;
   into = into.subspan(ready);
+  // SO_RCVLOWAT would save wake-ups, but io_uring waits for the mark again after a part of the
+  // buffer has come, when fewer bytes than that may be left to come: it stalls (measured, and no
+  // faster).
   while (!into.empty()) {
     const std::int32_t result = co_await reactor_.receive(fd_, into, MSG_WAITALL);
     if (result <= 0) co_return lost(result);
