@@ -28,6 +28,8 @@ ErrorCode codeOf(int error) {
     case EINVAL:
     case ENAMETOOLONG:
       return ErrorCode::kInvalidArgument;
+    case EMLINK:
+    case EXDEV:
     case EOPNOTSUPP:
     case ENOSYS:
       return ErrorCode::kUnsupported;
