@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "transport/raw_peer.h"
 #include "transport/test_node.h"
 
 namespace hearth {

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "transport/limits.h"
+#include "transport/raw_peer.h"
 #include "transport/test_node.h"
 
 namespace hearth {

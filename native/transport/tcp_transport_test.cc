@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "transport/limits.h"
+#include "transport/raw_peer.h"
 #include "transport/test_node.h"
 
 namespace hearth {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "transport/socket.h"
 #include "transport/test_node.h"
 
 namespace hearth {

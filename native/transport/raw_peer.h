@@ -1,0 +1,153 @@
+// For tests: sockets that say whatever a test wants said, as the dialler or as the acceptor.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/socket.h"
+#include "transport/test_node.h"
+#include "wire/authentication.h"
+
+namespace hearth {
+
+// A blocking socket with a deadline, for saying things that no transport would.
+class RawPeer {
+ public:
+  explicit RawPeer(const PeerAddress& address) {
+    const SocketAddress resolved = *socketAddress(address);
+    socket_ = Socket(::socket(resolved.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    setDeadline();
+    int result = connect(socket_.fd(), resolved.get(), resolved.size);
+    if (result != 0 && errno == EINTR) {  // it goes on; writable when it is done
+      pollfd writable{socket_.fd(), POLLOUT, 0};
+      while (poll(&writable, 1, 5000) < 0 && errno == EINTR) {
+      }
+      result = remoteAddress(socket_.fd()).host.empty() ? -1 : 0;
+    }
+    EXPECT_EQ(result, 0);
+  }
+  explicit RawPeer(int fd) : socket_(fd) { setDeadline(); }
+
+  bool send(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;  // io_uring interrupts calls with a timeout
+      if (sent < 0) return false;
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+  // Up to `size` bytes: fewer at the end of the stream or after five seconds.
+  std::vector<std::byte> receive(std::size_t size) {
+    std::vector<std::byte> bytes(size);
+    std::size_t filled = 0;
+    while (filled < size) {
+      const ssize_t got = receiveSome(std::span(bytes).subspan(filled));
+      if (got <= 0) break;
+      filled += static_cast<std::size_t>(got);
+    }
+    bytes.resize(filled);
+    return bytes;
+  }
+  struct Got {
+    FrameHeader header;
+    std::vector<std::byte> body;
+  };
+  // Nothing at the end of the stream.
+  std::optional<Got> frame() {
+    const std::vector<std::byte> bytes = receive(kFrameHeaderBytes);
+    if (bytes.size() < kFrameHeaderBytes) return std::nullopt;
+    const Result<FrameHeader> header = decodeHeader(bytes);
+    if (!header.ok()) return std::nullopt;
+    return Got{*header, receive(header->bodyLength)};
+  }
+  template <class Body>
+  std::optional<Body> expect() {
+    const std::optional<Got> got = frame();
+    if (!got || got->header.type != Body::kType) return std::nullopt;
+    const Result<Body> body = decodeBody<Body>(got->body);
+    if (!body.ok()) return std::nullopt;
+    return *body;
+  }
+  // The other side has closed the connection (or does so within five seconds).
+  bool closed() {
+    std::byte byte;
+    const ssize_t got = receiveSome(std::span(&byte, 1));
+    return got == 0 || (got < 0 && errno != EAGAIN);
+  }
+  // Plays the dialler up to and including the credit.
+  bool join(const std::string& node = "stranger") {
+    const Hello hello{"test", node, "1", randomNonce()};
+    if (!send(encodeFrame(Preface{0, 1})) || !send(encodeFrame(hello))) return false;
+    const std::optional<Challenge> challenge = expect<Challenge>();
+    if (!challenge) return false;
+    const std::vector<std::byte> secret = TestNode::secretOf("secret");
+    if (!send(encodeFrame(proveSecret(ConnectionRole::kDialler, hello, *challenge, secret)))) {
+      return false;
+    }
+    const std::optional<Proof> proof = expect<Proof>();
+    const Proof right = proveSecret(ConnectionRole::kAcceptor, hello, *challenge, secret);
+    return proof && sameProof(*proof, right) && expect<Credit>().has_value();
+  }
+  // Plays the acceptor, as node `node`, up to and including the credit.
+  bool welcome(const std::string& node, Credit credit = {1 << 26, 100}) {
+    const std::optional<Preface> preface = expect<Preface>();
+    const std::optional<Hello> hello = expect<Hello>();
+    if (!preface || !hello) return false;
+    const Challenge challenge{"test", node, "1", randomNonce()};
+    if (!send(encodeFrame(challenge)) || !expect<Proof>()) return false;
+    const std::vector<std::byte> secret = TestNode::secretOf("secret");
+    return send(encodeFrame(proveSecret(ConnectionRole::kAcceptor, *hello, challenge, secret))) &&
+           send(encodeFrame(credit));
+  }
+  void shutDown() { socket_.shutDown(); }
+  [[nodiscard]] int fd() const { return socket_.fd(); }
+
+ private:
+  void setDeadline() {
+    const timeval time{5, 0};
+    setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+  }
+  ssize_t receiveSome(std::span<std::byte> into) {
+    for (;;) {
+      const ssize_t got = recv(socket_.fd(), into.data(), into.size(), 0);
+      if (got >= 0 || errno != EINTR) return got;
+    }
+  }
+  Socket socket_;
+};
+
+// A listening socket on the loopback, for playing a peer that is asked.
+class RawAcceptor {
+ public:
+  RawAcceptor() {
+    const SocketAddress any = *socketAddress({"127.0.0.1", 0});
+    socket_ = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(bind(socket_.fd(), any.get(), any.size), 0);
+    EXPECT_EQ(listen(socket_.fd(), 64), 0);
+    const timeval time{5, 0};
+    setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+  }
+  [[nodiscard]] PeerIdentity identity(const std::string& node) const {
+    return {node, "1", {localAddress(socket_.fd())}};
+  }
+  [[nodiscard]] PeerAddress address() const { return localAddress(socket_.fd()); }
+  RawPeer accept() {
+    int fd = -1;
+    do {
+      fd = ::accept(socket_.fd(), nullptr, nullptr);
+    } while (fd < 0 && errno == EINTR);
+    return RawPeer(fd);
+  }
+
+ private:
+  Socket socket_;
+};
+
+}  // namespace hearth
