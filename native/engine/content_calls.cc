@@ -114,7 +114,7 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
     // The whole dataset goes: its view would otherwise keep the files. A published view stays, and
     // they with it.
     Task<Status> removing = commons_.cache->removeView(manifest.digest());
-    const Status removed = co_await removing;
+    [[maybe_unused]] const Status removed = co_await removing;
     co_await home_.reactor->enter();
   }
   for (const std::uint32_t entry : entries ? *entries : filesOf(manifest)) {

@@ -44,7 +44,7 @@ Task<void> evictEntries(EngineCommons& commons, Shard& home, std::shared_ptr<Dat
                         std::vector<std::uint32_t> entries) {
   ContentCalls calls(commons, home);
   Task<Evicted> evicting = calls.evict(std::move(dataset), std::move(entries));
-  const Evicted ignored = co_await evicting;
+  [[maybe_unused]] const Evicted ignored = co_await evicting;
 }
 
 }  // namespace

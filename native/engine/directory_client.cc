@@ -67,7 +67,7 @@ void DirectoryClient::tell(DirectoryMessage type, DirectoryRequest request) {
 Task<void> DirectoryClient::tellPeer(Shard& shard, std::string node, ControlMessage message) {
   Task<Result<ControlMessage>> call =
       shard.transport->call(node, std::move(message), Clock::now() + kPatience);
-  const Result<ControlMessage> ignored = co_await call;
+  [[maybe_unused]] const Result<ControlMessage> ignored = co_await call;
 }
 
 }  // namespace hearth

@@ -145,6 +145,7 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
 }
 
 Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options) {
+  if (options.counters == nullptr) options.counters = fetch->counters;
   RunState state{shard_, std::move(fetch), chunks, std::move(options)};
   Task<Status> fetching = fetchRun(state);
   const Status status = co_await fetching;
@@ -369,7 +370,7 @@ Task<void> Fetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun chunk
   FetchOptions options{
       .priority = Priority::kBackground, .rate = {}, .counters = {}, .onBehalfOf = {}};
   Task<Status> ensuring = ensure(fetch, chunks.first, chunks.end(), std::move(options));
-  const Status ignored = co_await ensuring;  // the reader itself will hear of it
+  [[maybe_unused]] const Status ignored = co_await ensuring;  // the reader itself will hear of it
   window->release(chunks.count);
 }
 

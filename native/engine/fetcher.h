@@ -2,7 +2,6 @@
 // flight in the cluster, peers before the origin. One a shard; used on its thread only.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -13,16 +12,10 @@
 
 namespace hearth {
 
-// Where the bytes of one piece of work came from. Any thread.
-struct FetchCounters {
-  std::atomic<std::uint64_t> originBytes{0};
-  std::atomic<std::uint64_t> peerBytes{0};
-};
-
 struct FetchOptions {
   Priority priority = Priority::kDemand;
   std::shared_ptr<RateLimiter> rate;        // of the origin; may be null
-  std::shared_ptr<FetchCounters> counters;  // may be null
+  std::shared_ptr<FetchCounters> counters;  // null: those of the file
   std::string onBehalfOf;                   // the agent that we fetch for; never read from it
 };
 

@@ -31,6 +31,12 @@ struct ChunkFlight {
   std::string source;  // the agent it is being read from; empty: not known yet, or the origin
 };
 
+// Where the bytes of one piece of work came from. Any thread.
+struct FetchCounters {
+  std::atomic<std::uint64_t> originBytes{0};
+  std::atomic<std::uint64_t> peerBytes{0};
+};
+
 struct FileFetch {
   FileFetch(FileReference file, std::shared_ptr<CachedFile> cached, Reactor& reactor)
       : reference(std::move(file)), cache(std::move(cached)), home(reactor) {}
@@ -39,6 +45,9 @@ struct FileFetch {
   const std::shared_ptr<CachedFile> cache;  // any thread
   Reactor& home;                            // any thread
   std::unordered_map<std::uint32_t, std::shared_ptr<ChunkFlight>> flights;
+
+  // The warm job that fills this file counts also what peers made us fetch of it; may be null.
+  std::shared_ptr<FetchCounters> counters;
 
   // Read-ahead: chunks up to the horizon are fetched in the background while `readers` is not zero.
   std::atomic<std::uint32_t> readers{0};  // any thread

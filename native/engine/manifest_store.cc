@@ -36,7 +36,7 @@ Task<Status> ManifestStore::write(const Sha256Digest& digest, std::span<const st
   flags.write = flags.create = flags.truncate = true;
   flags.mode = 0444;
   Task<Status> clearing = files.unlink(draft);
-  const Status cleared = co_await clearing;  // usually absent
+  [[maybe_unused]] const Status cleared = co_await clearing;  // usually absent
   Task<Result<std::unique_ptr<File>>> opening = files.open(draft, flags);
   Result<std::unique_ptr<File>> file = co_await opening;
   if (!file.ok()) co_return file.error();
@@ -129,7 +129,7 @@ Task<std::vector<std::shared_ptr<Dataset>>> ManifestStore::list() {
         commons_.log(Question::Level::kError,
                      "removing a manifest that cannot be used: " + opened.error().message);
         Task<Status> removing = remove(digest->bytes);
-        const Status removed = co_await removing;
+        [[maybe_unused]] const Status removed = co_await removing;
         continue;
       }
       dataset = *opened;

@@ -13,6 +13,8 @@
 namespace hearth {
 
 class HolderClient;
+class FuseSession;
+struct HeldMount;
 
 struct MountOptions {
   enum class Path : std::uint8_t { kAuto, kView, kFuse, kDaemon };
@@ -51,7 +53,13 @@ class Mounts {
 
   [[nodiscard]] Task<Result<MountInfo>> mountView(MountOptions options);
   [[nodiscard]] Task<Result<MountInfo>> mountFuse(MountOptions options, std::string reason);
+  // Becomes this node's agent at the holder and serves what it holds for us.
   [[nodiscard]] Task<Status> connect(std::string holder);
+  [[nodiscard]] Task<Status> resumeOne(std::shared_ptr<HeldMount> held);
+  [[nodiscard]] Task<Result<MountInfo>> serve(MountOptions options, std::shared_ptr<HeldMount> held,
+                                              std::string reason);
+  void ended(const std::string& target, const Error& why);
+  static Task<void> closeSession(Shard& home, std::shared_ptr<FuseSession> session, bool handOver);
 
   EngineCommons& commons_;
   Shard& home_;

@@ -36,10 +36,8 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, std::string fromNo
                     "the range asked for lies outside one chunk of the file"};
   if (!file->resident(chunk)) {
     if (fetch == nullptr) co_return notHere();
-    FetchOptions options{.priority = Priority::kDemand,
-                         .rate = {},
-                         .counters = {},
-                         .onBehalfOf = std::move(fromNode)};
+    FetchOptions options;
+    options.onBehalfOf = std::move(fromNode);
     Task<Status> ensuring = owner.fetcher->ensure(fetch, chunk, chunk + 1, std::move(options));
     const Status ensured = co_await ensuring;
     if (!ensured.ok()) co_return ensured.error();

@@ -123,6 +123,7 @@ Task<Status> WarmJob::warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
   if (!opened.ok()) co_return opened.error();
   const std::shared_ptr<FileFetch> fetch = *opened;
+  fetch->counters = job->counters_;
   job->bytesReady_.fetch_add(fetch->cache->residentBytes());
 
   std::vector<ChunkRun> runs;

@@ -1,0 +1,33 @@
+#include "engine/mount_record.h"
+
+#include "base/byte_codec.h"
+
+namespace hearth {
+namespace {
+
+constexpr std::uint8_t kVersion = 1;
+
+}  // namespace
+
+std::string encodeMountRecord(const MountRecord& record) {
+  ByteWriter writer;
+  writer.u8(kVersion);
+  writer.u8(record.passthrough ? 1 : 0);
+  writer.bytes(std::as_bytes(std::span(record.manifest)));
+  writer.text(record.source);
+  const std::vector<std::byte> bytes = writer.take();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::optional<MountRecord> decodeMountRecord(std::string_view blob) {
+  ByteReader reader(std::as_bytes(std::span(blob)));
+  MountRecord record;
+  const std::uint8_t version = reader.u8();
+  record.passthrough = reader.u8() != 0;
+  reader.bytes(std::as_writable_bytes(std::span(record.manifest)));
+  record.source = reader.text();
+  if (version != kVersion || !reader.finished()) return std::nullopt;
+  return record;
+}
+
+}  // namespace hearth

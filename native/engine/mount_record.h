@@ -1,0 +1,23 @@
+// What the engine lets the holder keep with a FUSE mount, so that the next engine can serve it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/sha256.h"
+
+namespace hearth {
+
+struct MountRecord {
+  Sha256Digest manifest{};
+  std::string source;
+  bool passthrough = true;
+  bool operator==(const MountRecord&) const = default;
+};
+
+[[nodiscard]] std::string encodeMountRecord(const MountRecord& record);
+// Nothing for anything that encodeMountRecord() did not make.
+[[nodiscard]] std::optional<MountRecord> decodeMountRecord(std::string_view blob);
+
+}  // namespace hearth

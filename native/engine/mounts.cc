@@ -1,0 +1,297 @@
+#include "engine/mounts.h"
+
+#include "engine/dataset_source.h"
+#include "engine/mount_record.h"
+#include "engine/view_mount.h"
+#include "fuse/fuse_session.h"
+#include "holder/holder_client.h"
+
+namespace hearth {
+namespace {
+
+// Reads that wait for bytes when the agent stops get this long; then the next agent answers them.
+constexpr auto kHandOverPatience = std::chrono::milliseconds(200);
+
+// Names of publishes: one for each target.
+std::string publishName(const std::string& target) {
+  return "mount-" + ContentKey{Sha256::of(std::as_bytes(std::span(target)))}.hex().substr(0, 32);
+}
+
+}  // namespace
+
+struct Mounts::Mounted {
+  MountInfo info;
+  bool view = false;
+  std::unique_ptr<FuseSession> session;  // FUSE only
+
+  [[nodiscard]] MountInfo now() const {
+    MountInfo result = info;
+    if (session == nullptr) return result;
+    const FuseStatistics statistics = session->statistics();
+    result.readsServed = statistics.reads;
+    result.bytesServed = statistics.bytes;
+    result.passthroughOpens = statistics.passthroughOpens;
+    result.daemonOpens = statistics.daemonOpens;
+    if (const std::string reason = session->passthroughReason(); !reason.empty()) {
+      result.dataPath = "daemon";
+      result.reason = reason;
+    }
+    return result;
+  }
+};
+
+Mounts::Mounts(EngineCommons& commons, Shard& home, ManifestStore& manifests)
+    : commons_(commons), home_(home), manifests_(manifests) {}
+
+Mounts::~Mounts() = default;
+
+Task<Result<MountInfo>> Mounts::mount(MountOptions options) {
+  const auto known = mounted_.find(options.target);
+  if (known != mounted_.end()) {
+    const MountInfo there = known->second->now();
+    if (there.manifest == options.dataset->manifest->digest()) co_return there;
+    co_return Error{ErrorCode::kInUse, options.target + " serves " + there.source +
+                                           " already; unmount it first or choose another folder"};
+  }
+  if (options.path == MountOptions::Path::kFuse || options.path == MountOptions::Path::kDaemon) {
+    const std::string reason = "asked for";
+    Task<Result<MountInfo>> mounting = mountFuse(std::move(options), reason);
+    co_return co_await mounting;
+  }
+  Task<Result<MountInfo>> viewing = mountView(options);
+  const Result<MountInfo> view = co_await viewing;
+  if (view.ok() || options.path == MountOptions::Path::kView) co_return view;
+  const bool cannot = view.code() == ErrorCode::kNotFound || view.code() == ErrorCode::kUnsupported;
+  if (!cannot) co_return view;
+  const std::string reason = view.error().message;
+  Task<Result<MountInfo>> mounting = mountFuse(std::move(options), reason);
+  co_return co_await mounting;
+}
+
+Task<Result<MountInfo>> Mounts::mountView(MountOptions options) {
+  const Sha256Digest digest = options.dataset->manifest->digest();
+  Task<Result<std::string>> building = commons_.cache->buildView(options.dataset->manifest);
+  const Result<std::string> view = co_await building;
+  co_await home_.reactor->enter();
+  if (!view.ok()) co_return view.error();
+  // Published before it is bound: from then on nothing may evict it.
+  const std::string name = publishName(options.target);
+  Task<Status> publishing = commons_.cache->publish(name, digest);
+  const Status published = co_await publishing;
+  co_await home_.reactor->enter();
+  if (!published.ok()) co_return published.error();
+  auto bind = [path = *view, target = options.target] { return bindView(path, target); };
+  auto binding = home_.reactor->offload(bind);
+  const Status bound = co_await binding;
+  if (!bound.ok()) {
+    Task<Status> withdrawing = commons_.cache->unpublish(name);
+    [[maybe_unused]] const Status withdrawn = co_await withdrawing;
+    co_await home_.reactor->enter();
+    co_return bound.error();
+  }
+  auto mounted = std::make_unique<Mounted>();
+  mounted->view = true;
+  mounted->info.target = options.target;
+  mounted->info.source = options.source;
+  mounted->info.manifest = digest;
+  mounted->info.dataPath = "view";
+  const MountInfo info = mounted->info;
+  mounted_[options.target] = std::move(mounted);
+  co_return info;
+}
+
+Task<Status> Mounts::connect(std::string holder) {
+  if (holder_ != nullptr) co_return Status();
+  auto connect = [socket = std::move(holder)]() -> Result<std::shared_ptr<HolderClient>> {
+    Result<std::unique_ptr<HolderClient>> client = HolderClient::connect(socket);
+    if (!client.ok()) return client.error();
+    return std::shared_ptr<HolderClient>(std::move(*client));
+  };
+  auto connecting = home_.reactor->offload(connect);
+  Result<std::shared_ptr<HolderClient>> client = co_await connecting;
+  if (!client.ok()) co_return client.error();
+  holder_ = std::move(*client);
+  auto attach = [client = holder_, owner = commons_.self] {
+    return std::make_shared<Result<std::vector<HeldMount>>>(client->attach(owner));
+  };
+  auto attaching = home_.reactor->offload(attach);
+  const std::shared_ptr<Result<std::vector<HeldMount>>> held = co_await attaching;
+  if (!held->ok()) {
+    holder_ = nullptr;
+    co_return held->error();
+  }
+  for (HeldMount& mount : **held) {
+    Task<Status> serving = resumeOne(std::make_shared<HeldMount>(std::move(mount)));
+    const Status served = co_await serving;
+    if (!served.ok()) {
+      commons_.log(Question::Level::kError, "a mount of an earlier agent is not served: " + served.error().message);
+    }
+  }
+  co_return Status();
+}
+
+Task<Status> Mounts::resumeOne(std::shared_ptr<HeldMount> held) {
+  const std::string target = held->record.target;
+  const auto record = decodeMountRecord(held->record.blob);
+  if (!record) {
+    co_return Error{ErrorCode::kProtocolError, target + " was mounted by another version; unmount it and mount it again"};
+  }
+  if (held->record.aborted) {
+    co_return Error{ErrorCode::kUnavailable, target + " was aborted after the agent had been away too long; unmount it"};
+  }
+  Task<Result<std::shared_ptr<Dataset>>> opening = manifests_.open(record->manifest);
+  const Result<std::shared_ptr<Dataset>> dataset = co_await opening;
+  if (!dataset.ok()) co_return dataset.error().within(target);
+  MountOptions options;
+  options.target = target;
+  options.dataset = *dataset;
+  options.source = record->source;
+  options.path = record->passthrough ? MountOptions::Path::kFuse : MountOptions::Path::kDaemon;
+  Task<Result<MountInfo>> serving = serve(std::move(options), std::move(held), "resumed");
+  const Result<MountInfo> served = co_await serving;
+  co_return served.ok() ? Status() : Status(served.error());
+}
+
+Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reason) {
+  if (options.holder.empty()) {
+    co_return Error{ErrorCode::kUnsupported,
+                    "the dataset cannot be bound as a view (" + reason +
+                        ") and no mount holder is configured for FUSE; start hearth-holder and set its socket"};
+  }
+  Task<Status> connecting = connect(options.holder);
+  const Status connected = co_await connecting;
+  if (!connected.ok()) co_return connected.error();
+  HolderMountRequest request;
+  request.target = options.target;
+  request.source = options.source;
+  request.blob = encodeMountRecord({.manifest = options.dataset->manifest->digest(),
+                                    .source = options.source,
+                                    .passthrough = options.path != MountOptions::Path::kDaemon});
+  auto mount = [client = holder_, request = std::move(request)] {
+    return std::make_shared<Result<HeldMount>>(client->mount(request));
+  };
+  auto mounting = home_.reactor->offload(mount);
+  const std::shared_ptr<Result<HeldMount>> held = co_await mounting;
+  if (!held->ok()) co_return held->error();
+  const std::string target = options.target;
+  Task<Result<MountInfo>> serving =
+      serve(std::move(options), std::make_shared<HeldMount>(std::move(**held)), std::move(reason));
+  const Result<MountInfo> served = co_await serving;
+  if (served.ok()) co_return served;
+  auto unmount = [client = holder_, target] { return client->unmount(target, true); };
+  auto unmounting = home_.reactor->offload(unmount);
+  [[maybe_unused]] const Status unmounted = co_await unmounting;
+  co_return served;
+}
+
+Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<HeldMount> held, std::string reason) {
+  const bool passthrough = options.path != MountOptions::Path::kDaemon;
+  auto source = std::make_shared<DatasetSource>(commons_, options.dataset, options.source, passthrough);
+  FuseSessionOptions session;
+  session.passthrough = passthrough;
+  session.epoch = held->record.epoch;
+  session.state = held->record.state;
+  session.saveState = [client = holder_, target = options.target](const std::string& state) {
+    return client->saveState(target, state);
+  };
+  session.onEnd = [this, target = options.target](const Error& why) {
+    home_.reactor->post([this, target, why] { ended(target, why); });
+  };
+  auto start = [held, source, session = std::move(session)]() mutable {
+    return std::make_shared<Result<std::unique_ptr<FuseSession>>>(
+        FuseSession::start(std::move(held->device), held->shared, source, std::move(session)));
+  };
+  auto starting = home_.reactor->offload(start);
+  const std::shared_ptr<Result<std::unique_ptr<FuseSession>>> started = co_await starting;
+  if (!started->ok()) co_return started->error();
+  auto mounted = std::make_unique<Mounted>();
+  mounted->session = std::move(**started);
+  mounted->info.target = options.target;
+  mounted->info.source = options.source;
+  mounted->info.manifest = options.dataset->manifest->digest();
+  mounted->info.dataPath = passthrough ? "fuse" : "daemon";
+  mounted->info.reason = std::move(reason);
+  const MountInfo info = mounted->now();
+  mounted_[options.target] = std::move(mounted);
+  co_return info;
+}
+
+void Mounts::ended(const std::string& target, const Error& why) {
+  const auto found = mounted_.find(target);
+  if (found == mounted_.end()) return;
+  // The session's own thread reported this and must end before the session can be destroyed: elsewhere.
+  auto session = std::shared_ptr<FuseSession>(std::move(found->second->session));
+  mounted_.erase(found);
+  commons_.ask({.kind = Question::Kind::kMountEnded, .target = target, .message = why.message});
+  home_.gate->spawn(closeSession(home_, std::move(session), false));
+}
+
+Task<void> Mounts::closeSession(Shard& home, std::shared_ptr<FuseSession> session, bool handOver) {
+  if (session == nullptr) co_return;
+  auto close = [session, handOver] {
+    session->close(kHandOverPatience, handOver);
+    return true;
+  };
+  auto closing = home.reactor->offload(close);
+  [[maybe_unused]] const bool closed = co_await closing;
+}
+
+Task<Status> Mounts::unmount(std::string target) {
+  const auto found = mounted_.find(target);
+  if (found == mounted_.end()) {
+    co_return Error{ErrorCode::kNotFound, "Hearth has mounted nothing at " + target + " here"};
+  }
+  if (found->second->view) {
+    auto unbind = [target] { return unbindView(target); };
+    auto unbinding = home_.reactor->offload(unbind);
+    const Status unbound = co_await unbinding;
+    if (!unbound.ok() && unbound.code() != ErrorCode::kNotFound) co_return unbound;
+    mounted_.erase(target);
+    Task<Status> withdrawing = commons_.cache->unpublish(publishName(target));
+    const Status withdrawn = co_await withdrawing;
+    co_await home_.reactor->enter();
+    co_return withdrawn;
+  }
+  auto unmount = [client = holder_, target] { return client->unmount(target, false); };
+  auto unmounting = home_.reactor->offload(unmount);
+  const Status unmounted = co_await unmounting;
+  if (!unmounted.ok()) co_return unmounted;
+  // The session may have told its end by itself in the meantime.
+  const auto again = mounted_.find(target);
+  if (again == mounted_.end()) co_return Status();
+  auto session = std::shared_ptr<FuseSession>(std::move(again->second->session));
+  mounted_.erase(again);
+  Task<void> closing = closeSession(home_, std::move(session), false);
+  co_await closing;
+  co_return Status();
+}
+
+std::vector<MountInfo> Mounts::list() const {
+  std::vector<MountInfo> mounts;
+  for (const auto& [target, mounted] : mounted_) mounts.push_back(mounted->now());
+  return mounts;
+}
+
+Task<Result<std::vector<std::string>>> Mounts::resume(std::string holder) {
+  Task<Status> connecting = connect(std::move(holder));
+  const Status connected = co_await connecting;
+  if (!connected.ok()) co_return connected.error();
+  std::vector<std::string> targets;
+  for (const auto& [target, mounted] : mounted_) targets.push_back(target);
+  co_return targets;
+}
+
+Task<void> Mounts::close() {
+  std::vector<std::shared_ptr<FuseSession>> sessions;
+  for (const auto& [target, mounted] : mounted_) {
+    if (mounted->session != nullptr) sessions.push_back(std::move(mounted->session));
+  }
+  mounted_.clear();
+  for (std::shared_ptr<FuseSession>& session : sessions) {
+    Task<void> closing = closeSession(home_, std::move(session), true);
+    co_await closing;
+  }
+  holder_ = nullptr;
+}
+
+}  // namespace hearth

@@ -1,0 +1,63 @@
+#include "engine/view_mount.h"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "holder/mount_info.h"
+
+namespace hearth {
+namespace {
+
+bool sameFolder(const std::string& a, const std::string& b) {
+  struct stat first{}, second{};
+  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+}  // namespace
+
+Status bindView(const std::string& view, const std::string& target) {
+  const auto there = findMount(target);
+  if (!there.ok()) return there.error();
+  if (there->has_value()) {
+    // stat() of a FUSE mount whose server is gone would not return; a view never is one.
+    const bool foreign = (*there)->type.starts_with("fuse") || !sameFolder(view, target);
+    if (!foreign) return {};
+    return Error{ErrorCode::kInUse, target + " is a mount point of " + (*there)->source +
+                                        " already; unmount it or choose another folder"};
+  }
+  struct stat about{};
+  if (stat(target.c_str(), &about) != 0) return errnoError(errno, "the mount point " + target);
+  if (!S_ISDIR(about.st_mode)) {
+    return Error{ErrorCode::kInvalidArgument, "the mount point " + target + " is not a directory"};
+  }
+  if (mount(view.c_str(), target.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    return errnoError(errno, "binding the view at " + target);
+  }
+  const unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV;
+  if (mount(nullptr, target.c_str(), nullptr, flags, nullptr) != 0) {
+    const int error = errno;
+    umount2(target.c_str(), MNT_DETACH);
+    return errnoError(error, "making the view at " + target + " read-only");
+  }
+  return {};
+}
+
+Status unbindView(const std::string& target) {
+  const auto there = findMount(target);
+  if (!there.ok()) return there.error();
+  if (!there->has_value()) return Error{ErrorCode::kNotFound, "nothing is mounted at " + target};
+  if (umount2(target.c_str(), UMOUNT_NOFOLLOW) != 0) {
+    const int error = errno;
+    if (error == EBUSY) {
+      return Error{ErrorCode::kInUse, target + " is in use; close what is open there (fuser -m shows it)"};
+    }
+    return errnoError(error, "unmounting " + target);
+  }
+  return {};
+}
+
+}  // namespace hearth
