@@ -69,11 +69,10 @@ Task<Result<BytesAnswer>> PeerService::onReadManifest(std::string, Sha256Digest 
   if (!manifest.ok())
     co_return Error{ErrorCode::kTryElsewhere, "this agent does not have the manifest"};
   const std::span<const std::byte> all = (*manifest)->bytes();
-  if (offset >= all.size())
-    co_return Error{ErrorCode::kInvalidArgument, "the range begins after the manifest's end"};
   BytesAnswer answer;
-  answer.bytes = all.subspan(static_cast<std::size_t>(offset),
-                             std::min<std::size_t>(length, all.size() - offset));
+  // Nothing beyond the end: that is how the asker finds it.
+  const auto start = static_cast<std::size_t>(std::min<std::uint64_t>(offset, all.size()));
+  answer.bytes = all.subspan(start, std::min<std::size_t>(length, all.size() - start));
   for (std::size_t at = 0; at < answer.bytes.size(); at += kBlockBytes) {
     answer.blockChecksums.push_back(crc32c(
         answer.bytes.subspan(at, std::min<std::size_t>(kBlockBytes, answer.bytes.size() - at))));

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/crc32c.h"
-#include "wire/byte_codec.h"
+#include "base/byte_codec.h"
 
 namespace hearth {
 namespace {
@@ -72,7 +72,7 @@ void putGreeting(ByteWriter& out, const Greeting& body) {
   out.text(body.cluster);
   out.text(body.node);
   out.text(body.incarnation);
-  out.raw(std::as_bytes(std::span(body.nonce)));
+  out.bytes(std::as_bytes(std::span(body.nonce)));
 }
 template <class Greeting>
 Complaint getGreeting(ByteReader& in, Greeting& body) {
@@ -89,7 +89,7 @@ Complaint get(ByteReader& in, Hello& body) { return getGreeting(in, body); }
 void put(ByteWriter& out, const Challenge& body) { putGreeting(out, body); }
 Complaint get(ByteReader& in, Challenge& body) { return getGreeting(in, body); }
 
-void put(ByteWriter& out, const Proof& body) { out.raw(std::as_bytes(std::span(body.code))); }
+void put(ByteWriter& out, const Proof& body) { out.bytes(std::as_bytes(std::span(body.code))); }
 Complaint get(ByteReader& in, Proof& body) {
   body.code = in.fixed<sizeof(Sha256Digest)>();
   return nullptr;
@@ -115,7 +115,7 @@ Complaint get(ByteReader& in, Credit& body) {
 }
 
 void put(ByteWriter& out, const ReadRequest& body) {
-  out.raw(std::as_bytes(std::span(body.key.bytes)));
+  out.bytes(std::as_bytes(std::span(body.key.bytes)));
   out.number(body.offset);
   out.number(body.length);
   out.number(body.patienceMs);
@@ -132,7 +132,7 @@ Complaint get(ByteReader& in, ReadRequest& body) {
 }
 
 void put(ByteWriter& out, const ManifestRequest& body) {
-  out.raw(std::as_bytes(std::span(body.digest)));
+  out.bytes(std::as_bytes(std::span(body.digest)));
   out.number(body.offset);
   out.number(body.length);
 }
@@ -169,13 +169,13 @@ Complaint get(ByteReader& in, DataAnswer<type>& body) {
 void put(ByteWriter& out, const ControlRequest& body) {
   out.number(body.type);
   out.number(static_cast<std::uint32_t>(body.body.size()));
-  out.raw(body.body);
+  out.bytes(body.body);
 }
 void put(ByteWriter& out, const ControlAnswer& body) {
   putSentence(out, body.code, body.sentence);
   out.number(body.type);
   out.number(static_cast<std::uint32_t>(body.body.size()));
-  out.raw(body.body);
+  out.bytes(body.body);
 }
 template <class Control>
 Complaint getControl(ByteReader& in, Control& body) {
@@ -346,7 +346,7 @@ Result<Body> decodeBody(std::span<const std::byte> body) {
   Body decoded;
   const Complaint complaint = get(in, decoded);
   if (complaint != nullptr) return malformed(Body::kType, complaint);
-  if (!in.complete()) return malformed(Body::kType, "a body of the wrong length");
+  if (!in.finished()) return malformed(Body::kType, "a body of the wrong length");
   return decoded;
 }
 
