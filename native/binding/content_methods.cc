@@ -60,14 +60,16 @@ Napi::Value EngineWrap::entries(const Napi::CallbackInfo& info) {
     return settled(env, Error{ErrorCode::kNotFound,
                               "the dataset has no entry " + (path.empty() ? "/" : path)});
   }
-  const auto skip = static_cast<std::uint32_t>(convert::unsigned64(options.Get("offset"), "offset"));
+  const auto skip =
+      static_cast<std::uint32_t>(convert::unsigned64(options.Get("offset"), "offset"));
   const auto limit = static_cast<std::uint32_t>(convert::unsigned64(options.Get("limit"), "limit"));
   const ManifestEntry top = manifest.entry(*directory);
   std::vector<std::uint32_t> found;
   if (top.kind != EntryKind::kDirectory || options.Get("recursive").ToBoolean()) {
     found = leavesBelow(manifest, *directory, skip, limit);
   } else {
-    for (std::uint32_t i = skip; i < top.childCount && found.size() < limit; ++i) found.push_back(top.firstChild + i);
+    for (std::uint32_t i = skip; i < top.childCount && found.size() < limit; ++i)
+      found.push_back(top.firstChild + i);
   }
   return rows(env, manifest, found);
 }
@@ -78,8 +80,8 @@ Napi::Value EngineWrap::entriesAt(const Napi::CallbackInfo& info) {
   if (!indices) return rows(info.Env(), *about->manifest, {});
   for (const std::uint32_t index : *indices) {
     if (index < about->manifest->totals().entries) continue;
-    return settled(info.Env(),
-                   Error{ErrorCode::kInvalidArgument, "the manifest has no entry " + std::to_string(index)});
+    return settled(info.Env(), Error{ErrorCode::kInvalidArgument,
+                                     "the manifest has no entry " + std::to_string(index)});
   }
   return rows(info.Env(), *about->manifest, *indices);
 }
@@ -90,7 +92,8 @@ Napi::Value EngineWrap::rows(Napi::Env env, const Manifest& manifest,
   Napi::Array array = Napi::Array::New(env, indices.size());
   for (std::uint32_t i = 0; i < indices.size(); ++i) {
     const ManifestEntry entry = manifest.entry(indices[i]);
-    const std::uint64_t resident = entry.kind == EntryKind::kFile ? cache.residentBytes(entry.key) : 0;
+    const std::uint64_t resident =
+        entry.kind == EntryKind::kFile ? cache.residentBytes(entry.key) : 0;
     array.Set(i, convert::entryToJs(env, manifest, indices[i], resident));
   }
   const auto deferred = Napi::Promise::Deferred::New(env);

@@ -125,12 +125,20 @@ Napi::Value EngineWrap::promise(Napi::Env env, Task<T> task, ToValue toValue) {
       });
     }
   };
-  Reactor& home = engine(env).home();
+  Shard& home = *engine(env).commons().shards.front();
   const auto deferred = Napi::Promise::Deferred::New(env);
   bridge_->hold();
   auto wrapped = std::make_shared<Task<void>>(
       Wrap::run(std::move(task), bridge_, deferred, std::move(toValue)));
-  home.post([wrapped] { spawn(std::move(*wrapped)); });
+  // Behind the shard's gate, so that an engine that closes waits for it; one that has closed
+  // refuses.
+  home.reactor->post([&home, wrapped, bridge = bridge_, deferred] {
+    if (!home.gate->closed()) return home.gate->spawn(std::move(*wrapped));
+    bridge->post([bridge, deferred](Napi::Env target) {
+      bridge->release();
+      deferred.Reject(convert::toJs(target, Error{ErrorCode::kCancelled, "the engine is closing"}));
+    });
+  });
   return deferred.Promise();
 }
 

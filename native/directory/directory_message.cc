@@ -7,7 +7,7 @@ namespace {
 
 // Bounds of what is believed; more is a malformed message.
 constexpr std::size_t kMostHolders = 64;
-constexpr std::size_t kMostStripes = 1u << 18;  // 16 TiB a file in one report
+constexpr std::size_t kMostStripes = 1u << 18;  // a file of 16 TiB
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::optional<DirectoryRequest> decodeDirectoryRequest(std::span<const std::byte
   request.stripe = reader.u32();
   request.chunks = reader.u16();
   request.avoid = reader.text();
-  if (!reader.finished()) return std::nullopt;
+  if (!reader.finished() || request.size > kMostStripes * kStripeBytes) return std::nullopt;
   return request;
 }
 

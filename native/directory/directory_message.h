@@ -29,7 +29,8 @@ enum class DirectoryMessage : std::uint16_t {
   kQuery = 5
 };
 
-// One layout serves all requests; unused fields are zero.
+// One layout serves all requests; unused fields are zero. Files of more than 16 TiB have no
+// directory: their agents read the origin by themselves.
 struct DirectoryRequest {
   ContentKey key;
   std::uint64_t size = 0;

@@ -54,6 +54,14 @@ TEST(DirectoryMessage, RefusesEveryTruncationAndTrailingBytes) {
   EXPECT_FALSE(decodeDirectoryRequest(longer));
 }
 
+TEST(DirectoryMessage, RefusesSizesWhoseDirectoryWouldBeHuge) {
+  DirectoryRequest request = sampleRequest();
+  request.size = 1ull << 44;
+  EXPECT_TRUE(decodeDirectoryRequest(encode(request)));
+  request.size = ~0ull;
+  EXPECT_FALSE(decodeDirectoryRequest(encode(request)));
+}
+
 TEST(DirectoryMessage, RefusesCountsThatTheBodyCannotHold) {
   std::vector<std::byte> report(9, std::byte{0xff});
   EXPECT_FALSE(decodeAgentReport(report));

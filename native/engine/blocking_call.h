@@ -10,7 +10,8 @@
 
 namespace hearth {
 
-// Awaits `task` on `reactor`, which another thread runs, and blocks the calling thread until it has ended.
+// Awaits `task` on `reactor`, which another thread runs, and blocks the calling thread until it has
+// ended.
 template <class T>
 T runOn(Reactor& reactor, Task<T> task) {
   struct State {

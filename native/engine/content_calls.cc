@@ -31,8 +31,8 @@ std::vector<std::uint32_t> filesOf(const Manifest& manifest) {
   return files;
 }
 
-std::vector<std::uint32_t> leavesBelow(const Manifest& manifest, std::uint32_t entry, std::uint32_t skip,
-                                       std::uint32_t limit) {
+std::vector<std::uint32_t> leavesBelow(const Manifest& manifest, std::uint32_t entry,
+                                       std::uint32_t skip, std::uint32_t limit) {
   std::vector<std::uint32_t> leaves;
   // An explicit stack of child ranges: the depth comes from the manifest.
   struct Range {
@@ -98,7 +98,8 @@ void ContentCalls::setLastUse(const Dataset& dataset, std::int64_t usedAtMs) {
   }
 }
 
-Task<Result<EvictOutcome>> ContentCalls::evictHere(Shard& owner, ContentKey key, std::uint64_t size) {
+Task<Result<EvictOutcome>> ContentCalls::evictHere(Shard& owner, ContentKey key,
+                                                   std::uint64_t size) {
   co_await owner.reactor->enter();
   Task<Result<EvictOutcome>> evicting = owner.commons.cache->evict(key);
   const Result<EvictOutcome> outcome = co_await evicting;
@@ -120,7 +121,8 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
   for (const std::uint32_t entry : entries ? *entries : filesOf(manifest)) {
     const ManifestEntry about = manifest.entry(entry);
     const std::uint64_t resident = commons_.cache->residentBytes(about.key);
-    Task<Result<EvictOutcome>> evicting = evictHere(commons_.owner(about.key), about.key, about.size);
+    Task<Result<EvictOutcome>> evicting =
+        evictHere(commons_.owner(about.key), about.key, about.size);
     const Result<EvictOutcome> outcome = co_await evicting;
     if (!outcome.ok()) {
       commons_.log(Question::Level::kError, "evicting a file failed: " + outcome.error().message);

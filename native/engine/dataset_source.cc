@@ -18,8 +18,8 @@ Task<Result<std::shared_ptr<FileFetch>>> openOnShard(Shard& shard, FileReference
   co_return co_await opening;
 }
 
-Task<void> readOnShard(Shard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset, std::uint32_t length,
-                       std::function<void(Result<MappedBytes>)> answer) {
+Task<void> readOnShard(Shard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
+                       std::uint32_t length, std::function<void(Result<MappedBytes>)> answer) {
   const auto first = static_cast<std::uint32_t>(offset / kChunkBytes);
   const auto end = static_cast<std::uint32_t>((offset + length - 1) / kChunkBytes) + 1;
   Error last;
@@ -62,29 +62,34 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   ~Opened() override { fetch_->readers.fetch_sub(1); }
 
   Result<int> backing() override {
-    if (!allowPassthrough_) return Error{ErrorCode::kUnsupported, "this mount was asked for without passthrough"};
-    if (!fetch_->cache->complete()) return Error{ErrorCode::kNotFound, "the file is not complete on this agent"};
+    if (!allowPassthrough_)
+      return Error{ErrorCode::kUnsupported, "this mount was asked for without passthrough"};
+    if (!fetch_->cache->complete())
+      return Error{ErrorCode::kNotFound, "the file is not complete on this agent"};
     return fetch_->cache->descriptor();
   }
 
   Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) override {
     if (offset >= size() || length == 0) return MappedBytes{};
     length = cut(offset, length);
-    if (!fetch_->cache->residentRange(offset, length)) return Error{ErrorCode::kNotFound, "not resident"};
+    if (!fetch_->cache->residentRange(offset, length))
+      return Error{ErrorCode::kNotFound, "not resident"};
     const auto bytes = fetch_->cache->verified(offset, length);
     if (!bytes.ok()) return bytes.error();
     return MappedBytes{*bytes, fetch_->cache};
   }
 
-  void read(std::uint64_t offset, std::uint32_t length, std::function<void(Result<MappedBytes>)> answer) override {
+  void read(std::uint64_t offset, std::uint32_t length,
+            std::function<void(Result<MappedBytes>)> answer) override {
     if (offset >= size() || length == 0) return answer(MappedBytes{});
     length = cut(offset, length);
     commons_.counters.demandReads.fetch_add(1, std::memory_order_relaxed);
     commons_.counters.demandBytes.fetch_add(length, std::memory_order_relaxed);
-    shard_.reactor->post([&shard = shard_, fetch = fetch_, offset, length, answer = std::move(answer)] {
-      if (shard.gate->closed()) return answer(shuttingDown());
-      shard.gate->spawn(readOnShard(shard, fetch, offset, length, answer));
-    });
+    shard_.reactor->post(
+        [&shard = shard_, fetch = fetch_, offset, length, answer = std::move(answer)] {
+          if (shard.gate->closed()) return answer(shuttingDown());
+          shard.gate->spawn(readOnShard(shard, fetch, offset, length, answer));
+        });
   }
 
   void willNeed(std::uint64_t offset, std::uint64_t length) override {
@@ -106,8 +111,8 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   const bool allowPassthrough_;
 };
 
-DatasetSource::DatasetSource(EngineCommons& commons, std::shared_ptr<Dataset> dataset, std::string name,
-                             bool allowPassthrough)
+DatasetSource::DatasetSource(EngineCommons& commons, std::shared_ptr<Dataset> dataset,
+                             std::string name, bool allowPassthrough)
     : commons_(commons),
       dataset_(std::move(dataset)),
       name_(std::move(name)),
@@ -134,7 +139,8 @@ Result<std::shared_ptr<MountSource::OpenFile>> DatasetSource::openFile(std::uint
   }
   FileReference file = FileReference::of(dataset_, entry);
   Shard& shard = commons_.owner(file.about.key);
-  const Result<std::shared_ptr<FileFetch>> fetch = runOn(*shard.reactor, openOnShard(shard, std::move(file)));
+  const Result<std::shared_ptr<FileFetch>> fetch =
+      runOn(*shard.reactor, openOnShard(shard, std::move(file)));
   if (!fetch.ok()) return fetch.error();
   const auto opened = std::make_shared<Opened>(commons_, *fetch, allowPassthrough_);
   const std::lock_guard lock(mutex_);
@@ -154,7 +160,8 @@ void DatasetSource::advise(std::uint32_t entry, bool willNeed) {
     options.entries = std::move(files);
     options.verify = Verification::kNone;
     const auto job = std::make_shared<WarmJob>(std::move(options));
-    home.reactor->post([&commons = commons_, &home, job] { home.gate->spawn(WarmJob::run(job, commons, home)); });
+    home.reactor->post(
+        [&commons = commons_, &home, job] { home.gate->spawn(WarmJob::run(job, commons, home)); });
     return;
   }
   home.reactor->post([&commons = commons_, &home, dataset = dataset_, files = std::move(files)] {

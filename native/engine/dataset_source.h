@@ -15,7 +15,8 @@ namespace hearth {
 class DatasetSource final : public MountSource {
  public:
   // `allowPassthrough` false: everything goes through the daemon.
-  DatasetSource(EngineCommons& commons, std::shared_ptr<Dataset> dataset, std::string name, bool allowPassthrough);
+  DatasetSource(EngineCommons& commons, std::shared_ptr<Dataset> dataset, std::string name,
+                bool allowPassthrough);
   ~DatasetSource() override;
 
   const Manifest& manifest() const override { return *dataset_->manifest; }

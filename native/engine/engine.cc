@@ -251,6 +251,7 @@ void Engine::close() {
 }
 
 Task<void> Engine::stopServices() {
+  manifests_->close();
   Task<void> detaching = mounts_->close();
   co_await detaching;
   for (const std::unique_ptr<Listener>& listener : listeners_) {

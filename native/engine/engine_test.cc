@@ -5,12 +5,15 @@
 namespace hearth::testing_cluster {
 namespace {
 
-std::string errorOf(const WarmProgress& progress) { return progress.error ? progress.error->message : ""; }
+std::string errorOf(const WarmProgress& progress) {
+  return progress.error ? progress.error->message : "";
+}
 
 // Every byte that the engine gives equals the origin's.
 void expectAllBytes(Agent& agent, const std::shared_ptr<Dataset>& dataset) {
   for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
-    const Result<Verified> verified = agent.await(agent.engine().contents().verify(dataset, entry, true));
+    const Result<Verified> verified =
+        agent.await(agent.engine().contents().verify(dataset, entry, true));
     ASSERT_TRUE(verified.ok()) << verified.error().message;
   }
 }

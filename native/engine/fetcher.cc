@@ -52,13 +52,21 @@ struct Fetcher::RunState {
   std::shared_ptr<FileFetch> fetch;
   ChunkRun chunks;
   FetchOptions options;
+  // Those that this run was started for; a chunk that was lost again may have a newer one by now.
+  std::vector<std::shared_ptr<ChunkFlight>> flights;
 
-  // The chunk is here: whoever waits for it may go on.
-  void land(std::uint32_t chunk) {
-    const auto flight = fetch->flights.find(chunk);
-    if (flight == fetch->flights.end()) return;
-    flight->second->landed.set();
-    fetch->flights.erase(flight);
+  [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
+    return *flights[chunk - chunks.first];
+  }
+  // The chunk is here, or will not come: whoever waits for it may go on.
+  void land(std::uint32_t chunk, const Status& status) {
+    ChunkFlight& landing = flight(chunk);
+    if (landing.landed.isSet()) return;
+    landing.status = status;
+    landing.landed.set();
+    const auto known = fetch->flights.find(chunk);
+    if (known != fetch->flights.end() && known->second.get() == &landing)
+      fetch->flights.erase(known);
   }
 };
 
@@ -146,14 +154,13 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
 
 Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options) {
   if (options.counters == nullptr) options.counters = fetch->counters;
-  RunState state{shard_, std::move(fetch), chunks, std::move(options)};
+  RunState state{shard_, std::move(fetch), chunks, std::move(options), {}};
+  for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
+    state.flights.push_back(state.fetch->flights.at(chunk));
+  }
   Task<Status> fetching = fetchRun(state);
   const Status status = co_await fetching;
-  for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
-    const auto flight = state.fetch->flights.find(chunk);
-    if (flight != state.fetch->flights.end()) flight->second->status = status;
-    state.land(chunk);
-  }
+  for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) state.land(chunk, status);
 }
 
 Task<Status> Fetcher::fetchRun(RunState& state) {
@@ -302,8 +309,7 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, std
 
 Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node,
                              Status& status) {
-  const auto flight = state.fetch->flights.find(chunk);
-  if (flight != state.fetch->flights.end()) flight->second->source = node;
+  state.flight(chunk).source = node;
   auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1);
   const std::vector<ChunkBuffer> buffer = co_await acquiring;
   const std::span<std::byte> memory =
@@ -314,8 +320,7 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
                                   checksums, Clock::now() + kPeerPatience);
   status = co_await reading;
   if (!status.ok()) {
-    const auto again = state.fetch->flights.find(chunk);
-    if (again != state.fetch->flights.end()) again->second->source.clear();
+    state.flight(chunk).source.clear();
     co_return;
   }
   state.shard.commons.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
@@ -331,7 +336,7 @@ Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::span<const 
     Task<Status> writing = state.fetch->cache->writeChunk(chunk, memory, checksums);
     status = co_await writing;
   }
-  if (status.ok()) state.land(chunk);
+  if (status.ok()) state.land(chunk, status);
 }
 
 void Fetcher::willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,

@@ -73,6 +73,16 @@ void LocationBook::set(std::uint32_t entry, Location location) {
 
 void LocationBook::fail(std::uint32_t entry, const Error& error) { answer(entry, error); }
 
+void LocationBook::close(const Error& error) {
+  std::vector<std::uint32_t> entries;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = error;
+    for (const auto& [entry, waiter] : waiting_) entries.push_back(entry);
+  }
+  for (const std::uint32_t entry : entries) answer(entry, error);
+}
+
 void LocationBook::expire(std::uint32_t entry) {
   const std::lock_guard lock(mutex_);
   single_.erase(entry);
@@ -127,6 +137,7 @@ Task<Result<Location>> LocationBook::find(Reactor& reactor, std::uint32_t entry)
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
+    if (closed_) co_return *closed_;
     const bool asked = waiting_.contains(entry);
     waiting_.emplace(entry, waiter);
     if (!asked) {

@@ -29,6 +29,8 @@ class LocationBook {
   void setBase(Location base);
   void set(std::uint32_t entry, Location location);
   void fail(std::uint32_t entry, const Error& error);
+  // Whoever waits, now or later, gets this error: the engine is shutting down.
+  void close(const Error& error);
   // The origin refused this location: the next look-up asks again.
   void expire(std::uint32_t entry);
 
@@ -50,6 +52,7 @@ class LocationBook {
   std::unordered_map<std::uint32_t, Location> single_;
   std::multimap<std::uint32_t, std::shared_ptr<Waiter>> waiting_;
   std::vector<std::uint32_t> pending_;
+  std::optional<Error> closed_;
 };
 
 }  // namespace hearth

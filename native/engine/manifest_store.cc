@@ -21,6 +21,13 @@ std::shared_ptr<Dataset> ManifestStore::find(const Sha256Digest& digest) const {
   return found == open_.end() ? nullptr : found->second;
 }
 
+void ManifestStore::close() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [digest, dataset] : open_) {
+    dataset->locations.close({ErrorCode::kCancelled, "the agent is shutting down"});
+  }
+}
+
 std::shared_ptr<Dataset> ManifestStore::remember(std::shared_ptr<const Manifest> manifest) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Dataset>& dataset = open_[manifest->digest()];

@@ -23,6 +23,8 @@ class ManifestStore {
   [[nodiscard]] Task<Status> remove(Sha256Digest digest);
   // Opens all that are on disk; bad ones are removed and logged.
   [[nodiscard]] Task<std::vector<std::shared_ptr<Dataset>>> list();
+  // Ends all waiting for locations, now and later.
+  void close();
   // Any thread: only what is open.
   [[nodiscard]] std::shared_ptr<Dataset> find(const Sha256Digest& digest) const;
 

@@ -124,7 +124,8 @@ Task<Status> Mounts::connect(std::string holder) {
     Task<Status> serving = resumeOne(std::make_shared<HeldMount>(std::move(mount)));
     const Status served = co_await serving;
     if (!served.ok()) {
-      commons_.log(Question::Level::kError, "a mount of an earlier agent is not served: " + served.error().message);
+      commons_.log(Question::Level::kError,
+                   "a mount of an earlier agent is not served: " + served.error().message);
     }
   }
   co_return Status();
@@ -134,10 +135,12 @@ Task<Status> Mounts::resumeOne(std::shared_ptr<HeldMount> held) {
   const std::string target = held->record.target;
   const auto record = decodeMountRecord(held->record.blob);
   if (!record) {
-    co_return Error{ErrorCode::kProtocolError, target + " was mounted by another version; unmount it and mount it again"};
+    co_return Error{ErrorCode::kProtocolError,
+                    target + " was mounted by another version; unmount it and mount it again"};
   }
   if (held->record.aborted) {
-    co_return Error{ErrorCode::kUnavailable, target + " was aborted after the agent had been away too long; unmount it"};
+    co_return Error{ErrorCode::kUnavailable,
+                    target + " was aborted after the agent had been away too long; unmount it"};
   }
   Task<Result<std::shared_ptr<Dataset>>> opening = manifests_.open(record->manifest);
   const Result<std::shared_ptr<Dataset>> dataset = co_await opening;
@@ -154,9 +157,10 @@ Task<Status> Mounts::resumeOne(std::shared_ptr<HeldMount> held) {
 
 Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reason) {
   if (options.holder.empty()) {
-    co_return Error{ErrorCode::kUnsupported,
-                    "the dataset cannot be bound as a view (" + reason +
-                        ") and no mount holder is configured for FUSE; start hearth-holder and set its socket"};
+    co_return Error{
+        ErrorCode::kUnsupported,
+        "the dataset cannot be bound as a view (" + reason +
+            ") and no mount holder is configured for FUSE; start hearth-holder and set its socket"};
   }
   Task<Status> connecting = connect(options.holder);
   const Status connected = co_await connecting;
@@ -184,9 +188,11 @@ Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reas
   co_return served;
 }
 
-Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<HeldMount> held, std::string reason) {
+Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<HeldMount> held,
+                                      std::string reason) {
   const bool passthrough = options.path != MountOptions::Path::kDaemon;
-  auto source = std::make_shared<DatasetSource>(commons_, options.dataset, options.source, passthrough);
+  auto source =
+      std::make_shared<DatasetSource>(commons_, options.dataset, options.source, passthrough);
   FuseSessionOptions session;
   session.passthrough = passthrough;
   session.epoch = held->record.epoch;
@@ -219,7 +225,8 @@ Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<Held
 void Mounts::ended(const std::string& target, const Error& why) {
   const auto found = mounted_.find(target);
   if (found == mounted_.end()) return;
-  // The session's own thread reported this and must end before the session can be destroyed: elsewhere.
+  // The session's own thread reported this and must end before the session can be destroyed:
+  // elsewhere.
   auto session = std::shared_ptr<FuseSession>(std::move(found->second->session));
   mounted_.erase(found);
   commons_.ask({.kind = Question::Kind::kMountEnded, .target = target, .message = why.message});

@@ -6,6 +6,7 @@ namespace hearth {
 namespace {
 
 constexpr auto kBurst = std::chrono::milliseconds(250);
+constexpr auto kStep = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -22,19 +23,23 @@ void RateLimiter::setRate(std::uint64_t bytesPerSecond) {
   rate_ = bytesPerSecond;
 }
 
-Clock::duration RateLimiter::reserve(std::uint64_t bytes) {
+Clock::time_point RateLimiter::reserve(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (rate_ == 0) return Clock::duration::zero();
   const Clock::time_point now = Clock::now();
+  if (rate_ == 0) return now;
   const Clock::time_point start = std::max(paidUntil_, now - kBurst);
   paidUntil_ = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
                            static_cast<double>(bytes) / static_cast<double>(rate_)));
-  return start > now ? start - now : Clock::duration::zero();
+  return start;
 }
 
 Task<void> RateLimiter::spend(Reactor& reactor, std::uint64_t bytes) {
-  const Clock::duration delay = reserve(bytes);
-  if (delay > Clock::duration::zero()) co_await reactor.sleep(delay);
+  const Clock::time_point start = reserve(bytes);
+  // In short steps, so that a cancelled job does not keep anyone waiting.
+  for (Clock::time_point now = Clock::now(); now < start && !cancelled_.load();
+       now = Clock::now()) {
+    co_await reactor.sleep(std::min<Clock::duration>(start - now, kStep));
+  }
 }
 
 }  // namespace hearth

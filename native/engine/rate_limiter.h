@@ -2,6 +2,7 @@
 // run. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -15,13 +16,16 @@ class RateLimiter {
   explicit RateLimiter(std::uint64_t bytesPerSecond) : rate_(bytesPerSecond) {}
 
   void setRate(std::uint64_t bytesPerSecond);
+  // Nobody waits any more, now or later.
+  void cancel() { cancelled_.store(true); }
   // Continues on `reactor`, the caller's, when `bytes` may be spent. Debt is allowed: a request
   // larger than the burst passes at once and the next ones wait for it.
   [[nodiscard]] Task<void> spend(Reactor& reactor, std::uint64_t bytes);
 
  private:
-  Clock::duration reserve(std::uint64_t bytes);
+  Clock::time_point reserve(std::uint64_t bytes);
 
+  std::atomic<bool> cancelled_{false};
   std::mutex mutex_;
   std::uint64_t rate_;
   Clock::time_point paidUntil_{};  // when all that was spent will have been earned

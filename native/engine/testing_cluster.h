@@ -1,5 +1,5 @@
-// Several engines in one process on loopback, each with a cache directory of its own, and datasets made of
-// files in a temporary folder. For tests.
+// Several engines in one process on loopback, each with a cache directory of its own, and datasets
+// made of files in a temporary folder. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -58,7 +58,8 @@ class Origin {
     const std::string file = folder_.path(name);
     std::filesystem::create_directories(std::filesystem::path(file).parent_path());
     const std::vector<char> bytes = pattern(size, static_cast<unsigned>(names_.size() + 1));
-    std::ofstream(file, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(file, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     names_.push_back(name);
     total_ += size;
   }
@@ -70,9 +71,11 @@ class Origin {
   [[nodiscard]] std::vector<std::byte> manifest() const {
     ManifestBuilder builder(false);
     for (const std::string& name : names_) {
-      struct stat about{};
+      struct stat about {};
       EXPECT_EQ(stat(folder_.path(name).c_str(), &about), 0);
-      const auto ns = [](const timespec& time) { return std::to_string(time.tv_sec * 1'000'000'000LL + time.tv_nsec); };
+      const auto ns = [](const timespec& time) {
+        return std::to_string(time.tv_sec * 1'000'000'000LL + time.tv_nsec);
+      };
       ManifestRow row;
       row.path = name;
       row.size = static_cast<std::uint64_t>(about.st_size);
@@ -95,7 +98,8 @@ class Origin {
 
 class Agent {
  public:
-  explicit Agent(std::string name, std::uint64_t budget = 4ull << 30) : name_(std::move(name)), budget_(budget) {
+  explicit Agent(std::string name, std::uint64_t budget = 4ull << 30)
+      : name_(std::move(name)), budget_(budget) {
     start();
   }
   ~Agent() { stop(); }
@@ -160,7 +164,8 @@ class Agent {
     const auto until = Clock::now() + limit;
     for (;;) {
       const WarmProgress progress = engine_->findJob("warm")->progress();
-      const bool ended = progress.state != WarmState::kRunning && progress.state != WarmState::kVerifying;
+      const bool ended =
+          progress.state != WarmState::kRunning && progress.state != WarmState::kVerifying;
       if (ended || Clock::now() > until) return progress;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }

@@ -12,9 +12,10 @@ namespace hearth {
 namespace {
 
 bool sameFolder(const std::string& a, const std::string& b) {
-  struct stat first{}, second{};
-  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
-         first.st_ino == second.st_ino;
+  struct stat first {
+  }, second{};
+  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ Status bindView(const std::string& view, const std::string& target) {
     return Error{ErrorCode::kInUse, target + " is a mount point of " + (*there)->source +
                                         " already; unmount it or choose another folder"};
   }
-  struct stat about{};
+  struct stat about {};
   if (stat(target.c_str(), &about) != 0) return errnoError(errno, "the mount point " + target);
   if (!S_ISDIR(about.st_mode)) {
     return Error{ErrorCode::kInvalidArgument, "the mount point " + target + " is not a directory"};
@@ -53,7 +54,8 @@ Status unbindView(const std::string& target) {
   if (umount2(target.c_str(), UMOUNT_NOFOLLOW) != 0) {
     const int error = errno;
     if (error == EBUSY) {
-      return Error{ErrorCode::kInUse, target + " is in use; close what is open there (fuser -m shows it)"};
+      return Error{ErrorCode::kInUse,
+                   target + " is in use; close what is open there (fuser -m shows it)"};
     }
     return errnoError(error, "unmounting " + target);
   }

@@ -1,5 +1,5 @@
-// Binding a view to a mount point: the kernel serves it from then on, and no process of ours is in the way.
-// Both block; on a helper thread.
+// Binding a view to a mount point: the kernel serves it from then on, and no process of ours is in
+// the way. Both block; on a helper thread.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace hearth {
 
-// Binds `view` read-only at `target`, an existing directory. The same binding twice is one. kInUse when
-// something else is mounted there, kPermissionDenied without CAP_SYS_ADMIN.
+// Binds `view` read-only at `target`, an existing directory. The same binding twice is one. kInUse
+// when something else is mounted there, kPermissionDenied without CAP_SYS_ADMIN.
 [[nodiscard]] Status bindView(const std::string& view, const std::string& target);
 
 // kInUse while files are open there, kNotFound when nothing is mounted.

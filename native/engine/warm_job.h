@@ -45,7 +45,10 @@ class WarmJob {
 
   // Any thread.
   [[nodiscard]] WarmProgress progress() const;
-  void cancel() { cancelled_.store(true); }
+  void cancel() {
+    cancelled_.store(true);
+    rate_->cancel();
+  }
   void setRate(std::uint64_t bytesPerSecond) { rate_->setRate(bytesPerSecond); }
   [[nodiscard]] const WarmOptions& options() const { return options_; }
 
