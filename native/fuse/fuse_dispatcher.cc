@@ -265,8 +265,10 @@ void FuseDispatcher::open(const FuseRequest& request) {
   FuseOpenOut out{};
   out.handle = static_cast<std::uint64_t>(opened.mode);
   out.backingId = opened.backingId;
-  // The data are immutable: what is in the page cache stays right.
-  out.openFlags = opened.mode == OpenMode::kPassthrough ? kFopenPassthrough : FOPEN_KEEP_CACHE;
+  // The data are immutable: what is in the page cache stays right. No FLUSH: close() would wait for
+  // an agent, also of files that need none to be read.
+  out.openFlags = FOPEN_NOFLUSH |
+                  (opened.mode == OpenMode::kPassthrough ? kFopenPassthrough : FOPEN_KEEP_CACHE);
   // An open that the kernel did not get is never released.
   if (!device_.replyWith(request.unique, out)) files_.release(request.node, opened.mode);
 }
