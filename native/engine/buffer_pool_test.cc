@@ -1,0 +1,63 @@
+#include "engine/buffer_pool.h"
+
+#include <gtest/gtest.h>
+
+#include "base/generated/constants.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+namespace {
+
+struct BufferPoolTest : testing::Test {
+  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
+  std::unique_ptr<BufferPool> pool = std::move(*BufferPool::create(*reactor, 8));
+};
+
+Task<void> hold(Reactor& reactor, BufferPool& pool, Priority priority, std::size_t count,
+                std::vector<int>& order, int name) {
+  auto acquiring = pool.acquire(priority, count);
+  const std::vector<ChunkBuffer> buffers = co_await acquiring;
+  EXPECT_EQ(buffers.size(), count);
+  order.push_back(name);
+  co_await reactor.sleep(std::chrono::milliseconds(2));
+}
+
+Task<std::vector<int>> contend(Reactor& reactor, BufferPool& pool) {
+  std::vector<int> order;
+  Gate gate(reactor);
+  gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 0));
+  gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order,
+                  1));  // would take what is kept for readers
+  gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, 2));
+  gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, 3));
+  Task<void> closing = gate.close();
+  co_await closing;
+  co_return order;
+}
+
+TEST_F(BufferPoolTest, ServesReadersBeforeBackgroundWork) {
+  EXPECT_EQ(reactor->runUntilComplete(contend(*reactor, *pool)), (std::vector<int>{0, 2, 3, 1}));
+  EXPECT_EQ(pool->inUse(), 0u);
+}
+
+Task<bool> fillDistinct(BufferPool& pool) {
+  auto acquiring = pool.acquire(Priority::kDemand, 4);
+  const std::vector<ChunkBuffer> buffers = co_await acquiring;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    for (std::byte& byte : buffers[i].first(kChunkBytes)) byte = static_cast<std::byte>(i);
+  }
+  bool distinct = true;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const auto bytes = buffers[i].first(kChunkBytes);
+    distinct = distinct && bytes.front() == static_cast<std::byte>(i) &&
+               bytes.back() == static_cast<std::byte>(i);
+  }
+  co_return distinct;
+}
+
+TEST_F(BufferPoolTest, GivesWholeChunksThatDoNotOverlap) {
+  EXPECT_TRUE(reactor->runUntilComplete(fillDistinct(*pool)));
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,95 @@
+#include "engine/location_book.h"
+
+#include <gtest/gtest.h>
+
+namespace hearth {
+namespace {
+
+struct LocationBookTest : testing::Test {
+  LocationBookTest() {
+    ManifestBuilder builder(false);
+    for (const char* path : {"a b/c?.bin", "plain"}) {
+      ManifestRow row;
+      row.path = path;
+      row.size = 1;
+      row.key.bytes[0] = static_cast<std::uint8_t>(path[0]);
+      builder.add(std::move(row));
+    }
+    manifest = *Manifest::parse(*builder.build());
+    book = std::make_unique<LocationBook>(
+        manifest, [this](Question question) { asked.push_back(std::move(question)); });
+    odd = *manifest->lookUp("a b/c?.bin");
+    plain = *manifest->lookUp("plain");
+  }
+  Result<Location> find(std::uint32_t entry) {
+    return reactor->runUntilComplete(book->find(*reactor, entry));
+  }
+
+  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
+  std::shared_ptr<const Manifest> manifest;
+  std::vector<Question> asked;
+  std::unique_ptr<LocationBook> book;
+  std::uint32_t odd = 0, plain = 0;
+};
+
+TEST_F(LocationBookTest, JoinsTheBaseWithTheEncodedPath) {
+  Location base;
+  base.url = "https://host/models";
+  book->setBase(base);
+  EXPECT_EQ(find(odd)->url, "https://host/models/a%20b/c%3F.bin");
+  Location folder;
+  folder.path = "/data/";
+  book->setBase(folder);
+  EXPECT_EQ(find(odd)->path, "/data/a b/c?.bin") << "paths of directories are not encoded";
+  EXPECT_TRUE(asked.empty());
+}
+
+Task<bool> findBoth(Reactor& reactor, LocationBook& book, std::uint32_t a, std::uint32_t b) {
+  struct Each {
+    static Task<void> run(Reactor& reactor, LocationBook& book, std::uint32_t entry, bool& ok) {
+      Task<Result<Location>> finding = book.find(reactor, entry);
+      const Result<Location> found = co_await finding;
+      ok = found.ok() && found->url == "https://host/" + std::to_string(entry);
+    }
+    static Task<void> answer(Reactor& reactor, LocationBook& book, std::uint32_t a,
+                             std::uint32_t b) {
+      co_await reactor.sleep(std::chrono::milliseconds(20));
+      for (const std::uint32_t entry : {a, b}) {
+        Location location;
+        location.url = "https://host/" + std::to_string(entry);
+        book.set(entry, location);
+      }
+    }
+  };
+  bool first = false, again = false, second = false;
+  Gate gate(reactor);
+  gate.spawn(Each::run(reactor, book, a, first));
+  gate.spawn(Each::run(reactor, book, a, again));
+  gate.spawn(Each::run(reactor, book, b, second));
+  gate.spawn(Each::answer(reactor, book, a, b));
+  Task<void> closing = gate.close();
+  co_await closing;
+  co_return first&& again&& second;
+}
+
+TEST_F(LocationBookTest, AsksOnceForAllThatOneTurnWants) {
+  EXPECT_TRUE(reactor->runUntilComplete(findBoth(*reactor, *book, odd, plain)));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].entries, (std::vector<std::uint32_t>{odd, plain}));
+}
+
+TEST_F(LocationBookTest, AsksAgainForWhatHasExpiredOrWasRefused) {
+  Location location;
+  location.url = "https://host/x";
+  book->set(plain, location);
+  EXPECT_TRUE(find(plain).ok());
+  book->expire(plain);
+  book->close({ErrorCode::kCancelled, "end"});
+  EXPECT_EQ(find(plain).code(), ErrorCode::kCancelled);
+  location.expiresAtMs = 1;  // long ago
+  book->set(plain, location);
+  EXPECT_EQ(find(plain).code(), ErrorCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,25 @@
+#include "engine/mount_record.h"
+
+#include <gtest/gtest.h>
+
+namespace hearth {
+namespace {
+
+TEST(MountRecord, RoundTrips) {
+  MountRecord record{.manifest = {}, .source = "hearth:model", .passthrough = false};
+  record.manifest[5] = 9;
+  EXPECT_EQ(decodeMountRecord(encodeMountRecord(record)), record);
+}
+
+TEST(MountRecord, RefusesWhatItDidNotWrite) {
+  const std::string blob = encodeMountRecord({});
+  for (std::size_t size = 0; size < blob.size(); ++size)
+    EXPECT_FALSE(decodeMountRecord(blob.substr(0, size)));
+  EXPECT_FALSE(decodeMountRecord(blob + "x"));
+  std::string other = blob;
+  other[0] = 9;
+  EXPECT_FALSE(decodeMountRecord(other)) << "another version";
+}
+
+}  // namespace
+}  // namespace hearth
