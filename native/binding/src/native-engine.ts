@@ -27,7 +27,7 @@ interface Addon {
 
 /** `$HEARTH_ADDON`, else the release build beside the sources. */
 function addonPath(): string {
-  return process.env['HEARTH_ADDON'] ?? join(import.meta.dirname, '../../../build/release/binding/hearth.node');
+  return process.env.HEARTH_ADDON ?? join(import.meta.dirname, '../../../build/release/binding/hearth.node');
 }
 
 let loaded: Addon | undefined;
