@@ -1,0 +1,271 @@
+// A real holder with real mounts, in a mount namespace of the test's own.
+#include "holder/holder_server.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "holder/fuse_mount.h"
+#include "holder/holder_client.h"
+#include "holder/mount_info.h"
+
+extern char** environ;
+
+namespace hearth {
+namespace {
+
+class HolderServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root to mount";
+    if (access("/dev/fuse", R_OK | W_OK) != 0) GTEST_SKIP() << "needs /dev/fuse";
+    static const bool isolated =
+        unshare(CLONE_NEWNS) == 0 && ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+    if (!isolated) GTEST_SKIP() << "needs a mount namespace of its own (CAP_SYS_ADMIN)";
+    std::string name = (std::filesystem::temp_directory_path() / "hearth-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    root_ = name;
+    std::filesystem::create_directory(root_ / "mnt");
+    startServer();
+  }
+  void startServer() {
+    auto server = HolderServer::create({.socketPath = socketPath()});
+    ASSERT_TRUE(server.ok()) << server.error().message;
+    server_ = std::move(*server);
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  void TearDown() override {
+    if (server_) {
+      server_->stop();
+      thread_.join();
+      server_.reset();
+    }
+    std::error_code ignored;
+    if (!root_.empty()) std::filesystem::remove_all(root_, ignored);
+  }
+  std::string socketPath() const { return (root_ / "s").string(); }
+  std::string mnt() const { return (root_ / "mnt").string(); }
+  std::unique_ptr<HolderClient> connect(const std::string& owner = "") {
+    auto client = HolderClient::connect(socketPath(), std::chrono::seconds(5));
+    EXPECT_TRUE(client.ok()) << client.error().message;
+    if (!owner.empty()) {
+      EXPECT_TRUE((*client)->attach(owner).ok());
+    }
+    return std::move(*client);
+  }
+  OwnedFd connectRaw() const {
+    OwnedFd raw(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, socketPath().c_str());
+    const timeval limit{5, 0};
+    setsockopt(raw.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    EXPECT_EQ(::connect(raw.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return raw;
+  }
+  static bool mounted(const std::string& path) {
+    const auto row = findMount(path);
+    return row.ok() && row->has_value() && (*row)->type == kFuseType;
+  }
+  std::filesystem::path root_;
+  std::unique_ptr<HolderServer> server_;
+  std::thread thread_;
+};
+
+TEST_F(HolderServerTest, MountsOnceAndGivesTheSameMountAgain) {
+  const auto client = connect("a");
+  const HolderMountRequest request{.target = mnt(), .source = "llama", .blob = "digest"};
+  const auto first = client->mount(request);
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  EXPECT_EQ(first->record.epoch, 1U);
+  EXPECT_TRUE(mounted(mnt()));
+  const auto second = client->mount(request);
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(second->record.minor, first->record.minor);
+  std::ifstream knob("/sys/class/bdi/0:" + std::to_string(first->record.minor) + "/read_ahead_kb");
+  int readAhead = 0;
+  knob >> readAhead;
+  EXPECT_EQ(readAhead, 4096);
+  EXPECT_EQ(client->mount({.target = mnt(), .source = "other"}).code(), ErrorCode::kInUse);
+  EXPECT_TRUE(client->unmount(mnt(), false).ok());
+  EXPECT_FALSE(mounted(mnt()));
+  EXPECT_EQ(client->unmount(mnt(), false).code(), ErrorCode::kNotFound);
+}
+
+TEST_F(HolderServerTest, NextAgentGetsMountsStateAndAHigherEpoch) {
+  auto client = connect("a");
+  ASSERT_TRUE(client->mount({.target = mnt(), .source = "llama", .blob = "digest"}).ok());
+  ASSERT_TRUE(client->saveState(mnt(), "negotiated").ok());
+  const auto rival = HolderClient::connect(socketPath());
+  EXPECT_EQ((*rival)->attach("a").code(), ErrorCode::kInUse);
+  client.reset();
+  const auto mounts = (*rival)->attach("a");
+  ASSERT_TRUE(mounts.ok()) << mounts.error().message;
+  ASSERT_EQ(mounts->size(), 1U);
+  EXPECT_EQ(mounts->front().record.epoch, 2U);
+  EXPECT_EQ(mounts->front().record.blob, "digest");
+  EXPECT_EQ(mounts->front().record.state, "negotiated");
+  EXPECT_TRUE(mounts->front().device);
+  EXPECT_TRUE(mounts->front().shared);
+  const auto other = connect("b");
+  EXPECT_EQ(other->saveState(mnt(), "x").code(), ErrorCode::kNotFound);
+  const auto list = other->list();
+  ASSERT_TRUE(list.ok());
+  ASSERT_EQ(list->size(), 1U);
+  EXPECT_TRUE(list->front().attached);
+}
+
+TEST_F(HolderServerTest, RefusesMountPointsThatCannotBeUsed) {
+  const auto client = connect("a");
+  EXPECT_EQ(client->mount({.target = "relative"}).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client->mount({.target = mnt() + "/absent"}).code(), ErrorCode::kNotFound);
+  const std::string file = (root_ / "file").string();
+  std::ofstream(file) << "x";
+  EXPECT_EQ(client->mount({.target = file}).code(), ErrorCode::kInvalidArgument);
+  ASSERT_EQ(::mount("tmpfs", mnt().c_str(), "tmpfs", 0, nullptr), 0);
+  const auto busy = client->mount({.target = mnt(), .source = "x"});
+  EXPECT_EQ(busy.code(), ErrorCode::kInUse);
+  EXPECT_NE(busy.error().message.find("tmpfs"), std::string::npos);
+  EXPECT_EQ(umount2(mnt().c_str(), MNT_DETACH), 0);
+  const auto stranger = HolderClient::connect(socketPath());
+  EXPECT_EQ((*stranger)->mount({.target = mnt()}).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(HolderServerTest, BusyMountsGoOnlyByForce) {
+  const auto client = connect("a");
+  ASSERT_TRUE(client->mount({.target = mnt(), .source = "x"}).ok());
+  const OwnedFd user(open(mnt().c_str(), O_PATH | O_CLOEXEC));
+  EXPECT_EQ(client->unmount(mnt(), false).code(), ErrorCode::kInUse);
+  EXPECT_TRUE(client->unmount(mnt(), true).ok());
+  EXPECT_FALSE(mounted(mnt()));
+}
+
+TEST_F(HolderServerTest, ReplacesAMountWhoseHolderIsGone) {
+  {
+    auto lost = mountFuse(mnt(), {.source = "stale"});
+    ASSERT_TRUE(lost.ok()) << lost.error().message;
+  }
+  ASSERT_TRUE(mounted(mnt()));
+  const auto client = connect("a");
+  const auto fresh = client->mount({.target = mnt(), .source = "fresh"});
+  EXPECT_TRUE(fresh.ok()) << fresh.error().message;
+}
+
+TEST_F(HolderServerTest, KeepsOffMountsThatAnotherHolderServes) {
+  const auto other = mountFuse(mnt(), {.source = "theirs"});  // alive, and answers nothing
+  ASSERT_TRUE(other.ok());
+  const auto client = connect("a");
+  EXPECT_EQ(client->mount({.target = mnt(), .source = "ours"}).code(), ErrorCode::kInUse);
+  EXPECT_TRUE(mounted(mnt()));
+}
+
+TEST_F(HolderServerTest, SurvivesMessagesOfAnyKind) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    const OwnedFd raw = connectRaw();
+    std::vector<char> bytes(1 + random() % 40000);
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    if (send(raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) continue;
+    std::vector<std::byte> reply(kMaxHolderMessage);
+    const ssize_t size = recv(raw.get(), reply.data(), reply.size(), 0);
+    ASSERT_GT(size, 0);
+    const auto decoded = decodeHolderReply(std::span(reply).first(static_cast<std::size_t>(size)));
+    ASSERT_TRUE(decoded.ok());
+    EXPECT_EQ(decoded->code, ErrorCode::kProtocolError);
+    EXPECT_EQ(recv(raw.get(), reply.data(), reply.size(), 0), 0);  // closed
+  }
+  EXPECT_TRUE(connect()->list().ok());
+}
+
+TEST_F(HolderServerTest, AClientThatNeverReadsHoldsNobodyUp) {
+  const OwnedFd raw = connectRaw();
+  const auto request = encode(HolderRequest{});
+  for (int i = 0; i < 5000; ++i) {
+    if (send(raw.get(), request.data(), request.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) break;
+  }
+  EXPECT_TRUE(connect()->list().ok());
+}
+
+TEST_F(HolderServerTest, SocketIsForItsUserOnly) {
+  struct stat info {};
+  ASSERT_EQ(stat(socketPath().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0600U);
+  // Even where the mode lets somebody through.
+  ASSERT_EQ(chmod(socketPath().c_str(), 0666), 0);
+  ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
+  const std::string path = socketPath();
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setuid(65534) != 0) _exit(3);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) _exit(4);
+    char reply[4096];
+    const ssize_t size = recv(fd, reply, sizeof reply, 0);
+    // The error code follows the header.
+    _exit(size > 18 && reply[16] == static_cast<char>(ErrorCode::kPermissionDenied) ? 0 : 5);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(HolderServerTest, ThereIsOneHolderASocket) {
+  const auto second = HolderServer::create({.socketPath = socketPath()});
+  EXPECT_EQ(second.code(), ErrorCode::kInUse);
+  EXPECT_TRUE(connect()->list().ok());
+}
+
+TEST_F(HolderServerTest, ClientsSayWhenThereIsNoHolder) {
+  EXPECT_EQ(HolderClient::connect((root_ / "none").string()).code(), ErrorCode::kUnavailable);
+  const auto client = connect("a");
+  server_->stop();
+  thread_.join();
+  server_.reset();
+  EXPECT_FALSE(client->list().ok());
+  EXPECT_FALSE(client->list().ok());
+}
+
+TEST_F(HolderServerTest, TheProgramDetachesItsMountsWhenToldToEnd) {
+  const std::string path = (root_ / "program").string();
+  std::string program = HEARTH_HOLDER_PROGRAM;
+  std::string flag = "--socket";
+  std::string value = path;
+  char* arguments[] = {program.data(), flag.data(), value.data(), nullptr};
+  pid_t pid = 0;
+  ASSERT_EQ(posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+  auto client = HolderClient::connect(path);
+  for (int i = 0; i < 300 && !client.ok(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    client = HolderClient::connect(path);
+  }
+  EXPECT_TRUE(client.ok());
+  if (client.ok()) {
+    EXPECT_TRUE((*client)->attach("a").ok());
+    EXPECT_TRUE((*client)->mount({.target = mnt(), .source = "x"}).ok());
+    EXPECT_TRUE(mounted(mnt()));
+  }
+  kill(pid, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(mounted(mnt()));
+}
+
+}  // namespace
+}  // namespace hearth
