@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { type Outcome, root, until } from './command.ts';
+import { DaemonProcess } from './daemon_process.ts';
+
+export interface AgentSettings {
+  /** As `--cache-directories` takes it; default: a folder of the agent with a budget of 2 GiB. */
+  cacheDirectories?: string;
+  clusterName?: string;
+  secretFile?: string;
+  wirePort?: number;
+  /** More flags of `hearth agent`. */
+  flags?: string[];
+  environment?: Record<string, string>;
+}
+
+/** One `hearth agent`, which keeps its ports, folders and name when it is started again. */
+export class AgentProcess {
+  readonly name: string;
+  readonly socket: string;
+  readonly settings: AgentSettings;
+  readonly #folder: string;
+  #process: DaemonProcess | undefined;
+  wirePort: number | undefined;
+  healthPort: number | undefined;
+
+  constructor(name: string, folder: string, settings: AgentSettings) {
+    this.name = name;
+    this.#folder = folder;
+    this.settings = settings;
+    this.socket = join(folder, `${name}.sock`);
+    this.wirePort = settings.wirePort;
+  }
+
+  get cacheFolder(): string {
+    return join(this.#folder, `cache-${this.name}`);
+  }
+
+  get pid(): number {
+    const pid = this.#process?.child.pid;
+    if (pid === undefined) throw new Error(`agent ${this.name} does not run`);
+    return pid;
+  }
+
+  /** Bytes of memory that the process has resident. */
+  residentMemory(): number {
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8'))?.[1]) * 1024;
+  }
+
+  /** Starts the process and waits until it says that it is ready. Fails with its output when it ends instead. */
+  async start(): Promise<void> {
+    const running = await this.launch();
+    const address = `http://127.0.0.1:${this.healthPort}/readyz`;
+    await until(`agent ${this.name} is ready`, async () => {
+      if (running.ended !== undefined) {
+        throw new Error(`agent ${this.name} ended with ${running.ended.code}: ${running.ended.stderr}`);
+      }
+      return await fetch(address, { signal: AbortSignal.timeout(2000) }).then(
+        (answer) => answer.ok,
+        () => false,
+      );
+    });
+  }
+
+  /** Starts the process; its end is for the caller to see. */
+  async launch(): Promise<DaemonProcess> {
+    this.wirePort ??= await freePort();
+    this.healthPort ??= await freePort();
+    const { settings } = this;
+    const path = (name: string) => join(this.#folder, name);
+    this.#process = new DaemonProcess(
+      join(root, 'cli/bin/hearth'),
+      [
+        'agent',
+        ...['--node', this.name],
+        ...['--cluster', settings.clusterName ?? 'e2e'],
+        ...['--store', `sqlite:${path('store.sqlite')}`],
+        ...['--secret-file', settings.secretFile ?? path('secret')],
+        ...['--wire-listen', `127.0.0.1:${this.wirePort}`],
+        ...['--cache-directories', settings.cacheDirectories ?? `${this.cacheFolder}=2GiB`],
+        ...['--control-socket', this.socket],
+        ...['--health-listen', `127.0.0.1:${this.healthPort}`],
+        ...['--holder-socket', path('holder.sock')],
+        ...['--origins-allow-private', 'yes', '--log-format', 'json'],
+        ...(settings.flags ?? []),
+      ],
+      settings.environment,
+    );
+    return this.#process;
+  }
+
+  /** As power does: at once. */
+  async kill(): Promise<void> {
+    await this.#process?.end('SIGKILL');
+  }
+
+  /** In order, by SIGTERM. */
+  async stop(): Promise<Outcome> {
+    if (this.#process === undefined) throw new Error(`agent ${this.name} does not run`);
+    return await this.#process.end('SIGTERM');
+  }
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      const port = typeof address === 'object' && address !== null ? address.port : 0;
+      server.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,59 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+
+export const root = join(import.meta.dirname, '../..');
+
+export interface Outcome {
+  /** 128 + number of the signal when one ended it. */
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Starts a program whose output is kept; `outcome` never rejects. It is killed after `timeoutMs`. */
+export function start(
+  program: string,
+  args: string[],
+  options: { timeoutMs?: number; environment?: Record<string, string> } = {},
+): { child: ChildProcess; outcome: Promise<Outcome> } {
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: options.timeoutMs ?? 60_000,
+    killSignal: 'SIGKILL',
+    env: { ...process.env, ...options.environment },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.setEncoding('utf8').on('data', (text) => {
+    stdout += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text) => {
+    stderr += text;
+  });
+  const outcome = new Promise<Outcome>((resolve) => {
+    child.once('error', (error) => resolve({ code: 127, stdout, stderr: `${stderr}${error.message}` }));
+    child.once('close', (code, signal) =>
+      resolve({ code: code ?? 128, stdout, stderr: signal === null ? stderr : `${stderr}(ended by ${signal})` }),
+    );
+  });
+  return { child, outcome };
+}
+
+export function run(program: string, args: string[], options: { timeoutMs?: number } = {}): Promise<Outcome> {
+  return start(program, args, options).outcome;
+}
+
+/** Polls until `condition` gives something but undefined or false; the error says what was waited for. */
+export async function until<T>(
+  what: string,
+  condition: () => Promise<T | undefined | false> | T | undefined | false,
+  limitMs = 30_000,
+): Promise<T> {
+  const end = performance.now() + limitMs;
+  for (;;) {
+    const value = await condition();
+    if (value !== undefined && value !== false) return value;
+    if (performance.now() > end) throw new Error(`${what}: not within ${limitMs / 1000} s`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
