@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { closeSync, existsSync, openSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError } from '@hearth/common';
+import { AgentClient } from '../../cli/src/client/agent_client.ts';
+import { root } from '../test/command.ts';
+import { type AgentPaths, detach, endProcess, type RunDirectory } from './run_directory.ts';
+
+const startMilliseconds = 30_000;
+/** Of the space that is free at the start: three agents share one file system with everything else. */
+const budgetShare = 0.3;
+
+/** Three agents and the mount holder as processes of this machine, each in a session of its own. */
+export class Cluster {
+  readonly #directory: RunDirectory;
+  readonly #processes: ChildProcess[] = [];
+  readonly #signal: AbortSignal;
+  readonly #health = new Map<string, string>();
+
+  constructor(directory: RunDirectory, signal: AbortSignal) {
+    this.#directory = directory;
+    this.#signal = signal;
+  }
+
+  /** Resolves when every agent sees all of them ready. */
+  async start(): Promise<void> {
+    const { agents, holder, secret } = this.#directory;
+    if (!existsSync(secret)) writeFileSync(secret, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600 });
+    this.#spawn(join(root, 'build/release/holder/hearth-holder'), ['--socket', holder.socket], holder);
+    const ports = await freePorts(agents.length * 2);
+    for (const [index, agent] of agents.entries()) {
+      const wire = `127.0.0.1:${ports[2 * index]}`;
+      const health = `127.0.0.1:${ports[2 * index + 1]}`;
+      this.#health.set(agent.name, health);
+      writeFileSync(agent.config, agentConfig(this.#directory, agent, wire, health));
+      rmSync(agent.socket, { force: true });
+      this.#spawn(join(root, 'cli/bin/hearth'), ['agent', '--config', agent.config], agent);
+    }
+    const deadline = Date.now() + startMilliseconds;
+    for (const agent of agents) {
+      while (!(await this.#seesAll(agent))) {
+        this.#signal.throwIfAborted();
+        this.#checkAlive();
+        if (Date.now() > deadline) throw notReady(agent);
+        await sleep(200);
+      }
+    }
+  }
+
+  /** `host:port` of an agent's metrics. */
+  healthOf(agent: AgentPaths): string {
+    return this.#health.get(agent.name) ?? '';
+  }
+
+  connect(agent: AgentPaths): Promise<AgentClient> {
+    return AgentClient.connect({ socket: agent.socket, timeoutMilliseconds: 30_000, signal: this.#signal });
+  }
+
+  /** Unmounts, ends agents, then the holder. Caches stay. Never throws: what fails is said. */
+  async stop(): Promise<void> {
+    for (const target of this.#directory.mountPoints()) await detach(target);
+    const [holder, ...agents] = this.#processes;
+    const end = async (child: ChildProcess | undefined) => {
+      if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) await endProcess(child.pid);
+    };
+    await Promise.all(agents.map(end));
+    await end(holder);
+    for (const target of this.#directory.mountPoints()) await detach(target);
+    for (const { pid } of [...this.#directory.agents, this.#directory.holder]) rmSync(pid, { force: true });
+  }
+
+  /** Ctrl-C is for us to handle in order, so none of them shares our terminal. */
+  #spawn(program: string, words: string[], files: { log: string; pid: string }): void {
+    const log = openSync(files.log, 'w');
+    const child = spawn(program, words, { cwd: root, detached: true, stdio: ['ignore', log, log] });
+    closeSync(log);
+    child.on('error', (error) => console.error(`${program} cannot be started: ${error.message}`));
+    if (child.pid !== undefined) writeFileSync(files.pid, `${child.pid}\n`);
+    this.#processes.push(child);
+  }
+
+  #checkAlive(): void {
+    const logs = [this.#directory.holder.log, ...this.#directory.agents.map((agent) => agent.log)];
+    for (const [index, child] of this.#processes.entries()) {
+      if (child.exitCode === null && child.signalCode === null) continue;
+      const log = logs[index] ?? '';
+      throw new HearthError(
+        'Unavailable',
+        `a process ended while it started (${child.signalCode ?? `exit code ${child.exitCode}`}); its log is ${log}:\n${tail(log)}`,
+      );
+    }
+  }
+
+  async #seesAll(agent: AgentPaths): Promise<boolean> {
+    if (!existsSync(agent.socket)) return false;
+    try {
+      const client = await this.connect(agent);
+      try {
+        const { nodes } = await client.call('getStatus', {});
+        const ready = new Set(nodes.filter((node) => node.ready).map((node) => node.node));
+        return this.#directory.agents.every(({ name }) => ready.has(name));
+      } finally {
+        client.close();
+      }
+    } catch (error) {
+      if (error instanceof HearthError && error.code === 'Unavailable') return false;
+      throw error;
+    }
+  }
+}
+
+function agentConfig(directory: RunDirectory, agent: AgentPaths, wire: string, health: string): string {
+  const { bavail, bsize } = statfsSync(agent.cache);
+  const budget = Math.floor(bavail * bsize * budgetShare);
+  // Three agents of one machine meet on loopback, and whoever runs this names the origin: private ones are meant.
+  return `# Written anew by each \`make run\`.
+cluster: make-run
+node: ${agent.name}
+store: sqlite:${directory.store}
+secretFile: ${directory.secret}
+wire: { listen: ['${wire}'] }
+health: { listen: '${health}' }
+control: { socket: ${agent.socket} }
+holder: { socket: ${directory.holder.socket} }
+cache:
+  directories: [{ path: ${agent.cache}, budget: ${budget}, freeFloor: 5% }]
+origins: { allowPrivate: true }
+`;
+}
+
+/** Ports of 127.0.0.1 that nobody listens on now. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from(
+      { length: count },
+      () =>
+        new Promise<ReturnType<typeof createServer>>((resolve, reject) => {
+          const server = createServer().once('error', reject);
+          server.listen(0, '127.0.0.1', () => resolve(server));
+        }),
+    ),
+  );
+  const ports = servers.map((server) => (server.address() as { port: number }).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+function notReady(agent: AgentPaths): HearthError {
+  return new HearthError(
+    'DeadlineExceeded',
+    `agent ${agent.name} does not see all three agents ready after ${startMilliseconds / 1000} s; its log is ${agent.log}:\n${tail(agent.log)}`,
+  );
+}
+
+function tail(log: string): string {
+  return existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(-6).join('\n') : '(no log)';
+}

@@ -1,0 +1,139 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError } from '@hearth/common';
+import { root, run } from '../test/command.ts';
+
+export const agentNames = ['a', 'b', 'c'] as const;
+
+/** sun_path of unix(7) without its NUL. */
+const longestSocketPath = 107;
+
+export interface AgentPaths {
+  name: string;
+  config: string;
+  cache: string;
+  socket: string;
+  log: string;
+  pid: string;
+  mount: string;
+}
+
+/** Where a run keeps its caches, sockets, logs and mount points: `HEARTH_RUN_DIR`, else `.hearth` of the checkout. */
+export class RunDirectory {
+  readonly path: string;
+  readonly secret: string;
+  readonly store: string;
+  readonly holder: { socket: string; log: string; pid: string };
+  readonly agents: readonly AgentPaths[];
+  readonly #owner: string;
+
+  constructor(environment: NodeJS.ProcessEnv) {
+    this.path = resolve(root, environment.HEARTH_RUN_DIR || '.hearth');
+    const at = (...names: string[]) => join(this.path, ...names);
+    this.secret = at('secret');
+    this.store = at('store.sqlite');
+    this.holder = { socket: at('holder.sock'), log: at('holder.log'), pid: at('holder.pid') };
+    this.#owner = at('run.pid');
+    this.agents = agentNames.map((name) => ({
+      name,
+      config: at(name, 'agent.yaml'),
+      cache: at(name, 'cache'),
+      socket: at(name, 'agent.sock'),
+      log: at(name, 'agent.log'),
+      pid: at(name, 'agent.pid'),
+      mount: at('mnt', name),
+    }));
+    for (const { socket } of this.agents) {
+      if (Buffer.byteLength(socket) <= longestSocketPath) continue;
+      throw new HearthError(
+        'InvalidArgument',
+        `the path ${socket} is too long for a Unix socket; set HEARTH_RUN_DIR to a shorter directory`,
+      );
+    }
+  }
+
+  /** Takes the directory for this process and clears what a run that crashed left: processes and mounts. */
+  async claim(say: (line: string) => void): Promise<void> {
+    for (const agent of this.agents) mkdirSync(agent.cache, { recursive: true });
+    const owner = readPid(this.#owner);
+    if (owner !== undefined && owner !== process.pid && commandLine(owner).includes('scripts/demo/main.ts')) {
+      throw new HearthError(
+        'InUse',
+        `process ${owner} runs in ${this.path}; end it by Ctrl-C or set HEARTH_RUN_DIR to another directory`,
+      );
+    }
+    writeFileSync(this.#owner, `${process.pid}\n`);
+    for (const file of [...this.agents.map((agent) => agent.pid), this.holder.pid]) {
+      const pid = readPid(file);
+      if (pid !== undefined && this.#isOurs(pid)) {
+        say(`Ending process ${pid}, which a former run left behind.`);
+        await endProcess(pid);
+      }
+      rmSync(file, { force: true });
+    }
+    for (const target of this.mountPoints()) {
+      say(`Unmounting ${target}, which a former run left behind.`);
+      await detach(target);
+    }
+    for (const agent of this.agents) mkdirSync(agent.mount, { recursive: true });
+  }
+
+  release(): void {
+    rmSync(this.#owner, { force: true });
+  }
+
+  /** Mount points below the directory, the innermost first. */
+  mountPoints(): string[] {
+    return readFileSync('/proc/self/mountinfo', 'utf8')
+      .split('\n')
+      .map((line) => (line.split(' ')[4] ?? '').replace(/\\([0-7]{3})/g, (_, octal) => octalCharacter(octal)))
+      .filter((target) => target.startsWith(`${this.path}/`))
+      .reverse();
+  }
+
+  /** Process numbers are used again: ours have this directory on their command line. */
+  #isOurs(pid: number): boolean {
+    return commandLine(pid).includes(`${this.path}/`);
+  }
+}
+
+/** umount(8) with a deadline; lazily when the mount is busy, since its server has gone. */
+export async function detach(target: string): Promise<void> {
+  const options = { quiet: true, timeoutMs: 10_000 };
+  const outcome = await run('umount', ['--no-canonicalize', target], options);
+  if (outcome.code !== 0) await run('umount', ['--no-canonicalize', '--lazy', target], options);
+}
+
+/** SIGTERM, and SIGKILL to one that has not ended after 15 s. */
+export async function endProcess(pid: number): Promise<void> {
+  const signal = (name: NodeJS.Signals) => {
+    try {
+      process.kill(pid, name);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  };
+  signal('SIGTERM');
+  const deadline = Date.now() + 15_000;
+  while (commandLine(pid) !== '' && Date.now() < deadline) await sleep(50);
+  if (commandLine(pid) !== '') signal('SIGKILL');
+}
+
+/** Arguments joined by spaces; empty for a process that has ended (a zombie has none either). */
+function commandLine(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
+
+function readPid(file: string): number | undefined {
+  const pid = existsSync(file) ? Number(readFileSync(file, 'utf8').trim()) : 0;
+  return Number.isInteger(pid) && pid > 1 ? pid : undefined;
+}
+
+function octalCharacter(octal: string): string {
+  return String.fromCharCode(Number.parseInt(octal, 8));
+}
