@@ -1,0 +1,64 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createReadStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './cluster.ts';
+
+/** An nginx on loopback that serves one folder and counts the bytes it sends. */
+export class Nginx {
+  readonly url: string;
+  readonly #log: string;
+  readonly #child: ChildProcess;
+
+  private constructor(url: string, log: string, child: ChildProcess) {
+    this.url = url;
+    this.#log = log;
+    this.#child = child;
+  }
+
+  static async start(directory: string, served: string): Promise<Nginx> {
+    mkdirSync(directory, { recursive: true });
+    const port = await freePort();
+    const log = join(directory, 'access.log');
+    const configuration = join(directory, 'nginx.conf');
+    writeFileSync(
+      configuration,
+      `daemon off; pid ${directory}/nginx.pid; error_log ${directory}/error.log; worker_processes 2; user root;
+       events { worker_connections 1024; }
+       http {
+         log_format bytes '$body_bytes_sent'; access_log ${log} bytes;
+         sendfile on; keepalive_requests 1000000; client_body_temp_path ${directory}/body;
+         server { listen 127.0.0.1:${port}; root ${served}; }
+       }\n`,
+    );
+    const child = spawn('nginx', ['-c', configuration, '-p', directory, '-e', join(directory, 'error.log')], {
+      stdio: 'ignore',
+    });
+    child.on('error', () => {}); // told below
+    for (let tries = 0; !existsSync(join(directory, 'nginx.pid')); ++tries) {
+      if (child.exitCode !== null || child.pid === undefined || tries > 200) {
+        const file = join(directory, 'error.log');
+        const reason = existsSync(file) ? readFileSync(file, 'utf8') : 'it cannot be run; apt-get install nginx-light';
+        throw new Error(`nginx did not start: ${reason}`);
+      }
+      await sleep(50);
+    }
+    return new Nginx(`http://127.0.0.1:${port}`, log, child);
+  }
+
+  /** Bytes of bodies sent so far, by requests that have ended. */
+  async bytesSent(): Promise<number> {
+    let sum = 0;
+    for await (const line of createInterface({ input: createReadStream(this.#log) })) sum += Number(line);
+    return sum;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill('SIGTERM');
+    if ((await Promise.race([ended, sleep(5000)])) === undefined) this.#child.kill('SIGKILL');
+  }
+}

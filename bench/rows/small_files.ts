@@ -1,0 +1,31 @@
+import { join } from 'node:path';
+import { makeSmallFiles } from '../data.ts';
+import type { Group, Surroundings } from '../plan.ts';
+import { readFolder } from '../reader.ts';
+
+const files = 2000;
+
+export const smallFiles: Group = {
+  ids: ['view-small'],
+  async measure(around: Surroundings): Promise<void> {
+    const { cluster } = around;
+    const native = join(around.directory, 'small');
+    makeSmallFiles(native, files, 16 * 1024);
+    await cluster.hearth(['dataset', 'add', 'small', native]);
+    await cluster.hearth(['warm', 'small']);
+    const view = await cluster.mount('small', 'view');
+    const side = (folder: string) => async (): Promise<number> => {
+      await readFolder(folder, files);
+      return readFolder(folder, files);
+    };
+    await around.row({
+      id: 'view-small',
+      what: `view, ${files} files of 16 KiB opened, read and closed, page cache hot`,
+      unit: 'k/s',
+      better: 'more',
+      target: 0.95,
+      sides: { value: side(view), baseline: side(native) },
+    });
+    await cluster.unmount(view);
+  },
+};

@@ -1,0 +1,153 @@
+// hearth_bench_reader: reads files as an application does and prints how long that took, alone
+// on a line: BYTES SECONDS. The time begins before the first open and ends after the last close,
+// so that the start of a process is not in it.
+//
+//   read FILE...               whole files, one after the other, by read() of 1 MiB
+//   mmap FILE...               whole files through a shared mapping, every byte touched
+//   random COUNT SEED FILE     COUNT reads of 4 KiB at random aligned offsets
+//   small FOLDER               open, read and close each file of a folder
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kReadBytes = 1 << 20;
+constexpr std::size_t kRandomBytes = 4096;
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "hearth_bench_reader: %s: %s\n", what.c_str(), std::strerror(errno));
+  std::exit(1);
+}
+
+class OpenedFile {
+ public:
+  explicit OpenedFile(const std::string& path)
+      : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (fd_ < 0) fail(path);
+  }
+  ~OpenedFile() { close(fd_); }
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] std::uint64_t size() const {
+    struct stat info {};
+    if (fstat(fd_, &info) != 0) fail(path_);
+    return static_cast<std::uint64_t>(info.st_size);
+  }
+
+ private:
+  const std::string path_;
+  const int fd_;
+};
+
+struct Buffer {
+  std::unique_ptr<char, decltype(&std::free)> memory{
+      static_cast<char*>(std::aligned_alloc(4096, kReadBytes)), &std::free};
+  Buffer() { std::memset(memory.get(), 1, kReadBytes); }  // its page faults are not the file's
+};
+
+std::uint64_t readWhole(const std::string& path, Buffer& buffer) {
+  const OpenedFile file(path);
+  std::uint64_t total = 0;
+  for (;;) {
+    const ssize_t count = read(file.fd(), buffer.memory.get(), kReadBytes);
+    if (count < 0) fail(path);
+    if (count == 0) return total;
+    total += static_cast<std::uint64_t>(count);
+  }
+}
+
+// Keeps the compiler from dropping the reads of a mapping.
+volatile std::uint64_t sink = 0;
+
+std::uint64_t mapWhole(const std::string& path) {
+  const OpenedFile file(path);
+  const std::uint64_t size = file.size();
+  if (size == 0) return 0;
+  void* const address = mmap(nullptr, size, PROT_READ, MAP_SHARED, file.fd(), 0);
+  if (address == MAP_FAILED) fail(path);
+  const auto* const words = static_cast<const std::uint64_t*>(address);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < size / sizeof *words; ++i) sum += words[i];
+  sink = sum;
+  munmap(address, size);
+  return size;
+}
+
+std::uint64_t readRandom(const std::string& path, std::uint64_t count, std::uint64_t seed,
+                         Buffer& buffer) {
+  const OpenedFile file(path);
+  std::mt19937_64 random(seed);
+  const std::uint64_t blocks = file.size() / kRandomBytes;
+  if (blocks == 0) {
+    errno = EINVAL;
+    fail(path + " is smaller than one block");
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto offset = static_cast<off_t>(random() % blocks * kRandomBytes);
+    if (pread(file.fd(), buffer.memory.get(), kRandomBytes, offset) !=
+        static_cast<ssize_t>(kRandomBytes)) {
+      fail(path);
+    }
+  }
+  return count * kRandomBytes;
+}
+
+std::uint64_t readFolder(const std::string& path, Buffer& buffer) {
+  DIR* const folder = opendir(path.c_str());
+  if (folder == nullptr) fail(path);
+  std::uint64_t total = 0;
+  while (const dirent* const entry = readdir(folder)) {
+    if (entry->d_name[0] != '.') total += readWhole(path + "/" + entry->d_name, buffer);
+  }
+  closedir(folder);
+  return total;
+}
+
+int usage() {
+  std::fputs(
+      "usage: hearth_bench_reader read|mmap FILE... | random COUNT SEED FILE | small FOLDER\n",
+      stderr);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() < 2) return usage();
+  const std::string& mode = words.front();
+  Buffer buffer;
+  std::uint64_t bytes = 0;
+  const auto start = std::chrono::steady_clock::now();
+  if (mode == "read") {
+    for (std::size_t i = 1; i < words.size(); ++i) bytes += readWhole(words[i], buffer);
+  } else if (mode == "mmap") {
+    for (std::size_t i = 1; i < words.size(); ++i) bytes += mapWhole(words[i]);
+  } else if (mode == "random" && words.size() == 4) {
+    bytes = readRandom(words[3], std::stoull(words[1]), std::stoull(words[2]), buffer);
+  } else if (mode == "small") {
+    bytes = readFolder(words[1], buffer);
+  } else {
+    return usage();
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  std::printf("%llu %.6f\n", static_cast<unsigned long long>(bytes), took.count());
+  return 0;
+}
