@@ -7,7 +7,8 @@ shift
 log=../build/$preset.configure.log
 mkdir -p ../build
 launcher=()
-export CCACHE_NOHASHDIR=1
+# Builds of the same sources in other folders share the cache.
+export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PWD%/native}
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 if [[ ! -f ../build/$preset/build.ninja || CMakePresets.json -nt ../build/$preset/build.ninja ]]; then
   cmake --preset "$preset" "${launcher[@]}" >"$log" 2>&1 || {

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
-  g++ cmake ninja-build pkg-config git ca-certificates
+  g++ ccache cmake ninja-build pkg-config git ca-certificates
   liburing-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev
   clang clang-format libclang-rt-14-dev
   curl openssl fuse3 iproute2 attr nginx-light
