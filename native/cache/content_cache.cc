@@ -120,6 +120,9 @@ class DiskContentCache final : public ContentCache {
   Task<Status> unpublish(std::string name) override {
     return core_->views.unpublish(std::move(name));
   }
+  std::map<std::string, Sha256Digest> published() const override {
+    return core_->views.published();
+  }
 
   CacheStatistics statistics() const override {
     CacheStatistics sums;

@@ -146,6 +146,8 @@ class ContentCache {
   // while it exists.
   [[nodiscard]] virtual Task<Status> publish(std::string name, Sha256Digest digest) = 0;
   [[nodiscard]] virtual Task<Status> unpublish(std::string name) = 0;
+  // Any thread. Names and digests, as of the last publish or eviction.
+  [[nodiscard]] virtual std::map<std::string, Sha256Digest> published() const = 0;
 
   [[nodiscard]] virtual CacheStatistics statistics() const = 0;
 };

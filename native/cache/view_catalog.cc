@@ -68,6 +68,11 @@ void ViewCatalog::replacePublished(std::map<std::string, Sha256Digest> names) {
   published_ = std::move(names);
 }
 
+std::map<std::string, Sha256Digest> ViewCatalog::published() const {
+  const std::lock_guard guard(mutex_);
+  return published_;
+}
+
 std::optional<Sha256Digest> ViewCatalog::publishedAs(const std::string& name) const {
   const std::lock_guard guard(mutex_);
   const auto found = published_.find(name);

@@ -35,6 +35,7 @@ class ViewCatalog {
   // Replaces all names by what was found on the disk.
   void replacePublished(std::map<std::string, Sha256Digest> names);
   [[nodiscard]] std::optional<Sha256Digest> publishedAs(const std::string& name) const;
+  [[nodiscard]] std::map<std::string, Sha256Digest> published() const;
   // A name under which the digest is published.
   [[nodiscard]] std::optional<std::string> publisherOf(const Sha256Digest& digest) const;
   // The key is linked by a view that is published.

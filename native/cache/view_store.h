@@ -48,6 +48,10 @@ class ViewStore {
 
   // Any thread. Empty when there is no whole view.
   [[nodiscard]] std::string path(const Sha256Digest& digest) const;
+  // As of the last publish or refresh.
+  [[nodiscard]] std::map<std::string, Sha256Digest> published() const {
+    return catalog_.published();
+  }
   [[nodiscard]] bool publishes(const ContentKey& key) const { return catalog_.publishes(key); }
   [[nodiscard]] std::vector<Sha256Digest> viewsOf(const ContentKey& key) const {
     return catalog_.viewsOf(key);

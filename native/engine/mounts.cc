@@ -12,11 +12,6 @@ namespace {
 // Reads that wait for bytes when the agent stops get this long; then the next agent answers them.
 constexpr auto kHandOverPatience = std::chrono::milliseconds(200);
 
-// Names of publishes: one for each target.
-std::string publishName(const std::string& target) {
-  return "mount-" + ContentKey{Sha256::of(std::as_bytes(std::span(target)))}.hex().substr(0, 32);
-}
-
 }  // namespace
 
 struct Mounts::Mounted {
@@ -41,7 +36,10 @@ struct Mounts::Mounted {
 };
 
 Mounts::Mounts(EngineCommons& commons, Shard& home, ManifestStore& manifests)
-    : commons_(commons), home_(home), manifests_(manifests) {}
+    : commons_(commons),
+      home_(home),
+      manifests_(manifests),
+      connecting_(std::make_unique<Semaphore>(*home.reactor, 1)) {}
 
 Mounts::~Mounts() = default;
 
@@ -75,7 +73,7 @@ Task<Result<MountInfo>> Mounts::mountView(MountOptions options) {
   co_await home_.reactor->enter();
   if (!view.ok()) co_return view.error();
   // Published before it is bound: from then on nothing may evict it.
-  const std::string name = publishName(options.target);
+  const std::string name = viewPublishName(options.target);
   Task<Status> publishing = commons_.cache->publish(name, digest);
   const Status published = co_await publishing;
   co_await home_.reactor->enter();
@@ -100,8 +98,47 @@ Task<Result<MountInfo>> Mounts::mountView(MountOptions options) {
   co_return info;
 }
 
+Task<Status> Mounts::adoptViews() {
+  auto find = [published = commons_.cache->published()] {
+    return std::make_shared<Result<BoundViews>>(findBoundViews(published));
+  };
+  auto finding = home_.reactor->offload(find);
+  const std::shared_ptr<Result<BoundViews>> views = co_await finding;
+  if (!views->ok()) co_return views->error();
+  for (const auto& [target, digest] : (*views)->mounted) {
+    if (mounted_.contains(target)) continue;
+    auto mounted = std::make_unique<Mounted>();
+    mounted->view = true;
+    mounted->info.target = target;
+    mounted->info.source = "hearth";
+    mounted->info.manifest = digest;
+    mounted->info.dataPath = "view";
+    mounted_[target] = std::move(mounted);
+  }
+  for (const std::string& name : (*views)->gone) {
+    Task<Status> withdrawing = commons_.cache->unpublish(name);
+    const Status withdrawn = co_await withdrawing;
+    co_await home_.reactor->enter();
+    if (!withdrawn.ok()) co_return withdrawn;
+  }
+  co_return Status();
+}
+
 Task<Status> Mounts::connect(std::string holder) {
-  if (holder_ != nullptr) co_return Status();
+  co_await connecting_->acquire(1);
+  // A holder that was started anew has none of the mounts that we serve; they go on until they are
+  // unmounted.
+  if (holder_ != nullptr && !holder_->alive()) holder_ = nullptr;
+  Status connected;
+  if (holder_ == nullptr) {
+    Task<Status> attaching = attach(std::move(holder));
+    connected = co_await attaching;
+  }
+  connecting_->release(1);
+  co_return connected;
+}
+
+Task<Status> Mounts::attach(std::string holder) {
   auto connect = [socket = std::move(holder)]() -> Result<std::shared_ptr<HolderClient>> {
     Result<std::unique_ptr<HolderClient>> client = HolderClient::connect(socket);
     if (!client.ok()) return client.error();
@@ -145,12 +182,21 @@ Task<Status> Mounts::resumeOne(std::shared_ptr<HeldMount> held) {
   Task<Result<std::shared_ptr<Dataset>>> opening = manifests_.open(record->manifest);
   const Result<std::shared_ptr<Dataset>> dataset = co_await opening;
   if (!dataset.ok()) co_return dataset.error().within(target);
+  // Served by us until the connection to the holder broke: its new epoch wants a new session.
+  const auto former = mounted_.find(target);
+  if (former != mounted_.end()) {
+    auto session = std::shared_ptr<FuseSession>(std::move(former->second->session));
+    mounted_.erase(former);
+    Task<void> closing = closeSession(home_, std::move(session), true);
+    co_await closing;
+  }
   MountOptions options;
   options.target = target;
   options.dataset = *dataset;
   options.source = record->source;
   options.path = record->passthrough ? MountOptions::Path::kFuse : MountOptions::Path::kDaemon;
-  Task<Result<MountInfo>> serving = serve(std::move(options), std::move(held), "resumed");
+  Task<Result<MountInfo>> serving =
+      serve(std::move(options), std::move(held), "mounted by FUSE before the agent was started");
   const Result<MountInfo> served = co_await serving;
   co_return served.ok() ? Status() : Status(served.error());
 }
@@ -245,6 +291,12 @@ Task<void> Mounts::closeSession(Shard& home, std::shared_ptr<FuseSession> sessio
 
 Task<Status> Mounts::unmount(std::string target) {
   const auto found = mounted_.find(target);
+  if (found == mounted_.end() && holder_ != nullptr) {
+    // Not served by us (aborted, or of another version), yet held for us.
+    auto detach = [client = holder_, target] { return client->unmount(target, false); };
+    auto detaching = home_.reactor->offload(detach);
+    co_return co_await detaching;
+  }
   if (found == mounted_.end()) {
     co_return Error{ErrorCode::kNotFound, "Hearth has mounted nothing at " + target + " here"};
   }
@@ -254,7 +306,7 @@ Task<Status> Mounts::unmount(std::string target) {
     const Status unbound = co_await unbinding;
     if (!unbound.ok() && unbound.code() != ErrorCode::kNotFound) co_return unbound;
     mounted_.erase(target);
-    Task<Status> withdrawing = commons_.cache->unpublish(publishName(target));
+    Task<Status> withdrawing = commons_.cache->unpublish(viewPublishName(target));
     const Status withdrawn = co_await withdrawing;
     co_await home_.reactor->enter();
     co_return withdrawn;
@@ -280,6 +332,9 @@ std::vector<MountInfo> Mounts::list() const {
 }
 
 Task<Result<std::vector<std::string>>> Mounts::resume(std::string holder) {
+  Task<Status> adopting = adoptViews();
+  const Status adopted = co_await adopting;
+  if (!adopted.ok()) co_return adopted.error();
   Task<Status> connecting = connect(std::move(holder));
   const Status connected = co_await connecting;
   if (!connected.ok()) co_return connected.error();

@@ -43,7 +43,8 @@ class Mounts {
   // kInUse while files are open there; kNotFound when it is not ours.
   [[nodiscard]] Task<Status> unmount(std::string target);
   [[nodiscard]] std::vector<MountInfo> list() const;
-  // Takes over what the holder has for this agent; targets that are served again.
+  // Takes over the views that are still bound and what the holder has for this agent; all targets.
+  // Without a holder an error, and views are taken over all the same.
   [[nodiscard]] Task<Result<std::vector<std::string>>> resume(std::string holder);
   // Stops serving; FUSE mounts stay with the holder, views stay.
   [[nodiscard]] Task<void> close();
@@ -53,8 +54,11 @@ class Mounts {
 
   [[nodiscard]] Task<Result<MountInfo>> mountView(MountOptions options);
   [[nodiscard]] Task<Result<MountInfo>> mountFuse(MountOptions options, std::string reason);
+  // Knows again the views that an earlier agent has bound.
+  [[nodiscard]] Task<Status> adoptViews();
   // Becomes this node's agent at the holder and serves what it holds for us.
   [[nodiscard]] Task<Status> connect(std::string holder);
+  [[nodiscard]] Task<Status> attach(std::string holder);
   [[nodiscard]] Task<Status> resumeOne(std::shared_ptr<HeldMount> held);
   [[nodiscard]] Task<Result<MountInfo>> serve(MountOptions options, std::shared_ptr<HeldMount> held,
                                               std::string reason);
@@ -65,6 +69,7 @@ class Mounts {
   Shard& home_;
   ManifestStore& manifests_;
   std::shared_ptr<HolderClient> holder_;
+  std::unique_ptr<Semaphore> connecting_;  // one at a time
   std::map<std::string, std::unique_ptr<Mounted>> mounted_;
 };
 

@@ -5,11 +5,15 @@
 
 #include <cerrno>
 #include <optional>
+#include <span>
 
+#include "base/content_key.h"
 #include "holder/mount_info.h"
 
 namespace hearth {
 namespace {
+
+constexpr char kPublishPrefix[] = "mount-";
 
 bool sameFolder(const std::string& a, const std::string& b) {
   struct stat first {
@@ -60,6 +64,27 @@ Status unbindView(const std::string& target) {
     return errnoError(error, "unmounting " + target);
   }
   return {};
+}
+
+std::string viewPublishName(const std::string& target) {
+  return kPublishPrefix +
+         ContentKey{Sha256::of(std::as_bytes(std::span(target)))}.hex().substr(0, 32);
+}
+
+Result<BoundViews> findBoundViews(std::map<std::string, Sha256Digest> published) {
+  const auto rows = readMountInfo();
+  if (!rows.ok()) return rows.error();
+  BoundViews views;
+  for (const MountInfoRow& row : *rows) {
+    const auto found = published.find(viewPublishName(row.target));
+    if (found == published.end() || row.type.starts_with("fuse")) continue;
+    views.mounted.emplace(row.target, found->second);
+    published.erase(found);
+  }
+  for (const auto& [name, digest] : published) {
+    if (name.starts_with(kPublishPrefix)) views.gone.push_back(name);
+  }
+  return views;
 }
 
 }  // namespace hearth

@@ -2,9 +2,12 @@
 // the way. Both block; on a helper thread.
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "base/sha256.h"
 
 namespace hearth {
 
@@ -14,5 +17,18 @@ namespace hearth {
 
 // kInUse while files are open there, kNotFound when nothing is mounted.
 [[nodiscard]] Status unbindView(const std::string& target);
+
+// The name under which the view bound at `target` is published.
+[[nodiscard]] std::string viewPublishName(const std::string& target);
+
+struct BoundViews {
+  std::map<std::string, Sha256Digest> mounted;  // by target
+  std::vector<std::string> gone;                // names of publishes whose mount is no more
+};
+
+// Which of the published views are still bound, after an earlier agent has bound them: a publish
+// and a mount of the kernel's table belong together when the name is the target's. Blocks; any
+// thread.
+[[nodiscard]] Result<BoundViews> findBoundViews(std::map<std::string, Sha256Digest> published);
 
 }  // namespace hearth

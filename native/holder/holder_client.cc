@@ -1,5 +1,6 @@
 #include "holder/holder_client.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -188,6 +189,13 @@ Result<HolderClient::Answer> HolderClient::receive() {
   if (!reply) return reply.error();
   answer.reply = std::move(*reply);
   return answer;
+}
+
+bool HolderClient::alive() {
+  const std::lock_guard lock(mutex_);
+  if (broken_) return false;
+  pollfd end{socket_.get(), POLLRDHUP, 0};
+  return poll(&end, 1, 0) == 0;
 }
 
 }  // namespace hearth

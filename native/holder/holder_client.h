@@ -52,6 +52,8 @@ class HolderClient {
   // All mounts of all owners.
   [[nodiscard]] Result<std::vector<HolderRecord>> list();
 
+  // False once the holder has gone or a call has failed for good. Any thread.
+  [[nodiscard]] bool alive();
   // For poll(): becomes readable when the holder has gone. Owned by this object.
   [[nodiscard]] int descriptor() const { return socket_.get(); }
 

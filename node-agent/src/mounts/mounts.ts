@@ -49,7 +49,12 @@ export class Mounts {
     try {
       targets = await engine.resumeMounts(this.#holder);
     } catch (thrown) {
-      logger.warn('mounts could not be taken over', { holder: this.#holder, error: HearthError.from(thrown) });
+      logger.warn('mounts of the holder could not be taken over', {
+        holder: this.#holder,
+        error: HearthError.from(thrown),
+      });
+      const views = new Set((await engine.mounts()).map((mount) => mount.target));
+      for (const row of rows) if (views.has(row.target)) this.#rows.set(row.target, row);
       return;
     }
     for (const row of rows) {
