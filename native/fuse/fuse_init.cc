@@ -19,7 +19,7 @@ constexpr std::uint32_t kStateVersion = 1;
 constexpr std::uint64_t kWanted = FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_DO_READDIRPLUS |
                                   FUSE_READDIRPLUS_AUTO | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
                                   FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT | FUSE_IOCTL_DIR |
-                                  FUSE_INIT_EXT | kFuseHasResend;
+                                  FUSE_INIT_EXT | FUSE_ABORT_ERROR | kFuseHasResend;
 
 }  // namespace
 

@@ -107,8 +107,12 @@ bool FuseSession::serveOne(std::span<std::byte> buffer, bool& empty) {
     case ENODEV:
       end({ErrorCode::kCancelled, "unmounted"});
       return false;
+    case ECONNABORTED:
+      end({ErrorCode::kUnavailable,
+           "the FUSE connection was aborted from outside; unmount the folder and mount it again"});
+      return false;
     default:
-      end(errnoError(error, "read requests (the connection was aborted)"));
+      end(errnoError(error, "read requests from /dev/fuse"));
       return false;
   }
   if (Status served = dispatcher_->dispatch(buffer.first(static_cast<std::size_t>(size)));

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "fuse/testing/mount_fixture.h"
+#include "holder/fuse_mount.h"
 
 namespace hearth::testing {
 namespace {
@@ -166,6 +167,20 @@ TEST_F(FuseWaitTest, AnUnmountEndsTheSession) {
   EXPECT_TRUE(eventually([&] { return ended.load(); }));
   EXPECT_TRUE(std::filesystem::is_empty(mnt()));
   session_.reset();
+}
+
+TEST_F(FuseWaitTest, AnAbortIsNotCalledAnUnmount) {
+  FuseSessionOptions options;
+  std::atomic<int> code{0};
+  options.onEnd = [&](const Error& reason) { code = static_cast<int>(reason.code); };
+  serve({fileRow("a", 10)}, std::move(options));
+  EXPECT_EQ(readAll(mnt("a")), contentOf("a", 10));
+  const auto list = client_->list();
+  ASSERT_TRUE(list.ok());
+  ASSERT_EQ(list->size(), 1U);  // our own mount, and no other's
+  ASSERT_TRUE(abortFuseConnection(list->front().minor).ok());
+  EXPECT_TRUE(eventually([&] { return code != 0; }));
+  EXPECT_EQ(code, static_cast<int>(ErrorCode::kUnavailable));
 }
 
 }  // namespace
