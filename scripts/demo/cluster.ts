@@ -10,6 +10,7 @@ import { root } from '../test/command.ts';
 import { type AgentPaths, detach, endProcess, type RunDirectory } from './run_directory.ts';
 
 const startMilliseconds = 30_000;
+const unmountMilliseconds = 10_000;
 /** Of the space that is free at the start: three agents share one file system with everything else. */
 const budgetShare = 0.3;
 
@@ -59,9 +60,9 @@ export class Cluster {
     return AgentClient.connect({ socket: agent.socket, timeoutMilliseconds: 30_000, signal: this.#signal });
   }
 
-  /** Unmounts, ends agents, then the holder. Caches stay. Never throws: what fails is said. */
+  /** Unmounts, ends agents, then the holder. Caches stay. */
   async stop(): Promise<void> {
-    for (const target of this.#directory.mountPoints()) await detach(target);
+    for (const agent of this.#directory.agents) await unmountAll(agent);
     const [holder, ...agents] = this.#processes;
     const end = async (child: ChildProcess | undefined) => {
       if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) await endProcess(child.pid);
@@ -75,7 +76,12 @@ export class Cluster {
   /** Ctrl-C is for us to handle in order, so none of them shares our terminal. */
   #spawn(program: string, words: string[], files: { log: string; pid: string }): void {
     const log = openSync(files.log, 'w');
-    const child = spawn(program, words, { cwd: root, detached: true, stdio: ['ignore', log, log] });
+    const child = spawn(program, words, {
+      cwd: root,
+      env: agentEnvironment(),
+      detached: true,
+      stdio: ['ignore', log, log],
+    });
     closeSync(log);
     child.on('error', (error) => console.error(`${program} cannot be started: ${error.message}`));
     if (child.pid !== undefined) writeFileSync(files.pid, `${child.pid}\n`);
@@ -110,6 +116,30 @@ export class Cluster {
       throw error;
     }
   }
+}
+
+/** By the agent, which forgets its mounts then. One that does not answer leaves them to be detached. */
+async function unmountAll({ name, socket }: AgentPaths): Promise<void> {
+  if (!existsSync(socket)) return;
+  try {
+    // Not the run's signal, which is aborted when Ctrl-C ends it.
+    const signal = AbortSignal.timeout(unmountMilliseconds);
+    const client = await AgentClient.connect({ socket, timeoutMilliseconds: unmountMilliseconds, signal });
+    try {
+      const { mounts } = await client.call('listMounts', {});
+      for (const { target } of mounts) await client.call('unmount', { target });
+    } finally {
+      client.close();
+    }
+  } catch (thrown) {
+    console.error(`Agent ${name} does not unmount: ${HearthError.from(thrown).message}`);
+  }
+}
+
+/** Its settings stand in its file; a variable meant for something else must not change them. */
+function agentEnvironment(): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('HEARTH_'));
+  return Object.fromEntries(kept);
 }
 
 function agentConfig(directory: RunDirectory, agent: AgentPaths, wire: string, health: string): string {
