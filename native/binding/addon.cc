@@ -49,6 +49,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   env.AddCleanupHook([addon] {
     // First the bridge: what the engine still says while it closes has no listener any more.
     addon->bridge->close();
+    for (std::thread& thread : addon->threads) thread.join();
     for (const std::shared_ptr<Engine>& engine : addon->open) engine->close();
     addon->open.clear();
   });

@@ -21,7 +21,13 @@ void Bridge::post(std::function<void(Napi::Env)> work) {
         // Without an environment the process is ending; nobody is left to hear it.
         if (static_cast<napi_env>(env) == nullptr) return;
         const Napi::HandleScope scope(env);
-        (*owned)(env);
+        try {
+          (*owned)(env);
+        } catch (const Napi::Error& error) {
+          // A listener's error is the process's to see; an environment that is being terminated
+          // runs no JavaScript and swallows it.
+          error.ThrowAsJavaScriptException();
+        }
       });
   if (status != napi_ok) delete call;
 }

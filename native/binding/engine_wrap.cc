@@ -69,22 +69,23 @@ Napi::Value EngineWrap::open(const Napi::CallbackInfo& info) {
   };
   const auto deferred = Napi::Promise::Deferred::New(env);
   // Opening replays logs and may take a while: on a thread of its own, which ends with it.
-  std::thread([options = std::move(options), ask = std::move(ask), bridge, deferred]() mutable {
-    auto opened = std::make_shared<Result<std::unique_ptr<Engine>>>(
-        Engine::open(std::move(options), std::move(ask)));
-    bridge->post([bridge, opened, deferred](Napi::Env target) {
-      if (!opened->ok()) {
-        bridge->release();
-        deferred.Reject(convert::toJs(target, opened->error()));
-        return;
-      }
-      std::shared_ptr<Engine> engine = std::move(**opened);
-      auto* const addon = target.GetInstanceData<AddonData>();
-      addon->open.push_back(engine);
-      deferred.Resolve(
-          addon->engineClass.New({Napi::External<std::shared_ptr<Engine>>::New(target, &engine)}));
-    });
-  }).detach();
+  env.GetInstanceData<AddonData>()->threads.emplace_back(
+      [options = std::move(options), ask = std::move(ask), bridge, deferred]() mutable {
+        auto opened = std::make_shared<Result<std::unique_ptr<Engine>>>(
+            Engine::open(std::move(options), std::move(ask)));
+        bridge->post([bridge, opened, deferred](Napi::Env target) {
+          if (!opened->ok()) {
+            bridge->release();
+            deferred.Reject(convert::toJs(target, opened->error()));
+            return;
+          }
+          std::shared_ptr<Engine> engine = std::move(**opened);
+          auto* const addon = target.GetInstanceData<AddonData>();
+          addon->open.push_back(engine);
+          deferred.Resolve(addon->engineClass.New(
+              {Napi::External<std::shared_ptr<Engine>>::New(target, &engine)}));
+        });
+      });
   return deferred.Promise();
 }
 
@@ -97,14 +98,14 @@ Napi::Value EngineWrap::close(const Napi::CallbackInfo& info) {
     return deferred.Promise();
   }
   const std::shared_ptr<Bridge> bridge = bridge_;
-  std::thread([closing, bridge, deferred] {
+  env.GetInstanceData<AddonData>()->threads.emplace_back([closing, bridge, deferred] {
     closing->close();
     bridge->post([closing, bridge, deferred](Napi::Env target) {
       std::erase(target.GetInstanceData<AddonData>()->open, closing);
       bridge->release();
       deferred.Resolve(target.Undefined());
     });
-  }).detach();
+  });
   return deferred.Promise();
 }
 

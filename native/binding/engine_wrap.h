@@ -5,6 +5,7 @@
 #include <napi.h>
 
 #include <memory>
+#include <thread>
 #include <type_traits>
 
 #include "binding/bridge.h"
@@ -20,6 +21,8 @@ struct AddonData {
   Napi::FunctionReference engineClass;
   // Engines that are open, to be closed with the environment.
   std::vector<std::shared_ptr<Engine>> open;
+  // Those that open or close an engine, to be joined with the environment: few in a process's life.
+  std::vector<std::thread> threads;
 };
 
 class ManifestBuilderWrap final : public Napi::ObjectWrap<ManifestBuilderWrap> {

@@ -87,6 +87,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 class NativeEngine implements Engine {
   readonly #addon: Addon;
   readonly #native: Engine;
+  #closing: Promise<void> | undefined;
 
   constructor(addon: Addon, native: Engine) {
     this.#addon = addon;
@@ -97,7 +98,8 @@ class NativeEngine implements Engine {
     return callNow(() => this.#native.addresses());
   }
   close(): Promise<void> {
-    return call(() => this.#native.close());
+    this.#closing ??= call(() => this.#native.close());
+    return this.#closing;
   }
   setCluster(peers: Peer[]): Promise<void> {
     return call(() => this.#native.setCluster(peers));
