@@ -38,7 +38,16 @@ export async function chooseModel(directory: string, source: string | undefined)
 
 /** Why there is no model, if there is none. */
 async function download(directory: string, unpacked: string): Promise<string | undefined> {
-  const pip = ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check', '--no-deps', '--only-binary=:all:'];
+  const pip = [
+    '-m',
+    'pip',
+    'download',
+    '--quiet',
+    '--disable-pip-version-check',
+    '--retries=1',
+    '--no-deps',
+    '--only-binary=:all:',
+  ];
   const wheels = join(directory, 'wheels');
   mkdirSync(wheels, { recursive: true });
   const got = await run('python3', [...pip, '--dest', wheels, `${packageName}==${packageVersion}`], {
