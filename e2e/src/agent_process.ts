@@ -37,6 +37,10 @@ export class AgentProcess {
     return join(this.#folder, `cache-${this.name}`);
   }
 
+  get running(): boolean {
+    return this.#process !== undefined && this.#process.ended === undefined;
+  }
+
   get pid(): number {
     const pid = this.#process?.child.pid;
     if (pid === undefined) throw new Error(`agent ${this.name} does not run`);

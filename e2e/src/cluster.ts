@@ -42,6 +42,8 @@ export class Cluster {
 
   /** An agent that is not started yet. */
   prepare(name: string, settings: AgentSettings = {}): AgentProcess {
+    const former = this.agents.get(name);
+    if (former?.running === true) throw new Error(`agent ${name} runs already`);
     const agent = new AgentProcess(name, this.folder, settings);
     this.agents.set(name, agent);
     return agent;

@@ -102,13 +102,13 @@ describe('agents killed in turn', function () {
     await cluster.json('b', 'warm', 'd', '--node', 'b');
     const target = cluster.mountPoint('b');
     const mounted = await cluster.json('b', 'mount', 'd', target);
-    assert.equal(mounted['dataPath'], 'view');
+    assert.equal(mounted.dataPath, 'view');
     await cluster.agent('b').kill();
     for (const [path, expected] of digests) assert.equal(digest(join(target, path)), expected);
     await cluster.agent('b').start();
     const { mounts } = await cluster.json<{ mounts: Record<string, unknown>[] }>('b', 'mounts');
     assert.deepEqual(
-      mounts.map((mount) => [mount['target'], mount['dataPath'], mount['dataset']]),
+      mounts.map((mount) => [mount.target, mount.dataPath, mount.dataset]),
       [[target, 'view', 'd']],
     );
     await cluster.json('b', 'umount', target);

@@ -21,8 +21,7 @@ describe('the addon in a process that ends', function () {
   let folder: string;
 
   before(function (this: Context) {
-    const addon =
-      process.env['HEARTH_ADDON'] ?? join(import.meta.dirname, '../../../build/release/binding/hearth.node');
+    const addon = process.env.HEARTH_ADDON ?? join(import.meta.dirname, '../../../build/release/binding/hearth.node');
     if (existsSync(addon)) return;
     console.log(`    skipped: ${addon} is not built; run \`make build\``);
     this.skip();
