@@ -9,10 +9,14 @@ const readBytes = 4 * 1024 ** 2;
 export interface FileToVerify {
   path: string;
   size: bigint;
+  /** On the node, before it is read. */
+  residentBytes: bigint;
 }
 
 /** One file read on one node. */
-export interface Verified extends FileToVerify {
+export interface Verified {
+  path: string;
+  size: bigint;
   node: string;
   dataPath: string;
   originBytes: bigint;
@@ -50,8 +54,10 @@ export async function* verifyMount(
       return { seconds: 0, problem: `cannot be read: ${error.message}` };
     });
     const after = await observe(node);
-    const originBytes = atMost(after.originBytes - before.originBytes, file.size);
-    const peerBytes = atMost(after.peerBytes - before.peerBytes, file.size - originBytes);
+    // The counters of the engine hold the words of peers too, so only what was missing can have been fetched.
+    const missing = file.size - file.residentBytes;
+    const originBytes = atMost(after.originBytes - before.originBytes, missing);
+    const peerBytes = atMost(after.peerBytes - before.peerBytes, missing - originBytes);
     const localBytes = file.size - originBytes - peerBytes;
     const dataPath = pathOf(before.mount, after.mount);
     const { path, size } = file;
