@@ -40,7 +40,7 @@ export class Agent {
     const { engine, logger, store } = context;
     this.datasets = new DatasetTables(store, logger);
     this.locations = new Locations(engine, logger, (digest) => this.datasets.revisionOf(digest), openOrigin);
-    this.keeper = new ManifestKeeper(engine, logger, this.datasets, this.locations);
+    this.keeper = new ManifestKeeper(engine, logger, this.datasets, this.locations, context.pace.requestMs);
     this.resolution = new Resolution(context, this.datasets, openOrigin);
     this.pins = new Pins(context, this.keeper);
     this.requests = new Requests(context, { pins: this.pins, keeper: this.keeper });

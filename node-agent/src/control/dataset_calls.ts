@@ -77,7 +77,7 @@ export class DatasetCalls {
 
   async *entries(request: ListEntriesRequest, signal: AbortSignal): AsyncGenerator<Entry> {
     const dataset = await this.#agent.datasets.usable(request.dataset, true);
-    await this.#agent.keeper.opened(dataset.manifest, signal);
+    await this.#agent.keeper.openedSoon(dataset.manifest, signal);
     const path = request.path.replace(/^\/+|\/+$/g, '');
     for await (const page of entryPages(this.#agent.context.engine, dataset.manifest, {
       path,

@@ -27,7 +27,7 @@ export class FileCalls {
     const mode = oneOfWords('mode', request.mode || 'cache', ['cache', 'origin']);
     const { engine } = this.#agent.context;
     const dataset = await this.#agent.datasets.usable(request.dataset, true);
-    await this.#agent.keeper.opened(dataset.manifest, signal);
+    await this.#agent.keeper.openedSoon(dataset.manifest, signal);
     await chooseFiles(engine, dataset, request.paths);
     this.#agent.lastUse.note(dataset.name);
     const filter = new PathFilter(request.paths);
@@ -43,7 +43,7 @@ export class FileCalls {
   async *read(request: ReadRequest, signal: AbortSignal): AsyncGenerator<ReadChunk> {
     const { engine } = this.#agent.context;
     const dataset = await this.#agent.datasets.usable(request.dataset, true);
-    await this.#agent.keeper.opened(dataset.manifest, signal);
+    await this.#agent.keeper.openedSoon(dataset.manifest, signal);
     const file = await findFile(engine, dataset, request.path);
     if (request.offset > file.size) {
       throw new HearthError(

@@ -16,11 +16,13 @@ export class ManifestKeeper {
   readonly #logger: Logger;
   readonly #tables: DatasetTables;
   readonly #locations: Locations;
+  readonly #requestMs: number;
   readonly #stop = new AbortController();
   readonly #fetching = new Map<string, Promise<void>>();
   readonly #open = new Set<string>();
 
-  constructor(engine: Engine, logger: Logger, tables: DatasetTables, locations: Locations) {
+  constructor(engine: Engine, logger: Logger, tables: DatasetTables, locations: Locations, requestMs: number) {
+    this.#requestMs = requestMs;
     this.#engine = engine;
     this.#logger = logger;
     this.#tables = tables;
@@ -49,6 +51,11 @@ export class ManifestKeeper {
         if (signal.aborted) throw error;
       }
     }
+  }
+
+  /** As `opened`, for a caller who wants an answer: `NotFound` when no peer has it within `requestMs`. */
+  async openedSoon(digest: string, signal: AbortSignal): Promise<void> {
+    await this.opened(digest, AbortSignal.any([signal, AbortSignal.timeout(this.#requestMs)]));
   }
 
   /** What the engine tells: a file of this manifest is not at the origin any more as it was listed. */
