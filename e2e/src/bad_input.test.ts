@@ -117,20 +117,22 @@ describe('strangers among the agents', function () {
   });
   after(async () => cluster?.close());
 
-  const strangers = {
-    'with another secret': () => ({ secretFile: cluster.makeSecret('other-secret') }),
-    'of another cluster': () => ({ clusterName: 'elsewhere' }),
-  };
-  for (const [index, [what, settings]] of Object.entries(strangers).entries()) {
-    it(`${what} get no bytes, and lose none`, async () => {
-      const stranger = await cluster.add(`s${index}`, settings());
-      const { summary } = await cluster.json<{ summary: Record<string, number> }>(stranger.name, 'verify', 'd');
-      assert.deepEqual([summary?.mismatches, summary?.peerBytes], [0, 0]);
-      await stranger.stop();
-      const own = await cluster.json<{ summary: Record<string, number> }>('a', 'verify', 'd');
-      assert.equal(own.summary?.localBytes, 9 * MiB);
-    });
-  }
+  it('with another secret or of another cluster get nothing, and nothing is lost', async () => {
+    const strangers = await Promise.all([
+      cluster.add('thief', { secretFile: cluster.makeSecret('other-secret') }),
+      cluster.add('lost', { clusterName: 'elsewhere' }),
+    ]);
+    const outcomes = await Promise.all(strangers.map(({ name }) => cluster.hearth(name, 'verify', 'd')));
+    for (const outcome of outcomes) refused(outcome, 3, /neither here nor with any ready agent/);
+    await Promise.all(strangers.map((stranger) => stranger.stop()));
+    const own = await cluster.json<{ summary: Record<string, number> }>('a', 'verify', 'd');
+    assert.equal(own.summary.localBytes, 9 * MiB);
+  });
+
+  it('an idle agent needs less than 250 MiB', () => {
+    const resident = cluster.agent('a').residentMemory();
+    assert.ok(resident < 250 * MiB, `${resident / MiB} MiB`);
+  });
 });
 
 async function listen(handler: () => void): Promise<{ port: number; close(): void }> {
