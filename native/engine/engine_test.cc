@@ -57,7 +57,7 @@ TEST(Engine, RemembersWhatItHeldAfterARestart) {
 
 TEST(Engine, ThreeAgentsThatStartAtOnceReadTheOriginOnce) {
   Origin origin;
-  for (int i = 0; i < 6; ++i) origin.add("file" + std::to_string(i), 90'000'000);
+  for (int i = 0; i < 4; ++i) origin.add("file" + std::to_string(i), 70'000'000);
   for (int i = 0; i < 50; ++i) origin.add("small" + std::to_string(i), 10'000);
   Agent a("a"), b("b"), c("c");
   const std::vector<Agent*> agents{&a, &b, &c};
@@ -97,7 +97,7 @@ TEST(Engine, AnAgentReadsFromAHolderWhenTheOriginIsGone) {
 
 TEST(Engine, SurvivesThatAPeerStopsWhileItIsReadFrom) {
   Origin origin;
-  for (int i = 0; i < 4; ++i) origin.add("file" + std::to_string(i), 150'000'000);
+  for (int i = 0; i < 4; ++i) origin.add("file" + std::to_string(i), 80'000'000);
   Agent a("a"), b("b"), c("c");
   connect({&a, &b, &c});
   const auto datasetA = a.add(origin);
