@@ -18,21 +18,23 @@ struct MappedBytes {
   std::shared_ptr<const void> keep;
 };
 
-// Any thread calls any of these; none blocks, except openFile (it may open a file of the local disk).
+// Any thread calls any of these; none blocks, except openFile (it may open a file of the local
+// disk).
 class MountSource {
  public:
   // One file opened at least once through this mount; the file is in use while the object lives.
   class OpenFile {
    public:
     virtual ~OpenFile() = default;
-    // Descriptor of the complete cache file for passthrough, or kNotFound while incomplete, or the reason
-    // why passthrough is not possible.
+    // Descriptor of the complete cache file for passthrough, or kNotFound while incomplete, or the
+    // reason why passthrough is not possible.
     [[nodiscard]] virtual Result<int> backing() = 0;
-    // The bytes when resident (checked against their checksums); kNotFound when something is missing.
-    // `length` is at most 4 MiB and may cross a chunk; ends at the end of the file.
-    [[nodiscard]] virtual Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) = 0;
-    // The same after fetching what is missing. `answer` is called once, on any thread, possibly after
-    // this object has gone.
+    // The bytes when resident (checked against their checksums); kNotFound when something is
+    // missing. `length` is at most 4 MiB and may cross a chunk; ends at the end of the file.
+    [[nodiscard]] virtual Result<MappedBytes> tryRead(std::uint64_t offset,
+                                                      std::uint32_t length) = 0;
+    // The same after fetching what is missing. `answer` is called once, on any thread, possibly
+    // after this object has gone.
     virtual void read(std::uint64_t offset, std::uint32_t length,
                       std::function<void(Result<MappedBytes>)> answer) = 0;
     // Read-ahead hint: these bytes will be wanted soon.
@@ -44,8 +46,8 @@ class MountSource {
   // Whether the entry's file is complete now (decides the mode of its node id). Any thread, fast.
   [[nodiscard]] virtual bool complete(std::uint32_t entry) = 0;
   [[nodiscard]] virtual Result<std::shared_ptr<OpenFile>> openFile(std::uint32_t entry) = 0;
-  // Values of user.hearth.source, user.hearth.resident ("bytes/total") and user.hearth.datapath are made
-  // of these.
+  // Values of user.hearth.source, user.hearth.resident ("bytes/total") and user.hearth.datapath are
+  // made of these.
   [[nodiscard]] virtual std::string sourceName() const = 0;
   [[nodiscard]] virtual std::uint64_t residentBytes(std::uint32_t entry) = 0;
   // The ioctl: WILLNEED warms the file or the tree in the background, DONTNEED lets it be evicted.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/crc32c.h"
 #include "base/byte_codec.h"
+#include "base/crc32c.h"
 
 namespace hearth {
 namespace {
