@@ -27,7 +27,7 @@ test-asan: $(STAMP) ## C++ tests under AddressSanitizer and UndefinedBehaviorSan
 test-tsan: $(STAMP) ## C++ tests under ThreadSanitizer
 	@$(NODE) scripts/test/main.ts tsan
 
-fuzz: $(STAMP) ## Each fuzzer for FUZZ_SECONDS (20)
+fuzz: $(STAMP) ## Each fuzzer for FUZZ_SECONDS (60)
 	@$(NODE) scripts/test/main.ts fuzz
 
 lint: $(STAMP) ## Types, biome, clang-format

@@ -86,7 +86,7 @@ async function verify(): Promise<Counts> {
 }
 
 async function fuzz(): Promise<Counts> {
-  const seconds = process.env.FUZZ_SECONDS ?? '20';
+  const seconds = process.env.FUZZ_SECONDS ?? '60';
   const sources = globSync('native/*/*_fuzz.cc', { cwd: root }).sort();
   const targets = sources.map((path) => `hearth_${path.split('/').at(-1)?.replace('.cc', '')}`);
   const built = await run('scripts/build-native.sh', ['fuzz', ...targets]);
