@@ -6,9 +6,6 @@
 namespace hearth {
 namespace {
 
-// Chunks of one request to the origin: large enough that requests cost nothing, small enough that
-// several connections share a file.
-constexpr std::uint32_t kRunChunks = 2;
 // Read-ahead of one file in flight.
 constexpr std::uint32_t kWindowChunks = 16;
 constexpr int kAttempts = 8;
@@ -134,14 +131,7 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
     auto flight = std::make_shared<ChunkFlight>(*shard_.reactor);
     fetch->flights.emplace(chunk, flight);
     awaited.push_back(std::move(flight));
-    const bool extends = !runs.empty() && runs.back().end() == chunk &&
-                         runs.back().count < kRunChunks &&
-                         runs.back().stripe() == chunk / kChunksPerStripe;
-    if (extends) {
-      ++runs.back().count;
-    } else {
-      runs.push_back({chunk, 1});
-    }
+    addToRuns(runs, chunk);
   }
   for (const ChunkRun& part : runs) shard_.gate->spawn(run(fetch, part, options));
   Status status;

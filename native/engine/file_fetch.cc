@@ -2,6 +2,17 @@
 
 namespace hearth {
 
+void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk) {
+  const bool extends = !runs.empty() && runs.back().end() == chunk &&
+                       runs.back().count < kRunChunks &&
+                       runs.back().stripe() == chunk / kChunksPerStripe;
+  if (extends) {
+    ++runs.back().count;
+  } else {
+    runs.push_back({chunk, 1});
+  }
+}
+
 ChunkMask FileFetch::held(std::uint32_t stripe) const {
   ChunkMask mask = 0;
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {

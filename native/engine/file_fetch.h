@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "cache/content_cache.h"
 #include "directory/key_directory.h"
@@ -22,6 +23,13 @@ struct ChunkRun {
   [[nodiscard]] std::uint32_t end() const { return first + count; }
   [[nodiscard]] std::uint32_t stripe() const { return first / kChunksPerStripe; }
 };
+
+// Chunks of one request to the origin: large enough that requests cost nothing, small enough that
+// several connections share a file.
+inline constexpr std::uint32_t kRunChunks = 2;
+
+// Lengthens the last run by `chunk` where that makes one request, else begins a new one.
+void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk);
 
 // One chunk on its way: whoever wants it waits for the same one.
 struct ChunkFlight {

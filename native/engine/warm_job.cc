@@ -12,7 +12,6 @@ namespace {
 // bytes under way are bounded by the chunk window and by the buffers.
 constexpr std::size_t kFilesAtOnce = 64;
 constexpr std::size_t kVerifiedAtOnce = 2;
-constexpr std::uint32_t kRunChunks = 2;
 // Runs of one file under way.
 constexpr std::uint64_t kWindowRuns = 8;
 
@@ -129,14 +128,7 @@ Task<Status> WarmJob::warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::
   std::vector<ChunkRun> runs;
   for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount(); ++chunk) {
     if (fetch->cache->resident(chunk)) continue;
-    const bool extends = !runs.empty() && runs.back().end() == chunk &&
-                         runs.back().count < kRunChunks &&
-                         runs.back().stripe() == chunk / kChunksPerStripe;
-    if (extends) {
-      ++runs.back().count;
-    } else {
-      runs.push_back({chunk, 1});
-    }
+    addToRuns(runs, chunk);
   }
   std::stable_partition(runs.begin(), runs.end(), [&](const ChunkRun& run) {
     return shard.view->ours(stripeItem(fetch->key().prefix(), run.stripe()));
