@@ -39,6 +39,19 @@ export interface Address {
 export interface GetStatusRequest {
 }
 
+export interface WatchStatusRequest {
+  /** Least time between two messages, milliseconds; 0: 2000. */
+  intervalMs: number;
+}
+
+export interface ConfigureNodeRequest {
+  zone: string;
+  rack: string;
+}
+
+export interface ConfigureNodeResponse {
+}
+
 export interface GetStatusResponse {
   cluster: string;
   node: string;
@@ -68,11 +81,20 @@ export interface NodeStatus {
   uptimeSeconds: bigint;
   /** Resident bytes a dataset name. */
   residentBytes: { [key: string]: bigint };
+  /** What the machine offers: "passthrough", "huge-pages", "rdma", "gpu-direct". */
+  capabilities: Capability[];
 }
 
 export interface NodeStatus_ResidentBytesEntry {
   key: string;
   value: bigint;
+}
+
+export interface Capability {
+  name: string;
+  ready: boolean;
+  /** Why not, or with which limits. */
+  reason: string;
 }
 
 /** Where a dataset's bytes come from. Exactly one kind. */
@@ -82,6 +104,7 @@ export interface Source {
     | { $case: "s3"; value: S3Source }
     | { $case: "http"; value: HttpSource }
     | { $case: "hub"; value: HubSource }
+    | { $case: "selfTest"; value: SelfTestSource }
     | undefined;
   /** Also accept origins in loopback, link-local and private address ranges. */
   allowPrivate: boolean;
@@ -121,6 +144,36 @@ export interface HubSource {
   revision: string;
 }
 
+/** Files that every agent carries along, to try an installation without any origin. */
+export interface SelfTestSource {
+}
+
+/** All empty: none. Never logged, stored or given back but by GetCredentials. */
+export interface Credentials {
+  /** Bearer token of HTTP and hub origins. */
+  token: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken: string;
+}
+
+export interface SetCredentialsRequest {
+  dataset: string;
+  credentials: Credentials | undefined;
+}
+
+export interface SetCredentialsResponse {
+}
+
+export interface GetCredentialsRequest {
+  dataset: string;
+}
+
+export interface GetCredentialsResponse {
+  known: boolean;
+  credentials: Credentials | undefined;
+}
+
 export interface AddDatasetRequest {
   name: string;
   source:
@@ -129,6 +182,8 @@ export interface AddDatasetRequest {
   /** Globs; none: everything. Exclusion wins. */
   include: string[];
   exclude: string[];
+  /** As SetCredentials, before the origin is asked for the first time. */
+  credentials: Credentials | undefined;
 }
 
 export interface AddDatasetProgress {
@@ -307,6 +362,45 @@ export interface ListMountsRequest {
 
 export interface ListMountsResponse {
   mounts: MountRecord[];
+}
+
+export interface PublishVolumeRequest {
+  dataset: string;
+  /** Digest of the manifest; empty: the dataset's present revision. */
+  manifest: string;
+}
+
+export interface PublishedVolume {
+  /** Absolute, on this machine; read-only. */
+  path: string;
+  manifest: string;
+  dataPath: string;
+  /** Why not a better path. */
+  reason: string;
+  bytes: bigint;
+  files: bigint;
+}
+
+export interface Volume {
+  name: string;
+  dataset: string;
+  capacityBytes: bigint;
+  /** Digest of a manifest when the volume keeps to one revision. */
+  manifest: string;
+}
+
+export interface GetVolumeRequest {
+  name: string;
+}
+
+export interface ListVolumesRequest {
+}
+
+export interface ListVolumesResponse {
+  volumes: Volume[];
+}
+
+export interface DeleteVolumeResponse {
 }
 
 export interface PinRequest {
@@ -507,6 +601,216 @@ export const GetStatusRequest: MessageFns<GetStatusRequest> = {
   },
 };
 
+function createBaseWatchStatusRequest(): WatchStatusRequest {
+  return { intervalMs: 0 };
+}
+
+export const WatchStatusRequest: MessageFns<WatchStatusRequest> = {
+  encode(message: WatchStatusRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.intervalMs !== 0) {
+      writer.uint32(8).uint32(message.intervalMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchStatusRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchStatusRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.intervalMs = reader.uint32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): WatchStatusRequest {
+    return {
+      intervalMs: isSet(object.intervalMs)
+        ? globalThis.Number(object.intervalMs)
+        : isSet(object.interval_ms)
+        ? globalThis.Number(object.interval_ms)
+        : 0,
+    };
+  },
+
+  toJSON(message: WatchStatusRequest): unknown {
+    const obj: any = {};
+    if (message.intervalMs !== 0) {
+      obj.intervalMs = Math.round(message.intervalMs);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<WatchStatusRequest>, I>>(base?: I): WatchStatusRequest {
+    return WatchStatusRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<WatchStatusRequest>, I>>(object: I): WatchStatusRequest {
+    const message = createBaseWatchStatusRequest();
+    message.intervalMs = object.intervalMs ?? 0;
+    return message;
+  },
+};
+
+function createBaseConfigureNodeRequest(): ConfigureNodeRequest {
+  return { zone: "", rack: "" };
+}
+
+export const ConfigureNodeRequest: MessageFns<ConfigureNodeRequest> = {
+  encode(message: ConfigureNodeRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.zone !== "") {
+      writer.uint32(10).string(message.zone);
+    }
+    if (message.rack !== "") {
+      writer.uint32(18).string(message.rack);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ConfigureNodeRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConfigureNodeRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.zone = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.rack = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ConfigureNodeRequest {
+    return {
+      zone: isSet(object.zone) ? globalThis.String(object.zone) : "",
+      rack: isSet(object.rack) ? globalThis.String(object.rack) : "",
+    };
+  },
+
+  toJSON(message: ConfigureNodeRequest): unknown {
+    const obj: any = {};
+    if (message.zone !== "") {
+      obj.zone = message.zone;
+    }
+    if (message.rack !== "") {
+      obj.rack = message.rack;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ConfigureNodeRequest>, I>>(base?: I): ConfigureNodeRequest {
+    return ConfigureNodeRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ConfigureNodeRequest>, I>>(object: I): ConfigureNodeRequest {
+    const message = createBaseConfigureNodeRequest();
+    message.zone = object.zone ?? "";
+    message.rack = object.rack ?? "";
+    return message;
+  },
+};
+
+function createBaseConfigureNodeResponse(): ConfigureNodeResponse {
+  return {};
+}
+
+export const ConfigureNodeResponse: MessageFns<ConfigureNodeResponse> = {
+  encode(_: ConfigureNodeResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ConfigureNodeResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConfigureNodeResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): ConfigureNodeResponse {
+    return {};
+  },
+
+  toJSON(_: ConfigureNodeResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ConfigureNodeResponse>, I>>(base?: I): ConfigureNodeResponse {
+    return ConfigureNodeResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ConfigureNodeResponse>, I>>(_: I): ConfigureNodeResponse {
+    const message = createBaseConfigureNodeResponse();
+    return message;
+  },
+};
+
 function createBaseGetStatusResponse(): GetStatusResponse {
   return { cluster: "", node: "", nodes: [], datasets: [], jobs: [], mounts: [] };
 }
@@ -676,6 +980,7 @@ function createBaseNodeStatus(): NodeStatus {
     version: "",
     uptimeSeconds: 0n,
     residentBytes: {},
+    capabilities: [],
   };
 }
 
@@ -759,6 +1064,9 @@ export const NodeStatus: MessageFns<NodeStatus> = {
     globalThis.Object.entries(message.residentBytes).forEach(([key, value]: [string, bigint]) => {
       NodeStatus_ResidentBytesEntry.encode({ key: key as any, value }, writer.uint32(146).fork()).join();
     });
+    for (const v of message.capabilities) {
+      Capability.encode(v!, writer.uint32(154).fork()).join();
+    }
     return writer;
   },
 
@@ -922,6 +1230,14 @@ export const NodeStatus: MessageFns<NodeStatus> = {
             }
             continue;
           }
+          case 19: {
+            if (tag !== 154) {
+              break;
+            }
+
+            message.capabilities.push(Capability.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1012,6 +1328,9 @@ export const NodeStatus: MessageFns<NodeStatus> = {
           {},
         )
         : {},
+      capabilities: globalThis.Array.isArray(object?.capabilities)
+        ? object.capabilities.map((e: any) => Capability.fromJSON(e))
+        : [],
     };
   },
 
@@ -1077,6 +1396,9 @@ export const NodeStatus: MessageFns<NodeStatus> = {
         });
       }
     }
+    if (message.capabilities?.length) {
+      obj.capabilities = message.capabilities.map((e) => Capability.toJSON(e));
+    }
     return obj;
   },
 
@@ -1123,6 +1445,7 @@ export const NodeStatus: MessageFns<NodeStatus> = {
       },
       {},
     );
+    message.capabilities = object.capabilities?.map((e) => Capability.fromPartial(e)) || [];
     return message;
   },
 };
@@ -1217,6 +1540,107 @@ export const NodeStatus_ResidentBytesEntry: MessageFns<NodeStatus_ResidentBytesE
   },
 };
 
+function createBaseCapability(): Capability {
+  return { name: "", ready: false, reason: "" };
+}
+
+export const Capability: MessageFns<Capability> = {
+  encode(message: Capability, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.ready !== false) {
+      writer.uint32(16).bool(message.ready);
+    }
+    if (message.reason !== "") {
+      writer.uint32(26).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Capability {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCapability();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.ready = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Capability {
+    return {
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      ready: isSet(object.ready) ? globalThis.Boolean(object.ready) : false,
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+    };
+  },
+
+  toJSON(message: Capability): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    if (message.ready !== false) {
+      obj.ready = message.ready;
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Capability>, I>>(base?: I): Capability {
+    return Capability.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Capability>, I>>(object: I): Capability {
+    const message = createBaseCapability();
+    message.name = object.name ?? "";
+    message.ready = object.ready ?? false;
+    message.reason = object.reason ?? "";
+    return message;
+  },
+};
+
 function createBaseSource(): Source {
   return { kind: undefined, allowPrivate: false, unusableNames: "" };
 }
@@ -1235,6 +1659,9 @@ export const Source: MessageFns<Source> = {
         break;
       case "hub":
         HubSource.encode(message.kind.value, writer.uint32(34).fork()).join();
+        break;
+      case "selfTest":
+        SelfTestSource.encode(message.kind.value, writer.uint32(58).fork()).join();
         break;
     }
     if (message.allowPrivate !== false) {
@@ -1291,6 +1718,14 @@ export const Source: MessageFns<Source> = {
             message.kind = { $case: "hub", value: HubSource.decode(reader, reader.uint32()) };
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.kind = { $case: "selfTest", value: SelfTestSource.decode(reader, reader.uint32()) };
+            continue;
+          }
           case 5: {
             if (tag !== 40) {
               break;
@@ -1329,6 +1764,10 @@ export const Source: MessageFns<Source> = {
         ? { $case: "http", value: HttpSource.fromJSON(object.http) }
         : isSet(object.hub)
         ? { $case: "hub", value: HubSource.fromJSON(object.hub) }
+        : isSet(object.selfTest)
+        ? { $case: "selfTest", value: SelfTestSource.fromJSON(object.selfTest) }
+        : isSet(object.self_test)
+        ? { $case: "selfTest", value: SelfTestSource.fromJSON(object.self_test) }
         : undefined,
       allowPrivate: isSet(object.allowPrivate)
         ? globalThis.Boolean(object.allowPrivate)
@@ -1353,6 +1792,8 @@ export const Source: MessageFns<Source> = {
       obj.http = HttpSource.toJSON(message.kind.value);
     } else if (message.kind?.$case === "hub") {
       obj.hub = HubSource.toJSON(message.kind.value);
+    } else if (message.kind?.$case === "selfTest") {
+      obj.selfTest = SelfTestSource.toJSON(message.kind.value);
     }
     if (message.allowPrivate !== false) {
       obj.allowPrivate = message.allowPrivate;
@@ -1390,6 +1831,12 @@ export const Source: MessageFns<Source> = {
       case "hub": {
         if (object.kind?.value !== undefined && object.kind?.value !== null) {
           message.kind = { $case: "hub", value: HubSource.fromPartial(object.kind.value) };
+        }
+        break;
+      }
+      case "selfTest": {
+        if (object.kind?.value !== undefined && object.kind?.value !== null) {
+          message.kind = { $case: "selfTest", value: SelfTestSource.fromPartial(object.kind.value) };
         }
         break;
       }
@@ -1925,8 +2372,482 @@ export const HubSource: MessageFns<HubSource> = {
   },
 };
 
+function createBaseSelfTestSource(): SelfTestSource {
+  return {};
+}
+
+export const SelfTestSource: MessageFns<SelfTestSource> = {
+  encode(_: SelfTestSource, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SelfTestSource {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSelfTestSource();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): SelfTestSource {
+    return {};
+  },
+
+  toJSON(_: SelfTestSource): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<SelfTestSource>, I>>(base?: I): SelfTestSource {
+    return SelfTestSource.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<SelfTestSource>, I>>(_: I): SelfTestSource {
+    const message = createBaseSelfTestSource();
+    return message;
+  },
+};
+
+function createBaseCredentials(): Credentials {
+  return { token: "", accessKeyId: "", secretAccessKey: "", sessionToken: "" };
+}
+
+export const Credentials: MessageFns<Credentials> = {
+  encode(message: Credentials, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.token !== "") {
+      writer.uint32(10).string(message.token);
+    }
+    if (message.accessKeyId !== "") {
+      writer.uint32(18).string(message.accessKeyId);
+    }
+    if (message.secretAccessKey !== "") {
+      writer.uint32(26).string(message.secretAccessKey);
+    }
+    if (message.sessionToken !== "") {
+      writer.uint32(34).string(message.sessionToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Credentials {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCredentials();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.token = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.accessKeyId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.secretAccessKey = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.sessionToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Credentials {
+    return {
+      token: isSet(object.token) ? globalThis.String(object.token) : "",
+      accessKeyId: isSet(object.accessKeyId)
+        ? globalThis.String(object.accessKeyId)
+        : isSet(object.access_key_id)
+        ? globalThis.String(object.access_key_id)
+        : "",
+      secretAccessKey: isSet(object.secretAccessKey)
+        ? globalThis.String(object.secretAccessKey)
+        : isSet(object.secret_access_key)
+        ? globalThis.String(object.secret_access_key)
+        : "",
+      sessionToken: isSet(object.sessionToken)
+        ? globalThis.String(object.sessionToken)
+        : isSet(object.session_token)
+        ? globalThis.String(object.session_token)
+        : "",
+    };
+  },
+
+  toJSON(message: Credentials): unknown {
+    const obj: any = {};
+    if (message.token !== "") {
+      obj.token = message.token;
+    }
+    if (message.accessKeyId !== "") {
+      obj.accessKeyId = message.accessKeyId;
+    }
+    if (message.secretAccessKey !== "") {
+      obj.secretAccessKey = message.secretAccessKey;
+    }
+    if (message.sessionToken !== "") {
+      obj.sessionToken = message.sessionToken;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Credentials>, I>>(base?: I): Credentials {
+    return Credentials.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Credentials>, I>>(object: I): Credentials {
+    const message = createBaseCredentials();
+    message.token = object.token ?? "";
+    message.accessKeyId = object.accessKeyId ?? "";
+    message.secretAccessKey = object.secretAccessKey ?? "";
+    message.sessionToken = object.sessionToken ?? "";
+    return message;
+  },
+};
+
+function createBaseSetCredentialsRequest(): SetCredentialsRequest {
+  return { dataset: "", credentials: undefined };
+}
+
+export const SetCredentialsRequest: MessageFns<SetCredentialsRequest> = {
+  encode(message: SetCredentialsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.dataset !== "") {
+      writer.uint32(10).string(message.dataset);
+    }
+    if (message.credentials !== undefined) {
+      Credentials.encode(message.credentials, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SetCredentialsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSetCredentialsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.dataset = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.credentials = Credentials.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SetCredentialsRequest {
+    return {
+      dataset: isSet(object.dataset) ? globalThis.String(object.dataset) : "",
+      credentials: isSet(object.credentials) ? Credentials.fromJSON(object.credentials) : undefined,
+    };
+  },
+
+  toJSON(message: SetCredentialsRequest): unknown {
+    const obj: any = {};
+    if (message.dataset !== "") {
+      obj.dataset = message.dataset;
+    }
+    if (message.credentials !== undefined) {
+      obj.credentials = Credentials.toJSON(message.credentials);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<SetCredentialsRequest>, I>>(base?: I): SetCredentialsRequest {
+    return SetCredentialsRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<SetCredentialsRequest>, I>>(object: I): SetCredentialsRequest {
+    const message = createBaseSetCredentialsRequest();
+    message.dataset = object.dataset ?? "";
+    message.credentials = (object.credentials !== undefined && object.credentials !== null)
+      ? Credentials.fromPartial(object.credentials)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseSetCredentialsResponse(): SetCredentialsResponse {
+  return {};
+}
+
+export const SetCredentialsResponse: MessageFns<SetCredentialsResponse> = {
+  encode(_: SetCredentialsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SetCredentialsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSetCredentialsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): SetCredentialsResponse {
+    return {};
+  },
+
+  toJSON(_: SetCredentialsResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<SetCredentialsResponse>, I>>(base?: I): SetCredentialsResponse {
+    return SetCredentialsResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<SetCredentialsResponse>, I>>(_: I): SetCredentialsResponse {
+    const message = createBaseSetCredentialsResponse();
+    return message;
+  },
+};
+
+function createBaseGetCredentialsRequest(): GetCredentialsRequest {
+  return { dataset: "" };
+}
+
+export const GetCredentialsRequest: MessageFns<GetCredentialsRequest> = {
+  encode(message: GetCredentialsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.dataset !== "") {
+      writer.uint32(10).string(message.dataset);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetCredentialsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetCredentialsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.dataset = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetCredentialsRequest {
+    return { dataset: isSet(object.dataset) ? globalThis.String(object.dataset) : "" };
+  },
+
+  toJSON(message: GetCredentialsRequest): unknown {
+    const obj: any = {};
+    if (message.dataset !== "") {
+      obj.dataset = message.dataset;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GetCredentialsRequest>, I>>(base?: I): GetCredentialsRequest {
+    return GetCredentialsRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GetCredentialsRequest>, I>>(object: I): GetCredentialsRequest {
+    const message = createBaseGetCredentialsRequest();
+    message.dataset = object.dataset ?? "";
+    return message;
+  },
+};
+
+function createBaseGetCredentialsResponse(): GetCredentialsResponse {
+  return { known: false, credentials: undefined };
+}
+
+export const GetCredentialsResponse: MessageFns<GetCredentialsResponse> = {
+  encode(message: GetCredentialsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.known !== false) {
+      writer.uint32(8).bool(message.known);
+    }
+    if (message.credentials !== undefined) {
+      Credentials.encode(message.credentials, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetCredentialsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetCredentialsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.known = reader.bool();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.credentials = Credentials.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetCredentialsResponse {
+    return {
+      known: isSet(object.known) ? globalThis.Boolean(object.known) : false,
+      credentials: isSet(object.credentials) ? Credentials.fromJSON(object.credentials) : undefined,
+    };
+  },
+
+  toJSON(message: GetCredentialsResponse): unknown {
+    const obj: any = {};
+    if (message.known !== false) {
+      obj.known = message.known;
+    }
+    if (message.credentials !== undefined) {
+      obj.credentials = Credentials.toJSON(message.credentials);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GetCredentialsResponse>, I>>(base?: I): GetCredentialsResponse {
+    return GetCredentialsResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GetCredentialsResponse>, I>>(object: I): GetCredentialsResponse {
+    const message = createBaseGetCredentialsResponse();
+    message.known = object.known ?? false;
+    message.credentials = (object.credentials !== undefined && object.credentials !== null)
+      ? Credentials.fromPartial(object.credentials)
+      : undefined;
+    return message;
+  },
+};
+
 function createBaseAddDatasetRequest(): AddDatasetRequest {
-  return { name: "", source: undefined, include: [], exclude: [] };
+  return { name: "", source: undefined, include: [], exclude: [], credentials: undefined };
 }
 
 export const AddDatasetRequest: MessageFns<AddDatasetRequest> = {
@@ -1942,6 +2863,9 @@ export const AddDatasetRequest: MessageFns<AddDatasetRequest> = {
     }
     for (const v of message.exclude) {
       writer.uint32(34).string(v!);
+    }
+    if (message.credentials !== undefined) {
+      Credentials.encode(message.credentials, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -1991,6 +2915,14 @@ export const AddDatasetRequest: MessageFns<AddDatasetRequest> = {
             message.exclude.push(reader.string());
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.credentials = Credentials.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2009,6 +2941,7 @@ export const AddDatasetRequest: MessageFns<AddDatasetRequest> = {
       source: isSet(object.source) ? Source.fromJSON(object.source) : undefined,
       include: globalThis.Array.isArray(object?.include) ? object.include.map((e: any) => globalThis.String(e)) : [],
       exclude: globalThis.Array.isArray(object?.exclude) ? object.exclude.map((e: any) => globalThis.String(e)) : [],
+      credentials: isSet(object.credentials) ? Credentials.fromJSON(object.credentials) : undefined,
     };
   },
 
@@ -2026,6 +2959,9 @@ export const AddDatasetRequest: MessageFns<AddDatasetRequest> = {
     if (message.exclude?.length) {
       obj.exclude = message.exclude;
     }
+    if (message.credentials !== undefined) {
+      obj.credentials = Credentials.toJSON(message.credentials);
+    }
     return obj;
   },
 
@@ -2040,6 +2976,9 @@ export const AddDatasetRequest: MessageFns<AddDatasetRequest> = {
       : undefined;
     message.include = object.include?.map((e) => e) || [];
     message.exclude = object.exclude?.map((e) => e) || [];
+    message.credentials = (object.credentials !== undefined && object.credentials !== null)
+      ? Credentials.fromPartial(object.credentials)
+      : undefined;
     return message;
   },
 };
@@ -4934,6 +5873,616 @@ export const ListMountsResponse: MessageFns<ListMountsResponse> = {
   },
 };
 
+function createBasePublishVolumeRequest(): PublishVolumeRequest {
+  return { dataset: "", manifest: "" };
+}
+
+export const PublishVolumeRequest: MessageFns<PublishVolumeRequest> = {
+  encode(message: PublishVolumeRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.dataset !== "") {
+      writer.uint32(10).string(message.dataset);
+    }
+    if (message.manifest !== "") {
+      writer.uint32(18).string(message.manifest);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PublishVolumeRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePublishVolumeRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.dataset = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.manifest = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): PublishVolumeRequest {
+    return {
+      dataset: isSet(object.dataset) ? globalThis.String(object.dataset) : "",
+      manifest: isSet(object.manifest) ? globalThis.String(object.manifest) : "",
+    };
+  },
+
+  toJSON(message: PublishVolumeRequest): unknown {
+    const obj: any = {};
+    if (message.dataset !== "") {
+      obj.dataset = message.dataset;
+    }
+    if (message.manifest !== "") {
+      obj.manifest = message.manifest;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<PublishVolumeRequest>, I>>(base?: I): PublishVolumeRequest {
+    return PublishVolumeRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<PublishVolumeRequest>, I>>(object: I): PublishVolumeRequest {
+    const message = createBasePublishVolumeRequest();
+    message.dataset = object.dataset ?? "";
+    message.manifest = object.manifest ?? "";
+    return message;
+  },
+};
+
+function createBasePublishedVolume(): PublishedVolume {
+  return { path: "", manifest: "", dataPath: "", reason: "", bytes: 0n, files: 0n };
+}
+
+export const PublishedVolume: MessageFns<PublishedVolume> = {
+  encode(message: PublishedVolume, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.path !== "") {
+      writer.uint32(10).string(message.path);
+    }
+    if (message.manifest !== "") {
+      writer.uint32(18).string(message.manifest);
+    }
+    if (message.dataPath !== "") {
+      writer.uint32(26).string(message.dataPath);
+    }
+    if (message.reason !== "") {
+      writer.uint32(34).string(message.reason);
+    }
+    if (message.bytes !== 0n) {
+      if (BigInt.asUintN(64, message.bytes) !== message.bytes) {
+        throw new globalThis.Error("value provided for field message.bytes of type uint64 too large");
+      }
+      writer.uint32(40).uint64(message.bytes);
+    }
+    if (message.files !== 0n) {
+      if (BigInt.asUintN(64, message.files) !== message.files) {
+        throw new globalThis.Error("value provided for field message.files of type uint64 too large");
+      }
+      writer.uint32(48).uint64(message.files);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PublishedVolume {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePublishedVolume();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.path = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.manifest = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.dataPath = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.bytes = reader.uint64() as bigint;
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.files = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): PublishedVolume {
+    return {
+      path: isSet(object.path) ? globalThis.String(object.path) : "",
+      manifest: isSet(object.manifest) ? globalThis.String(object.manifest) : "",
+      dataPath: isSet(object.dataPath)
+        ? globalThis.String(object.dataPath)
+        : isSet(object.data_path)
+        ? globalThis.String(object.data_path)
+        : "",
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+      bytes: isSet(object.bytes) ? BigInt(object.bytes) : 0n,
+      files: isSet(object.files) ? BigInt(object.files) : 0n,
+    };
+  },
+
+  toJSON(message: PublishedVolume): unknown {
+    const obj: any = {};
+    if (message.path !== "") {
+      obj.path = message.path;
+    }
+    if (message.manifest !== "") {
+      obj.manifest = message.manifest;
+    }
+    if (message.dataPath !== "") {
+      obj.dataPath = message.dataPath;
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    if (message.bytes !== 0n) {
+      obj.bytes = message.bytes.toString();
+    }
+    if (message.files !== 0n) {
+      obj.files = message.files.toString();
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<PublishedVolume>, I>>(base?: I): PublishedVolume {
+    return PublishedVolume.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<PublishedVolume>, I>>(object: I): PublishedVolume {
+    const message = createBasePublishedVolume();
+    message.path = object.path ?? "";
+    message.manifest = object.manifest ?? "";
+    message.dataPath = object.dataPath ?? "";
+    message.reason = object.reason ?? "";
+    message.bytes = (object.bytes !== undefined && object.bytes !== null) ? BigInt(object.bytes) : 0n;
+    message.files = (object.files !== undefined && object.files !== null) ? BigInt(object.files) : 0n;
+    return message;
+  },
+};
+
+function createBaseVolume(): Volume {
+  return { name: "", dataset: "", capacityBytes: 0n, manifest: "" };
+}
+
+export const Volume: MessageFns<Volume> = {
+  encode(message: Volume, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.dataset !== "") {
+      writer.uint32(18).string(message.dataset);
+    }
+    if (message.capacityBytes !== 0n) {
+      if (BigInt.asUintN(64, message.capacityBytes) !== message.capacityBytes) {
+        throw new globalThis.Error("value provided for field message.capacityBytes of type uint64 too large");
+      }
+      writer.uint32(24).uint64(message.capacityBytes);
+    }
+    if (message.manifest !== "") {
+      writer.uint32(34).string(message.manifest);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Volume {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseVolume();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.dataset = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.capacityBytes = reader.uint64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.manifest = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Volume {
+    return {
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      dataset: isSet(object.dataset) ? globalThis.String(object.dataset) : "",
+      capacityBytes: isSet(object.capacityBytes)
+        ? BigInt(object.capacityBytes)
+        : isSet(object.capacity_bytes)
+        ? BigInt(object.capacity_bytes)
+        : 0n,
+      manifest: isSet(object.manifest) ? globalThis.String(object.manifest) : "",
+    };
+  },
+
+  toJSON(message: Volume): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    if (message.dataset !== "") {
+      obj.dataset = message.dataset;
+    }
+    if (message.capacityBytes !== 0n) {
+      obj.capacityBytes = message.capacityBytes.toString();
+    }
+    if (message.manifest !== "") {
+      obj.manifest = message.manifest;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Volume>, I>>(base?: I): Volume {
+    return Volume.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Volume>, I>>(object: I): Volume {
+    const message = createBaseVolume();
+    message.name = object.name ?? "";
+    message.dataset = object.dataset ?? "";
+    message.capacityBytes = (object.capacityBytes !== undefined && object.capacityBytes !== null)
+      ? BigInt(object.capacityBytes)
+      : 0n;
+    message.manifest = object.manifest ?? "";
+    return message;
+  },
+};
+
+function createBaseGetVolumeRequest(): GetVolumeRequest {
+  return { name: "" };
+}
+
+export const GetVolumeRequest: MessageFns<GetVolumeRequest> = {
+  encode(message: GetVolumeRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetVolumeRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetVolumeRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetVolumeRequest {
+    return { name: isSet(object.name) ? globalThis.String(object.name) : "" };
+  },
+
+  toJSON(message: GetVolumeRequest): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GetVolumeRequest>, I>>(base?: I): GetVolumeRequest {
+    return GetVolumeRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GetVolumeRequest>, I>>(object: I): GetVolumeRequest {
+    const message = createBaseGetVolumeRequest();
+    message.name = object.name ?? "";
+    return message;
+  },
+};
+
+function createBaseListVolumesRequest(): ListVolumesRequest {
+  return {};
+}
+
+export const ListVolumesRequest: MessageFns<ListVolumesRequest> = {
+  encode(_: ListVolumesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListVolumesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListVolumesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): ListVolumesRequest {
+    return {};
+  },
+
+  toJSON(_: ListVolumesRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ListVolumesRequest>, I>>(base?: I): ListVolumesRequest {
+    return ListVolumesRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ListVolumesRequest>, I>>(_: I): ListVolumesRequest {
+    const message = createBaseListVolumesRequest();
+    return message;
+  },
+};
+
+function createBaseListVolumesResponse(): ListVolumesResponse {
+  return { volumes: [] };
+}
+
+export const ListVolumesResponse: MessageFns<ListVolumesResponse> = {
+  encode(message: ListVolumesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.volumes) {
+      Volume.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListVolumesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListVolumesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.volumes.push(Volume.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListVolumesResponse {
+    return {
+      volumes: globalThis.Array.isArray(object?.volumes) ? object.volumes.map((e: any) => Volume.fromJSON(e)) : [],
+    };
+  },
+
+  toJSON(message: ListVolumesResponse): unknown {
+    const obj: any = {};
+    if (message.volumes?.length) {
+      obj.volumes = message.volumes.map((e) => Volume.toJSON(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ListVolumesResponse>, I>>(base?: I): ListVolumesResponse {
+    return ListVolumesResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ListVolumesResponse>, I>>(object: I): ListVolumesResponse {
+    const message = createBaseListVolumesResponse();
+    message.volumes = object.volumes?.map((e) => Volume.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseDeleteVolumeResponse(): DeleteVolumeResponse {
+  return {};
+}
+
+export const DeleteVolumeResponse: MessageFns<DeleteVolumeResponse> = {
+  encode(_: DeleteVolumeResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DeleteVolumeResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDeleteVolumeResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): DeleteVolumeResponse {
+    return {};
+  },
+
+  toJSON(_: DeleteVolumeResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<DeleteVolumeResponse>, I>>(base?: I): DeleteVolumeResponse {
+    return DeleteVolumeResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<DeleteVolumeResponse>, I>>(_: I): DeleteVolumeResponse {
+    const message = createBaseDeleteVolumeResponse();
+    return message;
+  },
+};
+
 function createBasePinRequest(): PinRequest {
   return { dataset: "", paths: [], nodes: [], owner: "" };
 }
@@ -5988,6 +7537,27 @@ export const ControlService = {
     responseSerialize: (value: GetStatusResponse): Buffer => Buffer.from(GetStatusResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetStatusResponse => GetStatusResponse.decode(value),
   },
+  /** The same now and after changes, at most once in the interval asked for: one stream tells of all agents. */
+  watchStatus: {
+    path: "/hearth.v1.Control/WatchStatus" as const,
+    requestStream: false as const,
+    responseStream: true as const,
+    requestSerialize: (value: WatchStatusRequest): Buffer => Buffer.from(WatchStatusRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): WatchStatusRequest => WatchStatusRequest.decode(value),
+    responseSerialize: (value: GetStatusResponse): Buffer => Buffer.from(GetStatusResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): GetStatusResponse => GetStatusResponse.decode(value),
+  },
+  /** What only somebody who sees the machines' labels knows of the agent that is asked: zone, rack. */
+  configureNode: {
+    path: "/hearth.v1.Control/ConfigureNode" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ConfigureNodeRequest): Buffer => Buffer.from(ConfigureNodeRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ConfigureNodeRequest => ConfigureNodeRequest.decode(value),
+    responseSerialize: (value: ConfigureNodeResponse): Buffer =>
+      Buffer.from(ConfigureNodeResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ConfigureNodeResponse => ConfigureNodeResponse.decode(value),
+  },
   /**
    * Lists an origin, makes the manifest of its present state and registers it under a name. Adding the
    * same name again resolves the origin anew (a new revision when it has changed).
@@ -6038,6 +7608,32 @@ export const ControlService = {
     requestDeserialize: (value: Buffer): ListEntriesRequest => ListEntriesRequest.decode(value),
     responseSerialize: (value: Entry): Buffer => Buffer.from(Entry.encode(value).finish()),
     responseDeserialize: (value: Buffer): Entry => Entry.decode(value),
+  },
+  /**
+   * Credentials of a dataset's origin: kept in the memory of every agent, never stored. An empty message forgets
+   * them. A restarted agent asks its peers by GetCredentials, which only an agent's own certificate may call.
+   */
+  setCredentials: {
+    path: "/hearth.v1.Control/SetCredentials" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: SetCredentialsRequest): Buffer =>
+      Buffer.from(SetCredentialsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): SetCredentialsRequest => SetCredentialsRequest.decode(value),
+    responseSerialize: (value: SetCredentialsResponse): Buffer =>
+      Buffer.from(SetCredentialsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): SetCredentialsResponse => SetCredentialsResponse.decode(value),
+  },
+  getCredentials: {
+    path: "/hearth.v1.Control/GetCredentials" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetCredentialsRequest): Buffer =>
+      Buffer.from(GetCredentialsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetCredentialsRequest => GetCredentialsRequest.decode(value),
+    responseSerialize: (value: GetCredentialsResponse): Buffer =>
+      Buffer.from(GetCredentialsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): GetCredentialsResponse => GetCredentialsResponse.decode(value),
   },
   /** Puts a warm job into the store; the agents named execute it. */
   createWarmJob: {
@@ -6115,6 +7711,57 @@ export const ControlService = {
     responseSerialize: (value: ListMountsResponse): Buffer => Buffer.from(ListMountsResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ListMountsResponse => ListMountsResponse.decode(value),
   },
+  /**
+   * Makes a revision of a dataset readable below the agent's mounts folder, for whoever binds it into a pod: the
+   * view when it is complete here, else FUSE. Without a record in the published folder it is taken away after a minute.
+   */
+  publishVolume: {
+    path: "/hearth.v1.Control/PublishVolume" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: PublishVolumeRequest): Buffer => Buffer.from(PublishVolumeRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): PublishVolumeRequest => PublishVolumeRequest.decode(value),
+    responseSerialize: (value: PublishedVolume): Buffer => Buffer.from(PublishedVolume.encode(value).finish()),
+    responseDeserialize: (value: Buffer): PublishedVolume => PublishedVolume.decode(value),
+  },
+  /** Volumes are records in the store: what a name was made for. Creating the same volume again gives the same record. */
+  createVolume: {
+    path: "/hearth.v1.Control/CreateVolume" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: Volume): Buffer => Buffer.from(Volume.encode(value).finish()),
+    requestDeserialize: (value: Buffer): Volume => Volume.decode(value),
+    responseSerialize: (value: Volume): Buffer => Buffer.from(Volume.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Volume => Volume.decode(value),
+  },
+  getVolume: {
+    path: "/hearth.v1.Control/GetVolume" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetVolumeRequest): Buffer => Buffer.from(GetVolumeRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetVolumeRequest => GetVolumeRequest.decode(value),
+    responseSerialize: (value: Volume): Buffer => Buffer.from(Volume.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Volume => Volume.decode(value),
+  },
+  listVolumes: {
+    path: "/hearth.v1.Control/ListVolumes" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListVolumesRequest): Buffer => Buffer.from(ListVolumesRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListVolumesRequest => ListVolumesRequest.decode(value),
+    responseSerialize: (value: ListVolumesResponse): Buffer => Buffer.from(ListVolumesResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListVolumesResponse => ListVolumesResponse.decode(value),
+  },
+  deleteVolume: {
+    path: "/hearth.v1.Control/DeleteVolume" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetVolumeRequest): Buffer => Buffer.from(GetVolumeRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetVolumeRequest => GetVolumeRequest.decode(value),
+    responseSerialize: (value: DeleteVolumeResponse): Buffer =>
+      Buffer.from(DeleteVolumeResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): DeleteVolumeResponse => DeleteVolumeResponse.decode(value),
+  },
   /** On the agents named (all when none is named). */
   pin: {
     path: "/hearth.v1.Control/Pin" as const,
@@ -6168,6 +7815,10 @@ export const ControlService = {
 export interface ControlServer extends UntypedServiceImplementation {
   /** This agent and the cluster as it sees it. */
   getStatus: handleUnaryCall<GetStatusRequest, GetStatusResponse>;
+  /** The same now and after changes, at most once in the interval asked for: one stream tells of all agents. */
+  watchStatus: handleServerStreamingCall<WatchStatusRequest, GetStatusResponse>;
+  /** What only somebody who sees the machines' labels knows of the agent that is asked: zone, rack. */
+  configureNode: handleUnaryCall<ConfigureNodeRequest, ConfigureNodeResponse>;
   /**
    * Lists an origin, makes the manifest of its present state and registers it under a name. Adding the
    * same name again resolves the origin anew (a new revision when it has changed).
@@ -6177,6 +7828,12 @@ export interface ControlServer extends UntypedServiceImplementation {
   getDataset: handleUnaryCall<GetDatasetRequest, Dataset>;
   removeDataset: handleUnaryCall<RemoveDatasetRequest, RemoveDatasetResponse>;
   listEntries: handleServerStreamingCall<ListEntriesRequest, Entry>;
+  /**
+   * Credentials of a dataset's origin: kept in the memory of every agent, never stored. An empty message forgets
+   * them. A restarted agent asks its peers by GetCredentials, which only an agent's own certificate may call.
+   */
+  setCredentials: handleUnaryCall<SetCredentialsRequest, SetCredentialsResponse>;
+  getCredentials: handleUnaryCall<GetCredentialsRequest, GetCredentialsResponse>;
   /** Puts a warm job into the store; the agents named execute it. */
   createWarmJob: handleUnaryCall<CreateWarmJobRequest, WarmJob>;
   getWarmJob: handleUnaryCall<GetWarmJobRequest, WarmJob>;
@@ -6188,6 +7845,16 @@ export interface ControlServer extends UntypedServiceImplementation {
   mount: handleUnaryCall<MountRequest, MountRecord>;
   unmount: handleUnaryCall<UnmountRequest, UnmountResponse>;
   listMounts: handleUnaryCall<ListMountsRequest, ListMountsResponse>;
+  /**
+   * Makes a revision of a dataset readable below the agent's mounts folder, for whoever binds it into a pod: the
+   * view when it is complete here, else FUSE. Without a record in the published folder it is taken away after a minute.
+   */
+  publishVolume: handleUnaryCall<PublishVolumeRequest, PublishedVolume>;
+  /** Volumes are records in the store: what a name was made for. Creating the same volume again gives the same record. */
+  createVolume: handleUnaryCall<Volume, Volume>;
+  getVolume: handleUnaryCall<GetVolumeRequest, Volume>;
+  listVolumes: handleUnaryCall<ListVolumesRequest, ListVolumesResponse>;
+  deleteVolume: handleUnaryCall<GetVolumeRequest, DeleteVolumeResponse>;
   /** On the agents named (all when none is named). */
   pin: handleUnaryCall<PinRequest, PinResponse>;
   unpin: handleUnaryCall<PinRequest, PinResponse>;
@@ -6214,6 +7881,29 @@ export interface ControlClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetStatusResponse) => void,
+  ): ClientUnaryCall;
+  /** The same now and after changes, at most once in the interval asked for: one stream tells of all agents. */
+  watchStatus(request: WatchStatusRequest, options?: Partial<CallOptions>): ClientReadableStream<GetStatusResponse>;
+  watchStatus(
+    request: WatchStatusRequest,
+    metadata?: Metadata,
+    options?: Partial<CallOptions>,
+  ): ClientReadableStream<GetStatusResponse>;
+  /** What only somebody who sees the machines' labels knows of the agent that is asked: zone, rack. */
+  configureNode(
+    request: ConfigureNodeRequest,
+    callback: (error: ServiceError | null, response: ConfigureNodeResponse) => void,
+  ): ClientUnaryCall;
+  configureNode(
+    request: ConfigureNodeRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ConfigureNodeResponse) => void,
+  ): ClientUnaryCall;
+  configureNode(
+    request: ConfigureNodeRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ConfigureNodeResponse) => void,
   ): ClientUnaryCall;
   /**
    * Lists an origin, makes the manifest of its present state and registers it under a name. Adding the
@@ -6276,6 +7966,40 @@ export interface ControlClient extends Client {
     metadata?: Metadata,
     options?: Partial<CallOptions>,
   ): ClientReadableStream<Entry>;
+  /**
+   * Credentials of a dataset's origin: kept in the memory of every agent, never stored. An empty message forgets
+   * them. A restarted agent asks its peers by GetCredentials, which only an agent's own certificate may call.
+   */
+  setCredentials(
+    request: SetCredentialsRequest,
+    callback: (error: ServiceError | null, response: SetCredentialsResponse) => void,
+  ): ClientUnaryCall;
+  setCredentials(
+    request: SetCredentialsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: SetCredentialsResponse) => void,
+  ): ClientUnaryCall;
+  setCredentials(
+    request: SetCredentialsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: SetCredentialsResponse) => void,
+  ): ClientUnaryCall;
+  getCredentials(
+    request: GetCredentialsRequest,
+    callback: (error: ServiceError | null, response: GetCredentialsResponse) => void,
+  ): ClientUnaryCall;
+  getCredentials(
+    request: GetCredentialsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: GetCredentialsResponse) => void,
+  ): ClientUnaryCall;
+  getCredentials(
+    request: GetCredentialsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: GetCredentialsResponse) => void,
+  ): ClientUnaryCall;
   /** Puts a warm job into the store; the agents named execute it. */
   createWarmJob(
     request: CreateWarmJobRequest,
@@ -6386,6 +8110,83 @@ export interface ControlClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ListMountsResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Makes a revision of a dataset readable below the agent's mounts folder, for whoever binds it into a pod: the
+   * view when it is complete here, else FUSE. Without a record in the published folder it is taken away after a minute.
+   */
+  publishVolume(
+    request: PublishVolumeRequest,
+    callback: (error: ServiceError | null, response: PublishedVolume) => void,
+  ): ClientUnaryCall;
+  publishVolume(
+    request: PublishVolumeRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: PublishedVolume) => void,
+  ): ClientUnaryCall;
+  publishVolume(
+    request: PublishVolumeRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: PublishedVolume) => void,
+  ): ClientUnaryCall;
+  /** Volumes are records in the store: what a name was made for. Creating the same volume again gives the same record. */
+  createVolume(request: Volume, callback: (error: ServiceError | null, response: Volume) => void): ClientUnaryCall;
+  createVolume(
+    request: Volume,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Volume) => void,
+  ): ClientUnaryCall;
+  createVolume(
+    request: Volume,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Volume) => void,
+  ): ClientUnaryCall;
+  getVolume(
+    request: GetVolumeRequest,
+    callback: (error: ServiceError | null, response: Volume) => void,
+  ): ClientUnaryCall;
+  getVolume(
+    request: GetVolumeRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Volume) => void,
+  ): ClientUnaryCall;
+  getVolume(
+    request: GetVolumeRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Volume) => void,
+  ): ClientUnaryCall;
+  listVolumes(
+    request: ListVolumesRequest,
+    callback: (error: ServiceError | null, response: ListVolumesResponse) => void,
+  ): ClientUnaryCall;
+  listVolumes(
+    request: ListVolumesRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListVolumesResponse) => void,
+  ): ClientUnaryCall;
+  listVolumes(
+    request: ListVolumesRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListVolumesResponse) => void,
+  ): ClientUnaryCall;
+  deleteVolume(
+    request: GetVolumeRequest,
+    callback: (error: ServiceError | null, response: DeleteVolumeResponse) => void,
+  ): ClientUnaryCall;
+  deleteVolume(
+    request: GetVolumeRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: DeleteVolumeResponse) => void,
+  ): ClientUnaryCall;
+  deleteVolume(
+    request: GetVolumeRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: DeleteVolumeResponse) => void,
   ): ClientUnaryCall;
   /** On the agents named (all when none is named). */
   pin(request: PinRequest, callback: (error: ServiceError | null, response: PinResponse) => void): ClientUnaryCall;
