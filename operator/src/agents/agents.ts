@@ -1,0 +1,68 @@
+import type { ControlService, Dataset, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+
+type Service = typeof ControlService;
+export type CallName = {
+  [Name in keyof Service]: Service[Name]['responseStream'] extends false ? Name : never;
+}[keyof Service];
+export type StreamName = Exclude<keyof Service, CallName>;
+export type RequestOf<Name extends keyof Service> = Parameters<Service[Name]['requestSerialize']>[0];
+export type ResponseOf<Name extends keyof Service> = ReturnType<Service[Name]['responseDeserialize']>;
+
+export interface CallOptions {
+  signal: AbortSignal;
+  /** Milliseconds for the whole call, tries at other agents included. Absent: 10 s for calls, 60 s for streams. */
+  deadlineMs?: number;
+  /** The only agent that may answer, by node name. Absent: any that is ready, another one when the first is away. */
+  node?: string;
+}
+
+/** What the agents of a cluster said last. */
+export interface ClusterStatus {
+  /** Milliseconds since the epoch. */
+  receivedAt: number;
+  /** False while no agent answers: the rest is what was known before. */
+  connected: boolean;
+  /** By node name. */
+  nodes: ReadonlyMap<string, NodeStatus>;
+  /** By the agents' name of the dataset: `NAMESPACE.NAME`. */
+  datasets: ReadonlyMap<string, Dataset>;
+  jobs: ReadonlyMap<string, WarmJob>;
+}
+
+/**
+ * The control API of the agents of one StorageCluster. Errors are `HearthError` with the agent's own code and
+ * sentence; `Unavailable` when no agent can be reached, with the reason of the last one tried.
+ */
+export interface ClusterAgents {
+  readonly cluster: string;
+  /** Undefined until an agent has answered for the first time since the start. */
+  readonly status: ClusterStatus | undefined;
+  /**
+   * One answer. A try that fails with `Unavailable`, or that has had its share of the deadline, is made again at another agent, so
+   * the calls must be idempotent, as those of the control API are.
+   */
+  call<Name extends CallName>(name: Name, request: RequestOf<Name>, options: CallOptions): Promise<ResponseOf<Name>>;
+  /**
+   * All answers of a stream. Begins again at another agent only while the first answer has not come; after that
+   * a broken stream throws. Leaving the loop cancels the call.
+   */
+  stream<Name extends StreamName>(
+    name: Name,
+    request: RequestOf<Name>,
+    options: CallOptions,
+  ): AsyncIterable<ResponseOf<Name>>;
+}
+
+export type StatusListener = (
+  cluster: string,
+  before: ClusterStatus | undefined,
+  after: ClusterStatus | undefined,
+) => void;
+
+/** The agents of every StorageCluster of which this operator knows. */
+export interface Agents {
+  /** Undefined when there is no such StorageCluster or its certificates are not made yet. */
+  get(cluster: string): ClusterAgents | undefined;
+  /** Called after every status message, at most every 2 s a cluster; `after` is undefined when the cluster is gone. */
+  onStatus(listener: StatusListener): () => void;
+}

@@ -1,0 +1,11 @@
+export type {
+  Agents,
+  CallName,
+  CallOptions,
+  ClusterAgents,
+  ClusterStatus,
+  RequestOf,
+  ResponseOf,
+  StatusListener,
+  StreamName,
+} from './agents.ts';
