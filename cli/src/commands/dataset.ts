@@ -66,7 +66,13 @@ function addCommand(context: CommandContext): Command {
 
 async function addDataset(session: Session, name: string, source: Source, options: AddOptions): Promise<void> {
   const region = new LiveRegion(session.terminal);
-  const request = { name, source, include: options.include ?? [], exclude: options.exclude ?? [] };
+  const request = {
+    name,
+    source,
+    include: options.include ?? [],
+    exclude: options.exclude ?? [],
+    credentials: undefined,
+  };
   const last = await session.withAgent(async (agent) => {
     let newest: AddDatasetProgress | undefined;
     for await (const progress of agent.stream('addDataset', request)) {

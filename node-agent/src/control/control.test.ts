@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { type ClientReadableStream, credentials, type handleUnaryCall, type ServiceError } from '@grpc/grpc-js';
 import { HearthError } from '@hearth/common';
 import {
+  type AddDatasetRequest,
   ControlClient,
   type ControlServer,
+  type Source,
   type VerifiedFile,
   type WarmJob,
 } from '@hearth/common/generated/hearth/v1/control.ts';
@@ -29,6 +31,10 @@ const job = {
   verify: '',
   name: 'j',
 };
+
+function addRequest(name: string, source: Source | undefined): AddDatasetRequest {
+  return { name, source, include: [], exclude: [], credentials: undefined };
+}
 
 type Unary<K extends string> =
   ControlServer[K] extends handleUnaryCall<infer Q, infer R> ? { request: Q; response: R } : never;
@@ -69,7 +75,7 @@ describe('control API', () => {
     return await stream.toArray();
   }
   async function add(name = 'd') {
-    return await collect(client.addDataset({ name, source: directorySource, include: [], exclude: [] }));
+    return await collect(client.addDataset(addRequest(name, directorySource)));
   }
   const failsWith = (code: string, message: RegExp) => (error: ServiceError) => {
     assert.equal(error.metadata.get(codeKey)[0], code);
@@ -140,14 +146,11 @@ describe('control API', () => {
       failsWith('InvalidArgument', /absolute path/),
     );
     await assert.rejects(
-      collect(client.addDataset({ name: 'x', source: undefined, include: [], exclude: [] })),
+      collect(client.addDataset(addRequest('x', undefined))),
       failsWith('InvalidArgument', /no source/),
     );
     const source = { ...directorySource, allowPrivate: true };
-    await assert.rejects(
-      collect(client.addDataset({ name: 'x', source, include: [], exclude: [] })),
-      failsWith('PermissionDenied', /private/),
-    );
+    await assert.rejects(collect(client.addDataset(addRequest('x', source))), failsWith('PermissionDenied', /private/));
   });
 
   it('warms with a stream of states that ends, and cancels', async () => {

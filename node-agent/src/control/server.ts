@@ -32,7 +32,9 @@ export class ControlApi {
   constructor(agent: Agent, options: ControlOptions) {
     this.#logger = agent.context.logger;
     this.#options = options;
-    this.#server.addService(ControlService, implementation(agent, options, this.#logger, this.#ending.signal));
+    this.#server.addService(ControlService, {
+      ...implementation(agent, options, this.#logger, this.#ending.signal),
+    });
   }
 
   /** `InUse` when another agent listens on the socket or port; `InvalidArgument` for TLS files that cannot be used. */
@@ -136,7 +138,21 @@ async function mutualTls(files: {
   }
 }
 
-function implementation(agent: Agent, options: ControlOptions, logger: Logger, ending: AbortSignal): ControlServer {
+/** Calls that this agent does not serve are answered with UNIMPLEMENTED. */
+type ServedCalls = Omit<
+  ControlServer,
+  | 'watchStatus'
+  | 'configureNode'
+  | 'setCredentials'
+  | 'getCredentials'
+  | 'publishVolume'
+  | 'createVolume'
+  | 'getVolume'
+  | 'listVolumes'
+  | 'deleteVolume'
+>;
+
+function implementation(agent: Agent, options: ControlOptions, logger: Logger, ending: AbortSignal): ServedCalls {
   const handlers = new Handlers(logger, ending);
   const datasets = new DatasetCalls(agent, options.prepare);
   const warm = new WarmCalls(agent);

@@ -26,6 +26,8 @@ export function createOrigin(source: Source, options: OriginOptions = {}): Origi
   if (kind.$case === 'directory') {
     return new DirectoryOrigin({ path: kind.value.path, unusableNames, allowed: options.allowedDirectories });
   }
+  if (kind.$case === 'selfTest')
+    throw new HearthError('Unsupported', 'this agent has no built-in files; give another source');
   const policy = new AddressPolicy(filled.allowPrivate, options.allowedAddresses ?? []);
   const connections = openConnections(policy, options.certificateAuthorities ?? '');
   const attempts = options.attempts ?? 5;

@@ -179,6 +179,8 @@ export function describeSource(source: Source): string {
     }
     case 'http':
       return kind.value.urls.map(printableUrl).join(' ');
+    case 'selfTest':
+      return 'the built-in files';
     case 'hub': {
       const { endpoint, repoType, repo, revision } = kind.value;
       const folder = repoType === '' || repoType === 'model' ? '' : `${repoType}s/`;
