@@ -1,0 +1,32 @@
+/** Names by which Hearth is known in Kubernetes. The chart writes the same ones. */
+
+export const apiGroup = 'hearth.storage';
+export const apiVersion = 'v1alpha1';
+/** The CSI driver, and the provisioner of its StorageClasses. */
+export const driverName = 'csi.hearth.storage';
+/** Keeps an object until what belongs to it outside of Kubernetes has been taken away. */
+export const finalizerName = 'hearth.storage/finalizer';
+/** Field manager of everything the operator applies. */
+export const fieldManager = 'hearth-operator';
+/** Taint (effect NoSchedule) that a node may be registered with; it goes when the agent there is ready. */
+export const startupTaintKey = 'hearth.storage/agent-not-ready';
+/** Hash of the object as it was applied, by which drift and changes are told from sameness. */
+export const specHashAnnotation = 'hearth.storage/spec-hash';
+export const clusterLabel = 'hearth.storage/cluster';
+export const nodeGroupLabel = 'hearth.storage/node-group';
+
+export const wirePort = 7527;
+export const controlPort = 7528;
+export const healthPort = 7529;
+
+/** The name by which agents know a Dataset. Namespaces have no dots, so two Datasets never share one. */
+export function registeredName(namespace: string, name: string): string {
+  return `${namespace}.${name}`;
+}
+
+/** The Dataset that a registered name stands for; undefined for names that the operator did not give. */
+export function splitRegisteredName(registered: string): { namespace: string; name: string } | undefined {
+  const dot = registered.indexOf('.');
+  if (dot <= 0 || dot === registered.length - 1) return undefined;
+  return { namespace: registered.slice(0, dot), name: registered.slice(dot + 1) };
+}
