@@ -10,18 +10,20 @@ export interface Outcome {
   stderr: string;
 }
 
-/** Starts a program whose output is kept; `outcome` never rejects. It is killed after `timeoutMs`. */
+/** Starts a program whose output is kept; `outcome` never rejects. It is killed after `timeoutMs` (60 s). */
 export function start(
   program: string,
   args: string[],
-  options: { timeoutMs?: number; environment?: Record<string, string> } = {},
+  options: { timeoutMs?: number; environment?: Record<string, string>; input?: string } = {},
 ): { child: ChildProcess; outcome: Promise<Outcome> } {
   const child = spawn(program, args, {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     timeout: options.timeoutMs ?? 60_000,
     killSignal: 'SIGKILL',
     env: { ...process.env, ...options.environment },
   });
+  // A program that ends without reading its input says why itself.
+  child.stdin?.on('error', () => {}).end(options.input);
   let stdout = '';
   let stderr = '';
   child.stdout?.setEncoding('utf8').on('data', (text) => {
@@ -39,7 +41,11 @@ export function start(
   return { child, outcome };
 }
 
-export function run(program: string, args: string[], options: { timeoutMs?: number } = {}): Promise<Outcome> {
+export function run(
+  program: string,
+  args: string[],
+  options: { timeoutMs?: number; environment?: Record<string, string>; input?: string } = {},
+): Promise<Outcome> {
   return start(program, args, options).outcome;
 }
 

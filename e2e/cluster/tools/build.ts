@@ -1,0 +1,109 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { root } from '../../src/command.ts';
+import { lock } from '../lock.ts';
+import { type Module, moduleFolder, modules, versionOf } from './catalogue.ts';
+
+/** Where everything that is built once is kept, outside the clone. */
+export const cacheFolder = process.env.HEARTH_CACHE || join(homedir(), '.cache/hearth');
+
+const execute = promisify(execFile);
+
+/** A tool cannot be had on this machine; the message says why and what to do. */
+export class ToolUnavailable extends Error {}
+
+/** Tools that scripts of their own provide. */
+const scripts: Record<string, string> = { etcd: 'scripts/get-etcd.sh', versitygw: 'scripts/get-versitygw.sh' };
+
+export const toolNames: string[] = [
+  ...modules.flatMap((module) => Object.keys(module.programs)),
+  ...Object.keys(scripts),
+];
+
+/**
+ * The path of a tool, built from its Go module when this machine has not built it before (seconds to minutes, once).
+ * Processes that want the same module at the same time build it once.
+ */
+export async function tool(name: string): Promise<string> {
+  return (await tools([name]))[name] as string;
+}
+
+/** Several tools at once; those of one module are compiled by one command. */
+export async function tools(names: string[]): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const name of names) {
+    const script = scripts[name];
+    if (script) found[name] = await runScript(script);
+    else if (!toolNames.includes(name)) {
+      throw new ToolUnavailable(`There is no tool ${name}; there are ${toolNames.join(', ')}.`);
+    }
+  }
+  for (const module of modules) {
+    const wanted = Object.keys(module.programs).filter((program) => names.includes(program));
+    if (wanted.length > 0) await build(module, wanted);
+    for (const program of wanted) found[program] = join(outputFolder(module), program);
+  }
+  return found;
+}
+
+/** Same version, other flags or dependencies: another program, so another folder. */
+function outputFolder(module: Module): string {
+  const hash = createHash('sha256').update(JSON.stringify([buildArguments(module), environment(module)]));
+  for (const file of ['go.mod', 'go.sum']) hash.update(readFileSync(join(moduleFolder(module), file)));
+  return join(cacheFolder, `${module.folder}-${versionOf(module)}-${hash.digest('hex').slice(0, 12)}`);
+}
+
+const environment = (module: Module) => ({ CGO_ENABLED: module.cgo ? '1' : '0', GOFLAGS: '-mod=readonly' });
+
+function buildArguments(module: Module): string[] {
+  const variables = Object.entries(module.variables?.(versionOf(module)) ?? {});
+  const linker = ['-s', '-w', ...variables.map(([name, value]) => `-X ${name}=${value}`)].join(' ');
+  return ['-buildvcs=false', '-trimpath', `-ldflags=${linker}`, ...(module.tags ? ['-tags', module.tags] : [])];
+}
+
+async function build(module: Module, programs: string[]): Promise<void> {
+  const folder = outputFolder(module);
+  const missing = () => programs.filter((program) => !existsSync(join(folder, program)));
+  if (missing().length === 0) return;
+  mkdirSync(folder, { recursive: true });
+  await using _ = await lock(join(folder, '.lock'));
+  const names = missing();
+  if (names.length === 0) return;
+  const packages = names.map((name) => module.programs[name] as string);
+  console.error(`building ${names.join(', ')} ${versionOf(module)} (once)`);
+  const partial = join(folder, '.partial');
+  rmSync(partial, { recursive: true, force: true });
+  mkdirSync(partial);
+  try {
+    await execute('go', ['build', ...buildArguments(module), '-o', `${partial}/`, ...packages], {
+      cwd: moduleFolder(module),
+      env: { ...process.env, ...environment(module) },
+      maxBuffer: 64 << 20,
+    });
+  } catch (error) {
+    throw new ToolUnavailable(explain(module, error));
+  }
+  for (const name of names) renameSync(join(partial, name), join(folder, name));
+  rmSync(partial, { recursive: true });
+}
+
+function explain(module: Module, error: unknown): string {
+  const { code, stderr } = error as { code?: unknown; stderr?: string };
+  const what = `${Object.keys(module.programs).join(', ')} ${versionOf(module)} cannot be built`;
+  if (code === 'ENOENT')
+    return `${what}: no Go compiler is installed. Install the Go that ${module.folder}/go.mod names.`;
+  return `${what}: go build failed. Is the Go module proxy reachable? Its messages:\n${stderr ?? String(error)}`;
+}
+
+async function runScript(path: string): Promise<string> {
+  try {
+    const { stdout } = await execute(join(root, path), [], { maxBuffer: 64 << 20 });
+    return stdout.trim();
+  } catch (error) {
+    throw new ToolUnavailable((error as { stderr?: string }).stderr || String(error));
+  }
+}

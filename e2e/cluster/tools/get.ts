@@ -1,0 +1,19 @@
+// Prints the paths of programs that tests need, one a line, building what this machine has not built before.
+// Usage: node e2e/cluster/tools/get.ts kube-apiserver kubectl ... | all
+// Exit 3 with the reason on standard error when one cannot be had on this machine.
+import { ToolUnavailable, toolNames, tools } from './build.ts';
+
+const names = process.argv.slice(2);
+if (names.length === 0) {
+  console.error(`Usage: get.ts all | NAME ...\nNames: ${toolNames.join(', ')}`);
+  process.exit(2);
+}
+try {
+  const wanted = names.includes('all') ? toolNames : names;
+  const paths = await tools(wanted);
+  for (const name of wanted) console.log(paths[name]);
+} catch (error) {
+  if (!(error instanceof ToolUnavailable)) throw error;
+  console.error(error.message);
+  process.exit(3);
+}
