@@ -160,6 +160,7 @@ const residency = z.object({
 export const datasetStatusSchema = z.object({
   observedGeneration: observedGeneration().optional(),
   conditions: conditionsSchema().optional(),
+  cluster: objectName(40).optional().describe('StorageCluster whose agents know the Dataset.'),
   revision: z.string().max(1024).optional().describe("The origin's name of the present revision, such as a commit."),
   manifest: z
     .string()

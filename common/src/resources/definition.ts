@@ -24,8 +24,8 @@ export interface ResourceDefinition {
   singular: string;
   shortNames: string[];
   description: string;
-  /** Names end up in labels and paths; longer ones are refused. */
-  longestName?: number;
+  /** Names become parts of labels, paths and names of other objects; longer ones are refused. */
+  longestName: number;
   spec: z.ZodType;
   status: z.ZodType;
   columns: PrinterColumn[];
@@ -92,6 +92,7 @@ export const nodeCaches = {
   namespaced: false,
   shortNames: ['hnc'],
   description: 'The caches of one node, as its agent reports them. Written by the operator.',
+  longestName: 253,
   spec: nodeCacheSpecSchema,
   status: nodeCacheStatusSchema,
   columns: [
@@ -127,7 +128,7 @@ export const datasets = {
     integer('Nodes', '.status.nodes', 'Nodes that have all of it.'),
     reason,
     { name: 'Revision', type: 'string', jsonPath: '.status.revision', description: 'Its revision.', priority: 1 },
-    { name: 'Cluster', type: 'string', jsonPath: '.spec.clusterRef.name', description: 'Its cluster.', priority: 1 },
+    { name: 'Cluster', type: 'string', jsonPath: '.status.cluster', description: 'Its cluster.', priority: 1 },
     {
       name: 'Refreshed',
       type: 'date',
