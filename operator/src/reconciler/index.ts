@@ -1,0 +1,10 @@
+/** The shell around every reconciler: finalizers, conditions, events, errors and when to look again. */
+export type {
+  CleanUpResult,
+  ConditionState,
+  DesiredStatus,
+  Pass,
+  ReconciledObject,
+  Reconciler,
+} from './reconciler.ts';
+export { reconcileObject, type ShellOptions } from './shell.ts';

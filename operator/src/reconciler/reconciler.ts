@@ -1,0 +1,54 @@
+import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
+import type { Condition } from '@hearth/common/resources';
+
+/** An object with a spec whose reconciler writes conditions into its status. */
+export interface ReconciledObject extends KubernetesObject {
+  status?: { observedGeneration?: number | undefined; conditions?: Condition[] | undefined } | undefined;
+}
+
+/** What holds now, in one CamelCase word for programs (`reason`) and a sentence for people (`message`). */
+export type ConditionState = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+
+/** The status to be written: the shell adds observedGeneration, and the conditions' generations and times. */
+export type DesiredStatus<T extends ReconciledObject> = Omit<
+  NonNullable<T['status']>,
+  'conditions' | 'observedGeneration'
+> & { conditions: ConditionState[] };
+
+/** How far a pass came. */
+export interface Pass<Observed, Action> {
+  observed: Observed;
+  /** The actions that were applied, in order. */
+  applied: readonly Action[];
+  /** Why the pass ended before the last action; the action that failed. */
+  failure?: { error: Error; action: Action };
+}
+
+/** Cleaning up has ended, or waits for something that a person can read. */
+export type CleanUpResult = 'done' | { waitingFor: string; requeueAfterMs?: number };
+
+/**
+ * One kind's reconciler. A pass is observe -> plan -> apply each action in order -> status; the shell around it is the
+ * same for all kinds (`reconcileObject`). Everything is found anew in every pass, so a pass may end anywhere.
+ */
+export interface Reconciler<T extends ReconciledObject, Observed, Action> {
+  readonly type: ResourceType<T>;
+  /** Reads everything that the pass needs, once. What is missing is an observation, not an error. */
+  observe(object: T, signal: AbortSignal): Promise<Observed>;
+  /** Pure. What to do, in order; nothing when all is as the spec says. */
+  plan(object: T, observed: Observed): Action[];
+  /** Idempotent. A failure ends the pass; later actions wait for the next one. */
+  apply(action: Action, object: T, signal: AbortSignal): Promise<void>;
+  /**
+   * Pure. Tells of one condition `Ready` and of others. When an action failed and this does not say Ready=False by
+   * itself, the shell says it: the reason is the error's code.
+   */
+  status(object: T, pass: Pass<Observed, Action>): DesiredStatus<T>;
+  /** Pure. When to look again though nothing changed, ms; undefined: not at all. */
+  requeueAfterMs?(object: T, observed: Observed): number | undefined;
+  /**
+   * Takes away what the object stands for that the garbage collector does not see. Absent: the object gets no
+   * finalizer. Idempotent; called until it is done.
+   */
+  cleanUp?(object: T, signal: AbortSignal): Promise<CleanUpResult>;
+}
