@@ -48,6 +48,7 @@ setup $(STAMP): package-lock.json scripts/setup.sh ## Install Debian packages, N
 
 generate: $(STAMP) ## Write all generated sources anew
 	@$(NODE) scripts/generate-constants.ts
+	@$(NODE) scripts/generate-crds.ts
 	@$(NODE) scripts/generate-protocols.ts
 
 format: $(STAMP) ## Format all sources

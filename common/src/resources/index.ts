@@ -1,4 +1,7 @@
 /** The custom resources of Hearth: their schemas, of which the definitions in crds/ are made, and their types. */
+
+export type { ClusterStore } from './cluster_store.ts';
+export { customResourceDefinition, objectSchema, type StructuralSchema, structuralSchema } from './custom_resource.ts';
 export {
   type Dataset,
   type DatasetResidency,
@@ -12,10 +15,9 @@ export { datasets, definitions, nodeCaches, type ResourceDefinition, storageClus
 export type { Condition, ObjectMeta, OwnerReference } from './metadata.ts';
 export * from './names.ts';
 export type { CachedDataset, NodeCache, NodeCacheSpec, NodeCacheStatus } from './node_cache.ts';
+export type { CacheDirectory, NodeGroup } from './node_group.ts';
 export { parseDuration, parseQuantity, parseShare } from './quantity.ts';
 export type {
-  CacheDirectory,
-  NodeGroup,
   NodeState,
   StorageCluster,
   StorageClusterSpec,

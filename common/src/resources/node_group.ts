@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import {
+  absolutePath,
+  asSet,
+  keyedBy,
+  labelName,
+  network,
+  objectName,
+  quantity,
+  rules,
+  share,
+  size,
+} from './fields.ts';
+
+/** Folders in which a cache would harm the node: the system's own, and those whose mounts come and go. */
+const systemFolders = [
+  '/proc',
+  '/sys',
+  '/dev',
+  '/run',
+  '/etc',
+  '/usr',
+  '/bin',
+  '/sbin',
+  '/lib',
+  '/boot',
+  '/var/lib/kubelet',
+  '/var/lib/containerd',
+];
+
+export const cacheDirectory = z
+  .object({
+    path: absolutePath({
+      rule: `![${systemFolders.map((folder) => `'${folder}'`).join(', ')}].exists(taken, self == taken || self.startsWith(taken + '/'))`,
+      message: "must not lie in a folder of the node's own system",
+    }).describe('Folder on the node, made when it is missing. One for each disk that is to be used.'),
+    budget: share(1, 100, {
+      rule: "self.endsWith('%') || quantity(self).compareTo(quantity('64Mi')) >= 0",
+      message: 'must be a size of at least 64Mi, or a share such as 70%',
+    })
+      .default('70%')
+      .describe('Most bytes that are kept there: a share of the file system, or a size. A hard limit.'),
+    freeFloor: share(0, 99)
+      .default('20%')
+      .describe(
+        'Bytes of the file system that are left free whatever the budget says: a share, or a size. ' +
+          "On the kubelet's file system not less than 20%, or images are collected and pods evicted.",
+      ),
+  })
+  .meta(
+    rules({
+      rule: "!(self.budget.endsWith('%') && self.freeFloor.endsWith('%')) || int(self.budget.replace('%', '')) + int(self.freeFloor.replace('%', '')) <= 100",
+      message: 'budget and freeFloor (20% when it is not given) are more than 100% together',
+      fieldPath: '.budget',
+    }),
+  );
+
+const engine = z.object({
+  shards: z.int().min(0).max(256).default(0).describe('Threads that own files; 0 chooses by the number of cores.'),
+  originConnections: z.int().min(1).max(1024).default(32).describe('Parallel requests of one agent to origins.'),
+  buffer: size()
+    .default('256Mi')
+    .meta(
+      rules({
+        rule: "quantity(self).compareTo(quantity('32Mi')) >= 0 && quantity(self).compareTo(quantity('64Gi')) <= 0",
+        message: 'must be a size from 32Mi to 64Gi',
+      }),
+    )
+    .describe('Memory of one agent for chunks in transfer.'),
+});
+
+const resources = z.object({
+  requests: z
+    .record(z.string(), quantity())
+    .optional()
+    .meta({ maxProperties: 16 })
+    .describe('What the agent is given.'),
+  limits: z.record(z.string(), quantity()).optional().meta({ maxProperties: 16 }).describe('What it may use at most.'),
+});
+
+export const nodeGroup = z.object({
+  name: labelName(40).describe('Name of the group.'),
+  nodeSelector: z
+    .record(z.string(), z.string().max(63))
+    .default({})
+    .meta({ maxProperties: 16 })
+    .describe('Labels of the nodes in this group; none: all nodes. A node belongs to one group of one cluster.'),
+  cacheDirectories: z
+    .array(cacheDirectory)
+    .min(1)
+    .max(16)
+    .meta({
+      ...keyedBy('path'),
+      ...rules({
+        rule: "self.all(one, !self.exists(other, one.path.startsWith(other.path + '/')))",
+        message: 'a cache directory must not lie in another one',
+      }),
+    })
+    .describe('Where bytes are kept on each node.'),
+  networks: z
+    .array(network())
+    .max(16)
+    .default([])
+    .meta(asSet)
+    .describe(
+      "Networks, such as 10.1.0.0/16, whose addresses on the node carry data between agents. None: the node's InternalIP.",
+    ),
+  engine: engine.default({ shards: 0, originConnections: 32, buffer: '256Mi' }).describe('Settings of the data path.'),
+  resources: resources.optional().describe('Resources of the agent pods.'),
+  priorityClassName: objectName()
+    .default('system-node-critical')
+    .describe('Priority class of the pods on nodes. The default keeps them when a node runs short of memory.'),
+});
+
+export type NodeGroup = z.output<typeof nodeGroup>;
+export type CacheDirectory = z.output<typeof cacheDirectory>;
