@@ -39,6 +39,8 @@ export const errorTable = {
   IoError: { code: 17, grpc: 'INTERNAL', exit: 14 },
   /** An invariant of Hearth does not hold: a bug. Please report it with the message. */
   Internal: { code: 18, grpc: 'INTERNAL', exit: 70 },
+  /** Someone else changed the thing after it was read, or owns the field; read it again and retry. */
+  Conflict: { code: 19, grpc: 'ABORTED', exit: 6 },
 } as const;
 
 export type ErrorCode = keyof typeof errorTable;

@@ -45,6 +45,8 @@ enum class ErrorCode : std::uint16_t {
   kIoError = 17,
   // An invariant of Hearth does not hold: a bug. Please report it with the message.
   kInternal = 18,
+  // Someone else changed the thing after it was read, or owns the field; read it again and retry.
+  kConflict = 19,
 };
 
 // The code's name as it appears in messages, in TypeScript and in the documentation.
@@ -88,11 +90,13 @@ constexpr std::string_view errorName(ErrorCode code) {
       return "IoError";
     case ErrorCode::kInternal:
       return "Internal";
+    case ErrorCode::kConflict:
+      return "Conflict";
   }
   return "Internal";
 }
 
 // Whether a number received from outside is one of the codes.
-constexpr bool isErrorCode(std::uint16_t value) { return value <= 18; }
+constexpr bool isErrorCode(std::uint16_t value) { return value <= 19; }
 
 }  // namespace hearth
