@@ -1,0 +1,100 @@
+import 'reflect-metadata';
+import { createPrivateKey, webcrypto } from 'node:crypto';
+import {
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  type Extension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509Certificate,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+
+/** A certificate and its private key, PEM. The key is PKCS #8. */
+export interface CertificateAndKey {
+  certificate: string;
+  key: string;
+}
+
+export interface LeafRequest {
+  /** For people; nothing is decided by it. */
+  commonName: string;
+  /** Names of the subject, by which the other side decides. */
+  names: readonly string[];
+  /** Whether it may also be shown by a server. */
+  server: boolean;
+}
+
+const day = 24 * 60 * 60 * 1000;
+export const authorityLifeMs = 3650 * day;
+export const leafLifeMs = 90 * day;
+/** Machines' clocks differ; a certificate is good a little before it was made. */
+const clockSkewMs = 60 * 60 * 1000;
+
+const keyAlgorithm = { name: 'ECDSA', namedCurve: 'P-256' } as const;
+const signingAlgorithm = { name: 'ECDSA', hash: 'SHA-256' } as const;
+
+/** A new self-signed authority of a cluster: ECDSA P-256, 10 years, may sign leaves only. */
+export async function createAuthority(cluster: string, now: Date): Promise<CertificateAndKey> {
+  const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ['sign', 'verify']);
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    name: [{ CN: [`Hearth cluster ${cluster}`] }],
+    keys,
+    signingAlgorithm,
+    notBefore: new Date(now.getTime() - clockSkewMs),
+    notAfter: new Date(now.getTime() + authorityLifeMs),
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return { certificate: pem(certificate), key: await exportKey(keys.privateKey) };
+}
+
+/** A new leaf signed by the authority: ECDSA P-256, 90 days, but never longer than the authority. */
+export async function issueLeaf(
+  authority: CertificateAndKey,
+  request: LeafRequest,
+  now: Date,
+): Promise<CertificateAndKey> {
+  const issuer = new X509Certificate(authority.certificate);
+  const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ['sign', 'verify']);
+  const uses = [ExtendedKeyUsage.clientAuth, ...(request.server ? [ExtendedKeyUsage.serverAuth] : [])];
+  const extensions: Extension[] = [
+    new BasicConstraintsExtension(false, undefined, true),
+    new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+    new ExtendedKeyUsageExtension(uses),
+    new SubjectAlternativeNameExtension(request.names.map((value) => ({ type: 'dns', value }))),
+  ];
+  const certificate = await X509CertificateGenerator.create({
+    subject: [{ CN: [request.commonName] }],
+    issuer: issuer.subjectName,
+    publicKey: keys.publicKey,
+    signingKey: await importKey(authority.key),
+    signingAlgorithm,
+    notBefore: new Date(now.getTime() - clockSkewMs),
+    notAfter: new Date(Math.min(now.getTime() + leafLifeMs, issuer.notAfter.getTime())),
+    extensions,
+  });
+  return { certificate: pem(certificate), key: await exportKey(keys.privateKey) };
+}
+
+function pem(certificate: X509Certificate): string {
+  return `${certificate.toString('pem')}\n`;
+}
+
+async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
+  const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', key));
+  return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+    .export({ type: 'pkcs8', format: 'pem' })
+    .toString();
+}
+
+async function importKey(text: string): Promise<webcrypto.CryptoKey> {
+  const der = createPrivateKey(text).export({ type: 'pkcs8', format: 'der' });
+  return await webcrypto.subtle.importKey('pkcs8', der, keyAlgorithm, false, ['sign']);
+}

@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto';
+import { type CertificateAndKey, createAuthority, issueLeaf, type LeafRequest } from './authority.ts';
+import { authorityFault, expiryTime, leafFault, renewalTime, unexpired } from './inspect.ts';
+
+/** Text by key, as it stands in a Secret's data without its base64. */
+export type SecretTexts = Readonly<Record<string, string>>;
+
+/** Secrets of one cluster by role. */
+export type SecretRole = 'ca' | 'agent' | 'operator' | 'etcd' | 'secret';
+
+export interface PlannedSecret {
+  role: SecretRole;
+  type: 'Opaque' | 'kubernetes.io/tls';
+  texts: SecretTexts;
+  /** Why it is written, as the end of a sentence. */
+  reason: string;
+}
+
+export interface CertificatePlan {
+  /** To be written before anything that uses them; the authority first. */
+  write: PlannedSecret[];
+  /** What holds when all is written: the texts of every role. */
+  texts: Record<SecretRole, SecretTexts>;
+  /** When to look again: the earliest renewal. */
+  renewAt: Date;
+  /** When the first of the certificates ends, if none were renewed. */
+  expiresAt: Date;
+}
+
+export const agentName = (cluster: string) => `agent.${cluster}.hearth`;
+export const operatorName = (cluster: string) => `operator.${cluster}.hearth`;
+export const etcdName = (cluster: string) => `etcd.${cluster}.hearth`;
+
+const leafRoles = ['agent', 'operator', 'etcd'] as const;
+
+/** What each leaf is for. The names of etcd's members are all one: clients and peers are told which name to expect. */
+export function leafRequest(role: (typeof leafRoles)[number], cluster: string): LeafRequest {
+  switch (role) {
+    case 'agent':
+      return { commonName: agentName(cluster), names: [agentName(cluster)], server: true };
+    case 'operator':
+      return { commonName: operatorName(cluster), names: [operatorName(cluster)], server: false };
+    case 'etcd':
+      return { commonName: etcdName(cluster), names: [etcdName(cluster)], server: true };
+  }
+}
+
+/**
+ * Makes what is missing, damaged, about to end or signed by an authority that is no longer the cluster's, and
+ * keeps everything else as it is, so that a second plan writes nothing. After the authority was renewed its
+ * predecessor stays in the bundle until it ends: agents that have not reloaded yet are still believed.
+ */
+export async function planCertificates(
+  cluster: string,
+  observed: Partial<Record<SecretRole, SecretTexts>>,
+  now: Date,
+): Promise<CertificatePlan> {
+  const write: PlannedSecret[] = [];
+  const texts: Partial<Record<SecretRole, SecretTexts>> = { ...observed };
+  const put = (secret: PlannedSecret) => {
+    write.push(secret);
+    texts[secret.role] = secret.texts;
+  };
+
+  const before = observed.ca?.['ca.crt'] ?? '';
+  let bundle = unexpired(before, now);
+  let authority: CertificateAndKey = { certificate: bundle[0] ?? '', key: observed.ca?.['ca.key'] ?? '' };
+  const fault = authorityFault(authority, now);
+  if (fault !== undefined) {
+    authority = await createAuthority(cluster, now);
+    bundle = [authority.certificate, ...bundle];
+  }
+  const authorities = bundle.join('');
+  if (fault !== undefined || authorities !== before) {
+    const reason = fault ?? 'a former authority in it is over';
+    put({ role: 'ca', type: 'Opaque', texts: { 'ca.crt': authorities, 'ca.key': authority.key }, reason });
+  }
+
+  for (const role of leafRoles) {
+    const request = leafRequest(role, cluster);
+    const had = observed[role];
+    let leaf: CertificateAndKey = { certificate: had?.['tls.crt'] ?? '', key: had?.['tls.key'] ?? '' };
+    let reason = leafFault(leaf, authority, request, now);
+    if (reason !== undefined) leaf = await issueLeaf(authority, request, now);
+    else if (had?.['ca.crt'] !== authorities) reason = 'the authorities have changed';
+    if (reason === undefined) continue;
+    const made = { 'tls.crt': leaf.certificate, 'tls.key': leaf.key, 'ca.crt': authorities };
+    put({ role, type: 'kubernetes.io/tls', texts: made, reason });
+  }
+
+  if ((observed.secret?.secret ?? '').trim().length < 16) {
+    const secret = randomBytes(32).toString('base64');
+    put({ role: 'secret', type: 'Opaque', texts: { secret }, reason: 'there is none' });
+  }
+
+  const complete = texts as Record<SecretRole, SecretTexts>;
+  const certificates = [authority.certificate, ...leafRoles.map((role) => complete[role]['tls.crt'] ?? '')];
+  return {
+    write,
+    texts: complete,
+    renewAt: earliest(certificates.map(renewalTime), now),
+    expiresAt: earliest(certificates.map(expiryTime), now),
+  };
+}
+
+function earliest(times: (Date | undefined)[], now: Date): Date {
+  return new Date(Math.min(...times.map((time) => (time ?? now).getTime())));
+}

@@ -1,0 +1,11 @@
+export { authorityLifeMs, type CertificateAndKey, leafLifeMs } from './authority.ts';
+export {
+  agentName,
+  type CertificatePlan,
+  etcdName,
+  operatorName,
+  type PlannedSecret,
+  planCertificates,
+  type SecretRole,
+  type SecretTexts,
+} from './cluster_certificates.ts';
