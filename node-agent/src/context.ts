@@ -48,6 +48,10 @@ export interface Pace {
   leaseSeconds: number;
   /** Time that other agents have to answer a request. */
   requestMs: number;
+  /** A mount that no published volume names stays for this long. */
+  unnamedMountMs: number;
+  /** Looking at what is published on this node. */
+  publishedScanMs: number;
 }
 
 export const defaultPace: Pace = {
@@ -59,6 +63,8 @@ export const defaultPace: Pace = {
   goneGraceMs: 60_000,
   leaseSeconds: 10,
   requestMs: 30_000,
+  unnamedMountMs: 60_000,
+  publishedScanMs: 10_000,
 };
 
 /** What every room of the agent is given. */

@@ -63,6 +63,7 @@ describe('hearth dataset', () => {
           },
           include: ['*.{json,txt}'],
           exclude: ['*.bin'],
+          credentials: undefined,
         },
       ],
     ]);

@@ -6,12 +6,15 @@ import { Pins } from '../pins/pins.ts';
 import { Requests } from '../requests/index.ts';
 import { StatisticsPublisher } from '../statistics/publisher.ts';
 import { LastUse } from '../usage/last_use.ts';
+import { VolumeBook, VolumeMounts } from '../volumes/index.ts';
 import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
 
 export interface AgentParts {
   openOrigin: OpenOrigin;
   /** Socket of hearth-holder. */
   holder: string;
+  /** Folder for mounts that are bound into pods; undefined: there are none. */
+  volumes: string | undefined;
 }
 
 /**
@@ -28,6 +31,8 @@ export class Agent {
   readonly requests: Requests;
   readonly statistics: StatisticsPublisher;
   readonly mounts: Mounts;
+  readonly volumes: VolumeBook;
+  readonly volumeMounts: VolumeMounts;
   readonly lastUse: LastUse;
   readonly warmTables: WarmTables;
   readonly warmJobs: WarmJobs;
@@ -35,17 +40,23 @@ export class Agent {
   readonly removal: Removal;
   #executor: WarmExecutor | undefined;
 
-  constructor(context: AgentContext, { openOrigin, holder }: AgentParts) {
+  constructor(context: AgentContext, { openOrigin, holder, volumes }: AgentParts) {
     this.context = context;
     const { engine, logger, store } = context;
     this.datasets = new DatasetTables(store, logger);
     this.locations = new Locations(engine, logger, (digest) => this.datasets.revisionOf(digest), openOrigin);
     this.keeper = new ManifestKeeper(engine, logger, this.datasets, this.locations, context.pace.requestMs);
-    this.resolution = new Resolution(context, this.datasets, openOrigin);
+    this.resolution = new Resolution(context, this.datasets, openOrigin, () => this.#usedManifests());
     this.pins = new Pins(context, this.keeper);
     this.requests = new Requests(context, { pins: this.pins, keeper: this.keeper });
     this.statistics = new StatisticsPublisher(context, this.datasets, this.pins);
     this.mounts = new Mounts(context, this.datasets, this.keeper, holder);
+    this.volumes = new VolumeBook(store);
+    this.volumeMounts = new VolumeMounts(
+      context,
+      { tables: this.datasets, keeper: this.keeper, mounts: this.mounts },
+      volumes,
+    );
     this.lastUse = new LastUse(context, this.datasets);
     this.warmTables = new WarmTables(store, logger);
     this.warmJobs = new WarmJobs(context, this.warmTables, this.datasets, this.keeper, (node) =>
@@ -64,6 +75,7 @@ export class Agent {
     await Promise.all([this.datasets.ready(signal), this.warmTables.ready(signal)]);
     await this.pins.restore(signal);
     await this.mounts.resume(signal);
+    await this.volumeMounts.start();
     await this.statistics.ready(signal);
     this.#executor = new WarmExecutor(this.context, this.warmTables, this.keeper, this.pins);
   }
@@ -98,9 +110,16 @@ export class Agent {
     await this.#executor?.close();
     await this.coordinator.close();
     await this.requests.close();
+    await this.volumeMounts.close();
     this.locations.close();
     await Promise.all([this.statistics.close(), this.lastUse.close(), this.pins.close(), this.keeper.close()]);
     await Promise.all([this.warmTables.close(), this.datasets.close()]);
+  }
+
+  /** Manifests of revisions that somebody still uses or asks to keep to. */
+  async #usedManifests(): Promise<Set<string>> {
+    const kept = (await this.volumes.list()).map((volume) => volume.manifest);
+    return new Set([...(await this.mounts.manifests()), ...kept]);
   }
 
   #quietly(message: string, work: Promise<void>): void {

@@ -135,7 +135,11 @@ async function startAgent(
   await view.settled();
 
   const context: AgentContext = { node: config.node, store, engine, session, members, logger, pace };
-  agent = new Agent(context, { openOrigin: originOpener(config.origins, environment), holder: config.holder.socket });
+  agent = new Agent(context, {
+    openOrigin: originOpener(config.origins, environment),
+    holder: config.holder.socket,
+    volumes: config.volumes.directory,
+  });
   const started = agent;
   stack.push('agent', () => started.close());
   await agent.start(signal);

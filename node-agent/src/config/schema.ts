@@ -168,6 +168,19 @@ export const configSchema = z.strictObject({
       ),
     })
     .prefault({}),
+  volumes: z
+    .strictObject({
+      directory: optionalSetting(
+        {
+          description:
+            'Folder for mounts that are bound into pods, and for the records of those (mounts/, published/). Absent: no volumes are published.',
+          allowed: pathAllowed,
+          form: 'text',
+        },
+        parsePath,
+      ),
+    })
+    .prefault({}),
   engine: z
     .strictObject({
       shards: setting(

@@ -10,6 +10,7 @@ import { DatasetCalls, type PrepareSource } from './dataset_calls.ts';
 import { FileCalls } from './file_calls.ts';
 import { Handlers } from './handlers.ts';
 import { NodeCalls } from './node_calls.ts';
+import { VolumeCalls } from './volume_calls.ts';
 import { WarmCalls } from './warm_calls.ts';
 
 export interface ControlOptions {
@@ -139,18 +140,7 @@ async function mutualTls(files: {
 }
 
 /** Calls that this agent does not serve are answered with UNIMPLEMENTED. */
-type ServedCalls = Omit<
-  ControlServer,
-  | 'watchStatus'
-  | 'configureNode'
-  | 'setCredentials'
-  | 'getCredentials'
-  | 'publishVolume'
-  | 'createVolume'
-  | 'getVolume'
-  | 'listVolumes'
-  | 'deleteVolume'
->;
+type ServedCalls = Omit<ControlServer, 'watchStatus' | 'configureNode' | 'setCredentials' | 'getCredentials'>;
 
 function implementation(agent: Agent, options: ControlOptions, logger: Logger, ending: AbortSignal): ServedCalls {
   const handlers = new Handlers(logger, ending);
@@ -158,6 +148,7 @@ function implementation(agent: Agent, options: ControlOptions, logger: Logger, e
   const warm = new WarmCalls(agent);
   const nodes = new NodeCalls(agent, options.cluster);
   const files = new FileCalls(agent);
+  const volumes = new VolumeCalls(agent);
   return {
     getStatus: handlers.unary('GetStatus', () => nodes.status()),
     addDataset: handlers.streaming('AddDataset', (request, signal) => datasets.add(request, signal)),
@@ -173,6 +164,11 @@ function implementation(agent: Agent, options: ControlOptions, logger: Logger, e
     mount: handlers.unary('Mount', (request, signal) => nodes.mount(request, signal)),
     unmount: handlers.unary('Unmount', (request) => nodes.unmount(request)),
     listMounts: handlers.unary('ListMounts', () => nodes.listMounts()),
+    publishVolume: handlers.unary('PublishVolume', (request, signal) => volumes.publish(request, signal)),
+    createVolume: handlers.unary('CreateVolume', (request, signal) => volumes.create(request, signal)),
+    getVolume: handlers.unary('GetVolume', (request, signal) => volumes.get(request, signal)),
+    listVolumes: handlers.unary('ListVolumes', (_request, signal) => volumes.list(signal)),
+    deleteVolume: handlers.unary('DeleteVolume', (request, signal) => volumes.delete(request, signal)),
     pin: handlers.unary('Pin', (request, signal) => nodes.pin(request, signal)),
     unpin: handlers.unary('Unpin', (request, signal) => nodes.unpin(request, signal)),
     evict: handlers.unary('Evict', (request, signal) => nodes.evict(request, signal)),

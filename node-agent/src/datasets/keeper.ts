@@ -20,6 +20,8 @@ export class ManifestKeeper {
   readonly #stop = new AbortController();
   readonly #fetching = new Map<string, Promise<void>>();
   readonly #open = new Set<string>();
+  /** Manifests that are in use on this node whatever becomes of their datasets; each with what ends waiting for it. */
+  readonly #kept = new Map<string, AbortController>();
 
   constructor(engine: Engine, logger: Logger, tables: DatasetTables, locations: Locations, requestMs: number) {
     this.#requestMs = requestMs;
@@ -30,7 +32,7 @@ export class ManifestKeeper {
     tables.mirror.onChange(() => this.#fetchMissing());
     tables.revisionsMirror.onChange((changes) => {
       for (const { before, after } of changes) {
-        if (before !== undefined && after === undefined) void this.#remove(before.manifest);
+        if (before !== undefined && after === undefined) void this.#left(before.manifest);
       }
       this.#fetchMissing();
     });
@@ -58,6 +60,22 @@ export class ManifestKeeper {
     await this.opened(digest, AbortSignal.any([signal, AbortSignal.timeout(this.#requestMs)]));
   }
 
+  /** These manifests, and no others, are opened and kept also when no dataset has them as a revision any more. */
+  keep(digests: ReadonlySet<string>): void {
+    for (const [digest, wait] of [...this.#kept]) {
+      if (digests.has(digest)) continue;
+      wait.abort();
+      this.#kept.delete(digest);
+      void this.#left(digest);
+    }
+    for (const digest of digests) {
+      if (this.#kept.has(digest)) continue;
+      const wait = new AbortController();
+      this.#kept.set(digest, wait);
+      this.#fetch(digest, AbortSignal.any([this.#stop.signal, wait.signal]));
+    }
+  }
+
   /** What the engine tells: a file of this manifest is not at the origin any more as it was listed. */
   async originChanged(question: Extract<Question, { kind: 'originChanged' }>): Promise<void> {
     const name = this.#tables.revisionOf(question.manifest)?.dataset;
@@ -78,16 +96,19 @@ export class ManifestKeeper {
   }
 
   #fetchMissing(): void {
-    for (const { manifest } of this.#tables.mirror.values()) {
-      if (manifest === '' || this.#open.has(manifest) || this.#fetching.has(manifest)) continue;
-      const fetching = this.opened(manifest, this.#stop.signal)
-        .catch((thrown) => {
-          if (this.#stop.signal.aborted) return;
-          this.#logger.error('a manifest could not be opened', { manifest, error: HearthError.from(thrown) });
-        })
-        .finally(() => this.#fetching.delete(manifest));
-      this.#fetching.set(manifest, fetching);
-    }
+    for (const { manifest } of this.#tables.mirror.values())
+      if (manifest !== '') this.#fetch(manifest, this.#stop.signal);
+  }
+
+  #fetch(manifest: string, signal: AbortSignal): void {
+    if (this.#open.has(manifest) || this.#fetching.has(manifest)) return;
+    const fetching = this.opened(manifest, signal)
+      .catch((thrown) => {
+        if (signal.aborted) return;
+        this.#logger.error('a manifest could not be opened', { manifest, error: HearthError.from(thrown) });
+      })
+      .finally(() => this.#fetching.delete(manifest));
+    this.#fetching.set(manifest, fetching);
   }
 
   async #openNow(digest: string): Promise<void> {
@@ -97,8 +118,13 @@ export class ManifestKeeper {
     this.#open.add(digest);
   }
 
-  async #remove(digest: string): Promise<void> {
-    if (this.#tables.revisionOf(digest) !== undefined) return;
+  /** A dataset does not need the manifest any more, or nobody on this node does. */
+  async #left(digest: string): Promise<void> {
+    if (this.#tables.revisionOf(digest) !== undefined) {
+      this.#locateAnew(digest);
+      return;
+    }
+    if (this.#kept.has(digest)) return;
     this.#locations.forget(digest);
     this.#open.delete(digest);
     await this.#engine.removeManifest(digest).catch((thrown) => {
@@ -106,5 +132,16 @@ export class ManifestKeeper {
       if (error.code !== 'NotFound')
         this.#logger.info('a manifest that no dataset needs stays for now', { manifest: digest, error });
     });
+  }
+
+  /** The bytes come from the origin of another dataset that has the same revision. */
+  #locateAnew(digest: string): void {
+    if (!this.#open.has(digest)) return;
+    try {
+      this.#locations.forget(digest);
+      this.#locations.prepare(digest);
+    } catch (thrown) {
+      this.#logger.error('the origin of a manifest cannot be used', { manifest: digest, error: thrown });
+    }
   }
 }

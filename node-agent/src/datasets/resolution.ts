@@ -44,8 +44,11 @@ export class Resolution {
   readonly #logger: Logger;
   readonly #tables: DatasetTables;
   readonly #open: OpenOrigin;
+  readonly #used: () => Promise<Set<string>>;
 
-  constructor(context: AgentContext, tables: DatasetTables, open: OpenOrigin) {
+  /** `used`: manifests whose revisions must stay, however old they are. */
+  constructor(context: AgentContext, tables: DatasetTables, open: OpenOrigin, used: () => Promise<Set<string>>) {
+    this.#used = used;
     this.#store = context.store;
     this.#engine = context.engine;
     this.#context = context;
@@ -162,7 +165,7 @@ export class Resolution {
       const dataset = recordOf(name, request, before, outcome);
       await this.#finish(name, lockRevision, [
         this.#tables.datasets.putOperation(name, dataset),
-        ...(outcome.error === undefined ? this.#tables.revisionOperations(revisionOf(dataset)) : []),
+        ...(outcome.error === undefined ? await this.#tables.revisionOperations(revisionOf(dataset), this.#used) : []),
       ]);
       if (outcome.error !== undefined) throw outcome.error;
       return { dataset, unchanged: dataset.lastAttempt.unchanged };

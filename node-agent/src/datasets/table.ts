@@ -78,11 +78,20 @@ export class DatasetTables {
       .map((name) => ({ dataset: this.mirror.get(name), resolving: this.resolvingMirror.get(name) }));
   }
 
-  /** Writes a revision and deletes those of the dataset that are too old to be in use. */
-  revisionOperations(revision: RevisionRecord): Operation[] {
+  /** Whether the manifest is or was a revision of the dataset, as the store has it now. */
+  async hasRevision(name: string, manifest: string): Promise<boolean> {
+    return (await this.revisions.read(revisionId({ dataset: name, manifest }))) !== undefined;
+  }
+
+  /** Writes a revision and deletes old ones of the dataset, but for those whose manifests are used somewhere. */
+  async revisionOperations(revision: RevisionRecord, used: () => Promise<Set<string>>): Promise<Operation[]> {
+    const put = this.revisions.putOperation(revisionId(revision), revision);
     const others = this.revisionsOf(revision.dataset).filter((one) => one.manifest !== revision.manifest);
     const old = others.sort((a, b) => b.createdAt - a.createdAt).slice(keptRevisions - 1, keptRevisions + 50);
-    return [this.revisions.putOperation(revisionId(revision), revision), ...old.map((one) => this.deleteRevision(one))];
+    if (old.length === 0) return [put];
+    const needed = await used();
+    const spare = old.filter((one) => !needed.has(one.manifest));
+    return [put, ...spare.map((one) => this.deleteRevision(one))];
   }
 
   deleteRevision(revision: RevisionRecord): Operation {
@@ -94,6 +103,6 @@ export class DatasetTables {
   }
 }
 
-function revisionId(revision: RevisionRecord): string {
+function revisionId(revision: Pick<RevisionRecord, 'dataset' | 'manifest'>): string {
   return `${revision.manifest}/${revision.dataset}`;
 }

@@ -71,30 +71,40 @@ export class Mounts {
     dataPath: MountOptions['dataPath'],
     signal: AbortSignal,
   ): Promise<SeenMount> {
-    const dataset = await this.#tables.usable(name);
-    await this.#keeper.opened(
-      dataset.manifest,
-      AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.requestMs)]),
-    );
-    const { manifest } = dataset;
-    const info = await this.#context.engine.mount({
-      target,
-      manifest,
-      source: `hearth:${name}`,
-      dataPath,
-      holder: this.#holder,
-    });
-    const row: MountRow = { node: this.#context.node, target, dataset: name, manifest };
-    this.#rows.set(target, row);
+    const { manifest } = await this.#tables.usable(name);
+    return await this.mountRevision({ dataset: name, manifest, target, dataPath }, signal);
+  }
+
+  /** As `mount`, of a revision that the dataset has or had. */
+  async mountRevision(
+    what: { dataset: string; manifest: string; target: string; dataPath: MountOptions['dataPath'] },
+    signal: AbortSignal,
+  ): Promise<SeenMount> {
+    const { dataset, manifest, target, dataPath } = what;
+    await this.#keeper.openedSoon(manifest, signal);
+    const source = `hearth:${dataset}`;
+    const info = await this.#context.engine.mount({ target, manifest, source, dataPath, holder: this.#holder });
     try {
-      await this.#table.put(this.#id(target), row);
+      await this.#record({ node: this.#context.node, target, dataset, manifest });
     } catch (thrown) {
       // Without its record the mount would not be known after a restart: none is better than half of one.
       this.#rows.delete(target);
       await this.#context.engine.unmount(target);
       throw thrown;
     }
-    return { ...info, dataset: name };
+    return { ...info, dataset };
+  }
+
+  /** Records which dataset a mount shows whose record was lost. */
+  async remember(mount: MountInfo, dataset: string): Promise<void> {
+    const { target, manifest } = mount;
+    if (this.#rows.has(target)) return;
+    await this.#record({ node: this.#context.node, target, dataset, manifest });
+  }
+
+  /** Manifests that mounts of any agent show, also of agents that are away. */
+  async manifests(): Promise<Set<string>> {
+    return new Set((await this.#all()).map((mount) => mount.manifest));
   }
 
   async unmount(target: string): Promise<void> {
@@ -109,14 +119,23 @@ export class Mounts {
 
   /** Everybody's mounts of a dataset, also those of agents that are away: their holders still have them. */
   async of(dataset: string): Promise<MountRow[]> {
-    const { rows } = await this.#table.list((error) => this.#context.logger.error('a record is malformed', { error }));
-    return rows.map((row) => row.value).filter((mount) => mount.dataset === dataset);
+    return (await this.#all()).filter((mount) => mount.dataset === dataset);
   }
 
   /** What the engine tells: somebody else ended a mount. */
   async ended(target: string, reason: string): Promise<void> {
     this.#context.logger.warn('a mount ended', { target, reason });
     await this.#forget(target);
+  }
+
+  async #all(): Promise<MountRow[]> {
+    const { rows } = await this.#table.list((error) => this.#context.logger.error('a record is malformed', { error }));
+    return rows.map((row) => row.value);
+  }
+
+  async #record(row: MountRow): Promise<void> {
+    this.#rows.set(row.target, row);
+    await this.#table.put(this.#id(row.target), row);
   }
 
   #datasetOf(mount: MountInfo): string {

@@ -22,6 +22,8 @@ export const testPace: Pace = {
   goneGraceMs: 600,
   leaseSeconds: 2,
   requestMs: 3_000,
+  unnamedMountMs: 300,
+  publishedScanMs: 100,
 };
 
 /** One agent of a test cluster; its disk outlives it. */
@@ -75,6 +77,11 @@ export class TestCluster {
     return this.#folder;
   }
 
+  /** Folder for volumes of an agent. */
+  volumesOf(name: string): string {
+    return join(this.#folder, 'volumes', name);
+  }
+
   /** Starts an agent, or starts it again on the disk that it left. */
   async add(name: string): Promise<Agent> {
     const store = new CutStore(this.#store);
@@ -96,7 +103,7 @@ export class TestCluster {
       logger: silentLogger,
       pace: this.pace,
     };
-    agent = new Agent(context, { openOrigin: this.openOrigin, holder: '/holder.sock' });
+    agent = new Agent(context, { openOrigin: this.openOrigin, holder: '/holder.sock', volumes: this.volumesOf(name) });
     this.agents.set(name, { agent, engine, store, session });
     await this.#changed();
     await agent.start(AbortSignal.timeout(5_000));

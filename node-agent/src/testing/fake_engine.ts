@@ -48,6 +48,10 @@ export class FakeEngine implements Engine {
   readonly lastUse = new Map<string, number>();
   /** Every rate that was set, in order: for tests of the division. */
   readonly rates: { job: string; rate: bigint }[] = [];
+  /** Whether complete manifests can be mounted as views. */
+  viewsPossible = false;
+  /** Mounts have open files. */
+  busy = false;
   peers: Peer[] = [];
   closed = false;
 
@@ -265,12 +269,16 @@ export class FakeEngine implements Engine {
     this.#manifest(options.manifest);
     if (this.disk.mounts.has(options.target))
       throw new HearthError('InUse', `${options.target} is mounted; unmount first`);
+    const { filesComplete, filesTotal } = await this.residency(options.manifest);
+    const view = this.viewsPossible && filesComplete === filesTotal && ['auto', 'view'].includes(options.dataPath);
+    if (options.dataPath === 'view' && !view)
+      throw new HearthError('Unsupported', 'the fake engine makes no view of this');
     const info: MountInfo = {
       target: options.target,
       manifest: options.manifest,
       source: options.source,
-      dataPath: options.dataPath === 'daemon' ? 'daemon' : 'fuse',
-      reason: 'the fake engine has no views',
+      dataPath: view ? 'view' : options.dataPath === 'daemon' ? 'daemon' : 'fuse',
+      reason: view ? '' : 'the fake engine has no views',
       readsServed: 0n,
       bytesServed: 0n,
       passthroughOpens: 0n,
@@ -281,6 +289,7 @@ export class FakeEngine implements Engine {
   }
 
   async unmount(target: string): Promise<void> {
+    if (this.busy) throw new HearthError('InUse', `${target} has open files; end their processes`);
     if (!this.disk.mounts.delete(target)) throw notFound(`mount ${target}`);
   }
 

@@ -1,0 +1,41 @@
+import type {
+  DeleteVolumeResponse,
+  GetVolumeRequest,
+  ListVolumesResponse,
+  PublishedVolume,
+  PublishVolumeRequest,
+  Volume,
+} from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Agent } from '../agent/agent.ts';
+
+/** Volumes: their records in the store, and their mounts on this node. */
+export class VolumeCalls {
+  readonly #agent: Agent;
+
+  constructor(agent: Agent) {
+    this.#agent = agent;
+  }
+
+  async publish({ dataset, manifest }: PublishVolumeRequest, signal: AbortSignal): Promise<PublishedVolume> {
+    this.#agent.lastUse.note(dataset);
+    const published = await this.#agent.volumeMounts.publish(dataset, manifest, signal);
+    return { ...published, files: BigInt(published.files) };
+  }
+
+  async create({ name, dataset, capacityBytes, manifest }: Volume, signal: AbortSignal): Promise<Volume> {
+    return await this.#agent.volumes.create({ name, dataset, capacityBytes, manifest }, { signal });
+  }
+
+  async get({ name }: GetVolumeRequest, signal: AbortSignal): Promise<Volume> {
+    return await this.#agent.volumes.get(name, { signal });
+  }
+
+  async list(signal: AbortSignal): Promise<ListVolumesResponse> {
+    return { volumes: await this.#agent.volumes.list({ signal }) };
+  }
+
+  async delete({ name }: GetVolumeRequest, signal: AbortSignal): Promise<DeleteVolumeResponse> {
+    await this.#agent.volumes.delete(name, { signal });
+    return {};
+  }
+}

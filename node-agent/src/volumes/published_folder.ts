@@ -1,0 +1,73 @@
+import { type FSWatcher, watch } from 'node:fs';
+import type { Logger } from '@hearth/common';
+import { type PublishedRecord, readPublished } from './published_record.ts';
+
+/**
+ * Tells what is published on this node: at the start, after the folder has changed, and every so often, because a
+ * watch of files may miss something. One reading at a time; a folder that cannot be read is told by the log, and the
+ * listener then hears nothing.
+ */
+export class PublishedFolder {
+  readonly #folder: string;
+  readonly #logger: Logger;
+  readonly #listener: (records: PublishedRecord[]) => Promise<void>;
+  readonly #timer: NodeJS.Timeout;
+  readonly #watcher: FSWatcher | undefined;
+  #turn: Promise<void> | undefined;
+  #again = false;
+  #complaint = '';
+
+  constructor(folder: string, scanMs: number, logger: Logger, listener: (records: PublishedRecord[]) => Promise<void>) {
+    this.#folder = folder;
+    this.#logger = logger;
+    this.#listener = listener;
+    this.#timer = setInterval(() => this.look(), scanMs);
+    this.#watcher = this.#watch();
+    this.look();
+  }
+
+  /** Looks soon; a look under way is followed by another. */
+  look(): void {
+    this.#again = true;
+    this.#turn ??= this.#run().finally(() => {
+      this.#turn = undefined;
+    });
+  }
+
+  async settled(): Promise<void> {
+    await this.#turn;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#watcher?.close();
+    await this.#turn;
+  }
+
+  #watch(): FSWatcher | undefined {
+    try {
+      const watcher = watch(this.#folder, () => this.look());
+      watcher.on('error', (error) => this.#logger.warn('the folder of published volumes is not watched', { error }));
+      return watcher;
+    } catch (error) {
+      // Out of inotify instances, say: the timer sees everything a little later.
+      this.#logger.warn('the folder of published volumes is not watched', { error });
+      return undefined;
+    }
+  }
+
+  async #run(): Promise<void> {
+    while (this.#again) {
+      this.#again = false;
+      try {
+        await this.#listener(await readPublished(this.#folder));
+        this.#complaint = '';
+      } catch (thrown) {
+        const { message } = thrown as Error;
+        if (message !== this.#complaint)
+          this.#logger.error('published volumes could not be looked at', { error: thrown });
+        this.#complaint = message;
+      }
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { HearthError } from '@hearth/common';
+import { z } from 'zod';
+
+/**
+ * One publish on this node, `<folder>/<id>.json`: written and removed by whoever binds the mount into a pod, and by
+ * nobody else. Other fields are of no interest here.
+ */
+const publishedSchema = z.object({
+  dataset: z.string(),
+  manifest: z.string().regex(/^[0-9a-f]{64}$/, '64 hexadecimal digits'),
+});
+export type PublishedRecord = z.output<typeof publishedSchema>;
+
+/**
+ * All records of a folder. A folder that is not there, or a record that cannot be read, is an error and not "nothing is
+ * published": a mount that somebody still uses must not be taken away on its account.
+ */
+export async function readPublished(folder: string): Promise<PublishedRecord[]> {
+  let names: string[];
+  try {
+    names = await readdir(folder);
+  } catch (thrown) {
+    const reason = (thrown as Error).message;
+    throw new HearthError('IoError', `the folder of published volumes cannot be read (${reason}); make it readable`);
+  }
+  const records = names.filter((name) => name.endsWith('.json')).map((name) => readOne(join(folder, name)));
+  return (await Promise.all(records)).filter((record) => record !== undefined);
+}
+
+/** Undefined when it was removed in the meantime. */
+async function readOne(path: string): Promise<PublishedRecord | undefined> {
+  try {
+    return publishedSchema.parse(JSON.parse(await readFile(path, 'utf8')));
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    const reason = thrown instanceof z.ZodError ? z.prettifyError(thrown) : (thrown as Error).message;
+    throw new HearthError('Corrupt', `the record ${path} of a published volume cannot be read: ${reason}`);
+  }
+}

@@ -1,0 +1,68 @@
+import { HearthError } from '@hearth/common';
+import { z } from 'zod';
+import { checkName } from '../datasets/record.ts';
+import { unsigned } from '../records/fields.ts';
+import { RecordTable } from '../records/index.ts';
+import type { CallOptions, Store } from '../store/store.ts';
+
+/** `volumes/<name>`: what a volume was made for. */
+const volumeSchema = z.object({
+  name: z.string(),
+  dataset: z.string(),
+  capacityBytes: unsigned,
+  /** '' when the volume follows its dataset; else the revision that it keeps to. */
+  manifest: z.string(),
+});
+export type VolumeRecord = z.output<typeof volumeSchema>;
+
+/** The volumes of the cluster. They are promises only: what is mounted where is not written here. */
+export class VolumeBook {
+  readonly #table;
+
+  constructor(store: Store) {
+    this.#table = new RecordTable(store, 'volumes/', volumeSchema);
+  }
+
+  /** The same volume again is the same record; `AlreadyExists` when the name was given to another one. */
+  async create(volume: VolumeRecord, options?: CallOptions): Promise<VolumeRecord> {
+    checkName('volume', volume.name);
+    checkName('dataset', volume.dataset);
+    if (volume.manifest !== '' && !/^[0-9a-f]{64}$/.test(volume.manifest)) {
+      throw new HearthError('InvalidArgument', 'a revision is named by the 64 hexadecimal digits of its manifest');
+    }
+    // Undefined leaves what is there as it is.
+    const present = await this.#table.update(
+      volume.name,
+      (found) => (found === undefined ? volume : undefined),
+      options,
+    );
+    if (present !== undefined && isSame(present, volume)) return present;
+    throw new HearthError(
+      'AlreadyExists',
+      `volume ${volume.name} was made for dataset ${present?.dataset} with ${present?.capacityBytes} bytes; choose another name, or delete it first`,
+    );
+  }
+
+  async get(name: string, options?: CallOptions): Promise<VolumeRecord> {
+    const row = await this.#table.read(name, options);
+    if (row !== undefined) return row.value;
+    throw new HearthError('NotFound', `there is no volume ${name}`);
+  }
+
+  /** Sorted by name, by its bytes. A record that cannot be read is an error: it must not look like a deleted volume. */
+  async list(options?: CallOptions): Promise<VolumeRecord[]> {
+    const { rows } = await this.#table.list((error) => {
+      throw error;
+    }, options);
+    return rows.map((row) => row.value);
+  }
+
+  /** No error when there is none. */
+  async delete(name: string, options?: CallOptions): Promise<void> {
+    await this.#table.delete(name, options);
+  }
+}
+
+function isSame(a: VolumeRecord, b: VolumeRecord): boolean {
+  return a.dataset === b.dataset && a.capacityBytes === b.capacityBytes && a.manifest === b.manifest;
+}

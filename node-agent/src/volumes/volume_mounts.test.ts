@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TestCluster } from '../testing/cluster.ts';
+import { directorySource, fileRow } from '../testing/fake_origin.ts';
+import { until } from '../testing/until.ts';
+import { VolumeMounts } from './volume_mounts.ts';
+
+const soon = () => AbortSignal.timeout(5_000);
+const grace = () => new Promise((resolve) => setTimeout(resolve, 600));
+
+describe('volume mounts', () => {
+  let cluster: TestCluster;
+  beforeEach(async () => {
+    cluster = await TestCluster.start(['a', 'b'], [fileRow('x', 5n)]);
+  });
+  afterEach(async () => cluster.close());
+
+  async function add(name = 'd'): Promise<string> {
+    const request = { source: directorySource, include: [], exclude: [] };
+    return (await cluster.agent('a').resolution.add(name, request, () => {}, soon())).dataset.manifest;
+  }
+  const publish = (manifest = '', dataset = 'd', node = 'a') =>
+    cluster.agent(node).volumeMounts.publish(dataset, manifest, soon());
+  const published = (node = 'a') => join(cluster.volumesOf(node), 'published');
+  async function record(id: string, manifest: string, node = 'a'): Promise<void> {
+    await mkdir(published(node), { recursive: true });
+    const text = JSON.stringify({
+      id,
+      volume: `v-${id}`,
+      target: `/t/${id}`,
+      dataset: 'd',
+      manifest,
+      dataPath: 'fuse',
+    });
+    await writeFile(join(published(node), `${id}.json`), text);
+  }
+  const unrecord = (id: string) => rm(join(published(), `${id}.json`));
+  const targets = (node = 'a') => [...(cluster.disks.get(node)?.mounts.keys() ?? [])];
+  function complete(node = 'a'): void {
+    const engine = cluster.engine(node);
+    engine.viewsPossible = true;
+    const row = fileRow('x', 5n);
+    engine.addResident(row.contentKey ?? '', 5n);
+  }
+
+  it('are FUSE while bytes are missing and a view when none is, one for all volumes of a revision', async () => {
+    const manifest = await add();
+    const first = await publish();
+    assert.deepEqual(first, {
+      path: join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse'),
+      manifest,
+      dataPath: 'fuse',
+      reason: '1 of 1 files are not complete here',
+      bytes: 5n,
+      files: 1,
+    });
+    assert.ok(existsSync(first.path));
+    assert.equal((await publish(manifest)).path, first.path);
+    complete();
+    const [view, again] = await Promise.all([publish(), publish()]);
+    assert.deepEqual([view.path, view.dataPath, view.reason], [first.path.replace('fuse', 'view'), 'view', '']);
+    assert.equal(again.path, view.path);
+    assert.equal(targets().length, 2);
+  });
+
+  it('tell why a complete revision is not a view', async () => {
+    await add();
+    complete();
+    cluster.engine('a').viewsPossible = false;
+    const { dataPath, reason } = await publish();
+    assert.deepEqual([dataPath, reason], ['fuse', 'the fake engine makes no view of this']);
+  });
+
+  it('stay while a record names their revision, and go after the grace without one', async () => {
+    const manifest = await add();
+    const { path } = await publish();
+    await record('1', manifest);
+    await record('2', manifest);
+    await grace();
+    await unrecord('1');
+    await grace();
+    assert.deepEqual(targets(), [path]);
+    await unrecord('2');
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    assert.deepEqual(targets(), [path], 'not before the grace has passed');
+    await until(async () => (await readdir(join(cluster.volumesOf('a'), 'mounts'))).length === 0);
+    assert.deepEqual(targets(), []);
+    await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
+  });
+
+  it('go after the grace when nobody records them, unless they are asked for again', async () => {
+    await add();
+    await publish();
+    for (let round = 0; round < 4; round++) {
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      await publish();
+    }
+    assert.equal(targets().length, 1);
+    await until(() => targets().length === 0);
+  });
+
+  it('all stay while a record cannot be read', async () => {
+    await add();
+    await publish();
+    await writeFile(join(published(), 'torn.json'), '{"manifest":');
+    await grace();
+    assert.equal(targets().length, 1);
+    await unrecord('torn');
+    await until(() => targets().length === 0);
+  });
+
+  it('that are busy are tried again', async () => {
+    await add();
+    await publish();
+    cluster.engine('a').busy = true;
+    await grace();
+    assert.equal(targets().length, 1);
+    cluster.engine('a').busy = false;
+    await until(() => targets().length === 0);
+  });
+
+  it('show older revisions that are asked for, but none of other datasets', async () => {
+    const old = await add();
+    await add('other');
+    cluster.origin.rows = [fileRow('y', 6n)];
+    const present = await add();
+    assert.equal((await publish(old)).manifest, old);
+    assert.equal((await publish()).manifest, present);
+    await assert.rejects(publish(present, 'other'), { code: 'NotFound', message: /has no revision/ });
+    await assert.rejects(publish('main'), { code: 'InvalidArgument' });
+    await assert.rejects(publish('', 'none'), { code: 'NotFound', message: /no dataset none/ });
+  });
+
+  it('are taken over with their revision after a restart, with the store emptied too', async () => {
+    const manifest = await add();
+    const { path } = await publish();
+    await record('1', manifest);
+    await cluster.remove('a', 'crash');
+    await cluster.store('b').transact({ compare: [], success: [{ kind: 'deletePrefix', prefix: '' }] });
+    await cluster.add('a');
+    await grace();
+    assert.deepEqual(targets(), [path]);
+    const [mount] = await cluster.agent('b').mounts.of('d');
+    assert.deepEqual([mount?.target, mount?.manifest], [path, manifest]);
+    assert.ok(cluster.disks.get('a')?.manifests.has(manifest));
+  });
+
+  it('keep the manifests of published revisions, and fetch those that are not here', async () => {
+    const manifest = await add();
+    await record('1', manifest, 'b');
+    await until(() => cluster.disks.get('b')?.manifests.has(manifest) ?? false);
+    await cluster.agent('a').removal.remove('d', false, soon());
+    await until(() => cluster.disks.get('a')?.manifests.has(manifest) === false);
+    assert.ok(cluster.disks.get('b')?.manifests.has(manifest));
+    await record('2', manifest, 'a');
+    await until(() => cluster.disks.get('a')?.manifests.has(manifest) ?? false);
+    for (const node of ['a', 'b']) await rm(published(node), { recursive: true });
+    for (const node of ['a', 'b']) await mkdir(published(node));
+    await until(() => cluster.disks.get('b')?.manifests.has(manifest) === false);
+  });
+
+  it('and volumes keep old revisions of a dataset that changes often', async () => {
+    const mounted = await add();
+    await publish();
+    await record('1', mounted);
+    cluster.origin.rows = [fileRow('pinned', 1n)];
+    const pinned = await add();
+    await cluster.agent('a').volumes.create({ name: 'v', dataset: 'd', capacityBytes: 1n, manifest: pinned });
+    for (let revision = 0; revision < 12; revision++) {
+      cluster.origin.rows = [fileRow(`${revision}`, 1n)];
+      await add();
+    }
+    const kept = cluster
+      .agent('a')
+      .datasets.revisionsOf('d')
+      .map((one) => one.manifest);
+    assert.equal(kept.length, 12);
+    assert.ok(kept.includes(mounted) && kept.includes(pinned));
+  });
+
+  it('are refused by an agent without a folder for them', async () => {
+    await add();
+    const { context, datasets, keeper, mounts } = cluster.agent('a');
+    const none = new VolumeMounts(context, { tables: datasets, keeper, mounts }, undefined);
+    await none.start();
+    await assert.rejects(none.publish('d', '', soon()), { code: 'Unsupported', message: /volumes\.directory/ });
+    await none.close();
+  });
+});

@@ -1,0 +1,241 @@
+import { mkdir, readdir, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { HearthError } from '@hearth/common';
+import type { AgentContext } from '../context.ts';
+import type { ManifestKeeper } from '../datasets/keeper.ts';
+import type { DatasetTables } from '../datasets/table.ts';
+import type { Mounts, SeenMount } from '../mounts/mounts.ts';
+import { isMounted, unmountForeign } from './dead_mount.ts';
+import { PublishedFolder } from './published_folder.ts';
+import type { PublishedRecord } from './published_record.ts';
+
+export interface Published {
+  path: string;
+  manifest: string;
+  dataPath: string;
+  reason: string;
+  bytes: bigint;
+  files: number;
+}
+
+const kinds = ['view', 'fuse'] as const;
+type Kind = (typeof kinds)[number];
+
+/**
+ * Mounts of revisions that are bound into pods, below `<directory>/mounts/<manifest>/{view,fuse}`: one for all pods of
+ * a revision. Records in `<directory>/published` say which are in use; they are written by others, who need no agent
+ * to do so. What a record names is kept: its mount, and its manifest.
+ */
+export class VolumeMounts {
+  readonly #context: AgentContext;
+  readonly #tables: DatasetTables;
+  readonly #keeper: ManifestKeeper;
+  readonly #mounts: Mounts;
+  readonly #directory: string | undefined;
+  /** By manifest: publishes and removals of mounts come one after the other. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  /** Since when no record names a manifest, by performance.now(); publishing begins it anew. */
+  readonly #unnamedSince = new Map<string, number>();
+  #folder: PublishedFolder | undefined;
+
+  /** `directory`: of this cluster on this node, absolute; undefined: this agent publishes nothing. */
+  constructor(
+    context: AgentContext,
+    parts: { tables: DatasetTables; keeper: ManifestKeeper; mounts: Mounts },
+    directory: string | undefined,
+  ) {
+    this.#context = context;
+    this.#tables = parts.tables;
+    this.#keeper = parts.keeper;
+    this.#mounts = parts.mounts;
+    this.#directory = directory;
+  }
+
+  /** After mounts of an earlier agent were taken over. Resolves when all records were read once. */
+  async start(): Promise<void> {
+    const directory = this.#directory;
+    if (directory === undefined) return;
+    for (const name of ['mounts', 'published']) await makeFolder(join(directory, name));
+    const listener = (records: PublishedRecord[]) => this.#reconcile(records);
+    this.#folder = new PublishedFolder(
+      join(directory, 'published'),
+      this.#context.pace.publishedScanMs,
+      this.#context.logger,
+      listener,
+    );
+    await this.#folder.settled();
+  }
+
+  /**
+   * Makes a revision readable and returns where: the view when all of it is here, else FUSE; an existing mount is used
+   * again. `manifest` '': the present revision; another one must be or have been one of this dataset. The mount stays
+   * while a record names its manifest, and for the grace without one. `NotFound`, `Unsupported` without a directory,
+   * errors of the engine.
+   */
+  async publish(name: string, manifest: string, signal: AbortSignal): Promise<Published> {
+    if (this.#directory === undefined) {
+      throw new HearthError(
+        'Unsupported',
+        'this agent publishes no volumes; set volumes.directory to a folder that pods can be given mounts from',
+      );
+    }
+    const digest = await this.#revision(name, manifest);
+    await this.#keeper.openedSoon(digest, signal);
+    return await this.#inTurn(digest, async () => {
+      signal.throwIfAborted();
+      this.#unnamedSince.set(digest, performance.now());
+      const mount = await this.#mounted(name, digest, signal);
+      const { bytesTotal, filesTotal } = await this.#context.engine.residency(digest);
+      this.#unnamedSince.set(digest, performance.now());
+      const { target, dataPath, reason } = mount;
+      return { path: target, manifest: digest, dataPath, reason, bytes: bytesTotal, files: filesTotal };
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#folder?.close();
+    await Promise.all(this.#turns.values());
+  }
+
+  async #revision(name: string, manifest: string): Promise<string> {
+    const dataset = await this.#tables.get(name);
+    if (manifest === '' || manifest === dataset.manifest) return (await this.#tables.usable(name)).manifest;
+    if (!/^[0-9a-f]{64}$/.test(manifest)) {
+      throw new HearthError('InvalidArgument', 'a revision is named by the 64 hexadecimal digits of its manifest');
+    }
+    if (await this.#tables.hasRevision(name, manifest)) return manifest;
+    throw new HearthError(
+      'NotFound',
+      `dataset ${name} has no revision ${manifest} any more; publish its present one, or add the dataset in that state again`,
+    );
+  }
+
+  async #mounted(dataset: string, manifest: string, signal: AbortSignal): Promise<SeenMount> {
+    const mounts = await this.#mounts.list();
+    const there = (kind: Kind) => mounts.find((mount) => mount.target === this.#target(manifest, kind));
+    const view = there('view');
+    if (view !== undefined) return view;
+    const { filesComplete, filesTotal } = await this.#context.engine.residency(manifest);
+    let reason = `${filesTotal - filesComplete} of ${filesTotal} files are not complete here`;
+    if (filesComplete === filesTotal) {
+      try {
+        return await this.#mount(dataset, manifest, 'view', signal);
+      } catch (thrown) {
+        const error = HearthError.from(thrown);
+        if (error.code !== 'NotFound' && error.code !== 'Unsupported') throw error;
+        reason = error.message;
+      }
+    }
+    return { ...(there('fuse') ?? (await this.#mount(dataset, manifest, 'fuse', signal))), reason };
+  }
+
+  async #mount(dataset: string, manifest: string, kind: Kind, signal: AbortSignal): Promise<SeenMount> {
+    const target = this.#target(manifest, kind);
+    // Left by an agent or a holder that is no more, and served by nobody.
+    if (await isMounted(target)) {
+      if (kind === 'fuse') await unmountForeign(target);
+    } else await makeFolder(target);
+    return await this.#mounts.mountRevision({ dataset, manifest, target, dataPath: kind }, signal);
+  }
+
+  async #reconcile(records: PublishedRecord[]): Promise<void> {
+    const named = new Map(records.map((record) => [record.manifest, record.dataset]));
+    this.#keeper.keep(new Set(named.keys()));
+    const mounts = (await this.#mounts.list()).filter((mount) => this.#manifestOf(mount.target) !== undefined);
+    for (const mount of mounts) {
+      const dataset = named.get(mount.manifest);
+      if (dataset !== undefined) await this.#mounts.remember(mount, dataset);
+    }
+    const now = performance.now();
+    const unnamed = new Set([...(await this.#folders()), ...mounts.map((mount) => mount.manifest)]);
+    for (const manifest of [...this.#unnamedSince.keys()]) {
+      if (named.has(manifest) || !unnamed.has(manifest)) this.#unnamedSince.delete(manifest);
+    }
+    for (const manifest of unnamed) {
+      if (named.has(manifest)) continue;
+      const since = this.#unnamedSince.get(manifest) ?? now;
+      this.#unnamedSince.set(manifest, since);
+      if (now - since >= this.#context.pace.unnamedMountMs) await this.#takeAway(manifest);
+    }
+  }
+
+  /** What somebody uses all the same stays, and is tried again by the next look. */
+  async #takeAway(manifest: string): Promise<void> {
+    await this.#inTurn(manifest, async () => {
+      const since = this.#unnamedSince.get(manifest);
+      // Published again while this waited for its turn.
+      if (since === undefined || performance.now() - since < this.#context.pace.unnamedMountMs) return;
+      for (const kind of kinds) {
+        const target = this.#target(manifest, kind);
+        try {
+          await this.#unmount(target);
+          await removeFolder(target);
+        } catch (thrown) {
+          const error = HearthError.from(thrown);
+          this.#context.logger.warn('a mount that no volume needs stays for now', { target, error });
+          return;
+        }
+      }
+      await removeFolder(join(this.#directory ?? '', 'mounts', manifest));
+      this.#unnamedSince.delete(manifest);
+    });
+  }
+
+  async #unmount(target: string): Promise<void> {
+    const known = (await this.#context.engine.mounts()).some((mount) => mount.target === target);
+    if (known) {
+      const failed = await this.#mounts.unmount(target).then(
+        () => undefined,
+        (thrown: unknown) => HearthError.from(thrown),
+      );
+      if (failed?.code === 'InUse') throw failed;
+    }
+    if (await isMounted(target)) await unmountForeign(target);
+  }
+
+  #target(manifest: string, kind: Kind): string {
+    return join(this.#directory ?? '', 'mounts', manifest, kind);
+  }
+
+  #manifestOf(target: string): string | undefined {
+    const [manifest = '', kind = ''] = target.split('/').slice(-2);
+    return kinds.some((one) => one === kind && this.#target(manifest, one) === target) ? manifest : undefined;
+  }
+
+  async #folders(): Promise<string[]> {
+    const names = await readdir(join(this.#directory ?? '', 'mounts'));
+    return names.filter((name) => /^[0-9a-f]{64}$/.test(name));
+  }
+
+  async #inTurn<T>(manifest: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#turns.get(manifest) ?? Promise.resolve();
+    const turn = before.then(work, work);
+    const settled = turn.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#turns.set(manifest, settled);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(manifest) === settled) this.#turns.delete(manifest);
+    }
+  }
+}
+
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode: 0o755 });
+  } catch (thrown) {
+    throw new HearthError(
+      'IoError',
+      `the folder ${path} for volumes cannot be made (${(thrown as Error).message}); check volumes.directory`,
+    );
+  }
+}
+
+async function removeFolder(path: string): Promise<void> {
+  await rmdir(path).catch((thrown: NodeJS.ErrnoException) => {
+    if (thrown.code !== 'ENOENT') throw new HearthError('IoError', `${path} cannot be removed: ${thrown.message}`);
+  });
+}
