@@ -82,23 +82,25 @@ function structural(given: Record<string, unknown>, path: string): StructuralSch
 
 /** The schema of whole objects of a kind. */
 export function objectSchema(definition: ResourceDefinition): StructuralSchema {
-  const { longestName, description } = definition;
+  const { longestName, description, dotless } = definition;
+  const names = [
+    {
+      rule: `self.metadata.name.size() <= ${longestName}`,
+      message: `metadata.name must be no longer than ${longestName} characters`,
+    },
+    { rule: "!self.metadata.name.contains('.')", message: 'metadata.name must be without dots' },
+  ];
   return {
     description,
     type: 'object',
-    'x-kubernetes-validations': [
-      {
-        rule: `self.metadata.name.size() <= ${longestName}`,
-        message: `metadata.name must be no longer than ${longestName} characters`,
-      },
-    ],
+    'x-kubernetes-validations': dotless ? names : names.slice(0, 1),
     required: ['spec'],
     properties: {
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
       metadata: { type: 'object' },
-      spec: { ...structuralSchema(definition.spec) },
-      status: { ...structuralSchema(definition.status) },
+      spec: structuralSchema(definition.spec),
+      status: structuralSchema(definition.status),
     },
   };
 }

@@ -26,6 +26,8 @@ export interface ResourceDefinition {
   description: string;
   /** Names become parts of labels, paths and names of other objects; longer ones are refused. */
   longestName: number;
+  /** Whether its names are single labels of DNS. */
+  dotless?: boolean;
   spec: z.ZodType;
   status: z.ZodType;
   columns: PrinterColumn[];
@@ -70,6 +72,7 @@ export const storageClusters = {
   shortNames: ['hsc'],
   description: 'Nodes that cache datasets together.',
   longestName: 40,
+  dotless: true,
   spec: storageClusterSpecSchema,
   status: storageClusterStatusSchema,
   columns: [
