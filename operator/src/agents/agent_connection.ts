@@ -1,0 +1,117 @@
+import { Client, credentials, Metadata } from '@grpc/grpc-js';
+import { HearthError } from '@hearth/common';
+import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { CallName, RequestOf, ResponseOf, StreamName } from './agents.ts';
+import { callError } from './call_error.ts';
+
+/** How the operator proves who it is and whom it believes. PEM. */
+export interface ClientIdentity {
+  certificate: string;
+  key: string;
+  authorities: string;
+  /** Name that agents' certificates must have. */
+  serverName: string;
+}
+
+/** Where the agent of a node listens: `host:port`. */
+export interface AgentEndpoint {
+  node: string;
+  address: string;
+}
+
+const options = {
+  // Finds an agent whose machine has vanished while a stream is open.
+  'grpc.keepalive_time_ms': 15_000,
+  'grpc.keepalive_timeout_ms': 10_000,
+  'grpc.max_receive_message_length': 256 << 20,
+  'grpc.enable_retries': 0,
+  'grpc.enable_http_proxy': 0,
+  'grpc.initial_reconnect_backoff_ms': 250,
+  'grpc.min_reconnect_backoff_ms': 250,
+  'grpc.max_reconnect_backoff_ms': 5_000,
+};
+
+/** The control API of one agent by mutual TLS. Connects when first used; errors are HearthError. */
+export class AgentConnection {
+  readonly node: string;
+  readonly address: string;
+  readonly #client: Client;
+
+  constructor(endpoint: AgentEndpoint, identity: ClientIdentity) {
+    this.node = endpoint.node;
+    this.address = endpoint.address;
+    const secure = credentials.createSsl(
+      Buffer.from(identity.authorities),
+      Buffer.from(identity.key),
+      Buffer.from(identity.certificate),
+    );
+    this.#client = new Client(endpoint.address, secure, {
+      ...options,
+      'grpc.ssl_target_name_override': identity.serverName,
+      'grpc.default_authority': identity.serverName,
+    });
+  }
+
+  async call<Name extends CallName>(
+    name: Name,
+    request: RequestOf<Name>,
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<ResponseOf<Name>> {
+    signal.throwIfAborted();
+    const definition = ControlService[name];
+    return await new Promise<ResponseOf<Name>>((resolve, reject) => {
+      const call = this.#client.makeUnaryRequest<RequestOf<Name>, ResponseOf<Name>>(
+        definition.path,
+        definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
+        definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
+        request,
+        new Metadata(),
+        { deadline: Date.now() + deadlineMs },
+        (error, response) => {
+          signal.removeEventListener('abort', cancel);
+          if (error !== null) reject(callError(error, this.node, signal));
+          else if (response === undefined) {
+            reject(new HearthError('ProtocolError', `the agent on ${this.node} answered nothing`));
+          } else resolve(response);
+        },
+      );
+      const cancel = () => call.cancel();
+      signal.addEventListener('abort', cancel, { once: true });
+    });
+  }
+
+  /** The answers as they come; leaving the loop cancels the call. Without a deadline it lasts as long as the agent. */
+  async *stream<Name extends StreamName>(
+    name: Name,
+    request: RequestOf<Name>,
+    deadlineMs: number | undefined,
+    signal: AbortSignal,
+  ): AsyncGenerator<ResponseOf<Name>> {
+    signal.throwIfAborted();
+    const definition = ControlService[name];
+    const call = this.#client.makeServerStreamRequest<RequestOf<Name>, ResponseOf<Name>>(
+      definition.path,
+      definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
+      definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
+      request,
+      new Metadata(),
+      deadlineMs === undefined ? {} : { deadline: Date.now() + deadlineMs },
+    );
+    const cancel = () => call.cancel();
+    signal.addEventListener('abort', cancel, { once: true });
+    try {
+      for await (const answer of call) yield answer as ResponseOf<Name>;
+    } catch (thrown) {
+      throw callError(thrown, this.node, signal);
+    } finally {
+      signal.removeEventListener('abort', cancel);
+      call.cancel();
+    }
+  }
+
+  /** Calls under way go on to their end. */
+  close(): void {
+    this.#client.close();
+  }
+}

@@ -1,0 +1,56 @@
+import type { Logger } from '@hearth/common';
+import type { AgentEndpoint, ClientIdentity } from './agent_connection.ts';
+import { AgentPool } from './agent_pool.ts';
+import type { Agents, ClusterAgents, ClusterStatus, StatusListener } from './agents.ts';
+
+/** The agents of every cluster, as the controller of StorageClusters tells of them. */
+export class AgentDirectory implements Agents {
+  readonly #logger: Logger;
+  readonly #pools = new Map<string, AgentPool>();
+  readonly #listeners = new Set<StatusListener>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  get(cluster: string): ClusterAgents | undefined {
+    return this.#pools.get(cluster);
+  }
+
+  onStatus(listener: StatusListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Makes the cluster known, or changes what is known of it. Cheap when nothing has changed. */
+  configure(cluster: string, identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): void {
+    let pool = this.#pools.get(cluster);
+    if (pool === undefined) {
+      const onStatus = (before: ClusterStatus | undefined, after: ClusterStatus | undefined) =>
+        this.#tell(cluster, before, after);
+      pool = new AgentPool({ cluster, logger: this.#logger, onStatus });
+      this.#pools.set(cluster, pool);
+    }
+    pool.configure(identity, endpoints);
+  }
+
+  async forget(cluster: string): Promise<void> {
+    const pool = this.#pools.get(cluster);
+    this.#pools.delete(cluster);
+    await pool?.close();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#pools.keys()].map((cluster) => this.forget(cluster)));
+  }
+
+  #tell(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(cluster, before, after);
+      } catch (error) {
+        this.#logger.error('a listener to the status of agents failed', { cluster, error });
+      }
+    }
+  }
+}

@@ -1,0 +1,221 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError, type Logger } from '@hearth/common';
+import { AgentConnection, type AgentEndpoint, type ClientIdentity } from './agent_connection.ts';
+import type {
+  CallName,
+  CallOptions,
+  ClusterAgents,
+  ClusterStatus,
+  RequestOf,
+  ResponseOf,
+  StreamName,
+} from './agents.ts';
+import { isWorthAnotherAgent } from './call_error.ts';
+import { clusterStatus, statusIntervalMs } from './cluster_status.ts';
+
+const callDeadlineMs = 10_000;
+const streamDeadlineMs = 60_000;
+/** Agents that one call is put to at most. */
+const mostTries = 3;
+const firstPauseMs = 250;
+const longestPauseMs = 10_000;
+/** A status stream that says nothing for so long is begun anew at another agent. */
+const silenceMs = 120_000;
+
+export interface AgentPoolOptions {
+  cluster: string;
+  logger: Logger;
+  onStatus: (before: ClusterStatus | undefined, after: ClusterStatus | undefined) => void;
+}
+
+/**
+ * The agents of one cluster: one connection to each that is used, and one status stream to any of them. The stream
+ * never ends for good: it moves to another agent, with a growing pause while none answers.
+ */
+export class AgentPool implements ClusterAgents {
+  readonly cluster: string;
+  readonly #logger: Logger;
+  readonly #onStatus: AgentPoolOptions['onStatus'];
+  readonly #connections = new Map<string, AgentConnection>();
+  readonly #ending = new AbortController();
+  #identity: ClientIdentity | undefined;
+  #endpoints: readonly AgentEndpoint[] = [];
+  #status: ClusterStatus | undefined;
+  /** The agent that answered last. */
+  #preferred: string | undefined;
+  #wake: AbortController = new AbortController();
+  #following: Promise<void> | undefined;
+
+  constructor(options: AgentPoolOptions) {
+    this.cluster = options.cluster;
+    this.#logger = options.logger.child({ cluster: options.cluster });
+    this.#onStatus = options.onStatus;
+  }
+
+  get status(): ClusterStatus | undefined {
+    return this.#status;
+  }
+
+  /** What holds from now on. Connections to agents that are gone, or made with an older identity, are closed. */
+  configure(identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): void {
+    const known = this.#identity;
+    const renewed = known !== undefined && JSON.stringify(known) !== JSON.stringify(identity);
+    const addresses = new Set(endpoints.map(({ address }) => address));
+    const appeared = endpoints.some(({ address }) => !this.#endpoints.some((one) => one.address === address));
+    this.#identity = identity;
+    this.#endpoints = endpoints;
+    for (const [address, connection] of this.#connections) {
+      if (!renewed && addresses.has(address)) continue;
+      this.#connections.delete(address);
+      connection.close();
+    }
+    if (renewed || appeared) {
+      const waiting = this.#wake;
+      this.#wake = new AbortController();
+      waiting.abort();
+    }
+    this.#following ??= this.#follow();
+  }
+
+  async call<Name extends CallName>(
+    name: Name,
+    request: RequestOf<Name>,
+    options: CallOptions,
+  ): Promise<ResponseOf<Name>> {
+    const deadline = Date.now() + (options.deadlineMs ?? callDeadlineMs);
+    const signal = AbortSignal.any([options.signal, this.#ending.signal]);
+    const tries = this.#candidates(options.node);
+    let failure: HearthError | undefined;
+    for (const [index, endpoint] of tries.entries()) {
+      const share = (deadline - Date.now()) / (tries.length - index);
+      if (share <= 0) break;
+      try {
+        const answer = await this.#connection(endpoint).call(name, request, share, signal);
+        if (options.node === undefined) this.#preferred = endpoint.node;
+        return answer;
+      } catch (thrown) {
+        failure = HearthError.from(thrown);
+        if (!isWorthAnotherAgent(failure)) throw failure;
+      }
+    }
+    throw failure ?? new HearthError('DeadlineExceeded', `no agent of cluster ${this.cluster} answered in time`);
+  }
+
+  async *stream<Name extends StreamName>(
+    name: Name,
+    request: RequestOf<Name>,
+    options: CallOptions,
+  ): AsyncGenerator<ResponseOf<Name>> {
+    const deadline = Date.now() + (options.deadlineMs ?? streamDeadlineMs);
+    const signal = AbortSignal.any([options.signal, this.#ending.signal]);
+    let failure: HearthError | undefined;
+    for (const endpoint of this.#candidates(options.node)) {
+      const remaining = deadline - Date.now();
+      if (remaining <= 0) break;
+      let answered = false;
+      try {
+        for await (const answer of this.#connection(endpoint).stream(name, request, remaining, signal)) {
+          answered = true;
+          yield answer;
+        }
+        return;
+      } catch (thrown) {
+        failure = HearthError.from(thrown);
+        if (answered || !isWorthAnotherAgent(failure)) throw failure;
+      }
+    }
+    throw failure ?? new HearthError('DeadlineExceeded', `no agent of cluster ${this.cluster} answered in time`);
+  }
+
+  /** Ends the stream and every call with `Cancelled`. */
+  async close(): Promise<void> {
+    this.#ending.abort(new HearthError('Cancelled', `the agents of cluster ${this.cluster} are no longer wanted`));
+    await this.#following;
+    for (const connection of this.#connections.values()) connection.close();
+    this.#connections.clear();
+    this.#tell(undefined);
+  }
+
+  /** Whom to ask, best first: who answered last, those that are ready, the others. */
+  #candidates(node: string | undefined): AgentEndpoint[] {
+    if (node !== undefined) {
+      const endpoint = this.#endpoints.find((one) => one.node === node);
+      if (endpoint !== undefined) return [endpoint];
+      throw new HearthError('Unavailable', `no agent of cluster ${this.cluster} runs on node ${node}`);
+    }
+    const rank = (endpoint: AgentEndpoint): number => {
+      const ready = this.#status?.nodes.get(endpoint.node)?.ready ?? true;
+      if (!ready) return 2;
+      return endpoint.node === this.#preferred ? 0 : 1;
+    };
+    const ranked = this.#endpoints.map((endpoint) => ({ endpoint, rank: rank(endpoint), chance: Math.random() }));
+    ranked.sort((a, b) => a.rank - b.rank || a.chance - b.chance);
+    if (ranked.length === 0) {
+      throw new HearthError('Unavailable', `no agent of cluster ${this.cluster} runs yet; look at its StorageCluster`);
+    }
+    return ranked.slice(0, mostTries).map(({ endpoint }) => endpoint);
+  }
+
+  #connection(endpoint: AgentEndpoint): AgentConnection {
+    const found = this.#connections.get(endpoint.address);
+    if (found !== undefined) return found;
+    if (this.#identity === undefined) {
+      throw new HearthError('Unavailable', `cluster ${this.cluster} has no certificates yet`);
+    }
+    const made = new AgentConnection(endpoint, this.#identity);
+    this.#connections.set(endpoint.address, made);
+    return made;
+  }
+
+  /** The status stream, from one agent to the next, until the pool is closed. */
+  async #follow(): Promise<void> {
+    let failures = 0;
+    while (!this.#ending.signal.aborted) {
+      let endpoint: AgentEndpoint | undefined;
+      try {
+        endpoint = this.#candidates(undefined)[0] as AgentEndpoint;
+        for await (const message of this.#messages(endpoint)) {
+          failures = 0;
+          this.#preferred = endpoint.node;
+          this.#tell(clusterStatus(message, Date.now()));
+        }
+      } catch (thrown) {
+        if (this.#ending.signal.aborted) return;
+        const error = HearthError.from(thrown);
+        if (endpoint !== undefined) this.#logger.debug('the status stream broke', { node: endpoint.node, error });
+      }
+      if (endpoint?.node === this.#preferred) this.#preferred = undefined;
+      failures++;
+      // One agent that restarts is no reason to call the cluster's state unknown: another one is asked first.
+      if (failures > 1 && this.#status?.connected === true) this.#tell({ ...this.#status, connected: false });
+      await this.#pause(failures);
+    }
+  }
+
+  async *#messages(endpoint: AgentEndpoint) {
+    const silence = new AbortController();
+    const signal = AbortSignal.any([this.#ending.signal, silence.signal]);
+    const timer = setTimeout(() => silence.abort(), silenceMs);
+    try {
+      const request = { intervalMs: statusIntervalMs(this.#endpoints.length) };
+      for await (const message of this.#connection(endpoint).stream('watchStatus', request, undefined, signal)) {
+        timer.refresh();
+        yield message;
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #pause(failures: number): Promise<void> {
+    const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures - 1, 10));
+    const signal = AbortSignal.any([this.#ending.signal, this.#wake.signal]);
+    await sleep(longest * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+  }
+
+  #tell(after: ClusterStatus | undefined): void {
+    const before = this.#status;
+    this.#status = after;
+    if (before !== undefined || after !== undefined) this.#onStatus(before, after);
+  }
+}

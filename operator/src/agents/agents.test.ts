@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError, silentLogger } from '@hearth/common';
+import { AddDatasetProgress, Dataset, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import { agentName, planCertificates, type SecretRole, type SecretTexts } from '../certificates/index.ts';
+import type { ClientIdentity } from './agent_connection.ts';
+import { AgentDirectory } from './agent_directory.ts';
+import type { ClusterAgents } from './agents.ts';
+import { statusIntervalMs } from './cluster_status.ts';
+import { type Answers, FakeAgent, nodeStatus } from './testing/fake_agent.ts';
+
+type Texts = Record<SecretRole, SecretTexts>;
+const cluster = 'models';
+const signal = new AbortController().signal;
+
+function identityOf(texts: Texts): ClientIdentity {
+  const { operator } = texts;
+  return {
+    certificate: operator['tls.crt'] ?? '',
+    key: operator['tls.key'] ?? '',
+    authorities: operator['ca.crt'] ?? '',
+    serverName: agentName(cluster),
+  };
+}
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (const end = Date.now() + 8000; !holds(); await sleep(10)) {
+    if (Date.now() > end) throw new Error(`in time: ${what}`);
+  }
+}
+
+describe('agents of a cluster', () => {
+  let texts: Texts;
+  let directory: AgentDirectory;
+  let started: FakeAgent[];
+
+  before(async () => {
+    texts = (await planCertificates(cluster, {}, new Date())).texts;
+  });
+  beforeEach(() => {
+    started = [];
+    directory = new AgentDirectory(silentLogger);
+  });
+  afterEach(async () => {
+    await directory.close();
+    for (const agent of started) agent.kill();
+  });
+
+  async function start(node: string, answers: Answers = {}, agentTexts = texts.agent): Promise<FakeAgent> {
+    const agent = await FakeAgent.start(node, agentTexts, answers);
+    started.push(agent);
+    return agent;
+  }
+
+  function connect(agents: FakeAgent[], identity = identityOf(texts)): ClusterAgents {
+    directory.configure(
+      cluster,
+      identity,
+      agents.map((agent) => agent.endpoint),
+    );
+    const found = directory.get(cluster);
+    assert.ok(found);
+    return found;
+  }
+
+  it('are watched by one stream, whose messages reach the listeners', async () => {
+    const agents = [await start('a'), await start('b')];
+    const heard: (boolean | undefined)[] = [];
+    directory.onStatus((_cluster, _before, after) => heard.push(after?.connected));
+    for (const agent of agents) {
+      agent.tell({
+        nodes: [nodeStatus('a'), nodeStatus('b', { ready: false })],
+        datasets: [Dataset.fromPartial({ name: 'ns.d' })],
+      });
+    }
+    const models = connect(agents);
+    await until('a status', () => models.status !== undefined);
+    assert.deepEqual(agents.map((agent) => agent.watchers).sort(), [0, 1]);
+    assert.equal(models.status?.nodes.get('b')?.ready, false);
+    assert.ok(models.status?.datasets.has('ns.d'));
+    await directory.forget(cluster);
+    assert.deepEqual(heard, [true, undefined]);
+    assert.equal(directory.get(cluster), undefined);
+  });
+
+  it('are watched through another agent when one is lost, and are unknown when all are', async () => {
+    const agents = [await start('a'), await start('b')];
+    for (const agent of agents) agent.tell({ nodes: [nodeStatus('a'), nodeStatus('b')] });
+    const models = connect(agents);
+    await until('a status', () => models.status !== undefined);
+    const watched = agents.find((agent) => agent.watchers === 1);
+    const other = agents.find((agent) => agent !== watched);
+    watched?.kill();
+    await until('a stream to the other', () => other?.watchers === 1);
+    other?.kill();
+    await until('loss', () => models.status?.connected === false);
+    assert.ok(models.status?.nodes.has('a'), 'what was known stays');
+    await other?.restart();
+    other?.tell({ nodes: [nodeStatus('b')] });
+    await until('recovery', () => models.status?.connected === true);
+  });
+
+  it('answer calls in place of one another, but not when the answer is an error of the call', async () => {
+    const missing = () => {
+      throw new HearthError('NotFound', 'there is no dataset ns.d');
+    };
+    const first = await start('a', { getDataset: missing });
+    const second = await start('b', { getDataset: missing });
+    const models = connect([first, second]);
+    first.kill();
+    await assert.rejects(models.call('getDataset', { name: 'ns.d' }, { signal }), {
+      code: 'NotFound',
+      message: 'there is no dataset ns.d',
+    });
+    second.kill();
+    await assert.rejects(models.call('getDataset', { name: 'ns.d' }, { signal, deadlineMs: 2000 }), {
+      code: 'Unavailable',
+    });
+  });
+
+  it('are asked elsewhere when one is silent, within the deadline', async () => {
+    const silent = await start('a', { getDataset: () => new Promise(() => undefined) });
+    const other = await start('b', { getDataset: () => Dataset.fromPartial({ name: 'ns.d' }) });
+    const models = connect([silent, other]);
+    const began = Date.now();
+    for (let i = 0; i < 4; i++) {
+      assert.equal((await models.call('getDataset', { name: 'ns.d' }, { signal, deadlineMs: 1000 })).name, 'ns.d');
+    }
+    assert.ok(Date.now() - began < 2000);
+    assert.equal(other.requests.filter(([name]) => name === 'getDataset').length, 4);
+  });
+
+  it('are asked by name when only one of them knows', async () => {
+    const configured: string[] = [];
+    const answers = (node: string): Answers => ({
+      configureNode: () => {
+        configured.push(node);
+        return {};
+      },
+    });
+    const models = connect([await start('a', answers('a')), await start('b', answers('b'))]);
+    await models.call('configureNode', { zone: 'z', rack: 'r' }, { signal, node: 'b' });
+    assert.deepEqual(configured, ['b']);
+    await assert.rejects(models.call('configureNode', { zone: 'z', rack: '' }, { signal, node: 'c' }), {
+      message: 'no agent of cluster models runs on node c',
+    });
+  });
+
+  it('stream, from another agent only before the first answer', async () => {
+    const progress = (files: bigint) => AddDatasetProgress.fromPartial({ filesListed: files });
+    const breaking = async function* () {
+      yield progress(1n);
+      throw new HearthError('Unavailable', 'gone');
+    };
+    const broken = await start('a', { addDataset: breaking });
+    const models = connect([broken]);
+    const seen: bigint[] = [];
+    await assert.rejects(async () => {
+      for await (const one of models.stream('addDataset', request, { signal })) seen.push(one.filesListed);
+    }, /gone/);
+    assert.deepEqual(seen, [1n]);
+    const whole = await start('b', {
+      addDataset: async function* () {
+        yield progress(7n);
+      },
+    });
+    broken.kill();
+    connect([broken, whole]);
+    seen.length = 0;
+    for await (const one of models.stream('addDataset', request, { signal })) seen.push(one.filesListed);
+    assert.deepEqual(seen, [7n]);
+  });
+
+  it('are not believed without a certificate of the cluster', async () => {
+    const stranger = (await planCertificates(cluster, {}, new Date())).texts;
+    const impostor = await start('a', { getDataset: () => Dataset.fromPartial({ name: 'x' }) }, stranger.agent);
+    const models = connect([impostor]);
+    await assert.rejects(models.call('getDataset', { name: 'x' }, { signal, deadlineMs: 1500 }), {
+      code: 'Unavailable',
+    });
+    assert.deepEqual(impostor.requests, []);
+  });
+
+  it('are reached with a renewed identity without being asked to', async () => {
+    const next = (await planCertificates(cluster, {}, new Date())).texts;
+    const agent = await start('a', {}, next.agent);
+    agent.tell({ nodes: [nodeStatus('a')] });
+    const models = connect([agent]);
+    await sleep(300);
+    assert.equal(models.status, undefined);
+    connect([agent], identityOf(next));
+    await until('a status', () => models.status !== undefined);
+  });
+
+  it('give up when nobody runs, and when the caller does', async () => {
+    const models = connect([]);
+    await assert.rejects(models.call('listVolumes', {}, { signal }), /no agent of cluster models runs yet/);
+    const silent = await start('a', { listVolumes: () => new Promise(() => undefined) });
+    connect([silent]);
+    const caller = new AbortController();
+    const call = models.call('listVolumes', {}, { signal: caller.signal });
+    setTimeout(() => caller.abort(), 100);
+    await assert.rejects(call, { code: 'Cancelled' });
+  });
+
+  it('tell less often when they are many', () => {
+    assert.equal(statusIntervalMs(3), 2000);
+    assert.equal(statusIntervalMs(200), 10_000);
+    assert.equal(NodeStatus.fromPartial({}).ready, false);
+  });
+});
+
+const request = { name: 'ns.d', source: undefined, include: [], exclude: [], credentials: undefined };

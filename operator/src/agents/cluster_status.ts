@@ -1,0 +1,21 @@
+import type { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { ClusterStatus } from './agents.ts';
+
+/** An agent's message, indexed by name. */
+export function clusterStatus(message: GetStatusResponse, receivedAt: number): ClusterStatus {
+  return {
+    receivedAt,
+    connected: true,
+    nodes: new Map(message.nodes.map((node) => [node.node, node])),
+    datasets: new Map(message.datasets.map((dataset) => [dataset.name, dataset])),
+    jobs: new Map(message.jobs.map((job) => [job.name, job])),
+  };
+}
+
+/**
+ * Least time between two status messages. A message grows with agents and Datasets, and each has to be decoded and
+ * compared, so large clusters tell less often.
+ */
+export function statusIntervalMs(agents: number): number {
+  return Math.min(15_000, Math.max(2_000, agents * 50));
+}
