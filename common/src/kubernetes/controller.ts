@@ -1,16 +1,29 @@
+import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
+import { type Clock, sleep, systemClock } from './clock.ts';
 import type { WorkQueue } from './work_queue.ts';
 
 export interface ReconcileResult {
-  /** Once more after this time. */
+  /** Once more after this time, give or take a tenth. */
   requeueAfterMs?: number | undefined;
+}
+
+export interface ReconcileOutcome {
+  key: string;
+  seconds: number;
+  result: 'success' | 'requeue' | 'error';
 }
 
 export interface ControllerOptions {
   name: string;
+  /** Shut down by the controller at its end. */
   queue: WorkQueue;
+  /** Keys in work at a time. */
   workers: number;
-  /** Level-triggered: gets only the key and looks at the present state. Thrown errors are logged and retried with back-off. */
+  /**
+   * Level-triggered: gets only the key and looks at the present state. Errors are logged and retried with back-off.
+   * Must end soon after its signal aborts.
+   */
   // biome-ignore lint/suspicious/noConfusingVoidType: a reconciler without a wish returns nothing
   reconcile: (key: string, signal: AbortSignal) => Promise<ReconcileResult | void>;
   logger: Logger;
@@ -18,8 +31,76 @@ export interface ControllerOptions {
   /** Longest time of one reconcile: its signal aborts then. Absent: 300,000 ms. */
   timeoutMs?: number;
   /** For metrics. */
-  observe?: (outcome: { key: string; seconds: number; result: 'success' | 'requeue' | 'error' }) => void;
+  observe?: (outcome: ReconcileOutcome) => void;
+  clock?: Clock;
 }
 
+/** What a reconcile may take to end after its signal has aborted, ms. */
+const settleMs = 10_000;
+
 /** Runs workers on a queue until the signal aborts; resolves when the last running reconcile has ended. Never throws. */
-export declare function runController(options: ControllerOptions): Promise<void>;
+export async function runController(options: ControllerOptions): Promise<void> {
+  const { queue, workers, signal } = options;
+  const logger = options.logger.child({ controller: options.name });
+  const shutDown = () => queue.shutDown();
+  if (signal.aborted) shutDown();
+  else signal.addEventListener('abort', shutDown, { once: true });
+  const work = async () => {
+    for (let key = await queue.next(); key !== undefined; key = await queue.next()) {
+      if (signal.aborted) queue.done(key);
+      else await reconcileKey(key, options, logger);
+    }
+  };
+  await Promise.all(Array.from({ length: workers }, work));
+  signal.removeEventListener('abort', shutDown);
+}
+
+/** One reconcile. The key is in work until it has ended, even if the worker does not wait for it any longer. */
+async function reconcileKey(key: string, options: ControllerOptions, logger: Logger): Promise<void> {
+  const { queue, reconcile, signal, timeoutMs = 300_000, observe, clock = systemClock } = options;
+  const started = clock.now();
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  signal.addEventListener('abort', end, { once: true });
+  const cancelTimeout = clock.schedule(timeoutMs, end);
+  const settled = new AbortController();
+  const work = (async () => {
+    try {
+      const result = await reconcile(key, ending.signal);
+      queue.forget(key);
+      const again = result?.requeueAfterMs;
+      if (again !== undefined) queue.addAfter(key, again * (0.9 + clock.random() / 5));
+      observe?.({ key, seconds: (clock.now() - started) / 1000, result: again === undefined ? 'success' : 'requeue' });
+    } catch (thrown) {
+      if (signal.aborted) return;
+      const error = HearthError.from(thrown);
+      const fields = { key, error, retries: queue.retries(key) };
+      // A conflict says that somebody was faster; the next try sees what they did.
+      if (error.code === 'Conflict') logger.debug('Reconciling met a conflict and is tried again', fields);
+      else logger.warn('Reconciling failed and is tried again', fields);
+      queue.addRateLimited(key);
+      observe?.({ key, seconds: (clock.now() - started) / 1000, result: 'error' });
+    } finally {
+      cancelTimeout();
+      signal.removeEventListener('abort', end);
+      queue.done(key);
+      settled.abort();
+    }
+  })();
+  const overdue = (async () => {
+    await aborted(ending.signal, settled.signal);
+    await sleep(clock, settleMs, settled.signal);
+    if (!settled.signal.aborted) logger.error('Reconciling does not end though it was told to', { key });
+  })();
+  await Promise.race([work, overdue]);
+}
+
+/** Resolves when one of them aborts. */
+function aborted(...signals: AbortSignal[]): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (const signal of signals) {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  }
+  return promise;
+}

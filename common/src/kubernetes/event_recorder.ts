@@ -1,32 +1,242 @@
+import { randomBytes } from 'node:crypto';
+import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
 import type { KubernetesClient } from './client.ts';
-import type { KubernetesObject, ResourceType } from './object.ts';
+import { type Clock, sleep, systemClock } from './clock.ts';
+import { type CoreEvent, kinds } from './kinds.ts';
+import { apiVersionOf, type KubernetesObject, type ResourceType } from './object.ts';
+import { TokenBucket } from './token_bucket.ts';
 
 export interface EventRecorderOptions {
   api: Pick<KubernetesClient, 'create' | 'patch'>;
-  /** Who tells, as in `kubectl describe`: hearth-operator. */
+  /** Who tells, as `kubectl describe` shows it: hearth-operator. */
   component: string;
   /** The replica: the pod's name. */
   instance: string;
   logger: Logger;
+  clock?: Clock | undefined;
 }
 
-/** An object that events are about. Kind and version may be absent in it when `type` is given. */
-export type Regarding = KubernetesObject;
+export type EventType = 'Normal' | 'Warning';
 
-/** Tells people what happens to their objects. Never throws and never waits. */
-export declare class EventRecorder {
-  constructor(options: EventRecorderOptions);
-  /** `reason` is one CamelCase word, `message` a sentence without secrets. */
-  event(object: Regarding, type: 'Normal' | 'Warning', reason: string, message: string): void;
-  /** The same for an object whose kind is not written in it. */
+/** The same reason about the same object within this time is one event with a count. */
+const togetherMs = 600_000;
+/** Of one object: as client-go's spam filter, 25 at once and one in five minutes. */
+const objectLimits = { ratePerSecond: 1 / 300, burst: 25 };
+/** Of all objects. */
+const totalLimits = { ratePerSecond: 5, burst: 50 };
+/** Distinct events remembered; further ones are dropped. */
+const most = 2_000;
+const longestMessage = 1_024;
+const tries = 3;
+
+interface Aggregate {
+  regarding: NonNullable<CoreEvent['involvedObject']>;
+  type: EventType;
+  reason: string;
+  message: string;
+  first: Date;
+  last: Date;
+  count: number;
+  /** Clock time of the last occurrence. */
+  at: number;
+  /** The event's name once it exists. */
+  name: string | undefined;
+  /** Something is not told yet; from this clock time it may be. */
+  pending: boolean;
+  notBefore: number;
+  failures: number;
+}
+
+/**
+ * Tells people what happens to their objects (core/v1 Events). Never throws and never waits: what cannot be told soon is
+ * counted and told together later, and what cannot be told at all is logged.
+ */
+export class EventRecorder {
+  readonly #options: EventRecorderOptions;
+  readonly #clock: Clock;
+  readonly #aggregates = new Map<string, Aggregate>();
+  readonly #objects = new Map<string, TokenBucket>();
+  readonly #total: TokenBucket;
+  #sending: Promise<void> | undefined;
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(options: EventRecorderOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#total = new TokenBucket(totalLimits, this.#clock);
+  }
+
+  /** `reason` is one CamelCase word, `message` a sentence without secrets. The object has its kind, name and uid. */
+  event(object: KubernetesObject, type: EventType, reason: string, message: string): void {
+    const { namespace, name = '', uid = '' } = object.metadata ?? {};
+    const { apiVersion = '', kind = '' } = object;
+    const key = JSON.stringify([kind, namespace, name, uid, type, reason]);
+    const now = this.#clock.now();
+    const known = this.#aggregates.get(key);
+    if (known !== undefined && now - known.at <= togetherMs) {
+      known.count += 1;
+      known.last = this.#clock.date();
+      known.at = now;
+      known.message = message.slice(0, longestMessage);
+      this.#mark(known);
+      return;
+    }
+    this.#forgetOld(now);
+    if (this.#aggregates.size >= most) {
+      this.#options.logger.warn('An event is not told, as there are too many', { kind, name, reason });
+      return;
+    }
+    const date = this.#clock.date();
+    const aggregate: Aggregate = {
+      regarding: { apiVersion, kind, name, uid, ...(namespace === undefined ? {} : { namespace }) },
+      type,
+      reason,
+      message: message.slice(0, longestMessage),
+      first: date,
+      last: date,
+      count: 1,
+      at: now,
+      name: undefined,
+      pending: false,
+      notBefore: 0,
+      failures: 0,
+    };
+    this.#aggregates.set(key, aggregate);
+    this.#mark(aggregate);
+  }
+
+  /** The same for an object whose kind may not be written in it. */
   eventFor<T extends KubernetesObject>(
     kind: ResourceType<T>,
     object: T,
-    type: 'Normal' | 'Warning',
+    type: EventType,
     reason: string,
     message: string,
-  ): void;
-  /** Resolves when everything said so far has been sent or given up, at most after `deadlineMs` (2,000). */
-  flush(deadlineMs?: number): Promise<void>;
+  ): void {
+    this.event({ apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: object.metadata }, type, reason, message);
+  }
+
+  /** Resolves when all that may be told now has been, or after this time. For the end of a process and for tests. */
+  async flush(deadlineMs = 2_000): Promise<void> {
+    const late = new AbortController();
+    const sent = (async () => {
+      while (this.#sending !== undefined) await this.#sending;
+      late.abort();
+    })();
+    await Promise.race([sent, sleep(this.#clock, deadlineMs, late.signal)]);
+    late.abort();
+  }
+
+  #mark(aggregate: Aggregate): void {
+    if (aggregate.pending) return;
+    aggregate.pending = true;
+    const { kind, namespace, name, uid } = aggregate.regarding;
+    const object = JSON.stringify([kind, namespace, name, uid]);
+    let bucket = this.#objects.get(object);
+    if (bucket === undefined) {
+      bucket = new TokenBucket(objectLimits, this.#clock);
+      this.#objects.set(object, bucket);
+    }
+    aggregate.notBefore = this.#clock.now() + Math.max(bucket.reserve(), this.#total.reserve());
+    aggregate.failures = 0;
+    this.#wake();
+  }
+
+  /** Sends what is due, one after the other, and comes back for the rest. */
+  #wake(): void {
+    if (this.#sending !== undefined) return;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    const now = this.#clock.now();
+    let next: Aggregate | undefined;
+    for (const aggregate of this.#aggregates.values()) {
+      if (aggregate.pending && (next === undefined || aggregate.notBefore < next.notBefore)) next = aggregate;
+    }
+    if (next === undefined) return;
+    if (next.notBefore > now) {
+      this.#cancelTimer = this.#clock.schedule(next.notBefore - now, () => this.#wake());
+      return;
+    }
+    const due = next;
+    this.#sending = this.#send(due).then(() => {
+      this.#sending = undefined;
+      this.#wake();
+    });
+  }
+
+  async #send(aggregate: Aggregate): Promise<void> {
+    aggregate.pending = false;
+    try {
+      if (aggregate.name === undefined || !(await this.#update(aggregate))) await this.#create(aggregate);
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      aggregate.failures += 1;
+      const retry = error.code === 'Unavailable' || error.code === 'DeadlineExceeded';
+      if (retry && aggregate.failures < tries) {
+        aggregate.pending = true;
+        aggregate.notBefore = this.#clock.now() + 1_000 * 2 ** aggregate.failures;
+        return;
+      }
+      const { regarding, reason } = aggregate;
+      this.#options.logger.warn('An event could not be told', {
+        kind: regarding.kind,
+        name: regarding.name,
+        reason,
+        error,
+      });
+    }
+  }
+
+  async #create(aggregate: Aggregate): Promise<void> {
+    const { api, component, instance } = this.#options;
+    const { regarding, type, reason, message, count } = aggregate;
+    const metadata = {
+      // Events of objects of the cluster are in the namespace where kubectl looks for them.
+      namespace: regarding.namespace ?? 'default',
+      name: `${regarding.name?.slice(0, 200)}.${randomBytes(8).toString('hex')}`,
+    };
+    await api.create(kinds.CoreEvent, {
+      metadata,
+      involvedObject: regarding,
+      type,
+      reason,
+      message,
+      count,
+      firstTimestamp: seconds(aggregate.first),
+      lastTimestamp: seconds(aggregate.last),
+      source: { component },
+      reportingComponent: component,
+      reportingInstance: instance,
+    });
+    aggregate.name = metadata.name;
+  }
+
+  /** false: the event is no more (the API server keeps events for an hour). */
+  async #update(aggregate: Aggregate): Promise<boolean> {
+    const { name = '', regarding, count, message, last } = aggregate;
+    try {
+      const patch = { count, message, lastTimestamp: seconds(last) };
+      await this.#options.api.patch(kinds.CoreEvent, name, regarding.namespace ?? 'default', patch, { kind: 'merge' });
+      return true;
+    } catch (thrown) {
+      if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
+      aggregate.name = undefined;
+      return false;
+    }
+  }
+
+  #forgetOld(now: number): void {
+    for (const [key, { at, pending }] of this.#aggregates) {
+      if (!pending && now - at > togetherMs) this.#aggregates.delete(key);
+    }
+    for (const [key, bucket] of this.#objects) {
+      if (bucket.isFull) this.#objects.delete(key);
+    }
+  }
+}
+
+/** The API's Time has whole seconds. */
+function seconds(date: Date): string {
+  return date.toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -1,10 +1,12 @@
 /** Kubernetes for controllers: objects, the API, reflectors, work queues, leader election, events. */
+
 export { ApiFailure, apiFailure, isExpired } from './api_failure.ts';
 export type * from './client.ts';
-export { type ControllerOptions, type ReconcileResult, runController } from './controller.ts';
-export { EventRecorder, type EventRecorderOptions } from './event_recorder.ts';
+export { type Clock, systemClock } from './clock.ts';
+export { type ControllerOptions, type ReconcileOutcome, type ReconcileResult, runController } from './controller.ts';
+export { EventRecorder, type EventRecorderOptions, type EventType } from './event_recorder.ts';
 export * from './kinds.ts';
-export { KubernetesApi } from './kubernetes_api.ts';
+export { KubernetesApi, type KubernetesApiOptions } from './kubernetes_api.ts';
 export { LeaderElection, type LeaderElectionOptions } from './leader_election.ts';
 export {
   apiVersionOf,

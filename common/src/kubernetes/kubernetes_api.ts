@@ -1,4 +1,6 @@
 import type { KubeConfig } from '@kubernetes/client-node';
+import { fieldManager as ourFieldManager } from '../resources/names.ts';
+import { apiFailure } from './api_failure.ts';
 import type {
   Applied,
   ApplyOptions,
@@ -10,50 +12,193 @@ import type {
   WatchEvent,
   WatchOptions,
 } from './client.ts';
-import type { KubernetesObject, ResourceType } from './object.ts';
+import { type Credentials, defaultCredentials, KubeConfigCredentials } from './credentials.ts';
+import { HttpTransport } from './http_transport.ts';
+import { apiVersionOf, type KubernetesObject, type ResourceType } from './object.ts';
+import { describeResource, type ResourcePlace, resourcePath } from './resource_path.ts';
+import { watchEvents } from './watch_stream.ts';
 
-/** The API of a real cluster over HTTP. */
-export declare class KubernetesApi implements KubernetesClient {
-  /** In a pod its service account; else what KUBECONFIG or ~/.kube/config say. */
-  static fromDefault(): KubernetesApi;
-  static fromKubeConfig(config: KubeConfig): KubernetesApi;
-  get<T extends KubernetesObject>(
+export interface KubernetesApiOptions {
+  /** Longest time of a request, ms. Absent: 30,000. A page of a list may take twice that. */
+  deadlineMs?: number;
+  /** As the API server's audit log shows it. Absent: hearth. */
+  userAgent?: string;
+}
+
+/** What a watch may last longer than it was asked for, ms: the server's clock and the way of its last bytes. */
+const watchGraceMs = 30_000;
+/** Bookmarks come about once a minute: three missed ones are a dead connection. */
+const watchIdleMs = 180_000;
+
+/** The API of a real cluster over HTTP. For its meaning see KubernetesClient. */
+export class KubernetesApi implements KubernetesClient {
+  readonly #transport: HttpTransport;
+  readonly #deadlineMs: number;
+
+  constructor(credentials: Credentials, options: KubernetesApiOptions = {}) {
+    this.#transport = new HttpTransport(credentials, options.userAgent ?? 'hearth');
+    this.#deadlineMs = options.deadlineMs ?? 30_000;
+  }
+
+  /** KUBECONFIG if it is set; else the service account of the pod that this runs in; else ~/.kube/config. */
+  static fromDefault(options?: KubernetesApiOptions): KubernetesApi {
+    return new KubernetesApi(defaultCredentials(), options);
+  }
+
+  static fromKubeConfig(config: KubeConfig, options?: KubernetesApiOptions): KubernetesApi {
+    return new KubernetesApi(new KubeConfigCredentials(async () => config), options);
+  }
+
+  async get<T extends KubernetesObject>(
     type: ResourceType<T>,
     name: string,
     namespace?: string,
     signal?: AbortSignal,
-  ): Promise<T | undefined>;
-  list<T extends KubernetesObject>(
+  ): Promise<T | undefined> {
+    const place = { namespace, name };
+    const what = `get ${describeResource(type, place)}`;
+    try {
+      const request = { what, method: 'GET', path: resourcePath(type, place), signal } as const;
+      return named(type, (await this.#transport.request(request, this.#deadlineMs)) as T);
+    } catch (thrown) {
+      if (isMissing(thrown, name)) return undefined;
+      throw thrown;
+    }
+  }
+
+  async list<T extends KubernetesObject>(
     type: ResourceType<T>,
-    options?: ListOptions,
+    options: ListOptions = {},
     signal?: AbortSignal,
-  ): Promise<ObjectList<T>>;
-  create<T extends KubernetesObject>(type: ResourceType<T>, object: T, signal?: AbortSignal): Promise<T>;
-  replace<T extends KubernetesObject>(
+  ): Promise<ObjectList<T>> {
+    const { namespace, ...query } = options;
+    const what = `list ${describeResource(type, { namespace })}`;
+    const path = resourcePath(type, { namespace }, query);
+    const page = (await this.#transport.request({ what, method: 'GET', path, signal }, 2 * this.#deadlineMs)) as {
+      items?: T[] | null;
+      metadata?: { resourceVersion?: string; continue?: string };
+    };
+    const next = page.metadata?.continue;
+    return {
+      items: (page.items ?? []).map((item) => named(type, item)),
+      resourceVersion: page.metadata?.resourceVersion ?? '',
+      ...(next ? { continue: next } : {}),
+    };
+  }
+
+  async create<T extends KubernetesObject>(type: ResourceType<T>, object: T, signal?: AbortSignal): Promise<T> {
+    const { namespace, name } = object.metadata ?? {};
+    const body = named(type, { ...object });
+    const what = `create ${describeResource(type, { namespace, name })}`;
+    // Creating is done at the collection, whose path needs the namespace though the name is not in it.
+    resourcePath(type, { namespace, name: name ?? 'generated' });
+    const path = resourcePath(type, { namespace }, { fieldManager: ourFieldManager });
+    return (await this.#transport.request({ what, method: 'POST', path, body, signal }, this.#deadlineMs)) as T;
+  }
+
+  async replace<T extends KubernetesObject>(
     type: ResourceType<T>,
     object: T,
     subresource?: string,
     signal?: AbortSignal,
-  ): Promise<T>;
-  delete<T extends KubernetesObject>(
+  ): Promise<T> {
+    const place = { ...placeOf(object), subresource };
+    const what = `replace ${describeResource(type, place)}`;
+    const path = resourcePath(type, place, { fieldManager: ourFieldManager });
+    const body = named(type, { ...object });
+    return (await this.#transport.request({ what, method: 'PUT', path, body, signal }, this.#deadlineMs)) as T;
+  }
+
+  async delete<T extends KubernetesObject>(
     type: ResourceType<T>,
     name: string,
     namespace?: string,
-    options?: DeleteOptions,
-  ): Promise<boolean>;
-  apply<T extends KubernetesObject>(type: ResourceType<T>, object: Applied<T>, options?: ApplyOptions): Promise<T>;
-  patch<T extends KubernetesObject>(
+    options: DeleteOptions = {},
+  ): Promise<boolean> {
+    const place = { namespace, name };
+    const { propagation = 'Background', preconditions, gracePeriodSeconds, signal } = options;
+    const body = {
+      apiVersion: 'v1',
+      kind: 'DeleteOptions',
+      propagationPolicy: propagation,
+      ...(preconditions === undefined ? {} : { preconditions }),
+      ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+    };
+    const what = `delete ${describeResource(type, place)}`;
+    const path = resourcePath(type, place);
+    try {
+      await this.#transport.request({ what, method: 'DELETE', path, body, signal }, this.#deadlineMs);
+      return true;
+    } catch (thrown) {
+      if (isMissing(thrown, name)) return false;
+      throw thrown;
+    }
+  }
+
+  async apply<T extends KubernetesObject>(
+    type: ResourceType<T>,
+    object: Applied<T>,
+    options: ApplyOptions = {},
+  ): Promise<T> {
+    const { fieldManager = ourFieldManager, force = true, subresource, signal } = options;
+    const place = { ...placeOf(object), subresource };
+    const what = `apply ${describeResource(type, place)}`;
+    const path = resourcePath(type, place, { fieldManager, force });
+    const body = { ...object, apiVersion: apiVersionOf(type), kind: type.kind };
+    const contentType = 'application/apply-patch+yaml';
+    const request = { what, method: 'PATCH', path, body, contentType, signal } as const;
+    return (await this.#transport.request(request, this.#deadlineMs)) as T;
+  }
+
+  async patch<T extends KubernetesObject>(
     type: ResourceType<T>,
     name: string,
     namespace: string | undefined,
     patch: unknown,
-    options: PatchOptions,
-  ): Promise<T>;
-  watch<T extends KubernetesObject>(
+    { kind, subresource, signal }: PatchOptions,
+  ): Promise<T> {
+    const place = { namespace, name, subresource };
+    const what = `patch ${describeResource(type, place)}`;
+    const path = resourcePath(type, place, { fieldManager: ourFieldManager });
+    const contentType = kind === 'merge' ? 'application/merge-patch+json' : 'application/json-patch+json';
+    const request = { what, method: 'PATCH', path, body: patch, contentType, signal } as const;
+    return (await this.#transport.request(request, this.#deadlineMs)) as T;
+  }
+
+  async *watch<T extends KubernetesObject>(
     type: ResourceType<T>,
     options: WatchOptions,
     signal: AbortSignal,
-  ): AsyncIterable<WatchEvent<T>>;
-  /** Closes idle connections. Calls after it fail. */
-  close(): void;
+  ): AsyncGenerator<WatchEvent<T>, void, void> {
+    const { namespace, idleMs = watchIdleMs, ...query } = options;
+    const what = `watch ${describeResource(type, { namespace })}`;
+    const path = resourcePath(type, { namespace }, { ...query, watch: true, allowWatchBookmarks: true });
+    const response = await this.#transport.stream({ what, method: 'GET', path, signal }, this.#deadlineMs);
+    const lifeMs = options.timeoutSeconds * 1000 + watchGraceMs;
+    for await (const event of watchEvents<T>(response, { what, idleMs, lifeMs, signal })) {
+      if (event.type !== 'BOOKMARK') named(type, event.object);
+      yield event;
+    }
+  }
+
+  /** Closes idle connections. */
+  close(): void {
+    this.#transport.close();
+  }
+}
+
+function placeOf(object: KubernetesObject): ResourcePlace {
+  return { namespace: object.metadata?.namespace, name: object.metadata?.name ?? '' };
+}
+
+/** The same object with the kind and version that lists and some answers leave out. */
+function named<T extends KubernetesObject>(type: ResourceType<T>, object: T): T {
+  if (object.kind === type.kind && object.apiVersion !== undefined) return object;
+  return Object.assign(object, { apiVersion: apiVersionOf(type), kind: type.kind });
+}
+
+/** The object is missing, and not the kind: then the server does not name the object. */
+function isMissing(thrown: unknown, name: string): boolean {
+  const failure = apiFailure(thrown);
+  return failure?.status === 404 && failure.object === name;
 }

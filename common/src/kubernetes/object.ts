@@ -73,7 +73,7 @@ export function ownerReference<T extends KubernetesObject>(type: ResourceType<T>
     throw new HearthError('InvalidArgument', `A ${type.kind} without name and uid cannot own anything`);
   }
   return {
-    apiVersion: apiVersionOf(type as ResourceType),
+    apiVersion: apiVersionOf(type),
     kind: type.kind,
     name,
     uid,

@@ -1,6 +1,12 @@
+import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
+import { apiFailure, isExpired } from './api_failure.ts';
+import { Backoff } from './backoff.ts';
 import type { KubernetesClient } from './client.ts';
+import { type Clock, sleep, systemClock } from './clock.ts';
 import type { KubernetesObject, ResourceType } from './object.ts';
+import { objectKey } from './object.ts';
+import { ObjectStore } from './object_store.ts';
 
 export interface ReflectorOptions<T extends KubernetesObject, P> {
   api: Pick<KubernetesClient, 'list' | 'watch'>;
@@ -8,28 +14,198 @@ export interface ReflectorOptions<T extends KubernetesObject, P> {
   namespace?: string | undefined;
   labelSelector?: string | undefined;
   fieldSelector?: string | undefined;
-  /** What is kept of an object. Absent: all of it but metadata.managedFields. */
+  /** What is kept of an object; without metadata.managedFields already. Absent: all of it. */
   project?: ((object: T) => P) | undefined;
   logger: Logger;
+  clock?: Clock | undefined;
+  /** Absent: 500. */
+  pageSize?: number | undefined;
+  /** A watch lasts between this and twice this time. Absent: 300. */
+  watchSeconds?: number | undefined;
+  /** Without event or bookmark for this time the connection counts as dead. Absent: 180,000. */
+  idleMs?: number | undefined;
 }
 
 /** before undefined: new; after undefined: gone. Both: changed. */
 export type ChangeListener<P> = (key: string, before: P | undefined, after: P | undefined) => void;
 
+/** As client-go's reflector: 0.8 s to 30 s, doubling, anew after two quiet minutes. */
+const backoffLimits = { firstMs: 800, longestMs: 30_000, calmMs: 120_000 };
+/** A watch that the server ends sooner without a word counts as a failure, else it would be asked again at once. */
+const shortestWatchMs = 1_000;
+
 /**
- * A copy of all objects of one kind, kept up to date by list and watch until the signal aborts.
- * Keys are 'namespace/name' or 'name'. Values are shared: do not change them.
+ * A copy of all objects of one kind, kept up to date by list and watch until the signal aborts. Keys are
+ * 'namespace/name' or 'name'. Values are shared by all readers: do not change them.
+ *
+ * After client-go's reflector, with one difference: lists ask for the newest state (no resourceVersion) where client-go
+ * begins with any state (0). The server ignores `limit` for the latter, which would hold all objects in memory at once,
+ * and a state older than the one before a restart would make a new leader act on the past.
  */
-export declare class Reflector<T extends KubernetesObject, P = T> {
-  constructor(options: ReflectorOptions<T, P>);
-  start(signal: AbortSignal): void;
-  /** Resolves when the first list is complete; rejects with Cancelled when the signal aborts before. */
-  synced(): Promise<void>;
-  get hasSynced(): boolean;
-  get(key: string): P | undefined;
-  all(): P[];
-  keys(): string[];
-  get size(): number;
-  /** Told of every change in order, also of deletions that a cut hid. Register before start; gives the way to stop. */
-  onChange(listener: ChangeListener<P>): () => void;
+export class Reflector<T extends KubernetesObject, P = T> {
+  readonly #options: ReflectorOptions<T, P>;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #store: ObjectStore<P>;
+  readonly #listeners = new Set<ChangeListener<P>>();
+  readonly #synced = Promise.withResolvers<void>();
+  readonly #backoff: Backoff;
+  #hasSynced = false;
+  #started = false;
+  /** What the next watch starts from; undefined: list first. */
+  #resourceVersion: string | undefined;
+  /** A list took longer than the server keeps its state: the next one is asked for in one page. */
+  #wholeList = false;
+
+  constructor(options: ReflectorOptions<T, P>) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#logger = options.logger.child({ reflector: options.type.plural });
+    this.#backoff = new Backoff(backoffLimits, this.#clock);
+    this.#store = new ObjectStore<P>((key, before, after) => this.#tell(key, before, after));
+    // Whoever waits sees the rejection; without anybody waiting it is no error.
+    this.#synced.promise.catch(() => undefined);
+  }
+
+  start(signal: AbortSignal): void {
+    if (this.#started) throw new HearthError('Internal', `The reflector of ${this.#options.type.plural} runs already`);
+    this.#started = true;
+    void this.#run(signal);
+  }
+
+  /** Resolves when the first list is complete and told; rejects with Cancelled when the signal aborts before. */
+  synced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  get hasSynced(): boolean {
+    return this.#hasSynced;
+  }
+
+  get(key: string): P | undefined {
+    return this.#store.get(key);
+  }
+
+  all(): P[] {
+    return this.#store.values();
+  }
+
+  keys(): string[] {
+    return this.#store.keys();
+  }
+
+  get size(): number {
+    return this.#store.size;
+  }
+
+  /**
+   * Told of every change in order, also of deletions that a cut hid. Who registers after start must look at all()
+   * as well. Returns the way to stop.
+   */
+  onChange(listener: ChangeListener<P>): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        this.#resourceVersion ??= await this.#list(signal);
+        await this.#watch(this.#resourceVersion, signal);
+      } catch (thrown) {
+        if (signal.aborted) break;
+        await sleep(this.#clock, this.#delayAfter(HearthError.from(thrown)), signal);
+      }
+    }
+    this.#synced.reject(new HearthError('Cancelled', `Gave up to list ${this.#options.type.plural}`));
+  }
+
+  /** Never gives up: whatever went wrong, the answer is how long to wait. */
+  #delayAfter(error: HearthError): number {
+    const delay = Math.max(this.#backoff.next(), apiFailure(error)?.retryAfterMs ?? 0);
+    if (isExpired(error)) {
+      this.#logger.info('Objects are listed again, as the server no longer knows the version reached', { error });
+      this.#resourceVersion = undefined;
+    } else {
+      this.#logger.warn('Following objects failed and is tried again', { error, seconds: Math.ceil(delay / 1000) });
+    }
+    return delay;
+  }
+
+  /** Replaces the copy; returns the version that it shows. */
+  async #list(signal: AbortSignal): Promise<string> {
+    const { api, type, namespace, labelSelector, fieldSelector, pageSize = 500 } = this.#options;
+    const limit = this.#wholeList ? undefined : pageSize;
+    const generation = this.#store.begin();
+    let token: string | undefined;
+    for (;;) {
+      try {
+        const page = await api.list(type, { namespace, labelSelector, fieldSelector, limit, continue: token }, signal);
+        for (const object of page.items) this.#put(object, generation);
+        token = page.continue;
+        if (token !== undefined) continue;
+        this.#wholeList = false;
+        // Only a complete list tells what is gone.
+        this.#store.sweep(generation);
+        this.#hasSynced = true;
+        this.#synced.resolve();
+        return page.resourceVersion;
+      } catch (thrown) {
+        if (token !== undefined && isExpired(thrown)) this.#wholeList = true;
+        throw thrown;
+      }
+    }
+  }
+
+  async #watch(from: string, signal: AbortSignal): Promise<void> {
+    const { api, type, namespace, labelSelector, fieldSelector, watchSeconds = 300, idleMs } = this.#options;
+    const started = this.#clock.now();
+    const timeoutSeconds = Math.ceil(watchSeconds * (1 + this.#clock.random()));
+    const options = { namespace, labelSelector, fieldSelector, resourceVersion: from, timeoutSeconds, idleMs };
+    let heard = false;
+    for await (const event of api.watch(type, options, signal)) {
+      const version =
+        event.type === 'BOOKMARK' ? event.resourceVersion : (event.object.metadata?.resourceVersion as string);
+      if (isBefore(version, this.#resourceVersion ?? '')) {
+        // Versions only grow while a store lives: this is another one, of which we know nothing.
+        this.#resourceVersion = undefined;
+        throw new HearthError('Unavailable', `The store of the API server has gone back to version ${version}`);
+      }
+      if (event.type === 'DELETED') this.#store.delete(objectKey(event.object));
+      else if (event.type !== 'BOOKMARK') this.#put(event.object, undefined);
+      this.#resourceVersion = version;
+      heard = true;
+    }
+    if (!heard && this.#clock.now() - started < shortestWatchMs && !signal.aborted) {
+      throw new HearthError('Unavailable', `The API server ended the watch of ${type.plural} at once`);
+    }
+  }
+
+  #put(object: T, generation: number | undefined): void {
+    const key = objectKey(object);
+    const { resourceVersion = '', uid = '' } = object.metadata ?? {};
+    if (object.metadata?.managedFields !== undefined) delete object.metadata.managedFields;
+    try {
+      const value = this.#options.project === undefined ? (object as unknown as P) : this.#options.project(object);
+      this.#store.put({ key, uid, resourceVersion, value }, generation);
+    } catch (thrown) {
+      this.#logger.error('An object cannot be projected and counts as absent', { key, error: thrown });
+      this.#store.delete(key);
+    }
+  }
+
+  #tell(key: string, before: P | undefined, after: P | undefined): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(key, before, after);
+      } catch (thrown) {
+        this.#logger.error('A listener failed on a change', { key, error: thrown });
+      }
+    }
+  }
+}
+
+/** Versions are decimal numbers that only grow (Kubernetes 1.35 promises it; etcd always gave such). */
+function isBefore(version: string, reached: string): boolean {
+  return version.length < reached.length || (version.length === reached.length && version < reached);
 }

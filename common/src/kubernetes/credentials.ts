@@ -1,0 +1,137 @@
+import { readFile } from 'node:fs/promises';
+import type { Agent } from 'node:http';
+import type { RequestOptions } from 'node:https';
+import { join } from 'node:path';
+import type { KubeConfig } from '@kubernetes/client-node';
+import { HearthError } from '../error.ts';
+
+/** How to speak to the API server now. */
+export interface Connection {
+  server: URL;
+  /** Secret. */
+  headers: Readonly<Record<string, string>>;
+  /** Authorities, client certificate, server name. */
+  tls: Readonly<TlsOptions>;
+  /** Only where a proxy stands in between. */
+  proxy?: Agent;
+}
+
+export type TlsOptions = Pick<
+  RequestOptions,
+  'ca' | 'cert' | 'key' | 'passphrase' | 'servername' | 'rejectUnauthorized'
+>;
+
+/** Where a connection's address, authorities and secrets come from. */
+export interface Credentials {
+  connection(): Promise<Connection>;
+  /** The server did not accept them: read them anew the next time. */
+  refused(): void;
+}
+
+const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
+/** The kubelet renews tokens long before they end; client-go reads them once a minute as well. */
+const readEveryMs = 60_000;
+
+/** Service account of a pod: files that the kubelet renews, address from the environment. */
+export class ServiceAccountCredentials implements Credentials {
+  readonly #folder: string;
+  readonly #server: URL;
+  #present: { connection: Connection; until: number } | undefined;
+
+  constructor(environment: NodeJS.ProcessEnv, folder: string = serviceAccountFolder) {
+    const { KUBERNETES_SERVICE_HOST: host = '', KUBERNETES_SERVICE_PORT: port = '443' } = environment;
+    this.#folder = folder;
+    this.#server = new URL(`https://${host.includes(':') ? `[${host}]` : host}:${port}`);
+  }
+
+  async connection(): Promise<Connection> {
+    if (this.#present !== undefined && performance.now() < this.#present.until) return this.#present.connection;
+    const [token, ca] = await Promise.all([this.#read('token'), this.#read('ca.crt')]);
+    const connection = { server: this.#server, headers: { authorization: `Bearer ${token.trim()}` }, tls: { ca } };
+    this.#present = { connection, until: performance.now() + readEveryMs };
+    return connection;
+  }
+
+  refused(): void {
+    this.#present = undefined;
+  }
+
+  async #read(name: string): Promise<string> {
+    try {
+      return await readFile(join(this.#folder, name), 'utf8');
+    } catch (thrown) {
+      throw new HearthError(
+        'Unauthenticated',
+        `The service account's ${name} cannot be read (${(thrown as NodeJS.ErrnoException).code}). ` +
+          'Set automountServiceAccountToken for the pod, or KUBECONFIG outside of a cluster',
+        { cause: thrown },
+      );
+    }
+  }
+}
+
+/** Commands and files of a kubeconfig may change as well; the library keeps tokens of commands until they expire. */
+const evaluateEveryMs = 10_000;
+
+/**
+ * Whatever a kubeconfig allows: certificates, tokens, commands, OpenID Connect, proxies. client-node understands them;
+ * it is loaded only here, as it takes 80 MiB, which a pod with a service account need not pay.
+ */
+export class KubeConfigCredentials implements Credentials {
+  readonly #load: () => Promise<KubeConfig>;
+  #config: KubeConfig | undefined;
+  #present: { connection: Connection; until: number } | undefined;
+
+  constructor(load: () => Promise<KubeConfig>) {
+    this.#load = load;
+  }
+
+  async connection(): Promise<Connection> {
+    if (this.#present !== undefined && performance.now() < this.#present.until) return this.#present.connection;
+    const connection = await this.#evaluate();
+    this.#present = { connection, until: performance.now() + evaluateEveryMs };
+    return connection;
+  }
+
+  refused(): void {
+    this.#present = undefined;
+  }
+
+  async #evaluate(): Promise<Connection> {
+    try {
+      this.#config ??= await this.#load();
+      const cluster = this.#config.getCurrentCluster();
+      if (!cluster) throw new Error('it names no current cluster');
+      const options: RequestOptions = {};
+      await this.#config.applyToHTTPSOptions(options);
+      const headers: Record<string, string> = {};
+      for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = String(value);
+      if (typeof options.auth === 'string') {
+        headers.authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`;
+      }
+      const { ca, cert, key, passphrase, servername, rejectUnauthorized } = options;
+      const tls = Object.fromEntries(
+        Object.entries({ ca, cert, key, passphrase, servername, rejectUnauthorized }).filter(([, value]) => value),
+      );
+      if (rejectUnauthorized === false) tls.rejectUnauthorized = false;
+      const connection: Connection = { server: new URL(cluster.server), headers, tls };
+      if (cluster.proxyUrl && options.agent) connection.proxy = options.agent as Agent;
+      return connection;
+    } catch (thrown) {
+      throw new HearthError('Unauthenticated', `The kubeconfig cannot be used: ${(thrown as Error).message}`, {
+        cause: thrown,
+      });
+    }
+  }
+}
+
+/** KUBECONFIG if it is set; else the service account of the pod that this runs in; else ~/.kube/config. */
+export function defaultCredentials(environment: NodeJS.ProcessEnv = process.env): Credentials {
+  if (!environment.KUBECONFIG && environment.KUBERNETES_SERVICE_HOST) return new ServiceAccountCredentials(environment);
+  return new KubeConfigCredentials(async () => {
+    const { KubeConfig } = await import('@kubernetes/client-node');
+    const config = new KubeConfig();
+    config.loadFromDefault();
+    return config;
+  });
+}

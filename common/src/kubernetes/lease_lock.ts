@@ -1,0 +1,108 @@
+import { HearthError } from '../error.ts';
+import type { KubernetesClient } from './client.ts';
+import type { Clock } from './clock.ts';
+import { kinds, type Lease } from './kinds.ts';
+
+export interface LeaseLockOptions {
+  api: Pick<KubernetesClient, 'get' | 'create' | 'replace'>;
+  namespace: string;
+  name: string;
+  identity: string;
+  leaseSeconds: number;
+  clock: Clock;
+}
+
+/** One Lease object, and what this replica has seen of it. The rules are those of client-go's leaderelection. */
+export class LeaseLock {
+  readonly #options: LeaseLockOptions;
+  #seen: Lease | undefined;
+  /**
+   * When #seen was first seen as it is, by our own clock, as times in the lease are another machine's. Taken after the
+   * answer: its holder may have renewed while we asked, and counts from before that.
+   */
+  #seenAt = 0;
+
+  constructor(options: LeaseLockOptions) {
+    this.#options = options;
+  }
+
+  /** Who held the lease when it was last seen; '' nobody, undefined: never seen. */
+  get holder(): string | undefined {
+    return this.#seen === undefined ? undefined : (this.#seen.spec?.holderIdentity ?? '');
+  }
+
+  get isHeldByOther(): boolean {
+    return !!this.holder && this.holder !== this.#options.identity;
+  }
+
+  /**
+   * Takes the lease if it is free or has not changed for its duration; renews it if it is ours. false: another has it.
+   * Throws what the API throws; Conflict when another replica was faster.
+   */
+  async acquire(signal: AbortSignal): Promise<boolean> {
+    const { api, name, namespace, identity, clock } = this.#options;
+    if (this.#seen !== undefined && this.holder === identity) {
+      try {
+        return await this.#write(this.#seen, signal);
+      } catch (thrown) {
+        // Somebody has changed or removed it: look.
+        const { code } = HearthError.from(thrown);
+        if (code !== 'Conflict' && code !== 'NotFound') throw thrown;
+      }
+    }
+    const lease = await api.get(kinds.Lease, name, namespace, signal);
+    if (lease === undefined) {
+      const spec = this.#spec(undefined);
+      this.#see(await api.create(kinds.Lease, { metadata: { name, namespace }, spec }, signal));
+      return true;
+    }
+    if (lease.metadata?.resourceVersion !== this.#seen?.metadata?.resourceVersion) this.#see(lease);
+    const duration = (lease.spec?.leaseDurationSeconds ?? this.#options.leaseSeconds) * 1000;
+    if (this.isHeldByOther && clock.now() < this.#seenAt + duration) return false;
+    return await this.#write(lease, signal);
+  }
+
+  /** Lets another replica lead at once. Throws what the API throws. */
+  async release(signal: AbortSignal): Promise<void> {
+    const { api, identity } = this.#options;
+    if (this.#seen === undefined || this.holder !== identity) return;
+    const spec = { ...this.#spec(this.#seen), holderIdentity: '', leaseDurationSeconds: 1 };
+    this.#see(await api.replace(kinds.Lease, { ...this.#seen, spec }, undefined, signal));
+  }
+
+  async #write(lease: Lease, signal: AbortSignal): Promise<boolean> {
+    // The resource version in it makes this fail if anybody has written since.
+    const written = await this.#options.api.replace(
+      kinds.Lease,
+      { ...lease, spec: { ...lease.spec, ...this.#spec(lease) } },
+      undefined,
+      signal,
+    );
+    this.#see(written);
+    return true;
+  }
+
+  #spec(before: Lease | undefined): NonNullable<Lease['spec']> {
+    const { identity, leaseSeconds, clock } = this.#options;
+    const now = microTime(clock.date());
+    const ours = before?.spec?.holderIdentity === identity;
+    const transitions = before?.spec?.leaseTransitions ?? 0;
+    return {
+      holderIdentity: identity,
+      leaseDurationSeconds: leaseSeconds,
+      acquireTime: ours ? (before?.spec?.acquireTime ?? now) : now,
+      renewTime: now,
+      leaseTransitions: before === undefined || ours ? transitions : transitions + 1,
+    };
+  }
+
+  #see(lease: Lease): void {
+    this.#seen = lease;
+    this.#seenAt = this.#options.clock.now();
+  }
+}
+
+/** The API takes MicroTime with exactly six digits. */
+function microTime(date: Date): string {
+  return date.toISOString().replace('Z', '000Z');
+}

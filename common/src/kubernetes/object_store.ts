@@ -1,0 +1,76 @@
+export interface StoredObject<P> {
+  key: string;
+  uid: string;
+  resourceVersion: string;
+  value: P;
+}
+
+interface Entry<P> {
+  uid: string;
+  resourceVersion: string;
+  value: P;
+  /** The list during or after which it was last seen. */
+  generation: number;
+}
+
+/** The reflector's objects. Tells of each difference, once, after it is visible. Synchronous. */
+export class ObjectStore<P> {
+  readonly #entries = new Map<string, Entry<P>>();
+  readonly #tell: (key: string, before: P | undefined, after: P | undefined) => void;
+  #generation = 0;
+
+  constructor(tell: (key: string, before: P | undefined, after: P | undefined) => void) {
+    this.#tell = tell;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(key: string): P | undefined {
+    return this.#entries.get(key)?.value;
+  }
+
+  keys(): string[] {
+    return [...this.#entries.keys()];
+  }
+
+  values(): P[] {
+    return Array.from(this.#entries.values(), (entry) => entry.value);
+  }
+
+  /** A list begins: what it has is put with this number, and the rest swept at its end. */
+  begin(): number {
+    this.#generation += 1;
+    return this.#generation;
+  }
+
+  /** Nothing is told when the object is the one already known. */
+  put(object: StoredObject<P>, generation: number = this.#generation): void {
+    const { key, uid, resourceVersion, value } = object;
+    const known = this.#entries.get(key);
+    if (known !== undefined && known.uid === uid && known.resourceVersion === resourceVersion) {
+      known.generation = generation;
+      return;
+    }
+    // The same name with another uid is another object: the old one has gone in between.
+    if (known !== undefined && known.uid !== uid) this.delete(key);
+    const before = this.#entries.get(key)?.value;
+    this.#entries.set(key, { uid, resourceVersion, value, generation });
+    this.#tell(key, before, value);
+  }
+
+  delete(key: string): void {
+    const known = this.#entries.get(key);
+    if (known === undefined) return;
+    this.#entries.delete(key);
+    this.#tell(key, known.value, undefined);
+  }
+
+  /** Removes what the complete list with this number did not have. */
+  sweep(generation: number): void {
+    for (const [key, entry] of this.#entries) {
+      if (entry.generation !== generation) this.delete(key);
+    }
+  }
+}

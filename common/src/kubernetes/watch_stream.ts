@@ -1,0 +1,103 @@
+import type { IncomingMessage } from 'node:http';
+import { HearthError } from '../error.ts';
+import { ApiFailure } from './api_failure.ts';
+import type { WatchEvent } from './client.ts';
+import type { KubernetesObject } from './object.ts';
+
+/** Far above the largest object that the API server stores (1.5 MiB in etcd, as JSON twice that). */
+const longestLine = 16 * 1024 * 1024;
+const newline = 0x0a;
+
+export interface WatchLimits {
+  /** For messages: `watch Pods`. */
+  what: string;
+  /** Without a whole event for this time the connection counts as dead. A trickle of bytes does not help. */
+  idleMs: number;
+  /** Longest life, a little above what the server was asked for. */
+  lifeMs: number;
+  signal: AbortSignal;
+}
+
+interface Line {
+  type?: string;
+  object?: KubernetesObject;
+}
+
+/** Events of a watch's answer, one JSON object a line. Returns at the orderly end; every other end throws. */
+export async function* watchEvents<T extends KubernetesObject>(
+  response: IncomingMessage,
+  limits: WatchLimits,
+): AsyncGenerator<WatchEvent<T>, void, void> {
+  const { what, idleMs, lifeMs, signal } = limits;
+  const late = (ms: number) =>
+    response.destroy(new HearthError('DeadlineExceeded', `Heard nothing on ${what} for ${ms / 1000} s`));
+  const idle = setTimeout(late, idleMs, idleMs);
+  const life = setTimeout(late, lifeMs, lifeMs);
+  const onAbort = () => response.destroy(new HearthError('Cancelled', `Gave up to ${what}`));
+  if (signal.aborted) onAbort();
+  else signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    for await (const line of lines(response)) {
+      idle.refresh();
+      yield parseEvent<T>(line, what);
+    }
+  } catch (thrown) {
+    if (thrown instanceof HearthError) throw thrown;
+    throw new HearthError('Unavailable', `The connection broke on ${what}: ${(thrown as Error).message}`, {
+      cause: thrown,
+    });
+  } finally {
+    clearTimeout(idle);
+    clearTimeout(life);
+    signal.removeEventListener('abort', onAbort);
+    response.destroy();
+  }
+}
+
+function parseEvent<T extends KubernetesObject>(line: string, what: string): WatchEvent<T> {
+  let event: Line;
+  try {
+    event = JSON.parse(line) as Line;
+  } catch (thrown) {
+    throw new HearthError('ProtocolError', `Received something on ${what} that is not JSON`, { cause: thrown });
+  }
+  const { type, object } = event;
+  switch (type) {
+    case 'ADDED':
+    case 'MODIFIED':
+    case 'DELETED':
+      if (typeof object !== 'object' || object?.metadata?.resourceVersion === undefined) break;
+      return { type, object: object as T };
+    case 'BOOKMARK':
+      if (object?.metadata?.resourceVersion === undefined) break;
+      return { type, resourceVersion: object.metadata.resourceVersion };
+    case 'ERROR':
+      throw new ApiFailure(500, object).toHearthError(what);
+  }
+  throw new HearthError(
+    'ProtocolError',
+    `Received an event of type ${JSON.stringify(type)} on ${what} without its object`,
+  );
+}
+
+/** Whole lines. A line that the end of the answer cuts is an error, as events must not be lost silently. */
+async function* lines(response: IncomingMessage): AsyncGenerator<string, void, void> {
+  let started: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    let from = 0;
+    for (let to = chunk.indexOf(newline); to >= 0; to = chunk.indexOf(newline, from)) {
+      started.push(chunk.subarray(from, to));
+      from = to + 1;
+      const line = (started.length === 1 ? started[0] : Buffer.concat(started))?.toString('utf8') ?? '';
+      started = [];
+      length = 0;
+      if (line.trim() !== '') yield line;
+    }
+    if (from < chunk.length) started.push(chunk.subarray(from));
+    length += chunk.length - from;
+    if (length > longestLine)
+      throw new HearthError('ProtocolError', `A watch event is longer than ${longestLine} bytes`);
+  }
+  if (length > 0) throw new HearthError('Unavailable', 'The connection was cut in the middle of a watch event');
+}
