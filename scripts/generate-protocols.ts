@@ -9,6 +9,8 @@ interface Protocol {
   source: string;
   /** Folder of generated code. */
   out: string;
+  /** Also write what it imports of google/protobuf. */
+  imports?: true;
 }
 
 const root = join(import.meta.dirname, '..');
@@ -16,6 +18,8 @@ const root = join(import.meta.dirname, '..');
 const protocols: Protocol[] = [
   { source: 'hearth', out: 'common/src/generated' },
   { source: 'etcd', out: 'node-agent/src/store/generated' },
+  { source: 'csi', out: 'csi-driver/src/generated', imports: true },
+  { source: 'kubelet', out: 'csi-driver/src/generated' },
 ];
 
 // Clients and servers on grpc-js; 64-bit numbers are bigint, a oneof is a tagged union, enumerations are unions of
@@ -30,12 +34,21 @@ const options = [
   'esModuleInterop=true',
 ];
 
-for (const { source, out } of protocols) {
+for (const { source, out, imports } of protocols) {
   const template = {
     version: 'v2',
-    plugins: [{ local: 'protoc-gen-ts_proto', out: join(root, out), opt: options }],
+    plugins: [
+      {
+        local: 'protoc-gen-ts_proto',
+        out: join(root, out),
+        opt: options,
+        include_imports: imports === true,
+        include_wkt: imports === true,
+      },
+    ],
   };
   rmSync(join(root, out, source), { recursive: true, force: true });
+  if (imports) rmSync(join(root, out, 'google'), { recursive: true, force: true });
   execFileSync('buf', ['generate', '--template', JSON.stringify(template), '--path', source], {
     cwd: join(root, 'proto'),
     stdio: 'inherit',

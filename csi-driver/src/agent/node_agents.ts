@@ -1,0 +1,98 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CsiError } from '../csi_error.ts';
+import { checkClusterName } from '../volume/index.ts';
+import type { ControlCalls } from './control_calls.ts';
+import { knock, SocketCalls } from './socket_calls.ts';
+
+/** sun_path of unix(7) without its NUL. */
+const longestSocketPath = 107;
+
+export interface NodeAgentsOptions {
+  /** Its folders are the clusters: `<state>/<cluster>/run/agent.sock`. */
+  stateDirectory: string;
+  /** Name of this node, for sentences. */
+  node: string;
+  /** Milliseconds for one call. */
+  deadlineMs: number;
+}
+
+export interface NodeAgent {
+  cluster: string;
+  /** Of the cluster on this node; what the agent publishes lies below it. */
+  directory: string;
+  control: ControlCalls;
+}
+
+/** The agents on this node, one a cluster. */
+export class NodeAgents {
+  readonly #options: NodeAgentsOptions;
+
+  constructor(options: NodeAgentsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The agent of a cluster; of the only one on this node when none is named. `FAILED_PRECONDITION` when it does not
+   * answer or when there is not exactly one.
+   */
+  async find(cluster: string | undefined): Promise<NodeAgent> {
+    const { stateDirectory, node, deadlineMs } = this.#options;
+    const name = cluster === undefined ? await this.#only() : checkClusterName(cluster);
+    const directory = join(stateDirectory, name);
+    const socket = join(directory, 'run', 'agent.sock');
+    if (Buffer.byteLength(socket) > longestSocketPath) {
+      throw new CsiError(
+        'FAILED_PRECONDITION',
+        `the socket path ${socket} is longer than ${longestSocketPath} bytes; give the StorageCluster a shorter name`,
+      );
+    }
+    const absent = await knock(socket);
+    if (absent !== undefined) throw notRunning(name, node, socket, absent);
+    return { cluster: name, directory, control: new SocketCalls(socket, deadlineMs) };
+  }
+
+  /** Clusters of which something runs on this node: the holder stays while an agent restarts. */
+  async #clusters(): Promise<string[]> {
+    const { stateDirectory } = this.#options;
+    const found: string[] = [];
+    for (const name of await listing(stateDirectory)) {
+      if ((await listing(join(stateDirectory, name, 'run'))).some((file) => file.endsWith('.sock'))) found.push(name);
+    }
+    return found.sort();
+  }
+
+  async #only(): Promise<string> {
+    const { node } = this.#options;
+    const clusters = await this.#clusters();
+    const [first, ...others] = clusters;
+    if (first === undefined) {
+      throw new CsiError(
+        'FAILED_PRECONDITION',
+        `no StorageCluster has an agent on node ${node}; check that a node group of one selects this node: kubectl get storageclusters`,
+      );
+    }
+    if (others.length === 0) return first;
+    throw new CsiError(
+      'FAILED_PRECONDITION',
+      `node ${node} is in several StorageClusters (${clusters.join(', ')}); name one of them by the attribute cluster`,
+    );
+  }
+}
+
+function notRunning(cluster: string, node: string, socket: string, reason: string): CsiError {
+  return new CsiError(
+    'FAILED_PRECONDITION',
+    `the agent of StorageCluster ${cluster} does not run on node ${node} (${reason} at ${socket}); check that one of its node groups selects this node, and look at its pod: kubectl get pods -A -l hearth.storage/cluster=${cluster} --field-selector spec.nodeName=${node}`,
+  );
+}
+
+async function listing(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
+    throw thrown;
+  }
+}

@@ -1,0 +1,91 @@
+import { connect } from 'node:net';
+import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
+import { HearthError, isErrorCode } from '@hearth/common';
+import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
+import { codeOfStatus } from '../csi_error.ts';
+import type { CallName, ControlCalls, RequestOf, ResponseOf } from './control_calls.ts';
+
+const knockMs = 2000;
+
+/** The control API on the Unix socket of one agent. A connection a call: calls are rare, and agents restart. */
+export class SocketCalls implements ControlCalls {
+  readonly #socket: string;
+  readonly #deadlineMs: number;
+
+  /** `deadlineMs`: for one call. */
+  constructor(socket: string, deadlineMs: number) {
+    this.#socket = socket;
+    this.#deadlineMs = deadlineMs;
+  }
+
+  async call<Name extends CallName>(
+    name: Name,
+    request: RequestOf<Name>,
+    { signal }: { signal: AbortSignal },
+  ): Promise<ResponseOf<Name>> {
+    signal.throwIfAborted();
+    const client = new Client(`unix:${this.#socket}`, credentials.createInsecure(), { 'grpc.enable_retries': 0 });
+    try {
+      return await this.#send(client, name, request, signal);
+    } finally {
+      client.close();
+    }
+  }
+
+  async #send<Name extends CallName>(
+    client: Client,
+    name: Name,
+    request: RequestOf<Name>,
+    signal: AbortSignal,
+  ): Promise<ResponseOf<Name>> {
+    const definition = ControlService[name];
+    return await new Promise<ResponseOf<Name>>((resolve, reject) => {
+      const call = client.makeUnaryRequest<RequestOf<Name>, ResponseOf<Name>>(
+        definition.path,
+        definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
+        definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
+        request,
+        new Metadata(),
+        { deadline: Date.now() + this.#deadlineMs },
+        (error, response) => {
+          signal.removeEventListener('abort', cancel);
+          if (error !== null) reject(signal.aborted ? signal.reason : errorOf(error));
+          else if (response === undefined) reject(new HearthError('ProtocolError', 'the agent answered nothing'));
+          else resolve(response);
+        },
+      );
+      const cancel = () => call.cancel();
+      signal.addEventListener('abort', cancel, { once: true });
+    });
+  }
+}
+
+/** Why nobody answers at a Unix socket, as errno; undefined when somebody does. gRPC says only "unavailable". */
+export async function knock(path: string): Promise<string | undefined> {
+  return await new Promise((resolve) => {
+    const socket = connect({ path });
+    const end = (reason: string | undefined) => {
+      socket.destroy();
+      resolve(reason);
+    };
+    socket.setTimeout(knockMs, () => end('ETIMEDOUT'));
+    socket.once('connect', () => end(undefined));
+    socket.once('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message));
+  });
+}
+
+/** The agent's own error when it sent one, else what happened to the connection. */
+function errorOf(error: ServiceError): HearthError {
+  const sent = error.metadata.get('hearth-code')[0]?.toString() ?? '';
+  if (isErrorCode(sent)) return new HearthError(sent, error.details, { cause: error });
+  const code = codeOfStatus(error.code);
+  switch (code) {
+    case 'DeadlineExceeded':
+      return new HearthError(code, 'the agent did not answer in time; look at its log', { cause: error });
+    case 'Cancelled':
+    case 'Unavailable':
+      return new HearthError('Unavailable', `the agent went away during the call (${error.details})`, { cause: error });
+    default:
+      return new HearthError(code, error.details, { cause: error });
+  }
+}

@@ -1,0 +1,163 @@
+import { isAbsolute, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { HearthError, type LogLevel } from '@hearth/common';
+import { z } from 'zod';
+import { driverName } from '../names.ts';
+
+export interface Configuration {
+  /** As Kubernetes names this node. */
+  node: string;
+  /** Path of the CSI socket. */
+  socket: string;
+  /** The Node service alone, as on every node of a cluster, or the Controller service too, on one socket. */
+  services: 'node' | 'all';
+  /** Of the Controller service; undefined: the only one on this node. */
+  cluster: string | undefined;
+  stateDirectory: string;
+  kubeletDirectory: string;
+  /** The kubelet's `plugins_registry`; undefined: no registration. */
+  registrationDirectory: string | undefined;
+  health: { host: string; port: number } | undefined;
+  logLevel: LogLevel;
+  logFormat: 'auto' | 'json' | 'pretty';
+}
+
+interface Option {
+  variable: string;
+  fallback?: string;
+  value: string;
+  description: string;
+}
+
+const options = {
+  node: { variable: 'HEARTH_NODE', value: 'NAME', description: 'name of this node in Kubernetes; required' },
+  endpoint: {
+    variable: 'HEARTH_CSI_ENDPOINT',
+    fallback: `unix:///var/lib/kubelet/plugins/${driverName}/csi.sock`,
+    value: 'unix:///PATH',
+    description: 'socket of the driver, as the kubelet sees it',
+  },
+  services: {
+    variable: 'HEARTH_CSI_SERVICES',
+    fallback: 'node',
+    value: 'node|all',
+    description: 'the Node service alone, or the Controller service too, for provisioners other than our operator',
+  },
+  cluster: {
+    variable: 'HEARTH_CLUSTER',
+    fallback: '',
+    value: 'NAME',
+    description: 'StorageCluster of the Controller service; empty: the only one on this node',
+  },
+  'state-directory': {
+    variable: 'HEARTH_STATE_DIRECTORY',
+    fallback: '/var/lib/hearth',
+    value: 'PATH',
+    description: 'folder with a folder for each StorageCluster: sockets, mounts and records of what is published',
+  },
+  'kubelet-directory': {
+    variable: 'HEARTH_KUBELET_DIRECTORY',
+    fallback: '/var/lib/kubelet',
+    value: 'PATH',
+    description: "the kubelet's folder: targets elsewhere are refused",
+  },
+  'registration-directory': {
+    variable: 'HEARTH_REGISTRATION_DIRECTORY',
+    fallback: '/var/lib/kubelet/plugins_registry',
+    value: 'PATH|none',
+    description: 'where the kubelet looks for drivers; none: do not register',
+  },
+  'health-listen': {
+    variable: 'HEARTH_HEALTH_LISTEN',
+    fallback: '',
+    value: 'HOST:PORT',
+    description: 'HTTP /healthz and /readyz; empty: none',
+  },
+  'log-level': {
+    variable: 'HEARTH_LOG_LEVEL',
+    fallback: 'info',
+    value: 'LEVEL',
+    description: 'debug, info, warn or error',
+  },
+  'log-format': {
+    variable: 'HEARTH_LOG_FORMAT',
+    fallback: 'auto',
+    value: 'FORMAT',
+    description: 'auto, json or pretty',
+  },
+} satisfies Record<string, Option>;
+
+type Name = keyof typeof options;
+
+const path = z.string().refine((text) => isAbsolute(text), 'must be an absolute path');
+const schema = z.object({
+  node: z.string().regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'must be the name of a node in Kubernetes'),
+  endpoint: z.string().regex(/^unix:\/\/\/./, 'must be unix:///PATH'),
+  services: z.enum(['node', 'all'], 'must be node or all'),
+  cluster: z.string(),
+  'state-directory': path,
+  'kubelet-directory': path,
+  'registration-directory': z.union([z.literal('none'), path], 'must be an absolute path or none'),
+  'health-listen': z.string().regex(/^$|^(\[[0-9a-fA-F:]+\]|[^:[\]]+):\d{1,5}$/, 'must be HOST:PORT or empty'),
+  'log-level': z.enum(['debug', 'info', 'warn', 'error'], 'must be debug, info, warn or error'),
+  'log-format': z.enum(['auto', 'json', 'pretty'], 'must be auto, json or pretty'),
+});
+
+/** Flags over variables over defaults. `InvalidArgument` names the flag and its variable. */
+export function readConfiguration(args: string[], environment: NodeJS.ProcessEnv): Configuration {
+  const given = parsedFlags(args);
+  const raw = Object.fromEntries(
+    Object.entries<Option>(options).map(([name, { variable, fallback }]) => [
+      name,
+      given[name as Name] ?? environment[variable] ?? fallback ?? '',
+    ]),
+  );
+  const checked = schema.safeParse(raw);
+  if (!checked.success) {
+    const [issue] = checked.error.issues;
+    const name = String(issue?.path[0]) as Name;
+    throw new HearthError('InvalidArgument', `--${name} (${options[name].variable}) ${issue?.message}`);
+  }
+  const { data } = checked;
+  const registration = data['registration-directory'];
+  return {
+    node: data.node,
+    socket: join('/', data.endpoint.slice('unix://'.length)),
+    services: data.services,
+    cluster: data.cluster === '' ? undefined : data.cluster,
+    stateDirectory: trimmed(data['state-directory']),
+    kubeletDirectory: trimmed(data['kubelet-directory']),
+    registrationDirectory: registration === 'none' ? undefined : registration,
+    health: listenAddress(data['health-listen']),
+    logLevel: data['log-level'],
+    logFormat: data['log-format'],
+  };
+}
+
+/** The text of --help. */
+export function usage(): string {
+  const lines = Object.entries<Option>(options).map(([name, { variable, fallback, value, description }]) => {
+    const preset = fallback === undefined || fallback === '' ? '' : ` [${fallback}]`;
+    return `  --${name} ${value}\n      ${description} (${variable})${preset}`;
+  });
+  return `Usage: hearth-csi-node [options]\n\nThe CSI driver ${driverName} on one node.\n\n${lines.join('\n')}\n`;
+}
+
+function parsedFlags(args: string[]): Partial<Record<Name, string>> {
+  const flags = Object.fromEntries(Object.keys(options).map((name) => [name, { type: 'string' as const }]));
+  try {
+    return parseArgs({ args, options: flags }).values as Partial<Record<Name, string>>;
+  } catch (thrown) {
+    throw new HearthError('InvalidArgument', `${(thrown as Error).message.split('. ')[0]}; see --help`);
+  }
+}
+
+function trimmed(directory: string): string {
+  return join(directory, '.');
+}
+
+function listenAddress(text: string): { host: string; port: number } | undefined {
+  if (text === '') return undefined;
+  const colon = text.lastIndexOf(':');
+  return { host: text.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(text.slice(colon + 1)) };
+}

@@ -1,0 +1,181 @@
+import { HearthError } from '@hearth/common';
+import { CsiError } from '../csi_error.ts';
+import {
+  type CapacityRange,
+  type ControllerGetCapabilitiesResponse,
+  type CreateVolumeRequest,
+  type CreateVolumeResponse,
+  type DeleteVolumeRequest,
+  type DeleteVolumeResponse,
+  type ListVolumesRequest,
+  type ListVolumesResponse,
+  ControllerServiceCapability_RPC_Type as Rpc,
+  type ValidateVolumeCapabilitiesRequest,
+  type ValidateVolumeCapabilitiesResponse,
+  type Volume,
+} from '../generated/csi/csi.ts';
+import { attributeNames } from '../names.ts';
+import { checkCapabilities, chosenBy, type DatasetChoice, registeredName } from '../volume/index.ts';
+import { pageOf } from './list_page.ts';
+import type { DatasetCatalog, VolumeBook, VolumeRecord } from './volume_book.ts';
+import { volumeIdOf } from './volume_name.ts';
+
+/**
+ * CSI's Controller service for the datasets of one cluster. A volume is a name for a dataset, so creating one moves
+ * no bytes. The operator's provisioner calls it as it is; `server` puts it on a socket. Errors are `HearthError`.
+ */
+export class ControllerService {
+  readonly #book: VolumeBook;
+  readonly #catalog: DatasetCatalog;
+
+  constructor(book: VolumeBook, catalog: DatasetCatalog) {
+    this.#book = book;
+    this.#catalog = catalog;
+  }
+
+  capabilities(): ControllerGetCapabilitiesResponse {
+    const types = [Rpc.CREATE_DELETE_VOLUME, Rpc.LIST_VOLUMES, Rpc.SINGLE_NODE_MULTI_WRITER];
+    return { capabilities: types.map((type) => ({ type: { $case: 'rpc', value: { type } } })) };
+  }
+
+  /**
+   * The parameters name the dataset (`names.ts`). The capacity is what was asked for or the size of the dataset,
+   * whichever is more. The same name again gives the same volume, or `ALREADY_EXISTS` when it does not fit.
+   */
+  async createVolume(request: CreateVolumeRequest, signal: AbortSignal): Promise<CreateVolumeResponse> {
+    const name = volumeIdOf(request.name);
+    checkCapabilities(request.volumeCapabilities);
+    if (request.volumeContentSource !== undefined) {
+      throw invalid('volumes of Hearth are not made from snapshots or other volumes; use dataSourceRef with a Dataset');
+    }
+    if (Object.keys(request.mutableParameters).length > 0)
+      throw invalid('volumes of Hearth have no mutable parameters');
+    const range = rangeOf(request.capacityRange);
+    const choice = chosenBy(request.parameters);
+    const cluster = await this.#checkedCluster(choice, signal);
+    const wanted = { name, dataset: registeredName(choice), manifest: choice.revision };
+    const present = await this.#book.get(name, signal);
+    if (present !== undefined) return { volume: toVolume(fitting(present, wanted, range), cluster) };
+    const capacityBytes = capacityOf(await this.#size(choice, cluster, signal), range);
+    return { volume: toVolume(await this.#create({ ...wanted, capacityBytes }, range, signal), cluster) };
+  }
+
+  /** No error when there is none: the deletion was done before. The dataset and its bytes stay. */
+  async deleteVolume(request: DeleteVolumeRequest, signal: AbortSignal): Promise<DeleteVolumeResponse> {
+    await this.#book.delete(checkedId(request.volumeId), signal);
+    return {};
+  }
+
+  async validateVolumeCapabilities(
+    request: ValidateVolumeCapabilitiesRequest,
+    signal: AbortSignal,
+  ): Promise<ValidateVolumeCapabilitiesResponse> {
+    const id = checkedId(request.volumeId);
+    const { volumeCapabilities, volumeContext, parameters, mutableParameters } = request;
+    if (volumeCapabilities.length === 0) throw invalid('the volume capabilities are missing');
+    if ((await this.#book.get(id, signal)) === undefined) throw new CsiError('NOT_FOUND', `there is no volume ${id}`);
+    try {
+      checkCapabilities(volumeCapabilities);
+    } catch (thrown) {
+      return { confirmed: undefined, message: HearthError.from(thrown).message };
+    }
+    return { confirmed: { volumeContext, volumeCapabilities, parameters, mutableParameters }, message: '' };
+  }
+
+  async listVolumes(request: ListVolumesRequest, signal: AbortSignal): Promise<ListVolumesResponse> {
+    const records = await this.#book.list(signal);
+    // What others than Kubernetes wrote into the book names no namespace and is no volume of this driver.
+    const ours = records.filter(({ dataset }) => dataset.includes('.'));
+    const page = pageOf(ours, request.maxEntries, request.startingToken);
+    const cluster = await this.#catalog.cluster(signal);
+    const entries = page.volumes.map((record) => ({ volume: toVolume(record, cluster), status: undefined }));
+    return { entries, nextToken: page.nextToken };
+  }
+
+  /** Another call for the same name may be faster: then its volume is the volume, if it fits. */
+  async #create(record: VolumeRecord, range: Range, signal: AbortSignal): Promise<VolumeRecord> {
+    try {
+      await this.#book.create(record, signal);
+      return record;
+    } catch (thrown) {
+      if (!(thrown instanceof HearthError) || thrown.code !== 'AlreadyExists') throw thrown;
+      const present = await this.#book.get(record.name, signal);
+      if (present === undefined) throw thrown;
+      return fitting(present, record, range);
+    }
+  }
+
+  async #checkedCluster({ cluster }: DatasetChoice, signal: AbortSignal): Promise<string> {
+    const own = await this.#catalog.cluster(signal);
+    if (cluster === undefined || cluster === own) return own;
+    throw invalid(`this controller serves StorageCluster ${own}, and the parameter cluster names ${cluster}`);
+  }
+
+  async #size(choice: DatasetChoice, cluster: string, signal: AbortSignal): Promise<bigint> {
+    const what = `Dataset ${choice.namespace}/${choice.dataset}`;
+    const entry = await this.#catalog.find(registeredName(choice), signal);
+    if (entry === undefined) {
+      throw new CsiError(
+        'NOT_FOUND',
+        `${what} is not known in StorageCluster ${cluster}; check: kubectl -n ${choice.namespace} get dataset ${choice.dataset}`,
+      );
+    }
+    if (entry.ready) return entry.bytes;
+    const why = entry.message === '' ? 'it is being resolved' : entry.message;
+    throw new CsiError('UNAVAILABLE', `${what} has no revision yet (${why}); the volume is made when it has one`);
+  }
+}
+
+interface Range {
+  required: bigint;
+  /** 0: none. */
+  limit: bigint;
+}
+
+function rangeOf(range: CapacityRange | undefined): Range {
+  const { requiredBytes: required, limitBytes: limit } = range ?? { requiredBytes: 0n, limitBytes: 0n };
+  if (required < 0n || limit < 0n) throw invalid('the capacity must not be negative');
+  if (limit !== 0n && required > limit) throw invalid('the capacity required is more than its limit');
+  return { required, limit };
+}
+
+function capacityOf(datasetBytes: bigint, { required, limit }: Range): bigint {
+  const capacity = datasetBytes > required ? datasetBytes : required;
+  if (limit === 0n || capacity <= limit) return capacity;
+  throw new CsiError('OUT_OF_RANGE', `the dataset has ${datasetBytes} bytes, which is more than the limit of ${limit}`);
+}
+
+function fitting(present: VolumeRecord, wanted: Omit<VolumeRecord, 'capacityBytes'>, range: Range): VolumeRecord {
+  const { name, dataset, manifest, capacityBytes } = present;
+  const same = dataset === wanted.dataset && manifest === wanted.manifest;
+  if (same && capacityBytes >= range.required && (range.limit === 0n || capacityBytes <= range.limit)) return present;
+  throw new CsiError(
+    'ALREADY_EXISTS',
+    `volume ${name} was made for dataset ${dataset} with ${capacityBytes} bytes, which is not what is asked for now; choose another name, or delete it first`,
+  );
+}
+
+function toVolume({ name, dataset, capacityBytes, manifest }: VolumeRecord, cluster: string): Volume {
+  const dot = dataset.indexOf('.');
+  return {
+    volumeId: name,
+    capacityBytes,
+    volumeContext: {
+      [attributeNames.cluster]: cluster,
+      [attributeNames.namespace]: dataset.slice(0, dot),
+      [attributeNames.dataset]: dataset.slice(dot + 1),
+      ...(manifest === '' ? {} : { [attributeNames.revision]: manifest }),
+    },
+    contentSource: undefined,
+    accessibleTopology: [],
+  };
+}
+
+function checkedId(id: string): string {
+  if (id !== '') return id;
+  throw invalid('the volume id is missing');
+}
+
+function invalid(message: string): CsiError {
+  return new CsiError('INVALID_ARGUMENT', message);
+}

@@ -1,0 +1,113 @@
+import { HearthError, type Logger } from '@hearth/common';
+import { NodeAgents } from './agent/index.ts';
+import type { Configuration } from './configuration/index.ts';
+import { ControlBook, ControllerService } from './controller/index.ts';
+import { HealthServer } from './health/index.ts';
+import { IdentityService } from './identity/index.ts';
+import { SystemMounts } from './mounts/index.ts';
+import { NodeService, Publications } from './node/index.ts';
+import { PublishedRecords, reconcilePublished } from './published/index.ts';
+import { KubeletRegistration } from './registration/index.ts';
+import { addController, addIdentity, addNode, CallHandlers, SocketServer } from './server/index.ts';
+import { driverVersion } from './version.ts';
+
+/** Milliseconds. The kubelet gives a call two minutes; what is slower is answered and made again. */
+const pace = { callMs: 110_000, agentMs: 60_000, mountMs: 20_000, watchMs: 2000, retryMs: 10_000, drainMs: 10_000 };
+
+/** The driver on one node: its services on a socket, registered with the kubelet. */
+export class Driver {
+  readonly #configuration: Configuration;
+  readonly #logger: Logger;
+  readonly #mounts: SystemMounts;
+  readonly #records: PublishedRecords;
+  readonly #server: SocketServer;
+  readonly #registration: KubeletRegistration | undefined;
+  readonly #health = new HealthServer(() => this.#reasons());
+  #reconciled = false;
+
+  constructor(configuration: Configuration, logger: Logger) {
+    const { node, stateDirectory, kubeletDirectory, registrationDirectory, socket } = configuration;
+    this.#configuration = configuration;
+    this.#logger = logger;
+    this.#mounts = new SystemMounts({ kubeletDirectory, deadlineMs: pace.mountMs, logger });
+    this.#records = new PublishedRecords(stateDirectory, logger);
+    const agents = new NodeAgents({ stateDirectory, node, deadlineMs: pace.agentMs });
+    const publications = new Publications({ agents, mounts: this.#mounts, records: this.#records, logger });
+    const handlers = new CallHandlers({ logger, deadlineMs: pace.callMs });
+    const identity = new IdentityService({ version: driverVersion(), controller: configuration.services === 'all' });
+    // Once, and not with each socket: it holds the locks.
+    const nodeService = new NodeService({ node, publications });
+    const controller = this.#controller(agents);
+    this.#server = new SocketServer({
+      socket,
+      services: (server) => {
+        addIdentity(server, handlers, identity, () => this.#reconciled);
+        addNode(server, handlers, nodeService);
+        if (controller !== undefined) addController(server, handlers, controller);
+      },
+      watchMs: pace.watchMs,
+      logger,
+    });
+    if (registrationDirectory !== undefined) {
+      const { watchMs, retryMs } = pace;
+      const options = { directory: registrationDirectory, endpoint: socket, handlers, watchMs, retryMs, logger };
+      this.#registration = new KubeletRegistration(options);
+    }
+  }
+
+  /** Serves when it resolves. Errors as those of `SocketServer.listen`. */
+  async start(): Promise<void> {
+    const { health, node, socket, services } = this.#configuration;
+    if (health !== undefined) await this.#health.listen(health.host, health.port);
+    const { kept, removed } = await reconcilePublished(this.#records, this.#mounts, this.#logger);
+    this.#reconciled = true;
+    await this.#server.listen();
+    await this.#registration?.start();
+    this.#logger.info('the driver serves', { node, socket, services, published: kept, removed });
+  }
+
+  /** The kubelet is told first, so that it does not ask any more; then calls under way are waited for. */
+  async close(): Promise<void> {
+    await this.#registration?.close();
+    await this.#server.close(pace.drainMs);
+    await this.#health.close();
+  }
+
+  /** Its agent is looked for at each call: it may come later, and go. */
+  #controller(agents: NodeAgents): ControllerService | undefined {
+    const { services, cluster } = this.#configuration;
+    if (services === 'node') return undefined;
+    const book = new ControlBook({
+      call: async (name, request, options) => {
+        const { control } = await agents.find(cluster);
+        return await control.call(name, request, options);
+      },
+    });
+    return new ControllerService(book, book);
+  }
+
+  #reasons(): string[] {
+    const reasons: string[] = [];
+    if (!this.#server.listening) reasons.push('the socket of the driver is not there');
+    if (this.#registration?.registered === false) reasons.push('the kubelet has not registered the driver');
+    return reasons;
+  }
+}
+
+/** Starts, runs until SIGTERM or SIGINT, and ends in order. Resolves to the exit code. */
+export async function runDriver(configuration: Configuration, logger: Logger): Promise<number> {
+  const ended = new Promise<string>((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
+  });
+  const driver = new Driver(configuration, logger);
+  try {
+    await driver.start();
+  } catch (thrown) {
+    const error = HearthError.from(thrown);
+    logger.error('the driver cannot start', { error });
+    return error.exitCode;
+  }
+  logger.info('the driver ends', { signal: await ended });
+  await driver.close();
+  return 0;
+}

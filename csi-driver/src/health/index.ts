@@ -1,0 +1,1 @@
+export { HealthServer } from './health_server.ts';

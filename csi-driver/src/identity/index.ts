@@ -1,0 +1,1 @@
+export { type IdentityOptions, IdentityService } from './identity_service.ts';

@@ -1,0 +1,56 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { HearthError } from '@hearth/common';
+
+export interface ChildOptions {
+  /** Milliseconds until it is killed. */
+  deadlineMs: number;
+  /** File descriptors that the child has as 3, 4, ... */
+  descriptors?: number[];
+}
+
+export interface ChildOutcome {
+  code: number | null;
+  /** Killed by the deadline. */
+  late: boolean;
+  /** What it wrote to standard error, in English, at most 2 KiB. */
+  message: string;
+}
+
+const longestMessage = 2048;
+
+/**
+ * Runs a program without a shell and waits for its end, whatever it is; `Unsupported` when there is no such program.
+ * Waits for a killed one too, so that whoever holds a lock for it holds it as long as the kernel works on it.
+ */
+export async function runChild(program: string, args: string[], options: ChildOptions): Promise<ChildOutcome> {
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'ignore', 'pipe', ...(options.descriptors ?? [])],
+    env: { PATH: process.env.PATH ?? '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' },
+  });
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    child.kill('SIGKILL');
+  }, options.deadlineMs);
+  const message = collect(child);
+  try {
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', resolve);
+    });
+    return { code, late, message: message() };
+  } catch (thrown) {
+    const reason = (thrown as Error).message;
+    throw new HearthError('Unsupported', `${program} cannot be run (${reason}); install it (Debian: package mount)`);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function collect(child: ChildProcess): () => string {
+  let text = '';
+  child.stderr?.setEncoding('utf8').on('data', (part: string) => {
+    if (text.length < longestMessage) text = (text + part).slice(0, longestMessage);
+  });
+  return () => text.trim().replaceAll('\n', '; ');
+}

@@ -1,0 +1,72 @@
+import { readFile } from 'node:fs/promises';
+
+/** One line of /proc/self/mountinfo (proc_pid_mountinfo(5)). */
+export interface MountEntry {
+  id: number;
+  parent: number;
+  /** `major:minor` of the file system. */
+  device: string;
+  /** The folder of the file system that is seen at the mount point. */
+  root: string;
+  mountPoint: string;
+  /** Of this mount alone, as `ro`, `nosuid`. */
+  options: string[];
+}
+
+/** Lines that are cut off or malformed are left out: the kernel writes none. */
+export function parseMountInfo(text: Buffer): MountEntry[] {
+  return text
+    .toString('latin1')
+    .split('\n')
+    .map(parseLine)
+    .filter((entry) => entry !== undefined);
+}
+
+/** What is seen at a path: of mounts one over another the uppermost. */
+export function mountAt(table: MountEntry[], path: string): MountEntry | undefined {
+  const there = table.filter((entry) => entry.mountPoint === path);
+  return there.find((entry) => !there.some((other) => other.parent === entry.id));
+}
+
+/** Whether two mounts show the same folder of the same file system. */
+export function showSame(a: MountEntry, b: MountEntry): boolean {
+  return a.device === b.device && a.root === b.root;
+}
+
+export function isReadOnly(entry: MountEntry): boolean {
+  return entry.options.includes('ro');
+}
+
+/**
+ * The mounts that this process sees. Before Linux 5.8 a table of more than a page could miss entries while others
+ * came and went, so it is read until two readings agree, at most five times.
+ */
+export async function readMountTable(): Promise<MountEntry[]> {
+  let last = await readFile('/proc/self/mountinfo');
+  for (let reading = 1; reading < 5; reading++) {
+    const next = await readFile('/proc/self/mountinfo');
+    if (next.equals(last)) break;
+    last = next;
+  }
+  return parseMountInfo(last);
+}
+
+function parseLine(line: string): MountEntry | undefined {
+  const [id, parent, device, root, mountPoint, options] = line.split(' ');
+  if (id === undefined || parent === undefined || device === undefined) return undefined;
+  if (root === undefined || mountPoint === undefined || options === undefined) return undefined;
+  return {
+    id: Number(id),
+    parent: Number(parent),
+    device,
+    root: decodeField(root),
+    mountPoint: decodeField(mountPoint),
+    options: options.split(','),
+  };
+}
+
+/** The kernel writes blanks, tabs, line feeds, backslashes and `#` as three octal digits; the rest are bytes of UTF-8. */
+function decodeField(field: string): string {
+  const bytes = field.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+  return Buffer.from(bytes, 'latin1').toString('utf8');
+}

@@ -1,0 +1,124 @@
+import { CsiError } from '../csi_error.ts';
+import {
+  type NodeGetCapabilitiesResponse,
+  type NodeGetInfoResponse,
+  type NodeGetVolumeStatsRequest,
+  type NodeGetVolumeStatsResponse,
+  type NodePublishVolumeRequest,
+  type NodePublishVolumeResponse,
+  type NodeStageVolumeRequest,
+  type NodeStageVolumeResponse,
+  type NodeUnpublishVolumeRequest,
+  type NodeUnpublishVolumeResponse,
+  type NodeUnstageVolumeRequest,
+  type NodeUnstageVolumeResponse,
+  NodeServiceCapability_RPC_Type as Rpc,
+  VolumeUsage_Unit as Unit,
+} from '../generated/csi/csi.ts';
+import { normalTarget } from '../mounts/index.ts';
+import type { PublishedRecord } from '../published/index.ts';
+import { chosenBy, chosenByPod, isInline, usageOf } from '../volume/index.ts';
+import { KeyedLocks } from './keyed_locks.ts';
+import type { Publications } from './publications.ts';
+
+export interface NodeServiceOptions {
+  /** As Kubernetes names it. */
+  node: string;
+  publications: Publications;
+}
+
+/** CSI's Node service. Every call may come again, in any order, and after a restart of this process. */
+export class NodeService {
+  readonly #options: NodeServiceOptions;
+  readonly #locks = new KeyedLocks();
+
+  constructor(options: NodeServiceOptions) {
+    this.#options = options;
+  }
+
+  capabilities(): NodeGetCapabilitiesResponse {
+    const types = [
+      Rpc.STAGE_UNSTAGE_VOLUME,
+      Rpc.GET_VOLUME_STATS,
+      Rpc.SINGLE_NODE_MULTI_WRITER,
+      // Files are read-only and readable by all: whatever group a pod asks for, nothing has to be changed for it.
+      Rpc.VOLUME_MOUNT_GROUP,
+    ];
+    return { capabilities: types.map((type) => ({ type: { $case: 'rpc', value: { type } } })) };
+  }
+
+  info(): NodeGetInfoResponse {
+    return { nodeId: this.#options.node, maxVolumesPerNode: 0n, accessibleTopology: undefined };
+  }
+
+  /** Stages nothing: a volume is bound to a revision when it is published, and revisions share their mounts. */
+  stage(request: NodeStageVolumeRequest): NodeStageVolumeResponse {
+    checkVolume(request.volumeId);
+    if (request.stagingTargetPath === '') throw invalid('the staging target path is missing');
+    usageOf(request.volumeCapability);
+    chosenBy(request.volumeContext);
+    return {};
+  }
+
+  unstage(request: NodeUnstageVolumeRequest): NodeUnstageVolumeResponse {
+    checkVolume(request.volumeId);
+    if (request.stagingTargetPath === '') throw invalid('the staging target path is missing');
+    return {};
+  }
+
+  async publish(request: NodePublishVolumeRequest, signal: AbortSignal): Promise<NodePublishVolumeResponse> {
+    const volume = checkVolume(request.volumeId);
+    const target = normalTarget(request.targetPath);
+    const usage = usageOf(request.volumeCapability);
+    const context = request.volumeContext;
+    const choice = isInline(context) ? chosenByPod(context) : chosenBy(context);
+    const publication = { volume, target, choice, usage, pod: podOf(context) };
+    const keys = [targetKey(target), ...(usage.singleTarget ? [`volume ${volume}`] : [])];
+    await this.#locks.hold(keys, () => this.#options.publications.publish(publication, signal));
+    return {};
+  }
+
+  async unpublish(request: NodeUnpublishVolumeRequest): Promise<NodeUnpublishVolumeResponse> {
+    const volume = checkVolume(request.volumeId);
+    const target = normalTarget(request.targetPath);
+    await this.#locks.hold([targetKey(target)], () => this.#options.publications.unpublish(volume, target));
+    return {};
+  }
+
+  /** From the manifest: asking the file system would hang while its agent is away. */
+  async stats(request: NodeGetVolumeStatsRequest): Promise<NodeGetVolumeStatsResponse> {
+    const volume = checkVolume(request.volumeId);
+    if (request.volumePath === '') throw invalid('the volume path is missing');
+    const published = request.volumePath.startsWith('/')
+      ? await this.#options.publications.published(volume, normalTarget(request.volumePath))
+      : undefined;
+    if (published === undefined) {
+      throw new CsiError(
+        'NOT_FOUND',
+        `volume ${volume} is not published at ${request.volumePath} on node ${this.#options.node}`,
+      );
+    }
+    const full = (unit: Unit, total: bigint) => ({ unit, total, used: total, available: 0n });
+    return { usage: [full(Unit.BYTES, published.bytes), full(Unit.INODES, published.files)] };
+  }
+}
+
+function podOf(context: Record<string, string>): PublishedRecord['pod'] | undefined {
+  const of = (field: string) => context[`csi.storage.k8s.io/pod.${field}`];
+  const [namespace, name, uid] = [of('namespace'), of('name'), of('uid')];
+  if (namespace === undefined || name === undefined || uid === undefined) return undefined;
+  return { namespace, name, uid };
+}
+
+function targetKey(target: string): string {
+  return `target ${target}`;
+}
+
+function checkVolume(id: string): string {
+  if (id === '') throw invalid('the volume id is missing');
+  return id;
+}
+
+function invalid(message: string): CsiError {
+  return new CsiError('INVALID_ARGUMENT', message);
+}

@@ -1,0 +1,187 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { PublishedVolume } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { NodeAgent, NodeAgents } from '../agent/index.ts';
+import { CsiError } from '../csi_error.ts';
+import { isReadOnly, type MountCalls, type MountEntry, mountAt, showSame } from '../mounts/index.ts';
+import { type PublishedRecord, type PublishedRecords, publishedId } from '../published/index.ts';
+import { type DatasetChoice, registeredName, type Usage } from '../volume/index.ts';
+
+export interface Publication {
+  volume: string;
+  /** Normal: `normalTarget`. */
+  target: string;
+  choice: DatasetChoice;
+  usage: Usage;
+  pod: PublishedRecord['pod'] | undefined;
+}
+
+export interface PublicationsParts {
+  agents: Pick<NodeAgents, 'find'>;
+  mounts: MountCalls;
+  records: Pick<PublishedRecords, 'find' | 'all' | 'write' | 'remove'>;
+  logger: Logger;
+}
+
+/** Mounts one over another at a target: more than a few crashes can have left. */
+const mostMounts = 16;
+
+/**
+ * What is published on this node. Publishing is these steps, of which a crash may leave any number done:
+ *   1. the agent makes the revision readable,  2. the record is written,  3. the target folder is made,
+ *   4. the agent's mount is bound to it,       5. the bound mount is made read-only.
+ * The same call again finishes them: with the mount in place it begins at 5, else at 1 with what is the present
+ * revision by then. Unpublishing goes back from any of them, and neither it nor statistics need an agent.
+ * Callers hold a lock for the target, and for the volume when only one target is allowed.
+ */
+export class Publications {
+  readonly #parts: PublicationsParts;
+
+  constructor(parts: PublicationsParts) {
+    this.#parts = parts;
+  }
+
+  async publish(publication: Publication, signal: AbortSignal): Promise<void> {
+    const { mounts, records } = this.#parts;
+    const { volume, target, usage } = publication;
+    const present = await this.#mountAt(target);
+    const record = await records.find(target);
+    if (present !== undefined && record !== undefined) {
+      if (record.volume === volume) return await this.#restrict(target, usage, present);
+      throw new CsiError(
+        'ALREADY_EXISTS',
+        `volume ${record.volume} is published at ${target} and not ${volume}; unpublish it first`,
+      );
+    }
+    if (usage.singleTarget) await this.#checkSingleTarget(volume, target);
+    const { agent, published } = await this.#askAgent(publication, signal);
+    const source = await this.#visible(published, agent);
+    await records.write(agent.cluster, recordOf(publication, published));
+    try {
+      signal.throwIfAborted();
+      if (present === undefined || !showSame(present, source)) {
+        if (present !== undefined) await this.#clear(target);
+        await mounts.makeTarget(target);
+        await mounts.bind(published.path, target);
+      }
+      await this.#restrict(target, usage, await this.#mountAt(target));
+    } catch (thrown) {
+      await this.#takeBack(target);
+      throw thrown;
+    }
+  }
+
+  /** Nothing there is no error: that is what was asked for. */
+  async unpublish(volume: string, target: string): Promise<void> {
+    const { mounts, records, logger } = this.#parts;
+    const record = await records.find(target);
+    if (record !== undefined && record.volume !== volume) {
+      logger.warn('another volume is published at this target and stays', { volume, target, there: record.volume });
+      return;
+    }
+    await this.#clear(target);
+    await mounts.removeTarget(target);
+    await records.remove(target);
+  }
+
+  /** The record of what is mounted at a target; undefined when it is not this volume, or nothing. */
+  async published(volume: string, target: string): Promise<PublishedRecord | undefined> {
+    const record = await this.#parts.records.find(target);
+    if (record?.volume !== volume) return undefined;
+    return (await this.#mountAt(target)) === undefined ? undefined : record;
+  }
+
+  async #askAgent({ choice }: Publication, signal: AbortSignal) {
+    const agent = await this.#parts.agents.find(choice.cluster);
+    const request = { dataset: registeredName(choice), manifest: choice.revision };
+    try {
+      return { agent, published: await agent.control.call('publishVolume', request, { signal }) };
+    } catch (thrown) {
+      throw HearthError.from(thrown).within(
+        `Dataset ${choice.namespace}/${choice.dataset} of StorageCluster ${agent.cluster} cannot be published`,
+      );
+    }
+  }
+
+  /** Without mount propagation the path would be an empty folder here, and the pod would find no files. */
+  async #visible(published: PublishedVolume, agent: NodeAgent): Promise<MountEntry> {
+    const { path } = published;
+    if (!path.startsWith(`${agent.directory}/mounts/`) || path.includes('/../')) {
+      throw new CsiError('INTERNAL', `the agent answered with ${path}, which is not below ${agent.directory}/mounts`);
+    }
+    const source = mountAt(await this.#parts.mounts.table(), path);
+    if (source !== undefined) return source;
+    throw new CsiError(
+      'FAILED_PRECONDITION',
+      `the agent's mount ${path} is not seen by this process; give both of them the folder ${agent.directory} of the host, the agent with mountPropagation Bidirectional and this one with HostToContainer`,
+    );
+  }
+
+  async #restrict(target: string, usage: Usage, present: MountEntry | undefined): Promise<void> {
+    const { mounts } = this.#parts;
+    if (present !== undefined && isRestricted(present, usage)) return;
+    await mounts.restrict(target, usage);
+    const after = await this.#mountAt(target);
+    if (after !== undefined && isReadOnly(after)) return;
+    throw new CsiError('INTERNAL', `the mount at ${target} did not become read-only; look at the node's kernel log`);
+  }
+
+  async #checkSingleTarget(volume: string, target: string): Promise<void> {
+    for (const { record } of await this.#parts.records.all()) {
+      if (record?.volume !== volume || record.target === target) continue;
+      if ((await this.#mountAt(record.target)) === undefined) continue;
+      throw new CsiError(
+        'FAILED_PRECONDITION',
+        `volume ${volume} may be used by one pod at a time (ReadWriteOncePod) and is published at ${record.target}; wait for that pod to end, or ask for ReadOnlyMany`,
+      );
+    }
+  }
+
+  /** After a failure: what the kubelet holds for final is never unpublished, and its record would pin for ever. */
+  async #takeBack(target: string): Promise<void> {
+    const { mounts, records, logger } = this.#parts;
+    try {
+      await this.#clear(target);
+      await mounts.removeTarget(target);
+      await records.remove(target);
+    } catch (thrown) {
+      logger.warn('a publish that failed could not be taken back; it is at the next publish or start', {
+        target,
+        error: HearthError.from(thrown),
+      });
+    }
+  }
+
+  async #clear(target: string): Promise<void> {
+    for (let removed = 0; (await this.#mountAt(target)) !== undefined; removed++) {
+      if (removed === mostMounts) {
+        throw new CsiError('INTERNAL', `${target} is still mounted after ${mostMounts} unmounts; look at the node`);
+      }
+      await this.#parts.mounts.unmount(target);
+    }
+  }
+
+  async #mountAt(target: string): Promise<MountEntry | undefined> {
+    const { mounts } = this.#parts;
+    const path = await mounts.resolve(target);
+    return path === undefined ? undefined : mountAt(await mounts.table(), path);
+  }
+}
+
+function isRestricted(mount: MountEntry, usage: Usage): boolean {
+  return ['ro', 'nosuid', 'nodev', ...(usage.noexec ? ['noexec'] : [])].every((one) => mount.options.includes(one));
+}
+
+function recordOf({ volume, target, choice, pod }: Publication, published: PublishedVolume): PublishedRecord {
+  return {
+    id: publishedId(target),
+    volume,
+    target,
+    dataset: registeredName(choice),
+    manifest: published.manifest,
+    dataPath: published.dataPath,
+    bytes: published.bytes,
+    files: published.files,
+    ...(pod === undefined ? {} : { pod }),
+    publishedAt: new Date().toISOString(),
+  };
+}

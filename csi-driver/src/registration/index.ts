@@ -1,0 +1,1 @@
+export { KubeletRegistration, type KubeletRegistrationOptions } from './kubelet_registration.ts';
