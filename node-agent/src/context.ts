@@ -28,6 +28,8 @@ export interface Members {
   ready(): string[];
   /** Returns the function that ends it. */
   onChange(listener: () => void): () => void;
+  /** Where this agent is, which only somebody else knows; told to the others in the background. */
+  setPlace(zone: string, rack: string): void;
 }
 
 /** How often things are done. Tests shorten them; users cannot. */
@@ -52,6 +54,8 @@ export interface Pace {
   unnamedMountMs: number;
   /** Looking at what is published on this node. */
   publishedScanMs: number;
+  /** Looking at what the machine offers. */
+  probeMs: number;
 }
 
 export const defaultPace: Pace = {
@@ -65,6 +69,7 @@ export const defaultPace: Pace = {
   requestMs: 30_000,
   unnamedMountMs: 60_000,
   publishedScanMs: 10_000,
+  probeMs: 600_000,
 };
 
 /** What every room of the agent is given. */

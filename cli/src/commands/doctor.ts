@@ -1,7 +1,7 @@
 import { HearthError } from '@hearth/common';
 import type { Probe } from '@hearth/engine';
+import { nativeProbes } from '@hearth/node-agent/probe';
 import { Command } from 'commander';
-import { nativeProbes } from '../doctor/probe.ts';
 import { paint, printable, toneOf } from '../format/paint.ts';
 import { formatCount } from '../format/quantity.ts';
 import { displayWidth } from '../format/table.ts';

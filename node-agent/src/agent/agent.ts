@@ -1,4 +1,5 @@
 import type { Question } from '@hearth/engine';
+import { Capabilities, type ProbeMachine } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
 import { DatasetTables, Locations, ManifestKeeper, type OpenOrigin, Removal, Resolution } from '../datasets/index.ts';
 import { Mounts } from '../mounts/mounts.ts';
@@ -15,6 +16,8 @@ export interface AgentParts {
   holder: string;
   /** Folder for mounts that are bound into pods; undefined: there are none. */
   volumes: string | undefined;
+  /** Looks at what this machine offers. */
+  probe: ProbeMachine;
 }
 
 /**
@@ -29,6 +32,7 @@ export class Agent {
   readonly resolution: Resolution;
   readonly pins: Pins;
   readonly requests: Requests;
+  readonly capabilities: Capabilities;
   readonly statistics: StatisticsPublisher;
   readonly mounts: Mounts;
   readonly volumes: VolumeBook;
@@ -40,7 +44,7 @@ export class Agent {
   readonly removal: Removal;
   #executor: WarmExecutor | undefined;
 
-  constructor(context: AgentContext, { openOrigin, holder, volumes }: AgentParts) {
+  constructor(context: AgentContext, { openOrigin, holder, volumes, probe }: AgentParts) {
     this.context = context;
     const { engine, logger, store } = context;
     this.datasets = new DatasetTables(store, logger);
@@ -49,7 +53,8 @@ export class Agent {
     this.resolution = new Resolution(context, this.datasets, openOrigin, () => this.#usedManifests());
     this.pins = new Pins(context, this.keeper);
     this.requests = new Requests(context, { pins: this.pins, keeper: this.keeper });
-    this.statistics = new StatisticsPublisher(context, this.datasets, this.pins);
+    this.capabilities = new Capabilities(probe, context.pace.probeMs, logger);
+    this.statistics = new StatisticsPublisher(context, this.datasets, this.pins, () => this.capabilities.all());
     this.mounts = new Mounts(context, this.datasets, this.keeper, holder);
     this.volumes = new VolumeBook(store);
     this.volumeMounts = new VolumeMounts(
@@ -105,6 +110,16 @@ export class Agent {
     }
   }
 
+  /** Calls the listener when the status that this agent tells may have changed; returns the function that ends it. */
+  onStatusChange(listener: () => void): () => void {
+    const { jobsMirror, progressMirror, divisionsMirror } = this.warmTables;
+    const sources = [this.datasets.mirror, this.datasets.resolvingMirror, jobsMirror, progressMirror, divisionsMirror];
+    const ends = [...sources, this.statistics, this.context.members, this.mounts].map((one) => one.onChange(listener));
+    return () => {
+      for (const end of ends) end();
+    };
+  }
+
   /** Jobs and mounts go on after a restart: nothing here ends them. */
   async close(): Promise<void> {
     await this.#executor?.close();
@@ -112,6 +127,7 @@ export class Agent {
     await this.requests.close();
     await this.volumeMounts.close();
     this.locations.close();
+    await this.capabilities.close();
     await Promise.all([this.statistics.close(), this.lastUse.close(), this.pins.close(), this.keeper.close()]);
     await Promise.all([this.warmTables.close(), this.datasets.close()]);
   }

@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createLogger, HearthError, type Logger } from '@hearth/common';
 import type { Engine, EngineOptions, Question } from '@hearth/engine';
+import { machineProbe } from '../capabilities/index.ts';
 import { type AgentConfig, formatEndpoint, resolveCacheDirectories } from '../config/index.ts';
 import { type AgentContext, defaultPace, type Pace } from '../context.ts';
 import { ControlApi } from '../control/index.ts';
@@ -139,6 +140,7 @@ async function startAgent(
     openOrigin: originOpener(config.origins, environment),
     holder: config.holder.socket,
     volumes: config.volumes.directory,
+    probe: machineProbe(config, environment),
   });
   const started = agent;
   stack.push('agent', () => started.close());

@@ -8,6 +8,7 @@ import {
   type AddDatasetRequest,
   ControlClient,
   type ControlServer,
+  type GetStatusResponse,
   type Source,
   type VerifiedFile,
   type WarmJob,
@@ -244,6 +245,69 @@ describe('control API', () => {
     await assert.rejects(call('removeDataset', { name: 'd', evict: false }), failsWith('InUse', /mounted on a/));
     await call('unmount', { target: '/mnt/d' });
     assert.equal((await call('listMounts', {})).mounts.length, 0);
+  });
+
+  it('streams the status now and after changes, not more often than asked', async () => {
+    const seen: { at: number; status: GetStatusResponse }[] = [];
+    const stream = client.watchStatus({ intervalMs: 200 });
+    stream.on('data', (status: GetStatusResponse) => seen.push({ at: performance.now(), status }));
+    stream.on('error', () => {});
+    const last = () => seen.at(-1)?.status;
+    await until(() => last()?.nodes.length === 2);
+    await add();
+    await until(() => last()?.datasets[0]?.residency.length === 2);
+    cluster.fabric.bytesPerSecond = 3_000_000;
+    await call('createWarmJob', { ...job, nodes: ['b'] });
+    await until(() => last()?.datasets[0]?.residency.some((one) => one.residentBytes === 3_000_010n) ?? false);
+    await call('mount', { dataset: 'd', target: '/mnt/d', dataPath: '' });
+    await until(() => last()?.mounts.length === 1);
+    await call('unmount', { target: '/mnt/d' });
+    await until(() => last()?.mounts.length === 0);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const quiet = seen.length;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    assert.equal(seen.length, quiet, 'nothing is told while nothing changes');
+    const pauses = seen.slice(1).map(({ at }, index) => at - (seen[index]?.at ?? 0));
+    assert.ok(Math.min(...pauses) > 150, `${pauses}`);
+    stream.cancel();
+  });
+
+  it('tells the others where a node is, and what its machine offers', async () => {
+    cluster.probes = [{ name: 'huge pages', status: 'ok', detail: '', advice: '' }];
+    await call('configureNode', { zone: 'z1', rack: 'r7' });
+    await until(async () => {
+      const [a, b] = (await call('getStatus', {})).nodes;
+      const huge = b?.capabilities.find((one) => one.name === 'huge-pages');
+      return a?.zone === 'z1' && a.rack === 'r7' && b?.zone === 'z' && huge?.ready === true;
+    });
+    const [, b] = (await call('getStatus', {})).nodes;
+    assert.deepEqual(
+      b?.capabilities.map((one) => [one.name, one.ready]),
+      [
+        ['passthrough', false],
+        ['huge-pages', true],
+        ['rdma', false],
+        ['gpu-direct', false],
+      ],
+    );
+    assert.match(b?.capabilities[2]?.reason ?? '', /not looked at/);
+  });
+
+  it('publishes volumes and keeps the book of them', async () => {
+    const { manifest } = (await add()).at(-1)?.dataset ?? { manifest: '' };
+    const published = await call('publishVolume', { dataset: 'd', manifest: '' });
+    assert.deepEqual(
+      [published.path, published.manifest, published.dataPath, published.bytes, published.files],
+      [join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse'), manifest, 'fuse', 3_000_010n, 3n],
+    );
+    const volume = { name: 'pvc-1', dataset: 'd', capacityBytes: 5n, manifest: '' };
+    assert.deepEqual(await call('createVolume', volume), volume);
+    await assert.rejects(call('createVolume', { ...volume, capacityBytes: 6n }), failsWith('AlreadyExists', /pvc-1/));
+    assert.deepEqual(await call('getVolume', { name: 'pvc-1' }), volume);
+    assert.deepEqual((await call('listVolumes', {})).volumes, [volume]);
+    assert.deepEqual(await call('deleteVolume', { name: 'pvc-1' }), {});
+    assert.deepEqual(await call('deleteVolume', { name: 'pvc-1' }), {});
+    await assert.rejects(call('getVolume', { name: 'pvc-1' }), failsWith('NotFound', /no volume/));
   });
 
   it('verifies each file and reads bytes with back-pressure', async () => {

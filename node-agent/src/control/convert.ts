@@ -117,7 +117,7 @@ export function nodeMessage(member: Member, statistics: NodeStatistics | undefin
     peerBytesSent: statistics?.peerBytesSent ?? 0n,
     corruptBlocks: statistics?.corruptBlocks ?? 0n,
     uptimeSeconds: BigInt(seconds),
-    capabilities: [],
+    capabilities: statistics?.capabilities ?? [],
     residentBytes: Object.fromEntries(
       Object.entries(statistics?.residency ?? {}).map(([name, { residentBytes }]) => [name, residentBytes]),
     ),

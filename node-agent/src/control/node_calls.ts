@@ -1,6 +1,8 @@
 import { isAbsolute, normalize } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type {
+  ConfigureNodeRequest,
+  ConfigureNodeResponse,
   EvictRequest,
   EvictResponse,
   GetStatusResponse,
@@ -11,11 +13,16 @@ import type {
   PinResponse,
   UnmountRequest,
   UnmountResponse,
+  WatchStatusRequest,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/agent.ts';
 import { checkName, PathFilter } from '../datasets/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { datasetMessage, jobMessage, mountMessage, nodeMessage, resolvingMessage } from './convert.ts';
+import { watchStatus } from './status_stream.ts';
+
+const defaultWatchMs = 2_000;
+const leastWatchMs = 100;
 
 /** Calls about agents: status, mounts of this one, pins and eviction on any. */
 export class NodeCalls {
@@ -41,6 +48,19 @@ export class NodeCalls {
       jobs: warmJobs.list().map(jobMessage),
       mounts: (await mounts.list()).map(mountMessage),
     };
+  }
+
+  watch({ intervalMs }: WatchStatusRequest, signal: AbortSignal): AsyncGenerator<GetStatusResponse> {
+    const source = {
+      status: () => this.status(),
+      onChange: (listener: () => void) => this.#agent.onStatusChange(listener),
+    };
+    return watchStatus(source, Math.max(leastWatchMs, intervalMs || defaultWatchMs), signal);
+  }
+
+  async configure({ zone, rack }: ConfigureNodeRequest): Promise<ConfigureNodeResponse> {
+    this.#agent.context.members.setPlace(zone, rack);
+    return {};
   }
 
   async mount(request: MountRequest, signal: AbortSignal): Promise<MountRecord> {

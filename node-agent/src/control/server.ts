@@ -140,7 +140,7 @@ async function mutualTls(files: {
 }
 
 /** Calls that this agent does not serve are answered with UNIMPLEMENTED. */
-type ServedCalls = Omit<ControlServer, 'watchStatus' | 'configureNode' | 'setCredentials' | 'getCredentials'>;
+type ServedCalls = Omit<ControlServer, 'setCredentials' | 'getCredentials'>;
 
 function implementation(agent: Agent, options: ControlOptions, logger: Logger, ending: AbortSignal): ServedCalls {
   const handlers = new Handlers(logger, ending);
@@ -151,6 +151,8 @@ function implementation(agent: Agent, options: ControlOptions, logger: Logger, e
   const volumes = new VolumeCalls(agent);
   return {
     getStatus: handlers.unary('GetStatus', () => nodes.status()),
+    watchStatus: handlers.streaming('WatchStatus', (request, signal) => nodes.watch(request, signal)),
+    configureNode: handlers.unary('ConfigureNode', (request) => nodes.configure(request)),
     addDataset: handlers.streaming('AddDataset', (request, signal) => datasets.add(request, signal)),
     listDatasets: handlers.unary('ListDatasets', () => datasets.list()),
     getDataset: handlers.unary('GetDataset', (request) => datasets.get(request)),

@@ -60,6 +60,28 @@ function suite(fixture: StoreFixture): void {
       await store.close();
     });
 
+    it('tells where an agent is until it is told otherwise, also after its lease was lost', async () => {
+      const [a, b] = [add('a', '1'), add('b', '1')];
+      await Promise.all([a, b].map((member) => member.membership.joined()));
+      const place = (): string => {
+        const seen = b.membership.peers().find((peer) => peer.node === 'a');
+        return `${seen?.zone}/${seen?.rack}`;
+      };
+      a.membership.setPlace('z1', 'r1');
+      await eventually('the place', () => place() === 'z1/r1');
+      const before = await store.get('nodes/a');
+      await store.delete('nodes/a');
+      await eventually('the record again', async () => {
+        const after = await store.get('nodes/a');
+        return (
+          after !== undefined && after.createRevision !== before?.createRevision && /"zone":"z1"/.test(after.value)
+        );
+      });
+      a.membership.setPlace('z2', '');
+      await eventually('the other place', () => place() === 'z2/');
+      assert.throws(() => a.membership.setPlace('z'.repeat(2000), ''), { code: 'InvalidArgument' });
+    });
+
     it('shows every agent to every other, with what it tells of itself', async () => {
       const [a, b, c] = [add('a', '1'), add('b', '1'), add('c', '1')];
       await Promise.all([a, b, c].map((member) => member.membership.joined()));

@@ -100,6 +100,17 @@ export class Membership implements Members {
     this.#wake.ring();
   }
 
+  /** Tells the others where this agent is. Written in the background; `InvalidArgument` for what no record can hold. */
+  setPlace(zone: string, rack: string): void {
+    const checked = nodeRecord.safeParse({ ...this.#self, zone, rack });
+    if (!checked.success) {
+      throw new HearthError('InvalidArgument', `the zone and rack cannot be used: ${z.prettifyError(checked.error)}`);
+    }
+    if (zone === this.#self.zone && rack === this.#self.rack) return;
+    this.#self = { ...this.#self, zone, rack };
+    this.#wake.ring();
+  }
+
   /** Records of the other agents, by name. */
   peers(): NodeRecord[] {
     return this.#records().filter((record) => record.node !== this.#self.node);

@@ -27,6 +27,7 @@ export class Mounts {
   readonly #holder: string;
   readonly #table;
   readonly #rows = new Map<string, MountRow>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(context: AgentContext, tables: DatasetTables, keeper: ManifestKeeper, holder: string) {
     this.#context = context;
@@ -102,6 +103,12 @@ export class Mounts {
     await this.#record({ node: this.#context.node, target, dataset, manifest });
   }
 
+  /** Called after mounts of this agent have come or gone. Returns the function that ends it. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
   /** Manifests that mounts of any agent show, also of agents that are away. */
   async manifests(): Promise<Set<string>> {
     return new Set((await this.#all()).map((mount) => mount.manifest));
@@ -135,6 +142,7 @@ export class Mounts {
 
   async #record(row: MountRow): Promise<void> {
     this.#rows.set(row.target, row);
+    this.#changed();
     await this.#table.put(this.#id(row.target), row);
   }
 
@@ -152,8 +160,13 @@ export class Mounts {
     });
   }
 
+  #changed(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+
   async #forget(target: string): Promise<void> {
     this.#rows.delete(target);
+    this.#changed();
     await this.#table.delete(this.#id(target)).catch((thrown) => {
       this.#context.logger.warn('the record of a mount stays', { target, error: HearthError.from(thrown) });
     });

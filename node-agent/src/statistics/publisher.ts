@@ -1,5 +1,6 @@
 import { HearthError } from '@hearth/common';
 import type { MountInfo, Residency, Statistics } from '@hearth/engine';
+import type { Capability } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
 import type { DatasetTables } from '../datasets/table.ts';
 import type { Pins } from '../pins/pins.ts';
@@ -14,6 +15,7 @@ export class StatisticsPublisher {
   readonly #context: AgentContext;
   readonly #datasets: DatasetTables;
   readonly #pins: Pins;
+  readonly #capabilities: () => Capability[];
   readonly #table;
   readonly #mirror;
   readonly #timer: NodeJS.Timeout;
@@ -25,10 +27,11 @@ export class StatisticsPublisher {
   #written = '';
   #turn: Promise<void> | undefined;
 
-  constructor(context: AgentContext, datasets: DatasetTables, pins: Pins) {
+  constructor(context: AgentContext, datasets: DatasetTables, pins: Pins, capabilities: () => Capability[]) {
     this.#context = context;
     this.#datasets = datasets;
     this.#pins = pins;
+    this.#capabilities = capabilities;
     this.#table = new RecordTable(context.store, 'stats/', statisticsSchema);
     this.#mirror = new Mirror(this.#table, context.logger);
     this.#offLost = context.session.onLost(() => {
@@ -49,6 +52,11 @@ export class StatisticsPublisher {
 
   all(): NodeStatistics[] {
     return this.#mirror.values();
+  }
+
+  /** Returns the function that ends it. */
+  onChange(listener: () => void): () => void {
+    return this.#mirror.onChange(listener);
   }
 
   async close(): Promise<void> {
@@ -114,6 +122,7 @@ export class StatisticsPublisher {
       peerBytesSent: statistics.peerBytesSent,
       corruptBlocks: statistics.corruptBlocks,
       startedAt: this.#startedAt,
+      capabilities: this.#capabilities(),
       residency: Object.fromEntries(this.#residencies(mounts)),
     };
   }

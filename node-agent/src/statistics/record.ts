@@ -23,6 +23,8 @@ export const statisticsSchema = z.object({
   corruptBlocks: unsigned,
   /** Milliseconds since the epoch. */
   startedAt: z.number(),
+  /** What the machine offers, as far as it was looked at. */
+  capabilities: z.array(z.object({ name: z.string(), ready: z.boolean(), reason: z.string() })).default([]),
   /** By dataset. */
   residency: z.record(z.string(), datasetResidencySchema),
 });

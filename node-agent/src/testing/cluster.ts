@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
-import type { ManifestRow, Question } from '@hearth/engine';
+import type { ManifestRow, Probe, Question } from '@hearth/engine';
 import { Agent } from '../agent/agent.ts';
 import type { Member, Members, Pace } from '../context.ts';
 import type { OpenOrigin } from '../datasets/index.ts';
@@ -24,6 +24,7 @@ export const testPace: Pace = {
   requestMs: 3_000,
   unnamedMountMs: 300,
   publishedScanMs: 100,
+  probeMs: 100,
 };
 
 /** One agent of a test cluster; its disk outlives it. */
@@ -42,9 +43,12 @@ export class TestCluster {
   readonly origin: FakeOrigin;
   readonly openOrigin: OpenOrigin;
   readonly pace: Pace;
+  /** What every machine offers. */
+  probes: Probe[] = [];
   readonly #folder: string;
   readonly #store: Store;
   readonly #listeners = new Set<() => void>();
+  readonly #places = new Map<string, { zone: string; rack: string }>();
 
   private constructor(folder: string, store: Store, rows: ManifestRow[], pace: Partial<Pace>) {
     this.#folder = folder;
@@ -99,11 +103,16 @@ export class TestCluster {
       store,
       engine,
       session,
-      members: this.#members(),
+      members: this.#members(name),
       logger: silentLogger,
       pace: this.pace,
     };
-    agent = new Agent(context, { openOrigin: this.openOrigin, holder: '/holder.sock', volumes: this.volumesOf(name) });
+    agent = new Agent(context, {
+      openOrigin: this.openOrigin,
+      holder: '/holder.sock',
+      volumes: this.volumesOf(name),
+      probe: async () => this.probes,
+    });
     this.agents.set(name, { agent, engine, store, session });
     await this.#changed();
     await agent.start(AbortSignal.timeout(5_000));
@@ -140,14 +149,18 @@ export class TestCluster {
     return member;
   }
 
-  #members(): Members {
+  #members(own: string): Members {
     return {
-      all: () => [...this.agents.keys()].sort().map(memberOf),
+      all: () => [...this.agents.keys()].sort().map((node) => ({ ...memberOf(node), ...this.#places.get(node) })),
       names: () => new Set(this.agents.keys()),
       ready: () => [...this.agents.keys()],
       onChange: (listener) => {
         this.#listeners.add(listener);
         return () => void this.#listeners.delete(listener);
+      },
+      setPlace: (zone, rack) => {
+        this.#places.set(own, { zone, rack });
+        for (const listener of this.#listeners) listener();
       },
     };
   }

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { HearthError } from '@hearth/common';
 import type { Probe } from '@hearth/engine';
@@ -18,10 +19,8 @@ export interface ProbeRun {
 
 /** The native probes of this machine; one row that says how to get them when their program is not there. */
 export async function nativeProbes(run: ProbeRun): Promise<Probe[]> {
-  const program = run.environment.HEARTH_PROBE || builtProgram;
-  try {
-    accessSync(program, constants.X_OK);
-  } catch {
+  const program = findProgram(run.environment);
+  if (!isExecutable(program)) {
     return [
       {
         name: 'probes',
@@ -36,6 +35,23 @@ export async function nativeProbes(run: ProbeRun): Promise<Probe[]> {
     .split('\n')
     .filter((line) => line !== '')
     .map(parseProbe);
+}
+
+/** That of the environment, of this checkout, or of the PATH. */
+function findProgram({ HEARTH_PROBE, PATH = '' }: ProbeRun['environment']): string {
+  if (HEARTH_PROBE) return HEARTH_PROBE;
+  if (isExecutable(builtProgram)) return builtProgram;
+  const installed = PATH.split(delimiter).map((folder) => join(folder, 'hearth-probe'));
+  return installed.find(isExecutable) ?? builtProgram;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function outputOf(program: string, run: ProbeRun): Promise<string> {

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { HearthError, silentLogger } from '@hearth/common';
+import type { Probe } from '@hearth/engine';
+import { until } from '../testing/until.ts';
+import { Capabilities } from './capabilities.ts';
+import { nativeProbes } from './probe.ts';
+import { readCapabilities } from './read.ts';
+
+const row = (name: string, status: Probe['status'], detail = `${name} is ${status}`, advice = ''): Probe => ({
+  name,
+  status,
+  detail,
+  advice,
+});
+const everything = [
+  row('fuse', 'ok'),
+  row('fuse passthrough', 'ok'),
+  row('huge pages', 'ok'),
+  row('rdma mlx5_0', 'ok'),
+  row('verbs', 'ok'),
+  row('gpu', 'ok'),
+  row('cuda', 'ok'),
+  row('nvidia-fs', 'ok'),
+  row('cufile', 'ok'),
+];
+const changing = (changed: Probe) => [...everything.filter((one) => one.name !== changed.name), changed];
+const of = (rows: Probe[], name: string) => readCapabilities(rows).find((one) => one.name === name);
+
+describe('capabilities', () => {
+  it('are ready when everything that they need is there', () => {
+    assert.deepEqual(readCapabilities(everything), [
+      { name: 'passthrough', ready: true, reason: '' },
+      { name: 'huge-pages', ready: true, reason: '' },
+      { name: 'rdma', ready: true, reason: '' },
+      { name: 'gpu-direct', ready: true, reason: '' },
+    ]);
+  });
+
+  it('give the reason and the advice of what is missing', () => {
+    const absent = row('fuse passthrough', 'missing', 'the kernel does not offer it', 'Run Linux 6.9.');
+    assert.deepEqual(of(changing(absent), 'passthrough'), {
+      name: 'passthrough',
+      ready: false,
+      reason: 'the kernel does not offer it. Run Linux 6.9.',
+    });
+    assert.match(of(changing(row('cufile', 'degraded', 'compatibility mode')), 'gpu-direct')?.reason ?? '', /compatib/);
+    assert.equal(of(changing(row('cufile', 'degraded')), 'gpu-direct')?.ready, false);
+    assert.equal(of(changing(row('huge pages', 'degraded')), 'huge-pages')?.ready, false);
+  });
+
+  it('are ready with limits when something is slower than it could be', () => {
+    const limited = row('fuse passthrough', 'degraded', 'not for /tmp', 'Use ext4.');
+    assert.deepEqual(of(changing(limited), 'passthrough'), {
+      name: 'passthrough',
+      ready: true,
+      reason: 'not for /tmp. Use ext4.',
+    });
+  });
+
+  it('need one RDMA device, not all', () => {
+    assert.equal(of([...everything, row('rdma mlx5_1', 'missing')], 'rdma')?.ready, true);
+    const none = everything.filter((one) => !one.name.startsWith('rdma'));
+    assert.equal(of([...none, row('rdma', 'missing', 'no device')], 'rdma')?.reason, 'no device');
+    assert.match(of([], 'rdma')?.reason ?? '', /not looked at/);
+  });
+
+  it('are looked at in the background, again and again, and stand while they cannot be', async () => {
+    let answer: Probe[] | undefined = everything;
+    let looks = 0;
+    const probe = async () => {
+      looks++;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      if (answer === undefined) throw new HearthError('Internal', 'the program crashed');
+      return answer;
+    };
+    const capabilities = new Capabilities(probe, 30, silentLogger);
+    assert.deepEqual(capabilities.all(), [], 'nobody waits for the first look');
+    await until(() => capabilities.all().every((one) => one.ready) && capabilities.all().length === 4);
+    answer = undefined;
+    const before = looks;
+    await until(() => looks > before + 2);
+    assert.ok(capabilities.all().every((one) => one.ready));
+    answer = changing(row('gpu', 'missing'));
+    await until(() => capabilities.all().some((one) => !one.ready));
+    await capabilities.close();
+  });
+
+  it('say why when the machine could never be looked at, and end while it is', async () => {
+    const failing = new Capabilities(() => Promise.reject(new Error('no such program')), 1_000, silentLogger);
+    await until(() => failing.all().length === 4);
+    assert.ok(failing.all().every((one) => !one.ready && one.reason === 'no such program'));
+    await failing.close();
+    const hanging = new Capabilities(
+      (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+      1_000,
+      silentLogger,
+    );
+    await hanging.close();
+  });
+
+  it('come from the program that the environment names', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'hearth-probe-'));
+    const program = join(folder, 'hearth-probe');
+    await writeFile(program, `#!/bin/sh\necho '${JSON.stringify(row('gpu', 'ok'))}'\n`);
+    await chmod(program, 0o755);
+    const run = { directories: [], deadlineSeconds: 5, signal: AbortSignal.timeout(5_000) };
+    assert.deepEqual(await nativeProbes({ ...run, environment: { HEARTH_PROBE: program } }), [row('gpu', 'ok')]);
+    await rm(folder, { recursive: true });
+  });
+});
