@@ -1,4 +1,6 @@
 /** The shell around every reconciler: finalizers, conditions, events, errors and when to look again. */
+export { findCondition } from './conditions.ts';
+export { controllerKey, enqueueOnChange, ownKey } from './enqueue.ts';
 export type {
   CleanUpResult,
   ConditionState,

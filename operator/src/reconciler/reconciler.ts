@@ -33,6 +33,8 @@ export type CleanUpResult = 'done' | { waitingFor: string; requeueAfterMs?: numb
  */
 export interface Reconciler<T extends ReconciledObject, Observed, Action> {
   readonly type: ResourceType<T>;
+  /** Reasons of Ready=False that are steps on the way, and so no warnings to people. */
+  readonly progressReasons?: readonly string[];
   /** Reads everything that the pass needs, once. What is missing is an observation, not an error. */
   observe(object: T, signal: AbortSignal): Promise<Observed>;
   /** Pure. What to do, in order; nothing when all is as the spec says. */

@@ -1,6 +1,9 @@
-import type { Logger } from '@hearth/common';
+import { HearthError, type Logger } from '@hearth/common';
 import type { EventRecorder, KubernetesClient, ReconcileResult, Reflector } from '@hearth/common/kubernetes';
-import type { ReconciledObject, Reconciler } from './reconciler.ts';
+import { findCondition, withFailure, writtenConditions } from './conditions.ts';
+import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
+import type { ConditionState, Pass, ReconciledObject, Reconciler } from './reconciler.ts';
+import { writeStatus } from './status.ts';
 
 export interface ShellOptions<T extends ReconciledObject, Observed, Action> {
   reconciler: Reconciler<T, Observed, Action>;
@@ -8,9 +11,148 @@ export interface ShellOptions<T extends ReconciledObject, Observed, Action> {
   objects: Pick<Reflector<T>, 'get'>;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
+  /** The time of day. */
+  now?: () => Date;
 }
 
-/** The function that runController calls for each key of this kind. */
-export declare function reconcileObject<T extends ReconciledObject, Observed, Action>(
+/** How soon an object that is being deleted is looked at again when its reconciler does not say, ms. */
+const cleanUpAgainMs = 5_000;
+
+/** The function that runController calls for each key of this kind. See Reconciler for what a pass is. */
+export function reconcileObject<T extends ReconciledObject, Observed, Action>(
   options: ShellOptions<T, Observed, Action>,
-): (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
+): (key: string, signal: AbortSignal) => Promise<ReconcileResult> {
+  const shell = new Shell(options);
+  return async (key, signal) => {
+    const object = options.objects.get(key);
+    if (object === undefined) return {};
+    try {
+      if (object.metadata?.deletionTimestamp !== undefined) return await shell.delete(object, signal);
+      return await shell.reconcile(object, signal);
+    } catch (thrown) {
+      // The object has gone since we read it: so has the work.
+      if (HearthError.from(thrown).code === 'NotFound' && options.objects.get(key) === undefined) return {};
+      throw thrown;
+    }
+  };
+}
+
+class Shell<T extends ReconciledObject, Observed, Action> {
+  readonly #options: ShellOptions<T, Observed, Action>;
+
+  constructor(options: ShellOptions<T, Observed, Action>) {
+    this.#options = options;
+  }
+
+  async reconcile(given: T, signal: AbortSignal): Promise<ReconcileResult> {
+    const { reconciler, api } = this.#options;
+    let object = given;
+    // Before anything is made that would have to be taken away.
+    if (reconciler.cleanUp !== undefined && !hasFinalizer(object)) {
+      object = await addFinalizer(api, reconciler.type, object, signal);
+    }
+    let pass: Pass<Observed, Action>;
+    try {
+      pass = await this.#pass(object, signal);
+    } catch (thrown) {
+      return await this.#failed(object, HearthError.from(thrown), unready(object), rememberedFigures(object), signal);
+    }
+    const { conditions, ...figures } = reconciler.status(object, pass);
+    if (pass.failure !== undefined) {
+      return await this.#failed(object, HearthError.from(pass.failure.error), conditions, figures, signal);
+    }
+    await this.#write(object, conditions, figures, signal);
+    return { requeueAfterMs: reconciler.requeueAfterMs?.(object, pass.observed) };
+  }
+
+  async delete(object: T, signal: AbortSignal): Promise<ReconcileResult> {
+    const { reconciler, api } = this.#options;
+    if (reconciler.cleanUp === undefined || !hasFinalizer(object)) return {};
+    const figures = rememberedFigures(object);
+    try {
+      const result = await reconciler.cleanUp(object, signal);
+      if (result === 'done') {
+        await removeFinalizer(api, reconciler.type, object, signal);
+        return {};
+      }
+      const { waitingFor: message, requeueAfterMs = cleanUpAgainMs } = result;
+      const deleting: ConditionState = { type: 'Ready', status: 'False', reason: 'Deleting', message };
+      await this.#write(object, [deleting, ...unready(object)], figures, signal);
+      return { requeueAfterMs };
+    } catch (thrown) {
+      return await this.#failed(object, HearthError.from(thrown), unready(object), figures, signal);
+    }
+  }
+
+  async #pass(object: T, signal: AbortSignal): Promise<Pass<Observed, Action>> {
+    const { reconciler } = this.#options;
+    const observed = await reconciler.observe(object, signal);
+    const applied: Action[] = [];
+    for (const action of reconciler.plan(object, observed)) {
+      try {
+        signal.throwIfAborted();
+        await reconciler.apply(action, object, signal);
+      } catch (thrown) {
+        return { observed, applied, failure: { error: HearthError.from(thrown), action } };
+      }
+      applied.push(action);
+    }
+    return { observed, applied };
+  }
+
+  /** Tells of a failure on the object and by an event, and throws it, so that the queue tries again later and later. */
+  async #failed(
+    object: T,
+    error: HearthError,
+    states: readonly ConditionState[],
+    figures: object,
+    signal: AbortSignal,
+  ): Promise<never> {
+    const { reconciler, events, logger } = this.#options;
+    // Ending, or somebody was faster: nothing that a person could act on.
+    if (signal.aborted || error.code === 'Conflict') throw error;
+    const told = withFailure(states, error);
+    const ready = told.find(({ type }) => type === 'Ready');
+    try {
+      await this.#write(object, told, figures, signal, false);
+    } catch (thrown) {
+      logger.debug('The failure could not be written into the status', { error: thrown });
+    }
+    events.eventFor(reconciler.type, object, 'Warning', ready?.reason ?? error.code, ready?.message ?? error.message);
+    throw error;
+  }
+
+  /** `announce`: tell of a change of Ready by an event. */
+  async #write(
+    object: T,
+    states: readonly ConditionState[],
+    figures: object,
+    signal: AbortSignal,
+    announce = true,
+  ): Promise<void> {
+    const { reconciler, api, events, now = () => new Date() } = this.#options;
+    const generation = object.metadata?.generation ?? 0;
+    const before = object.status?.conditions;
+    const conditions = writtenConditions(before, states, generation, now());
+    const status = { ...figures, observedGeneration: generation, conditions };
+    const written = await writeStatus(api, reconciler.type, object, status, signal);
+    if (!written || !announce) return;
+    const was = findCondition(before, 'Ready');
+    const is = findCondition(conditions, 'Ready');
+    if (is === undefined || (was?.status === is.status && was.reason === is.reason)) return;
+    const warning =
+      is.status === 'False' && is.reason !== 'Deleting' && !reconciler.progressReasons?.includes(is.reason);
+    events.eventFor(reconciler.type, object, warning ? 'Warning' : 'Normal', is.reason, is.message);
+  }
+}
+
+/** What was written last but the conditions, for passes that found out nothing new. */
+function rememberedFigures(object: ReconciledObject): object {
+  const { conditions: _, observedGeneration: __, ...figures } = object.status ?? {};
+  return figures;
+}
+
+/** The conditions that were written last, without the one that the shell is about to tell anew. */
+function unready(object: ReconciledObject): ConditionState[] {
+  return (object.status?.conditions ?? []).filter(({ type }) => type !== 'Ready');
+}
