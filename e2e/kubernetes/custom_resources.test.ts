@@ -8,7 +8,9 @@ import { ToolUnavailable } from '../cluster/tools/build.ts';
 import { root, until } from '../src/command.ts';
 import { skip } from '../src/needs.ts';
 import { Admission, type Answer } from './admission.ts';
-import { type Case, datasetCases, nodeCacheCases, storageClusterCases } from './custom_resource_cases.ts';
+import type { Case } from './custom_resource_case.ts';
+import { datasetCases } from './dataset_cases.ts';
+import { nodeCacheCases, storageClusterCases } from './storage_cluster_cases.ts';
 
 const group = '/apis/hearth.storage/v1alpha1';
 const paths: Record<string, string> = {

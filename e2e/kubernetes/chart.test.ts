@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { ToolUnavailable, tools } from '../cluster/tools/build.ts';
+import { root } from '../src/command.ts';
+import { skip } from '../src/needs.ts';
+import { Chart, chartFolder, type Manifest } from './chart.ts';
+import { oddValues } from './odd_values.ts';
+
+const refusals: [what: string, values: Record<string, unknown>, message: RegExp][] = [
+  ['a key that is not known', { imagePullPolcy: 'Never' }, /imagePullPolcy/],
+  ['a key that is not known, below', { 'operator.replica': 3 }, /operator.*replica/s],
+  ['an image of nothing', { image: '' }, /image/],
+  ['an image with a space', { image: 'a b' }, /image/],
+  ['a pull policy that is none', { imagePullPolicy: 'Sometimes' }, /imagePullPolicy/],
+  ['no replicas', { 'operator.replicas': 0 }, /replicas/],
+  ['replicas as text', { 'operator.replicas': '2' }, /replicas/],
+  ['a level that is none', { logLevel: 'trace' }, /logLevel/],
+  ['a relative folder of the kubelet', { kubeletDirectory: 'kubelet' }, /kubeletDirectory/],
+  ['a namespace that cannot be', { datasetNamespaces: ['a.b'] }, /datasetNamespaces/],
+  ['namespaces as text', { datasetNamespaces: 'models' }, /datasetNamespaces/],
+  ['a toleration with a key that is not known', { 'csiNode.tolerations': [{ keys: 'gpu' }] }, /tolerations/],
+  ['resources that are no quantity', { 'operator.resources': { limits: { memory: 'much' } } }, /memory/],
+  ['a policy of reclaiming that is none', { 'storageClass.reclaimPolicy': 'Recycle' }, /reclaimPolicy/],
+  ['a deadline of no time', { 'cleanup.deadlineSeconds': 0 }, /deadlineSeconds/],
+  ['a share over 100%', { 'csiNode.maxUnavailable': '101%' }, /maxUnavailable/],
+];
+
+describe('chart', function () {
+  this.timeout(120_000);
+  let chart: Chart;
+
+  before(async function () {
+    this.timeout(30 * 60_000); // The first run on a machine builds helm.
+    try {
+      const { helm = '' } = await tools(['helm']);
+      chart = new Chart(helm);
+    } catch (error) {
+      if (error instanceof ToolUnavailable) skip(this, error.message);
+      throw error;
+    }
+  });
+
+  const find = (objects: Manifest[], kind: string, name: string): Manifest => {
+    const found = objects.find((one) => one.kind === kind && one.metadata.name === name);
+    assert.ok(found, `${kind} ${name} is not in the chart`);
+    return found;
+  };
+
+  it('passes lint', async () => {
+    const outcome = await chart.helm(['lint', '--strict', chartFolder]);
+    assert.equal(outcome.code, 0, outcome.stdout + outcome.stderr);
+  });
+
+  it('holds the definitions as they are generated, kept', async () => {
+    const objects = await chart.template();
+    for (const plural of ['storageclusters', 'nodecaches', 'datasets']) {
+      const inChart = find(objects, 'CustomResourceDefinition', `${plural}.hearth.storage`);
+      assert.deepEqual(inChart.metadata.annotations, { 'helm.sh/resource-policy': 'keep' });
+      const generated = parse(readFileSync(join(root, `crds/hearth.storage_${plural}.yaml`), 'utf8'), {
+        version: '1.1',
+      });
+      delete inChart.metadata.annotations;
+      assert.deepEqual(inChart, generated);
+    }
+    const without = await chart.template({ 'crds.install': false });
+    assert.ok(!without.some((one) => one.kind === 'CustomResourceDefinition'));
+  });
+
+  it('documents every value', () => {
+    const text = readFileSync(join(chartFolder, 'values.yaml'), 'utf8');
+    const schema = JSON.parse(readFileSync(join(chartFolder, 'values.schema.json'), 'utf8'));
+    const values = parse(text);
+    interface Described {
+      properties?: Record<string, Described>;
+      additionalProperties?: unknown;
+    }
+    const same = (value: object, described: Described, path: string) => {
+      const known = Object.keys(described.properties ?? {}).filter((one) => one !== 'global');
+      assert.deepEqual(known.sort(), Object.keys(value).sort(), `values and schema differ at ${path}`);
+      for (const [key, one] of Object.entries(value)) {
+        const next = described.properties?.[key];
+        if (next?.properties && !/esources$/.test(key)) same(one, next, `${path}.${key}`);
+      }
+    };
+    same(values, schema, 'values');
+  });
+
+  for (const [what, values, message] of refusals) {
+    it(`refuses ${what}`, async () => {
+      await assert.rejects(chart.template(values), (error: Error) => {
+        assert.match(error.message, /values don't meet the specifications of the schema/);
+        assert.match(error.message, message);
+        return true;
+      });
+    });
+  }
+
+  it('refuses a Kubernetes that is too old', async () => {
+    const outcome = await chart.helm(['template', 'hearth', chartFolder, '--kube-version', '1.29.9']);
+    assert.notEqual(outcome.code, 0);
+    assert.match(outcome.stderr, /requires kubeVersion: >=1\.30/);
+    const same = await chart.helm(['template', 'hearth', chartFolder, '--kube-version', 'v1.33.4-eks-1']);
+    assert.equal(same.code, 0, same.stderr);
+  });
+
+  it('gives every pod but csi-node no privileges, and csi-node no token', async () => {
+    const objects = await chart.template();
+    const node = find(objects, 'DaemonSet', 'hearth-csi-node').spec.template.spec;
+    assert.equal(node.automountServiceAccountToken, false);
+    assert.equal(node.serviceAccountName, undefined);
+    for (const [kind, name] of [
+      ['Deployment', 'hearth-operator'],
+      ['Job', 'hearth-cleanup'],
+    ] as const) {
+      const { spec } = find(objects, kind, name).spec.template;
+      assert.equal(spec.securityContext.runAsNonRoot, true);
+      assert.equal(spec.containers[0].securityContext.readOnlyRootFilesystem, true);
+    }
+  });
+
+  it('lets the driver do what it can', async () => {
+    const driver = find(await chart.template(), 'CSIDriver', 'csi.hearth.storage');
+    assert.deepEqual(driver.spec, {
+      attachRequired: false,
+      podInfoOnMount: true,
+      fsGroupPolicy: 'None',
+      storageCapacity: false,
+      requiresRepublish: false,
+      volumeLifecycleModes: ['Persistent', 'Ephemeral'],
+    });
+    assert.equal(driver.metadata.labels?.['security.kubernetes.io/csi-ephemeral-volume-profile'], 'restricted');
+  });
+
+  it('carries odd values to where they belong', async () => {
+    const objects = await chart.template(oddValues);
+    const { spec: deployment } = find(objects, 'Deployment', 'hearth-operator');
+    const [operator] = deployment.template.spec.containers;
+    const environment = Object.fromEntries(
+      operator.env.map((one: { name: string; value?: string }) => [one.name, one.value]),
+    );
+    assert.equal(deployment.replicas, 1);
+    assert.equal(operator.image, oddValues.image);
+    assert.equal(environment.HEARTH_IMAGE, oddValues.image);
+    assert.equal(environment.HEARTH_ETCD_IMAGE, 'local/etcd:1');
+    assert.equal(environment.HEARTH_DATASET_NAMESPACES, 'models,no,0123');
+    assert.equal(environment.HEARTH_IMAGE_PULL_SECRETS, 'registry,other');
+    assert.deepEqual(deployment.template.spec.imagePullSecrets, [{ name: 'registry' }, { name: 'other' }]);
+    assert.deepEqual(deployment.template.spec.affinity, { nodeAffinity: {} });
+    assert.equal(deployment.template.metadata.annotations.a, 'yes');
+    assert.equal(deployment.template.metadata.annotations['prometheus.io/scrape'], undefined);
+    assert.equal(deployment.template.metadata.labels.team, 'y');
+
+    const node = find(objects, 'DaemonSet', 'hearth-csi-node').spec.template.spec;
+    const kubelet = node.volumes.find((one: { name: string }) => one.name === 'kubelet');
+    assert.equal(kubelet.hostPath.path, '/opt/k0s/kubelet');
+    const bindings = objects.filter(
+      (one) => one.kind === 'RoleBinding' && one.metadata.name === 'hearth-dataset-secrets',
+    );
+    assert.deepEqual(
+      bindings.map((one) => one.metadata.namespace),
+      ['models', 'no', '0123'],
+    );
+
+    const storageClass = find(objects, 'StorageClass', 'models');
+    assert.deepEqual(storageClass.parameters, { cluster: 'main' });
+    assert.equal(storageClass.metadata.annotations?.['storageclass.kubernetes.io/is-default-class'], 'true');
+    assert.equal(find(objects, 'Dataset', 'hearth-selftest').spec.clusterRef.name, 'main');
+    assert.equal(find(objects, 'ServiceMonitor', 'hearth-operator').spec.endpoints[0].interval, '10s');
+    assert.ok(!objects.some((one) => one.metadata.name === 'hearth-view'));
+  });
+});

@@ -1,0 +1,71 @@
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { type Outcome, root, run } from '../src/command.ts';
+
+/** A Kubernetes object as YAML or the API server gives it. */
+export interface Manifest {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: string; labels?: Record<string, string>; annotations?: Record<string, string> };
+  // biome-ignore lint/suspicious/noExplicitAny: objects of every kind
+  [field: string]: any;
+}
+
+export const chartFolder = join(root, 'charts/hearth');
+export const releaseNamespace = 'hearth-system';
+
+/** helm with the chart of the repository. `program`: its path. */
+export class Chart {
+  readonly #program: string;
+
+  constructor(program: string) {
+    this.#program = program;
+  }
+
+  helm(args: string[], kubeconfig?: string): Promise<Outcome> {
+    const environment = kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig };
+    return run(this.#program, args, { environment, timeoutMs: 120_000 });
+  }
+
+  /** The objects of the chart with these values (`--set-json`). Throws what helm says when it refuses. */
+  async template(values: Record<string, unknown> = {}): Promise<Manifest[]> {
+    const outcome = await this.helm(['template', 'hearth', chartFolder, '-n', releaseNamespace, ...flags(values)]);
+    if (outcome.code !== 0) throw new Error(outcome.stderr);
+    return parseAllDocuments(outcome.stdout, { version: '1.1' })
+      .map((document) => {
+        const [error] = [...document.errors, ...document.warnings];
+        if (error) throw error;
+        return document.toJS() as Manifest | null;
+      })
+      .filter((one): one is Manifest => one !== null);
+  }
+}
+
+export const flags = (values: Record<string, unknown>): string[] =>
+  Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
+
+const plurals: Record<string, string> = {
+  CSIDriver: 'csidrivers',
+  StorageClass: 'storageclasses',
+  ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
+};
+const clusterScoped = new Set([
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'CSIDriver',
+  'CustomResourceDefinition',
+  'Namespace',
+  'Node',
+  'StorageClass',
+  'StorageCluster',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+]);
+
+/** The path of the API at which objects of this kind are created. */
+export function collectionPath(object: Manifest): string {
+  const base = object.apiVersion.includes('/') ? `/apis/${object.apiVersion}` : `/api/${object.apiVersion}`;
+  const plural = plurals[object.kind] ?? `${object.kind.toLowerCase()}s`;
+  if (clusterScoped.has(object.kind)) return `${base}/${plural}`;
+  return `${base}/namespaces/${object.metadata.namespace ?? 'default'}/${plural}`;
+}
