@@ -155,9 +155,7 @@ describe('chart', function () {
     const node = find(objects, 'DaemonSet', 'hearth-csi-node').spec.template.spec;
     const kubelet = node.volumes.find((one: { name: string }) => one.name === 'kubelet');
     assert.equal(kubelet.hostPath.path, '/opt/k0s/kubelet');
-    const bindings = objects.filter(
-      (one) => one.kind === 'RoleBinding' && one.metadata.name === 'hearth-dataset-secrets',
-    );
+    const bindings = objects.filter((one) => one.kind === 'RoleBinding' && one.metadata.name === 'hearth-secrets');
     assert.deepEqual(
       bindings.map((one) => one.metadata.namespace),
       ['models', 'no', '0123'],

@@ -14,7 +14,7 @@ export interface PrinterColumn {
   priority?: number;
 }
 
-/** A kind of custom resource. Its first five fields are what the Kubernetes client addresses it by. */
+/** A kind of custom resource: what its definition is made of. */
 export interface ResourceDefinition {
   group: string;
   version: string;

@@ -15,10 +15,6 @@ export const specHashAnnotation = 'hearth.storage/spec-hash';
 export const clusterLabel = 'hearth.storage/cluster';
 export const nodeGroupLabel = 'hearth.storage/node-group';
 
-export const wirePort = 7527;
-export const controlPort = 7528;
-export const healthPort = 7529;
-
 /** The name by which agents know a Dataset. Namespaces have no dots, so two Datasets never share one. */
 export function registeredName(namespace: string, name: string): string {
   return `${namespace}.${name}`;
