@@ -35,7 +35,7 @@ describe('agents of a cluster', () => {
   let started: FakeAgent[];
 
   before(async () => {
-    texts = (await planCertificates(cluster, {}, new Date())).texts;
+    texts = (await planCertificates({ cluster, peers: [] }, {}, new Date())).texts;
   });
   beforeEach(() => {
     started = [];
@@ -172,7 +172,7 @@ describe('agents of a cluster', () => {
   });
 
   it('are not believed without a certificate of the cluster', async () => {
-    const stranger = (await planCertificates(cluster, {}, new Date())).texts;
+    const stranger = (await planCertificates({ cluster, peers: [] }, {}, new Date())).texts;
     const impostor = await start('a', { getDataset: () => Dataset.fromPartial({ name: 'x' }) }, stranger.agent);
     const models = connect([impostor]);
     await assert.rejects(models.call('getDataset', { name: 'x' }, { signal, deadlineMs: 1500 }), {
@@ -182,7 +182,7 @@ describe('agents of a cluster', () => {
   });
 
   it('are reached with a renewed identity without being asked to', async () => {
-    const next = (await planCertificates(cluster, {}, new Date())).texts;
+    const next = (await planCertificates({ cluster, peers: [] }, {}, new Date())).texts;
     const agent = await start('a', {}, next.agent);
     agent.tell({ nodes: [nodeStatus('a')] });
     const models = connect([agent]);

@@ -27,21 +27,27 @@ export interface CertificatePlan {
   expiresAt: Date;
 }
 
+export interface CertificateSubject {
+  cluster: string;
+  /** DNS names of the members of its etcd, wildcards included. */
+  peers: readonly string[];
+}
+
 export const agentName = (cluster: string) => `agent.${cluster}.hearth`;
 export const operatorName = (cluster: string) => `operator.${cluster}.hearth`;
 export const etcdName = (cluster: string) => `etcd.${cluster}.hearth`;
 
 const leafRoles = ['agent', 'operator', 'etcd'] as const;
 
-/** What each leaf is for. The names of etcd's members are all one: clients and peers are told which name to expect. */
-export function leafRequest(role: (typeof leafRoles)[number], cluster: string): LeafRequest {
+/** What each leaf is for. Clients of etcd are told which name to expect; its members know one another by `peers`. */
+function leafRequest(role: (typeof leafRoles)[number], { cluster, peers }: CertificateSubject): LeafRequest {
   switch (role) {
     case 'agent':
       return { commonName: agentName(cluster), names: [agentName(cluster)], server: true };
     case 'operator':
       return { commonName: operatorName(cluster), names: [operatorName(cluster)], server: false };
     case 'etcd':
-      return { commonName: etcdName(cluster), names: [etcdName(cluster)], server: true };
+      return { commonName: etcdName(cluster), names: [etcdName(cluster), ...peers], server: true };
   }
 }
 
@@ -51,7 +57,7 @@ export function leafRequest(role: (typeof leafRoles)[number], cluster: string): 
  * predecessor stays in the bundle until it ends: agents that have not reloaded yet are still believed.
  */
 export async function planCertificates(
-  cluster: string,
+  subject: CertificateSubject,
   observed: Partial<Record<SecretRole, SecretTexts>>,
   now: Date,
 ): Promise<CertificatePlan> {
@@ -67,7 +73,7 @@ export async function planCertificates(
   let authority: CertificateAndKey = { certificate: bundle[0] ?? '', key: observed.ca?.['ca.key'] ?? '' };
   const fault = authorityFault(authority, now);
   if (fault !== undefined) {
-    authority = await createAuthority(cluster, now);
+    authority = await createAuthority(subject.cluster, now);
     bundle = [authority.certificate, ...bundle];
   }
   const authorities = bundle.join('');
@@ -77,7 +83,7 @@ export async function planCertificates(
   }
 
   for (const role of leafRoles) {
-    const request = leafRequest(role, cluster);
+    const request = leafRequest(role, subject);
     const had = observed[role];
     let leaf: CertificateAndKey = { certificate: had?.['tls.crt'] ?? '', key: had?.['tls.key'] ?? '' };
     let reason = leafFault(leaf, authority, request, now);

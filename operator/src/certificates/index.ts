@@ -2,6 +2,7 @@ export { authorityLifeMs, type CertificateAndKey, leafLifeMs } from './authority
 export {
   agentName,
   type CertificatePlan,
+  type CertificateSubject,
   etcdName,
   operatorName,
   type PlannedSecret,

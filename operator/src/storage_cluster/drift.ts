@@ -1,0 +1,66 @@
+import type { KubernetesObject } from '@hearth/common/kubernetes';
+import { parseQuantity, specHashAnnotation } from '@hearth/common/resources';
+
+/**
+ * Whether an object in the API server is as it should be: applied from the same desired object, and no field of it
+ * changed since. The server adds fields of its own, so everything desired must be there, not the other way round.
+ */
+export function isCurrent(desired: KubernetesObject, observed: KubernetesObject | undefined): boolean {
+  if (observed === undefined || observed.metadata?.deletionTimestamp !== undefined) return false;
+  const hash = desired.metadata?.annotations?.[specHashAnnotation];
+  return observed.metadata?.annotations?.[specHashAnnotation] === hash && contains(observed, desired);
+}
+
+/** Whether every field of `part` stands in `whole` with the same value. What is empty may be absent. */
+export function contains(whole: unknown, part: unknown): boolean {
+  if (isEmpty(part)) return whole === undefined || whole === null || typeof whole === typeof part;
+  if (Array.isArray(part)) return Array.isArray(whole) && containsItems(whole, part);
+  if (typeof part === 'object' && part !== null) {
+    if (typeof whole !== 'object' || whole === null) return false;
+    const fields = whole as Record<string, unknown>;
+    return Object.entries(part).every(([name, value]) => value === undefined || contains(fields[name], value));
+  }
+  return whole === part || sameQuantity(whole, part);
+}
+
+/** Items that have names are found by them, as others may have added theirs; the rest must be equal in order. */
+function containsItems(whole: unknown[], part: unknown[]): boolean {
+  const names = part.map(nameOf);
+  if (names.every((name) => name !== undefined) && new Set(names).size === names.length) {
+    return part.every((item, index) =>
+      contains(
+        whole.find((other) => nameOf(other) === names[index]),
+        item,
+      ),
+    );
+  }
+  return whole.length === part.length && part.every((item, index) => contains(whole[index], item));
+}
+
+function nameOf(item: unknown): unknown {
+  if (typeof item !== 'object' || item === null) return undefined;
+  const { mountPath, name, uid } = item as Record<string, unknown>;
+  return mountPath ?? name ?? uid;
+}
+
+/** The server writes quantities in its own way: 0.5 as 500m, 1024Mi as 1Gi. */
+function sameQuantity(a: unknown, b: unknown): boolean {
+  if (typeof a !== 'string' || typeof b !== 'string') return false;
+  const [left, right] = [thousandths(a), thousandths(b)];
+  return left !== undefined && left === right;
+}
+
+function thousandths(text: string): bigint | undefined {
+  const milli = /^(\d{1,18})m$/.exec(text);
+  if (milli?.[1] !== undefined) return BigInt(milli[1]);
+  const decimal = /^(\d{1,15})\.(\d{1,3})$/.exec(text);
+  if (decimal?.[1] !== undefined) return BigInt(decimal[1]) * 1000n + BigInt((decimal[2] ?? '').padEnd(3, '0'));
+  const whole = parseQuantity(text);
+  return whole === undefined ? undefined : whole * 1000n;
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null || value === '') return true;
+  if (Array.isArray(value)) return value.length === 0;
+  return typeof value === 'object' && Object.keys(value).length === 0;
+}

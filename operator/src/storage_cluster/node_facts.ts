@@ -1,0 +1,35 @@
+import type { Node } from '@hearth/common/kubernetes';
+import { startupTaintKey } from '@hearth/common/resources';
+
+/** What the operator keeps of a node. */
+export interface NodeFacts {
+  name: string;
+  uid: string;
+  labels: Readonly<Record<string, string>>;
+  createdAt: string;
+  /** Whether its kubelet says that it can run pods. */
+  ready: boolean;
+  /** Whether it still has the startup taint. */
+  tainted: boolean;
+  zone: string;
+  rack: string;
+}
+
+const zoneLabel = 'topology.kubernetes.io/zone';
+/** Kubernetes has no label for racks; the second is for clusters that already have the first for something else. */
+const rackLabels = ['hearth.storage/rack', 'topology.kubernetes.io/rack'];
+
+export function nodeFacts(node: Node): NodeFacts {
+  const { name = '', uid = '', labels = {}, creationTimestamp = '' } = node.metadata ?? {};
+  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+  return {
+    name,
+    uid,
+    labels,
+    createdAt: creationTimestamp,
+    ready: ready?.status === 'True',
+    tainted: node.spec?.taints?.some(({ key }) => key === startupTaintKey) ?? false,
+    zone: labels[zoneLabel] ?? '',
+    rack: rackLabels.map((label) => labels[label]).find((value) => value !== undefined) ?? '',
+  };
+}

@@ -1,0 +1,53 @@
+import { type NodeGroup, parseQuantity, parseShare, type StorageCluster } from '@hearth/common/resources';
+import { agentPaths, agentSocket, holderSocket, nodeFolder } from '../names.ts';
+
+/**
+ * The agent's configuration file: JSON, which is YAML too. What differs from node to node (name, addresses) comes
+ * as variables of the pod.
+ */
+export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: string): string {
+  const { name } = cluster.metadata;
+  const { origins, logLevel } = cluster.spec;
+  const { certificates, secret, authorities } = agentPaths;
+  const document = {
+    cluster: name,
+    store,
+    secretFile: `${secret}/secret`,
+    cache: {
+      directories: group.cacheDirectories.map(({ path, budget, freeFloor }) => ({
+        path,
+        budget: amount(budget),
+        freeFloor: amount(freeFloor),
+      })),
+    },
+    control: {
+      socket: agentSocket(name),
+      certificate: `${certificates}/tls.crt`,
+      key: `${certificates}/tls.key`,
+      clientAuthorities: `${certificates}/ca.crt`,
+    },
+    holder: { socket: holderSocket(name) },
+    volumes: { directory: nodeFolder(name) },
+    engine: {
+      shards: group.engine.shards,
+      originConnections: group.engine.originConnections,
+      bufferBytes: amount(group.engine.buffer),
+    },
+    origins: {
+      allowedNetworks: origins.allowedNetworks,
+      directoryPrefixes: origins.directoryPrefixes,
+      ...(origins.certificateAuthorities === undefined
+        ? {}
+        : { certificateAuthorities: `${authorities}/${origins.certificateAuthorities.key}` }),
+    },
+    log: { level: logLevel, format: 'json' },
+  };
+  return `${JSON.stringify(document, undefined, 2)}\n`;
+}
+
+/** Shares as they are, sizes in bytes: the agent's units are not those of Kubernetes. */
+function amount(text: string): string {
+  const share = parseShare(text);
+  if (share !== undefined && 'percent' in share) return `${share.percent}%`;
+  return String(share?.bytes ?? parseQuantity(text));
+}

@@ -1,0 +1,138 @@
+import { controlPort, healthPort, wirePort } from '@hearth/common';
+import { type DaemonSet, kinds } from '@hearth/common/kubernetes';
+import { type NodeGroup, parseQuantity, type StorageCluster } from '@hearth/common/resources';
+import { agentPaths, agentSetName, groupName, labelsOf, nodeFolder, secretName, selectorOf } from '../names.ts';
+import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
+import { field, hostFolder, nodePod, privileged, sharedMount, type Volume, type VolumeMount } from './pod.ts';
+
+export interface AgentInput extends BuildInput {
+  group: NodeGroup;
+  /** Nodes that the group selects but that belong to somebody else. */
+  excluded: readonly string[];
+  /** Of everything that an agent reads at its start only: pods are replaced when it changes. */
+  configurationHash: string;
+}
+
+/** The agents of a node group. */
+export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
+  const { cluster, environment, group, excluded, configurationHash } = input;
+  const { name } = cluster.metadata;
+  const { volumes, mounts } = folders(cluster, group);
+  const template = {
+    metadata: {
+      labels: labelsOf(name, 'agent', group.name),
+      annotations: {
+        'kubectl.kubernetes.io/default-container': 'agent',
+        'hearth.storage/configuration-hash': configurationHash,
+      },
+    },
+    spec: {
+      ...nodePod(input, group, excluded),
+      hostNetwork: true,
+      // Origins may be Services of this cluster.
+      dnsPolicy: 'ClusterFirstWithHostNet',
+      terminationGracePeriodSeconds: 30,
+      containers: [
+        {
+          name: 'agent',
+          image: cluster.spec.image ?? environment.image,
+          imagePullPolicy: environment.imagePullPolicy,
+          command: ['hearth', 'agent', '--config', `${agentPaths.configuration}/agent.yaml`],
+          env: [
+            field('HEARTH_NODE', 'spec.nodeName'),
+            field('HEARTH_WIRE_LISTEN', 'status.hostIP'),
+            field('HEARTH_CONTROL_LISTEN', 'status.hostIP'),
+            field('HEARTH_HEALTH_LISTEN', 'status.hostIP'),
+          ],
+          ports: [port('wire', wirePort), port('control', controlPort), port('health', healthPort)],
+          startupProbe: { ...probe('/healthz'), periodSeconds: 2, failureThreshold: 150 },
+          livenessProbe: { ...probe('/healthz'), periodSeconds: 10, failureThreshold: 6 },
+          readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 2 },
+          resources: resources(group),
+          securityContext: privileged,
+          // What an agent says at its end is shown in the StorageCluster.
+          terminationMessagePolicy: 'FallbackToLogsOnError',
+          volumeMounts: mounts,
+        },
+      ],
+      volumes,
+    },
+  };
+  const spec = {
+    selector: { matchLabels: selectorOf(name, 'agent', group.name) },
+    updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: '10%' } },
+    revisionHistoryLimit: 3,
+    template,
+  };
+  return desiredObject(input, kinds.DaemonSet, agentSetName(name, group.name), labelsOf(name, 'agent', group.name), {
+    spec,
+  });
+}
+
+const port = (name: string, number: number) => ({
+  name,
+  containerPort: number,
+  // Written out, so that the scheduler never puts two agents on one node.
+  hostPort: number,
+  protocol: 'TCP',
+});
+
+const probe = (path: string) => ({ httpGet: { path, port: 'health', scheme: 'HTTP' }, timeoutSeconds: 5 });
+
+/** Memory for chunks in transfer and for the rest of the process; no limit, as page cache counts towards it. */
+function resources(group: NodeGroup) {
+  const { requests, limits } = group.resources ?? {};
+  if (requests !== undefined || limits !== undefined)
+    return { ...texts('requests', requests), ...texts('limits', limits) };
+  const buffer = parseQuantity(group.engine.buffer) ?? 0n;
+  return { requests: { cpu: '100m', memory: `${(buffer >> 20n) + 256n}Mi` } };
+}
+
+function texts<Name extends string>(name: Name, quantities: Record<string, string | number> | undefined) {
+  if (quantities === undefined) return {};
+  return { [name]: Object.fromEntries(Object.entries(quantities).map(([key, value]) => [key, String(value)])) };
+}
+
+function folders(cluster: StorageCluster, group: NodeGroup) {
+  const { name } = cluster.metadata;
+  const { origins, store } = cluster.spec;
+  const caches = group.cacheDirectories.map(({ path }) => path);
+  // A folder that holds both a cache and sources is mounted once, writable.
+  const sources = origins.directoryPrefixes.filter((prefix) => !caches.includes(prefix));
+  const volumes: Volume[] = [
+    { name: 'configuration', configMap: { name: groupName(name, group.name) } },
+    { name: 'certificates', secret: { secretName: secretName(name, 'agent'), defaultMode: 0o400 } },
+    { name: 'secret', secret: { secretName: secretName(name, 'secret'), defaultMode: 0o400 } },
+    { name: 'tmp', emptyDir: {} },
+    hostFolder('node', nodeFolder(name)),
+  ];
+  const mounts: VolumeMount[] = [
+    { name: 'configuration', mountPath: agentPaths.configuration, readOnly: true },
+    { name: 'certificates', mountPath: agentPaths.certificates, readOnly: true },
+    { name: 'secret', mountPath: agentPaths.secret, readOnly: true },
+    { name: 'tmp', mountPath: '/tmp' },
+    sharedMount('node', nodeFolder(name)),
+  ];
+  caches.forEach((path, index) => {
+    volumes.push(hostFolder(`cache-${index}`, path));
+    mounts.push(sharedMount(`cache-${index}`, path));
+  });
+  sources.forEach((path, index) => {
+    volumes.push(hostFolder(`source-${index}`, path));
+    mounts.push({
+      name: `source-${index}`,
+      mountPath: path,
+      readOnly: true,
+      mountPropagation: 'HostToContainer',
+    });
+  });
+  if (store.secretRef !== undefined) {
+    volumes.push({ name: 'store', secret: { secretName: store.secretRef.name, defaultMode: 0o400 } });
+    mounts.push({ name: 'store', mountPath: agentPaths.store, readOnly: true });
+  }
+  if (origins.certificateAuthorities !== undefined) {
+    volumes.push({ name: 'authorities', configMap: { name: origins.certificateAuthorities.name } });
+    mounts.push({ name: 'authorities', mountPath: agentPaths.authorities, readOnly: true });
+  }
+  return { volumes, mounts };
+}

@@ -1,0 +1,37 @@
+import type { NodeGroup } from '@hearth/common/resources';
+import { agentDaemonSet } from './agent_daemon_set.ts';
+import { configMap } from './config_map.ts';
+import { type BuildInput, type DesiredObject, hashOf } from './desired_object.ts';
+import { etcdDisruptionBudget, etcdStatefulSet } from './etcd_stateful_set.ts';
+import { holderDaemonSet } from './holder_daemon_set.ts';
+import { agentService, etcdPeers, etcdService } from './services.ts';
+
+export interface DesiredInput extends BuildInput {
+  /** Where agents find the store; undefined: not known yet, and agents wait. */
+  store: string | undefined;
+  /** Nodes that a group selects but that belong to somebody else. */
+  excluded: (group: string) => readonly string[];
+  /** Of what agents read at their start beside their ConfigMap: the secret, the authorities of origins. */
+  startHash: string;
+}
+
+/** All objects but Secrets, in the order in which they are made: what others wait for comes first. */
+export function desired(input: DesiredInput): DesiredObject[] {
+  const { spec } = input.cluster;
+  const objects: DesiredObject[] = [];
+  if (spec.store.endpoints === undefined) {
+    objects.push(etcdService(input), etcdPeers(input), etcdStatefulSet(input), etcdDisruptionBudget(input));
+  }
+  objects.push(agentService(input));
+  for (const group of spec.nodeGroups) objects.push(...groupObjects(input, group));
+  return objects;
+}
+
+function groupObjects(input: DesiredInput, group: NodeGroup): DesiredObject[] {
+  const excluded = input.excluded(group.name);
+  const holder = holderDaemonSet({ ...input, group, excluded });
+  if (input.store === undefined) return [holder];
+  const configuration = configMap(input, group, input.store);
+  const configurationHash = hashOf([configuration.object, input.startHash]);
+  return [configuration, holder, agentDaemonSet({ ...input, group, excluded, configurationHash })];
+}

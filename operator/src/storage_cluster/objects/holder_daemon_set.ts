@@ -1,0 +1,58 @@
+import { dirname } from 'node:path/posix';
+import { type DaemonSet, kinds } from '@hearth/common/kubernetes';
+import { type NodeGroup, parseDuration } from '@hearth/common/resources';
+import { holderSetName, holderSocket, labelsOf, nodeFolder, selectorOf } from '../names.ts';
+import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
+import { hostFolder, nodePod, privileged, sharedMount } from './pod.ts';
+
+export interface HolderInput extends BuildInput {
+  group: NodeGroup;
+  excluded: readonly string[];
+}
+
+/**
+ * The mount holders of a node group. Mounts end with their holder, so nothing but a person deletes its pods
+ * (OnDelete), and nothing that changes often stands in the template.
+ */
+export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
+  const { cluster, environment, group, excluded } = input;
+  const { name } = cluster.metadata;
+  const absence = Math.ceil((parseDuration(cluster.spec.agentAbsence) ?? 900_000) / 1000);
+  const labels = labelsOf(name, 'holder', group.name);
+  const template = {
+    metadata: { labels },
+    spec: {
+      ...nodePod(input, group, excluded),
+      terminationGracePeriodSeconds: 30,
+      containers: [
+        {
+          name: 'holder',
+          image: cluster.spec.image ?? environment.image,
+          imagePullPolicy: environment.imagePullPolicy,
+          command: ['hearth-holder', '--socket', holderSocket(name), '--agent-absence', String(absence)],
+          resources: { requests: { cpu: '10m', memory: '16Mi' } },
+          securityContext: privileged,
+          terminationMessagePolicy: 'FallbackToLogsOnError',
+          volumeMounts: [
+            sharedMount('node', nodeFolder(name)),
+            { name: 'run', mountPath: dirname(holderSocket(name)) },
+            // Where a connection of FUSE is aborted and its read-ahead is set; mounted there whenever fuse is loaded.
+            { name: 'sys', mountPath: '/sys', mountPropagation: 'HostToContainer' },
+          ],
+        },
+      ],
+      volumes: [
+        hostFolder('node', nodeFolder(name)),
+        hostFolder('run', dirname(holderSocket(name))),
+        { name: 'sys', hostPath: { path: '/sys', type: 'Directory' } },
+      ],
+    },
+  };
+  const spec = {
+    selector: { matchLabels: selectorOf(name, 'holder', group.name) },
+    updateStrategy: { type: 'OnDelete' },
+    revisionHistoryLimit: 3,
+    template,
+  };
+  return desiredObject(input, kinds.DaemonSet, holderSetName(name, group.name), labels, { spec });
+}

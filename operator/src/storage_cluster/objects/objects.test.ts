@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict';
+import type { ConfigMap, DaemonSet, KubernetesObject, Service, StatefulSet } from '@hearth/common/kubernetes';
+import { specHashAnnotation } from '@hearth/common/resources';
+import { environment, sampleCluster } from '../testing/samples.ts';
+import { type DesiredInput, desired } from './desired.ts';
+
+const store = 'etcd://10.96.0.7:2379/models?serverName=etcd.models.hearth';
+
+function build(input: Partial<DesiredInput> = {}) {
+  const objects = desired({
+    cluster: sampleCluster(),
+    environment,
+    store,
+    excluded: () => [],
+    startHash: 'h',
+    ...input,
+  });
+  const find = <T extends KubernetesObject>(kind: string, name: string) =>
+    objects.find(({ object }) => object.kind === kind && object.metadata?.name === name)?.object as T | undefined;
+  return {
+    objects: objects.map(({ object }) => object),
+    agent: find<DaemonSet>('DaemonSet', 'hearth-models-all-agent'),
+    holder: find<DaemonSet>('DaemonSet', 'hearth-models-all-holder'),
+    configuration: find<ConfigMap>('ConfigMap', 'hearth-models-all'),
+    etcd: find<StatefulSet>('StatefulSet', 'hearth-models-etcd'),
+    service: find<Service>('Service', 'hearth-models-etcd'),
+  };
+}
+
+const podOf = (set: DaemonSet | StatefulSet | undefined) => {
+  const pod = set?.spec?.template.spec;
+  const [container] = pod?.containers ?? [];
+  assert.ok(pod && container);
+  return { pod, container, mounts: container.volumeMounts ?? [], template: set?.spec?.template.metadata };
+};
+const mountAt = (mounts: { mountPath: string }[], path: string) => mounts.find(({ mountPath }) => mountPath === path);
+
+describe('objects of a StorageCluster', () => {
+  it('are the same for the same spec, named once, owned by it and chosen by their labels', () => {
+    const { objects } = build();
+    assert.deepEqual(objects, build().objects);
+    assert.equal(new Set(objects.map(({ kind, metadata }) => `${kind} ${metadata?.name}`)).size, objects.length);
+    for (const { metadata, kind } of objects) {
+      assert.equal(metadata?.namespace, 'hearth-system');
+      assert.equal(metadata?.labels?.['app.kubernetes.io/managed-by'], 'hearth-operator');
+      assert.equal(metadata?.labels?.['hearth.storage/cluster'], 'models');
+      assert.equal(metadata?.ownerReferences?.[0]?.uid, 'uid-1', kind);
+      assert.match(metadata?.annotations?.[specHashAnnotation] ?? '', /^[0-9a-f]{32}$/);
+    }
+  });
+
+  it('have no token of a service account in any pod', () => {
+    const { agent, holder, etcd } = build();
+    for (const set of [agent, holder, etcd]) {
+      assert.equal(podOf(set).pod.automountServiceAccountToken, false);
+      assert.equal(podOf(set).pod.serviceAccountName, undefined);
+    }
+  });
+
+  it('run the agent on the network of the node, with mounts that others see and probes on its health port', () => {
+    const { pod, container, mounts } = podOf(build().agent);
+    assert.equal(pod.hostNetwork, true);
+    assert.deepEqual(pod.tolerations, [{ operator: 'Exists' }]);
+    assert.equal(container.securityContext?.privileged, true);
+    assert.equal(container.securityContext?.readOnlyRootFilesystem, true);
+    for (const path of ['/var/lib/hearth/models', '/var/cache/hearth']) {
+      const mount = mountAt(mounts, path);
+      assert.equal(mount && 'mountPropagation' in mount && mount.mountPropagation, 'Bidirectional', path);
+    }
+    assert.deepEqual(
+      container.ports?.map((port) => [port.name, port.containerPort, port.hostPort]),
+      [
+        ['wire', 7527, 7527],
+        ['control', 7528, 7528],
+        ['health', 7529, 7529],
+      ],
+    );
+    for (const probe of [container.startupProbe, container.livenessProbe, container.readinessProbe]) {
+      assert.equal(probe?.httpGet?.port, 'health');
+    }
+    assert.equal(container.readinessProbe?.httpGet?.path, '/readyz');
+    assert.equal(
+      container.env?.find(({ name }) => name === 'HEARTH_NODE')?.valueFrom?.fieldRef?.fieldPath,
+      'spec.nodeName',
+    );
+    assert.equal(container.terminationMessagePolicy, 'FallbackToLogsOnError');
+  });
+
+  it('take limits, priority, selector and the sources of a group', () => {
+    const group = {
+      name: 'all',
+      cacheDirectories: [{ path: '/mnt/a', budget: '1Ti' }, { path: '/mnt/models' }],
+      nodeSelector: { gpu: 'yes' },
+      resources: { limits: { memory: '8Gi', cpu: 4 } },
+      priorityClassName: 'mine',
+    };
+    const cluster = sampleCluster({ nodeGroups: [group], origins: { directoryPrefixes: ['/mnt/models', '/srv'] } });
+    const { pod, container, mounts } = podOf(build({ cluster }).agent);
+    assert.deepEqual(pod.nodeSelector, { 'kubernetes.io/os': 'linux', gpu: 'yes' });
+    assert.deepEqual(container.resources, { limits: { memory: '8Gi', cpu: '4' } });
+    assert.equal(pod.priorityClassName, 'mine');
+    assert.deepEqual(mountAt(mounts, '/srv'), {
+      name: 'source-0',
+      mountPath: '/srv',
+      readOnly: true,
+      mountPropagation: 'HostToContainer',
+    });
+    assert.equal(mounts.filter(({ mountPath }) => mountPath === '/mnt/models').length, 1, 'one mount a path');
+  });
+
+  it('replace agents when what they read at their start changes, and never the holder', () => {
+    const before = build();
+    const secret = build({ startHash: 'other' });
+    const budget = build({ cluster: sampleCluster({ logLevel: 'debug' }) });
+    for (const changed of [secret, budget]) {
+      assert.notDeepEqual(podOf(changed.agent).template, podOf(before.agent).template);
+      assert.deepEqual(changed.holder, before.holder);
+    }
+    assert.equal(before.holder?.spec?.updateStrategy?.type, 'OnDelete');
+    const { container, mounts } = podOf(before.holder);
+    assert.deepEqual(container.command?.slice(-2), ['--agent-absence', '900']);
+    assert.ok(mounts.some((mount) => mount.mountPropagation === 'Bidirectional'));
+  });
+
+  it('keep agents and holders from nodes of others, name by name', () => {
+    const { agent, holder } = build({ excluded: () => ['n2', 'n1'] });
+    for (const set of [agent, holder]) {
+      const [term] =
+        podOf(set).pod.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+      assert.deepEqual(
+        term?.matchFields?.map(({ key, operator, values }) => [key, operator, values]),
+        [
+          ['metadata.name', 'NotIn', ['n1']],
+          ['metadata.name', 'NotIn', ['n2']],
+        ],
+      );
+    }
+  });
+
+  it('wait with agents until the store has an address, but not with holders', () => {
+    const { agent, configuration, holder, etcd } = build({ store: undefined });
+    assert.equal(agent, undefined);
+    assert.equal(configuration, undefined);
+    assert.ok(holder && etcd);
+  });
+
+  it('run an etcd that nobody enters without a certificate, restricted, and that tolerates the startup taint', () => {
+    const { pod, container } = podOf(build().etcd);
+    assert.equal(container.securityContext?.allowPrivilegeEscalation, false);
+    assert.equal(pod.securityContext?.runAsNonRoot, true);
+    assert.deepEqual(pod.tolerations, [{ key: 'hearth.storage/agent-not-ready', operator: 'Exists' }]);
+    for (const flag of ['--client-cert-auth=true', '--peer-client-cert-auth=true']) {
+      assert.ok(container.command?.includes(flag), flag);
+    }
+    assert.ok(!container.command?.some((flag) => /listen-(client|peer)-urls=http:/.test(flag)));
+    assert.ok(container.command?.includes('--initial-cluster=hearth-models-etcd-0=https://127.0.0.1:2380'));
+  });
+
+  it('give three members names, room between them and volumes when asked', () => {
+    const storage = { size: '8Gi', storageClassName: 'fast' };
+    const { etcd } = build({ cluster: sampleCluster({ store: { etcd: { replicas: 3, storage } } }) });
+    assert.equal(etcd?.spec?.replicas, 3);
+    const { pod, container } = podOf(etcd);
+    const members = container.command?.find((flag) => flag.startsWith('--initial-cluster='));
+    assert.equal(members?.split(',').length, 3);
+    assert.ok(
+      members?.includes(
+        'hearth-models-etcd-2=https://hearth-models-etcd-2.hearth-models-etcd-peers.hearth-system.svc:2380',
+      ),
+    );
+    assert.ok(pod.affinity?.podAntiAffinity);
+    assert.equal(etcd?.spec?.volumeClaimTemplates?.[0]?.spec?.storageClassName, 'fast');
+    assert.ok(!pod.volumes?.some(({ name }) => name === 'data'));
+  });
+
+  it('run no etcd when endpoints are given, and mount what they ask for', () => {
+    const given = { endpoints: ['https://10.0.0.1:2379'], secretRef: { name: 'etcd-client' } };
+    const { etcd, service, agent } = build({ cluster: sampleCluster({ store: given }) });
+    assert.equal(etcd ?? service, undefined);
+    const { pod, mounts } = podOf(agent);
+    assert.equal(pod.volumes?.find(({ name }) => name === 'store')?.secret?.secretName, 'etcd-client');
+    assert.ok(mountAt(mounts, '/etc/hearth/store'));
+  });
+
+  it('keep secrets out of the ConfigMap', () => {
+    const text = build().configuration?.data?.['agent.yaml'] ?? '';
+    assert.match(text, /"secretFile": "\/etc\/hearth\/secret\/secret"/);
+    assert.deepEqual(Object.keys(build().configuration?.data ?? {}), ['agent.yaml']);
+  });
+
+  it('carry the pull secrets of the chart', () => {
+    const { agent, holder, etcd } = build({ environment: { ...environment, imagePullSecrets: ['regcred'] } });
+    for (const set of [agent, holder, etcd]) assert.deepEqual(podOf(set).pod.imagePullSecrets, [{ name: 'regcred' }]);
+  });
+});

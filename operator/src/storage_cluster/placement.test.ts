@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import type { NodeFacts } from './node_facts.ts';
+import { placeNodes } from './placement.ts';
+import { sampleCluster, sampleNode } from './testing/samples.ts';
+
+const cacheDirectories = [{ path: '/var/cache/hearth' }];
+const group = (name: string, nodeSelector = {}) => ({ name, nodeSelector, cacheDirectories });
+const cluster = (name: string, created: string, ...nodeGroups: object[]) =>
+  sampleCluster({ nodeGroups }, { name, creationTimestamp: created });
+const places = (clusters: Parameters<typeof placeNodes>[0], nodes: NodeFacts[]) =>
+  Object.fromEntries(
+    [...placeNodes(clusters, nodes).places].map(([node, place]) => [node, `${place.cluster}/${place.group}`]),
+  );
+
+describe('placement of nodes', () => {
+  const nodes = [
+    sampleNode('n1', { labels: { gpu: 'a' } }),
+    sampleNode('n2', { labels: { gpu: 'b' } }),
+    sampleNode('n3'),
+  ];
+
+  it('gives each node to the first group that selects it', () => {
+    const one = cluster('c', '2026-01-01T00:00:00Z', group('a', { gpu: 'a' }), group('rest'));
+    assert.deepEqual(places([one], nodes), { n1: 'c/a', n2: 'c/rest', n3: 'c/rest' });
+    assert.deepEqual(placeNodes([one], nodes).conflicts.get('c'), [
+      { node: 'n1', group: 'rest', takenBy: { cluster: 'c', group: 'a' } },
+    ]);
+  });
+
+  it('gives nodes of two clusters to the older one, whichever is listed first', () => {
+    const older = cluster('z', '2026-01-01T00:00:00Z', group('a', { gpu: 'a' }));
+    const younger = cluster('y', '2026-01-02T00:00:00Z', group('all'));
+    assert.deepEqual(places([younger, older], nodes), { n1: 'z/a', n2: 'y/all', n3: 'y/all' });
+    const { conflicts } = placeNodes([younger, older], nodes);
+    assert.deepEqual([...conflicts.keys()], ['y']);
+    assert.equal(conflicts.get('y')?.[0]?.takenBy.cluster, 'z');
+  });
+
+  it('decides between clusters of one second by their names', () => {
+    const [a, b] = ['a', 'b'].map((name) => cluster(name, '2026-01-01T00:00:00Z', group('all')));
+    assert.ok(a && b);
+    assert.deepEqual(places([b, a], [sampleNode('n')]), { n: 'a/all' });
+  });
+
+  it('frees the nodes of a cluster that is being deleted, and takes none without Linux', () => {
+    const going = sampleCluster({}, { name: 'a', deletionTimestamp: '2026-01-03T00:00:00Z' });
+    const other = sampleCluster({}, { name: 'b' });
+    const windows = sampleNode('w', { labels: { 'kubernetes.io/os': 'windows' } });
+    assert.deepEqual(places([going, other], [sampleNode('n'), windows]), { n: 'b/all' });
+  });
+});
