@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createLogger, HearthError, type Logger } from '@hearth/common';
-import type { Engine, EngineOptions, Question } from '@hearth/engine';
+import type { Address, Engine, EngineOptions, Question } from '@hearth/engine';
 import { machineProbe } from '../capabilities/index.ts';
 import { type AgentConfig, formatEndpoint, resolveCacheDirectories } from '../config/index.ts';
 import { type AgentContext, defaultPace, type Pace } from '../context.ts';
@@ -11,6 +11,7 @@ import { AgentMetrics, HealthServer } from '../health/index.ts';
 import { Membership } from '../membership/index.ts';
 import { Session } from '../records/index.ts';
 import { openStore, type Store } from '../store/index.ts';
+import { TlsFiles } from '../tls/index.ts';
 import { advertisedAddresses } from './addresses.ts';
 import { Agent } from './agent.ts';
 import { ClusterView } from './cluster_view.ts';
@@ -94,6 +95,10 @@ async function startAgent(
   stack.push('health server', () => health.close());
   const healthAddress = await health.listen(config.health.listen);
 
+  const files = controlFiles(config, logger);
+  stack.push('certificates', async () => files?.close());
+  const { listen } = config.control;
+
   const store = await openConfiguredStore(config.store);
   stack.push('store', () => store.close());
 
@@ -118,7 +123,7 @@ async function startAgent(
       incarnation,
       installation: await installationOf(config.cache.directories[0]?.path ?? ''),
       wire: advertisedAddresses(config.wire.advertise, engine.addresses()),
-      control: config.control.listen === undefined ? '' : formatEndpoint(config.control.listen),
+      control: '',
       health: healthAddress,
       zone: config.zone,
       rack: config.rack,
@@ -150,10 +155,13 @@ async function startAgent(
     socket: config.control.socket,
     cluster: config.cluster,
     prepare: sourcePreparer(config.origins, environment),
-    ...tcpOf(config.control),
+    ...(files === undefined || listen === undefined ? {} : { tcp: { listen, files } }),
   });
   stack.push('control API', () => control.close(Math.min(controlCloseMs, config.shutdownDeadline / 2)));
   await control.listen();
+  if (control.tcpAddress !== undefined) {
+    members.setControl(advertisedControl(control.tcpAddress, members.self.wire));
+  }
   members.setReady(true, '');
   return { agent, health: healthAddress, control: control.tcpAddress };
 }
@@ -203,10 +211,23 @@ async function makeFolder(path: string, what: string, key: string): Promise<void
   }
 }
 
-function tcpOf({ listen, certificate, key, clientAuthorities }: AgentConfig['control']) {
-  if (listen === undefined || certificate === undefined || key === undefined || clientAuthorities === undefined)
-    return {};
-  return { tcp: { listen, certificate, key, clientAuthorities } };
+/** Files of the control API's mutual TLS; undefined without a TCP address for it. */
+function controlFiles(config: AgentConfig, logger: Logger): TlsFiles | undefined {
+  const { listen, certificate, key, clientAuthorities } = config.control;
+  if (listen === undefined || certificate === undefined || key === undefined || clientAuthorities === undefined) {
+    return undefined;
+  }
+  const named = (name: string, path: string) => ({ setting: `control.${name}`, path });
+  const identity = { certificate: named('certificate', certificate), key: named('key', key) };
+  return TlsFiles.open({ authorities: named('clientAuthorities', clientAuthorities), identity }, logger);
+}
+
+/** Where others reach the control API: on every address means on the first one that they are told of for bytes. */
+function advertisedControl(listening: string, wire: readonly Address[]): string {
+  const everywhere = /^(0\.0\.0\.0|\[::\]):(\d+)$/.exec(listening);
+  const [first] = wire;
+  if (everywhere === null || first === undefined) return listening;
+  return formatEndpoint({ host: first.host, port: Number(everywhere[2]) });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

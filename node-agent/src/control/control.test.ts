@@ -95,22 +95,6 @@ describe('control API', () => {
     await third.close(1_000);
   });
 
-  it('names TLS files and ports that cannot be used', async () => {
-    const files = { certificate: '/none.pem', key: '/none.key', clientAuthorities: '/none.ca' };
-    const tcp = { listen: { host: '127.0.0.1', port: 0 }, ...files };
-    const second = new ControlApi(cluster.agent('b'), {
-      socket: join(cluster.folder, 's2'),
-      cluster: 'test',
-      prepare: (source) => source,
-      tcp,
-    });
-    await assert.rejects(second.listen(), {
-      code: 'InvalidArgument',
-      message: /control\.clientAuthorities \/none\.ca cannot be read/,
-    });
-    await second.close(1_000);
-  });
-
   it('adds, lists, shows and removes datasets', async () => {
     const messages = await add();
     const last = messages.at(-1);

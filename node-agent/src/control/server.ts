@@ -1,11 +1,12 @@
-import { chmod, mkdir, readFile, unlink } from 'node:fs/promises';
+import { chmod, mkdir, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
-import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { experimental, Server, ServerCredentials } from '@grpc/grpc-js';
 import { HearthError, type Logger } from '@hearth/common';
 import { type ControlServer, ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/agent.ts';
 import { type Endpoint, formatEndpoint } from '../config/index.ts';
+import type { TlsFiles } from '../tls/index.ts';
 import { DatasetCalls, type PrepareSource } from './dataset_calls.ts';
 import { FileCalls } from './file_calls.ts';
 import { Handlers } from './handlers.ts';
@@ -15,8 +16,8 @@ import { WarmCalls } from './warm_calls.ts';
 
 export interface ControlOptions {
   socket: string;
-  /** TCP with mutual TLS; all four or none. */
-  tcp?: { listen: Endpoint; certificate: string; key: string; clientAuthorities: string };
+  /** TCP with mutual TLS; the files are closed by their owner. */
+  tcp?: { listen: Endpoint; files: TlsFiles };
   cluster: string;
   prepare: PrepareSource;
 }
@@ -38,7 +39,7 @@ export class ControlApi {
     });
   }
 
-  /** `InUse` when another agent listens on the socket or port; `InvalidArgument` for TLS files that cannot be used. */
+  /** `InUse` when another agent listens on the socket or port. */
   async listen(): Promise<void> {
     const { socket, tcp } = this.#options;
     await mkdir(dirname(socket), { recursive: true });
@@ -52,7 +53,9 @@ export class ControlApi {
     }
     await chmod(socket, 0o600);
     if (tcp === undefined) return;
-    const port = await this.#bind(formatEndpoint(tcp.listen), await mutualTls(tcp));
+    const { createCertificateProviderServerCredentials } = experimental;
+    const mutual = createCertificateProviderServerCredentials(tcp.files, tcp.files, true);
+    const port = await this.#bind(formatEndpoint(tcp.listen), mutual);
     this.tcpAddress = formatEndpoint({ host: tcp.listen.host, port });
   }
 
@@ -110,33 +113,6 @@ async function removeStale(path: string): Promise<void> {
       );
     }
   });
-}
-
-async function mutualTls(files: {
-  certificate: string;
-  key: string;
-  clientAuthorities: string;
-}): Promise<ServerCredentials> {
-  const read = async (what: string, path: string) =>
-    await readFile(path).catch((thrown: Error) => {
-      throw new HearthError(
-        'InvalidArgument',
-        `${what} ${path} cannot be read (${thrown.message}); check the path and its permissions`,
-      );
-    });
-  const authorities = await read('control.clientAuthorities', files.clientAuthorities);
-  const pair = {
-    private_key: await read('control.key', files.key),
-    cert_chain: await read('control.certificate', files.certificate),
-  };
-  try {
-    return ServerCredentials.createSsl(authorities, [pair], true);
-  } catch (thrown) {
-    throw new HearthError(
-      'InvalidArgument',
-      `the TLS files of the control API cannot be used (${(thrown as Error).message}); they must be PEM and belong together`,
-    );
-  }
 }
 
 /** Calls that this agent does not serve are answered with UNIMPLEMENTED. */

@@ -100,6 +100,12 @@ export class Membership implements Members {
     this.#wake.ring();
   }
 
+  /** Tells the others where this agent's control API is. Written in the background. */
+  setControl(address: string): void {
+    this.#self = { ...this.#self, control: address };
+    this.#wake.ring();
+  }
+
   /** Tells the others where this agent is. Written in the background; `InvalidArgument` for what no record can hold. */
   setPlace(zone: string, rack: string): void {
     const checked = nodeRecord.safeParse({ ...this.#self, zone, rack });

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type ChannelCredentials, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
+import { silentLogger } from '@hearth/common';
+import { ControlClient, type GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
+import { TestCluster } from '../testing/cluster.ts';
+import { until } from '../testing/until.ts';
+import { TlsFiles } from '../tls/index.ts';
+import { type IssuedFiles, SecretFolder, TestAuthority } from '../tls/testing/authority.ts';
+import { ControlApi } from './server.ts';
+
+const serverName = 'agent.test.hearth';
+const contentsOf = (issued: IssuedFiles) => ({
+  'tls.crt': readFileSync(issued.certificate),
+  'tls.key': readFileSync(issued.key),
+  'ca.crt': readFileSync(issued.authorities),
+});
+
+describe('control API over TCP', () => {
+  let cluster: TestCluster;
+  let authority: TestAuthority;
+  let other: TestAuthority;
+  let secret: SecretFolder;
+  let files: TlsFiles;
+  let api: ControlApi;
+  const clients: ControlClient[] = [];
+  before(() => {
+    authority = new TestAuthority('ours');
+    other = new TestAuthority('theirs');
+  });
+  after(() => {
+    authority.remove();
+    other.remove();
+  });
+  beforeEach(async () => {
+    cluster = await TestCluster.start(['a'], []);
+    secret = new SecretFolder(join(cluster.folder, 'tls'), contentsOf(authority.issue({ names: [serverName] })));
+    const named = (name: string) => ({ setting: `control.${name}`, path: join(secret.path, name) });
+    const identity = { certificate: named('tls.crt'), key: named('tls.key') };
+    files = TlsFiles.open({ authorities: named('ca.crt'), identity }, silentLogger, 50);
+    const tcp = { listen: { host: '127.0.0.1', port: 0 }, files };
+    const socket = join(cluster.folder, 'agent.sock');
+    api = new ControlApi(cluster.agent('a'), { socket, cluster: 'test', prepare: (source) => source, tcp });
+    await api.listen();
+  });
+  afterEach(async () => {
+    for (const client of clients.splice(0)) client.close();
+    await api.close(2_000);
+    files.close();
+    await cluster.close();
+  });
+
+  function connect(how: ChannelCredentials): () => Promise<GetStatusResponse> {
+    const client = new ControlClient(api.tcpAddress ?? '', how, {
+      'grpc.ssl_target_name_override': serverName,
+      'grpc.use_local_subchannel_pool': 1,
+    });
+    clients.push(client);
+    return () =>
+      new Promise((resolve, reject) =>
+        client.getStatus({}, new Metadata(), { deadline: Date.now() + 3_000 }, (error: ServiceError | null, status) =>
+          error ? reject(error) : resolve(status),
+        ),
+      );
+  }
+  const secure = (client: IssuedFiles | undefined, trusted = authority) =>
+    credentials.createSsl(
+      readFileSync(trusted.file),
+      client === undefined ? null : readFileSync(client.key),
+      client === undefined ? null : readFileSync(client.certificate),
+    );
+
+  it('serves clients whose certificate our authority signed', async () => {
+    const ask = connect(secure(authority.issue({ names: ['operator.test.hearth'] })));
+    assert.equal((await ask()).node, 'a');
+  });
+
+  const refused: [name: string, client: () => ChannelCredentials][] = [
+    ['without a certificate', () => secure(undefined)],
+    ['with a certificate of another authority', () => secure(other.issue({ names: ['operator.test.hearth'] }))],
+    ['with an expired certificate', () => secure(authority.issue({ names: ['operator.test.hearth'], expired: true }))],
+    ['without TLS', () => credentials.createInsecure()],
+  ];
+  for (const [name, client] of refused) {
+    it(`refuses clients ${name}`, async () => {
+      await assert.rejects(connect(client())(), { code: 14 });
+    });
+  }
+
+  it('takes new certificates and authorities while it listens, as a mounted Secret changes', async () => {
+    const before = connect(secure(authority.issue({ names: ['operator.test.hearth'] })));
+    await before();
+    const old = files.contents.identity?.certificate;
+    secret.write(contentsOf(other.issue({ names: [serverName] })));
+    await until(() => files.contents.identity?.certificate !== old);
+    const after = connect(secure(other.issue({ names: ['operator.test.hearth'] }), other));
+    assert.equal((await after()).node, 'a');
+    assert.equal((await before()).node, 'a', 'connections that were there go on');
+    await assert.rejects(connect(secure(authority.issue({ names: ['operator.test.hearth'] })))(), { code: 14 });
+  });
+
+  it('keeps what it has while the files do not belong together or are not there', async () => {
+    const ask = (): Promise<GetStatusResponse> => connect(secure(authority.issue({ names: ['x.test.hearth'] })))();
+    const good = contentsOf(authority.issue({ names: [serverName] }));
+    secret.write({ ...good, 'tls.key': contentsOf(authority.issue({ names: [serverName] }))['tls.key'] });
+    await files.reread();
+    await ask();
+    secret.write({ ...good, 'ca.crt': 'no certificate' });
+    await files.reread();
+    await ask();
+    secret.write({ 'ca.crt': good['ca.crt'] });
+    await files.reread();
+    await ask();
+    secret.write(good);
+    await files.reread();
+    assert.deepEqual(files.contents.identity?.certificate, good['tls.crt']);
+    await ask();
+  });
+
+  it('says which file cannot be used', async () => {
+    const named = (name: string) => ({ setting: `control.${name}`, path: join(cluster.folder, name) });
+    const identity = { certificate: named('none'), key: named('none') };
+    assert.throws(() => TlsFiles.open({ authorities: undefined, identity }, silentLogger), {
+      code: 'InvalidArgument',
+      message: /control\.none .*\/none cannot be read \(ENOENT/,
+    });
+    await writeFile(join(cluster.folder, 'bad'), 'bad');
+    assert.throws(() => TlsFiles.open({ authorities: named('bad'), identity: undefined }, silentLogger), {
+      code: 'InvalidArgument',
+      message: /control\.bad .*\/bad cannot be used/,
+    });
+  });
+});

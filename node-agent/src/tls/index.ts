@@ -1,0 +1,2 @@
+export { agentName, namesOf } from './names.ts';
+export { type NamedFile, type TlsFilePaths, TlsFiles } from './tls_files.ts';

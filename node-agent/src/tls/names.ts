@@ -1,0 +1,12 @@
+import type { PeerCertificate } from 'node:tls';
+
+/** The name in the certificate that all agents of a cluster share. */
+export function agentName(cluster: string): string {
+  return `agent.${cluster}.hearth`;
+}
+
+/** DNS names that a certificate is for (subjectAltName). Its subject is no name. */
+export function namesOf(certificate: PeerCertificate | undefined): string[] {
+  const names = (certificate?.subjectaltname ?? '').split(', ');
+  return names.flatMap((name) => (name.startsWith('DNS:') ? [name.slice('DNS:'.length)] : []));
+}

@@ -1,0 +1,188 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import type { experimental } from '@grpc/grpc-js';
+import { HearthError, type Logger } from '@hearth/common';
+
+type CertificateProvider = experimental.CertificateProvider;
+type AuthorityListener = Parameters<CertificateProvider['addCaCertificateListener']>[0];
+type IdentityListener = Parameters<CertificateProvider['addIdentityCertificateListener']>[0];
+
+/** A file in PEM, and the name of the setting that names it, for messages. */
+export interface NamedFile {
+  setting: string;
+  path: string;
+}
+
+export interface TlsFilePaths {
+  /** Whom we trust; undefined: the authorities of the system. */
+  authorities: NamedFile | undefined;
+  /** Who we are; undefined: nobody. */
+  identity: { certificate: NamedFile; key: NamedFile } | undefined;
+}
+
+interface Contents {
+  authorities: Buffer | undefined;
+  identity: { certificate: Buffer; privateKey: Buffer } | undefined;
+}
+
+const rereadMs = 5_000;
+
+/**
+ * Certificates in files that are replaced now and then, as those of a mounted Secret. They are read again every few
+ * seconds rather than watched, because a Secret changes by a symlink several levels above the files. What is read takes
+ * effect for the next connection, and only when all of it belongs together: a half-written set changes nothing.
+ */
+export class TlsFiles implements CertificateProvider {
+  readonly #paths: TlsFilePaths;
+  readonly #logger: Logger;
+  readonly #timer: NodeJS.Timeout;
+  readonly #authorityListeners = new Set<AuthorityListener>();
+  readonly #identityListeners = new Set<IdentityListener>();
+  #contents: Contents;
+  #complaint = '';
+
+  private constructor(paths: TlsFilePaths, contents: Contents, logger: Logger, everyMs: number) {
+    this.#paths = paths;
+    this.#contents = contents;
+    this.#logger = logger;
+    this.#timer = setInterval(() => void this.reread(), everyMs);
+    this.#timer.unref();
+  }
+
+  /** `InvalidArgument` names the setting and the file that cannot be used. */
+  static open(paths: TlsFilePaths, logger: Logger, everyMs = rereadMs): TlsFiles {
+    return new TlsFiles(paths, check(paths, readNow(paths)), logger, everyMs);
+  }
+
+  get contents(): Contents {
+    return this.#contents;
+  }
+
+  /** Reads the files now. Never fails: files that cannot be used leave in force what was read before. */
+  async reread(): Promise<void> {
+    try {
+      const contents = await readLater(this.#paths);
+      if (isEqual(contents, this.#contents)) return;
+      this.#contents = check(this.#paths, contents);
+      this.#complaint = '';
+      this.#logger.info('certificates were read anew', { files: this.#names() });
+      for (const listener of this.#authorityListeners) this.#tellAuthorities(listener);
+      for (const listener of this.#identityListeners) this.#tellIdentity(listener);
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      if (error.message !== this.#complaint) this.#logger.error('new certificates are not used', { error });
+      this.#complaint = error.message;
+    }
+  }
+
+  addCaCertificateListener(listener: AuthorityListener): void {
+    this.#authorityListeners.add(listener);
+    process.nextTick(() => this.#tellAuthorities(listener));
+  }
+
+  removeCaCertificateListener(listener: AuthorityListener): void {
+    this.#authorityListeners.delete(listener);
+  }
+
+  addIdentityCertificateListener(listener: IdentityListener): void {
+    this.#identityListeners.add(listener);
+    process.nextTick(() => this.#tellIdentity(listener));
+  }
+
+  removeIdentityCertificateListener(listener: IdentityListener): void {
+    this.#identityListeners.delete(listener);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #tellAuthorities(listener: AuthorityListener): void {
+    const { authorities } = this.#contents;
+    listener(authorities === undefined ? null : { caCertificate: authorities });
+  }
+
+  #tellIdentity(listener: IdentityListener): void {
+    listener(this.#contents.identity ?? null);
+  }
+
+  #names(): string {
+    return filesOf(this.#paths)
+      .map((file) => file.path)
+      .join(', ');
+  }
+}
+
+function filesOf({ authorities, identity }: TlsFilePaths): NamedFile[] {
+  return [authorities, identity?.certificate, identity?.key].filter((file) => file !== undefined);
+}
+
+function readNow({ authorities, identity }: TlsFilePaths): Contents {
+  const read = (file: NamedFile): Buffer => {
+    try {
+      return readFileSync(file.path);
+    } catch (thrown) {
+      throw unreadable(file, thrown);
+    }
+  };
+  return {
+    authorities: authorities === undefined ? undefined : read(authorities),
+    identity:
+      identity === undefined ? undefined : { certificate: read(identity.certificate), privateKey: read(identity.key) },
+  };
+}
+
+async function readLater({ authorities, identity }: TlsFilePaths): Promise<Contents> {
+  const read = async (file: NamedFile): Promise<Buffer> => {
+    return await readFile(file.path).catch((thrown) => {
+      throw unreadable(file, thrown);
+    });
+  };
+  return {
+    authorities: authorities === undefined ? undefined : await read(authorities),
+    identity:
+      identity === undefined
+        ? undefined
+        : { certificate: await read(identity.certificate), privateKey: await read(identity.key) },
+  };
+}
+
+function unreadable({ setting, path }: NamedFile, thrown: unknown): HearthError {
+  return new HearthError(
+    'InvalidArgument',
+    `${setting} ${path} cannot be read (${(thrown as Error).message}); check the path and its permissions`,
+  );
+}
+
+/** What a handshake would find out too late: that the files are no certificates, or do not belong together. */
+function check(paths: TlsFilePaths, contents: Contents): Contents {
+  const { authorities, identity } = contents;
+  try {
+    createSecureContext({
+      ...(authorities === undefined ? {} : { ca: authorities }),
+      ...(identity === undefined ? {} : { cert: identity.certificate, key: identity.privateKey }),
+    });
+    if (authorities !== undefined) new X509Certificate(authorities);
+    if (identity !== undefined) {
+      const belongs = new X509Certificate(identity.certificate).checkPrivateKey(createPrivateKey(identity.privateKey));
+      if (!belongs) throw new Error('the key is not that of the certificate');
+    }
+  } catch (thrown) {
+    const files = filesOf(paths).map(({ setting, path }) => `${setting} ${path}`);
+    throw new HearthError(
+      'InvalidArgument',
+      `the TLS files ${files.join(', ')} cannot be used (${(thrown as Error).message}); they must be PEM and belong together`,
+    );
+  }
+  return contents;
+}
+
+function isEqual(a: Contents, b: Contents): boolean {
+  const buffers = (one: Contents) => [one.authorities, one.identity?.certificate, one.identity?.privateKey];
+  const others = buffers(b);
+  return buffers(a).every((buffer, index) => Buffer.compare(buffer ?? empty, others[index] ?? empty) === 0);
+}
+
+const empty = Buffer.alloc(0);
