@@ -35,7 +35,11 @@ describe('schemas of custom resources', () => {
 
   it('refuse what a definition cannot say', () => {
     assert.throws(() => structuralSchema(z.object({ a: z.union([z.string(), z.boolean()]) })), /schema\.a: a union/);
-    assert.throws(() => structuralSchema(z.object({ a: z.tuple([z.string()]) })), /schema\.a.*do not know/);
+    assert.throws(
+      () => structuralSchema(z.object({ a: z.string().meta({ title: 'A' }) })),
+      /schema\.a: .*do not know title/,
+    );
+    assert.throws(() => structuralSchema(z.object({ a: z.strictObject({}) })), /schema\.a: unknown fields are pruned/);
   });
 
   it('keep names and places of all kinds apart', () => {

@@ -66,6 +66,9 @@ function structural(given: Record<string, unknown>, path: string): StructuralSch
   if (unknown.length > 0) throw new TypeError(`${path}: custom resource definitions do not know ${unknown.join(', ')}`);
   if (schema['x-kubernetes-int-or-string']) schema.anyOf = [{ type: 'integer' }, { type: 'string' }];
   else if (schema.anyOf) throw new TypeError(`${path}: a union cannot be structural`);
+  if ((schema.additionalProperties as unknown) === false) {
+    throw new TypeError(`${path}: unknown fields are pruned, so they cannot be refused here`);
+  }
   if (schema.type === 'integer') schema.format = 'int64';
   if (schema.pattern) schema.pattern = schema.pattern.replaceAll('\\/', '/');
   if (schema.items) schema.items = structural({ ...schema.items }, `${path}[]`);
