@@ -42,6 +42,7 @@ export class TlsFiles implements CertificateProvider {
   readonly #identityListeners = new Set<IdentityListener>();
   #contents: Contents;
   #complaint = '';
+  #turn: Promise<void> = Promise.resolve();
 
   private constructor(paths: TlsFilePaths, contents: Contents, logger: Logger, everyMs: number) {
     this.#paths = paths;
@@ -62,9 +63,18 @@ export class TlsFiles implements CertificateProvider {
 
   /** Reads the files now. Never fails: files that cannot be used leave in force what was read before. */
   async reread(): Promise<void> {
+    // One after the other: a slow reading must not bring back what a later one has replaced.
+    const turn = this.#turn.then(() => this.#read());
+    this.#turn = turn;
+    await turn;
+  }
+
+  async #read(): Promise<void> {
     try {
       const contents = await readLater(this.#paths);
       if (isEqual(contents, this.#contents)) return;
+      // Replaced between the reading of two files: the next turn sees all of them.
+      if (!isEqual(contents, await readLater(this.#paths))) return;
       this.#contents = check(this.#paths, contents);
       this.#complaint = '';
       this.#logger.info('certificates were read anew', { files: this.#names() });
