@@ -1,4 +1,4 @@
-import { isAbsolute, join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { HearthError, type LogLevel } from '@hearth/common';
 import { z } from 'zod';
@@ -33,9 +33,8 @@ const options = {
   node: { variable: 'HEARTH_NODE', value: 'NAME', description: 'name of this node in Kubernetes; required' },
   endpoint: {
     variable: 'HEARTH_CSI_ENDPOINT',
-    fallback: `unix:///var/lib/kubelet/plugins/${driverName}/csi.sock`,
     value: 'unix:///PATH',
-    description: 'socket of the driver, as the kubelet sees it',
+    description: `socket of the driver, as the kubelet sees it; absent: plugins/${driverName}/csi.sock in its folder`,
   },
   services: {
     variable: 'HEARTH_CSI_SERVICES',
@@ -45,9 +44,8 @@ const options = {
   },
   cluster: {
     variable: 'HEARTH_CLUSTER',
-    fallback: '',
     value: 'NAME',
-    description: 'StorageCluster of the Controller service; empty: the only one on this node',
+    description: 'StorageCluster of the Controller service; absent: the only one on this node',
   },
   'state-directory': {
     variable: 'HEARTH_STATE_DIRECTORY',
@@ -63,15 +61,13 @@ const options = {
   },
   'registration-directory': {
     variable: 'HEARTH_REGISTRATION_DIRECTORY',
-    fallback: '/var/lib/kubelet/plugins_registry',
     value: 'PATH|none',
-    description: 'where the kubelet looks for drivers; none: do not register',
+    description: 'where the kubelet looks for drivers; none: do not register; absent: plugins_registry in its folder',
   },
   'health-listen': {
     variable: 'HEARTH_HEALTH_LISTEN',
-    fallback: '',
     value: 'HOST:PORT',
-    description: 'HTTP /healthz and /readyz; empty: none',
+    description: 'HTTP /healthz and /readyz; absent: none',
   },
   'log-level': {
     variable: 'HEARTH_LOG_LEVEL',
@@ -89,16 +85,16 @@ const options = {
 
 type Name = keyof typeof options;
 
-const path = z.string().refine((text) => isAbsolute(text), 'must be an absolute path');
+const path = z.string().regex(/^\//, 'must be an absolute path');
 const schema = z.object({
   node: z.string().regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'must be the name of a node in Kubernetes'),
-  endpoint: z.string().regex(/^unix:\/\/\/./, 'must be unix:///PATH'),
+  endpoint: z.string().regex(/^$|^unix:\/\/\/./, 'must be unix:///PATH'),
   services: z.enum(['node', 'all'], 'must be node or all'),
   cluster: z.string(),
   'state-directory': path,
   'kubelet-directory': path,
-  'registration-directory': z.union([z.literal('none'), path], 'must be an absolute path or none'),
-  'health-listen': z.string().regex(/^$|^(\[[0-9a-fA-F:]+\]|[^:[\]]+):\d{1,5}$/, 'must be HOST:PORT or empty'),
+  'registration-directory': z.string().regex(/^$|^none$|^\//, 'must be an absolute path or none'),
+  'health-listen': z.string().regex(/^$|^(\[[0-9a-fA-F:]+\]|[^:[\]]*):\d{1,5}$/, 'must be HOST:PORT, :PORT or empty'),
   'log-level': z.enum(['debug', 'info', 'warn', 'error'], 'must be debug, info, warn or error'),
   'log-format': z.enum(['auto', 'json', 'pretty'], 'must be auto, json or pretty'),
 });
@@ -119,15 +115,17 @@ export function readConfiguration(args: string[], environment: NodeJS.ProcessEnv
     throw new HearthError('InvalidArgument', `--${name} (${options[name].variable}) ${issue?.message}`);
   }
   const { data } = checked;
+  const kubeletDirectory = trimmed(data['kubelet-directory']);
   const registration = data['registration-directory'];
   return {
     node: data.node,
-    socket: join('/', data.endpoint.slice('unix://'.length)),
+    socket: data.endpoint.slice('unix://'.length) || join(kubeletDirectory, 'plugins', driverName, 'csi.sock'),
     services: data.services,
     cluster: data.cluster === '' ? undefined : data.cluster,
     stateDirectory: trimmed(data['state-directory']),
-    kubeletDirectory: trimmed(data['kubelet-directory']),
-    registrationDirectory: registration === 'none' ? undefined : registration,
+    kubeletDirectory,
+    registrationDirectory:
+      registration === 'none' ? undefined : registration || join(kubeletDirectory, 'plugins_registry'),
     health: listenAddress(data['health-listen']),
     logLevel: data['log-level'],
     logFormat: data['log-format'],
@@ -137,7 +135,7 @@ export function readConfiguration(args: string[], environment: NodeJS.ProcessEnv
 /** The text of --help. */
 export function usage(): string {
   const lines = Object.entries<Option>(options).map(([name, { variable, fallback, value, description }]) => {
-    const preset = fallback === undefined || fallback === '' ? '' : ` [${fallback}]`;
+    const preset = fallback === undefined ? '' : ` [${fallback}]`;
     return `  --${name} ${value}\n      ${description} (${variable})${preset}`;
   });
   return `Usage: hearth-csi-node [options]\n\nThe CSI driver ${driverName} on one node.\n\n${lines.join('\n')}\n`;
@@ -152,8 +150,9 @@ function parsedFlags(args: string[]): Partial<Record<Name, string>> {
   }
 }
 
+/** Without a slash at the end. */
 function trimmed(directory: string): string {
-  return join(directory, '.');
+  return resolve(directory);
 }
 
 function listenAddress(text: string): { host: string; port: number } | undefined {

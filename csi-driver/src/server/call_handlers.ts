@@ -1,4 +1,4 @@
-import { type handleUnaryCall, Metadata, type ServerUnaryCall, type StatusObject } from '@grpc/grpc-js';
+import { type handleUnaryCall, Metadata, type ServerUnaryCall, type StatusObject, status } from '@grpc/grpc-js';
 import { HearthError, type Logger } from '@hearth/common';
 import { CsiError, statusOf } from '../csi_error.ts';
 
@@ -51,7 +51,14 @@ export class CallHandlers {
           const ms = Math.round(performance.now() - started);
           const level = error.code === 'Internal' && !(error instanceof CsiError) ? 'error' : 'warn';
           const stack = level === 'error' ? { stack: error.stack } : {};
-          this.#options.logger.log(level, 'call failed', { call: name, ...fields, ms, error, ...stack });
+          this.#options.logger.log(level, 'call failed', {
+            call: name,
+            ...fields,
+            ms,
+            status: status[statusOf(error)],
+            error,
+            ...stack,
+          });
           callback(failureOf(error));
         },
       );

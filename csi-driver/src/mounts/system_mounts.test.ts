@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { rename } from 'node:fs/promises';
+import { silentLogger } from '@hearth/common';
+import { FrozenFuse } from '../testing/frozen_fuse.ts';
+import { needsRoot } from '../testing/needs_root.ts';
+import { TemporaryFolder } from '../testing/temporary_folder.ts';
+import { runChild } from './child.ts';
+import { mountAt } from './mount_table.ts';
+import { SystemMounts } from './system_mounts.ts';
+
+const free = { noexec: false };
+
+describe('SystemMounts', function () {
+  this.timeout(15_000);
+  let folder: TemporaryFolder;
+  let mounts: SystemMounts;
+  let source: string;
+  const warnings: string[] = [];
+  const logger = { ...silentLogger, warn: (message: string) => void warnings.push(message) };
+
+  before(function () {
+    needsRoot(this);
+  });
+  beforeEach(() => {
+    folder = new TemporaryFolder();
+    source = folder.file('source');
+    mkdirSync(`${source}/sub`, { recursive: true });
+    writeFileSync(`${source}/sub/file`, 'bytes');
+    mkdirSync(folder.file('kubelet/pod'), { recursive: true });
+    mounts = new SystemMounts({ kubeletDirectory: folder.file('kubelet'), deadlineMs: 5000, logger });
+    warnings.length = 0;
+  });
+  afterEach(() => folder?.remove());
+
+  const publish = async (target: string, restrictions = free): Promise<void> => {
+    await mounts.makeTarget(target);
+    await mounts.bind(source, target);
+    await mounts.restrict(target, restrictions);
+  };
+  const at = async (path: string) => mountAt(await mounts.table(), path);
+
+  it('binds a folder so that it can be read and not written', async () => {
+    const target = folder.file('kubelet/pod/mount');
+    await publish(target);
+    assert.equal(readFileSync(`${target}/sub/file`, 'utf8'), 'bytes');
+    for (const write of [
+      () => writeFileSync(`${target}/new`, ''),
+      () => writeFileSync(`${target}/sub/file`, ''),
+      () => chmodSync(`${target}/sub/file`, 0o777),
+      () => rmdirSync(`${target}/sub`),
+    ]) {
+      assert.throws(write, { code: 'EROFS' });
+    }
+    assert.deepEqual((await at(target))?.options.slice(0, 3), ['ro', 'nosuid', 'nodev']);
+    writeFileSync(`${source}/still-writable`, '');
+    await mounts.unmount(target);
+    await mounts.removeTarget(target);
+    assert.equal(existsSync(target), false);
+    await mounts.removeTarget(target);
+    assert.deepEqual(warnings, []);
+  });
+
+  it('forbids programs when that is asked for', async () => {
+    const target = folder.file('kubelet/pod/mount');
+    writeFileSync(`${source}/program`, '#!/bin/sh\n', { mode: 0o755 });
+    await publish(target);
+    execFileSync(`${target}/program`);
+    await mounts.restrict(target, { noexec: true });
+    assert.throws(() => execFileSync(`${target}/program`), { code: 'EACCES' });
+  });
+
+  it('serves two pods, and a folder inside for a third, each by itself', async () => {
+    const [one, two] = [folder.file('kubelet/pod/one'), folder.file('kubelet/pod/two')];
+    await publish(one);
+    await publish(two);
+    // As the kubelet does for a subPath.
+    const part = folder.file('part');
+    mkdirSync(part);
+    execFileSync('mount', ['--bind', `${one}/sub`, part]);
+    await mounts.unmount(one);
+    assert.equal(readFileSync(`${two}/sub/file`, 'utf8'), 'bytes');
+    assert.equal(readFileSync(`${part}/file`, 'utf8'), 'bytes');
+    assert.throws(() => writeFileSync(`${part}/file`, ''), { code: 'EROFS' });
+    assert.deepEqual(readdirSync(one), []);
+  });
+
+  it('takes targets of any name and of thousands of bytes', async () => {
+    const names = ['blank and\ttab', 'line\nfeed', 'back\\slash#', 'ü-😀', "quote's", '--option', 'x'.repeat(255)];
+    for (const name of names) {
+      const target = folder.file('kubelet/pod', name);
+      await publish(target);
+      assert.ok(await at(target), name);
+      assert.equal(readFileSync(`${target}/sub/file`, 'utf8'), 'bytes');
+      await mounts.unmount(target);
+      assert.equal(await at(target), undefined);
+      await mounts.removeTarget(target);
+    }
+    const deep = `kubelet/pod/${Array.from({ length: 15 }, (_, i) => `${i}`.repeat(2).padEnd(240, 'd')).join('/')}`;
+    mkdirSync(folder.file(deep), { recursive: true });
+    const target = folder.file(deep, 'mount');
+    await publish(target);
+    assert.equal(await mounts.resolve(target), target);
+    await mounts.unmount(target);
+    await mounts.removeTarget(target);
+  });
+
+  it('follows no link below the folder of the kubelet, and the folder itself may be one', async () => {
+    const outside = folder.file('outside');
+    mkdirSync(`${outside}/deeper`, { recursive: true });
+    symlinkSync(outside, folder.file('kubelet/link'));
+    symlinkSync(outside, folder.file('kubelet/pod/mount'));
+    const refused = { status: 'INVALID_ARGUMENT', message: /symbolic link/ };
+    await assert.rejects(mounts.makeTarget(folder.file('kubelet/link/mount')), refused);
+    await assert.rejects(mounts.makeTarget(folder.file('kubelet/link/deeper/mount')), refused);
+    await assert.rejects(mounts.makeTarget(folder.file('kubelet/pod/mount')), refused);
+    await assert.rejects(mounts.bind(source, folder.file('kubelet/pod/mount')), refused);
+    assert.deepEqual(readdirSync(outside), ['deeper']);
+
+    await rename(folder.file('kubelet'), folder.file('moved'));
+    symlinkSync(folder.file('moved'), folder.file('kubelet'));
+    const target = folder.file('kubelet/pod/other');
+    await publish(target);
+    assert.equal(await mounts.resolve(target), folder.file('moved/pod/other'));
+    assert.ok(await at(folder.file('moved/pod/other')));
+    await mounts.unmount(target);
+  });
+
+  it('refuses targets outside, relative, endless or with NUL, and files in their place', async () => {
+    const invalid = { status: 'INVALID_ARGUMENT' };
+    for (const target of [
+      '/etc/hearth',
+      folder.file('kubelet'),
+      folder.file('kubelet/../outside'),
+      'kubelet/pod/mount',
+      '',
+      folder.file('kubelet/pod/a\0b'),
+      `/${'x/'.repeat(3000)}`,
+    ]) {
+      await assert.rejects(mounts.resolve(target), invalid, target.slice(0, 80));
+    }
+    writeFileSync(folder.file('kubelet/pod/file'), '');
+    await assert.rejects(mounts.makeTarget(folder.file('kubelet/pod/file')), invalid);
+    assert.equal(await mounts.resolve(folder.file('kubelet/gone/mount')), undefined);
+    await assert.rejects(mounts.makeTarget(folder.file('kubelet/gone/mount')), { status: 'FAILED_PRECONDITION' });
+    await mounts.removeTarget(folder.file('kubelet/gone/mount'));
+  });
+
+  it('neither hides nor removes what others left in a target', async () => {
+    const target = folder.file('kubelet/pod/mount');
+    mkdirSync(target);
+    await mounts.makeTarget(target);
+    writeFileSync(`${target}/file`, 'mine');
+    await assert.rejects(mounts.makeTarget(target), { status: 'FAILED_PRECONDITION', message: /not empty/ });
+    await assert.rejects(mounts.removeTarget(target), { status: 'INTERNAL', message: /look at it and remove it/ });
+    assert.equal(readFileSync(`${target}/file`, 'utf8'), 'mine');
+  });
+
+  it('says what mount said when it fails', async () => {
+    const target = folder.file('kubelet/pod/mount');
+    await mounts.makeTarget(target);
+    await assert.rejects(mounts.bind(folder.file('absent'), target), {
+      code: 'IoError',
+      message: /mount failed for .*absent/,
+    });
+    await assert.rejects(mounts.restrict(target, free), { code: 'IoError', message: /mount failed for/ });
+    await assert.rejects(mounts.unmount(target), { code: 'IoError', message: /umount failed for .*not mounted/ });
+  });
+
+  it('detaches a target that a process keeps busy, and says so', async () => {
+    const target = folder.file('kubelet/pod/mount');
+    await publish(target);
+    const sitting = spawn('sleep', ['60'], { cwd: target, stdio: 'ignore' });
+    await once(sitting, 'spawn');
+    await mounts.unmount(target);
+    sitting.kill('SIGKILL');
+    assert.equal(await at(target), undefined);
+    assert.deepEqual(warnings, ['a volume could not be unmounted and is detached from its folder instead']);
+    await mounts.removeTarget(target);
+  });
+
+  it('binds and unmounts a file system whose server never answers', async function () {
+    const frozen = await FrozenFuse.start(this, folder.file('frozen'));
+    try {
+      assert.ok((await runChild('stat', [folder.file('frozen')], { deadlineMs: 300 })).late, 'asking it hangs');
+      const target = folder.file('kubelet/pod/mount');
+      await mounts.makeTarget(target);
+      await mounts.bind(folder.file('frozen'), target);
+      await mounts.restrict(target, free);
+      assert.equal(await mounts.resolve(target), target);
+      assert.ok(await at(target));
+      await mounts.unmount(target);
+      await mounts.removeTarget(target);
+      assert.equal(existsSync(target), false);
+    } finally {
+      await frozen.stop();
+    }
+  });
+});

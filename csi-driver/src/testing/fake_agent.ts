@@ -1,0 +1,112 @@
+import { mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import {
+  Metadata,
+  Server,
+  ServerCredentials,
+  status,
+  type UntypedHandleCall,
+  type UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { errorTable, HearthError } from '@hearth/common';
+import {
+  ControlService,
+  type Dataset,
+  type PublishedVolume,
+  type PublishVolumeRequest,
+  type Volume,
+} from '@hearth/common/generated/hearth/v1/control.ts';
+
+/** The control API of an agent on its socket, with the calls that the driver makes; the test decides the answers. */
+export class FakeAgent {
+  readonly cluster: string;
+  readonly directory: string;
+  readonly requests: PublishVolumeRequest[] = [];
+  readonly volumes = new Map<string, Volume>();
+  readonly datasets = new Map<string, Pick<Dataset, 'bytes' | 'manifest' | 'message'>>();
+  publish: (request: PublishVolumeRequest) => PublishedVolume | Promise<PublishedVolume> = () => {
+    throw new HearthError('NotFound', 'the test publishes nothing');
+  };
+  #server: Server | undefined;
+
+  /** `stateDirectory`: as the driver's. */
+  constructor(stateDirectory: string, cluster: string) {
+    this.cluster = cluster;
+    this.directory = join(stateDirectory, cluster);
+  }
+
+  get socket(): string {
+    return join(this.directory, 'run', 'agent.sock');
+  }
+
+  async start(): Promise<void> {
+    mkdirSync(dirname(this.socket), { recursive: true });
+    const server = new Server();
+    server.addService(ControlService, this.#implementation());
+    await new Promise<void>((resolve, reject) => {
+      server.bindAsync(`unix:${this.socket}`, ServerCredentials.createInsecure(), (error) =>
+        error === null ? resolve() : reject(error),
+      );
+    });
+    this.#server = server;
+  }
+
+  stop(): void {
+    this.#server?.forceShutdown();
+    this.#server = undefined;
+  }
+
+  #implementation(): UntypedServiceImplementation {
+    const missing = (what: string) => new HearthError('NotFound', `there is no ${what}`);
+    const answers: Record<string, (request: never) => unknown> = {
+      publishVolume: (request: PublishVolumeRequest) => {
+        this.requests.push(request);
+        return this.publish(request);
+      },
+      getStatus: () => ({ cluster: this.cluster, node: 'a', nodes: [], datasets: [], jobs: [], mounts: [] }),
+      getDataset: ({ name }: { name: string }) => {
+        const found = this.datasets.get(name);
+        if (found === undefined) throw missing(`dataset ${name}`);
+        return { name, ...found, files: 0n, warnings: [], residency: [] };
+      },
+      createVolume: (volume: Volume) => {
+        const present = this.volumes.get(volume.name) ?? volume;
+        if (JSON.stringify(textOf(present)) !== JSON.stringify(textOf(volume))) {
+          throw new HearthError('AlreadyExists', `volume ${volume.name} is another one`);
+        }
+        this.volumes.set(volume.name, volume);
+        return volume;
+      },
+      getVolume: ({ name }: { name: string }) => {
+        const found = this.volumes.get(name);
+        if (found === undefined) throw missing(`volume ${name}`);
+        return found;
+      },
+      listVolumes: () => ({ volumes: [...this.volumes.values()] }),
+      deleteVolume: ({ name }: { name: string }) => {
+        this.volumes.delete(name);
+        return {};
+      },
+    };
+    return Object.fromEntries(
+      Object.entries(answers).map(([name, answer]) => [name, handlerOf(answer) as unknown as UntypedHandleCall]),
+    );
+  }
+}
+
+function textOf({ name, dataset, capacityBytes, manifest }: Volume): string[] {
+  return [name, dataset, `${capacityBytes}`, manifest];
+}
+
+function handlerOf(answer: (request: never) => unknown) {
+  return async (call: { request: never }, callback: (error: object | null, response?: unknown) => void) => {
+    try {
+      callback(null, await answer(call.request));
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      const metadata = new Metadata();
+      metadata.set('hearth-code', error.code);
+      callback({ code: status[errorTable[error.code].grpc], details: error.message, metadata });
+    }
+  };
+}

@@ -1,0 +1,58 @@
+import type { MountCalls, MountEntry, Restrictions } from '../mounts/index.ts';
+
+/** A mount table in memory, with the rules of the kernel that matter here. Outlives the process that a test "kills". */
+export class FakeMounts implements MountCalls {
+  readonly entries: MountEntry[] = [];
+  readonly folders = new Set<string>();
+  #nextId = 100;
+
+  /** As when the agent makes a mount. */
+  add(mountPoint: string, device: string, root = '/', options = ['ro']): void {
+    const parent = this.#top(mountPoint)?.id ?? 1;
+    this.entries.push({ id: this.#nextId++, parent, device, root, mountPoint, options });
+  }
+
+  reboot(): void {
+    this.entries.length = 0;
+  }
+
+  async table(): Promise<MountEntry[]> {
+    return [...this.entries];
+  }
+
+  async resolve(target: string): Promise<string | undefined> {
+    return target.includes('/gone/') ? undefined : target;
+  }
+
+  async makeTarget(target: string): Promise<void> {
+    this.folders.add(target);
+  }
+
+  async bind(source: string, target: string): Promise<void> {
+    if (!this.folders.has(target)) throw new Error(`${target} is not there`);
+    const from = this.#top(source);
+    if (from === undefined) throw new Error(`${source} is not mounted`);
+    this.add(target, from.device, from.root, ['rw']);
+  }
+
+  async restrict(target: string, { noexec }: Restrictions): Promise<void> {
+    const top = this.#top(target);
+    if (top === undefined) throw new Error(`${target} is not mounted`);
+    top.options = ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])];
+  }
+
+  async unmount(target: string): Promise<void> {
+    const top = this.#top(target);
+    if (top === undefined) throw new Error(`${target} is not mounted`);
+    this.entries.splice(this.entries.indexOf(top), 1);
+  }
+
+  async removeTarget(target: string): Promise<void> {
+    if (this.#top(target) !== undefined) throw new Error(`${target} is mounted`);
+    this.folders.delete(target);
+  }
+
+  #top(path: string): MountEntry | undefined {
+    return this.entries.findLast((entry) => entry.mountPoint === path);
+  }
+}
