@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODE := node_modules/.bin/node
 STAMP := build/.setup
 
-.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify bench build setup generate format clean
+.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify e2e cluster cluster-down bench build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -35,6 +35,15 @@ lint: $(STAMP) ## Types, biome, clang-format
 
 verify: $(STAMP) ## Prove that generated files are current
 	@$(NODE) scripts/test/main.ts verify
+
+e2e: build ## Kubernetes on this machine: cluster, image, chart, volumes (root; the first run builds the tools)
+	@$(NODE) scripts/test/main.ts e2e
+
+cluster: $(STAMP) ## A Kubernetes cluster to try things on (root; NODES=2, NAME=dev); prints how to use it
+	@$(NODE) e2e/cluster/main.ts up
+
+cluster-down: $(STAMP) ## Remove that cluster, and what interrupted runs have left
+	@$(NODE) e2e/cluster/main.ts down
 
 bench: build ## Measure against baselines in the same run; writes bench/results.json
 	@$(NODE) bench/main.ts

@@ -9,6 +9,7 @@ packages=(
   liburing-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev
   clang clang-format libclang-rt-14-dev
   curl openssl fuse3 iproute2 attr nginx-light dosfstools e2fsprogs
+  buildah debootstrap busybox containernetworking-plugins nftables libseccomp-dev
 )
 
 missing=()

@@ -162,7 +162,8 @@ export class TestApiServer implements AsyncDisposable {
 
   /** Runs kubectl as the administrator. */
   kubectl(args: string[], options: { input?: string; timeoutMs?: number } = {}): Promise<Outcome> {
-    return run(this.#programs.kubectl as string, ['--kubeconfig', this.kubeconfig, ...args], options);
+    const own = ['--kubeconfig', this.kubeconfig, '--cache-dir', join(this.folder, 'kubectl')];
+    return run(this.#programs.kubectl as string, [...own, ...args], options);
   }
 
   /** What etcd or kube-apiserver have written. */

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -61,8 +62,18 @@ export class Authority {
     await openssl(['ecparam', '-genkey', '-name', 'prime256v1', '-noout', '-out', pair.key]);
     await openssl(['req', '-new', '-key', pair.key, '-subj', names.join(''), '-out', request]);
     await openssl([
-      ...['x509', '-req', '-in', request, '-CA', this.certificate, '-CAkey', this.#key, '-CAcreateserial'],
-      ...['-days', '365', '-extfile', extensions, '-out', pair.certificate],
+      ...['x509', '-req', '-in', request, '-CA', this.certificate, '-CAkey', this.#key],
+      // Its own numbering keeps a file that certificates issued at the same time would fight for.
+      ...[
+        '-set_serial',
+        `0x01${randomBytes(15).toString('hex')}`,
+        '-days',
+        '365',
+        '-extfile',
+        extensions,
+        '-out',
+        pair.certificate,
+      ],
     ]);
     return pair;
   }

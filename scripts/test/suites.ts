@@ -1,4 +1,4 @@
-import { existsSync, globSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { node, type Outcome, root, run } from './command.ts';
 
@@ -42,17 +42,21 @@ interface MochaReport {
   stats: { passes: number; failures: number; pending: number };
 }
 
-async function mocha(): Promise<Counts> {
-  const report = join(root, 'build/mocha.json');
+async function mocha(name: string, args: string[] = [], timeoutMs?: number): Promise<Counts> {
+  const report = join(root, `build/${name}.json`);
+  rmSync(report, { force: true });
   mkdirSync(join(root, 'build'), { recursive: true });
-  const outcome = await run(node, [
-    'node_modules/mocha/bin/mocha.js',
+  const reporter = [
     '--reporter',
     join(root, 'scripts/test/mocha-reporter.cjs'),
     '--reporter-option',
     `output=${report}`,
-    '--exit',
-  ]);
+  ];
+  const outcome = await run(
+    node,
+    ['node_modules/mocha/bin/mocha.js', ...args, ...reporter, '--exit'],
+    timeoutMs ? { timeoutMs } : {},
+  );
   if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
   const { stats } = JSON.parse(readFileSync(report, 'utf8')) as MochaReport;
   const failed = stats.failures === 0 && outcome.code !== 0 ? 1 : stats.failures;
@@ -112,9 +116,10 @@ export function add(a: Counts, b: Counts): Counts {
 
 export const suites: Record<string, { title: string; run: () => Promise<Counts> }> = {
   native: { title: 'C++ tests', run: () => native('release') },
-  unit: { title: 'TypeScript tests', run: mocha },
+  unit: { title: 'TypeScript tests', run: () => mocha('mocha') },
   lint: { title: 'Types and style', run: lint },
   verify: { title: 'Generated files', run: verify },
+  e2e: { title: 'Kubernetes', run: () => mocha('e2e', ['--config', 'e2e/.mocharc.json'], 60 * 60_000) },
   fuzz: { title: 'Fuzzers', run: fuzz },
   asan: { title: 'C++ tests under AddressSanitizer and UBSan', run: () => native('asan') },
   tsan: { title: 'C++ tests under ThreadSanitizer', run: () => native('tsan') },

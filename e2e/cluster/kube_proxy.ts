@@ -1,0 +1,28 @@
+import { dirname, join } from 'node:path';
+import type { Machine } from './machine/machine.ts';
+import { writeSettings } from './settings.ts';
+
+/** Makes the cluster's services reachable from a machine and for what it forwards, by nftables rules of its own. */
+export async function startKubeProxy(
+  machine: Machine,
+  options: { program: string; kubeconfig: string; podRange: string; address: string; logPath: string },
+): Promise<void> {
+  const config = writeSettings(join(machine.folder, 'kube-proxy.json'), {
+    apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+    kind: 'KubeProxyConfiguration',
+    mode: 'nftables',
+    hostnameOverride: machine.name,
+    bindAddress: options.address,
+    clientConnection: { kubeconfig: options.kubeconfig },
+    clusterCIDR: options.podRange,
+    detectLocalMode: 'ClusterCIDR',
+    healthzBindAddress: '127.0.0.1:10256',
+    metricsBindAddress: '127.0.0.1:10249',
+    // The limits of connection tracking belong to the whole kernel.
+    conntrack: { maxPerCore: 0 },
+  });
+  await machine.startService('kube-proxy', options.program, [`--config=${config}`], {
+    logPath: options.logPath,
+    path: dirname(options.program),
+  });
+}

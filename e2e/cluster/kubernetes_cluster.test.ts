@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../src/command.ts';
+import { KubernetesCluster } from './kubernetes_cluster.ts';
+import { needsCluster } from './testing/needs.ts';
+import { ok } from './testing/ok.ts';
+import { pod } from './testing/pod.ts';
+
+describe('Kubernetes cluster for tests', function () {
+  this.timeout(300_000);
+  const name = `self-${process.pid}`;
+  let cluster: KubernetesCluster;
+
+  const apply = (...objects: object[]) =>
+    ok(
+      cluster.kubectl(['apply', '-f', '-'], { input: objects.map((object) => JSON.stringify(object)).join('\n---\n') }),
+    );
+  const ready = (...pods: string[]) =>
+    ok(
+      cluster.kubectl(['wait', '--for=condition=Ready', '--timeout=60s', ...pods.map((pod) => `pod/${pod}`)], {
+        timeoutMs: 90_000,
+      }),
+    );
+
+  before(async function () {
+    this.timeout(45 * 60_000); // The first run on a machine builds the programs.
+    await needsCluster(this);
+    cluster = await KubernetesCluster.start({ name, owned: true });
+  });
+  after(() => cluster?.stop());
+
+  it('has two nodes of the version that go.mod names, each with an address of its own', async () => {
+    const { items } = JSON.parse(await ok(cluster.kubectl(['get', 'nodes', '-o', 'json'])));
+    assert.deepEqual(
+      items.map((node: { metadata: { name: string } }) => node.metadata.name),
+      ['node1', 'node2'],
+    );
+    assert.equal(items[0].status.nodeInfo.kubeletVersion, 'v1.36.3');
+    assert.equal(items[1].status.addresses[0].address, cluster.nodes[1]?.address);
+  });
+
+  it('runs pods on both nodes that reach each other, services, the API and this host', async () => {
+    const server = 'mkdir /www; hostname > /www/index.html; exec httpd -f -p 8080 -h /www';
+    await apply(pod('left', 'node1', server), pod('right', 'node2', server), {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'left' },
+      spec: { selector: { name: 'left' }, ports: [{ port: 80, targetPort: 8080 }] },
+    });
+    await ready('left', 'right');
+    const address = async (kind: string, path: string) =>
+      ok(cluster.kubectl(['get', kind, '-o', `jsonpath={${path}}`]));
+    const left = `http://${await address('pod/left', '.status.podIP')}:8080`;
+    const right = `http://${await address('pod/right', '.status.podIP')}:8080`;
+    const service = `http://${await address('service/left', '.spec.clusterIP')}`;
+    const fetchIn = (pod: string, url: string) =>
+      ok(cluster.kubectl(['exec', pod, '--', 'timeout', '5', 'wget', '-q', '-O', '-', url]));
+    assert.equal(await fetchIn('left', right), 'right\n');
+    assert.equal(await fetchIn('right', left), 'left\n');
+    await until('service from a pod', async () => {
+      const outcome = await cluster.kubectl(['exec', 'right', '--', 'timeout', '5', 'wget', '-q', '-O', '-', service]);
+      return outcome.stdout === 'left\n';
+    });
+    assert.equal(await (await fetch(left)).text(), 'left\n');
+    await until('service from this host', async () => {
+      const response = await fetch(service).catch(() => undefined);
+      return (await response?.text()) === 'left\n';
+    });
+    await ok(cluster.kubectl(['exec', 'left', '--', 'ping', '-c', '1', '-W', '5', cluster.network.hostAddress]));
+    const api = `nc -w 5 ${cluster.network.apiServiceAddress} 443 </dev/null`;
+    await ok(cluster.kubectl(['exec', 'left', '--', 'sh', '-c', api]));
+  });
+
+  it('spreads a Bidirectional mount to other pods of the node and to nothing else', async () => {
+    const volume = (mountPropagation: string) => ({
+      container: {
+        securityContext: { privileged: true },
+        volumeMounts: [{ name: 'shared', mountPath: '/shared', mountPropagation }],
+      },
+      volumes: [{ name: 'shared', hostPath: { path: '/var/lib/shared', type: 'DirectoryOrCreate' } }],
+    });
+    const waiting = 'exec sleep 100000';
+    await apply(
+      pod('maker', 'node1', waiting, volume('Bidirectional')),
+      pod('reader', 'node1', waiting, volume('HostToContainer')),
+      pod('stranger', 'node2', waiting, volume('HostToContainer')),
+    );
+    await ready('maker', 'reader', 'stranger');
+    const make = 'mkdir -p /shared/m && mount -t tmpfs none /shared/m && echo seen > /shared/m/file';
+    await ok(cluster.kubectl(['exec', 'maker', '--', 'sh', '-c', make]));
+    assert.equal(await ok(cluster.kubectl(['exec', 'reader', '--', 'cat', '/shared/m/file'])), 'seen\n');
+    assert.notEqual((await cluster.kubectl(['exec', 'stranger', '--', 'cat', '/shared/m/file'])).code, 0);
+    assert.equal(await cluster.nodes[0]?.machine.must('cat', '/var/lib/shared/m/file'), 'seen\n');
+    assert.ok(!existsSync('/var/lib/shared'));
+    assert.doesNotMatch(readFileSync('/proc/self/mountinfo', 'utf8'), /shared\/m/);
+  });
+
+  it('goes on after the API server, a kubelet and containerd were killed', async () => {
+    await cluster.plane.stopProgram('kube-apiserver');
+    assert.notEqual((await cluster.kubectl(['get', 'nodes'])).code, 0);
+    await cluster.plane.startProgram('kube-apiserver');
+    await cluster.plane.ready();
+    const node = cluster.nodes[1];
+    assert.ok(node);
+    await node.machine.stopService('kubelet', 'KILL');
+    await node.machine.stopService('containerd', 'KILL');
+    await node.startContainerd();
+    await node.startKubelet();
+    await apply(pod('late', 'node2', 'exec sleep 100000'));
+    await ready('late', 'left', 'right');
+  });
+
+  it('collects the logs of programs and pods', async () => {
+    const folder = join(cluster.folder, 'collected');
+    cluster.collectLogs(folder);
+    const names = readdirSync(folder);
+    for (const log of ['control.kube-apiserver.log', 'node1.kubelet.log', 'node2.containerd.log', 'node1.pods']) {
+      assert.ok(names.includes(log), `${log} of ${names.join(' ')}`);
+    }
+  });
+
+  it('runs helm', async () => {
+    assert.match(await ok(cluster.helm(['version', '--short'])), /^v4\.3\.1/);
+    assert.match(await ok(cluster.helm(['list'])), /^NAME/);
+  });
+});

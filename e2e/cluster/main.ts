@@ -1,0 +1,56 @@
+// A cluster for people: node e2e/cluster/main.ts up | down | logs FOLDER
+//   NAME    (dev)  its name; several can run beside each other
+//   NODES   (2)    how many nodes
+import { KubernetesCluster } from './kubernetes_cluster.ts';
+import { remove, removeOrphans } from './state.ts';
+import { ToolUnavailable } from './tools/build.ts';
+
+const name = process.env.NAME || 'dev';
+const [command, argument] = process.argv.slice(2);
+
+function usage(cluster: KubernetesCluster): void {
+  console.log(`Cluster ${cluster.name}: ${cluster.nodes.length} nodes, API server ${cluster.plane.url}
+
+  export KUBECONFIG=${cluster.kubeconfig} PATH=${cluster.programFolders.join(':')}:$PATH
+  kubectl get nodes
+
+This host is ${cluster.network.hostAddress} for its nodes and pods; from here pods and services have their own addresses.
+Images: local/busybox:1, local/etcd:VERSION; \`make image\` adds local/hearth:dev (imagePullPolicy: Never).
+A shell on a node: nsenter --target=${cluster.nodes[0]?.machine.pid} --mount --net --pid
+Logs: ${cluster.logFolder}
+\`make cluster-down\` removes it.`);
+}
+
+async function up(): Promise<void> {
+  const running = await KubernetesCluster.open(name);
+  if (running) return usage(running);
+  // One that was interrupted, by a reboot for example.
+  await remove(name);
+  const started = performance.now();
+  usage(await KubernetesCluster.start({ name, nodes: Number(process.env.NODES || 2) }));
+  console.log(`Started in ${((performance.now() - started) / 1000).toFixed(0)} s.`);
+}
+
+async function down(): Promise<void> {
+  await remove(name);
+  for (const orphan of await removeOrphans()) console.log(`Removed what an interrupted run has left: ${orphan}`);
+}
+
+async function logs(folder: string): Promise<void> {
+  const cluster = await KubernetesCluster.open(name);
+  if (!cluster) throw new ToolUnavailable(`There is no running cluster ${name}.`);
+  cluster.collectLogs(folder);
+  console.log(folder);
+}
+
+try {
+  if (process.getuid?.() !== 0) throw new ToolUnavailable('A cluster needs root: namespaces, mounts, devices.');
+  if (command === 'up') await up();
+  else if (command === 'down') await down();
+  else if (command === 'logs' && argument) await logs(argument);
+  else throw new ToolUnavailable('Usage: node e2e/cluster/main.ts up | down | logs FOLDER');
+} catch (error) {
+  if (!(error instanceof ToolUnavailable)) throw error;
+  console.error(error.message);
+  process.exitCode = 2;
+}

@@ -1,0 +1,46 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
+import { needsCluster } from '../cluster/testing/needs.ts';
+import { root } from '../src/command.ts';
+
+let shared: Promise<KubernetesCluster> | undefined;
+
+/**
+ * The cluster that all tests of this folder share, with the image `local/hearth:dev` of this checkout on its nodes. Call
+ * it in a `describe`; what it returns gives the cluster once the tests run. The cluster starts with the first suite that
+ * wants it and ends with the run; its logs are then in build/e2e. A suite works in namespaces of its own and leaves no
+ * object behind. HEARTH_E2E_CLUSTER names a cluster of `make cluster` to be used instead, which is quicker in a row.
+ */
+export function useCluster(): () => KubernetesCluster {
+  let cluster: KubernetesCluster | undefined;
+  before(async function () {
+    this.timeout(45 * 60_000); // The first run on a machine builds the programs and the image.
+    await needsCluster(this);
+    shared ??= open();
+    cluster = await shared;
+  });
+  return () => {
+    if (!cluster) throw new Error('the cluster is there once the tests run: use it in `it` and `before`');
+    return cluster;
+  };
+}
+
+async function open(): Promise<KubernetesCluster> {
+  const name = process.env.HEARTH_E2E_CLUSTER;
+  const cluster = name
+    ? await KubernetesCluster.open(name)
+    : await KubernetesCluster.start({ name: `e2e-${process.pid}`, owned: true });
+  if (!cluster) throw new Error(`there is no running cluster ${name}; \`make cluster NAME=${name}\` starts it`);
+  return cluster;
+}
+
+/** Called by mocha when all suites have run. */
+export async function mochaGlobalTeardown(): Promise<void> {
+  const cluster = await shared?.catch(() => undefined);
+  if (!cluster) return;
+  const logs = join(root, 'build/e2e');
+  rmSync(logs, { recursive: true, force: true });
+  cluster.collectLogs(logs);
+  if (!process.env.HEARTH_E2E_CLUSTER) await cluster.stop();
+}
