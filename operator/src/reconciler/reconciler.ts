@@ -24,8 +24,8 @@ export interface Pass<Observed, Action> {
   failure?: { error: Error; action: Action };
 }
 
-/** Cleaning up has ended, or waits for something that a person can read. */
-export type CleanUpResult = 'done' | { waitingFor: string; requeueAfterMs?: number };
+/** Cleaning up has ended, or waits for something that a person can read. `reason` of Ready: absent: Deleting. */
+export type CleanUpResult = 'done' | { waitingFor: string; reason?: string; requeueAfterMs?: number };
 
 /**
  * One kind's reconciler. A pass is observe -> plan -> apply each action in order -> status; the shell around it is the

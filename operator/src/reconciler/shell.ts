@@ -75,8 +75,8 @@ class Shell<T extends ReconciledObject, Observed, Action> {
         await removeFinalizer(api, reconciler.type, object, signal);
         return {};
       }
-      const { waitingFor: message, requeueAfterMs = cleanUpAgainMs } = result;
-      const deleting: ConditionState = { type: 'Ready', status: 'False', reason: 'Deleting', message };
+      const { waitingFor: message, reason = 'Deleting', requeueAfterMs = cleanUpAgainMs } = result;
+      const deleting: ConditionState = { type: 'Ready', status: 'False', reason, message };
       await this.#write(object, [deleting, ...unready(object)], figures, signal);
       return { requeueAfterMs };
     } catch (thrown) {

@@ -1,0 +1,243 @@
+import { type ErrorCode, isErrorCode } from '@hearth/common';
+import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
+import { type Condition, type Dataset, parseDuration, registeredName, sourceKind } from '@hearth/common/resources';
+import type { ObservedDataset } from './observation.ts';
+import { choiceOf, credentialsDigest, type Registration } from './registration.ts';
+import type { Attempt, Failure } from './resolutions.ts';
+import { refuseDirectory, sourceOf } from './source.ts';
+
+/** Why the origin has to be looked at. */
+export type Lack = 'unknown' | 'changed' | 'failed' | 'unfinished' | 'refresh';
+
+/** Where a Dataset stands. Pure: the plan and the status both follow from it. */
+export type Assessment =
+  /** Something is missing or forbidden, and no agent is asked. */
+  | {
+      state: 'refused';
+      cluster: string | undefined;
+      about: 'cluster' | 'secret' | 'source';
+      reason: AwaitedReason;
+      message: string;
+    }
+  /** Nobody who could say is there: what was known still stands. */
+  | { state: 'away'; cluster: string; reason: AwaitedReason; message: string }
+  | {
+      state: 'assessed';
+      cluster: string;
+      registration: Registration;
+      /** What agents know of it. */
+      present: AgentDataset | undefined;
+      /** They know it as the present spec has it. */
+      registered: boolean;
+      lack: Lack | undefined;
+      /** When to look, milliseconds since the epoch; undefined: nothing is lacking, or a look is under way. */
+      lookAt: number | undefined;
+      /** When to compare with what agents say; undefined: they say the same. */
+      settlesAt: number | undefined;
+      running: Attempt['running'];
+      /** How the last look ended, if that was badly. */
+      failure: { code: ErrorCode; message: string } | undefined;
+      /** When the origin was asked last with success. */
+      refreshedAt: number | undefined;
+    };
+
+/** Reasons of `refused` and `away`, all of them. */
+const awaited = [
+  'ClusterNotFound',
+  'ClusterAmbiguous',
+  'ClusterChanged',
+  'DirectoryNotAllowed',
+  'SecretNotFound',
+  'SecretForbidden',
+  'SecretKeyMissing',
+  'SecretUnavailable',
+  'AgentsUnavailable',
+] as const;
+export type AwaitedReason = (typeof awaited)[number];
+
+/** The reason of a condition tells of something outside of the agents. */
+export function isAwaited(reason: string): boolean {
+  return awaited.some((one) => one === reason);
+}
+
+export type Assessed = Extract<Assessment, { state: 'assessed' }>;
+
+/** Agents tell one another of a change within this time, milliseconds. */
+const settleMs = 10_000;
+const firstBackOffMs = 2_000;
+const longestBackOffMs = 300_000;
+
+/** 2 s, doubled for each further failure, at most 5 min. */
+export function backOffMs(failures: number): number {
+  return Math.min(longestBackOffMs, firstBackOffMs * 2 ** Math.min(30, failures - 1));
+}
+
+export function assess(dataset: Dataset, observed: ObservedDataset): Assessment {
+  const { choice } = observed;
+  const refused = refuseCluster(choice) ?? refuseSource(dataset, choice) ?? refuseSecret(dataset, observed);
+  if (refused !== undefined) return refused;
+  if (choice.kind !== 'found') throw new TypeError('a Dataset without a cluster is refused');
+  const cluster = choice.cluster.name;
+  if (observed.secret?.kind === 'unavailable') {
+    const message = `the Secret ${dataset.spec.secretRef?.name} cannot be read: ${observed.secret.message}`;
+    return { state: 'away', cluster, reason: 'SecretUnavailable', message };
+  }
+  if (observed.agents?.connected !== true) {
+    const message = `waits for an agent of StorageCluster ${cluster}: kubectl describe storagecluster ${cluster} tells why none answers`;
+    return { state: 'away', cluster, reason: 'AgentsUnavailable', message };
+  }
+  const credentials = observed.secret?.kind === 'found' ? observed.secret.credentials : undefined;
+  return assessKnown(dataset, observed, registrationOf(dataset, cluster, credentials));
+}
+
+export function registrationOf(
+  { metadata, spec }: Dataset,
+  cluster: string,
+  credentials: Registration['credentials'],
+): Registration {
+  const name = registeredName(metadata.namespace ?? '', metadata.name);
+  return { cluster, name, source: sourceOf(spec), include: spec.include, exclude: spec.exclude, credentials };
+}
+
+export function conditionOf(dataset: Dataset, type: string): Condition | undefined {
+  return dataset.status?.conditions?.find((one) => one.type === type);
+}
+
+/** The condition holds, and was found for the present spec. */
+function holdsNow(dataset: Dataset, type: string): boolean {
+  const condition = conditionOf(dataset, type);
+  return condition?.status === 'True' && condition.observedGeneration === dataset.metadata.generation;
+}
+
+function refuseCluster(choice: ObservedDataset['choice']): Assessment | undefined {
+  const refused = (reason: AwaitedReason, message: string): Assessment => {
+    return { state: 'refused', cluster: undefined, about: 'cluster', reason, message };
+  };
+  switch (choice.kind) {
+    case 'found':
+      return undefined;
+    case 'missing':
+      return choice.name === undefined
+        ? refused('ClusterNotFound', 'waits for a StorageCluster: there is none yet')
+        : refused('ClusterNotFound', `waits for StorageCluster ${choice.name}: there is none of that name yet`);
+    case 'ambiguous': {
+      const names = choice.names.slice(0, 10).join(', ');
+      return refused('ClusterAmbiguous', `waits for spec.clusterRef: there are several StorageClusters (${names})`);
+    }
+    case 'moved':
+      return refused(
+        'ClusterChanged',
+        `is cached by StorageCluster ${choice.from} and cannot move to ${choice.to}: make another Dataset`,
+      );
+  }
+}
+
+function refuseSource(dataset: Dataset, choice: ObservedDataset['choice']): Assessment | undefined {
+  if (choice.kind !== 'found') return undefined;
+  const { name, directoryPrefixes } = choice.cluster;
+  const message = refuseDirectory(dataset.spec.source, directoryPrefixes);
+  if (message === undefined) return undefined;
+  return { state: 'refused', cluster: name, about: 'source', reason: 'DirectoryNotAllowed', message };
+}
+
+function refuseSecret(dataset: Dataset, { choice, secret, grantCommand }: ObservedDataset): Assessment | undefined {
+  const cluster = choice.kind === 'found' ? choice.cluster.name : undefined;
+  const name = `${dataset.metadata.namespace}/${dataset.spec.secretRef?.name}`;
+  const refused = (reason: AwaitedReason, message: string): Assessment => {
+    return { state: 'refused', cluster, about: 'secret', reason, message };
+  };
+  switch (secret?.kind) {
+    case undefined:
+    case 'found':
+    case 'unavailable':
+      return undefined;
+    case 'missing':
+      return refused('SecretNotFound', `waits for the Secret ${name}: there is none of that name yet`);
+    case 'forbidden':
+      return refused('SecretForbidden', `the operator may not read the Secret ${name}; allow it with: ${grantCommand}`);
+    case 'keysMissing': {
+      const has = secret.present.length === 0 ? 'has no keys' : `has ${secret.present.slice(0, 10).join(', ')}`;
+      const source = sourceKind(dataset.spec.source);
+      return refused(
+        'SecretKeyMissing',
+        `the Secret ${name} has no usable value for ${secret.keys.join(' and ')}, which a source of kind ${source} needs; it ${has}`,
+      );
+    }
+  }
+}
+
+function assessKnown(dataset: Dataset, observed: ObservedDataset, registration: Registration): Assessment {
+  const { now } = observed;
+  const choice = choiceOf(registration);
+  const attempt = observed.attempt?.choice === choice ? observed.attempt : undefined;
+  const listed = attempt?.outcome?.kind === 'listed' ? attempt.outcome : undefined;
+  const failed = attempt?.outcome?.kind === 'failed' ? attempt.outcome : undefined;
+  const { present, settlesAt } = presentOf(observed, listed);
+  const registered = holdsNow(dataset, 'Registered') || listed !== undefined;
+  const refreshedAt = listed?.at ?? timeOf(dataset.status?.refreshedAt);
+  const intervalMs = parseDuration(dataset.spec.refresh?.interval ?? '');
+  const refreshAt = intervalMs === undefined ? undefined : (refreshedAt ?? 0) + intervalMs;
+  const lack = lackOf(present, registered, refreshAt !== undefined && refreshAt <= now);
+  const sameCredentials = attempt?.credentials === credentialsDigest(registration.credentials);
+  const running = attempt?.running !== undefined && sameCredentials;
+  // Other credentials are a new chance at once.
+  const notBefore = failed !== undefined && sameCredentials ? failed.at + backOffMs(failed.failures) : 0;
+  const wanted = lack === undefined ? refreshAt : 0;
+  return {
+    state: 'assessed',
+    cluster: registration.cluster,
+    registration,
+    present,
+    registered,
+    lack,
+    lookAt: running || wanted === undefined ? undefined : Math.max(wanted, notBefore),
+    settlesAt,
+    running: attempt?.running,
+    failure: failureOf(dataset, present, failed, listed),
+    refreshedAt,
+  };
+}
+
+/**
+ * What agents say, or what the last look brought while they may not have heard of it. Those that do not know it
+ * after that time have forgotten it: their store is new.
+ */
+function presentOf({ agents, now }: ObservedDataset, listed: { dataset: AgentDataset; at: number } | undefined) {
+  const told = agents?.dataset;
+  if (listed === undefined || now >= listed.at + settleMs) return { present: told, settlesAt: undefined };
+  const current = told?.manifest === listed.dataset.manifest && told.state === listed.dataset.state;
+  return current
+    ? { present: told, settlesAt: undefined }
+    : { present: listed.dataset, settlesAt: listed.at + settleMs };
+}
+
+function lackOf(present: AgentDataset | undefined, registered: boolean, refresh: boolean): Lack | undefined {
+  if (present === undefined) return 'unknown';
+  if (!registered) return 'changed';
+  if (present.state === 'Failed') return 'failed';
+  if (present.state !== 'Ready') return 'unfinished';
+  return refresh ? 'refresh' : undefined;
+}
+
+/** Of the last look; else, when this operator has not looked yet, as it was written or as agents tell it. */
+function failureOf(
+  dataset: Dataset,
+  present: AgentDataset | undefined,
+  failed: Failure | undefined,
+  listed: object | undefined,
+): Assessed['failure'] {
+  if (failed !== undefined) return { code: failed.error.code, message: failed.error.message };
+  const ready = conditionOf(dataset, 'Ready');
+  const written = ready?.status === 'False' && ready.observedGeneration === dataset.metadata.generation;
+  if (listed === undefined && present?.state !== 'Ready' && written && isErrorCode(ready.reason)) {
+    return { code: ready.reason, message: ready.message };
+  }
+  if (present?.state !== 'Failed') return undefined;
+  // Agents tell no code. A dataset that has been listed before fails when its files are no longer there as listed.
+  return { code: present.manifest === '' ? 'Unavailable' : 'OriginChanged', message: present.message };
+}
+
+function timeOf(text: string | undefined): number | undefined {
+  const time = Date.parse(text ?? '');
+  return Number.isNaN(time) ? undefined : time;
+}

@@ -1,0 +1,157 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Logger } from '@hearth/common';
+import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
+import {
+  type EventRecorder,
+  type KubernetesClient,
+  type KubernetesObject,
+  objectKey,
+  type Reflector,
+  runController,
+  WorkQueue,
+} from '@hearth/common/kubernetes';
+import { type Dataset, type StorageCluster, splitRegisteredName } from '@hearth/common/resources';
+import type { Agents, ClusterStatus } from '../agents/index.ts';
+import { reconcileObject } from '../reconciler/index.ts';
+import { type SecretGrant, SecretReader } from '../secrets/index.ts';
+import type { ClusterView } from './cluster.ts';
+import { DatasetReconciler } from './dataset_reconciler.ts';
+import { Removal } from './removal.ts';
+import { Resolutions } from './resolutions.ts';
+import { DatasetUsers, type Uses } from './users.ts';
+import { WrittenFigures } from './written_figures.ts';
+
+/** The part of a reflector that a controller uses. */
+export type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'all' | 'keys' | 'onChange' | 'synced'>;
+
+export interface DatasetControllerOptions {
+  api: Pick<KubernetesClient, 'apply' | 'patch' | 'get'>;
+  agents: Agents;
+  datasets: Source<Dataset>;
+  clusters: Source<StorageCluster>;
+  /** Projected by `usesOfVolume`, or to something that has it. */
+  volumes: Source<{ uses: Uses } | undefined>;
+  /** Projected by `usesOfPod`. */
+  pods: Source<Uses>;
+  events: Pick<EventRecorder, 'eventFor'>;
+  grant: SecretGrant;
+  logger: Logger;
+  /** Milliseconds since the epoch. */
+  now?: () => number;
+  workers?: number;
+  /** Listings at the same time. */
+  looksAtOnce?: number;
+  /** A deletion ends after this time though agents cannot be reached, milliseconds. */
+  removalPatienceMs?: number;
+}
+
+/** Runs the reconciler of Datasets, on the leader only, until the signal aborts. The reflectors run already. */
+export async function runDatasetController(options: DatasetControllerOptions, signal: AbortSignal): Promise<void> {
+  await new DatasetController(options).run(signal);
+}
+
+class DatasetController {
+  readonly #options: DatasetControllerOptions;
+  readonly #queue = new WorkQueue();
+  readonly #resolutions: Resolutions;
+  readonly #reconciler: DatasetReconciler;
+  readonly #users: DatasetUsers;
+
+  constructor(options: DatasetControllerOptions) {
+    this.#options = options;
+    const { agents, logger, api, events, grant, now = Date.now } = options;
+    this.#resolutions = new Resolutions({
+      agents,
+      logger,
+      now,
+      atOnce: options.looksAtOnce ?? 32,
+      changed: (key) => this.#queue.add(key),
+    });
+    this.#users = new DatasetUsers((key) => this.#usersChanged(key));
+    this.#reconciler = new DatasetReconciler({
+      agents,
+      events,
+      grant,
+      now,
+      clusters: () => options.clusters.all().map(clusterView),
+      users: (key) => this.#users.of(key),
+      secrets: new SecretReader({ api, now }),
+      resolutions: this.#resolutions,
+      removal: new Removal({ agents, logger, now, patienceMs: options.removalPatienceMs ?? 300_000 }),
+      written: new WrittenFigures(now),
+    });
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { datasets, clusters, volumes, pods, agents, api, events, logger } = this.#options;
+    const stops = [
+      volumes.onChange((key, before, after) => this.#users.update('volume', key, before?.uses, after?.uses)),
+      pods.onChange((key, before, after) => this.#users.update('pod', key, before, after)),
+      clusters.onChange((key, before, after) => this.#clusterChanged(key, before, after)),
+      agents.onStatus((cluster, before, after) => this.#statusChanged(cluster, before, after)),
+      datasets.onChange((key, before, after) => this.#datasetChanged(key, before, after)),
+    ];
+    try {
+      // Without all users a Dataset might go that is in use.
+      await Promise.all([datasets, clusters, volumes, pods].map((source) => source.synced()));
+      for (const key of volumes.keys()) this.#users.update('volume', key, undefined, volumes.get(key)?.uses);
+      for (const key of pods.keys()) this.#users.update('pod', key, undefined, pods.get(key));
+      for (const key of datasets.keys()) this.#queue.add(key);
+      await runController({
+        name: 'datasets',
+        queue: this.#queue,
+        workers: this.#options.workers ?? 16,
+        reconcile: reconcileObject({ reconciler: this.#reconciler, api, objects: datasets, events, logger }),
+        logger,
+        signal,
+      });
+    } finally {
+      for (const stop of stops) stop();
+      this.#resolutions.close();
+    }
+  }
+
+  #datasetChanged(key: string, before: Dataset | undefined, after: Dataset | undefined): void {
+    if (after !== undefined) this.#queue.add(key);
+    else if (before !== undefined) this.#reconciler.forget(key, before);
+  }
+
+  /** Only a Dataset that is being deleted waits for its users. */
+  #usersChanged(key: string): void {
+    if (this.#options.datasets.get(key)?.metadata.deletionTimestamp !== undefined) this.#queue.add(key);
+  }
+
+  #clusterChanged(name: string, before: StorageCluster | undefined, after: StorageCluster | undefined): void {
+    const same = before !== undefined && after !== undefined;
+    if (same && isDeepStrictEqual(clusterView(before), clusterView(after))) return;
+    // Which cluster a Dataset without a reference belongs to depends on all of them.
+    this.#addAll(({ spec, status }) => {
+      return spec.clusterRef === undefined || spec.clusterRef.name === name || status?.cluster === name;
+    });
+  }
+
+  #statusChanged(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): void {
+    if (before?.connected !== after?.connected) {
+      this.#addAll(({ spec, status }) => (spec.clusterRef?.name ?? status?.cluster ?? cluster) === cluster);
+      return;
+    }
+    const names = new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])]);
+    for (const name of names) {
+      if (sameDataset(before?.datasets.get(name), after?.datasets.get(name))) continue;
+      const split = splitRegisteredName(name);
+      if (split !== undefined) this.#queue.add(`${split.namespace}/${split.name}`);
+    }
+  }
+
+  #addAll(concerned: (dataset: Dataset) => boolean): void {
+    for (const dataset of this.#options.datasets.all()) if (concerned(dataset)) this.#queue.add(objectKey(dataset));
+  }
+}
+
+function clusterView({ metadata, spec }: StorageCluster): ClusterView {
+  return { name: metadata.name, directoryPrefixes: spec.origins.directoryPrefixes };
+}
+
+function sameDataset(a: AgentDataset | undefined, b: AgentDataset | undefined): boolean {
+  return a === b || isDeepStrictEqual(a, b);
+}

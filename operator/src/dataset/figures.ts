@@ -1,0 +1,51 @@
+import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { DatasetStatus } from '@hearth/common/resources';
+
+const mostNodes = 500;
+const mostWarnings = 20;
+const longestWarning = 1024;
+
+/** What is so for as long as the revision stays. */
+export function figuresOf({ revision, manifest, files, bytes, warnings }: AgentDataset): Partial<DatasetStatus> & {
+  manifest: string;
+} {
+  return {
+    ...(revision === '' ? {} : { revision: revision.slice(0, 1024) }),
+    manifest,
+    files: count(files),
+    bytes: count(bytes),
+    ...(warnings.length === 0
+      ? {}
+      : { warnings: warnings.slice(0, mostWarnings).map((warning) => warning.slice(0, longestWarning)) }),
+  };
+}
+
+/** What changes all the time: where its bytes are. */
+export function residencyOf({ bytes, residency }: AgentDataset) {
+  const nodes = residency
+    .filter(({ residentBytes }) => residentBytes > 0n)
+    .map(({ node, residentBytes }) => ({
+      node,
+      residentBytes: count(residentBytes),
+      percent: percentOf(residentBytes, bytes),
+    }))
+    .sort((a, b) => b.residentBytes - a.residentBytes || (a.node < b.node ? -1 : 1));
+  return {
+    residentBytes: count(nodes.reduce((sum, one) => sum + BigInt(one.residentBytes), 0n)),
+    percent: nodes[0]?.percent ?? percentOf(0n, bytes),
+    nodes: nodes.filter((one) => one.percent === 100).length,
+    residency: nodes.slice(0, mostNodes),
+  };
+}
+
+/** Rounded down, so that 100 is said of what is complete only. Nothing is complete everywhere, but on no node yet. */
+function percentOf(part: bigint, whole: bigint): number {
+  if (whole === 0n) return part > 0n ? 100 : 0;
+  const percent = (part * 100n) / whole;
+  return Number(percent > 100n ? 100n : percent);
+}
+
+/** JSON's integers end at 8 PiB; what is larger is told as that. */
+function count(value: bigint): number {
+  return Number(value > BigInt(Number.MAX_SAFE_INTEGER) ? BigInt(Number.MAX_SAFE_INTEGER) : value);
+}

@@ -1,0 +1,34 @@
+import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { CredentialsChoice, SecretReading } from '../secrets/index.ts';
+import type { ClusterChoice } from './cluster.ts';
+import type { Attempt } from './resolutions.ts';
+
+/** What the agents of the cluster say of a Dataset. */
+export interface AgentsView {
+  /** False: nobody answers now, and the rest is what was known before. */
+  connected: boolean;
+  dataset: AgentDataset | undefined;
+}
+
+/** A Secret as far as it matters here: found ones as the credentials in them. */
+export type SecretView = Exclude<SecretReading, { kind: 'found' }> | CredentialsChoice;
+
+/** Everything that a pass over a Dataset needs to know, read once. */
+export interface ObservedDataset {
+  /** Milliseconds since the epoch. */
+  now: number;
+  choice: ClusterChoice;
+  /** Undefined: the Dataset names no Secret. */
+  secret: SecretView | undefined;
+  /** Milliseconds until the Secret is read again. */
+  secretStaleInMs: number;
+  /** By which an administrator allows the Secret to be read. */
+  grantCommand: string;
+  /** Undefined: no agent of the cluster has answered yet. */
+  agents: AgentsView | undefined;
+  attempt: Attempt | undefined;
+  /** Credentials that the agents were given last by this operator. */
+  sent: { digest: string; at: number } | undefined;
+  /** Milliseconds for which figures that change all the time stay as they were written last. */
+  holdMs: number;
+}

@@ -1,0 +1,62 @@
+import type { Dataset } from '@hearth/common/resources';
+import { assess } from './assessment.ts';
+import type { ObservedDataset } from './observation.ts';
+import { credentialsDigest, noCredentials, type Registration } from './registration.ts';
+
+export type DatasetAction =
+  /** Has the origin listed, beside the reconciler. */
+  | { kind: 'look'; registration: Registration }
+  /** Gives agents the credentials of a dataset that they know. */
+  | { kind: 'sendCredentials'; registration: Registration }
+  /** Gives up what is under way: the Dataset is refused now. */
+  | { kind: 'giveUp' };
+
+/** Agents that were all restarted at once have forgotten credentials: they are given again after this time. */
+export const resendMs = 300_000;
+
+/** Pure. */
+export function plan(dataset: Dataset, observed: ObservedDataset): DatasetAction[] {
+  const assessment = assess(dataset, observed);
+  switch (assessment.state) {
+    case 'refused':
+      return observed.attempt?.running === undefined ? [] : [{ kind: 'giveUp' }];
+    case 'away':
+      return [];
+    case 'assessed': {
+      const { registration, present, lookAt } = assessment;
+      const actions: DatasetAction[] = [];
+      if (present !== undefined && credentialsDue(observed, registration)) {
+        actions.push({ kind: 'sendCredentials', registration });
+      }
+      if (lookAt !== undefined && lookAt <= observed.now) actions.push({ kind: 'look', registration });
+      return actions;
+    }
+  }
+}
+
+/** Agents that have none are told of none only once they had some from this operator. */
+function credentialsDue({ sent, now }: ObservedDataset, { credentials }: Registration): boolean {
+  const digest = credentialsDigest(credentials);
+  if (digest === credentialsDigest(noCredentials)) return sent !== undefined && sent.digest !== digest;
+  return sent === undefined || sent.digest !== digest || now >= sent.at + resendMs;
+}
+
+/** Pure. When the passing of time alone changes what is to be done, milliseconds from now; undefined: never. */
+export function requeueAfterMs(dataset: Dataset, observed: ObservedDataset): number | undefined {
+  const { now, sent } = observed;
+  const assessment = assess(dataset, observed);
+  const times: number[] = [];
+  if (dataset.spec.secretRef !== undefined && assessment.cluster !== undefined) {
+    times.push(now + observed.secretStaleInMs);
+    if (sent !== undefined) times.push(sent.at + resendMs);
+  }
+  if (observed.holdMs > 0) times.push(now + observed.holdMs);
+  if (assessment.state === 'assessed') {
+    const { lookAt, settlesAt } = assessment;
+    // A look that is due now was begun in this pass, and calls when it ends.
+    if (lookAt !== undefined && lookAt > now) times.push(lookAt);
+    if (settlesAt !== undefined) times.push(settlesAt);
+  }
+  // Timers of the runtime are not exact: a second more saves a pass that comes too early.
+  return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - now) + 1_000;
+}

@@ -1,0 +1,167 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { Dataset } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Agents } from '../agents/index.ts';
+import { choiceOf, credentialsDigest, type Registration } from './registration.ts';
+
+/** The last look at a Dataset's origin, of which this operator knows. */
+export interface Attempt {
+  /** What was looked for, as `choiceOf` tells it, and with which credentials. */
+  choice: string;
+  credentials: string;
+  running: { filesListed: bigint; bytesListed: bigint } | undefined;
+  /** How it ended; while it runs, how the one before for the same choice ended. */
+  outcome: { kind: 'listed'; dataset: Dataset; at: number } | Failure | undefined;
+}
+
+export interface Failure {
+  kind: 'failed';
+  error: HearthError;
+  /** Milliseconds since the epoch. */
+  at: number;
+  /** In a row. */
+  failures: number;
+}
+
+export interface ResolutionsOptions {
+  agents: Agents;
+  /** Called after every change of an attempt. */
+  changed(key: string): void;
+  logger: Logger;
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Looks at the same time. */
+  atOnce: number;
+}
+
+/** The largest origins need minutes to be listed. */
+const longestMs = 2 * 3_600_000;
+const removalMs = 60_000;
+
+/**
+ * Looks at origins, by way of the agents, beside the reconcilers: these only start looks and read how they stand,
+ * so that slow origins keep no worker from its work. One look a Dataset at a time.
+ */
+export class Resolutions {
+  readonly #options: ResolutionsOptions;
+  readonly #attempts = new Map<string, Attempt>();
+  readonly #stops = new Map<string, AbortController>();
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+
+  constructor(options: ResolutionsOptions) {
+    this.#options = options;
+    this.#free = options.atOnce;
+  }
+
+  get(key: string): Attempt | undefined {
+    return this.#attempts.get(key);
+  }
+
+  /** Nothing happens when the same look is under way; another one is given up for it. */
+  start(key: string, registration: Registration): void {
+    const choice = choiceOf(registration);
+    const credentials = credentialsDigest(registration.credentials);
+    const before = this.#attempts.get(key);
+    const same = before?.choice === choice;
+    if (before?.running !== undefined) {
+      if (same && before.credentials === credentials) return;
+      this.#stops.get(key)?.abort();
+    }
+    const stop = new AbortController();
+    this.#stops.set(key, stop);
+    const outcome = same ? before.outcome : undefined;
+    this.#attempts.set(key, { choice, credentials, running: { filesListed: 0n, bytesListed: 0n }, outcome });
+    void this.#run(key, registration, stop.signal);
+  }
+
+  /** Gives a look up and forgets how earlier ones ended. */
+  forget(key: string): void {
+    this.#stops.get(key)?.abort();
+    this.#stops.delete(key);
+    this.#attempts.delete(key);
+  }
+
+  /** Gives all looks up. */
+  close(): void {
+    for (const key of [...this.#attempts.keys()]) this.forget(key);
+  }
+
+  async #run(key: string, registration: Registration, signal: AbortSignal): Promise<void> {
+    await this.#turn();
+    try {
+      signal.throwIfAborted();
+      const dataset = await this.#add(key, registration, signal);
+      this.#end(key, signal, () => ({ kind: 'listed', dataset, at: this.#options.now() }));
+    } catch (thrown) {
+      this.#end(key, signal, (before) => {
+        const error = HearthError.from(thrown);
+        const failures = before?.kind === 'failed' ? before.failures + 1 : 1;
+        this.#options.logger.info('the origin of a dataset could not be listed', { dataset: key, error, failures });
+        return { kind: 'failed', error, at: this.#options.now(), failures };
+      });
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free++;
+      else next();
+    }
+  }
+
+  #end(key: string, signal: AbortSignal, outcome: (before: Attempt['outcome']) => Attempt['outcome']): void {
+    const attempt = this.#attempts.get(key);
+    if (signal.aborted || attempt === undefined) return;
+    this.#attempts.set(key, { ...attempt, running: undefined, outcome: outcome(attempt.outcome) });
+    this.#stops.delete(key);
+    this.#options.changed(key);
+  }
+
+  /** A place that becomes free is handed to the first that waits, so that none overtakes. */
+  async #turn(): Promise<void> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  async #add(key: string, registration: Registration, signal: AbortSignal): Promise<Dataset> {
+    try {
+      return await this.#list(key, registration, signal);
+    } catch (thrown) {
+      if (HearthError.from(thrown).code !== 'AlreadyExists') throw thrown;
+      // The agents know the name with other patterns. The Dataset owns the name; bytes that both choose stay.
+      const agents = this.#agents(registration.cluster);
+      const remove = { name: registration.name, evict: false };
+      await agents.call('removeDataset', remove, { signal, deadlineMs: removalMs }).catch((refused) => {
+        const error = HearthError.from(refused);
+        if (error.code !== 'NotFound') throw error.within('its files cannot be chosen anew yet');
+      });
+      return await this.#list(key, registration, signal);
+    }
+  }
+
+  async #list(key: string, registration: Registration, signal: AbortSignal): Promise<Dataset> {
+    const { cluster, name, source, credentials } = registration;
+    const request = {
+      name,
+      source,
+      include: [...registration.include],
+      exclude: [...registration.exclude],
+      credentials,
+    };
+    for await (const progress of this.#agents(cluster).stream('addDataset', request, {
+      signal,
+      deadlineMs: longestMs,
+    })) {
+      if (progress.dataset !== undefined) return progress.dataset;
+      const attempt = this.#attempts.get(key);
+      if (signal.aborted || attempt === undefined) continue;
+      const { filesListed, bytesListed } = progress;
+      this.#attempts.set(key, { ...attempt, running: { filesListed, bytesListed } });
+      this.#options.changed(key);
+    }
+    throw new HearthError('ProtocolError', 'the agent ended the listing without a result; update it');
+  }
+
+  #agents(cluster: string) {
+    const agents = this.#options.agents.get(cluster);
+    if (agents !== undefined) return agents;
+    throw new HearthError('Unavailable', `the agents of StorageCluster ${cluster} cannot be reached yet`);
+  }
+}

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import type { DatasetSource } from '@hearth/common/resources';
+import { refuseDirectory, sourceOf } from './source.ts';
+
+const of = (source: DatasetSource) => sourceOf({ source, unusableNames: 'Skip' });
+
+describe('source of a Dataset', () => {
+  it('is what agents take, with nothing left undefined', () => {
+    assert.deepEqual(of({ s3: { bucket: 'models', prefix: 'a/', pathStyle: false } }), {
+      kind: { $case: 's3', value: { bucket: 'models', prefix: 'a/', endpoint: '', region: '', pathStyle: false } },
+      allowPrivate: false,
+      unusableNames: 'Skip',
+    });
+    assert.deepEqual(of({ http: { urls: ['https://h/a'] } }).kind, {
+      $case: 'http',
+      value: { urls: ['https://h/a'], sha256: {} },
+    });
+    const hub = { endpoint: 'https://huggingface.co', repoType: 'model' as const, repo: 'o/m', revision: 'main' };
+    assert.deepEqual(of({ hub }).kind, { $case: 'hub', value: hub });
+    assert.deepEqual(of({ directory: { path: '/d' } }).kind, { $case: 'directory', value: { path: '/d' } });
+    assert.deepEqual(of({ selfTest: {} }).kind, { $case: 'selfTest', value: {} });
+  });
+
+  it('may be a directory only below a prefix of the StorageCluster', () => {
+    const refused = (path: string, ...prefixes: string[]) => refuseDirectory({ directory: { path } }, prefixes);
+    assert.equal(refused('/data/models/llama', '/srv', '/data/models'), undefined);
+    assert.equal(refused('/data/models', '/data/models'), undefined);
+    assert.match(refused('/etc') ?? '', /\/etc may not be read: the StorageCluster allows no directories at all/);
+    assert.match(refused('/database', '/data') ?? '', /directories below \/data;/);
+    for (const path of ['/data/../etc', '/data/./x', '/data//x', 'data/x', '/data/', '/data/x/..']) {
+      assert.match(refused(path, '/data') ?? '', /not an absolute path/, path);
+    }
+    assert.equal(refuseDirectory({ selfTest: {} }, []), undefined);
+  });
+});

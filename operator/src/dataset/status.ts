@@ -1,0 +1,165 @@
+import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Condition, Dataset, DatasetStatus } from '@hearth/common/resources';
+import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
+import { type Assessed, type Assessment, assess, conditionOf, isAwaited } from './assessment.ts';
+import { figuresOf, residencyOf } from './figures.ts';
+import type { ObservedDataset } from './observation.ts';
+
+const longestMessage = 2048;
+
+/** Pure. The status that a Dataset should have. */
+export function statusOf(dataset: Dataset, observed: ObservedDataset): DesiredStatus<Dataset> {
+  const assessment = assess(dataset, observed);
+  const present = presentIn(assessment, observed);
+  const conditions = [
+    readyOf(dataset, assessment, observed),
+    clusterCondition(dataset, assessment),
+    registeredCondition(dataset, assessment),
+    ...credentialsCondition(dataset, assessment),
+    ...refreshedCondition(dataset, assessment),
+  ];
+  const refreshedAt = assessment.state === 'assessed' ? assessment.refreshedAt : undefined;
+  const status: DesiredStatus<Dataset> = {
+    ...figures(dataset.status, present, assessment.state === 'away', observed.holdMs > 0),
+    conditions: conditions.map((one) => ({ ...one, message: one.message.slice(0, longestMessage) })),
+  };
+  const cluster = assessment.cluster ?? dataset.status?.cluster;
+  if (cluster !== undefined) status.cluster = cluster;
+  const written = dataset.status?.refreshedAt;
+  if (refreshedAt !== undefined) status.refreshedAt = `${new Date(refreshedAt).toISOString().slice(0, 19)}Z`;
+  else if (written !== undefined) status.refreshedAt = written;
+  return status;
+}
+
+function presentIn(assessment: Assessment, { agents }: ObservedDataset): AgentDataset | undefined {
+  if (assessment.state === 'assessed') return assessment.present;
+  return agents?.connected === true ? agents.dataset : undefined;
+}
+
+type Figures = Omit<DatasetStatus, 'conditions' | 'observedGeneration' | 'cluster' | 'refreshedAt'>;
+
+/** `keep`: nobody could say, so all stays as it was written. `hold`: only what changes all the time does. */
+function figures(
+  written: DatasetStatus | undefined,
+  present: AgentDataset | undefined,
+  keep: boolean,
+  hold: boolean,
+): Figures {
+  if (present === undefined || present.manifest === '') return keep && written !== undefined ? kept(written) : {};
+  const revision = figuresOf(present);
+  if (!hold || written?.manifest !== present.manifest) return { ...revision, ...residencyOf(present) };
+  const { residentBytes, percent, nodes, residency } = written;
+  return definedIn({ ...revision, residentBytes, percent, nodes, residency });
+}
+
+function kept({ conditions, observedGeneration, cluster, refreshedAt, ...rest }: DatasetStatus): Figures {
+  return rest;
+}
+
+type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
+
+function definedIn<T extends object>(given: T): Defined<T> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Defined<T>;
+}
+
+const condition = (type: string, status: Condition['status'], reason: string, message: string): ConditionState => {
+  return { type, status, reason, message };
+};
+
+function readyOf(dataset: Dataset, assessment: Assessment, observed: ObservedDataset): ConditionState {
+  const before = conditionOf(dataset, 'Ready');
+  switch (assessment.state) {
+    case 'refused':
+      return condition('Ready', 'False', assessment.reason, assessment.message);
+    case 'away':
+      return before !== undefined && standsWithoutAgents(dataset, before)
+        ? condition('Ready', before.status, before.reason, before.message)
+        : condition('Ready', 'False', assessment.reason, assessment.message);
+    case 'assessed':
+      return assessedReady(assessment, before, observed.holdMs > 0);
+  }
+}
+
+/** What agents found of the present spec still holds when they are away; what was refused or awaited may not. */
+function standsWithoutAgents(dataset: Dataset, before: Condition): boolean {
+  return before.observedGeneration === dataset.metadata.generation && !isAwaited(before.reason);
+}
+
+function assessedReady(assessed: Assessed, before: Condition | undefined, hold: boolean): ConditionState {
+  const { present, registered, failure, running } = assessed;
+  const usable = present !== undefined && present.manifest !== '' && present.state === 'Ready';
+  // The revision there is serves on while a changed spec is being listed.
+  if (usable && (registered || (failure === undefined && before?.status === 'True'))) {
+    return condition('Ready', 'True', 'Ready', readyMessage(present));
+  }
+  if (failure !== undefined) return condition('Ready', 'False', failure.code, failure.message);
+  if (hold && before?.reason === 'Listing') return condition('Ready', 'False', 'Listing', before.message);
+  return condition('Ready', 'False', 'Listing', listingMessage(running));
+}
+
+function readyMessage({ revision, files, bytes, manifest }: AgentDataset): string {
+  const name = revision === '' ? manifest.slice(0, 12) : revision;
+  return `revision ${name}: ${files} ${files === 1n ? 'file' : 'files'}, ${bytes} bytes`;
+}
+
+function listingMessage(running: Assessed['running']): string {
+  if (running === undefined || running.filesListed === 0n) return 'the origin is being listed';
+  return `the origin is being listed: ${running.filesListed} files, ${running.bytesListed} bytes so far`;
+}
+
+function clusterCondition(dataset: Dataset, assessment: Assessment): ConditionState {
+  if (assessment.state === 'refused' && assessment.about === 'cluster') {
+    return condition('ClusterResolved', 'False', assessment.reason, assessment.message);
+  }
+  const named = dataset.spec.clusterRef === undefined ? 'the one that there is' : 'the one that it names';
+  return condition('ClusterResolved', 'True', 'Resolved', `StorageCluster ${assessment.cluster}, ${named}`);
+}
+
+function registeredCondition(dataset: Dataset, assessment: Assessment): ConditionState {
+  if (assessment.state === 'assessed') {
+    const { registered, present, failure, registration, cluster } = assessment;
+    if (registered && present !== undefined) {
+      return condition('Registered', 'True', 'Registered', `agents of ${cluster} know it as ${registration.name}`);
+    }
+    if (failure !== undefined) return condition('Registered', 'False', failure.code, 'the origin could not be listed');
+    return condition('Registered', 'False', 'Listing', 'the origin is being listed');
+  }
+  const before = conditionOf(dataset, 'Registered');
+  if (before !== undefined && before.observedGeneration === dataset.metadata.generation) {
+    return condition('Registered', before.status, before.reason, before.message);
+  }
+  return condition('Registered', 'False', assessment.reason, 'agents have not been asked yet');
+}
+
+function credentialsCondition(dataset: Dataset, assessment: Assessment): ConditionState[] {
+  if (dataset.spec.secretRef === undefined) return [];
+  const type = 'CredentialsReady';
+  if (assessment.state === 'refused') {
+    if (assessment.about === 'secret') return [condition(type, 'False', assessment.reason, assessment.message)];
+    return [condition(type, 'Unknown', assessment.reason, 'the Secret has not been looked at yet')];
+  }
+  const before = conditionOf(dataset, type);
+  if (assessment.state === 'away' && assessment.reason === 'SecretUnavailable') {
+    if (before !== undefined) return [condition(type, before.status, before.reason, before.message)];
+    return [condition(type, 'Unknown', assessment.reason, assessment.message)];
+  }
+  return [condition(type, 'True', 'Found', `from the Secret ${dataset.spec.secretRef.name}`)];
+}
+
+/** Only of Datasets that are to be refreshed: whether the last look at the origin succeeded. */
+function refreshedCondition(dataset: Dataset, assessment: Assessment): ConditionState[] {
+  const { refresh } = dataset.spec;
+  if (refresh === undefined) return [];
+  const type = 'Refreshed';
+  if (assessment.state !== 'assessed') {
+    const before = conditionOf(dataset, type);
+    return before === undefined ? [] : [condition(type, before.status, before.reason, before.message)];
+  }
+  const { failure, registered } = assessment;
+  if (failure !== undefined) {
+    const message = `the last look at the origin failed: ${failure.message}`;
+    return [condition(type, 'False', failure.code, message)];
+  }
+  if (!registered) return [condition(type, 'False', 'Listing', 'the origin is being listed')];
+  return [condition(type, 'True', 'Refreshed', `the origin is asked every ${refresh.interval}`)];
+}

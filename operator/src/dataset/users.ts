@@ -1,0 +1,101 @@
+import { type PersistentVolume, type Pod, splitKey } from '@hearth/common/kubernetes';
+import { driverName } from '@hearth/common/resources';
+
+/** What keeps a Dataset from going: a claim bound to one of its volumes, or a pod with an inline volume. */
+export interface DatasetUser {
+  kind: 'PersistentVolumeClaim' | 'PersistentVolume' | 'Pod';
+  /** 'namespace/name', or 'name' of a volume whose claim is not written in it. */
+  key: string;
+  /** Of a claim. */
+  uid?: string;
+}
+
+/** Uses of one object: the users, by the key ('namespace/name') of the Dataset they use. */
+export type Uses = ReadonlyMap<string, DatasetUser>;
+
+const none: Uses = new Map();
+
+/** A volume uses its Dataset while it is bound; one that waits for a claim, or was released, does not. */
+export function usesOfVolume({ metadata, spec, status }: PersistentVolume): Uses {
+  const { driver, volumeAttributes: attributes } = spec?.csi ?? {};
+  const { datasetNamespace, dataset } = attributes ?? {};
+  if (driver !== driverName || status?.phase !== 'Bound' || !datasetNamespace || !dataset) return none;
+  const { namespace, name, uid = '' } = spec?.claimRef ?? {};
+  const user: DatasetUser =
+    namespace !== undefined && name !== undefined
+      ? { kind: 'PersistentVolumeClaim', key: `${namespace}/${name}`, uid }
+      : { kind: 'PersistentVolume', key: metadata?.name ?? '' };
+  return new Map([[`${datasetNamespace}/${dataset}`, user]]);
+}
+
+/** Inline volumes are always of the pod's own namespace. A pod that has ended uses nothing. */
+export function usesOfPod({ metadata, spec, status }: Pod): Uses {
+  if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return none;
+  const names = (spec?.volumes ?? []).flatMap(({ csi }) =>
+    csi?.driver === driverName && csi.volumeAttributes?.dataset ? [csi.volumeAttributes.dataset] : [],
+  );
+  if (names.length === 0) return none;
+  const namespace = metadata?.namespace ?? '';
+  const user: DatasetUser = { kind: 'Pod', key: `${namespace}/${metadata?.name}` };
+  return new Map(names.map((name) => [`${namespace}/${name}`, user]));
+}
+
+/** Who uses which Dataset, kept in step by reflectors whose projections are the functions above. */
+export class DatasetUsers {
+  readonly #users = new Map<string, Map<string, DatasetUser>>();
+  readonly #changed: (dataset: string) => void;
+
+  /** `changed` is called with the key of a Dataset when its users have changed. */
+  constructor(changed: (dataset: string) => void) {
+    this.#changed = changed;
+  }
+
+  /** The uses of one object were these and are those now. `source` keeps pods and volumes of one name apart. */
+  update(source: 'volume' | 'pod', object: string, before: Uses = none, after: Uses = none): void {
+    const id = `${source}:${object}`;
+    for (const dataset of before.keys()) {
+      if (after.has(dataset)) continue;
+      const users = this.#users.get(dataset);
+      users?.delete(id);
+      if (users?.size === 0) this.#users.delete(dataset);
+      this.#changed(dataset);
+    }
+    for (const [dataset, user] of after) {
+      const users = this.#users.get(dataset) ?? new Map<string, DatasetUser>();
+      this.#users.set(dataset, users.set(id, user));
+      if (!before.has(dataset)) this.#changed(dataset);
+    }
+  }
+
+  /** In an order that does not depend on when they came. */
+  of(dataset: string): DatasetUser[] {
+    const users = [...(this.#users.get(dataset)?.values() ?? [])];
+    return users.sort((a, b) => (a.kind + a.key < b.kind + b.key ? -1 : 1));
+  }
+}
+
+/** `claims a, b and 3 more; pods c`: the first users of each kind, for people. */
+export function describeUsers(users: readonly DatasetUser[]): string {
+  const words = { PersistentVolumeClaim: 'claim', PersistentVolume: 'volume', Pod: 'pod' } as const;
+  const kinds = ['PersistentVolumeClaim', 'PersistentVolume', 'Pod'] as const;
+  const texts = kinds.flatMap((kind) => {
+    const keys = users.filter((user) => user.kind === kind).map((user) => user.key);
+    if (keys.length === 0) return [];
+    const more = keys.length > 3 ? ` and ${keys.length - 3} more` : '';
+    return [`${words[kind]}${keys.length === 1 ? '' : 's'} ${keys.slice(0, 3).join(', ')}${more}`];
+  });
+  return texts.join('; ');
+}
+
+/** The claims among the users, at most this many. */
+export function claimsOf(
+  users: readonly DatasetUser[],
+  most: number,
+): { namespace: string; name: string; uid: string }[] {
+  return users
+    .flatMap(({ kind, key, uid = '' }) => {
+      const { namespace = '', name } = splitKey(key);
+      return kind === 'PersistentVolumeClaim' ? [{ namespace, name, uid }] : [];
+    })
+    .slice(0, most);
+}

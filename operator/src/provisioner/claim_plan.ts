@@ -1,0 +1,89 @@
+import { apiGroup, type Dataset, datasets, driverName, parseQuantity } from '@hearth/common/resources';
+import type { PendingClaim } from './claim.ts';
+import type { ClassView } from './storage_class.ts';
+
+/** A volume that is to be made for a claim. */
+export interface VolumeRequest {
+  /** Of the volume and of its PersistentVolume: the same for every try. */
+  name: string;
+  claim: PendingClaim;
+  storageClass: ClassView;
+  cluster: string;
+  requiredBytes: bigint;
+}
+
+export type ClaimPlan =
+  /** Not ours, or nothing to be done about it. */
+  | { kind: 'none' }
+  /** Something has to happen first; its happening brings the claim back. */
+  | { kind: 'wait'; type: 'Normal' | 'Warning'; reason: string; message: string }
+  | { kind: 'provision'; request: VolumeRequest };
+
+const knownParameters = ['cluster'];
+
+/** Pure. As the external provisioner decides, with a Dataset as the source. */
+export function planClaim(
+  claim: PendingClaim | undefined,
+  storageClass: ClassView | undefined,
+  dataset: Dataset | undefined,
+): ClaimPlan {
+  if (claim === undefined || storageClass === undefined || claim.deleting) return { kind: 'none' };
+  // The control plane says by this annotation that it is our turn; before, it may still bind an existing volume.
+  if (claim.provisioner !== driverName) return { kind: 'none' };
+  if (storageClass.waitsForConsumer && claim.selectedNode === '') return { kind: 'none' };
+  const refused = refuse(claim, storageClass);
+  if (refused !== undefined) return { kind: 'wait', type: 'Warning', reason: 'ProvisioningFailed', message: refused };
+  const requiredBytes = parseQuantity(claim.request);
+  if (requiredBytes === undefined) {
+    const message = `the storage request "${claim.request}" is not a whole number of bytes; write it as in 10Gi`;
+    return { kind: 'wait', type: 'Warning', reason: 'ProvisioningFailed', message };
+  }
+  return planVolume({ claim, storageClass, requiredBytes }, dataset);
+}
+
+/** Why no volume can be made for this claim as it is; undefined when one can. */
+function refuse(claim: PendingClaim, storageClass: ClassView): string | undefined {
+  const { source } = claim;
+  if (source === undefined) {
+    return `a volume of ${driverName} shows a Dataset: give the claim a dataSourceRef with apiGroup ${apiGroup}, kind ${datasets.kind} and its name. Scratch and durable volumes are not there yet`;
+  }
+  if (source.apiGroup !== apiGroup || source.kind !== datasets.kind) {
+    return `dataSourceRef is of kind ${source.kind} of the group "${source.apiGroup}"; volumes of ${driverName} are made from kind ${datasets.kind} of the group ${apiGroup}`;
+  }
+  if (source.namespace !== '') {
+    return `dataSourceRef names the namespace ${source.namespace}; a claim may use only a Dataset of its own namespace, so leave it out`;
+  }
+  if (claim.block) return 'a Dataset is a folder of files and cannot be a block device; set volumeMode: Filesystem';
+  if (claim.selector) return 'volumes that are made for a claim cannot be chosen by a selector; remove spec.selector';
+  const unknown = Object.keys(storageClass.parameters).filter((name) => !knownParameters.includes(name));
+  if (unknown.length === 0) return undefined;
+  return `StorageClass ${storageClass.name} has unknown parameters (${unknown.join(', ')}); known are ${knownParameters.join(', ')}`;
+}
+
+function planVolume(wanted: Omit<VolumeRequest, 'name' | 'cluster'>, dataset: Dataset | undefined): ClaimPlan {
+  const { claim, storageClass } = wanted;
+  const what = `Dataset ${claim.namespace}/${claim.source?.name}`;
+  const wait = (type: 'Normal' | 'Warning', reason: string, message: string): ClaimPlan => {
+    return { kind: 'wait', type, reason, message };
+  };
+  if (dataset === undefined) return wait('Normal', 'WaitingForDataset', `waits for ${what}: there is none yet`);
+  if (dataset.metadata.deletionTimestamp !== undefined) {
+    return wait('Warning', 'DatasetIsDeleted', `${what} is being deleted; no new volumes are made of it`);
+  }
+  const ready = dataset.status?.conditions?.find((one) => one.type === 'Ready');
+  const { cluster, manifest } = dataset.status ?? {};
+  if (ready?.status !== 'True' || cluster === undefined || manifest === undefined) {
+    const why = ready === undefined ? 'it is new' : `${ready.reason}: ${ready.message}`;
+    return wait('Normal', 'WaitingForDataset', `waits for ${what} to be Ready (${why})`);
+  }
+  const asked = storageClass.parameters.cluster;
+  if (asked !== undefined && asked !== cluster) {
+    const message = `${what} is cached by StorageCluster ${cluster}, and StorageClass ${storageClass.name} is for ${asked}; choose another StorageClass`;
+    return wait('Warning', 'ProvisioningFailed', message);
+  }
+  return { kind: 'provision', request: { ...wanted, name: volumeName(claim), cluster } };
+}
+
+function volumeName({ uid }: PendingClaim): string {
+  return `pvc-${uid}`;
+}

@@ -1,0 +1,62 @@
+import type { PersistentVolume } from '@hearth/common/kubernetes';
+import { clusterLabel, driverName, finalizerName } from '@hearth/common/resources';
+import type { VolumeRequest } from './claim_plan.ts';
+
+export const provisionedByAnnotation = 'pv.kubernetes.io/provisioned-by';
+
+/** What the CSI controller gave for a request. */
+export interface MadeVolume {
+  volumeId: string;
+  capacityBytes: bigint;
+  volumeContext: Readonly<Record<string, string>>;
+}
+
+/** The object by which a claim gets its volume. Pure: the same for every try. */
+export function persistentVolume(request: VolumeRequest, made: MadeVolume): PersistentVolume {
+  const { name, claim, storageClass, cluster } = request;
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: {
+      name,
+      annotations: { [provisionedByAnnotation]: driverName },
+      labels: {
+        'app.kubernetes.io/name': 'hearth',
+        'app.kubernetes.io/component': 'volume',
+        'app.kubernetes.io/managed-by': 'hearth-operator',
+        [clusterLabel]: cluster,
+      },
+      finalizers: [finalizerName],
+    },
+    spec: {
+      capacity: { storage: quantity(made.capacityBytes) },
+      accessModes: [...claim.accessModes],
+      volumeMode: 'Filesystem',
+      persistentVolumeReclaimPolicy: storageClass.reclaimPolicy,
+      storageClassName: storageClass.name,
+      mountOptions: [...storageClass.mountOptions],
+      // With the uid no other claim of that name can get it.
+      claimRef: {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        namespace: claim.namespace,
+        name: claim.name,
+        uid: claim.uid,
+      },
+      csi: { driver: driverName, volumeHandle: made.volumeId, volumeAttributes: { ...made.volumeContext } },
+    },
+  };
+}
+
+const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
+
+/** Exactly these bytes, in the largest unit that has them whole. */
+export function quantity(bytes: bigint): string {
+  let value = bytes;
+  let unit = 0;
+  while (value !== 0n && value % 1024n === 0n && unit < units.length - 1) {
+    value /= 1024n;
+    unit++;
+  }
+  return `${value}${units[unit]}`;
+}

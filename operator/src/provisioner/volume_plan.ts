@@ -1,0 +1,65 @@
+import type { PersistentVolume } from '@hearth/common/kubernetes';
+import { driverName, finalizerName } from '@hearth/common/resources';
+import { type Uses, usesOfVolume } from '../dataset/index.ts';
+import { provisionedByAnnotation } from './persistent_volume.ts';
+
+/** What is kept of a PersistentVolume of the driver. */
+export interface VolumeView {
+  name: string;
+  uid: string;
+  handle: string;
+  /** '' when its attributes name none. */
+  cluster: string;
+  phase: string;
+  reclaimPolicy: string;
+  /** Made by the provisioner; others are their administrator's. */
+  provisioned: boolean;
+  hasFinalizer: boolean;
+  deleting: boolean;
+  uses: Uses;
+}
+
+/** The projection of the reflector: undefined for volumes of other drivers. */
+export function volumeView(object: PersistentVolume): VolumeView | undefined {
+  const { metadata, spec, status } = object;
+  if (spec?.csi?.driver !== driverName) return undefined;
+  return {
+    name: metadata?.name ?? '',
+    uid: metadata?.uid ?? '',
+    handle: spec.csi.volumeHandle,
+    cluster: spec.csi.volumeAttributes?.cluster ?? '',
+    phase: status?.phase ?? '',
+    reclaimPolicy: spec.persistentVolumeReclaimPolicy ?? 'Retain',
+    provisioned: metadata?.annotations?.[provisionedByAnnotation] === driverName,
+    hasFinalizer: metadata?.finalizers?.includes(finalizerName) ?? false,
+    deleting: metadata?.deletionTimestamp !== undefined,
+    uses: usesOfVolume(object),
+  };
+}
+
+export type VolumeAction =
+  /** Its record at the agents. The dataset and its bytes stay. */
+  { kind: 'deleteVolume' } | { kind: 'deleteObject' } | { kind: 'removeFinalizer' };
+
+/**
+ * Pure. What is to be done about a volume, in order. A volume is deleted only when its claim has gone and the
+ * reclaim policy says so; one that somebody deletes by hand keeps its finalizer until its claim has gone.
+ */
+export function planVolume(volume: VolumeView | undefined): VolumeAction[] {
+  if (volume === undefined || !volume.provisioned) return [];
+  const { phase, reclaimPolicy, deleting, hasFinalizer } = volume;
+  if (deleting && !hasFinalizer) return [];
+  switch (phase) {
+    case 'Released':
+      break;
+    case 'Available':
+    case 'Failed':
+      if (!deleting) return [];
+      break;
+    default:
+      return [];
+  }
+  const end: VolumeAction[] = deleting ? [{ kind: 'removeFinalizer' }] : [{ kind: 'deleteObject' }];
+  if (reclaimPolicy === 'Delete') return [{ kind: 'deleteVolume' }, ...end];
+  return deleting ? end : [];
+}
