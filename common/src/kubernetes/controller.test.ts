@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { Writable } from 'node:stream';
+import { HearthError } from '../error.ts';
+import { createLogger, silentLogger } from '../logger.ts';
+import { type ControllerOptions, type ReconcileOutcome, runController } from './controller.ts';
+import { settle, TestClock } from './testing/test_clock.ts';
+import { WorkQueue } from './work_queue.ts';
+
+describe('runController', () => {
+  let clock: TestClock;
+  let queue: WorkQueue;
+  let stop: AbortController;
+  beforeEach(() => {
+    clock = new TestClock();
+    queue = new WorkQueue({ clock });
+    stop = new AbortController();
+  });
+
+  const run = (reconcile: ControllerOptions['reconcile'], more: Partial<ControllerOptions> = {}): Promise<void> => {
+    const common = { name: 'test', queue, workers: 2, logger: silentLogger, signal: stop.signal, clock };
+    return runController({ ...common, reconcile, ...more });
+  };
+
+  it('works on so many keys at a time, and on each by one worker', async () => {
+    const running = new Set<string>();
+    let most = 0;
+    let count = 0;
+    const ended = run(async (key) => {
+      assert.ok(!running.has(key), 'the same key twice at a time');
+      running.add(key);
+      most = Math.max(most, running.size);
+      await settle();
+      running.delete(key);
+      count += 1;
+    });
+    for (let index = 0; index < 30; ++index) {
+      queue.add(`key-${index % 5}`);
+      if (index % 7 === 0) await settle();
+    }
+    for (let turn = 0; turn < 50; ++turn) await settle();
+    stop.abort();
+    await ended;
+    assert.equal(most, 2);
+    assert.ok(count >= 5);
+  });
+
+  it('tries again after errors with growing delays, and forgets them after a success', async () => {
+    const outcomes: ReconcileOutcome[] = [];
+    let failures = 3;
+    const ended = run(
+      async () => {
+        failures -= 1;
+        if (failures >= 0) throw new HearthError('Unavailable', 'not now');
+      },
+      { observe: (outcome) => outcomes.push(outcome) },
+    );
+    queue.add('a');
+    await clock.advance(1_000);
+    assert.deepEqual(
+      outcomes.map(({ result }) => result),
+      ['error', 'error', 'error', 'success'],
+    );
+    assert.equal(queue.retries('a'), 0);
+    stop.abort();
+    await ended;
+  });
+
+  it('looks again when asked, give or take a tenth', async () => {
+    const times: number[] = [];
+    const ended = run(async () => {
+      times.push(clock.now());
+      return { requeueAfterMs: 1_000 };
+    });
+    queue.add('a');
+    await clock.advance(3_500);
+    assert.deepEqual(times, [0, 1_000, 2_000, 3_000], 'this chance is the middle');
+    stop.abort();
+    await ended;
+  });
+
+  it('logs conflicts for developers only, and everything else as a warning', async () => {
+    const lines: string[] = [];
+    const stream = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
+    const logger = createLogger({ level: 'info', format: 'json', stream });
+    let first = true;
+    const ended = run(
+      async (key) => {
+        if (!first) return;
+        first = key === 'a';
+        throw new HearthError(key === 'a' ? 'Conflict' : 'NotFound', `no ${key}`);
+      },
+      { logger, workers: 1 },
+    );
+    queue.add('a');
+    queue.add('b');
+    await clock.advance(100);
+    stop.abort();
+    await ended;
+    assert.equal(lines.length, 1);
+    assert.match(lines[0] ?? '', /"level":"warn".*"no b"/);
+  });
+
+  it('aborts a reconcile that takes too long, and gives its worker to other keys if that does not help', async () => {
+    const release = Promise.withResolvers<void>();
+    const seen: string[] = [];
+    const ended = run(
+      async (key, signal) => {
+        seen.push(key);
+        if (key === 'patient') {
+          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+          throw new HearthError('Cancelled', 'as told');
+        }
+        if (key === 'deaf') await release.promise;
+      },
+      { workers: 1, timeoutMs: 1_000 },
+    );
+    queue.add('patient');
+    queue.add('deaf');
+    await clock.advance(999);
+    assert.deepEqual(seen, ['patient']);
+    await clock.advance(1);
+    assert.deepEqual(seen, ['patient', 'deaf']);
+    queue.add('deaf');
+    queue.add('other');
+    await clock.advance(11_000);
+    assert.ok(seen.includes('other'), 'the worker is free');
+    assert.equal(seen.filter((key) => key === 'deaf').length, 1, 'still in work, so not again');
+    release.resolve();
+    await clock.advance(2_000);
+    assert.equal(seen.filter((key) => key === 'deaf').length, 2, 'now again');
+    stop.abort();
+    await ended;
+  });
+
+  it('ends when told to: running work is aborted and awaited, waiting keys are left', async () => {
+    const seen: string[] = [];
+    let finished = false;
+    const ended = run(
+      async (key, signal) => {
+        seen.push(key);
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+        await settle();
+        finished = true;
+      },
+      { workers: 1 },
+    );
+    queue.add('a');
+    queue.add('b');
+    await settle();
+    stop.abort();
+    await ended;
+    assert.deepEqual(seen, ['a']);
+    assert.ok(finished);
+    assert.equal(clock.next, undefined, 'no timer is left');
+  });
+});
