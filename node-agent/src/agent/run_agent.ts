@@ -99,7 +99,7 @@ async function startAgent(
   stack.push('certificates', async () => files?.close());
   const { listen } = config.control;
 
-  const store = await openConfiguredStore(config.store);
+  const store = await openConfiguredStore(config, logger);
   stack.push('store', () => store.close());
 
   const onQuestion = (question: Question) => {
@@ -172,9 +172,11 @@ function notReady(membership: Membership): string[] {
   return self.ready ? reasons : [...reasons, self.reason];
 }
 
-async function openConfiguredStore(address: string): Promise<Store> {
-  if (address.startsWith('sqlite:')) await makeFolder(dirname(address.slice('sqlite:'.length)), 'the store', 'store');
-  return await openStore(address);
+async function openConfiguredStore(config: AgentConfig, logger: Logger): Promise<Store> {
+  const { store, storeAuthorities, storeCertificate, storeKey, storeServerName } = config;
+  if (store.startsWith('sqlite:')) await makeFolder(dirname(store.slice('sqlite:'.length)), 'the store', 'store');
+  const tls = { ca: storeAuthorities, cert: storeCertificate, key: storeKey, serverName: storeServerName };
+  return await openStore(store, { tls, logger });
 }
 
 async function engineOptions(

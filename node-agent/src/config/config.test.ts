@@ -74,6 +74,8 @@ describe('configuration', () => {
     message: RegExp,
   ][] = [
     ['an unknown key', 'node: a\nstoer: x\n', {}, {}, /line 2 of .*agent\.yaml: there is no setting stoer/],
+    ['half an identity for the store', 'store: etcd://a\nstoreKey: /k\n', {}, {}, /storeKey \(line 2 .*stands alone/],
+    ['TLS for a store in a file', 'storeAuthorities: /c\n', {}, {}, /are for a store in etcd, and store \(default\)/],
     ['a key at the wrong depth', 'socket: /x\n', {}, {}, /no setting socket; did you mean control\.socket\?/],
     ['bad YAML', 'node: [\n', {}, {}, /line \d of .*agent\.yaml is not YAML/],
     ['a value of the wrong kind', 'node: a\nzone: [1]\n', {}, {}, /zone \(line 2 of .*agent\.yaml\) must be a name/],

@@ -92,6 +92,21 @@ function checkTogether(config: ParsedConfig, given: Layer): void {
       `control.listen (${originOf(given.get('control.listen'))}) needs mutual TLS; give ${missing.join(', ')} too, or leave control.listen out and use the Unix socket`,
     );
   }
+  const { storeAuthorities, storeCertificate, storeKey, storeServerName } = config;
+  if ((storeCertificate === undefined) !== (storeKey === undefined)) {
+    const present = storeCertificate === undefined ? 'storeKey' : 'storeCertificate';
+    throw new HearthError(
+      'InvalidArgument',
+      `${present} (${originOf(given.get(present))}) stands alone; give storeCertificate and storeKey together`,
+    );
+  }
+  const hasStoreTls = [storeAuthorities, storeCertificate, storeServerName].some((one) => one !== undefined);
+  if (hasStoreTls && !config.store.startsWith('etcd:')) {
+    throw new HearthError(
+      'InvalidArgument',
+      `storeAuthorities, storeCertificate and storeServerName are for a store in etcd, and store (${originOf(given.get('store'))}) names another`,
+    );
+  }
   const paths = config.cache.directories.map((directory) => directory.path);
   const twice = paths.find((path, index) => paths.indexOf(path) !== index);
   if (twice !== undefined) {

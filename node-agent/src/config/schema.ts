@@ -60,6 +60,31 @@ export const configSchema = z.strictObject({
     (value) => (typeof value === 'string' && /^(sqlite:.+|etcd:\/\/.+)$/.test(value) ? value : undefined),
     'sqlite:/var/lib/hearth/store.sqlite',
   ),
+  storeAuthorities: optionalSetting(
+    {
+      description:
+        "PEM file with the authorities that sign the certificates of etcd. Absent: the store's address says.",
+      allowed: pathAllowed,
+      form: 'text',
+    },
+    parsePath,
+  ),
+  storeCertificate: optionalSetting(
+    { description: 'PEM file with the certificate shown to etcd.', allowed: pathAllowed, form: 'text' },
+    parsePath,
+  ),
+  storeKey: optionalSetting(
+    { description: 'PEM file with the private key of storeCertificate.', allowed: pathAllowed, form: 'text' },
+    parsePath,
+  ),
+  storeServerName: optionalSetting(
+    {
+      description: "Name that etcd's certificates are for, when it is not the one in the store's address.",
+      allowed: 'a DNS name',
+      form: 'text',
+    },
+    (value) => (typeof value === 'string' && /^[A-Za-z0-9.-]{1,253}$/.test(value) ? value : undefined),
+  ),
   secretFile: optionalSetting(
     { description: 'File with the cluster secret, at least 16 bytes.', allowed: pathAllowed, form: 'text' },
     parsePath,

@@ -64,6 +64,20 @@ export function parseEtcdAddress(text: string): EtcdAddress {
   };
 }
 
+/** The address with these files in place of its own. `InvalidArgument` when a certificate or its key is missing. */
+export function withTls(address: EtcdAddress, given: Partial<EtcdTls>): EtcdAddress {
+  if (Object.values(given).every((value) => value === undefined)) return address;
+  const own = address.tls;
+  const tls = {
+    ca: given.ca ?? own?.ca,
+    cert: given.cert ?? own?.cert,
+    key: given.key ?? own?.key,
+    serverName: given.serverName ?? own?.serverName,
+  };
+  if ((tls.cert === undefined) !== (tls.key === undefined)) refuse('a certificate and its key must be given together.');
+  return { ...address, tls };
+}
+
 function parseEndpoint(text: string): string {
   const [, host, port = String(defaultPort)] = /^(\[[0-9A-Fa-f:.]+\]|[^:[\]]+)(?::([0-9]+))?$/.exec(text) ?? [];
   if (host === undefined) refuse(`'${text}' is not HOST or HOST:PORT (IPv6 addresses in square brackets).`);

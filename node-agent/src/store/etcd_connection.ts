@@ -5,9 +5,11 @@ import {
   type ChannelOptions,
   connectivityState,
   credentials,
+  experimental,
   Metadata,
 } from '@grpc/grpc-js';
-import { HearthError } from '@hearth/common';
+import { HearthError, type Logger } from '@hearth/common';
+import { TlsFiles } from '../tls/index.ts';
 import { type Bounds, backOffMs, pause } from './deadline.ts';
 import type { EtcdAddress, EtcdTls } from './etcd_address.ts';
 import { etcdError, isRefused, isServiceError, isTokenRefused, isTransient } from './etcd_error.ts';
@@ -62,14 +64,16 @@ export class EtcdConnection {
   readonly description: string;
   readonly #members: readonly EtcdMember[];
   readonly #address: EtcdAddress;
+  readonly #files: TlsFiles | undefined;
   #current = 0;
   #token: string | undefined;
 
-  /** Reads the files that the address names; connects when first used. */
-  constructor(address: EtcdAddress) {
+  /** Reads the files that the address names, again and again; connects when first used. */
+  constructor(address: EtcdAddress, logger: Logger) {
     this.#address = address;
     this.description = `etcd at ${address.endpoints.join(', ')}`;
-    const channelCredentials = tlsCredentials(address.tls);
+    this.#files = address.tls === undefined ? undefined : openFiles(address.tls, logger);
+    const channelCredentials = this.#files === undefined ? credentials.createInsecure() : credentialsOf(this.#files);
     if (address.passwordFile !== undefined) readNamedFile('passwordFile', address.passwordFile);
     const { serverName } = address.tls ?? {};
     const options = {
@@ -92,6 +96,7 @@ export class EtcdConnection {
 
   close(): void {
     for (const { channel } of this.#members) channel.close();
+    this.#files?.close();
   }
 
   /** Puts a call to the members in turn until it succeeds, fails for good, or the time is over. */
@@ -131,7 +136,11 @@ export class EtcdConnection {
       if (member === undefined) throw new HearthError('Internal', `${named}: there is no member. Please report this.`);
       const state = await connectedState(member.channel, Math.min(connectMs, bounds.remainingMs()), bounds.signal);
       if (state === connectivityState.READY) return member;
-      if (state === connectivityState.TRANSIENT_FAILURE) said = await connectionError(member, bounds.signal);
+      if (state === connectivityState.TRANSIENT_FAILURE) {
+        said = await connectionError(member, bounds.signal);
+        // It may be that the certificates were renewed a moment ago.
+        await this.#files?.reread();
+      }
       this.#leave(member);
       // A little before the deadline, so that the caller hears the cause instead of a bare time-out.
       const wait = backOffMs(Math.floor(failures / this.#members.length), 50, 1_000);
@@ -236,20 +245,21 @@ function readNamedFile(parameter: string, path: string): Buffer {
   }
 }
 
-function tlsCredentials(tls: EtcdTls | undefined): ChannelCredentials {
-  if (tls === undefined) return credentials.createInsecure();
-  const read = (name: 'ca' | 'cert' | 'key'): Buffer | null => {
-    const path = tls[name];
-    return path === undefined ? null : readNamedFile(name, path);
-  };
-  try {
-    return credentials.createSsl(read('ca'), read('key'), read('cert'));
-  } catch (thrown) {
-    if (thrown instanceof HearthError) throw thrown;
-    const { message } = HearthError.from(thrown);
-    throw new HearthError(
-      'InvalidArgument',
-      `ca, cert and key of --store cannot be used: ${message}. Are they PEM files that belong together?`,
-    );
-  }
+function openFiles({ ca, cert, key }: EtcdTls, logger: Logger): TlsFiles {
+  const named = (setting: string, path: string) => ({ setting: `${setting} of the store`, path });
+  return TlsFiles.open(
+    {
+      authorities: ca === undefined ? undefined : named('ca', ca),
+      identity:
+        cert === undefined || key === undefined
+          ? undefined
+          : { certificate: named('cert', cert), key: named('key', key) },
+    },
+    logger,
+  );
+}
+
+function credentialsOf(files: TlsFiles): ChannelCredentials {
+  const identity = files.contents.identity === undefined ? null : files;
+  return experimental.createCertificateProviderChannelCredentials(files, identity);
 }

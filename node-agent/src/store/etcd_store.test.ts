@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
+import { SecretFolder, TestAuthority } from '../tls/testing/authority.ts';
 import { EtcdStore } from './etcd_store.ts';
 import type { Store } from './store.ts';
 import { EtcdServer, findEtcd } from './testing/etcd_server.ts';
@@ -36,7 +37,7 @@ describe('EtcdStore without an etcd', () => {
   it('names a file that cannot be read', () => {
     assert.throws(
       () => EtcdStore.open('etcd://a?ca=/nowhere/ca.pem'),
-      fails('NotFound', /\/nowhere\/ca\.pem, given as 'ca'/),
+      fails('InvalidArgument', /ca of the store \/nowhere\/ca\.pem cannot be read \(ENOENT/),
     );
     assert.throws(() => EtcdStore.open('etcd://a?user=u&passwordFile=/nowhere/p'), fails('NotFound', /'passwordFile'/));
   });
@@ -226,5 +227,44 @@ describe('EtcdStore', () => {
       () => open(`?ca=${file('ca.pem')}&cert=${file('client.pem')}&key=${file('ca.key')}`),
       fails('InvalidArgument', /belong together/),
     );
+  });
+
+  it('goes on when all certificates are replaced under it', async () => {
+    const authorities = [new TestAuthority('first'), new TestAuthority('second')] as const;
+    try {
+      const clientFiles = (authority: TestAuthority) => {
+        const { certificate, key } = authority.issue({ names: ['agent.test.hearth'] });
+        return {
+          'tls.crt': readFileSync(certificate),
+          'tls.key': readFileSync(key),
+          'ca.crt': readFileSync(authority.file),
+        };
+      };
+      const serverFiles = (authority: TestAuthority) => {
+        const { certificate, key } = authority.issue({ names: ['etcd.test'] });
+        copyFileSync(certificate, join(folder, 'renewed.crt'));
+        copyFileSync(key, join(folder, 'renewed.key'));
+        copyFileSync(authority.file, join(folder, 'renewed.ca'));
+      };
+      serverFiles(authorities[0]);
+      const flags = ['cert-file=renewed.crt', 'key-file=renewed.key', 'trusted-ca-file=renewed.ca'];
+      const secured = await start(
+        ...flags.map((flag) => `--${flag.replace('=', `=${folder}/`)}`),
+        '--client-cert-auth',
+      );
+      const secret = new SecretFolder(join(folder, 'secret'), clientFiles(authorities[0]));
+      const at = (name: string) => join(secret.path, name);
+      const tls = { ca: at('ca.crt'), cert: at('tls.crt'), key: at('tls.key'), serverName: 'etcd.test' };
+      const store = EtcdStore.open(`etcd://${secured.endpoint}`, { tls });
+      opened.push(store);
+      await store.put('k', '1');
+      serverFiles(authorities[1]);
+      await secured.restart();
+      await assert.rejects(store.get('k', { deadlineMs: 1_500 }), fails('Unavailable', /certificate/));
+      secret.write(clientFiles(authorities[1]));
+      assert.equal((await store.get('k', { deadlineMs: 5_000 }))?.value, '1');
+    } finally {
+      for (const authority of authorities) authority.remove();
+    }
   });
 });

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { HearthError } from '@hearth/common';
+import { HearthError, silentLogger } from '@hearth/common';
 import { checkKey, checkLease, checkPrefix, checkRevision, checkTransaction, checkTtl } from './check.ts';
 import { type Bounds, bounded } from './deadline.ts';
-import { parseEtcdAddress } from './etcd_address.ts';
+import { parseEtcdAddress, withTls } from './etcd_address.ts';
 import { EtcdConnection } from './etcd_connection.ts';
 import { etcdError, isCompacted, isLeaseGone } from './etcd_error.ts';
 import { EtcdKeepAlive } from './etcd_keep_alive.ts';
@@ -18,6 +18,7 @@ import type {
   LeaseId,
   RangeResult,
   Store,
+  StoreOptions,
   Transaction,
   TransactionResult,
   WatchItem,
@@ -45,9 +46,9 @@ export class EtcdStore implements Store {
    * Checks the address and reads the files that it names (see parseEtcdAddress). It does not wait for etcd: an agent
    * must be able to start while the store is away.
    */
-  static open(address: string): EtcdStore {
-    const parsed = parseEtcdAddress(address);
-    return new EtcdStore(new EtcdConnection(parsed), new EtcdKeys(parsed.space));
+  static open(address: string, { tls = {}, logger = silentLogger }: StoreOptions = {}): EtcdStore {
+    const parsed = withTls(parseEtcdAddress(address), tls);
+    return new EtcdStore(new EtcdConnection(parsed, logger), new EtcdKeys(parsed.space));
   }
 
   async get(key: string, options?: CallOptions): Promise<KeyValue | undefined> {

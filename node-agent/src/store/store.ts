@@ -12,6 +12,8 @@
  * that nothing was written: read before trying again.
  */
 
+import type { Logger } from '@hearth/common';
+
 export const storeLimits = {
   /** Operations and compares of a transaction, each. etcd's own limit. */
   transactionOperations: 128,
@@ -22,6 +24,20 @@ export const storeLimits = {
   /** Longest life of a lease between two keep-alives, in seconds. */
   leaseSeconds: 24 * 3600,
 } as const;
+
+/** What an address of a store leaves open. */
+export interface StoreOptions {
+  /** PEM files for an etcd, beside or instead of those that its address names. */
+  readonly tls?: {
+    readonly ca?: string | undefined;
+    readonly cert?: string | undefined;
+    readonly key?: string | undefined;
+    /** Name that the members' certificates are for. */
+    readonly serverName?: string | undefined;
+  };
+  /** Default: silent. */
+  readonly logger?: Logger;
+}
 
 /** Name of a lease, chosen by the store. */
 export type LeaseId = string;

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createSecureContext } from 'node:tls';
+import { createSecureContext, getCACertificates } from 'node:tls';
 import type { experimental } from '@grpc/grpc-js';
 import { HearthError, type Logger } from '@hearth/common';
 
@@ -110,8 +110,8 @@ export class TlsFiles implements CertificateProvider {
   }
 
   #tellAuthorities(listener: AuthorityListener): void {
-    const { authorities } = this.#contents;
-    listener(authorities === undefined ? null : { caCertificate: authorities });
+    const caCertificate = this.#contents.authorities ?? Buffer.from(getCACertificates('default').join('\n'));
+    listener({ caCertificate });
   }
 
   #tellIdentity(listener: IdentityListener): void {

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { TestAuthority } from '../../tls/testing/authority.ts';
 import type { BootClockFiles } from '../boot_clock.ts';
 import { EtcdServer, findEtcd } from './etcd_server.ts';
 
@@ -46,6 +47,40 @@ export function etcdFixture(): StoreFixture {
     },
     stop: async () => server?.erase(),
     freshAddress: () => `etcd://${server?.endpoint}/test-${++count}`,
+    restart: async () => server?.restart(),
+  };
+}
+
+/** As `etcdFixture`, where server and clients prove who they are by certificates. */
+export function etcdTlsFixture(): StoreFixture {
+  let server: EtcdServer | undefined;
+  let authority: TestAuthority | undefined;
+  let client = '';
+  let count = 0;
+  return {
+    name: 'etcd over TLS',
+    start: async () => {
+      const found = await findEtcd();
+      if ('missing' in found) return found.missing;
+      authority = new TestAuthority();
+      const own = authority.issue({ names: ['etcd.test.hearth'] });
+      const { certificate, key, authorities } = authority.issue({ names: ['agent.test.hearth'] });
+      client = new URLSearchParams({
+        ca: authorities,
+        cert: certificate,
+        key,
+        serverName: 'etcd.test.hearth',
+      }).toString();
+      const files = [`--cert-file=${own.certificate}`, `--key-file=${own.key}`, `--trusted-ca-file=${own.authorities}`];
+      server = new EtcdServer(found.program, [...files, '--client-cert-auth']);
+      await server.start();
+      return undefined;
+    },
+    stop: async () => {
+      await server?.erase();
+      authority?.remove();
+    },
+    freshAddress: () => `etcd://${server?.endpoint}/test-${++count}?${client}`,
     restart: async () => server?.restart(),
   };
 }

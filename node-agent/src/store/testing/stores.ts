@@ -1,5 +1,5 @@
 import { openStore, type Store } from '../index.ts';
-import { etcdFixture, type StoreFixture, sqliteFixture } from './fixtures.ts';
+import { etcdFixture, etcdTlsFixture, type StoreFixture, sqliteFixture } from './fixtures.ts';
 
 /** What a test of the suite has: a store of its own, empty, and more clients of the same one. */
 export interface StoreEnvironment {
@@ -11,7 +11,7 @@ export interface StoreEnvironment {
 
 /** Runs the same tests against every kind of store. A kind that cannot run here is skipped, with the reason printed. */
 export function describeStores(what: string, tests: (environment: StoreEnvironment) => void): void {
-  for (const fixture of [sqliteFixture(), etcdFixture()]) {
+  for (const fixture of [sqliteFixture(), etcdFixture(), etcdTlsFixture()]) {
     describe(`store: ${fixture.name}: ${what}`, () => {
       const opened: Store[] = [];
       let address = '';
