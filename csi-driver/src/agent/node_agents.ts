@@ -67,9 +67,11 @@ export class NodeAgents {
     const clusters = await this.#clusters();
     const [first, ...others] = clusters;
     if (first === undefined) {
+      const folders = await listing(this.#options.stateDirectory);
+      const traces = folders.length === 0 ? '' : `, and of ${folders.sort().join(', ')} only folders are left`;
       throw new CsiError(
         'FAILED_PRECONDITION',
-        `no StorageCluster has an agent on node ${node}; check that a node group of one selects this node: kubectl get storageclusters`,
+        `no agent of a StorageCluster runs on node ${node}${traces}; check that a node group of one selects this node (kubectl get storageclusters), and look at the agent's pod: kubectl get pods -A -l app.kubernetes.io/component=agent --field-selector spec.nodeName=${node}`,
       );
     }
     if (others.length === 0) return first;

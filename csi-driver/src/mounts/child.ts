@@ -52,5 +52,5 @@ function collect(child: ChildProcess): () => string {
   child.stderr?.setEncoding('utf8').on('data', (part: string) => {
     if (text.length < longestMessage) text = (text + part).slice(0, longestMessage);
   });
-  return () => text.trim().replaceAll('\n', '; ');
+  return () => text.trim().replaceAll('\n', '; ').slice(0, longestMessage);
 }

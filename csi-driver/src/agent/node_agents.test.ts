@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError } from '@hearth/common';
+import { FakeAgent } from '../testing/fake_agent.ts';
+import { published } from '../testing/samples.ts';
+import { TemporaryFolder } from '../testing/temporary_folder.ts';
+import { NodeAgents } from './index.ts';
+
+const refused = 'FAILED_PRECONDITION';
+
+describe('NodeAgents', () => {
+  let folder: TemporaryFolder;
+  let agents: NodeAgents;
+  const started: FakeAgent[] = [];
+  beforeEach(() => {
+    folder = new TemporaryFolder();
+    agents = new NodeAgents({ stateDirectory: folder.path, node: 'n1', deadlineMs: 400 });
+  });
+  afterEach(async () => {
+    for (const agent of started.splice(0)) agent.stop();
+    await folder.remove();
+  });
+
+  const start = async (cluster: string): Promise<FakeAgent> => {
+    const agent = new FakeAgent(folder.path, cluster);
+    started.push(agent);
+    await agent.start();
+    return agent;
+  };
+  const publish = async (signal = new AbortController().signal) => {
+    const { control } = await agents.find('c');
+    return await control.call('publishVolume', { dataset: 'team.model', manifest: '' }, { signal });
+  };
+
+  it('finds the agent of a cluster, or the only one', async () => {
+    const agent = await start('c');
+    writeFileSync(folder.file('stray'), '');
+    mkdirSync(folder.file('left-over'));
+    agent.publish = () => published('/p');
+    for (const name of ['c', undefined]) {
+      const { cluster, directory } = await agents.find(name);
+      assert.deepEqual([cluster, directory], ['c', folder.file('c')]);
+    }
+    assert.deepEqual(await publish(), published('/p'));
+    assert.deepEqual(agent.requests, [{ dataset: 'team.model', manifest: '' }]);
+  });
+
+  it('lists the clusters when it is not clear which is meant', async () => {
+    await assert.rejects(agents.find(undefined), {
+      status: refused,
+      message: /^no agent of a StorageCluster runs on node n1; check/,
+    });
+    mkdirSync(folder.file('former'));
+    await assert.rejects(agents.find(undefined), { status: refused, message: /of former only folders are left/ });
+    await start('one');
+    const other = await start('two');
+    // Its holder is still there, so this must not become "the only one".
+    mkdirSync(folder.file('two/run'), { recursive: true });
+    writeFileSync(folder.file('two/run/holder.sock'), '');
+    other.stop();
+    await assert.rejects(agents.find(undefined), {
+      status: refused,
+      message: 'node n1 is in several StorageClusters (one, two); name one of them by the attribute cluster',
+    });
+  });
+
+  it('names the cluster, the node and what to do when the agent is down', async () => {
+    const message =
+      /^the agent of StorageCluster c does not run on node n1 \((ENOENT|ECONNREFUSED) at .*\/c\/run\/agent\.sock\); .*kubectl get pods -A -l hearth\.storage\/cluster=c --field-selector spec\.nodeName=n1$/;
+    await assert.rejects(agents.find('c'), { status: refused, message });
+    const agent = await start('c');
+    agent.stop();
+    await assert.rejects(agents.find('c'), { status: refused, message });
+    writeFileSync(agent.socket, '');
+    await assert.rejects(agents.find('c'), { status: refused, message });
+  });
+
+  it('refuses names that would lead elsewhere', async () => {
+    for (const name of ['../x', 'a/b', '..', ''])
+      await assert.rejects(agents.find(name), { status: 'INVALID_ARGUMENT' });
+    await assert.rejects(agents.find('x'.repeat(120)), { status: refused, message: /longer than 107 bytes/ });
+  });
+
+  it('passes on what the agent says', async () => {
+    const agent = await start('c');
+    agent.publish = () => {
+      throw new HearthError('OutOfSpace', 'the budget is used up');
+    };
+    await assert.rejects(publish(), { code: 'OutOfSpace', message: 'the budget is used up' });
+  });
+
+  it('gives up at the deadline, when the caller does, and when the agent dies', async () => {
+    const agent = await start('c');
+    agent.publish = () => new Promise(() => undefined);
+    await assert.rejects(publish(), { code: 'DeadlineExceeded', message: /did not answer in time/ });
+    const controller = new AbortController();
+    const given = publish(controller.signal);
+    setTimeout(() => controller.abort(new HearthError('Cancelled', 'given up')), 50);
+    await assert.rejects(given, { code: 'Cancelled', message: 'given up' });
+    const dying = publish();
+    setTimeout(() => agent.stop(), 50);
+    await assert.rejects(dying, { code: 'Unavailable', message: /went away during the call/ });
+  });
+
+  it('notices something else on the socket', async () => {
+    mkdirSync(folder.file('c/run'), { recursive: true });
+    const server = createServer((socket) => void socket.on('error', () => undefined).end('HTTP/1.0 400\r\n\r\n'));
+    server.listen(folder.file('c/run/agent.sock'));
+    await sleep(20);
+    await assert.rejects(publish(), (error: HearthError) => ['Unavailable', 'DeadlineExceeded'].includes(error.code));
+    server.close();
+  });
+});

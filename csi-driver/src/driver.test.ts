@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { status } from '@grpc/grpc-js';
+import { silentLogger } from '@hearth/common';
+import { readConfiguration } from './configuration/index.ts';
+import { Driver } from './driver.ts';
+import { NodeService } from './generated/csi/csi.ts';
+import { RegistrationService } from './generated/kubelet/pluginregistration/api.ts';
+import { publishedId } from './published/index.ts';
+import { callSocket } from './testing/csi_client.ts';
+import { FakeAgent } from './testing/fake_agent.ts';
+import { needsRoot } from './testing/needs_root.ts';
+import { inlineContext, manifest, published, publishRequest } from './testing/samples.ts';
+import { TemporaryFolder } from './testing/temporary_folder.ts';
+
+const program = join(import.meta.dirname, '../bin/hearth-csi-node');
+
+describe('the driver on a node', function () {
+  this.timeout(20_000);
+  let folder: TemporaryFolder;
+  let agent: FakeAgent;
+  let flags: string[];
+  let socket: string;
+  let driver: Driver | undefined;
+
+  before(function () {
+    needsRoot(this);
+  });
+  beforeEach(async () => {
+    folder = new TemporaryFolder();
+    socket = folder.file('kubelet/plugins/csi.hearth.storage/csi.sock');
+    flags = ['--node', 'n1', '--state-directory', folder.file('state'), '--kubelet-directory', folder.file('kubelet')];
+    agent = new FakeAgent(folder.file('state'), 'c');
+    await agent.start();
+    mkdirSync(folder.file('kubelet/pods/1'), { recursive: true });
+    mkdirSync(folder.file('kubelet/pods/2'), { recursive: true });
+    makeRevision('a');
+    agent.publish = () => published(dataPath('a'), manifest('a'));
+  });
+  afterEach(async () => {
+    await driver?.close();
+    driver = undefined;
+    agent?.stop();
+    await folder?.remove();
+  });
+
+  const dataPath = (digit: string) => folder.file('state/c/mounts', manifest(digit), 'view');
+
+  /** As an agent makes it: a bind mount of a view. */
+  function makeRevision(digit: string): void {
+    const view = folder.file('views', digit);
+    mkdirSync(view, { recursive: true });
+    writeFileSync(join(view, 'weights'), `bytes of ${digit}`);
+    mkdirSync(dataPath(digit), { recursive: true });
+    execFileSync('mount', ['--bind', view, dataPath(digit)]);
+  }
+
+  async function start(): Promise<void> {
+    driver = new Driver(readConfiguration(flags, {}), silentLogger);
+    await driver.start();
+  }
+
+  const target = (pod: string) => folder.file('kubelet/pods', pod, 'mount');
+  const publish = (pod: string) =>
+    callSocket(socket, NodeService.nodePublishVolume, publishRequest(target(pod), { volumeContext: inlineContext }));
+  const unpublish = (pod: string) =>
+    callSocket(socket, NodeService.nodeUnpublishVolume, { volumeId: 'pvc-1', targetPath: target(pod) });
+  const stats = (pod: string) =>
+    callSocket(socket, NodeService.nodeGetVolumeStats, {
+      volumeId: 'pvc-1',
+      volumePath: target(pod),
+      stagingTargetPath: '',
+    });
+  const read = (pod: string) => readFileSync(join(target(pod), 'weights'), 'utf8');
+  const recordNames = () => readdirSync(folder.file('state/c/published'));
+
+  it('publishes into two pods what the agent made readable, and takes it away again', async () => {
+    await start();
+    await Promise.all([publish('1'), publish('2')]);
+    await publish('1');
+    for (const pod of ['1', '2']) {
+      assert.equal(read(pod), 'bytes of a');
+      assert.throws(() => writeFileSync(join(target(pod), 'new'), ''), { code: 'EROFS' });
+    }
+    assert.deepEqual(agent.requests, [
+      { dataset: 'team.model', manifest: '' },
+      { dataset: 'team.model', manifest: '' },
+    ]);
+    const record = JSON.parse(
+      readFileSync(folder.file('state/c/published', `${publishedId(target('1'))}.json`), 'utf8'),
+    );
+    assert.deepEqual(record.pod, { namespace: 'team', name: 'reader-0', uid: '6a0e' });
+    assert.equal((await stats('1')).usage[0]?.total, 12_345_678_901_234n);
+    for (const pod of ['1', '1', '2']) await unpublish(pod);
+    assert.deepEqual(recordNames(), []);
+    assert.equal(existsSync(target('1')), false);
+    await assert.rejects(stats('1'), { code: status.NOT_FOUND });
+  });
+
+  it('keeps volumes, gives their sizes and unpublishes while the agent is down, but publishes nothing', async () => {
+    await start();
+    await publish('1');
+    agent.stop();
+    assert.equal(read('1'), 'bytes of a');
+    assert.equal((await stats('1')).usage[1]?.total, 7n);
+    await publish('1');
+    await assert.rejects(publish('2'), {
+      code: status.FAILED_PRECONDITION,
+      details: /no agent of a StorageCluster runs on node n1, and of c only folders are left; .*kubectl/,
+    });
+    assert.equal(existsSync(target('2')), false);
+    await unpublish('1');
+    await unpublish('2');
+    assert.deepEqual(recordNames(), []);
+    await agent.start();
+    await publish('2');
+    assert.equal(read('2'), 'bytes of a');
+  });
+
+  it('keeps what is published when it is restarted, and forgets it when the node is', async () => {
+    await start();
+    await publish('1');
+    await driver?.close();
+    await start();
+    assert.equal(recordNames().length, 1);
+    assert.equal((await stats('1')).usage[0]?.total, 12_345_678_901_234n);
+    await driver?.close();
+    // Power takes every mount and leaves the records.
+    execFileSync('umount', [target('1')]);
+    await start();
+    assert.deepEqual(recordNames(), []);
+    makeRevision('b');
+    agent.publish = () => published(dataPath('b'), manifest('b'));
+    await publish('1');
+    assert.equal(read('1'), 'bytes of b');
+  });
+
+  it('tells the kubelet where it is', async () => {
+    await start();
+    const registry = folder.file('kubelet/plugins_registry/csi.hearth.storage-reg.sock');
+    const info = await callSocket(registry, RegistrationService.getInfo, {});
+    assert.equal(info.endpoint, socket);
+    assert.equal((await callSocket(info.endpoint, NodeService.nodeGetInfo, {})).nodeId, 'n1');
+    await driver?.close();
+    driver = undefined;
+    assert.equal(existsSync(registry), false);
+    assert.equal(existsSync(socket), false);
+  });
+
+  it('publishes after it was killed in the middle of a publish', async () => {
+    let asked = () => {};
+    const asking = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    agent.publish = async () => {
+      asked();
+      return await new Promise(() => undefined);
+    };
+    const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
+    for (let i = 0; i < 100 && !existsSync(socket); i++) await sleep(50);
+    const cut = publish('1');
+    await asking;
+    child.kill('SIGKILL');
+    await assert.rejects(cut, { code: status.UNAVAILABLE });
+    await once(child, 'exit');
+    agent.publish = () => published(dataPath('a'), manifest('a'));
+    await start();
+    await publish('1');
+    assert.equal(read('1'), 'bytes of a');
+  });
+
+  it('is a program that explains itself and ends in order', async () => {
+    assert.match(execFileSync(program, ['--help'], { encoding: 'utf8' }), /^Usage: hearth-csi-node/);
+    assert.match(execFileSync(program, ['--version'], { encoding: 'utf8' }), /^\d+\.\d+\.\d+\n$/);
+    assert.throws(() => execFileSync(program, ['--node', ''], { stdio: 'pipe' }), {
+      status: 2,
+      stderr: Buffer.from('hearth-csi-node: --node (HEARTH_NODE) must be the name of a node in Kubernetes\n'),
+    });
+    const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
+    for (let i = 0; i < 100 && !existsSync(socket); i++) await sleep(50);
+    child.kill('SIGTERM');
+    assert.deepEqual(await once(child, 'exit'), [0, null]);
+    assert.equal(existsSync(socket), false);
+  });
+});

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { runChild } from './child.ts';
+
+describe('runChild', () => {
+  it('gives the exit code and what was written to standard error, on one line', async () => {
+    const outcome = await runChild('sh', ['-c', 'echo one >&2; echo two >&2; echo out; exit 3'], { deadlineMs: 5000 });
+    assert.deepEqual(outcome, { code: 3, late: false, message: 'one; two' });
+  });
+
+  it('kills at the deadline', async () => {
+    const outcome = await runChild('sleep', ['60'], { deadlineMs: 100 });
+    assert.deepEqual(outcome, { code: null, late: true, message: '' });
+  });
+
+  it('bounds what it keeps, and gives no environment but PATH and the locale', async () => {
+    const { message } = await runChild('sh', ['-c', 'env >&2; head -c 100000 /dev/zero | tr "\\0" x >&2'], {
+      deadlineMs: 5000,
+    });
+    assert.ok(message.length <= 2048);
+    assert.match(message, /LC_ALL=C/);
+    assert.doesNotMatch(message, /HOME=/);
+  });
+
+  it('names a program that is not there', async () => {
+    await assert.rejects(runChild('no-such-program', [], { deadlineMs: 1000 }), {
+      code: 'Unsupported',
+      message: /^no-such-program cannot be run/,
+    });
+  });
+});

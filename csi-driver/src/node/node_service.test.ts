@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import {
+  VolumeCapability_AccessMode_Mode as Mode,
+  NodeServiceCapability_RPC_Type as Rpc,
+} from '../generated/csi/csi.ts';
+import type { PublishedRecord } from '../published/index.ts';
+import { capability, inlineContext, manifest, publishRequest, volumeContext } from '../testing/samples.ts';
+import { NodeService } from './node_service.ts';
+import type { Publication, Publications } from './publications.ts';
+
+const target = '/kubelet/pods/1/mount';
+const signal = new AbortController().signal;
+const invalid = { status: 'INVALID_ARGUMENT' };
+
+/** Remembers what it was asked for; a publish ends when the test says so. */
+class FakePublications {
+  readonly asked: Publication[] = [];
+  readonly unpublished: [string, string][] = [];
+  record: Partial<PublishedRecord> | undefined;
+  gate: Promise<void> = Promise.resolve();
+
+  async publish(publication: Publication): Promise<void> {
+    this.asked.push(publication);
+    await this.gate;
+  }
+
+  async unpublish(volume: string, path: string): Promise<void> {
+    this.unpublished.push([volume, path]);
+  }
+
+  async published(): Promise<Partial<PublishedRecord> | undefined> {
+    return this.record;
+  }
+}
+
+describe('NodeService', () => {
+  let publications: FakePublications;
+  let service: NodeService;
+  beforeEach(() => {
+    publications = new FakePublications();
+    service = new NodeService({ node: 'n1', publications: publications as unknown as Publications });
+  });
+
+  it('offers what it does, and no expansion or health', () => {
+    const types = service.capabilities().capabilities.map(({ type }) => type?.value.type);
+    assert.deepEqual(types, [
+      Rpc.STAGE_UNSTAGE_VOLUME,
+      Rpc.GET_VOLUME_STATS,
+      Rpc.SINGLE_NODE_MULTI_WRITER,
+      Rpc.VOLUME_MOUNT_GROUP,
+    ]);
+    assert.deepEqual(service.info(), { nodeId: 'n1', maxVolumesPerNode: 0n, accessibleTopology: undefined });
+  });
+
+  it('stages nothing, but checks what it is given', () => {
+    const request = {
+      volumeId: 'v',
+      stagingTargetPath: '/staging',
+      volumeCapability: capability(),
+      volumeContext,
+      publishContext: {},
+      secrets: {},
+    };
+    assert.deepEqual(service.stage(request), {});
+    assert.deepEqual(service.stage(request), {});
+    assert.deepEqual(service.unstage(request), {});
+    for (const bad of [
+      { volumeId: '' },
+      { stagingTargetPath: '' },
+      { volumeCapability: undefined },
+      { volumeContext: {} },
+    ]) {
+      assert.throws(() => service.stage({ ...request, ...bad }), invalid);
+    }
+    assert.throws(() => service.unstage({ volumeId: '', stagingTargetPath: '/s' }), invalid);
+    assert.throws(() => service.unstage({ volumeId: 'v', stagingTargetPath: '' }), invalid);
+  });
+
+  it('publishes an inline volume for the pod that the kubelet names', async () => {
+    await service.publish(publishRequest(`${target}//x/..//`, { volumeContext: inlineContext }), signal);
+    assert.deepEqual(publications.asked, [
+      {
+        volume: 'pvc-1',
+        target,
+        choice: { cluster: undefined, namespace: 'team', dataset: 'model', revision: '' },
+        usage: { singleTarget: false, noexec: false },
+        pod: { namespace: 'team', name: 'reader-0', uid: '6a0e' },
+      },
+    ]);
+  });
+
+  it('publishes a PersistentVolume from its attributes, with no pod told', async () => {
+    const context = { ...volumeContext, 'csi.storage.k8s.io/ephemeral': 'false' };
+    await service.publish(publishRequest(target, { volumeContext: context }), signal);
+    const [asked] = publications.asked;
+    assert.deepEqual(asked?.choice, { cluster: 'c', namespace: 'team', dataset: 'model', revision: '' });
+    assert.equal(asked?.pod, undefined);
+  });
+
+  it('takes volume ids of any length and characters', async () => {
+    for (const volumeId of ['x'.repeat(5000), '../../etc', 'a b\n/ü', '-']) {
+      await service.publish(publishRequest(target, { volumeId }), signal);
+      assert.equal(publications.asked.at(-1)?.volume, volumeId);
+    }
+  });
+
+  it('refuses what lacks something', async () => {
+    for (const bad of [{ volumeId: '' }, { targetPath: '' }, { volumeCapability: undefined }, { volumeContext: {} }]) {
+      await assert.rejects(service.publish(publishRequest(target, bad), signal), invalid);
+    }
+    await assert.rejects(service.unpublish({ volumeId: '', targetPath: target }), invalid);
+    await assert.rejects(service.unpublish({ volumeId: 'v', targetPath: '' }), invalid);
+    assert.deepEqual(publications.asked, []);
+  });
+
+  it('aborts a second operation for a target under way, and lets other targets through', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    publications.gate = promise;
+    const first = service.publish(publishRequest(target), signal);
+    await assert.rejects(service.publish(publishRequest(`${target}/`), signal), { status: 'ABORTED' });
+    await assert.rejects(service.unpublish({ volumeId: 'pvc-1', targetPath: target }), { status: 'ABORTED' });
+    const other = service.publish(publishRequest('/kubelet/pods/2/mount'), signal);
+    resolve();
+    await Promise.all([first, other]);
+    await service.unpublish({ volumeId: 'pvc-1', targetPath: target });
+    assert.deepEqual(publications.unpublished, [['pvc-1', target]]);
+  });
+
+  it('publishes a volume for one pod at a time, one after the other', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    publications.gate = promise;
+    const single = { volumeCapability: capability(Mode.SINGLE_NODE_SINGLE_WRITER) };
+    const first = service.publish(publishRequest(target, single), signal);
+    await assert.rejects(service.publish(publishRequest('/kubelet/pods/2/mount', single), signal), {
+      status: 'ABORTED',
+    });
+    resolve();
+    await first;
+  });
+
+  it('gives sizes of the manifest, all of them in use', async () => {
+    publications.record = { bytes: 2n ** 63n - 1n, files: 12n, manifest: manifest('a') };
+    const { usage } = await service.stats({ volumeId: 'v', volumePath: target, stagingTargetPath: '' });
+    assert.deepEqual(usage, [
+      { unit: 1, total: 2n ** 63n - 1n, used: 2n ** 63n - 1n, available: 0n },
+      { unit: 2, total: 12n, used: 12n, available: 0n },
+    ]);
+    publications.record = undefined;
+    for (const volumePath of [target, 'some/path']) {
+      await assert.rejects(service.stats({ volumeId: 'v', volumePath, stagingTargetPath: '' }), {
+        status: 'NOT_FOUND',
+        message: /not published at .* on node n1/,
+      });
+    }
+    for (const bad of [{ volumeId: '' }, { volumePath: '' }]) {
+      await assert.rejects(
+        service.stats({ volumeId: 'v', volumePath: target, stagingTargetPath: '', ...bad }),
+        invalid,
+      );
+    }
+  });
+});

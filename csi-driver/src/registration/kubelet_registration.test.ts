@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { existsSync, statSync, unlinkSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { silentLogger } from '@hearth/common';
+import { RegistrationService } from '../generated/kubelet/pluginregistration/api.ts';
+import { CallHandlers } from '../server/index.ts';
+import { callSocket } from '../testing/csi_client.ts';
+import { TemporaryFolder } from '../testing/temporary_folder.ts';
+import { KubeletRegistration } from './index.ts';
+
+describe('KubeletRegistration', () => {
+  let folder: TemporaryFolder;
+  let socket: string;
+  let registration: KubeletRegistration;
+
+  beforeEach(async () => {
+    folder = new TemporaryFolder();
+    socket = folder.file('plugins_registry/csi.hearth.storage-reg.sock');
+    registration = new KubeletRegistration({
+      directory: folder.file('plugins_registry'),
+      endpoint: '/var/lib/kubelet/plugins/csi.hearth.storage/csi.sock',
+      handlers: new CallHandlers({ logger: silentLogger, deadlineMs: 5000 }),
+      watchMs: 50,
+      retryMs: 50,
+      logger: silentLogger,
+    });
+    await registration.start();
+  });
+  afterEach(async () => {
+    await registration.close();
+    await folder.remove();
+  });
+
+  const ask = () => callSocket(socket, RegistrationService.getInfo, {});
+  const tell = (pluginRegistered: boolean, error = '') =>
+    callSocket(socket, RegistrationService.notifyRegistrationStatus, { pluginRegistered, error });
+  const inode = () => (existsSync(socket) ? statSync(socket).ino : 0);
+
+  it('tells the kubelet what it asks, and hears what it answers', async () => {
+    assert.equal(statSync(socket).mode & 0o777, 0o600);
+    assert.deepEqual(await ask(), {
+      type: 'CSIPlugin',
+      name: 'csi.hearth.storage',
+      endpoint: '/var/lib/kubelet/plugins/csi.hearth.storage/csi.sock',
+      supportedVersions: ['1.0.0'],
+    });
+    assert.equal(registration.registered, false);
+    await tell(true);
+    assert.equal(registration.registered, true);
+  });
+
+  it('registers anew when its socket vanishes, as a kubelet that cleans up leaves it', async () => {
+    await tell(true);
+    unlinkSync(socket);
+    await sleep(200);
+    assert.equal((await ask()).name, 'csi.hearth.storage');
+  });
+
+  it('registers anew when the kubelet refuses', async () => {
+    const before = inode();
+    await tell(false, 'no such endpoint');
+    assert.equal(registration.registered, false);
+    for (let i = 0; i < 40 && (inode() === before || inode() === 0); i++) await sleep(25);
+    await tell(true);
+    assert.equal(registration.registered, true);
+  });
+
+  it('takes itself away when it ends', async () => {
+    await tell(false, 'refused');
+    await registration.close();
+    await sleep(150);
+    assert.equal(existsSync(socket), false);
+  });
+});

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { linkSync, readdirSync, statSync, unlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Server, status } from '@grpc/grpc-js';
+import { createLogger, HearthError, silentLogger } from '@hearth/common';
+import {
+  ControllerService as ControllerDefinition,
+  IdentityService as IdentityDefinition,
+  NodeService as NodeDefinition,
+  type NodePublishVolumeRequest,
+} from '../generated/csi/csi.ts';
+import { IdentityService } from '../identity/index.ts';
+import type { NodeService } from '../node/index.ts';
+import { callSocket } from '../testing/csi_client.ts';
+import { inlineContext, publishRequest } from '../testing/samples.ts';
+import { TemporaryFolder } from '../testing/temporary_folder.ts';
+import { addIdentity, addNode, CallHandlers, SocketServer } from './index.ts';
+
+describe('the server of the driver', () => {
+  let folder: TemporaryFolder;
+  let socket: string;
+  let log: string;
+  let publish: (request: NodePublishVolumeRequest, signal: AbortSignal) => Promise<object>;
+  let handlers: CallHandlers;
+  let server: SocketServer;
+
+  beforeEach(async () => {
+    folder = new TemporaryFolder();
+    socket = folder.file('deep/er/csi.sock');
+    log = '';
+    const stream = new PassThrough().on('data', (part) => {
+      log += part;
+    });
+    handlers = new CallHandlers({ logger: createLogger({ level: 'debug', format: 'json', stream }), deadlineMs: 300 });
+    publish = async () => ({});
+    const identity = new IdentityService({ version: '1.2.3', controller: false });
+    const node = { publish: (...args: Parameters<typeof publish>) => publish(...args) } as unknown as NodeService;
+    const services = (grpc: Server) => {
+      addIdentity(grpc, handlers, identity, () => true);
+      addNode(grpc, handlers, node);
+    };
+    server = new SocketServer({ socket, services, watchMs: 50, logger: silentLogger });
+    await server.listen();
+  });
+  afterEach(async () => {
+    await server.close(1000);
+    await folder.remove();
+  });
+
+  const info = (authority = 'localhost') => callSocket(socket, IdentityDefinition.getPluginInfo, {}, { authority });
+  const nodePublish = (request: NodePublishVolumeRequest, deadlineMs = 5000) =>
+    callSocket(socket, NodeDefinition.nodePublishVolume, request, { deadlineMs });
+
+  it('answers on a socket that only its owner may open', async () => {
+    assert.equal(statSync(socket).mode & 0o777, 0o600);
+    assert.deepEqual(await info(), { name: 'csi.hearth.storage', vendorVersion: '1.2.3', manifest: {} });
+    assert.deepEqual(await callSocket(socket, IdentityDefinition.probe, {}), { ready: true });
+  });
+
+  it('says of capabilities only what it serves', async () => {
+    assert.deepEqual(await callSocket(socket, IdentityDefinition.getPluginCapabilities, {}), { capabilities: [] });
+    assert.equal(new IdentityService({ version: '', controller: true }).capabilities().capabilities.length, 1);
+    await assert.rejects(callSocket(socket, ControllerDefinition.controllerGetCapabilities, {}), {
+      code: status.UNIMPLEMENTED,
+    });
+    await assert.rejects(
+      callSocket(
+        socket,
+        NodeDefinition.nodeExpandVolume,
+        NodeDefinition.nodeExpandVolume.requestDeserialize(Buffer.alloc(0)),
+      ),
+      { code: status.UNIMPLEMENTED, details: /NodeExpandVolume is not offered/ },
+    );
+  });
+
+  it('gives the sentence and status of an error, and the code of our table', async () => {
+    publish = async () => {
+      throw new HearthError('OutOfSpace', 'no room on this node; raise the budget');
+    };
+    await assert.rejects(
+      nodePublish(publishRequest('/t')),
+      (error: { code: number; details: string; metadata: Map<string, string[]> }) => {
+        assert.equal(error.code, status.RESOURCE_EXHAUSTED);
+        assert.equal(error.details, 'no room on this node; raise the budget');
+        assert.deepEqual(error.metadata.get('hearth-code'), ['OutOfSpace']);
+        return true;
+      },
+    );
+  });
+
+  it('logs what was called and never secrets, contexts or mount options', async () => {
+    const request = publishRequest('/kubelet/pods/1/mount', {
+      secrets: { password: 'hunter2' },
+      publishContext: { key: 'hunter2' },
+      volumeContext: { ...inlineContext, 'csi.storage.k8s.io/serviceAccount.tokens': 'hunter2' },
+    });
+    if (request.volumeCapability?.accessType?.$case === 'mount') {
+      request.volumeCapability.accessType.value.mountFlags = ['password=hunter2'];
+    }
+    await nodePublish(request);
+    publish = async () => {
+      throw new HearthError('Internal', 'a bug');
+    };
+    await assert.rejects(nodePublish(request), { code: status.INTERNAL });
+    assert.doesNotMatch(log, /hunter2/);
+    const lines = log
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(
+      lines.map(({ level, message, call, volumeId, targetPath }) => [level, message, call, volumeId, targetPath]),
+      [
+        ['info', 'call answered', 'NodePublishVolume', 'pvc-1', '/kubelet/pods/1/mount'],
+        ['error', 'call failed', 'NodePublishVolume', 'pvc-1', '/kubelet/pods/1/mount'],
+      ],
+    );
+    assert.match(lines[1].stack, /server\.test/);
+  });
+
+  it('ends a call at its own deadline or that of the caller, and tells the work', async () => {
+    const aborted: string[] = [];
+    publish = async (_, signal) => {
+      await sleep(2000, undefined, { signal }).catch(() => aborted.push(signal.reason.code));
+      return {};
+    };
+    const started = performance.now();
+    await assert.rejects(nodePublish(publishRequest('/t')), {
+      code: status.DEADLINE_EXCEEDED,
+      details: /make it again/,
+    });
+    assert.ok(performance.now() - started < 1500);
+    await assert.rejects(nodePublish(publishRequest('/t'), 100), { code: status.DEADLINE_EXCEEDED });
+    await sleep(50);
+    assert.equal(aborted.length, 2);
+    assert.equal(aborted[0], 'DeadlineExceeded');
+  });
+
+  it('makes its socket anew when the file is gone', async () => {
+    unlinkSync(socket);
+    await sleep(200);
+    assert.equal((await info()).vendorVersion, '1.2.3');
+    assert.equal(statSync(socket).mode & 0o777, 0o600);
+    await server.renew();
+    assert.equal((await info()).vendorVersion, '1.2.3');
+    assert.ok(server.listening);
+  });
+
+  it('removes its socket when it is closed, after the calls under way', async () => {
+    publish = async () => {
+      await sleep(150);
+      return {};
+    };
+    const call = nodePublish(publishRequest('/t'));
+    await sleep(50);
+    await server.close(2000);
+    await call;
+    assert.deepEqual(readdirSync(folder.file('deep/er')), []);
+  });
+
+  it('takes the socket of a process that was killed, and leaves one that answers', async () => {
+    const other = new SocketServer({ socket, services: () => undefined, watchMs: 1000, logger: silentLogger });
+    await assert.rejects(other.listen(), { code: 'InUse', message: /another process answers/ });
+    const stale = folder.file('stale.sock');
+    // As after SIGKILL: the listener is gone and its file is not.
+    const listener = createServer().listen(stale);
+    await sleep(20);
+    const kept = folder.file('kept.sock');
+    linkSync(stale, kept);
+    listener.close();
+    const taking = new SocketServer({ socket: kept, services: () => undefined, watchMs: 1000, logger: silentLogger });
+    await taking.listen();
+    await taking.close(100);
+    const long = new SocketServer({
+      socket: `/${'x'.repeat(120)}`,
+      services: () => undefined,
+      watchMs: 1,
+      logger: silentLogger,
+    });
+    await assert.rejects(long.listen(), { code: 'InvalidArgument' });
+  });
+});

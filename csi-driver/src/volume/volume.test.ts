@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from '../generated/csi/csi.ts';
+import { capability, inlineContext, manifest, volumeContext } from '../testing/samples.ts';
+import { checkCapabilities, chosenBy, chosenByPod, isInline, registeredName, usageOf } from './index.ts';
+
+const invalid = { status: 'INVALID_ARGUMENT' };
+
+describe('volume capabilities', () => {
+  it('are accepted in every access mode', () => {
+    for (const mode of Object.values(Mode).filter((one) => one > 0)) {
+      assert.equal(usageOf(capability(mode)).singleTarget, mode === Mode.SINGLE_NODE_SINGLE_WRITER);
+    }
+  });
+
+  it('are refused for block devices, file system types and unknown modes', () => {
+    const block: VolumeCapability = { ...capability(), accessType: { $case: 'block', value: {} } };
+    const typed: VolumeCapability = {
+      ...capability(),
+      accessType: { $case: 'mount', value: { fsType: 'ext4', mountFlags: [], volumeMountGroup: '' } },
+    };
+    assert.throws(() => usageOf(block), { ...invalid, message: /volumeMode: Filesystem/ });
+    assert.throws(() => usageOf(typed), { ...invalid, message: /fsType/ });
+    for (const bad of [
+      undefined,
+      { ...capability(), accessType: undefined },
+      { ...capability(), accessMode: undefined },
+    ]) {
+      assert.throws(() => usageOf(bad), invalid);
+    }
+    assert.throws(() => usageOf(capability(Mode.UNKNOWN)), invalid);
+    assert.throws(() => usageOf(capability(Mode.UNRECOGNIZED)), invalid);
+    assert.throws(() => checkCapabilities([]), invalid);
+    assert.throws(() => checkCapabilities([capability(), block]), invalid);
+  });
+
+  it('take harmless mount options, and do not repeat others, which may be secret', () => {
+    assert.equal(usageOf(capability(Mode.MULTI_NODE_READER_ONLY, ['ro', 'noatime', 'noexec'])).noexec, true);
+    assert.throws(
+      () => usageOf(capability(Mode.MULTI_NODE_READER_ONLY, ['password=hunter2'])),
+      (error: Error) => /mount options/.test(error.message) && !error.message.includes('hunter2'),
+    );
+  });
+
+  it('take any group, which changes nothing', () => {
+    const grouped = capability();
+    if (grouped.accessType?.$case === 'mount') grouped.accessType.value.volumeMountGroup = '2000';
+    assert.deepEqual(usageOf(grouped), { singleTarget: false, noexec: false });
+  });
+});
+
+describe('the choice of a dataset', () => {
+  it('is by attributes for a PersistentVolume', () => {
+    const chosen = chosenBy({
+      ...volumeContext,
+      revision: manifest('a'),
+      'storage.kubernetes.io/csiProvisionerIdentity': 'x',
+    });
+    assert.deepEqual(chosen, { cluster: 'c', namespace: 'team', dataset: 'model', revision: manifest('a') });
+    assert.equal(registeredName(chosen), 'team.model');
+    assert.equal(chosenBy({ datasetNamespace: 'team', dataset: 'a.b' }).cluster, undefined);
+  });
+
+  it('takes the namespace of an inline volume from the kubelet alone', () => {
+    assert.equal(isInline(inlineContext), true);
+    assert.equal(isInline({ ...inlineContext, 'csi.storage.k8s.io/ephemeral': 'false' }), false);
+    assert.deepEqual(chosenByPod(inlineContext), {
+      cluster: undefined,
+      namespace: 'team',
+      dataset: 'model',
+      revision: '',
+    });
+    for (const datasetNamespace of ['other', 'team', '']) {
+      assert.throws(() => chosenByPod({ ...inlineContext, datasetNamespace }), {
+        ...invalid,
+        message: /the pod's own namespace; remove the attribute datasetNamespace/,
+      });
+    }
+    const { 'csi.storage.k8s.io/pod.namespace': _, ...without } = inlineContext;
+    assert.throws(() => chosenByPod(without), { status: 'FAILED_PRECONDITION', message: /podInfoOnMount: true/ });
+  });
+
+  it('refuses names that are no names, and tells which', () => {
+    for (const dataset of [
+      '',
+      '..',
+      '../other.secret',
+      'a/b',
+      'A',
+      'a_b',
+      '.a',
+      'a..b',
+      'a.',
+      'x'.repeat(254),
+      'a\nb',
+    ]) {
+      assert.throws(
+        () => chosenByPod({ ...inlineContext, dataset }),
+        { ...invalid, message: /attribute dataset/ },
+        dataset,
+      );
+    }
+    for (const cluster of ['../..', 'a/b', '..', 'Ä']) {
+      assert.throws(() => chosenBy({ ...volumeContext, cluster }), { ...invalid, message: /attribute cluster/ });
+    }
+    for (const datasetNamespace of ['a.b', '', 'x'.repeat(64), '-a']) {
+      assert.throws(() => chosenBy({ ...volumeContext, datasetNamespace }), {
+        ...invalid,
+        message: /datasetNamespace/,
+      });
+    }
+    for (const revision of ['latest', manifest('A'), manifest('a').slice(1)]) {
+      assert.throws(() => chosenBy({ ...volumeContext, revision }), { ...invalid, message: /attribute revision/ });
+    }
+  });
+
+  it('refuses attributes that it does not know', () => {
+    assert.throws(() => chosenBy({ ...volumeContext, datset: 'x', Revision: 'y' }), {
+      ...invalid,
+      message: 'unknown attributes: Revision, datset; there are cluster, datasetNamespace, dataset, revision',
+    });
+  });
+});
