@@ -4,6 +4,7 @@ import type { RequestOptions } from 'node:https';
 import { join } from 'node:path';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { HearthError } from '../error.ts';
+import { type Clock, systemClock } from './clock.ts';
 
 /** How to speak to the API server now. */
 export interface Connection {
@@ -35,20 +36,22 @@ const readEveryMs = 60_000;
 /** Service account of a pod: files that the kubelet renews, address from the environment. */
 export class ServiceAccountCredentials implements Credentials {
   readonly #folder: string;
+  readonly #clock: Clock;
   readonly #server: URL;
   #present: { connection: Connection; until: number } | undefined;
 
-  constructor(environment: NodeJS.ProcessEnv, folder: string = serviceAccountFolder) {
+  constructor(environment: NodeJS.ProcessEnv, folder: string = serviceAccountFolder, clock: Clock = systemClock) {
+    this.#clock = clock;
     const { KUBERNETES_SERVICE_HOST: host = '', KUBERNETES_SERVICE_PORT: port = '443' } = environment;
     this.#folder = folder;
     this.#server = new URL(`https://${host.includes(':') ? `[${host}]` : host}:${port}`);
   }
 
   async connection(): Promise<Connection> {
-    if (this.#present !== undefined && performance.now() < this.#present.until) return this.#present.connection;
+    if (this.#present !== undefined && this.#clock.now() < this.#present.until) return this.#present.connection;
     const [token, ca] = await Promise.all([this.#read('token'), this.#read('ca.crt')]);
     const connection = { server: this.#server, headers: { authorization: `Bearer ${token.trim()}` }, tls: { ca } };
-    this.#present = { connection, until: performance.now() + readEveryMs };
+    this.#present = { connection, until: this.#clock.now() + readEveryMs };
     return connection;
   }
 
