@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { readConfiguration } from '../../csi-driver/src/configuration/index.ts';
+import { readEnvironment } from '../../operator/src/storage_cluster/environment.ts';
 import { ToolUnavailable, tools } from '../cluster/tools/build.ts';
 import { root } from '../src/command.ts';
 import { skip } from '../src/needs.ts';
@@ -118,6 +120,39 @@ describe('chart', function () {
       assert.equal(spec.securityContext.runAsNonRoot, true);
       assert.equal(spec.containers[0].securityContext.readOnlyRootFilesystem, true);
     }
+  });
+
+  it('gives programs the variables that they read', async () => {
+    const objects = await chart.template(oddValues);
+    const variables = (kind: string, name: string): Record<string, string> =>
+      Object.fromEntries(
+        find(objects, kind, name).spec.template.spec.containers[0].env.map(
+          (one: { name: string; value?: string; valueFrom?: { fieldRef: { fieldPath: string } } }) => [
+            one.name,
+            one.value ?? one.valueFrom?.fieldRef.fieldPath.replace(/^.*\./, '').toLowerCase(),
+          ],
+        ),
+      );
+    const node = readConfiguration([], variables('DaemonSet', 'hearth-csi-node'));
+    assert.deepEqual(node, {
+      node: 'nodename',
+      socket: '/opt/k0s/kubelet/plugins/csi.hearth.storage/csi.sock',
+      services: 'node',
+      cluster: undefined,
+      stateDirectory: '/var/lib/hearth',
+      kubeletDirectory: '/opt/k0s/kubelet',
+      registrationDirectory: '/opt/k0s/kubelet/plugins_registry',
+      health: { host: '', port: 8080 },
+      logLevel: 'debug',
+      logFormat: 'auto',
+    });
+    assert.deepEqual(readEnvironment(variables('Deployment', 'hearth-operator')), {
+      namespace: 'namespace',
+      image: oddValues.image,
+      etcdImage: 'local/etcd:1',
+      imagePullPolicy: 'Never',
+      imagePullSecrets: ['registry', 'other'],
+    });
   });
 
   it('lets the driver do what it can', async () => {
