@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { root, run, until } from '../src/command.ts';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
 import { must } from './machine/machine.ts';
-import { clusterNames, folderOf } from './state.ts';
+import { type ClusterRecord, clusterNames, folderOf, readRecord } from './state.ts';
 import { needsCluster } from './testing/needs.ts';
 import { ok } from './testing/ok.ts';
 import { pod } from './testing/pod.ts';
-import { traces } from './testing/traces.ts';
+import { hostTraces, traces } from './testing/traces.ts';
 
 /** A process that starts a cluster of its own and then does nothing. */
 function starter(name: string) {
@@ -33,15 +33,25 @@ function starter(name: string) {
 
 describe('what clusters leave behind', function () {
   this.timeout(300_000);
-  let clean: Record<string, string[]>;
+  let host: Record<string, string[]>;
 
   before(async function () {
     this.timeout(45 * 60_000); // The first run on a machine builds the programs.
     await needsCluster(this);
-    clean = await traces();
+    host = await hostTraces();
   });
-  const isClean = () =>
-    until('guards gone', async () => (await traces()).processes?.length === clean.processes?.length);
+  const record = (name: string): ClusterRecord => {
+    const found = readRecord(name);
+    assert.ok(found, `no cluster ${name}`);
+    return found;
+  };
+  /** The guard is gone a moment after the cluster that it removed. */
+  async function assertNothing(of: ClusterRecord): Promise<void> {
+    await until('the guard gone', async () => (await traces(of)).processes?.length === 0);
+    const nothing = { processes: [], mounts: [], groups: [], devices: [], routes: [], folders: [] };
+    assert.deepEqual(await traces(of), nothing);
+    assert.deepEqual(await hostTraces(), host);
+  }
 
   it('is nothing when a cluster with pods and mounts is stopped', async () => {
     const name = `stopped-${process.pid}`;
@@ -57,39 +67,39 @@ describe('what clusters leave behind', function () {
     await ok(
       cluster.kubectl(['wait', '--for=condition=Ready', '--timeout=60s', 'pod/mounting'], { timeoutMs: 90_000 }),
     );
-    const busy = await traces();
-    for (const kind of ['processes', 'groups', 'devices', 'routes', 'folders']) {
-      assert.ok((busy[kind]?.length ?? 0) > (clean[kind]?.length ?? 0), `the test sees no ${kind}`);
+    const reserved = record(name);
+    for (const [kind, found] of Object.entries(await traces(reserved))) {
+      if (kind !== 'mounts') assert.notEqual(found.length, 0, `the test does not see ${kind}`);
     }
     await cluster.stop();
-    assert.deepEqual(await traces(), clean);
+    await assertNothing(reserved);
   });
 
   it('is nothing when the process that a cluster belongs to is killed', async () => {
     const name = `killed-${process.pid}`;
-    const process_ = starter(name);
-    await process_.up;
-    await process_.kill();
+    const owner = starter(name);
+    await owner.up;
+    const reserved = record(name);
+    await owner.kill();
     await until('the guard has removed it', () => !clusterNames().includes(name));
-    await isClean();
-    assert.deepEqual(await traces(), clean);
+    await assertNothing(reserved);
   });
 
   it('is removed by `cluster-down` when a start was killed half-way together with its guard', async () => {
     const name = `half-${process.pid}`;
-    const process_ = starter(name);
+    const owner = starter(name);
     const log = join(folderOf(name), 'logs/node1.containerd.log');
     await until('containerd of the half-made cluster', () => existsSync(log), 120_000);
     for (const line of (await must('ps', '-e', '-o', 'pid=,args=')).split('\n')) {
       if (line.endsWith(`guard.ts ${name}`)) process.kill(Number(line.trim().split(' ')[0]), 'SIGKILL');
     }
-    await process_.kill();
-    assert.ok(clusterNames().includes(name));
+    await owner.kill();
+    const reserved = record(name);
     const outcome = await run(process.execPath, [join(root, 'e2e/cluster/main.ts'), 'down'], {
       environment: { NAME: 'none' },
     });
     assert.equal(outcome.code, 0, outcome.stderr);
     assert.match(outcome.stdout, new RegExp(name));
-    assert.deepEqual(await traces(), clean);
+    await assertNothing(reserved);
   });
 });

@@ -80,9 +80,16 @@ export async function remove(name: string): Promise<void> {
 
 /** Removes the clusters of processes that have ended. Returns their names. */
 export async function removeOrphans(): Promise<string[]> {
-  const orphans = clusterNames().filter(isOrphan);
+  const orphans = await findOrphans();
   for (const name of orphans) await remove(name);
   return orphans;
+}
+
+async function findOrphans(): Promise<string[]> {
+  mkdirSync(clustersFolder, { recursive: true });
+  // A cluster that is being reserved has no record yet.
+  await using _ = await lock(join(clustersFolder, '.lock'));
+  return clusterNames().filter(isOrphan);
 }
 
 function controlGroupsOf(name: string): string[] {

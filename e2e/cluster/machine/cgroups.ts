@@ -31,7 +31,8 @@ export async function removeControlGroup(name: string): Promise<void> {
       try {
         removeTree(folder);
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EBUSY' || attempt === 100) throw error;
+        const { code } = error as NodeJS.ErrnoException;
+        if ((code !== 'EBUSY' && code !== 'ENOENT') || attempt === 100) throw error;
         await sleep(50);
       }
     }

@@ -1,30 +1,37 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { hierarchies } from '../machine/cgroups.ts';
 import { must } from '../machine/machine.ts';
-import { clusterNames, clustersFolder } from '../state.ts';
+import { Network } from '../network.ts';
+import { type ClusterRecord, controlGroupOf, folderOf } from '../state.ts';
 
-/** What clusters could leave on the host, by kind. */
-export async function traces(): Promise<Record<string, string[]>> {
-  const all = (await must('ps', '-e', '-o', 'args=')).split('\n');
+/** What one cluster could leave on the host, by kind; other clusters may run beside it. */
+export async function traces({ name, index }: ClusterRecord): Promise<Record<string, string[]>> {
+  const folder = folderOf(name);
+  const network = new Network(index);
+  const lines = (text: string) => text.split('\n').filter((line) => line !== '');
+  const ranges = [network.nodeRange, network.podRange, network.serviceRange];
   return {
-    processes: all.filter((line) => line.includes(`${clustersFolder}/`) || line.includes('/guard.ts')),
-    mounts: readFileSync('/proc/self/mountinfo', 'utf8')
-      .split('\n')
-      .filter((line) => /hearth-clusters|kubelet/.test(line)),
-    groups: hierarchies().flatMap((folder) => readdirSync(folder).filter((group) => group.startsWith('hearth.'))),
-    devices: readdirSync('/sys/class/net').filter((device) => device.startsWith('hearth')),
-    routes: (await must('ip', 'route')).split('\n').filter((line) => line.includes('10.250.')),
+    processes: lines(await must('ps', '-e', '-o', 'args=')).filter(
+      (line) => line.includes(`${folder}/`) || line.endsWith(`/guard.ts ${name}`),
+    ),
+    mounts: lines(readFileSync('/proc/self/mountinfo', 'utf8')).filter((line) => line.includes(`${folder}/`)),
+    groups: hierarchies().flatMap((hierarchy) =>
+      readdirSync(hierarchy).filter((group) => group.startsWith(controlGroupOf(name, ''))),
+    ),
+    devices: readdirSync('/sys/class/net').filter((device) => device === network.device),
+    routes: lines(await must('ip', 'route')).filter((line) => ranges.some((range) => line.startsWith(range))),
+    folders: [folder].filter(existsSync),
+  };
+}
+
+/** What the programs would leave on the host if they were not on machines of their own. */
+export async function hostTraces(): Promise<Record<string, string[]>> {
+  const folders = ['/var/lib/kubelet', '/var/lib/containerd', '/var/lib/cni', '/run/containerd', '/opt/containerd'];
+  return {
     tables: (await must('nft', 'list', 'tables')).split('\n').filter((line) => line.includes('kube')),
     namespaces: (await must('ip', 'netns', 'list')).split('\n').filter((line) => line !== ''),
-    folders: [
-      ...clusterNames(),
-      ...[
-        '/var/lib/kubelet',
-        '/var/lib/containerd',
-        '/opt/containerd',
-        '/etc/cni/net.d',
-        '/usr/libexec/kubernetes',
-      ].filter(existsSync),
-    ],
+    groups: hierarchies().flatMap((hierarchy) => readdirSync(hierarchy).filter((group) => group.startsWith('kube'))),
+    folders: [...folders, '/var/log/pods', '/etc/cni/net.d', '/usr/libexec/kubernetes'].filter(existsSync),
+    forwarding: [readFileSync('/proc/sys/net/ipv4/ip_forward', 'utf8').trim()],
   };
 }
