@@ -34,6 +34,11 @@ export class AgentDirectory implements Agents {
     pool.configure(identity, endpoints);
   }
 
+  /** Whether `configure` was last called with just this. */
+  isConfigured(cluster: string, identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): boolean {
+    return this.#pools.get(cluster)?.isConfigured(identity, endpoints) ?? false;
+  }
+
   async forget(cluster: string): Promise<void> {
     const pool = this.#pools.get(cluster);
     this.#pools.delete(cluster);

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { HearthError, type Logger } from '@hearth/common';
 import { AgentConnection, type AgentEndpoint, type ClientIdentity } from './agent_connection.ts';
 import type {
@@ -59,7 +60,7 @@ export class AgentPool implements ClusterAgents {
   /** What holds from now on. Connections to agents that are gone, or made with an older identity, are closed. */
   configure(identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): void {
     const known = this.#identity;
-    const renewed = known !== undefined && JSON.stringify(known) !== JSON.stringify(identity);
+    const renewed = known !== undefined && !isDeepStrictEqual(known, identity);
     const addresses = new Set(endpoints.map(({ address }) => address));
     const appeared = endpoints.some(({ address }) => !this.#endpoints.some((one) => one.address === address));
     this.#identity = identity;
@@ -75,6 +76,11 @@ export class AgentPool implements ClusterAgents {
       waiting.abort();
     }
     this.#following ??= this.#follow();
+  }
+
+  /** Whether `configure` was last called with just this. */
+  isConfigured(identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): boolean {
+    return isDeepStrictEqual([this.#identity, this.#endpoints], [identity, endpoints]);
   }
 
   async call<Name extends CallName>(

@@ -1,0 +1,34 @@
+import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
+import type { NodeState } from '@hearth/common/resources';
+import type { AgentEndpoint, ClientIdentity, ClusterStatus } from '../agents/index.ts';
+import type { CertificatePlan, SecretRole } from '../certificates/index.ts';
+import type { DesiredObject } from './objects/index.ts';
+import type { PlacementConflict } from './placement.ts';
+import type { Trouble } from './pod_state.ts';
+
+/** Everything that a pass over a StorageCluster knows. */
+export interface Observation {
+  now: Date;
+  certificates: CertificatePlan;
+  /** Versions of the Secrets that were read. */
+  secretVersions: Partial<Record<SecretRole, string>>;
+  desired: readonly DesiredObject[];
+  /** What is there of the cluster, but Secrets. */
+  owned: readonly { type: ResourceType; object: KubernetesObject }[];
+  /** Objects that should be ours but carry another cluster's label. */
+  foreign: readonly string[];
+  /** Undefined: the store has no address yet, and nothing is taken away. */
+  store: StoreState | undefined;
+  conflicts: readonly PlacementConflict[];
+  nodes: readonly NodeState[];
+  /** `known`: the operator's client of the agents has been told just this. */
+  agents: { identity: ClientIdentity; endpoints: readonly AgentEndpoint[]; known: boolean };
+  status: ClusterStatus | undefined;
+}
+
+export interface StoreState {
+  endpoints: readonly string[];
+  ready: boolean;
+  /** Why it is not ready. */
+  trouble: Trouble | undefined;
+}

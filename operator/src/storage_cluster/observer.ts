@@ -1,0 +1,151 @@
+import { controlPort } from '@hearth/common';
+import { type KubernetesClient, kinds } from '@hearth/common/kubernetes';
+import type { StorageCluster } from '@hearth/common/resources';
+import type { AgentDirectory, AgentEndpoint } from '../agents/index.ts';
+import { agentName, planCertificates, type SecretRole, type SecretTexts } from '../certificates/index.ts';
+import type { Environment } from './environment.ts';
+import { etcdPeerNames, etcdServiceName, etcdSetName, secretName } from './names.ts';
+import type { NodeFacts } from './node_facts.ts';
+import { nodeStates } from './node_states.ts';
+import { type DesiredObject, desired, hashOf } from './objects/index.ts';
+import type { Observation, StoreState } from './observation.ts';
+import { clusterOf, type OwnedObjects, type Source } from './owned_objects.ts';
+import { type Placement, placeNodes } from './placement.ts';
+import { keyOf } from './plan.ts';
+import type { PodState } from './pod_state.ts';
+import { secretTexts } from './secrets.ts';
+import { storeAddress } from './store_address.ts';
+
+export interface ObserverOptions {
+  api: Pick<KubernetesClient, 'get'>;
+  environment: Environment;
+  agents: AgentDirectory;
+  clusters: Source<StorageCluster>;
+  nodes: Source<NodeFacts>;
+  pods: Source<PodState>;
+  owned: OwnedObjects;
+  now: () => Date;
+}
+
+const roles: readonly SecretRole[] = ['ca', 'agent', 'operator', 'etcd', 'secret'];
+
+/** Reads everything that a pass over a StorageCluster needs: from reflectors but for what is not reflected. */
+export class Observer {
+  readonly #options: ObserverOptions;
+
+  constructor(options: ObserverOptions) {
+    this.#options = options;
+  }
+
+  async observe(cluster: StorageCluster, signal: AbortSignal): Promise<Observation> {
+    const { environment, agents, pods, nodes, clusters, owned } = this.#options;
+    const { name } = cluster.metadata;
+    const now = this.#options.now();
+    const { texts, versions } = await this.#secrets(name, signal);
+    const subject = { cluster: name, peers: [etcdPeerNames(name, environment.namespace)] };
+    const certificates = await planCertificates(subject, texts, now);
+
+    const placement = placeNodes(clusters.all(), nodes.all());
+    const conflicts = placement.conflicts.get(name) ?? [];
+    const excluded = (group: string) => conflicts.filter((one) => one.group === group).map(({ node }) => node);
+    const serviceAddress = owned.service(etcdServiceName(name))?.spec?.clusterIP;
+    const store = storeAddress(cluster, serviceAddress);
+    const startHash = hashOf([certificates.texts.secret, await this.#originAuthorities(cluster, signal)]);
+    const objects = desired({ cluster, environment, store, excluded, startHash });
+
+    const ownPods = pods.all().filter((pod) => pod.cluster === name);
+    const agentPods = ownPods.filter(({ component }) => component === 'agent');
+    const { operator } = certificates.texts;
+    const identity = {
+      certificate: operator['tls.crt'] ?? '',
+      key: operator['tls.key'] ?? '',
+      authorities: operator['ca.crt'] ?? '',
+      serverName: agentName(name),
+    };
+    const endpoints = agentEndpoints(agentPods);
+    const status = agents.get(name)?.status;
+    const states = nodeStates({ nodes: nodesOf(name, placement, nodes.all()), agents: agentPods, status });
+    const answers = states.some(({ ready }) => ready);
+    return {
+      now,
+      certificates,
+      secretVersions: versions,
+      desired: objects,
+      owned: owned.ofCluster(name),
+      foreign: this.#foreign(name, objects),
+      store: store === undefined ? undefined : this.#storeState(cluster, serviceAddress, ownPods, answers),
+      conflicts,
+      nodes: states,
+      agents: { identity, endpoints, known: agents.isConfigured(name, identity, endpoints) },
+      status,
+    };
+  }
+
+  /** A Secret that the reflector does not show is asked for: a second authority must not be made for want of a label. */
+  async #secrets(cluster: string, signal: AbortSignal) {
+    const { api, owned, environment } = this.#options;
+    const texts: Partial<Record<SecretRole, SecretTexts>> = {};
+    const versions: Partial<Record<SecretRole, string>> = {};
+    for (const role of roles) {
+      const name = secretName(cluster, role);
+      const secret = owned.secret(name) ?? (await api.get(kinds.Secret, name, environment.namespace, signal));
+      if (secret === undefined) continue;
+      texts[role] = secretTexts(secret);
+      const version = secret.metadata?.resourceVersion;
+      if (version !== undefined) versions[role] = version;
+    }
+    return { texts, versions };
+  }
+
+  /** What agents read of it at their start; they are replaced when it changes. */
+  async #originAuthorities(cluster: StorageCluster, signal: AbortSignal): Promise<string | undefined> {
+    const reference = cluster.spec.origins.certificateAuthorities;
+    if (reference === undefined) return undefined;
+    const { api, environment } = this.#options;
+    const found = await api.get(kinds.ConfigMap, reference.name, environment.namespace, signal);
+    return found?.data?.[reference.key];
+  }
+
+  #foreign(cluster: string, objects: readonly DesiredObject[]): string[] {
+    return objects
+      .filter(({ type, object }) => {
+        const present = this.#options.owned.get(type, object.metadata?.name ?? '');
+        return present !== undefined && clusterOf(present) !== cluster;
+      })
+      .map(({ type, object }) => keyOf(type, object));
+  }
+
+  #storeState(
+    cluster: StorageCluster,
+    serviceAddress: string | undefined,
+    pods: readonly PodState[],
+    answers: boolean,
+  ): StoreState {
+    const { endpoints } = cluster.spec.store;
+    // Agents are ready only while they reach it.
+    if (endpoints !== undefined) return { endpoints, ready: answers, trouble: undefined };
+    const set = this.#options.owned.statefulSet(etcdSetName(cluster.metadata.name));
+    const wanted = cluster.spec.store.etcd?.replicas ?? 1;
+    const ready = (set?.status?.readyReplicas ?? 0) > wanted / 2;
+    const trouble = pods.find((pod) => pod.component === 'etcd' && pod.trouble !== undefined)?.trouble;
+    const none = { reason: 'NoPod', message: 'It has no pod yet' };
+    return { endpoints: [`https://${serviceAddress}:2379`], ready, trouble: ready ? undefined : (trouble ?? none) };
+  }
+}
+
+function nodesOf(cluster: string, { places }: Placement, nodes: readonly NodeFacts[]) {
+  return nodes.flatMap((facts) => {
+    const place = places.get(facts.name);
+    return place?.cluster === cluster ? [{ facts, group: place.group }] : [];
+  });
+}
+
+function agentEndpoints(pods: readonly PodState[]): AgentEndpoint[] {
+  return pods
+    .filter(({ running, deleting, hostAddress, node }) => running && !deleting && hostAddress !== '' && node !== '')
+    .map(({ node, hostAddress }) => {
+      const host = hostAddress.includes(':') ? `[${hostAddress}]` : hostAddress;
+      return { node, address: `${host}:${controlPort}` };
+    })
+    .sort((a, b) => (a.node < b.node ? -1 : 1));
+}

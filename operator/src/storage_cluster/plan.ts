@@ -1,0 +1,45 @@
+import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
+import type { AgentEndpoint, ClientIdentity } from '../agents/index.ts';
+import type { PlannedSecret } from '../certificates/index.ts';
+import { isCurrent } from './drift.ts';
+import type { DesiredObject } from './objects/index.ts';
+import type { Observation } from './observation.ts';
+
+export type Action =
+  | { kind: 'secret'; secret: PlannedSecret; resourceVersion: string | undefined }
+  | { kind: 'apply'; desired: DesiredObject }
+  | { kind: 'delete'; type: ResourceType; name: string; uid: string | undefined }
+  /** Tells the operator's own client of the cluster's agents. Writes nothing. */
+  | { kind: 'connect'; identity: ClientIdentity; endpoints: readonly AgentEndpoint[] };
+
+/** Secrets before the pods that mount them, what is new before what is no longer wanted goes. */
+export function plan(observation: Observation): Action[] {
+  const { certificates, secretVersions, desired, owned, foreign, store, agents } = observation;
+  const actions: Action[] = certificates.write.map((secret) => ({
+    kind: 'secret',
+    secret,
+    resourceVersion: secretVersions[secret.role],
+  }));
+  const present = new Map(owned.map(({ type, object }) => [keyOf(type, object), object]));
+  const wanted = new Set<string>();
+  for (const one of desired) {
+    const key = keyOf(one.type, one.object);
+    wanted.add(key);
+    if (foreign.includes(key) || isCurrent(one.object, present.get(key))) continue;
+    actions.push({ kind: 'apply', desired: one });
+  }
+  if (store !== undefined) {
+    for (const { type, object } of owned) {
+      const { name = '', uid, deletionTimestamp } = object.metadata ?? {};
+      if (wanted.has(keyOf(type, object)) || deletionTimestamp !== undefined) continue;
+      actions.push({ kind: 'delete', type, name, uid });
+    }
+  }
+  if (!agents.known) actions.push({ kind: 'connect', identity: agents.identity, endpoints: agents.endpoints });
+  return actions;
+}
+
+/** An object of the operator's namespace, among all kinds. */
+export function keyOf(type: ResourceType, object: KubernetesObject): string {
+  return `${type.kind} ${object.metadata?.name}`;
+}

@@ -1,0 +1,106 @@
+import type { Pod } from '@hearth/common/kubernetes';
+import { clusterLabel, nodeGroupLabel } from '@hearth/common/resources';
+import { componentLabel } from './names.ts';
+
+/** What the operator keeps of a pod of ours. */
+export interface PodState {
+  name: string;
+  cluster: string;
+  component: string;
+  group: string;
+  /** Where it runs or, before it is scheduled, where it is meant to; '' when any node will do. */
+  node: string;
+  /** '' before its node has taken it up. */
+  hostAddress: string;
+  ready: boolean;
+  running: boolean;
+  deleting: boolean;
+  /** Why it is not ready; undefined when it is. */
+  trouble: Trouble | undefined;
+}
+
+/** One word for programs and a sentence for people. */
+export interface Trouble {
+  reason: string;
+  message: string;
+}
+
+type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
+type Terminated = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
+
+const imageReasons = new Set(['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull']);
+
+export function podState(pod: Pod): PodState {
+  const { name = '', labels = {}, deletionTimestamp } = pod.metadata ?? {};
+  const ready = pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+  return {
+    name,
+    cluster: labels[clusterLabel] ?? '',
+    component: labels[componentLabel] ?? '',
+    group: labels[nodeGroupLabel] ?? '',
+    node: pod.spec?.nodeName ?? intendedNode(pod),
+    hostAddress: pod.status?.hostIP ?? '',
+    ready,
+    running: pod.status?.phase === 'Running',
+    deleting: deletionTimestamp !== undefined,
+    trouble: ready ? undefined : troubleOf(pod),
+  };
+}
+
+/** The controller of DaemonSets writes a pod's node into its affinity. */
+function intendedNode(pod: Pod): string {
+  const terms =
+    pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+  const fields = terms.flatMap(({ matchFields = [] }) => matchFields);
+  return fields.find(({ key, operator }) => key === 'metadata.name' && operator === 'In')?.values?.[0] ?? '';
+}
+
+function troubleOf(pod: Pod): Trouble {
+  const { status } = pod;
+  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  if (scheduled?.status === 'False') {
+    return {
+      reason: 'PodNotScheduled',
+      message: `Its pod cannot be scheduled: ${scheduled.message ?? 'no reason given'}`,
+    };
+  }
+  if (status?.phase === 'Failed' && status.reason !== undefined) {
+    return { reason: status.reason, message: `Its pod has failed: ${status.message ?? status.reason}` };
+  }
+  const container = status?.containerStatuses?.[0];
+  const ended = container?.state?.terminated ?? container?.lastState?.terminated;
+  const waiting = container?.state?.waiting;
+  if (waiting?.reason === 'CrashLoopBackOff' && ended !== undefined) return crashed('CrashLoop', ended);
+  if (waiting?.reason !== undefined && imageReasons.has(waiting.reason)) {
+    return {
+      reason: 'ImageNotPulled',
+      message: `The image of its pod cannot be pulled: ${waiting.message ?? waiting.reason}`,
+    };
+  }
+  if (waiting?.reason?.endsWith('Error')) {
+    return { reason: waiting.reason, message: `Its pod cannot be started: ${waiting.message ?? waiting.reason}` };
+  }
+  if (ended !== undefined) return crashed('Restarting', ended);
+  return { reason: 'PodStarting', message: 'Its pod is starting' };
+}
+
+function crashed(reason: string, { exitCode, message, reason: cause }: Terminated): Trouble {
+  const said = lastSentence(message ?? '');
+  const how = cause === 'OOMKilled' ? 'for want of memory' : `with code ${exitCode}`;
+  return { reason, message: `Its process ended ${how}${said === '' ? '' : `: ${said}`}` };
+}
+
+/** The last line of a log: its message when it is one of our JSON lines, without the name of the program. */
+export function lastSentence(text: string): string {
+  const line = text.trimEnd().split('\n').at(-1)?.trim() ?? '';
+  let sentence = line;
+  if (line.startsWith('{')) {
+    try {
+      const { message, error } = JSON.parse(line) as { message?: string; error?: { message?: string } };
+      sentence = error?.message ?? message ?? line;
+    } catch {
+      // Cut off by the kubelet: shown as it is.
+    }
+  }
+  return sentence.replace(/^hearth(-[a-z]+)?: /, '').slice(0, 900);
+}

@@ -1,0 +1,111 @@
+import type { NodeState, StorageCluster, StorageClusterStatus } from '@hearth/common/resources';
+import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
+import { listedStates } from './node_states.ts';
+import type { Observation } from './observation.ts';
+
+/** Reasons that are only steps on the way to Ready. */
+export const progressReasons = ['Starting', 'StoreStarting'];
+const startingReasons = new Set(['NoPod', 'PodStarting']);
+/** Nodes that a message names. */
+const mostNamed = 3;
+
+export function clusterStatus(cluster: StorageCluster, observation: Observation): DesiredStatus<StorageCluster> {
+  const { nodes, store } = observation;
+  const parts = [certificates(observation), storeReady(observation), agentsReady(nodes), placement(observation)];
+  return {
+    nodesDesired: nodes.length,
+    nodesReady: nodes.filter(({ ready }) => ready).length,
+    ...figures(cluster.status, observation),
+    nodes: listedStates(nodes),
+    store: { ready: store?.ready ?? false, endpoints: [...(store?.endpoints ?? [])] },
+    conditions: [sum(parts), ...parts],
+  };
+}
+
+/** What all the other conditions say together. */
+function sum(parts: readonly ConditionState[]): ConditionState {
+  const failing = parts.filter(({ status }) => status !== 'True');
+  const [first] = failing;
+  if (first === undefined) return condition('Ready', true, 'Ready', 'All nodes are ready and the store answers');
+  const message = failing.map((one) => one.message).join('. ');
+  return { type: 'Ready', status: 'False', reason: first.reason, message: message.slice(0, 4096) };
+}
+
+function certificates({ certificates }: Observation): ConditionState {
+  const [until, renewed] = [certificates.expiresAt, certificates.renewAt].map((time) =>
+    time.toISOString().slice(0, 10),
+  );
+  const message = `Certificates are valid until ${until} and renewed from ${renewed} on`;
+  return condition('Certificates', true, 'Issued', message);
+}
+
+function storeReady({ store, nodes }: Observation): ConditionState {
+  if (store === undefined) return condition('StoreReady', false, 'StoreStarting', 'The store has no address yet');
+  if (store.ready) return condition('StoreReady', true, 'Ready', 'The store answers');
+  if (store.trouble !== undefined) {
+    const reason = startingReasons.has(store.trouble.reason) ? 'StoreStarting' : `Store${store.trouble.reason}`;
+    return condition('StoreReady', false, reason, `The store is not ready. ${store.trouble.message}`);
+  }
+  const [first] = nodes;
+  return condition(
+    'StoreReady',
+    false,
+    'StoreUnknown',
+    first === undefined
+      ? 'No agent runs yet that could tell of the store'
+      : 'No agent is ready that could tell of the store; look at the reasons of the nodes',
+  );
+}
+
+function agentsReady(nodes: readonly NodeState[]): ConditionState {
+  if (nodes.length === 0) {
+    const message = 'No node has the labels of any node group; label nodes or change nodeGroups';
+    return condition('AgentsReady', false, 'NoNodes', message);
+  }
+  const waiting = nodes.filter(({ ready }) => !ready);
+  if (waiting.length === 0) return condition('AgentsReady', true, 'Ready', `All ${nodes.length} nodes are ready`);
+  // What will not pass by itself comes first.
+  const troubled = waiting.filter(({ reason }) => !startingReasons.has(reason));
+  const named = [...troubled, ...waiting.filter(({ reason }) => startingReasons.has(reason))].slice(0, mostNamed);
+  const more = waiting.length - named.length;
+  const message = [
+    `${waiting.length} of ${nodes.length} nodes are not ready: `,
+    named.map((node) => `${node.name}: ${node.message}`).join('; '),
+    more > 0 ? `; and ${more} more` : '',
+  ].join('');
+  return condition('AgentsReady', false, troubled.length === 0 ? 'Starting' : 'NodesNotReady', message.slice(0, 4096));
+}
+
+function placement({ conflicts, foreign }: Observation): ConditionState {
+  if (foreign.length > 0) {
+    const message = `${foreign.join(', ')} belong to another StorageCluster; give this one, or its node groups, other names`;
+    return condition('Placement', false, 'NameTaken', message);
+  }
+  const [first] = conflicts;
+  if (first === undefined) return condition('Placement', true, 'Exclusive', 'Each node is in one group');
+  const named = conflicts.slice(0, mostNamed).map(({ node, group, takenBy }) => {
+    const owner = `group ${takenBy.group} of StorageCluster ${takenBy.cluster}`;
+    return `node ${node} of group ${group} belongs to ${owner}`;
+  });
+  const more = conflicts.length - named.length;
+  const message = `${named.join('; ')}${more > 0 ? `; and ${more} more` : ''}; give the groups selectors that exclude each other`;
+  return condition('Placement', false, 'NodeInTwoGroups', message.slice(0, 4096));
+}
+
+/** While no agent answers, what was known stays. */
+function figures(before: StorageClusterStatus | undefined, { status }: Observation) {
+  if (status?.connected !== true) {
+    const { capacityBytes = 0, usedBytes = 0, datasets = 0 } = before ?? {};
+    return { capacityBytes, usedBytes, datasets };
+  }
+  const ready = [...status.nodes.values()].filter((node) => node.ready);
+  return {
+    capacityBytes: ready.reduce((total, node) => total + Number(node.budgetBytes), 0),
+    usedBytes: ready.reduce((total, node) => total + Number(node.usedBytes), 0),
+    datasets: status.datasets.size,
+  };
+}
+
+function condition(type: string, holds: boolean, reason: string, message: string): ConditionState {
+  return { type, status: holds ? 'True' : 'False', reason, message };
+}

@@ -1,0 +1,82 @@
+import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
+import type { StorageCluster } from '@hearth/common/resources';
+import type { CleanUpResult, DesiredStatus, Pass, Reconciler } from '../reconciler/index.ts';
+import { cleanUp } from './clean_up.ts';
+import type { Observation } from './observation.ts';
+import { Observer, type ObserverOptions } from './observer.ts';
+import { type Action, plan } from './plan.ts';
+import { secretObject } from './secrets.ts';
+import { clusterStatus, progressReasons } from './status.ts';
+
+export interface StorageClusterReconcilerOptions extends ObserverOptions {
+  api: Pick<KubernetesClient, 'get' | 'list' | 'apply' | 'delete'>;
+  events: Pick<EventRecorder, 'eventFor'>;
+  /** A deletion ends after this time though something is left. */
+  deletionPatienceMs: number;
+}
+
+/** References to objects of users are not watched. */
+const lookAgainMs = 5 * 60_000;
+const longestRestMs = 60 * 60_000;
+
+/** Makes of a StorageCluster what runs on its nodes, and tells in its status how each of them is. */
+export class StorageClusterReconciler implements Reconciler<StorageCluster, Observation, Action> {
+  readonly type = kinds.StorageCluster;
+  readonly progressReasons = progressReasons;
+  readonly #options: StorageClusterReconcilerOptions;
+  readonly #observer: Observer;
+
+  constructor(options: StorageClusterReconcilerOptions) {
+    this.#options = options;
+    this.#observer = new Observer(options);
+  }
+
+  async observe(cluster: StorageCluster, signal: AbortSignal): Promise<Observation> {
+    return await this.#observer.observe(cluster, signal);
+  }
+
+  plan(_cluster: StorageCluster, observation: Observation): Action[] {
+    return plan(observation);
+  }
+
+  async apply(action: Action, cluster: StorageCluster, signal: AbortSignal): Promise<void> {
+    const { api, agents, environment } = this.#options;
+    switch (action.kind) {
+      case 'secret': {
+        const object = secretObject(cluster, environment, action.secret, action.resourceVersion);
+        await api.apply(kinds.Secret, object, { signal });
+        return;
+      }
+      case 'apply':
+        await api.apply(action.desired.type, action.desired.object, { signal });
+        return;
+      case 'delete': {
+        const preconditions = action.uid === undefined ? {} : { uid: action.uid };
+        await api.delete(action.type, action.name, environment.namespace, { preconditions, signal });
+        return;
+      }
+      case 'connect':
+        agents.configure(cluster.metadata.name, action.identity, action.endpoints);
+        return;
+    }
+  }
+
+  status(cluster: StorageCluster, { observed }: Pass<Observation, Action>): DesiredStatus<StorageCluster> {
+    return clusterStatus(cluster, observed);
+  }
+
+  requeueAfterMs(cluster: StorageCluster, { certificates, now }: Observation): number {
+    const { origins, store } = cluster.spec;
+    const referring = origins.certificateAuthorities !== undefined || store.secretRef !== undefined;
+    const renewal = certificates.renewAt.getTime() - now.getTime();
+    return Math.max(1_000, Math.min(renewal, referring ? lookAgainMs : longestRestMs));
+  }
+
+  async cleanUp(cluster: StorageCluster, signal: AbortSignal): Promise<CleanUpResult> {
+    const { api, events, environment, agents, deletionPatienceMs, now } = this.#options;
+    await agents.forget(cluster.metadata.name);
+    const time = () => now().getTime();
+    const options = { api, events, namespace: environment.namespace, now: time, patienceMs: deletionPatienceMs };
+    return await cleanUp(options, cluster, signal);
+  }
+}
