@@ -57,7 +57,8 @@ export class ControlPlane {
       program: this.#programs['kube-proxy'] as string,
       kubeconfig: this.kubeconfig('kube-proxy'),
       podRange: this.network.podRange,
-      address: controlAddress,
+      // The control plane is no node; any will do.
+      node: 'node1',
       logPath: join(this.#logs, 'control.kube-proxy.log'),
     });
   }

@@ -2,17 +2,19 @@ import { dirname, join } from 'node:path';
 import type { Machine } from './machine/machine.ts';
 import { writeSettings } from './settings.ts';
 
-/** Makes the cluster's services reachable from a machine and for what it forwards, by nftables rules of its own. */
+/**
+ * Makes the cluster's services reachable from a machine and for what it forwards, by nftables rules of its own. `node`
+ * is the Node object that it looks at: where there is none it first waits half a minute for it.
+ */
 export async function startKubeProxy(
   machine: Machine,
-  options: { program: string; kubeconfig: string; podRange: string; address: string; logPath: string },
+  options: { program: string; kubeconfig: string; node: string; podRange: string; logPath: string },
 ): Promise<void> {
   const config = writeSettings(join(machine.folder, 'kube-proxy.json'), {
     apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
     kind: 'KubeProxyConfiguration',
     mode: 'nftables',
-    hostnameOverride: machine.name,
-    bindAddress: options.address,
+    hostnameOverride: options.node,
     clientConnection: { kubeconfig: options.kubeconfig },
     clusterCIDR: options.podRange,
     detectLocalMode: 'ClusterCIDR',

@@ -57,7 +57,7 @@ export class ClusterNode {
       program: this.#programs['kube-proxy'] as string,
       kubeconfig: this.#plane.kubeconfig('kube-proxy'),
       podRange: network.podRange,
-      address: this.address,
+      node: this.name,
       logPath: this.#log('kube-proxy'),
     });
     await this.startKubelet();
