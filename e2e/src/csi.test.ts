@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { Cluster } from './cluster.ts';
+import { until } from './command.ts';
+import { CsiNode } from './csi_node.ts';
+import { needsMounts } from './needs.ts';
+import { bytesOf, MiB, sha256, writeSample } from './sample.ts';
+
+describe('volumes of pods, by the driver and a real agent', function () {
+  this.timeout(90_000);
+  let cluster: Cluster;
+  let node: CsiNode;
+  let origin: string;
+  let digests: Map<string, string>;
+  const files = { weights: 9 * MiB + 5, 'x/config.json': 1000, empty: 0 };
+  const bytes = BigInt(Object.values(files).reduce((sum, size) => sum + size, 0));
+
+  before(async function () {
+    needsMounts(this);
+    cluster = await Cluster.start([], { holder: true });
+    await cluster.add('a', { flags: ['--volumes-directory', CsiNode.volumesDirectory(cluster)] });
+    node = await CsiNode.start(cluster, 'a');
+    origin = join(cluster.folder, 'origin');
+    digests = writeSample(origin, files);
+    await cluster.json('a', 'dataset', 'add', 'default.model', origin);
+  });
+  after(async () => {
+    await node?.end('SIGKILL');
+    await cluster?.close();
+  });
+
+  const verify = (pod: string, expected = digests): void => {
+    for (const [path, digest] of expected) {
+      assert.equal(sha256(readFileSync(join(node.target(pod), path))), digest, path);
+    }
+    assert.throws(() => writeFileSync(join(node.target(pod), 'new'), ''), { code: 'EROFS' });
+  };
+  const record = (pod: string) => node.records(cluster).get(pod);
+
+  it('are read by FUSE while files arrive, and from the view once they are here', async () => {
+    await node.publish('early', { dataset: 'model' });
+    assert.equal(record('early')?.dataPath, 'fuse');
+    verify('early');
+    await cluster.json('a', 'warm', 'default.model');
+    await node.publish('late', { dataset: 'model', cluster: 'e2e' });
+    assert.equal(record('late')?.dataPath, 'view');
+    verify('late');
+    verify('early');
+    assert.deepEqual(await node.sizes('late'), [bytes, 3n]);
+  });
+
+  it('stay readable without agent and driver, whose return takes them over', async () => {
+    await cluster.agent('a').kill();
+    await node.end('SIGKILL');
+    verify('late');
+    await node.begin();
+    verify('late');
+    assert.deepEqual(await node.sizes('late'), [bytes, 3n]);
+    await node.publish('late', { dataset: 'model' });
+    await assert.rejects(node.publish('later', { dataset: 'model' }), {
+      code: status.FAILED_PRECONDITION,
+      details: /the agent of StorageCluster e2e does not run on node node-1/,
+    });
+    await node.unpublish('late');
+    assert.equal(record('late'), undefined);
+    await cluster.agent('a').start();
+    await node.publish('later', { dataset: 'model' });
+    verify('later');
+    verify('early');
+  });
+
+  it('keep their revision when the dataset gets another; new ones have the new one, or the one they name', async () => {
+    const former = record('later')?.manifest ?? '';
+    const other = bytesOf(77, 300_000);
+    writeFileSync(join(origin, 'weights'), other);
+    await cluster.json('a', 'dataset', 'add', 'default.model', origin);
+    await cluster.json('a', 'warm', 'default.model');
+    await node.publish('fresh', { dataset: 'model' });
+    assert.notEqual(record('fresh')?.manifest, former);
+    const changed = new Map(digests).set('weights', sha256(other));
+    verify('fresh', changed);
+    verify('later');
+    await node.publish('pinned', { dataset: 'model', revision: former });
+    assert.equal(record('pinned')?.manifest, former);
+    verify('pinned');
+  });
+
+  it('are refused with a sentence when they cannot be had', async () => {
+    await assert.rejects(node.publish('bad', { dataset: 'absent' }), {
+      code: status.NOT_FOUND,
+      details: /Dataset default\/absent of StorageCluster e2e cannot be published/,
+    });
+    await assert.rejects(node.publish('bad', { dataset: 'model', datasetNamespace: 'other' }), {
+      code: status.INVALID_ARGUMENT,
+    });
+    await assert.rejects(node.publish('bad', { dataset: 'model', revision: 'f'.repeat(64) }), {
+      code: status.NOT_FOUND,
+    });
+    await assert.rejects(node.publish('bad', { dataset: 'model', cluster: 'other' }), {
+      code: status.FAILED_PRECONDITION,
+      details: /StorageCluster other/,
+    });
+  });
+
+  it('leave nothing behind', async () => {
+    for (const pod of ['early', 'later', 'fresh', 'pinned', 'bad']) await node.unpublish(pod);
+    assert.deepEqual([...node.records(cluster)], []);
+    const ended = await node.end('SIGTERM');
+    assert.equal(ended?.code, 0, ended?.stderr);
+    await until('no pod has a mount', () => !readFileSync('/proc/self/mountinfo', 'utf8').includes(node.podsFolder));
+  });
+});

@@ -1,0 +1,127 @@
+import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client, credentials, Metadata, type MethodDefinition } from '@grpc/grpc-js';
+import { NodePublishVolumeRequest, NodeService } from '@hearth/csi-driver/generated/csi/csi.ts';
+import type { Cluster } from './cluster.ts';
+import { type Outcome, root, until } from './command.ts';
+import { DaemonProcess } from './daemon_process.ts';
+
+const clusterName = 'e2e';
+
+export interface Published {
+  manifest: string;
+  dataPath: string;
+}
+
+/** A node as the kubelet sees it: `hearth-csi-node` beside one agent of a cluster, with folders for pods. */
+export class CsiNode {
+  readonly socket: string;
+  readonly podsFolder: string;
+  readonly #folder: string;
+  #process: DaemonProcess | undefined;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+    this.socket = join(folder, 'csi.sock');
+    this.podsFolder = join(folder, 'pods');
+    mkdirSync(this.podsFolder);
+  }
+
+  /** What the agent needs as a flag to publish volumes for this node. */
+  static volumesDirectory(cluster: Cluster): string {
+    return join(cluster.folder, 'state', clusterName);
+  }
+
+  /** Beside an agent that was started with that flag. */
+  static async start(cluster: Cluster, agent: string): Promise<CsiNode> {
+    const node = new CsiNode(cluster.folder);
+    const run = join(CsiNode.volumesDirectory(cluster), 'run');
+    mkdirSync(run, { recursive: true });
+    symlinkSync(cluster.agent(agent).socket, join(run, 'agent.sock'));
+    await node.begin();
+    return node;
+  }
+
+  async begin(): Promise<void> {
+    const { socket, podsFolder } = this;
+    const running = new DaemonProcess(join(root, 'csi-driver/bin/hearth-csi-node'), [
+      ...['--node', 'node-1', '--services', 'all', '--endpoint', `unix://${socket}`],
+      ...['--state-directory', join(this.#folder, 'state'), '--kubelet-directory', podsFolder],
+      ...['--registration-directory', 'none', '--log-format', 'json'],
+    ]);
+    this.#process = running;
+    // The socket of a killed one may still be there.
+    const serves = () => this.#call(NodeService.nodeGetInfo, {}).catch(() => undefined);
+    await until('the driver serves', async () => running.ended ?? (await serves()));
+    if (running.ended !== undefined) throw new Error(`the driver ended: ${running.ended.stderr}`);
+  }
+
+  async end(signal: NodeJS.Signals): Promise<Outcome | undefined> {
+    return await this.#process?.end(signal);
+  }
+
+  /** Where a pod would see the volume. */
+  target(pod: string): string {
+    return join(this.podsFolder, pod, 'mount');
+  }
+
+  /** Publishes the inline volume of a pod in the namespace `default`. */
+  async publish(pod: string, attributes: Record<string, string>): Promise<void> {
+    mkdirSync(join(this.podsFolder, pod), { recursive: true });
+    const context = {
+      ...attributes,
+      'csi.storage.k8s.io/ephemeral': 'true',
+      'csi.storage.k8s.io/pod.namespace': 'default',
+      'csi.storage.k8s.io/pod.name': pod,
+      'csi.storage.k8s.io/pod.uid': pod,
+    };
+    const request = NodePublishVolumeRequest.fromPartial({
+      volumeId: `csi-${pod}`,
+      targetPath: this.target(pod),
+      volumeCapability: { accessType: { $case: 'mount', value: {} }, accessMode: { mode: 1 } },
+      volumeContext: context,
+    });
+    await this.#call(NodeService.nodePublishVolume, request);
+  }
+
+  async unpublish(pod: string): Promise<void> {
+    await this.#call(NodeService.nodeUnpublishVolume, { volumeId: `csi-${pod}`, targetPath: this.target(pod) });
+  }
+
+  /** Bytes and files that the driver says a pod's volume has. */
+  async sizes(pod: string): Promise<(bigint | undefined)[]> {
+    const request = { volumeId: `csi-${pod}`, volumePath: this.target(pod), stagingTargetPath: '' };
+    const { usage } = await this.#call(NodeService.nodeGetVolumeStats, request);
+    return usage.map(({ total }) => total);
+  }
+
+  /** Records of what is published, by pod. */
+  records(cluster: Cluster): Map<string, Published> {
+    const folder = join(CsiNode.volumesDirectory(cluster), 'published');
+    const records = readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')));
+    return new Map(records.map((record) => [record.pod.name, record]));
+  }
+
+  async #call<Q, R>(method: MethodDefinition<Q, R>, request: Q): Promise<R> {
+    const client = new Client(`unix://${this.socket}`, credentials.createInsecure(), {
+      'grpc.default_authority': 'localhost',
+    });
+    try {
+      return await new Promise<R>((resolve, reject) => {
+        const { path, requestSerialize, responseDeserialize } = method;
+        const options = { deadline: Date.now() + 60_000 };
+        client.makeUnaryRequest(
+          path,
+          requestSerialize,
+          responseDeserialize,
+          request,
+          new Metadata(),
+          options,
+          (error, response) => (error === null ? resolve(response as R) : reject(error)),
+        );
+      });
+    } finally {
+      client.close();
+    }
+  }
+}
