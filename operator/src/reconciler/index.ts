@@ -1,5 +1,5 @@
 /** The shell around every reconciler: finalizers, conditions, events, errors and when to look again. */
-export { findCondition } from './conditions.ts';
+export { findCondition, writtenConditions } from './conditions.ts';
 export { controllerKey, enqueueOnChange, ownKey } from './enqueue.ts';
 export type {
   CleanUpResult,

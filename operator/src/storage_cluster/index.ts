@@ -4,5 +4,6 @@ export { ownedSelector } from './names.ts';
 export { type NodeFacts, nodeFacts } from './node_facts.ts';
 export { type OwnedSources, ownedTypes, type Source } from './owned_objects.ts';
 export { type Place, placeNodes } from './placement.ts';
+export { Placements } from './placements.ts';
 export { type PodState, podState } from './pod_state.ts';
 export { runStorageClusterController, type StorageClusterControllerOptions } from './storage_cluster_controller.ts';

@@ -1,0 +1,64 @@
+import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import { type CachedDataset, type NodeCacheStatus, splitRegisteredName } from '@hearth/common/resources';
+import type { ClusterStatus } from '../agents/index.ts';
+import type { ConditionState } from '../reconciler/index.ts';
+
+const mostDatasets = 50;
+const longestReason = 1024;
+
+export type Figures = Omit<NodeCacheStatus, 'observedGeneration' | 'conditions' | 'updatedAt'>;
+
+/** What an agent says of its node, as a NodeCache tells it; without the time, which alone is no news. */
+export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {
+  const [budget, used] = [Number(agent.budgetBytes), Number(agent.usedBytes)];
+  const datasets = cachedDatasets(agent, status);
+  return {
+    ready: agent.ready,
+    reason: agent.reason.slice(0, longestReason),
+    budgetBytes: budget,
+    usedBytes: used,
+    residentBytes: residentOf(agent).reduce((total, [, bytes]) => total + bytes, 0),
+    percent: percentOf(used, budget),
+    datasets: datasets.slice(0, mostDatasets),
+    capabilities: agent.capabilities
+      .slice(0, 16)
+      .map(({ name, ready, reason }) => ({ name, ready, reason: reason.slice(0, longestReason) }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
+  };
+}
+
+/** Ready as a condition. `agent` undefined: nobody has told of it yet. */
+export function readyCondition(
+  agent: Pick<NodeStatus, 'ready' | 'reason'> | undefined,
+  connected: boolean,
+): ConditionState {
+  const ready = (status: 'True' | 'False' | 'Unknown', reason: string, message: string): ConditionState => ({
+    type: 'Ready',
+    status,
+    reason,
+    message,
+  });
+  if (!connected) return ready('Unknown', 'NoAgentAnswers', 'No agent of the cluster answers the operator');
+  if (agent === undefined) return ready('False', 'NoAgent', 'The agent of the node has not joined the cluster yet');
+  if (agent.ready) return ready('True', 'Ready', 'The agent serves');
+  return ready('False', 'AgentNotReady', `The agent does not serve: ${agent.reason}`);
+}
+
+/** Those with the most bytes here first; equal ones by name, so that the list does not change for nothing. */
+function cachedDatasets(agent: NodeStatus, status: ClusterStatus): CachedDataset[] {
+  return residentOf(agent).flatMap(([registered, residentBytes]) => {
+    const split = splitRegisteredName(registered);
+    if (split === undefined || residentBytes === 0) return [];
+    const bytes = Number(status.datasets.get(registered)?.bytes ?? 0n);
+    return [{ ...split, bytes, residentBytes, percent: percentOf(residentBytes, bytes) }];
+  });
+}
+
+function residentOf(agent: NodeStatus): [registered: string, bytes: number][] {
+  const entries = Object.entries(agent.residentBytes).map(([name, bytes]): [string, number] => [name, Number(bytes)]);
+  return entries.sort(([a, left], [b, right]) => right - left || (a < b ? -1 : 1));
+}
+
+function percentOf(part: number, whole: number): number {
+  return whole === 0 ? 0 : Math.min(100, Math.floor((part / whole) * 100));
+}

@@ -1,0 +1,61 @@
+import type { Logger } from '@hearth/common';
+import { type KubernetesClient, runController, WorkQueue } from '@hearth/common/kubernetes';
+import type { NodeCache, StorageCluster } from '@hearth/common/resources';
+import type { Agents } from '../agents/index.ts';
+import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
+import { betweenWritesMs, NodeCacheReconciler } from './node_cache_reconciler.ts';
+
+export interface NodeCacheControllerOptions {
+  api: Pick<KubernetesClient, 'apply' | 'delete'>;
+  agents: Agents;
+  clusters: Source<StorageCluster>;
+  /** Projected by `nodeFacts`. */
+  nodes: Source<NodeFacts>;
+  caches: Source<NodeCache>;
+  logger: Logger;
+  now?: () => number;
+}
+
+/** Runs the reconciler of NodeCaches, on the leader only, until the signal aborts. The reflectors run already. */
+export async function runNodeCacheController(options: NodeCacheControllerOptions, signal: AbortSignal): Promise<void> {
+  const { api, agents, clusters, nodes, caches, logger, now = Date.now } = options;
+  const queue = new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 });
+  const placements = new Placements(clusters, nodes);
+  const addAll = () => {
+    for (const name of new Set([...nodes.keys(), ...caches.keys()])) queue.add(name);
+  };
+  const stops = [
+    () => placements.close(),
+    nodes.onChange((name) => queue.add(name)),
+    caches.onChange((name, before, after) => {
+      // Its status is written by nobody else; whoever changes spec or owner is put right.
+      if (after === undefined || before?.metadata.generation !== after.metadata.generation) queue.add(name);
+    }),
+    clusters.onChange((_name, before, after) => {
+      const { generation, deletionTimestamp } = after?.metadata ?? {};
+      const same =
+        before?.metadata.generation === generation && before?.metadata.deletionTimestamp === deletionTimestamp;
+      if (!same) addAll();
+    }),
+    agents.onStatus((cluster, before, after) => {
+      for (const [node, place] of placements.current.places) {
+        if (place.cluster !== cluster) continue;
+        // A change of readiness is told at once, figures when their time has come.
+        const news =
+          before?.nodes.get(node)?.ready !== after?.nodes.get(node)?.ready || before?.connected !== after?.connected;
+        if (news) queue.add(node);
+        else queue.addAfter(node, betweenWritesMs * (0.5 + Math.random() / 2));
+      }
+    }),
+  ];
+  try {
+    await Promise.all([clusters.synced(), nodes.synced(), caches.synced()]);
+    addAll();
+    const placeOf = (node: string) => placements.placeOf(node);
+    const reconciler = new NodeCacheReconciler({ api, agents, caches, clusters, placeOf, now });
+    const reconcile = (node: string, pass: AbortSignal) => reconciler.reconcile(node, pass);
+    await runController({ name: 'nodecaches', queue, workers: 8, reconcile, logger, signal });
+  } finally {
+    for (const stop of stops) stop();
+  }
+}

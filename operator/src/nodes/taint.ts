@@ -1,0 +1,27 @@
+import { parseDuration, type StorageCluster } from '@hearth/common/resources';
+import type { NodeFacts } from '../storage_cluster/index.ts';
+
+export type TaintDecision =
+  | { kind: 'keep' }
+  /** Looked at again after this time, milliseconds. */
+  | { kind: 'wait'; ms: number }
+  | { kind: 'remove'; late: boolean; afterMs: number };
+
+/**
+ * What becomes of the startup taint of a node. `since`: when the node or its cluster came, or when the taint was put
+ * there later, milliseconds since the epoch. A pod that needs a dataset is better off waiting for its agent, but not
+ * for ever: after the timeout the taint goes all the same.
+ */
+export function decideTaint(
+  node: NodeFacts,
+  cluster: StorageCluster | undefined,
+  agentReady: boolean,
+  since: number,
+  now: number,
+): TaintDecision {
+  if (!node.tainted || cluster === undefined || !cluster.spec.startupTaint.enabled) return { kind: 'keep' };
+  const afterMs = parseDuration(cluster.spec.startupTaint.timeout) ?? 600_000;
+  if (agentReady) return { kind: 'remove', late: false, afterMs };
+  const wait = since + afterMs - now;
+  return wait > 0 ? { kind: 'wait', ms: wait } : { kind: 'remove', late: true, afterMs };
+}
