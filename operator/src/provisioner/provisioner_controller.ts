@@ -34,8 +34,8 @@ export async function runProvisioner(options: ProvisionerOptions, signal: AbortS
 
 class Provisioner {
   readonly #options: ProvisionerOptions;
-  readonly #claimQueue = new WorkQueue({ baseDelayMs: 500 });
-  readonly #volumeQueue = new WorkQueue({ baseDelayMs: 500 });
+  readonly #claimQueue = new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 });
+  readonly #volumeQueue = new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 });
   readonly #claims: ClaimReconciler;
   readonly #volumes: VolumeReconciler;
 

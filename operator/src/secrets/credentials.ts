@@ -14,7 +14,7 @@ const keysOf: Record<SourceKind, { needed: readonly (keyof Credentials)[]; optio
 export type CredentialsChoice =
   | { kind: 'found'; credentials: Credentials }
   /** Keys that are not there or have no usable value; the names are no secrets. */
-  | { kind: 'keysMissing'; keys: string[]; present: string[] };
+  | { kind: 'keysMissing'; keys: readonly string[]; present: readonly string[] };
 
 /**
  * Credentials in the data of a Secret (values in base64, as the API gives them). Spaces and line ends around a value

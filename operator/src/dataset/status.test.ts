@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { HearthError } from '@hearth/common';
+import { datasets } from '@hearth/common/resources';
+import { registrationOf } from './assessment.ts';
+import type { ObservedDataset } from './observation.ts';
+import { choiceOf, credentialsDigest } from './registration.ts';
+import type { Attempt } from './resolutions.ts';
+import { statusOf } from './status.ts';
+import { agentDataset, dataset, manifest, now, observed, readyStatus, residency, written } from './testing/fixtures.ts';
+
+const fresh = dataset();
+const known = { connected: true, dataset: agentDataset() };
+
+function attempt(fields: Partial<Attempt>, of = fresh): Attempt {
+  const choice = choiceOf(registrationOf(of, 'main', undefined));
+  return { choice, credentials: credentialsDigest(undefined), running: undefined, outcome: undefined, ...fields };
+}
+const failure = (code: 'Unauthenticated' | 'Unavailable', message: string): Attempt['outcome'] => {
+  return { kind: 'failed', error: new HearthError(code, message), at: now, failures: 1 };
+};
+const condition = (type: string, ...given: Parameters<typeof statusOf>) => {
+  const one = statusOf(...given).conditions.find((found) => found.type === type);
+  return one === undefined ? undefined : [one.status, one.reason, one.message];
+};
+const ready = (...given: Parameters<typeof statusOf>) => condition('Ready', ...given);
+
+describe('status of a Dataset', () => {
+  it('tells what agents know of it', () => {
+    const nodes = [residency('n1', 400n), residency('n2', 1000n), residency('n3', 0n)];
+    const present = agentDataset({ residency: nodes, warnings: ['WeakValidator: no ETag'] });
+    const outcome = { kind: 'listed', dataset: present, at: now - 1500 } as const;
+    const given = observed({ agents: { connected: true, dataset: present }, attempt: attempt({ outcome }) });
+    const { conditions, ...figures } = statusOf(fresh, given);
+    assert.deepEqual(figures, {
+      cluster: 'main',
+      revision: 'abc',
+      manifest,
+      files: 3,
+      bytes: 1000,
+      residentBytes: 1400,
+      percent: 100,
+      nodes: 1,
+      residency: [
+        { node: 'n2', residentBytes: 1000, percent: 100 },
+        { node: 'n1', residentBytes: 400, percent: 40 },
+      ],
+      warnings: ['WeakValidator: no ETag'],
+      refreshedAt: '2026-01-01T11:59:58Z',
+    });
+    assert.deepEqual(
+      conditions.map(({ type, status, reason }) => [type, status, reason]),
+      [
+        ['Ready', 'True', 'Ready'],
+        ['ClusterResolved', 'True', 'Resolved'],
+        ['Registered', 'True', 'Registered'],
+      ],
+    );
+    const written = conditions.map((one) => ({ ...one, lastTransitionTime: '2026-01-01T00:00:00Z' }));
+    assert.ok(datasets.status.safeParse({ ...figures, conditions: written }).success);
+  });
+
+  it('stays below what the API server takes', () => {
+    const nodes = Array.from({ length: 1200 }, (_, index) => residency(`n${index}`, 2n ** 62n));
+    const warnings = Array.from({ length: 50 }, () => 'w'.repeat(5000));
+    const present = agentDataset({ bytes: 2n ** 63n, files: 2n ** 63n, residency: nodes, warnings });
+    const { conditions, ...figures } = statusOf(fresh, observed({ agents: { connected: true, dataset: present } }));
+    assert.ok(conditions.length > 0);
+    assert.ok(datasets.status.safeParse(figures).success);
+    const outcome = failure('Unavailable', 'x'.repeat(10_000));
+    assert.equal(String(ready(fresh, observed({ attempt: attempt({ outcome }) }))?.[2]).length, 2048);
+  });
+
+  it('says what is awaited, and how to allow it', () => {
+    const reason = (fields: Partial<ObservedDataset>) => ready(fresh, observed(fields))?.slice(1);
+    assert.deepEqual(reason({ choice: { kind: 'missing', name: 'main' } }), [
+      'ClusterNotFound',
+      'waits for StorageCluster main: there is none of that name yet',
+    ]);
+    assert.deepEqual(reason({ choice: { kind: 'ambiguous', names: ['a', 'b'] } }), [
+      'ClusterAmbiguous',
+      'waits for spec.clusterRef: there are several StorageClusters (a, b)',
+    ]);
+    const secret = dataset({ secretRef: { name: 's' } });
+    assert.deepEqual(ready(secret, observed({ secret: { kind: 'missing' } })), [
+      'False',
+      'SecretNotFound',
+      'waits for the Secret team/s: there is none of that name yet',
+    ]);
+    assert.deepEqual(ready(secret, observed({ secret: { kind: 'forbidden', message: 'user x may not' } })), [
+      'False',
+      'SecretForbidden',
+      'the operator may not read the Secret team/s; allow it with: kubectl create rolebinding ...',
+    ]);
+    const keys = { kind: 'keysMissing', keys: ['token'], present: ['password'] } as const;
+    assert.deepEqual(ready(secret, observed({ secret: keys })), [
+      'False',
+      'SecretKeyMissing',
+      'the Secret team/s has no usable value for token, which a source of kind hub needs; it has password',
+    ]);
+    assert.equal(condition('CredentialsReady', secret, observed({ secret: keys }))?.[1], 'SecretKeyMissing');
+    assert.equal(condition('ClusterResolved', secret, observed({ secret: keys }))?.[0], 'True');
+    const directory = dataset({ source: { directory: { path: '/etc' } } });
+    assert.equal(ready(directory, observed())?.[1], 'DirectoryNotAllowed');
+    assert.equal(ready(fresh, observed({ agents: undefined }))?.[1], 'AgentsUnavailable');
+  });
+
+  it('shows how far the listing is', () => {
+    assert.deepEqual(ready(fresh, observed()), ['False', 'Listing', 'the origin is being listed']);
+    const running = { filesListed: 12n, bytesListed: 3456n };
+    const message = 'the origin is being listed: 12 files, 3456 bytes so far';
+    assert.deepEqual(ready(fresh, observed({ attempt: attempt({ running }) })), ['False', 'Listing', message]);
+  });
+
+  it("has the agent's code and sentence when the origin fails, also while it is tried again", () => {
+    const outcome = failure('Unauthenticated', 'the hub answered 401 for o/m');
+    const expected = ['False', 'Unauthenticated', 'the hub answered 401 for o/m'];
+    assert.deepEqual(ready(fresh, observed({ attempt: attempt({ outcome }) })), expected);
+    const running = { filesListed: 1n, bytesListed: 1n };
+    assert.deepEqual(ready(fresh, observed({ attempt: attempt({ outcome, running }) })), expected);
+  });
+
+  it('is not Ready by what agents know of it from before, until its own look has succeeded', () => {
+    assert.equal(ready(fresh, observed({ agents: known }))?.[1], 'Listing');
+    assert.equal(
+      ready(fresh, observed({ agents: known, attempt: attempt({ outcome: failure('Unavailable', 'x') }) }))?.[1],
+      'Unavailable',
+    );
+  });
+
+  it('stays as it was written after a restart of the operator', () => {
+    const settled = dataset(
+      {},
+      readyStatus({ revision: 'abc', residentBytes: 0, percent: 0, nodes: 0, residency: [] }),
+    );
+    const again = statusOf(settled, observed({ agents: known }));
+    const message = { Ready: again.conditions[0]?.message };
+    assert.match(message.Ready ?? '', /^revision abc: 3 files, 1000 bytes$/);
+    for (const agents of [undefined, { connected: false, dataset: undefined }]) {
+      const { conditions, ...figures } = statusOf(settled, observed({ agents }));
+      const { conditions: before, ...kept } = settled.status ?? {};
+      assert.deepEqual(figures, kept);
+      const bare = before?.map(({ type, status, reason }) => [type, status, reason]);
+      assert.deepEqual(
+        conditions.map(({ type, status, reason }) => [type, status, reason]),
+        bare,
+      );
+    }
+    const failed = dataset({}, { cluster: 'main', conditions: [written('Ready', 'False', 'Unauthenticated', '401')] });
+    assert.deepEqual(ready(failed, observed({ agents: undefined })), ['False', 'Unauthenticated', '401']);
+    assert.deepEqual(ready(failed, observed()), ['False', 'Unauthenticated', '401']);
+    const refused = dataset({}, { conditions: [written('Ready', 'False', 'ClusterNotFound')] });
+    assert.equal(ready(refused, observed({ agents: undefined }))?.[1], 'AgentsUnavailable');
+  });
+
+  it('serves the revision there is while a changed spec is listed, and not when that fails', () => {
+    const changed = dataset({ include: ['x'] }, readyStatus(), 2);
+    assert.equal(ready(changed, observed({ agents: known }))?.[0], 'True');
+    assert.deepEqual(condition('Registered', changed, observed({ agents: known }))?.slice(0, 2), ['False', 'Listing']);
+    const outcome = failure('Unavailable', 'no route');
+    assert.equal(
+      ready(changed, observed({ agents: known, attempt: attempt({ outcome }, changed) }))?.[1],
+      'Unavailable',
+    );
+  });
+
+  it('is not Ready when agents have forgotten it, or its files are not as they were listed', () => {
+    const settled = dataset({}, readyStatus());
+    assert.equal(ready(settled, observed())?.[1], 'Listing');
+    const message = 'the origin no longer has a.bin';
+    const present = agentDataset({ state: 'Failed', message });
+    const given = observed({ agents: { connected: true, dataset: present } });
+    assert.deepEqual(ready(settled, given), ['False', 'OriginChanged', message]);
+  });
+
+  it('tells of a refresh that failed beside being Ready', () => {
+    const settled = dataset({ refresh: { interval: '10m' } }, readyStatus());
+    assert.deepEqual(condition('Refreshed', settled, observed({ agents: known })), [
+      'True',
+      'Refreshed',
+      'the origin is asked every 10m',
+    ]);
+    const given = observed({
+      agents: known,
+      attempt: attempt({ outcome: failure('Unavailable', 'no route') }, settled),
+    });
+    assert.equal(ready(settled, given)?.[0], 'True');
+    assert.deepEqual(condition('Refreshed', settled, given), [
+      'False',
+      'Unavailable',
+      'the last look at the origin failed: no route',
+    ]);
+    assert.equal(statusOf(settled, given).refreshedAt, '2026-01-01T11:59:00Z');
+  });
+
+  it('holds figures that change all the time, but never those of another revision', () => {
+    const settled = dataset({}, readyStatus({ residentBytes: 10, percent: 1, nodes: 0, residency: [] }));
+    const moving = agentDataset({ residency: [residency('n1', 500n)] });
+    const given = (present: typeof moving) => observed({ agents: { connected: true, dataset: present }, holdMs: 3000 });
+    assert.equal(statusOf(settled, given(moving)).residentBytes, 10);
+    assert.equal(statusOf(settled, { ...given(moving), holdMs: 0 }).residentBytes, 500);
+    assert.equal(statusOf(settled, given({ ...moving, manifest: 'b'.repeat(64) })).residentBytes, 500);
+    assert.equal(statusOf(settled, given({ ...moving, warnings: ['w'] })).warnings?.length, 1);
+  });
+});

@@ -1,0 +1,124 @@
+import { HearthError } from '@hearth/common';
+import type {
+  AddDatasetProgress,
+  AddDatasetRequest,
+  Dataset as AgentDataset,
+  Volume,
+} from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Agents, ClusterAgents, ClusterStatus, RequestOf, StatusListener } from '../../agents/index.ts';
+
+type Listing = (request: AddDatasetRequest, signal: AbortSignal) => AsyncIterable<Partial<AddDatasetProgress>>;
+
+/** The agents of one cluster, without any network: they know what they are told, and list as the test says. */
+export class FakeAgents implements Agents, ClusterAgents {
+  readonly cluster: string;
+  status: ClusterStatus | undefined;
+  /** Every call but those of the status. */
+  readonly calls: { name: string; request: unknown }[] = [];
+  readonly volumes = new Map<string, Volume>();
+  /** What the next calls of this name fail with, before anything else happens. */
+  readonly failing = new Map<string, HearthError>();
+  readonly #listeners = new Set<StatusListener>();
+  readonly #listing: Listing;
+
+  /** `listing`: its last message has the dataset. */
+  constructor(cluster: string, listing: Listing) {
+    this.cluster = cluster;
+    this.#listing = listing;
+  }
+
+  get(cluster: string): ClusterAgents | undefined {
+    return cluster === this.cluster ? this : undefined;
+  }
+
+  onStatus(listener: StatusListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  connect(connected = true): void {
+    this.#tell({ connected });
+  }
+
+  /** What they know of a dataset changes; undefined: they forget it. */
+  know(name: string, dataset: AgentDataset | undefined): void {
+    const datasets = new Map(this.status?.datasets);
+    if (dataset === undefined) datasets.delete(name);
+    else datasets.set(name, dataset);
+    this.#tell({ datasets });
+  }
+
+  /** Their store is new. */
+  forgetAll(): void {
+    this.#tell({ datasets: new Map() });
+  }
+
+  called(name: string): unknown[] {
+    return this.calls.filter((call) => call.name === name).map((call) => call.request);
+  }
+
+  call: ClusterAgents['call'] = async (name, request) => {
+    this.#enter(name, request);
+    const answers: Record<string, () => unknown> = {
+      setCredentials: () => ({}),
+      removeDataset: () => this.#remove((request as RequestOf<'removeDataset'>).name),
+      getDataset: () => this.#known((request as RequestOf<'getDataset'>).name),
+      createVolume: () => this.#createVolume(request as Volume),
+      getVolume: () => this.volumes.get((request as RequestOf<'getVolume'>).name) ?? missing('volume'),
+      deleteVolume: () => this.volumes.delete((request as RequestOf<'deleteVolume'>).name),
+    };
+    const answer = answers[name] ?? (() => missing(`call ${name}`));
+    return answer() as never;
+  };
+
+  stream: ClusterAgents['stream'] = (name, request, { signal }) => {
+    return this.#add(name, request as AddDatasetRequest, signal) as never;
+  };
+
+  async *#add(name: string, request: AddDatasetRequest, signal: AbortSignal): AsyncIterable<AddDatasetProgress> {
+    this.#enter(name, request);
+    for await (const message of this.#listing(request, signal)) {
+      signal.throwIfAborted();
+      if (message.dataset !== undefined) this.know(request.name, message.dataset);
+      yield { filesListed: 0n, bytesListed: 0n, dataset: undefined, unchanged: false, ...message };
+    }
+  }
+
+  #enter(name: string, request: unknown): void {
+    this.calls.push({ name, request });
+    const error = this.failing.get(name);
+    if (error !== undefined) throw error;
+  }
+
+  #known(name: string): AgentDataset {
+    return this.status?.datasets.get(name) ?? missing(`dataset ${name}`);
+  }
+
+  #remove(name: string): object {
+    this.#known(name);
+    this.know(name, undefined);
+    return {};
+  }
+
+  #createVolume(volume: Volume): Volume {
+    this.volumes.set(volume.name, volume);
+    return volume;
+  }
+
+  #tell(change: Partial<ClusterStatus>): void {
+    const before = this.status;
+    const fresh: ClusterStatus = {
+      receivedAt: 0,
+      connected: true,
+      nodes: new Map(),
+      datasets: new Map(),
+      jobs: new Map(),
+    };
+    this.status = { ...(before ?? fresh), ...change, receivedAt: Date.now() };
+    for (const listener of this.#listeners) listener(this.cluster, before, this.status);
+  }
+}
+
+function missing(what: string): never {
+  throw new HearthError('NotFound', `there is no ${what}`);
+}

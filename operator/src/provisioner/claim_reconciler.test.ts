@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { HearthError } from '@hearth/common';
+import type { KubernetesClient, PersistentVolume, PersistentVolumeClaim } from '@hearth/common/kubernetes';
+import type { Dataset } from '@hearth/common/resources';
+import { FakeAgents } from '../dataset/testing/fake_agents.ts';
+import { agentDataset, dataset, readyStatus } from '../dataset/testing/fixtures.ts';
+import { pendingClaim } from './claim.ts';
+import { ClaimReconciler } from './claim_reconciler.ts';
+import { classView } from './storage_class.ts';
+import { AgentVolumes } from './volumes.ts';
+
+const driver = 'csi.hearth.storage';
+const { signal } = new AbortController();
+
+describe('claims', () => {
+  let agents: FakeAgents;
+  let claim: PersistentVolumeClaim;
+  let present: PersistentVolumeClaim | undefined;
+  let llama: Dataset | undefined;
+  let objects: Map<string, PersistentVolume>;
+  let createFails: HearthError | undefined;
+  let events: string[];
+  let reconciler: ClaimReconciler;
+
+  beforeEach(() => {
+    claim = {
+      metadata: {
+        namespace: 'team',
+        name: 'c',
+        uid: 'u-1',
+        annotations: { 'volume.kubernetes.io/storage-provisioner': driver },
+      },
+      spec: {
+        storageClassName: 'hearth',
+        accessModes: ['ReadOnlyMany'],
+        resources: { requests: { storage: '1' } },
+        dataSourceRef: { apiGroup: 'hearth.storage', kind: 'Dataset', name: 'llama' },
+      },
+    };
+    present = claim;
+    llama = dataset({}, readyStatus());
+    agents = new FakeAgents('main', async function* () {});
+    agents.know('team.llama', agentDataset({ bytes: 2048n }));
+    objects = new Map();
+    createFails = undefined;
+    events = [];
+    const get = async (type: { kind: string }, name: string) =>
+      type.kind === 'PersistentVolume' ? objects.get(name) : present;
+    const create = async (_type: unknown, object: PersistentVolume) => {
+      if (createFails !== undefined) throw createFails;
+      const name = object.metadata?.name ?? '';
+      if (objects.has(name)) throw new HearthError('AlreadyExists', `${name} exists`);
+      objects.set(name, object);
+      return object;
+    };
+    reconciler = new ClaimReconciler({
+      api: { get, create } as unknown as KubernetesClient,
+      events: {
+        eventFor: (_kind, _object, type, reason, message) => void events.push(`${type} ${reason}: ${message}`),
+      },
+      volumes: new AgentVolumes(agents),
+      claim: () => pendingClaim(claim),
+      storageClass: () => classView({ metadata: { name: 'hearth' }, provisioner: driver }),
+      dataset: () => llama,
+    });
+  });
+  const reconcile = () => reconciler.reconcile('team/c', signal);
+
+  it('get a volume of the size of the Dataset', async () => {
+    await reconcile();
+    const spec = objects.get('pvc-u-1')?.spec;
+    assert.equal(spec?.capacity?.storage, '2Ki');
+    assert.deepEqual(spec?.csi?.volumeAttributes, { cluster: 'main', datasetNamespace: 'team', dataset: 'llama' });
+    assert.equal(agents.volumes.get('pvc-u-1')?.dataset, 'team.llama');
+    assert.deepEqual(events, ['Normal ProvisioningSucceeded: made volume pvc-u-1']);
+  });
+
+  it('get the same volume after a crash between the volume and its object', async () => {
+    createFails = new HearthError('Unavailable', 'the API server is away');
+    await assert.rejects(reconcile(), { code: 'Unavailable' });
+    assert.equal(agents.volumes.size, 1);
+    createFails = undefined;
+    // The Dataset has grown meanwhile: the volume is the one that was made.
+    agents.know('team.llama', agentDataset({ bytes: 4096n }));
+    await reconcile();
+    assert.equal(objects.get('pvc-u-1')?.spec?.capacity?.storage, '2Ki');
+    await reconcile();
+    assert.equal(objects.size, 1);
+    assert.equal(events.filter((event) => event.includes('ProvisioningFailed')).length, 1);
+  });
+
+  it('leave no volume behind when they have gone meanwhile', async () => {
+    for (const gone of [undefined, { ...claim, metadata: { ...claim.metadata, uid: 'u-2' } }]) {
+      present = gone;
+      await reconcile();
+      assert.equal(objects.size, 0);
+      assert.equal(agents.volumes.size, 0);
+    }
+  });
+
+  it('do not take an object of that name from somebody else', async () => {
+    objects.set('pvc-u-1', { spec: { claimRef: { uid: 'other' } } });
+    await assert.rejects(reconcile(), { code: 'AlreadyExists', message: /belongs to something else; delete it/ });
+  });
+
+  it('are told once what they wait for', async () => {
+    llama = undefined;
+    await reconcile();
+    await reconcile();
+    assert.deepEqual(events, ['Normal WaitingForDataset: waits for Dataset team/llama: there is none yet']);
+    llama = dataset({}, readyStatus());
+    agents.failing.set('getVolume', new HearthError('Unavailable', 'no agent answers'));
+    await assert.rejects(reconcile(), { code: 'Unavailable' });
+    await assert.rejects(reconcile(), { code: 'Unavailable' });
+    assert.deepEqual(events.slice(1), ['Warning ProvisioningFailed: no agent answers']);
+  });
+});
