@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError, type Logger } from '@hearth/common';
+import {
+  type KubernetesClient,
+  type KubernetesObject,
+  kinds,
+  objectKey,
+  type ResourceType,
+  splitKey,
+} from '@hearth/common/kubernetes';
+import { driverName, finalizerName, startupTaintKey } from '@hearth/common/resources';
+import { ownedSelector, ownedTypes } from '../storage_cluster/index.ts';
+
+export interface CleanupOptions {
+  api: Pick<KubernetesClient, 'get' | 'list' | 'delete' | 'patch'>;
+  namespace: string;
+  logger: Logger;
+  /** How long the operator is given to clear up by itself. */
+  patienceMs: number;
+  /** How long everything may take. */
+  deadlineMs: number;
+  signal: AbortSignal;
+}
+
+const pauseMs = 1_000;
+
+/**
+ * Before the operator is uninstalled: deletes StorageClusters and waits while the operator takes away what it made,
+ * then takes away whatever is left, our finalizers and startup taints. What belongs to users stays: Datasets, claims
+ * and volumes, without a finalizer that nobody would honour any more. `DeadlineExceeded` names what would not go.
+ */
+export async function cleanup(options: CleanupOptions): Promise<void> {
+  const { api, namespace, logger, patienceMs, deadlineMs, signal } = options;
+  const began = Date.now();
+  for (const cluster of await all(api, kinds.StorageCluster, {}, signal)) {
+    await api.delete(kinds.StorageCluster, cluster.metadata.name, undefined, { signal });
+    logger.info('a StorageCluster is being deleted', { cluster: cluster.metadata.name });
+  }
+  await until(patienceMs, signal, async () => (await all(api, kinds.StorageCluster, {}, signal)).length === 0);
+
+  for (const type of [kinds.StorageCluster, kinds.NodeCache, kinds.Dataset] as ResourceType[]) {
+    for (const object of await all(api, type, {}, signal)) await dropFinalizer(api, type, object, signal);
+  }
+  for (const volume of await all(api, kinds.PersistentVolume, {}, signal)) {
+    if (volume.spec?.csi?.driver === driverName) await dropFinalizer(api, kinds.PersistentVolume, volume, signal);
+  }
+  await dropTaints(options);
+
+  let left: string[] = [];
+  const gone = await until(Math.max(pauseMs, deadlineMs - (Date.now() - began)), signal, async () => {
+    left = [];
+    for (const type of ownedTypes)
+      left.push(...(await takeAway(api, type, { namespace, labelSelector: ownedSelector }, signal)));
+    left.push(...(await takeAway(api, kinds.NodeCache, {}, signal)));
+    return left.length === 0;
+  });
+  if (gone) return;
+  const named = left.slice(0, 10).join(', ');
+  throw new HearthError(
+    'DeadlineExceeded',
+    `after ${Math.round(deadlineMs / 1000)} s these had not gone: ${named}; look at their finalizers and uninstall again`,
+  );
+}
+
+/** Deletes what is there. Gives what was. */
+async function takeAway(
+  api: CleanupOptions['api'],
+  type: ResourceType,
+  place: { namespace?: string; labelSelector?: string },
+  signal: AbortSignal,
+): Promise<string[]> {
+  const objects = await all(api, type, place, signal);
+  for (const { metadata } of objects) {
+    if (metadata?.deletionTimestamp !== undefined) continue;
+    await api.delete(type, metadata?.name ?? '', place.namespace, { signal });
+  }
+  return objects.map(({ metadata }) => `${type.kind} ${metadata?.name}`);
+}
+
+async function dropFinalizer<T extends KubernetesObject>(
+  api: CleanupOptions['api'],
+  type: ResourceType<T>,
+  object: T,
+  signal: AbortSignal,
+): Promise<void> {
+  const { finalizers = [], uid, resourceVersion } = object.metadata ?? {};
+  if (!finalizers.includes(finalizerName)) return;
+  const { namespace, name } = splitKey(objectKey(object));
+  const patch = { metadata: { uid, resourceVersion, finalizers: finalizers.filter((one) => one !== finalizerName) } };
+  await unlessGone(api.patch(type, name, namespace, patch, { kind: 'merge', signal }));
+}
+
+/** Nobody is left who would take the taint away. */
+async function dropTaints({ api, signal, logger }: CleanupOptions): Promise<void> {
+  for (const node of await all(api, kinds.Node, {}, signal)) {
+    const taints = node.spec?.taints ?? [];
+    const others = taints.filter(({ key }) => key !== startupTaintKey);
+    if (others.length === taints.length) continue;
+    const { name = '', uid, resourceVersion } = node.metadata ?? {};
+    const patch = { metadata: { uid, resourceVersion }, spec: { taints: others.length === 0 ? null : others } };
+    await unlessGone(api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }));
+    logger.info('a startup taint was taken away', { node: name });
+  }
+}
+
+/** Changed or gone in between: the Job is run again for what is left. */
+async function unlessGone(work: Promise<unknown>): Promise<void> {
+  try {
+    await work;
+  } catch (thrown) {
+    if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
+  }
+}
+
+/** Every object of a kind, page by page; none when the kind's definition has been removed. */
+async function all<T extends KubernetesObject>(
+  api: CleanupOptions['api'],
+  type: ResourceType<T>,
+  place: { namespace?: string; labelSelector?: string },
+  signal: AbortSignal,
+): Promise<T[]> {
+  const items: T[] = [];
+  try {
+    let next: string | undefined;
+    do {
+      const page = await api.list(
+        type,
+        { ...place, limit: 500, ...(next === undefined ? {} : { continue: next }) },
+        signal,
+      );
+      items.push(...page.items);
+      next = page.continue;
+    } while (next !== undefined);
+  } catch (thrown) {
+    if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
+  }
+  return items;
+}
+
+/** Whether it came to hold in time. */
+async function until(timeMs: number, signal: AbortSignal, holds: () => Promise<boolean>): Promise<boolean> {
+  for (const end = Date.now() + timeMs; ; ) {
+    if (await holds()) return true;
+    if (Date.now() >= end) return false;
+    await sleep(pauseMs, undefined, { signal });
+  }
+}

@@ -1,0 +1,31 @@
+import { HearthError } from '@hearth/common';
+import { KubernetesApi } from '@hearth/common/kubernetes';
+import { cleanup } from './cleanup/index.ts';
+import { runProcess } from './process.ts';
+
+const usage = `Usage: hearth-cleanup
+
+Run by the chart before it is uninstalled: deletes StorageClusters and everything that the operator made, and takes our
+finalizers and startup taints away. Datasets and volumes stay. Variables: POD_NAMESPACE, HEARTH_LOG_LEVEL.
+`;
+
+/** Less than the deadline of the Job in the chart. */
+const deadlineMs = 200_000;
+const patienceMs = 120_000;
+
+if (process.argv.includes('--help')) process.stdout.write(usage);
+else
+  process.exit(
+    await runProcess('hearth-cleanup', async (logger, signal) => {
+      const namespace = process.env.POD_NAMESPACE;
+      if (namespace === undefined || namespace === '') {
+        throw new HearthError('InvalidArgument', 'the variable POD_NAMESPACE is missing; the chart sets it');
+      }
+      const api = KubernetesApi.fromDefault({ userAgent: 'hearth-cleanup' });
+      try {
+        await cleanup({ api, namespace, logger, patienceMs, deadlineMs, signal });
+      } finally {
+        api.close();
+      }
+    }),
+  );

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { HearthError } from '@hearth/common';
+import { KubernetesApi } from '@hearth/common/kubernetes';
+import { runOperator } from './operator/index.ts';
+import { runProcess } from './process.ts';
+import { readEnvironment } from './storage_cluster/index.ts';
+
+const usage = `Usage: hearth-operator
+
+Reconciles StorageClusters, NodeCaches and Datasets, and provisions volumes. Configured by variables, which the chart
+sets: POD_NAMESPACE, POD_NAME, HEARTH_IMAGE, HEARTH_ETCD_IMAGE, HEARTH_IMAGE_PULL_POLICY, HEARTH_IMAGE_PULL_SECRETS,
+HEARTH_LOG_LEVEL, HEARTH_HTTP_PORT (8080), HEARTH_SERVICE_ACCOUNT (hearth-operator). Outside of a cluster KUBECONFIG
+says where the API server is.
+`;
+
+if (process.argv.includes('--help')) process.stdout.write(usage);
+else process.exit(await runProcess('hearth-operator', run));
+
+async function run(logger: Parameters<typeof runOperator>[0]['logger'], signal: AbortSignal): Promise<void> {
+  const environment = readEnvironment(process.env);
+  const instance = process.env.POD_NAME ?? hostname();
+  const api = KubernetesApi.fromDefault({ userAgent: 'hearth-operator' });
+  try {
+    await runOperator({
+      api,
+      environment,
+      instance,
+      identity: `${instance}_${randomUUID()}`,
+      grant: {
+        clusterRole: 'hearth-dataset-secrets',
+        serviceAccount: {
+          namespace: environment.namespace,
+          name: process.env.HEARTH_SERVICE_ACCOUNT ?? 'hearth-operator',
+        },
+      },
+      http: { port: httpPort(process.env.HEARTH_HTTP_PORT) },
+      logger,
+      signal,
+    });
+  } finally {
+    api.close();
+  }
+}
+
+function httpPort(text = '8080'): number {
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
+  throw new HearthError('InvalidArgument', 'the variable HEARTH_HTTP_PORT must be a port');
+}

@@ -1,0 +1,50 @@
+import type { Logger } from '@hearth/common';
+import {
+  type KubernetesClient,
+  type KubernetesObject,
+  kinds,
+  Reflector,
+  type ReflectorOptions,
+} from '@hearth/common/kubernetes';
+import { usesOfPod } from '../dataset/index.ts';
+import { classView, pendingClaim, volumeView } from '../provisioner/index.ts';
+import { nodeFacts, ownedSelector, podState } from '../storage_cluster/index.ts';
+
+type AnyReflector = Pick<Reflector<KubernetesObject, unknown>, 'start' | 'synced' | 'hasSynced' | 'size'>;
+
+export interface ReflectorsOptions {
+  api: Pick<KubernetesClient, 'list' | 'watch'>;
+  namespace: string;
+  logger: Logger;
+}
+
+/** What the operator sees of the cluster; of objects that are many, only what it needs. */
+export function createReflectors({ api, namespace, logger }: ReflectorsOptions) {
+  const make = <T extends KubernetesObject, P = T>(options: Omit<ReflectorOptions<T, P>, 'api' | 'logger'>) =>
+    new Reflector<T, P>({ ...options, api, logger });
+  const owned = { namespace, labelSelector: ownedSelector };
+  return {
+    clusters: make({ type: kinds.StorageCluster }),
+    caches: make({ type: kinds.NodeCache }),
+    datasets: make({ type: kinds.Dataset }),
+    nodes: make({ type: kinds.Node, project: nodeFacts }),
+    pods: make({ type: kinds.Pod, project: usesOfPod }),
+    ownPods: make({ type: kinds.Pod, ...owned, project: podState }),
+    volumes: make({ type: kinds.PersistentVolume, project: volumeView }),
+    claims: make({ type: kinds.PersistentVolumeClaim, project: pendingClaim }),
+    storageClasses: make({ type: kinds.StorageClass, project: classView }),
+    daemonSets: make({ type: kinds.DaemonSet, ...owned }),
+    statefulSets: make({ type: kinds.StatefulSet, ...owned }),
+    services: make({ type: kinds.Service, ...owned }),
+    configMaps: make({ type: kinds.ConfigMap, ...owned }),
+    disruptionBudgets: make({ type: kinds.PodDisruptionBudget, ...owned }),
+    secrets: make({ type: kinds.Secret, ...owned }),
+  };
+}
+
+export type Reflectors = ReturnType<typeof createReflectors>;
+
+/** Name and reflector of each. */
+export function allReflectors(reflectors: Reflectors): [name: string, reflector: AnyReflector][] {
+  return Object.entries(reflectors as unknown as Record<string, AnyReflector>);
+}

@@ -1,0 +1,130 @@
+import { HearthError, type Logger } from '@hearth/common';
+import { EventRecorder, type KubernetesClient, LeaderElection } from '@hearth/common/kubernetes';
+import { AgentDirectory } from '../agents/index.ts';
+import { runDatasetController } from '../dataset/index.ts';
+import { runNodeCacheController } from '../node_cache/index.ts';
+import { runNodeController } from '../nodes/index.ts';
+import { runProvisioner } from '../provisioner/index.ts';
+import type { SecretGrant } from '../secrets/index.ts';
+import { type Environment, runStorageClusterController } from '../storage_cluster/index.ts';
+import { HttpServer } from './http_server.ts';
+import { OperatorMetrics } from './metrics.ts';
+import { allReflectors, createReflectors, type Reflectors } from './reflectors.ts';
+
+export interface OperatorOptions {
+  api: KubernetesClient;
+  environment: Environment;
+  grant: SecretGrant;
+  /** Of the replica: unique among all, and among its restarts. */
+  identity: string;
+  /** Name of the replica in events. */
+  instance: string;
+  http: { port: number; host?: string };
+  logger: Logger;
+  /** Ends the operator in order. */
+  signal: AbortSignal;
+  /** Called when the replica could lead. */
+  onReady?: (running: RunningOperator) => void;
+  /** Of the election, seconds; absent: those of Kubernetes' own controllers. */
+  election?: { leaseSeconds: number; renewSeconds: number; retrySeconds: number };
+  deletionPatienceMs?: number;
+}
+
+export interface RunningOperator {
+  port: number;
+  isLeader: () => boolean;
+  agents: AgentDirectory;
+}
+
+const leaseName = 'hearth-operator';
+
+/**
+ * Runs a replica of the operator until the signal: watches what it needs from the start, and reconciles while it
+ * leads. Nothing that happens to the API server ends it.
+ */
+export async function runOperator(options: OperatorOptions): Promise<void> {
+  const { api, environment, identity, instance, logger, signal } = options;
+  const reflectors = createReflectors({ api, namespace: environment.namespace, logger });
+  const agents = new AgentDirectory(logger);
+  const events = new EventRecorder({ api, component: 'hearth-operator', instance, logger });
+  const election = new LeaderElection({
+    api,
+    namespace: environment.namespace,
+    name: leaseName,
+    identity,
+    logger,
+    ...options.election,
+    onLeader: (leader) => logger.info('the leader is known', { leader }),
+  });
+  const isLeader = () => election.isLeader;
+  const metrics = new OperatorMetrics({ reflectors, agents, isLeader });
+  const http = new HttpServer({ reasons: () => unsynced(reflectors), metrics: () => metrics.scrape() }, logger);
+  const port = await http.listen(options.http.port, options.http.host);
+  try {
+    for (const [, reflector] of allReflectors(reflectors)) reflector.start(signal);
+    await allSynced(reflectors, logger, signal);
+    options.onReady?.({ port, isLeader, agents });
+    logger.info('the operator is ready', { port });
+    await election.run((term) => lead(options, { reflectors, agents, events }, term), signal);
+    logger.info('the operator is ending');
+  } finally {
+    await events.flush();
+    await agents.close();
+    await http.close();
+  }
+}
+
+interface Parts {
+  reflectors: Reflectors;
+  agents: AgentDirectory;
+  events: EventRecorder;
+}
+
+/** What the leader does, until its term ends. */
+async function lead(options: OperatorOptions, { reflectors, agents, events }: Parts, term: AbortSignal): Promise<void> {
+  const { api, environment, grant, logger } = options;
+  const { clusters, caches, datasets, nodes, pods, ownPods, volumes, claims, storageClasses } = reflectors;
+  const { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets } = reflectors;
+  const owned = { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets };
+  const common = { api, agents, clusters, events, logger };
+  const patience = options.deletionPatienceMs;
+  logger.info('this replica leads');
+  try {
+    await Promise.all([
+      runStorageClusterController(
+        {
+          ...common,
+          environment,
+          nodes,
+          pods: ownPods,
+          owned,
+          ...(patience === undefined ? {} : { deletionPatienceMs: patience }),
+        },
+        term,
+      ),
+      runNodeCacheController({ ...common, nodes, caches }, term),
+      runNodeController({ ...common, nodes }, term),
+      runDatasetController({ ...common, datasets, volumes, pods, grant }, term),
+      runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
+    ]);
+  } finally {
+    // The next leader has streams of its own.
+    await agents.close();
+    logger.info('this replica no longer leads');
+  }
+}
+
+async function allSynced(reflectors: Reflectors, logger: Logger, signal: AbortSignal): Promise<void> {
+  try {
+    await Promise.all(allReflectors(reflectors).map(([, reflector]) => reflector.synced()));
+  } catch (thrown) {
+    if (!signal.aborted) throw HearthError.from(thrown);
+    logger.debug('ended before everything was listed');
+  }
+}
+
+function unsynced(reflectors: Reflectors): string[] {
+  return allReflectors(reflectors)
+    .filter(([, reflector]) => !reflector.hasSynced)
+    .map(([name]) => `${name} have not been listed yet; look for the API server's refusals in the log`);
+}
