@@ -11,6 +11,11 @@ namespace {
 
 // Buffers of reads that go past the page cache begin and end at multiples of this.
 constexpr std::size_t kDirectAlignment = 4096;
+// Smaller files are written through the page cache: opening them a second time costs more.
+constexpr std::uint64_t kDirectFromBytes = 1u << 20;
+
+// Reads of one file under way while it is scrubbed: the disk works while checksums are computed.
+constexpr std::uint32_t kScrubReads = 2;
 
 struct FreeMemory {
   void operator()(std::byte* memory) const { std::free(memory); }
@@ -214,8 +219,14 @@ Task<Status> OpenCacheFile::openWriter() {
 }
 
 Task<Result<std::unique_ptr<File>>> OpenCacheFile::createFile() {
-  const OpenFlags flags{
-      .write = true, .create = true, .exclusive = true, .mode = entry_->executable ? 0555u : 0444u};
+  // Direct where there is something to gain: the buffers come from the network and go to the disk
+  // without a copy, and a cache file larger than the memory does not push everything else out of
+  // the page cache.
+  const OpenFlags flags{.write = true,
+                        .create = true,
+                        .exclusive = true,
+                        .direct = size() >= kDirectFromBytes,
+                        .mode = entry_->executable ? 0555u : 0444u};
   auto opening = shard_.files.open(path(), flags);
   Result<std::unique_ptr<File>> opened = co_await opening;
   if (opened.code() == ErrorCode::kAlreadyExists) {
@@ -241,7 +252,7 @@ Task<Result<std::unique_ptr<File>>> OpenCacheFile::createFile() {
 }
 
 Task<Result<std::unique_ptr<File>>> OpenCacheFile::openForWriting() {
-  auto opening = shard_.files.open(path(), {.write = true});
+  auto opening = shard_.files.open(path(), {.write = true, .direct = size() >= kDirectFromBytes});
   Result<std::unique_ptr<File>> opened = co_await opening;
   if (opened.code() != ErrorCode::kPermissionDenied) co_return opened;
   // Only root may write to a file of mode 0444; others make it writable for the moment of opening.
@@ -249,7 +260,7 @@ Task<Result<std::unique_ptr<File>>> OpenCacheFile::openForWriting() {
   auto loosening = shard_.files.changeMode(path(), mode | 0200);
   const Status loosened = co_await loosening;
   if (!loosened.ok()) co_return loosened.error();
-  auto again = shard_.files.open(path(), {.write = true});
+  auto again = shard_.files.open(path(), {.write = true, .direct = size() >= kDirectFromBytes});
   opened = co_await again;
   auto tightening = shard_.files.changeMode(path(), mode);
   const Status tightened = co_await tightening;
@@ -300,26 +311,38 @@ Task<Result<std::uint64_t>> OpenCacheFile::scrub() {
   auto opening = shard_.files.open(path(), {.direct = true});
   const auto file = co_await opening;
   if (!file.ok()) co_return file.error();
-  const std::size_t length = allocatedBytes(std::min(size(), kChunkBytes));
+  std::uint64_t checked = 0;
+  std::uint32_t next = 0;
+  Gate readers(shard_.reactor);
+  for (std::uint32_t i = 0; i < kScrubReads; ++i)
+    readers.spawn(scrubChunks(*this, **file, next, checked));
+  Task<void> closing = readers.close();
+  co_await closing;
+  co_return checked;
+}
+
+Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, std::uint32_t& next,
+                                      std::uint64_t& checked) {
+  CacheEntry& entry = *self.entry_;
+  const std::size_t length = allocatedBytes(std::min(self.size(), kChunkBytes));
   const std::unique_ptr<std::byte, FreeMemory> memory(
       static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, length)));
   const std::span<std::byte> buffer(memory.get(), length);
-  std::uint64_t checked = 0;
-  for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
-    if (!entry_->resident(chunk)) continue;
-    const Result<std::size_t> count = co_await (*file)->readAt(buffer, chunk * kChunkBytes);
-    const std::size_t expected = entry_->chunkBytes(chunk);
+  while (next < entry.chunkCount()) {
+    const std::uint32_t chunk = next++;
+    if (!entry.resident(chunk)) continue;
+    const Result<std::size_t> count = co_await file.readAt(buffer, chunk * kChunkBytes);
+    const std::size_t expected = entry.chunkBytes(chunk);
     const std::size_t got = count.ok() ? std::min(*count, expected) : 0;
     for (std::size_t at = 0; at < expected; at += kBlockBytes) {
       const std::size_t blockLength = std::min<std::size_t>(kBlockBytes, expected - at);
       const auto block = static_cast<std::uint32_t>(at / kBlockBytes);
       const bool good = at + blockLength <= got && crc32c(buffer.subspan(at, blockLength)) ==
-                                                       entry_->blockChecksum(chunk, block);
+                                                       entry.blockChecksum(chunk, block);
       if (good) checked += blockLength;
-      if (!good && entry_->resident(chunk)) spoil(chunk);
+      if (!good && entry.resident(chunk)) self.spoil(chunk);
     }
   }
-  co_return checked;
 }
 
 }  // namespace hearth

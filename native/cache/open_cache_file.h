@@ -52,6 +52,9 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
 
  private:
   // Own shard.
+  // Takes chunk after chunk until none is left; several of these share `next` and `checked`.
+  static Task<void> scrubChunks(OpenCacheFile& self, File& file, std::uint32_t& next,
+                                std::uint64_t& checked);
   [[nodiscard]] Task<bool> waitForWriter(std::uint32_t chunk);
   [[nodiscard]] Task<Status> writeReserved(std::uint32_t chunk, std::span<const std::byte> data);
   [[nodiscard]] Task<Status> writeAbsent(std::uint32_t chunk, ChunkState before,

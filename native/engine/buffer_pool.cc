@@ -41,6 +41,15 @@ bool BufferPool::mayTake(Priority priority, std::size_t count) const {
   return free_.size() >= count + kept;
 }
 
+bool BufferPool::makeRoom(Priority priority, std::size_t count) {
+  // What comes back meanwhile is for this request: those that wait come later anyway.
+  reclaiming_ = true;
+  while (!mayTake(priority, count) && reclaim_()) {
+  }
+  reclaiming_ = false;
+  return mayTake(priority, count);
+}
+
 std::vector<ChunkBuffer> BufferPool::take(std::size_t count) {
   std::vector<ChunkBuffer> taken;
   for (std::size_t i = 0; i < count; ++i) {
@@ -52,7 +61,7 @@ std::vector<ChunkBuffer> BufferPool::take(std::size_t count) {
 }
 
 bool BufferPool::serveFirst(std::deque<Waiter*>& queue) {
-  if (queue.empty() || !mayTake(queue.front()->priority, queue.front()->count)) return false;
+  if (queue.empty() || !makeRoom(queue.front()->priority, queue.front()->count)) return false;
   Waiter* const waiter = queue.front();
   queue.pop_front();
   waiter->buffers = take(waiter->count);
@@ -63,8 +72,14 @@ bool BufferPool::serveFirst(std::deque<Waiter*>& queue) {
 void BufferPool::giveBack(std::byte* data) {
   free_.push_back(data);
   const std::size_t left = inUse_.fetch_sub(1, std::memory_order_relaxed) - 1;
+  if (reclaiming_) return;
   const bool served = serveFirst(demand_.empty() ? background_ : demand_);
   if (!served && left == 0) trimTimer_.start(Clock::now() + kIdle, [this] { trim(); });
+}
+
+void BufferPool::serveWaiters() {
+  while (serveFirst(demand_.empty() ? background_ : demand_)) {
+  }
 }
 
 void BufferPool::trim() {
@@ -74,7 +89,7 @@ void BufferPool::trim() {
 bool BufferPool::Waiter::await_ready() {
   const bool first =
       pool.demand_.empty() && (priority == Priority::kDemand || pool.background_.empty());
-  if (!first || !pool.mayTake(priority, count)) return false;
+  if (!first || !pool.makeRoom(priority, count)) return false;
   buffers = pool.take(count);
   return true;
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -53,6 +54,11 @@ class BufferPool {
   BufferPool& operator=(const BufferPool&) = delete;
 
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
+  // Asked when buffers are short: makes one come back, now or soon, and says whether it did. It is
+  // not called while the pool has what is asked for.
+  void setReclaim(std::function<bool()> reclaim) { reclaim_ = std::move(reclaim); }
+  // Serves who waits and can be served now; for whoever can reclaim more than when they began.
+  void serveWaiters();
   // Any thread.
   [[nodiscard]] std::size_t inUse() const { return inUse_.load(std::memory_order_relaxed); }
 
@@ -79,6 +85,7 @@ class BufferPool {
  private:
   BufferPool(Reactor& reactor, std::byte* memory, std::size_t buffers);
   [[nodiscard]] bool mayTake(Priority priority, std::size_t count) const;
+  [[nodiscard]] bool makeRoom(Priority priority, std::size_t count);
   std::vector<ChunkBuffer> take(std::size_t count);
   bool serveFirst(std::deque<Waiter*>& queue);
   void giveBack(std::byte* data);
@@ -91,6 +98,8 @@ class BufferPool {
   std::atomic<std::size_t> inUse_{0};
   std::deque<Waiter*> demand_;
   std::deque<Waiter*> background_;
+  bool reclaiming_ = false;
+  std::function<bool()> reclaim_ = [] { return false; };
   Reactor::Timer trimTimer_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "engine/directory_client.h"
 #include "engine/file_digest.h"
+#include "engine/verified_read.h"
 
 namespace hearth {
 namespace {
@@ -217,7 +218,9 @@ Task<Result<std::vector<std::byte>>> ContentCalls::readHere(Shard& owner, FileRe
   Task<Status> ensuring = owner.fetcher->ensure(*opened, first, end, {});
   const Status ensured = co_await ensuring;
   if (!ensured.ok()) co_return ensured.error();
-  const auto bytes = (*opened)->cache->verified(offset, length);
+  Task<Result<std::span<const std::byte>>> reading =
+      readVerified(*owner.reactor, (*opened)->cache, offset, length);
+  const Result<std::span<const std::byte>> bytes = co_await reading;
   if (!bytes.ok()) co_return bytes.error();
   co_return std::vector<std::byte>(bytes->begin(), bytes->end());
 }

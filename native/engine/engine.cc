@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/blocking_call.h"
+#include "engine/chunk_retention.h"
 #include "engine/directory_client.h"
 #include "engine/directory_service.h"
 #include "engine/fetcher.h"
@@ -68,6 +69,8 @@ Status Engine::createShard(const EngineOptions& options, std::size_t index, std:
   if (!originBuffers.ok()) return originBuffers.error();
   shard->peerBuffers = std::move(*peerBuffers);
   shard->originBuffers = std::move(*originBuffers);
+  shard->peerRetention = std::make_unique<ChunkRetention>(*shard->reactor, *shard->peerBuffers);
+  shard->originRetention = std::make_unique<ChunkRetention>(*shard->reactor, *shard->originBuffers);
   shard->gate = std::make_unique<Gate>(*shard->reactor);
   shard->view = std::make_shared<const ClusterView>(options.node, std::vector<ClusterMember>());
   commons_.shards.push_back(std::move(shard));
@@ -283,6 +286,8 @@ Task<void> Engine::stopShard(Shard& shard) {
   }
   Task<void> closing = shard.gate->close();
   co_await closing;
+  shard.peerRetention->clear();
+  shard.originRetention->clear();
 }
 
 void Engine::joinThreads() {

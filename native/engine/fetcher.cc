@@ -1,6 +1,7 @@
 #include "engine/fetcher.h"
 
 #include "base/crc32c.h"
+#include "engine/chunk_retention.h"
 #include "engine/directory_client.h"
 
 namespace hearth {
@@ -8,6 +9,12 @@ namespace {
 
 // Read-ahead of one file in flight.
 constexpr std::uint32_t kWindowChunks = 16;
+// What is fetched of the files behind one that is read to its end, and for how long it counts as
+// wanted by a reader who is to come.
+constexpr std::uint64_t kLookAheadBytes = 64u << 20;
+constexpr std::uint32_t kLookAheadFiles = 16;
+constexpr auto kLookAheadPatience = std::chrono::seconds(2);
+constexpr auto kLookAheadTick = std::chrono::milliseconds(50);
 constexpr int kAttempts = 8;
 constexpr auto kPeerPatience = std::chrono::seconds(40);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
@@ -194,19 +201,19 @@ Task<Status> Fetcher::fromOrigin(RunState& state) {
   if (first == state.chunks.end()) co_return Status();
   auto acquiring =
       shard_.originBuffers->acquire(state.options.priority, state.chunks.end() - first);
-  const std::vector<ChunkBuffer> buffers = co_await acquiring;
-  std::vector<std::span<std::byte>> pieces;
+  std::vector<ChunkBuffer> buffers = co_await acquiring;
+  std::vector<std::shared_ptr<LoadedChunk>> chunks;
   std::uint64_t bytes = 0;
   for (std::uint32_t chunk = first; chunk < state.chunks.end(); ++chunk) {
-    pieces.push_back(
-        buffers[chunk - first].first(static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
-    bytes += pieces.back().size();
+    chunks.push_back(loadInto(*shard_.reactor, std::move(buffers[chunk - first]),
+                              static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
+    bytes += chunks.back()->bytes.size();
   }
   if (state.options.rate) {
     Task<void> spending = state.options.rate->spend(*shard_.reactor, bytes);
     co_await spending;
   }
-  Task<Status> requesting = originRequest(state, first, pieces);
+  Task<Status> requesting = originRequest(state, first, chunks);
   const Status status = co_await requesting;
   const FileReference& file = state.fetch->reference;
   if (status.code() == ErrorCode::kOriginChanged) {
@@ -220,18 +227,18 @@ Task<Status> Fetcher::fromOrigin(RunState& state) {
 }
 
 Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
-                                    std::span<const std::span<std::byte>> pieces) {
+                                    std::span<const std::shared_ptr<LoadedChunk>> chunks) {
   const FileReference& file = state.fetch->reference;
-  const std::uint64_t start = file.about.objectOffset + state.fetch->chunkOffset(first);
   const OriginExpectation expectation{
       .objectSize = file.about.objectOffset == 0 ? file.about.size : 0,
       .validator = std::string(file.about.validator)};
   Gate storing(*shard_.reactor);
-  std::vector<Status> stored(pieces.size());
-  std::vector<bool> done(pieces.size(), false);
+  std::vector<Status> stored(chunks.size());
+  // Chunks come in order. What is here is not asked for again: its readers may be reading it.
+  std::size_t here = 0;
   Status status;
   // A location that is refused is resolved anew once.
-  for (int tries = 0; tries < 2; ++tries) {
+  for (int tries = 0; tries < 2 && here < chunks.size(); ++tries) {
     Task<Result<Location>> finding =
         file.dataset->locations.find(*shard_.reactor, file.about.index);
     Result<Location> location = co_await finding;
@@ -239,18 +246,22 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
       status = location.error();
       break;
     }
-    std::function<void(std::size_t)> filled = [&](std::size_t piece) {
-      if (done[piece]) return;
-      done[piece] = true;
-      const std::uint64_t size = pieces[piece].size();
-      shard_.commons.counters.originBytes.fetch_add(size, std::memory_order_relaxed);
+    std::vector<std::span<std::byte>> pieces;
+    for (std::size_t at = here; at < chunks.size(); ++at) pieces.push_back(chunks[at]->bytes);
+    const std::uint64_t start = file.about.objectOffset +
+                                state.fetch->chunkOffset(first + static_cast<std::uint32_t>(here));
+    std::function<void(std::size_t)> filled = [&, base = here](std::size_t piece) {
+      const std::size_t at = base + piece;
+      here = std::max(here, at + 1);
+      const std::span<const std::byte> bytes = chunks[at]->bytes;
+      shard_.commons.counters.originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
       if (state.options.counters)
-        state.options.counters->originBytes.fetch_add(size, std::memory_order_relaxed);
-      const auto chunk = first + static_cast<std::uint32_t>(piece);
-      storing.spawn(store(state, chunk, pieces[piece], checksumsOf(pieces[piece]), stored[piece]));
+        state.options.counters->originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+      storing.spawn(store(state, first + static_cast<std::uint32_t>(at), chunks[at],
+                          checksumsOf(bytes), *shard_.originRetention, stored[at]));
     };
     Task<Status> fetching = shard_.origin->fetch(std::move(*location), expectation, start,
-                                                 {pieces.begin(), pieces.end()}, std::move(filled));
+                                                 std::move(pieces), std::move(filled));
     status = co_await fetching;
     if (status.code() != ErrorCode::kLocationExpired) break;
     file.dataset->locations.expire(file.about.index);
@@ -301,9 +312,10 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
                              Status& status) {
   state.flight(chunk).source = node;
   auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1);
-  const std::vector<ChunkBuffer> buffer = co_await acquiring;
-  const std::span<std::byte> memory =
-      buffer.front().first(static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
+  std::vector<ChunkBuffer> buffer = co_await acquiring;
+  const auto loaded = loadInto(*state.shard.reactor, std::move(buffer.front()),
+                               static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
+  const std::span<std::byte> memory = loaded->bytes;
   std::vector<std::uint32_t> checksums;
   Task<Status> reading =
       state.shard.transport->read(node, state.fetch->key(), state.fetch->chunkOffset(chunk), memory,
@@ -316,15 +328,18 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   state.shard.commons.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
   if (state.options.counters)
     state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
-  Task<void> storing = store(state, chunk, memory, std::move(checksums), status);
+  Task<void> storing =
+      store(state, chunk, loaded, std::move(checksums), *state.shard.peerRetention, status);
   co_await storing;
 }
 
-Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::span<const std::byte> memory,
-                          std::vector<std::uint32_t> checksums, Status& status) {
+Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
+                          std::vector<std::uint32_t> checksums, ChunkRetention& retention,
+                          Status& status) {
   if (!state.fetch->cache->resident(chunk)) {
-    Task<Status> writing = state.fetch->cache->writeChunk(chunk, memory, checksums);
+    Task<Status> writing = state.fetch->cache->writeChunk(chunk, loaded->bytes, checksums);
     status = co_await writing;
+    if (status.ok()) retention.keep(state.fetch, chunk, std::move(loaded));
   }
   if (status.ok()) state.land(chunk, status);
 }
@@ -358,6 +373,44 @@ Task<void> Fetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
     shard_.gate->spawn(prefetchRun(fetch, {chunk, count}, window));
   }
   fetch->prefetching = false;
+  const bool toItsEnd = fetch->cursor == fetch->cache->chunkCount();
+  if (toItsEnd && fetch->readers.load() != 0 && !fetch->lookedAhead) {
+    fetch->lookedAhead = true;
+    lookAhead(fetch->reference);
+  }
+}
+
+void Fetcher::lookAhead(const FileReference& file) {
+  const Manifest& manifest = *file.dataset->manifest;
+  const ManifestEntry folder = manifest.entry(file.about.parent);
+  const std::uint32_t end =
+      std::min(folder.firstChild + folder.childCount, file.about.index + 1 + kLookAheadFiles);
+  std::uint64_t left = kLookAheadBytes;
+  for (std::uint32_t index = file.about.index + 1; index < end && left != 0; ++index) {
+    FileReference next = FileReference::of(file.dataset, index);
+    if (next.about.kind != EntryKind::kFile || next.about.size == 0) continue;
+    if (shard_.commons.cache->residentBytes(next.about.key) == next.about.size) continue;
+    const std::uint64_t length = std::min(left, next.about.size);
+    left -= length;
+    Shard& owner = shard_.commons.owner(next.about.key);
+    owner.reactor->post([&owner, next = std::move(next), length] {
+      if (!owner.gate->closed()) owner.gate->spawn(fetchStart(owner, next, length));
+    });
+  }
+}
+
+Task<void> Fetcher::fetchStart(Shard& shard, FileReference file, std::uint64_t length) {
+  Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
+  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  if (!opened.ok()) co_return;  // whoever reads it will hear of it
+  const std::shared_ptr<FileFetch> fetch = *opened;
+  fetch->readers.fetch_add(1);
+  shard.fetcher->willNeed(fetch, 0, length);
+  const auto until = Clock::now() + kLookAheadPatience;
+  while (Clock::now() < until && !shard.gate->closed()) {
+    co_await shard.reactor->sleep(kLookAheadTick);
+  }
+  fetch->readers.fetch_sub(1);
 }
 
 Task<void> Fetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun chunks,

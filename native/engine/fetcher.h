@@ -47,13 +47,20 @@ class Fetcher {
   Task<Status> fetchRun(RunState& state);
   Task<Status> fromOrigin(RunState& state);
   Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, std::string& failed);
+  // `chunks`: memory for the chunks from `first` on.
   Task<Status> originRequest(RunState& state, std::uint32_t first,
-                             std::span<const std::span<std::byte>> pieces);
+                             std::span<const std::shared_ptr<LoadedChunk>> chunks);
   static Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node,
                              Status& status);
-  static Task<void> store(RunState& state, std::uint32_t chunk, std::span<const std::byte> memory,
-                          std::vector<std::uint32_t> checksums, Status& status);
+  // Writes the chunk and keeps it in memory for its readers.
+  static Task<void> store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
+                          std::vector<std::uint32_t> checksums, ChunkRetention& retention,
+                          Status& status);
   Task<void> prefetch(std::shared_ptr<FileFetch> fetch);
+  // Models are read file by file in the order of their names: what follows a file that is wanted to
+  // its end is fetched for a little way, so that the reader does not wait when it comes there.
+  void lookAhead(const FileReference& file);
+  static Task<void> fetchStart(Shard& shard, FileReference file, std::uint64_t length);
   Task<void> prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun run,
                          std::shared_ptr<Semaphore> window);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/verified_read.h"
+
 namespace hearth {
 namespace {
 
@@ -48,7 +50,9 @@ Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard, std::shared_ptr<File
                             std::move(pieces), std::move(filled));
     const Status fetched = co_await fetching;
     if (!fetched.ok()) co_return fetched.error();
-    const auto ours = fetch->cache->verified(offset, theirs.size());
+    Task<Result<std::span<const std::byte>>> reading =
+        readVerified(*shard.reactor, fetch->cache, offset, theirs.size());
+    const Result<std::span<const std::byte>> ours = co_await reading;
     if (!ours.ok()) co_return ours.error();
     const auto difference = std::mismatch(ours->begin(), ours->end(), theirs.begin());
     if (difference.first != ours->end()) {

@@ -12,6 +12,7 @@
 #include "cache/content_cache.h"
 #include "directory/key_directory.h"
 #include "engine/dataset.h"
+#include "engine/loaded_chunk.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {
@@ -53,6 +54,7 @@ struct FileFetch {
   const std::shared_ptr<CachedFile> cache;  // any thread
   Reactor& home;                            // any thread
   std::unordered_map<std::uint32_t, std::shared_ptr<ChunkFlight>> flights;
+  LoadedChunks loaded;  // any thread
 
   // The warm job that fills this file counts also what peers made us fetch of it; may be null.
   std::shared_ptr<FetchCounters> counters;
@@ -62,6 +64,7 @@ struct FileFetch {
   std::uint32_t cursor = 0;
   std::uint32_t horizon = 0;
   bool prefetching = false;
+  bool lookedAhead = false;  // to the files behind this one
 
   [[nodiscard]] const ContentKey& key() const { return reference.about.key; }
   [[nodiscard]] std::uint64_t chunkOffset(std::uint32_t chunk) const {

@@ -3,6 +3,7 @@
 #include "base/crc32c.h"
 #include "engine/directory_service.h"
 #include "engine/fetcher.h"
+#include "engine/verified_read.h"
 
 namespace hearth {
 namespace {
@@ -42,20 +43,29 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, std::string fromNo
     const Status ensured = co_await ensuring;
     if (!ensured.ok()) co_return ensured.error();
   }
-  const Result<std::span<const std::byte>> bytes = file->verified(offset, length);
-  if (!bytes.ok()) co_return notHere();  // a block was bad: it is being fetched again
+  BytesAnswer answer;
+  const std::shared_ptr<LoadedChunk> loaded =
+      fetch != nullptr ? fetch->loaded.find(chunk) : nullptr;
+  if (loaded != nullptr) {
+    answer.bytes = loaded->bytes.subspan(offset % kChunkBytes, length);
+    answer.keep = loaded;
+  } else {
+    Task<Result<std::span<const std::byte>>> reading =
+        readVerified(*owner.reactor, file, offset, length);
+    const Result<std::span<const std::byte>> bytes = co_await reading;
+    if (!bytes.ok()) co_return notHere();  // a block was bad: it is being fetched again
+    answer.bytes = *bytes;
+    answer.keep = file;
+  }
   const std::vector<std::uint32_t> checksums = file->blockChecksums(chunk);
   const std::size_t first = (offset % kChunkBytes) / kBlockBytes;
   const std::size_t count = (length + kBlockBytes - 1) / kBlockBytes;
   if (first + count > checksums.size()) co_return notHere();
-  BytesAnswer answer;
-  answer.bytes = *bytes;
   answer.blockChecksums.assign(checksums.begin() + static_cast<std::ptrdiff_t>(first),
                                checksums.begin() + static_cast<std::ptrdiff_t>(first + count));
   // A range that ends inside a block has a checksum of its own.
   const bool cut = length % kBlockBytes != 0 && offset + length != file->size();
-  if (cut) answer.blockChecksums.back() = crc32c(bytes->subspan((count - 1) * kBlockBytes));
-  answer.keep = file;
+  if (cut) answer.blockChecksums.back() = crc32c(answer.bytes.subspan((count - 1) * kBlockBytes));
   co_return answer;
 }
 

@@ -1,5 +1,6 @@
 #include "engine/shard.h"
 
+#include "engine/chunk_retention.h"
 #include "engine/directory_client.h"
 #include "engine/directory_service.h"
 #include "engine/fetcher.h"

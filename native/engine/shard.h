@@ -19,6 +19,7 @@
 
 namespace hearth {
 
+class ChunkRetention;
 class DirectoryService;
 class DirectoryClient;
 class Fetcher;
@@ -62,6 +63,8 @@ struct Shard {
   // originBuffers.
   std::unique_ptr<BufferPool> peerBuffers;
   std::unique_ptr<BufferPool> originBuffers;
+  std::unique_ptr<ChunkRetention> peerRetention;
+  std::unique_ptr<ChunkRetention> originRetention;
   std::unique_ptr<OriginClient> origin;
   std::unique_ptr<DirectoryService> directoryService;
   std::unique_ptr<DirectoryClient> directory;

@@ -48,8 +48,9 @@ struct OpenFlags {
   bool create = false;     // with `mode`, when absent
   bool exclusive = false;  // with create: kAlreadyExists when present
   bool truncate = false;
-  bool direct = false;  // reads go past the page cache where the file system can; then buffers,
-                        // offsets and lengths are multiples of 4096
+  // Whole pages (4096 bytes) of page-aligned memory at page-aligned offsets go past the page cache,
+  // in both directions, where the file system can; all else goes through it.
+  bool direct = false;
   std::uint32_t mode = 0600;  // of a created file, exactly: the process's umask is not applied
 };
 

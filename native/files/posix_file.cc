@@ -13,6 +13,9 @@ namespace {
 // Longest single read or write: what fits a completion's 32-bit result with room to spare.
 constexpr std::size_t kLongestTransfer = std::size_t{1} << 30;
 
+// What every file system that has direct input/output is content with, for memory and offsets.
+constexpr std::size_t kDirectAlignment = 4096;
+
 // An empty file cannot be mapped; its bytes are this many: none.
 constexpr std::byte kNothing{};
 
@@ -37,19 +40,27 @@ FileInfo fileInfoOf(const struct stat& from) {
 
 PosixFile::~PosixFile() {
   if (mappedBytes_ != 0) munmap(const_cast<std::byte*>(mapped_), mappedBytes_);
+  if (direct_ >= 0) ::close(direct_);
   ::close(descriptor_);
+}
+
+bool PosixFile::mayGoDirect(const std::byte* memory, std::size_t size, std::uint64_t offset) const {
+  return direct_ >= 0 && size >= kDirectAlignment && offset % kDirectAlignment == 0 &&
+         reinterpret_cast<std::uintptr_t>(memory) % kDirectAlignment == 0;
 }
 
 Task<Result<std::size_t>> PosixFile::readAt(std::span<std::byte> into, std::uint64_t offset) {
   std::size_t done = 0;
   while (done < into.size()) {
-    const auto rest = into.subspan(done, std::min(into.size() - done, kLongestTransfer));
-    const int count = co_await reactor_.readAt(descriptor_, rest, offset + done);
+    auto rest = into.subspan(done, std::min(into.size() - done, kLongestTransfer));
+    const bool direct = mayGoDirect(rest.data(), rest.size(), offset + done);
+    if (direct) rest = rest.first(rest.size() / kDirectAlignment * kDirectAlignment);
+    const int count = co_await reactor_.readAt(direct ? direct_ : descriptor_, rest, offset + done);
     if (count == -EINTR || count == -EAGAIN) continue;
     if (count < 0) co_return errnoError(-count, "read " + path_);
     done += static_cast<std::size_t>(count);
-    // A short direct read is the end of the file; going on from there would not be aligned.
-    if (count == 0 || (direct_ && static_cast<std::size_t>(count) < rest.size())) break;
+    // A short direct read is the end of the file.
+    if (count == 0 || (direct && static_cast<std::size_t>(count) < rest.size())) break;
   }
   co_return done;
 }
@@ -57,8 +68,12 @@ Task<Result<std::size_t>> PosixFile::readAt(std::span<std::byte> into, std::uint
 Task<Status> PosixFile::writeAt(std::span<const std::byte> from, std::uint64_t offset) {
   std::size_t done = 0;
   while (done < from.size()) {
-    const auto rest = from.subspan(done, std::min(from.size() - done, kLongestTransfer));
-    const int count = co_await reactor_.writeAt(descriptor_, rest, offset + done);
+    auto rest = from.subspan(done, std::min(from.size() - done, kLongestTransfer));
+    const bool direct = mayGoDirect(rest.data(), rest.size(), offset + done);
+    // The last part of a page goes through the page cache, which no other write of that page does.
+    if (direct) rest = rest.first(rest.size() / kDirectAlignment * kDirectAlignment);
+    const int count =
+        co_await reactor_.writeAt(direct ? direct_ : descriptor_, rest, offset + done);
     if (count == -EINTR || count == -EAGAIN) continue;
     if (count < 0) co_return errnoError(-count, "write " + path_);
     if (count == 0) co_return errnoError(EIO, "write " + path_);

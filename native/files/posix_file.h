@@ -16,9 +16,10 @@ namespace hearth {
 
 class PosixFile final : public File {
  public:
-  // Takes the descriptor over. `path` is for messages.
-  PosixFile(Reactor& reactor, int descriptor, std::string path, bool direct)
-      : reactor_(reactor), descriptor_(descriptor), path_(std::move(path)), direct_(direct) {}
+  // Takes the descriptors over; `direct` (O_DIRECT, of the same file) is -1 for a file that is read
+  // and written through the page cache. `path` is for messages.
+  PosixFile(Reactor& reactor, int descriptor, int direct, std::string path)
+      : reactor_(reactor), descriptor_(descriptor), direct_(direct), path_(std::move(path)) {}
   ~PosixFile() override;
   PosixFile(const PosixFile&) = delete;
   PosixFile& operator=(const PosixFile&) = delete;
@@ -33,10 +34,13 @@ class PosixFile final : public File {
   Result<const std::byte*> map(std::uint64_t size) override;
 
  private:
+  [[nodiscard]] bool mayGoDirect(const std::byte* memory, std::size_t size,
+                                 std::uint64_t offset) const;
+
   Reactor& reactor_;
   const int descriptor_;
+  const int direct_;
   const std::string path_;
-  const bool direct_;
   std::mutex mapping_;  // guards the two below
   const std::byte* mapped_ = nullptr;
   std::uint64_t mappedBytes_ = 0;

@@ -44,23 +44,37 @@ int kernelFlags(const OpenFlags& flags) {
   if (flags.create) result |= O_CREAT;
   if (flags.exclusive) result |= O_EXCL;
   if (flags.truncate) result |= O_TRUNC;
-  if (flags.direct) result |= O_DIRECT;
   return result;
 }
 
-Result<int> openDescriptor(const std::string& path, OpenFlags flags, std::uint32_t umask) {
-  int descriptor = ::open(path.c_str(), kernelFlags(flags), flags.mode);
-  if (descriptor < 0 && errno == EINVAL && flags.direct) {
-    flags.direct = false;
-    descriptor = ::open(path.c_str(), kernelFlags(flags), flags.mode);
-  }
-  if (descriptor < 0) return errnoError(errno, "open " + path);
-  if (flags.create && (flags.mode & umask) != 0 && fchmod(descriptor, flags.mode) != 0) {
+struct Descriptors {
+  int descriptor = -1;
+  int direct = -1;  // where it was asked for and the file system has it
+};
+
+Result<Descriptors> openDescriptors(const std::string& path, const OpenFlags& flags,
+                                    std::uint32_t umask) {
+  // Writable for its owner until both descriptors are there.
+  const bool twice = flags.direct && flags.write;
+  const std::uint32_t mode = flags.mode | (twice ? 0200u : 0u);
+  Descriptors opened;
+  const auto failed = [&](const char* call) {
     const int error = errno;
-    ::close(descriptor);
-    return errnoError(error, "chmod " + path);
+    if (opened.descriptor >= 0) ::close(opened.descriptor);
+    if (opened.direct >= 0) ::close(opened.direct);
+    return errnoError(error, std::string(call) + " " + path);
+  };
+  opened.descriptor = ::open(path.c_str(), kernelFlags(flags), mode);
+  if (opened.descriptor < 0) return failed("open");
+  if (flags.direct) {
+    const OpenFlags again{.write = flags.write};
+    opened.direct = ::open(path.c_str(), kernelFlags(again) | O_DIRECT);
+    if (opened.direct < 0 && errno != EINVAL) return failed("open");
   }
-  return descriptor;
+  const bool loosened = mode != flags.mode || (flags.mode & umask) != 0;
+  if (flags.create && loosened && fchmod(opened.descriptor, flags.mode) != 0)
+    return failed("chmod");
+  return opened;
 }
 
 FileInfo::Kind kindOf(unsigned char type) {
@@ -114,18 +128,18 @@ PosixFileSystem::PosixFileSystem(Reactor& reactor) : reactor_(reactor), umask_(p
 
 Task<Result<std::unique_ptr<File>>> PosixFileSystem::open(std::string path, OpenFlags flags) {
   auto call = onHelper(reactor_,
-                       [path, flags, mask = umask_] { return openDescriptor(path, flags, mask); });
-  const Result<int> descriptor = co_await call;
-  if (!descriptor.ok()) co_return descriptor.error();
+                       [path, flags, mask = umask_] { return openDescriptors(path, flags, mask); });
+  const Result<Descriptors> opened = co_await call;
+  if (!opened.ok()) co_return opened.error();
   std::unique_ptr<File> file =
-      std::make_unique<PosixFile>(reactor_, *descriptor, std::move(path), flags.direct);
+      std::make_unique<PosixFile>(reactor_, opened->descriptor, opened->direct, std::move(path));
   co_return std::move(file);
 }
 
 Result<std::unique_ptr<File>> PosixFileSystem::openForReading(const std::string& path) {
-  const Result<int> descriptor = openDescriptor(path, {}, 0);
-  if (!descriptor.ok()) return descriptor.error();
-  return std::unique_ptr<File>(std::make_unique<PosixFile>(reactor_, *descriptor, path, false));
+  const Result<Descriptors> opened = openDescriptors(path, {}, 0);
+  if (!opened.ok()) return opened.error();
+  return std::unique_ptr<File>(std::make_unique<PosixFile>(reactor_, opened->descriptor, -1, path));
 }
 
 Task<Status> PosixFileSystem::rename(std::string from, std::string to) {

@@ -126,6 +126,32 @@ TEST_P(PosixFileSystemTest, ReadsPastThePageCacheUpToTheEndOfTheFile) {
   EXPECT_EQ(std::memcmp(buffer.get(), text.data(), text.size()), 0);
 }
 
+TEST_P(PosixFileSystemTest, WritesPastThePageCacheWhatIsAlignedAndTheRestThroughIt) {
+  // Mode 0444 also for a second descriptor; the mapping was there before the bytes were.
+  const auto file = run(files->open(
+      folder + "/w",
+      {.write = true, .create = true, .exclusive = true, .direct = true, .mode = 0444}));
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  constexpr std::size_t kSize = 3 * 4096 + 17;
+  ASSERT_TRUE(run((*file)->truncate(kSize)).ok());
+  const Result<const std::byte*> mapped = (*file)->map(kSize);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_EQ(std::to_integer<int>((*mapped)[kSize - 1]), 0);
+  const std::unique_ptr<std::byte, decltype(&free)> memory(
+      static_cast<std::byte*>(aligned_alloc(4096, 4 * 4096)), &free);
+  for (std::size_t i = 0; i < kSize; ++i) memory.get()[i] = static_cast<std::byte>(i * 7);
+  ASSERT_TRUE(run((*file)->writeAt({memory.get(), kSize}, 0)).ok());
+  ASSERT_TRUE(run((*file)->syncData()).ok());
+  EXPECT_EQ(std::memcmp(*mapped, memory.get(), kSize), 0);
+  // Memory that is not aligned.
+  ASSERT_TRUE(run((*file)->writeAt({memory.get() + 1, 4096}, 4096)).ok());
+  EXPECT_EQ(std::memcmp(*mapped + 4096, memory.get() + 1, 4096), 0);
+  const Result<FileInfo> info = run(files->info(folder + "/w"));
+  ASSERT_TRUE(info.ok());
+  EXPECT_EQ(info->mode, 0444u);
+  EXPECT_EQ(info->size, kSize);
+}
+
 TEST_P(PosixFileSystemTest, OpensForReadingWithoutTheReactor) {
   const auto file = make("r");
   ASSERT_TRUE(run(file->writeAt(bytesOf("abc"), 0)).ok());

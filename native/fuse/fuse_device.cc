@@ -27,18 +27,22 @@ std::string backingAdvice(int error) {
 
 }  // namespace
 
-bool FuseDevice::write(std::uint64_t unique, std::int32_t code, std::span<const std::byte> body) {
+bool FuseDevice::write(std::uint64_t unique, std::int32_t code, std::span<const std::byte> body,
+                       std::span<const std::byte> rest) {
   fuse_out_header header{};
-  header.len = static_cast<std::uint32_t>(sizeof header + body.size());
+  header.len = static_cast<std::uint32_t>(sizeof header + body.size() + rest.size());
   header.error = code;
   header.unique = unique;
-  const iovec parts[2] = {{&header, sizeof header},
-                          {const_cast<std::byte*>(body.data()), body.size()}};
-  return writev(fd_.get(), parts, body.empty() ? 1 : 2) == static_cast<ssize_t>(header.len);
+  const iovec parts[3] = {{&header, sizeof header},
+                          {const_cast<std::byte*>(body.data()), body.size()},
+                          {const_cast<std::byte*>(rest.data()), rest.size()}};
+  const int count = !rest.empty() ? 3 : !body.empty() ? 2 : 1;
+  return writev(fd_.get(), parts, count) == static_cast<ssize_t>(header.len);
 }
 
-bool FuseDevice::reply(std::uint64_t unique, std::span<const std::byte> body) {
-  return write(unique, 0, body);
+bool FuseDevice::reply(std::uint64_t unique, std::span<const std::byte> body,
+                       std::span<const std::byte> rest) {
+  return write(unique, 0, body, rest);
 }
 
 bool FuseDevice::replyError(std::uint64_t unique, int error) { return write(unique, -error, {}); }

@@ -16,9 +16,10 @@ class FuseDevice {
  public:
   explicit FuseDevice(OwnedFd fd) : fd_(std::move(fd)) {}
 
-  // Answers a request with `body`, without copying it, or with an errno above 0. False when the
-  // kernel no longer waits for the answer, or could not take it: then nobody got it.
-  bool reply(std::uint64_t unique, std::span<const std::byte> body);
+  // Answers a request with `body` and `rest`, without copying them, or with an errno above 0. False
+  // when the kernel no longer waits for the answer, or could not take it: then nobody got it.
+  bool reply(std::uint64_t unique, std::span<const std::byte> body,
+             std::span<const std::byte> rest = {});
   bool replyError(std::uint64_t unique, int error);
   template <class T>
   bool replyWith(std::uint64_t unique, const T& body) {
@@ -37,7 +38,8 @@ class FuseDevice {
   [[nodiscard]] int descriptor() const { return fd_.get(); }
 
  private:
-  bool write(std::uint64_t unique, std::int32_t code, std::span<const std::byte> body);
+  bool write(std::uint64_t unique, std::int32_t code, std::span<const std::byte> body,
+             std::span<const std::byte> rest = {});
 
   OwnedFd fd_;
 };

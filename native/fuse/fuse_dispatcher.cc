@@ -347,8 +347,8 @@ void FuseDispatcher::answerRead(std::uint64_t unique, const Result<MappedBytes>&
   }
   // Counted before the answer, so that whoever got it finds it counted.
   ++counters_.reads;
-  counters_.bytes += bytes->bytes.size();
-  device_.reply(unique, bytes->bytes);
+  counters_.bytes += bytes->size();
+  device_.reply(unique, bytes->bytes, bytes->rest);
 }
 
 void FuseDispatcher::interrupt(const FuseRequest& request) {

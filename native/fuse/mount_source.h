@@ -12,10 +12,15 @@
 
 namespace hearth {
 
-// Resident, verified bytes; `keep` owns the memory while they are being answered.
+// Resident, verified bytes in one or two places; `keep` and `keepRest` own the memory while they
+// are being answered.
 struct MappedBytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> keep;
+  std::span<const std::byte> rest;  // follows `bytes`
+  std::shared_ptr<const void> keepRest;
+
+  [[nodiscard]] std::size_t size() const { return bytes.size() + rest.size(); }
 };
 
 // Any thread calls any of these; none blocks, except openFile (it may open a file of the local

@@ -152,7 +152,7 @@ class TestSource final : public MountSource {
     }
     Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) override {
       if (!owner_.complete(entry_)) return Error{ErrorCode::kNotFound, "not resident"};
-      return MappedBytes{{mapping_->bytes + offset, length}, mapping_};
+      return MappedBytes{{mapping_->bytes + offset, length}, mapping_, {}, {}};
     }
     void read(std::uint64_t offset, std::uint32_t length,
               std::function<void(Result<MappedBytes>)> answer) override {
@@ -162,7 +162,7 @@ class TestSource final : public MountSource {
         if (const ErrorCode code = owner.failure_; code != ErrorCode::kOk) {
           answer(Error{code, "the test wants a failure"});
         } else {
-          answer(MappedBytes{{mapping->bytes + offset, length}, mapping});
+          answer(MappedBytes{{mapping->bytes + offset, length}, mapping, {}, {}});
         }
       };
       const std::lock_guard lock(owner_.mutex_);

@@ -1,0 +1,70 @@
+#include "engine/chunk_retention.h"
+
+#include <algorithm>
+
+namespace hearth {
+namespace {
+
+// Longer than a reader that runs at the speed of fetching needs for all buffers; short enough that
+// a reader that has stopped delays others' fetching by nothing that they notice.
+constexpr auto kReaderPatience = std::chrono::milliseconds(200);
+constexpr auto kLongest = std::chrono::seconds(2);
+constexpr auto kTick = std::chrono::milliseconds(100);
+
+}  // namespace
+
+ChunkRetention::ChunkRetention(Reactor& reactor, BufferPool& pool)
+    : reactor_(reactor), pool_(pool), timer_(reactor) {
+  pool_.setReclaim([this] { return dropOne(); });
+}
+
+void ChunkRetention::keep(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
+                          std::shared_ptr<LoadedChunk> loaded) {
+  if (kept_.empty()) timer_.start(Clock::now() + kTick, [this] { tick(); });
+  kept_.push_back({fetch, chunk, loaded, Clock::now()});
+  fetch->loaded.put(chunk, std::move(loaded));
+  while (kept_.size() > pool_.capacity() / 2) {
+    const auto spare = std::find_if(kept_.begin(), kept_.end(), idle);
+    drop(spare == kept_.end() ? std::prev(kept_.end()) : spare);
+  }
+}
+
+void ChunkRetention::clear() {
+  while (!kept_.empty()) drop(kept_.begin());
+  timer_.cancel();
+}
+
+bool ChunkRetention::idle(const Kept& kept) {
+  const std::shared_ptr<LoadedChunk> loaded = kept.loaded.lock();
+  if (loaded == nullptr || loaded->taken.load(std::memory_order_relaxed) >= loaded->bytes.size())
+    return true;
+  const std::shared_ptr<FileFetch> fetch = kept.fetch.lock();
+  return fetch == nullptr || fetch->readers.load() == 0;
+}
+
+bool ChunkRetention::dropOne() {
+  if (kept_.empty()) return false;
+  auto place = std::find_if(kept_.begin(), kept_.end(), idle);
+  if (place == kept_.end()) {
+    place = kept_.begin();
+    if (Clock::now() - place->since < kReaderPatience) return false;
+  }
+  drop(place);
+  return true;
+}
+
+void ChunkRetention::drop(Place place) {
+  // Out of the list first: the buffer that comes back serves a waiter, who may ask for more.
+  const Kept dropped = std::move(*place);
+  kept_.erase(place);
+  if (const std::shared_ptr<FileFetch> fetch = dropped.fetch.lock())
+    fetch->loaded.erase(dropped.chunk);
+}
+
+void ChunkRetention::tick() {
+  while (!kept_.empty() && Clock::now() - kept_.front().since > kLongest) drop(kept_.begin());
+  pool_.serveWaiters();
+  if (!kept_.empty()) timer_.start(Clock::now() + kTick, [this] { tick(); });
+}
+
+}  // namespace hearth

@@ -1,0 +1,56 @@
+// Which chunks stay in memory after they came in, in the buffers of one pool. They stay until their
+// readers had them, at most for a moment, and only while nobody needs the buffers more:
+//
+//   - what nobody reads (any more) goes first, the oldest before the others;
+//   - what a reader has yet to come to is kept for kReaderPatience, so that fetching ahead slows
+//     down to the reader's pace instead of sending bytes to the disk that are read back at once;
+//   - beyond half of the pool the newest of those goes: the reader will come to the others earlier.
+//
+// On the pool's thread.
+#pragma once
+
+#include <list>
+#include <memory>
+
+#include "engine/buffer_pool.h"
+#include "engine/file_fetch.h"
+
+namespace hearth {
+
+class ChunkRetention {
+ public:
+  ChunkRetention(Reactor& reactor, BufferPool& pool);
+  ChunkRetention(const ChunkRetention&) = delete;
+  ChunkRetention& operator=(const ChunkRetention&) = delete;
+
+  // Readers of the file find the chunk in memory from now on.
+  void keep(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
+            std::shared_ptr<LoadedChunk> loaded);
+  // Lets everything go.
+  void clear();
+
+  [[nodiscard]] std::size_t size() const { return kept_.size(); }
+
+ private:
+  struct Kept {
+    std::weak_ptr<FileFetch> fetch;
+    std::uint32_t chunk;
+    std::weak_ptr<LoadedChunk> loaded;
+    Clock::time_point since;
+  };
+  using Place = std::list<Kept>::iterator;
+
+  // Nobody will read it from memory.
+  [[nodiscard]] static bool idle(const Kept& kept);
+  // Lets one go that may go now; false when there is none.
+  bool dropOne();
+  void drop(Place place);
+  void tick();
+
+  Reactor& reactor_;
+  BufferPool& pool_;
+  std::list<Kept> kept_;  // oldest first
+  Reactor::Timer timer_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,116 @@
+#include "engine/chunk_retention.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace hearth {
+namespace {
+
+constexpr std::size_t kBuffers = 8;
+
+// A file that is never read from disk: retention only looks at its readers and its chunks.
+std::shared_ptr<FileFetch> fileWithReaders(Reactor& reactor, std::uint32_t readers) {
+  auto fetch = std::make_shared<FileFetch>(FileReference{}, nullptr, reactor);
+  fetch->readers = readers;
+  return fetch;
+}
+
+class ChunkRetentionTest : public testing::Test {
+ protected:
+  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
+  std::unique_ptr<BufferPool> pool = std::move(*BufferPool::create(*reactor, kBuffers));
+  ChunkRetention retention{*reactor, *pool};
+
+  void run(Task<void> task) {
+    struct Wrap {
+      static Task<bool> run(Task<void> inner) {
+        co_await inner;
+        co_return true;
+      }
+    };
+    reactor->runUntilComplete(Wrap::run(std::move(task)));
+  }
+
+  // What was posted to the reactor has run afterwards.
+  void turn() {
+    struct Turn {
+      static Task<void> wait(Reactor& reactor) {
+        co_await reactor.sleep(std::chrono::milliseconds(1));
+      }
+    };
+    run(Turn::wait(*reactor));
+  }
+
+  Task<void> keep(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk) {
+    auto acquiring = pool->acquire(Priority::kDemand, 1);
+    std::vector<ChunkBuffer> buffer = co_await acquiring;
+    retention.keep(fetch, chunk, loadInto(*reactor, std::move(buffer.front()), kChunkBytes));
+  }
+};
+
+TEST_F(ChunkRetentionTest, ReadersFindWhatCameInUntilItIsDropped) {
+  const auto fetch = fileWithReaders(*reactor, 1);
+  run(keep(fetch, 3));
+  ASSERT_NE(fetch->loaded.find(3), nullptr);
+  EXPECT_EQ(fetch->loaded.find(3)->bytes.size(), kChunkBytes);
+  EXPECT_EQ(fetch->loaded.find(2), nullptr);
+  retention.clear();
+  turn();
+  EXPECT_EQ(fetch->loaded.find(3), nullptr);
+  EXPECT_EQ(pool->inUse(), 0u);
+}
+
+TEST_F(ChunkRetentionTest, WhatNobodyReadsMakesRoomAtOnce) {
+  const auto fetch = fileWithReaders(*reactor, 0);
+  for (std::uint32_t chunk = 0; chunk < 4 * kBuffers; ++chunk) run(keep(fetch, chunk));
+  EXPECT_LE(retention.size(), kBuffers / 2);
+  EXPECT_NE(fetch->loaded.find(4 * kBuffers - 1), nullptr);
+}
+
+TEST_F(ChunkRetentionTest, KeepsTheChunksThatTheReaderComesToFirst) {
+  const auto fetch = fileWithReaders(*reactor, 1);
+  for (std::uint32_t chunk = 0; chunk < kBuffers; ++chunk) run(keep(fetch, chunk));
+  for (std::uint32_t chunk = 0; chunk < kBuffers / 2; ++chunk)
+    EXPECT_NE(fetch->loaded.find(chunk), nullptr) << chunk;
+}
+
+TEST_F(ChunkRetentionTest, WhatItsReaderHadGoesBeforeWhatIsStillToBeRead) {
+  const auto fetch = fileWithReaders(*reactor, 1);
+  for (std::uint32_t chunk = 0; chunk < kBuffers / 2; ++chunk) run(keep(fetch, chunk));
+  fetch->loaded.find(1)->taken = kChunkBytes;
+  run(keep(fetch, 10));
+  EXPECT_EQ(fetch->loaded.find(1), nullptr);
+  EXPECT_NE(fetch->loaded.find(0), nullptr);
+  EXPECT_NE(fetch->loaded.find(10), nullptr);
+}
+
+TEST_F(ChunkRetentionTest, AReaderThatStoppedHoldsUpFetchingForAMomentOnly) {
+  const auto fetch = fileWithReaders(*reactor, 1);
+  for (std::uint32_t chunk = 0; chunk < kBuffers / 2; ++chunk) run(keep(fetch, chunk));
+  const auto began = Clock::now();
+  struct Take {
+    static Task<void> all(BufferPool& pool) {
+      auto acquiring = pool.acquire(Priority::kDemand, kBuffers / 2 + 1);
+      const std::vector<ChunkBuffer> buffers = co_await acquiring;
+    }
+  };
+  run(Take::all(*pool));
+  const auto waited = Clock::now() - began;
+  EXPECT_GE(waited, std::chrono::milliseconds(100));
+  EXPECT_LE(waited, std::chrono::seconds(2));
+}
+
+TEST_F(ChunkRetentionTest, ABufferComesBackOnItsOwnThreadWhoeverHeldItLast) {
+  const auto fetch = fileWithReaders(*reactor, 1);
+  run(keep(fetch, 0));
+  std::shared_ptr<LoadedChunk> held = fetch->loaded.find(0);
+  retention.clear();
+  std::thread([held = std::move(held)]() mutable { held.reset(); }).join();
+  EXPECT_EQ(pool->inUse(), 1u);  // on its way
+  turn();
+  EXPECT_EQ(pool->inUse(), 0u);
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,66 @@
+// Chunks that came in and are still in memory, so that whoever waits for them is answered from
+// there: what is on its way through need not be read back from the disk.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+
+#include "engine/buffer_pool.h"
+
+namespace hearth {
+
+// The verified bytes of one chunk. Immutable once it is among a file's LoadedChunks. Any thread;
+// the buffer goes back to its pool on the pool's thread, whoever lets go last.
+struct LoadedChunk {
+  LoadedChunk(ChunkBuffer memory, std::size_t size)
+      : buffer(std::move(memory)), bytes(buffer.first(size)) {}
+
+  ChunkBuffer buffer;
+  const std::span<std::byte> bytes;
+  // Bytes that readers got from here. A reader that goes through the file takes each byte once.
+  std::atomic<std::uint64_t> taken{0};
+};
+
+// On the thread of `reactor`, which is the pool's.
+[[nodiscard]] inline std::shared_ptr<LoadedChunk> loadInto(Reactor& reactor, ChunkBuffer memory,
+                                                           std::size_t size) {
+  return {new LoadedChunk(std::move(memory), size), [&reactor](LoadedChunk* chunk) {
+            if (reactor.onThisThread()) {
+              delete chunk;
+            } else {
+              reactor.post([chunk] { delete chunk; });
+            }
+          }};
+}
+
+// Those of one file. Any thread.
+class LoadedChunks {
+ public:
+  [[nodiscard]] std::shared_ptr<LoadedChunk> find(std::uint32_t chunk) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = chunks_.find(chunk);
+    return found == chunks_.end() ? nullptr : found->second;
+  }
+  void put(std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded) {
+    const std::lock_guard lock(mutex_);
+    chunks_.insert_or_assign(chunk, std::move(loaded));
+  }
+  void erase(std::uint32_t chunk) {
+    std::shared_ptr<LoadedChunk> last;  // destroyed after the lock is released
+    const std::lock_guard lock(mutex_);
+    const auto found = chunks_.find(chunk);
+    if (found == chunks_.end()) return;
+    last = std::move(found->second);
+    chunks_.erase(found);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint32_t, std::shared_ptr<LoadedChunk>> chunks_;
+};
+
+}  // namespace hearth
