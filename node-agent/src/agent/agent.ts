@@ -1,8 +1,10 @@
 import type { Question } from '@hearth/engine';
 import { Capabilities, type ProbeMachine } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
+import { CredentialBook, CredentialSharing } from '../credentials/index.ts';
 import { DatasetTables, Locations, ManifestKeeper, type OpenOrigin, Removal, Resolution } from '../datasets/index.ts';
 import { Mounts } from '../mounts/mounts.ts';
+import type { Peers } from '../peers/index.ts';
 import { Pins } from '../pins/pins.ts';
 import { Requests } from '../requests/index.ts';
 import { StatisticsPublisher } from '../statistics/publisher.ts';
@@ -18,6 +20,8 @@ export interface AgentParts {
   volumes: string | undefined;
   /** Looks at what this machine offers. */
   probe: ProbeMachine;
+  /** Undefined: the other agents cannot be called. Closed by its owner. */
+  peers: Peers | undefined;
 }
 
 /**
@@ -27,6 +31,8 @@ export interface AgentParts {
 export class Agent {
   readonly context: AgentContext;
   readonly datasets: DatasetTables;
+  readonly credentials: CredentialBook;
+  readonly credentialSharing: CredentialSharing;
   readonly locations: Locations;
   readonly keeper: ManifestKeeper;
   readonly resolution: Resolution;
@@ -44,13 +50,20 @@ export class Agent {
   readonly removal: Removal;
   #executor: WarmExecutor | undefined;
 
-  constructor(context: AgentContext, { openOrigin, holder, volumes, probe }: AgentParts) {
+  constructor(context: AgentContext, { openOrigin, holder, volumes, probe, peers }: AgentParts) {
     this.context = context;
     const { engine, logger, store } = context;
     this.datasets = new DatasetTables(store, logger);
-    this.locations = new Locations(engine, logger, (digest) => this.datasets.revisionOf(digest), openOrigin);
+    this.credentials = new CredentialBook((dataset) => this.datasets.mirror.get(dataset)?.credentialed ?? false);
+    this.credentialSharing = new CredentialSharing(this.credentials, this.datasets, peers, logger);
+    this.locations = new Locations(context, (digest) => this.datasets.revisionOf(digest), openOrigin, this.credentials);
     this.keeper = new ManifestKeeper(engine, logger, this.datasets, this.locations, context.pace.requestMs);
-    this.resolution = new Resolution(context, this.datasets, openOrigin, () => this.#usedManifests());
+    this.credentials.onChange((dataset) => this.keeper.credentialsChanged(dataset));
+    this.resolution = new Resolution(context, this.datasets, {
+      open: openOrigin,
+      credentials: this.credentials,
+      used: () => this.#usedManifests(),
+    });
     this.pins = new Pins(context, this.keeper);
     this.requests = new Requests(context, { pins: this.pins, keeper: this.keeper });
     this.capabilities = new Capabilities(probe, context.pace.probeMs, logger);
@@ -126,6 +139,7 @@ export class Agent {
     await this.coordinator.close();
     await this.requests.close();
     await this.volumeMounts.close();
+    await this.credentialSharing.close();
     this.locations.close();
     await this.capabilities.close();
     await Promise.all([this.statistics.close(), this.lastUse.close(), this.pins.close(), this.keeper.close()]);

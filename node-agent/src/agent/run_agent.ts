@@ -9,6 +9,7 @@ import { type AgentContext, defaultPace, type Pace } from '../context.ts';
 import { ControlApi } from '../control/index.ts';
 import { AgentMetrics, HealthServer } from '../health/index.ts';
 import { Membership } from '../membership/index.ts';
+import { TlsPeers } from '../peers/index.ts';
 import { Session } from '../records/index.ts';
 import { openStore, type Store } from '../store/index.ts';
 import { TlsFiles } from '../tls/index.ts';
@@ -141,11 +142,15 @@ async function startAgent(
   await view.settled();
 
   const context: AgentContext = { node: config.node, store, engine, session, members, logger, pace };
+  const { node, cluster } = config;
+  const peers = files === undefined ? undefined : new TlsPeers({ node, cluster, members, files });
+  stack.push('connections to other agents', async () => peers?.close());
   agent = new Agent(context, {
     openOrigin: originOpener(config.origins, environment),
     holder: config.holder.socket,
     volumes: config.volumes.directory,
     probe: machineProbe(config, environment),
+    peers,
   });
   const started = agent;
   stack.push('agent', () => started.close());

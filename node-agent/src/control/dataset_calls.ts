@@ -11,12 +11,16 @@ import type {
   RemoveDatasetResponse,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/agent.ts';
+import { isEmpty } from '../credentials/index.ts';
 import { entryPages, type ListingProgress } from '../datasets/index.ts';
 import type { Source } from '../origins/origin.ts';
 import { datasetMessage, resolvingMessage } from './convert.ts';
 
-/** Makes a source complete and refuses what this agent may not read, before anything is registered. */
-export type PrepareSource = (source: Source) => Source;
+/**
+ * Makes a source complete and refuses what this agent may not read, before anything is registered. `credentialed`: the
+ * dataset has credentials of its own, so that nothing that belongs to the agent's identity is filled in.
+ */
+export type PrepareSource = (source: Source, credentialed: boolean) => Source;
 
 export class DatasetCalls {
   readonly #agent: Agent;
@@ -35,14 +39,18 @@ export class DatasetCalls {
         'the dataset has no source; give a directory, s3://, https:// or hf:// source',
       );
     }
-    const what = { source: this.#prepare(request.source), include: request.include, exclude: request.exclude };
+    const { name, credentials, include, exclude } = request;
+    const own = credentials === undefined ? this.#agent.credentials.isOwn(name) : !isEmpty(credentials);
+    const what = { source: this.#prepare(request.source, own), include, exclude };
+    await this.#agent.resolution.check(name, what, signal);
+    if (credentials !== undefined) await this.#agent.credentialSharing.set(name, credentials, signal);
     let latest: ListingProgress = { filesListed: 0, bytesListed: 0n };
     let wake = Promise.withResolvers<void>();
     const note = (progress: ListingProgress) => {
       latest = progress;
       wake.resolve();
     };
-    const adding = this.#agent.resolution.add(request.name, what, note, signal);
+    const adding = this.#agent.resolution.add(name, what, note, signal);
     const ended = adding.then(
       () => true,
       () => true,

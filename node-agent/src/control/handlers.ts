@@ -2,7 +2,13 @@ import { once } from 'node:events';
 import type { handleServerStreamingCall, handleUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
 import { HearthError, type Logger } from '@hearth/common';
 import { unlessAborted } from '../records/index.ts';
+import { namesOf } from '../tls/index.ts';
 import { statusOf } from './status.ts';
+
+/** Who calls, as its certificate proves; no names for whoever calls over the Unix socket. */
+export interface Caller {
+  names: readonly string[];
+}
 
 /** Wraps functions as gRPC handlers: their signal is aborted when the client goes away or the server ends. */
 export class Handlers {
@@ -14,10 +20,14 @@ export class Handlers {
     this.#ending = ending;
   }
 
-  unary<Q, R>(name: string, answer: (request: Q, signal: AbortSignal) => Promise<R>): handleUnaryCall<Q, R> {
+  unary<Q, R>(
+    name: string,
+    answer: (request: Q, signal: AbortSignal, caller: Caller) => Promise<R>,
+  ): handleUnaryCall<Q, R> {
     return (call, callback) => {
       const signal = this.#signalOf(call);
-      unlessAborted(answer(call.request, signal), signal).then(
+      const caller = { names: namesOf(call.getAuthContext()?.sslPeerCertificate) };
+      unlessAborted(answer(call.request, signal, caller), signal).then(
         (response) => callback(null, response),
         (thrown) => callback(this.#failure(name, thrown)),
       );

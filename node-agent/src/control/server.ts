@@ -7,6 +7,7 @@ import { type ControlServer, ControlService } from '@hearth/common/generated/hea
 import type { Agent } from '../agent/agent.ts';
 import { type Endpoint, formatEndpoint } from '../config/index.ts';
 import type { TlsFiles } from '../tls/index.ts';
+import { CredentialCalls } from './credential_calls.ts';
 import { DatasetCalls, type PrepareSource } from './dataset_calls.ts';
 import { FileCalls } from './file_calls.ts';
 import { Handlers } from './handlers.ts';
@@ -34,9 +35,7 @@ export class ControlApi {
   constructor(agent: Agent, options: ControlOptions) {
     this.#logger = agent.context.logger;
     this.#options = options;
-    this.#server.addService(ControlService, {
-      ...implementation(agent, options, this.#logger, this.#ending.signal),
-    });
+    this.#server.addService(ControlService, implementation(agent, options, this.#logger, this.#ending.signal));
   }
 
   /** `InUse` when another agent listens on the socket or port. */
@@ -115,15 +114,13 @@ async function removeStale(path: string): Promise<void> {
   });
 }
 
-/** Calls that this agent does not serve are answered with UNIMPLEMENTED. */
-type ServedCalls = Omit<ControlServer, 'setCredentials' | 'getCredentials'>;
-
-function implementation(agent: Agent, options: ControlOptions, logger: Logger, ending: AbortSignal): ServedCalls {
+function implementation(agent: Agent, options: ControlOptions, logger: Logger, ending: AbortSignal): ControlServer {
   const handlers = new Handlers(logger, ending);
   const datasets = new DatasetCalls(agent, options.prepare);
   const warm = new WarmCalls(agent);
   const nodes = new NodeCalls(agent, options.cluster);
   const files = new FileCalls(agent);
+  const credentials = new CredentialCalls(agent, options.cluster);
   const volumes = new VolumeCalls(agent);
   return {
     getStatus: handlers.unary('GetStatus', () => nodes.status()),
@@ -134,6 +131,10 @@ function implementation(agent: Agent, options: ControlOptions, logger: Logger, e
     getDataset: handlers.unary('GetDataset', (request) => datasets.get(request)),
     removeDataset: handlers.unary('RemoveDataset', (request, signal) => datasets.remove(request, signal)),
     listEntries: handlers.streaming('ListEntries', (request, signal) => datasets.entries(request, signal)),
+    setCredentials: handlers.unary('SetCredentials', (request, signal, caller) =>
+      credentials.set(request, caller, signal),
+    ),
+    getCredentials: handlers.unary('GetCredentials', (request, _signal, caller) => credentials.get(request, caller)),
     createWarmJob: handlers.unary('CreateWarmJob', (request, signal) => warm.create(request, signal)),
     getWarmJob: handlers.unary('GetWarmJob', (request) => warm.get(request)),
     listWarmJobs: handlers.unary('ListWarmJobs', () => warm.list()),

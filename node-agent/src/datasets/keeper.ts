@@ -60,6 +60,11 @@ export class ManifestKeeper {
     await this.opened(digest, AbortSignal.any([signal, AbortSignal.timeout(this.#requestMs)]));
   }
 
+  /** The origins of a dataset are opened with the credentials that it has now. */
+  credentialsChanged(dataset: string): void {
+    for (const { manifest } of this.#tables.revisionsOf(dataset)) this.#locateAnew(manifest);
+  }
+
   /** These manifests, and no others, are opened and kept also when no dataset has them as a revision any more. */
   keep(digests: ReadonlySet<string>): void {
     for (const [digest, wait] of [...this.#kept]) {
@@ -134,12 +139,11 @@ export class ManifestKeeper {
     });
   }
 
-  /** The bytes come from the origin of another dataset that has the same revision. */
+  /** The bytes come from the origin of another dataset that has the same revision, or by other credentials. */
   #locateAnew(digest: string): void {
     if (!this.#open.has(digest)) return;
     try {
-      this.#locations.forget(digest);
-      this.#locations.prepare(digest);
+      this.#locations.renew(digest);
     } catch (thrown) {
       this.#logger.error('the origin of a manifest cannot be used', { manifest: digest, error: thrown });
     }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
-import { engineOptions } from '../testing/cluster.ts';
+import { CredentialBook } from '../credentials/index.ts';
+import { engineOptions, testPace } from '../testing/cluster.ts';
 import { FakeEngine } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
 import { directorySource, FakeOrigin, fileRow } from '../testing/fake_origin.ts';
@@ -12,6 +13,9 @@ describe('locations', () => {
   let origin: FakeOrigin;
   let locations: Locations;
   let manifest: string;
+  let credentials: CredentialBook;
+  let credentialed = false;
+  const opened: (string | undefined)[] = [];
   beforeEach(async () => {
     engine = new FakeEngine(
       new FakeFabric(),
@@ -19,21 +23,60 @@ describe('locations', () => {
     );
     origin = new FakeOrigin([]);
     origin.originBase = undefined;
+    credentialed = false;
+    opened.length = 0;
+    credentials = new CredentialBook(() => credentialed);
     const builder = engine.createManifestBuilder({ skipUnusable: false });
     builder.add(Array.from({ length: 600 }, (_, index) => fileRow(`f${String(index).padStart(4, '0')}`, 1n)));
     manifest = (await engine.finishManifest(builder)).digest;
     const revision = { dataset: 'd', manifest, source: directorySource, revision: 'r1', createdAt: 0 };
     locations = new Locations(
-      engine,
-      silentLogger,
+      { engine, logger: silentLogger, pace: { ...testPace, requestMs: 400 } },
       (digest) => (digest === manifest ? revision : undefined),
-      () => origin,
+      (_source, _revision, given) => {
+        opened.push(given?.token);
+        return origin;
+      },
+      credentials,
     );
   });
   afterEach(() => locations.close());
 
   const ask = (...entries: number[]) => locations.answer({ kind: 'locations', manifest, entries });
   const known = () => engine.locations.get(manifest)?.size ?? 0;
+
+  const own = (token: string) => ({ token, accessKeyId: '', secretAccessKey: '', sessionToken: '' });
+
+  it('wait for credentials that are not here yet, and never use others in their place', async () => {
+    credentialed = true;
+    ask(1);
+    locations.prepare(manifest);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.deepEqual(opened, []);
+    credentials.set('d', own('t1'));
+    await until(() => known() === 1);
+    assert.deepEqual(opened, ['t1']);
+    credentials.forget('d');
+    locations.renew(manifest);
+    ask(2);
+    await until(() => engine.failedLocations.length === 1);
+    assert.equal(engine.failedLocations[0]?.error.code, 'Unavailable');
+    assert.match(engine.failedLocations[0]?.error.message ?? '', /credentials of dataset d are not here/);
+  });
+
+  it('are resolved anew with other credentials, those asked for too', async () => {
+    credentials.set('d', own('t1'));
+    ask(1);
+    await until(() => known() === 1);
+    origin.locateMs = 20;
+    ask(2);
+    credentials.set('d', own('t2'));
+    locations.renew(manifest);
+    await until(() => known() === 2);
+    assert.deepEqual(opened, ['t1', 't2']);
+    assert.equal(engine.failedLocations.length, 0);
+    assert.equal(origin.closed, 1);
+  });
 
   it('are resolved in batches, each entry by one request at a time', async () => {
     origin.locateMs = 30;

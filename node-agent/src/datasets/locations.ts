@@ -1,5 +1,7 @@
 import { HearthError, type Logger } from '@hearth/common';
 import type { Engine, Location, Question } from '@hearth/engine';
+import type { AgentContext } from '../context.ts';
+import type { CredentialBook } from '../credentials/index.ts';
 import type { Origin } from '../origins/origin.ts';
 import type { RevisionRecord } from './record.ts';
 import type { OpenOrigin } from './resolution.ts';
@@ -38,23 +40,56 @@ export class Locations {
   readonly #logger: Logger;
   readonly #find: (digest: string) => RevisionRecord | undefined;
   readonly #open: OpenOrigin;
+  readonly #credentials: CredentialBook;
+  readonly #waitMs: number;
   readonly #manifests = new Map<string, OfManifest>();
   readonly #stop = new AbortController();
 
-  constructor(engine: Engine, logger: Logger, find: (digest: string) => RevisionRecord | undefined, open: OpenOrigin) {
+  /** Questions wait `waitMs` for credentials that this agent does not know yet. */
+  constructor(
+    { engine, logger, pace }: Pick<AgentContext, 'engine' | 'logger' | 'pace'>,
+    find: (digest: string) => RevisionRecord | undefined,
+    open: OpenOrigin,
+    credentials: CredentialBook,
+  ) {
     this.#engine = engine;
     this.#logger = logger;
     this.#find = find;
     this.#open = open;
+    this.#credentials = credentials;
+    this.#waitMs = pace.requestMs;
   }
 
-  /** Opens the origin of a manifest; when it has a base for all entries the engine is told and asks nothing. */
+  /**
+   * Opens the origin of a manifest; when it has a base for all entries the engine is told and asks nothing. Without
+   * its credentials it is not opened: the engine then asks, and hears when they are here.
+   */
   prepare(digest: string): void {
+    if (this.#awaits(digest) !== undefined) return;
     const base = this.#ofManifest(digest).origin.base();
     if (base !== undefined) this.#engine.setOriginBase(digest, base);
   }
 
   answer(question: Extract<Question, { kind: 'locations' }>): void {
+    const awaiting = this.#awaits(question.manifest);
+    if (awaiting === undefined) {
+      this.#answer(question);
+      return;
+    }
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#waitMs)]);
+    const answer = () => {
+      if (!this.#stop.signal.aborted) this.#answer(question);
+    };
+    this.#credentials.arrived(awaiting, signal).then(answer, answer);
+  }
+
+  /** The dataset of the manifest, when its credentials are not here yet. */
+  #awaits(digest: string): string | undefined {
+    const dataset = this.#find(digest)?.dataset;
+    return dataset !== undefined && this.#credentials.awaits(dataset) ? dataset : undefined;
+  }
+
+  #answer(question: Extract<Question, { kind: 'locations' }>): void {
     let known: OfManifest;
     try {
       known = this.#ofManifest(question.manifest);
@@ -77,14 +112,16 @@ export class Locations {
 
   /** Forgets what is known of a manifest and closes its origin. */
   forget(digest: string): void {
-    const known = this.#manifests.get(digest);
-    if (known === undefined) return;
-    this.#manifests.delete(digest);
-    clearTimeout(known.timer);
-    if (known.waiting.size > 0) {
-      this.#fail(digest, [...known.waiting], new HearthError('NotFound', 'the dataset was removed; add it again'));
-    }
-    known.origin.close();
+    const waiting = this.#drop(digest);
+    if (waiting.length === 0) return;
+    this.#fail(digest, waiting, new HearthError('NotFound', 'the dataset was removed; add it again'));
+  }
+
+  /** Opens the origin of a manifest anew: with other credentials, or that of another dataset. */
+  renew(digest: string): void {
+    const entries = this.#drop(digest);
+    this.prepare(digest);
+    if (entries.length > 0) this.answer({ kind: 'locations', manifest: digest, entries });
   }
 
   close(): void {
@@ -92,14 +129,27 @@ export class Locations {
     for (const digest of [...this.#manifests.keys()]) this.forget(digest);
   }
 
+  /** Closes the origin; the entries that were asked for and not yet looked up. */
+  #drop(digest: string): number[] {
+    const known = this.#manifests.get(digest);
+    if (known === undefined) return [];
+    this.#manifests.delete(digest);
+    clearTimeout(known.timer);
+    known.origin.close();
+    return [...known.waiting];
+  }
+
   #ofManifest(digest: string): OfManifest {
     const known = this.#manifests.get(digest);
     if (known !== undefined) return known;
     const found = this.#find(digest);
     if (found === undefined)
-      throw new HearthError('NotFound', 'no dataset has a revision with this manifest; add the dataset again');
+      throw new HearthError(
+        'NotFound',
+        'no dataset of this cluster has a revision with this manifest: it was removed, or the store was emptied; add it in this state again',
+      );
     const made: OfManifest = {
-      origin: this.#open(found.source, found.revision),
+      origin: this.#open(found.source, found.revision, this.#credentials.of(found.dataset)),
       dataset: found.dataset,
       waiting: new Set(),
       resolving: new Set(),

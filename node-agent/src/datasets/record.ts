@@ -25,6 +25,8 @@ export const datasetSchema = z.object({
   warnings: z.array(z.string()),
   /** Milliseconds since the epoch. */
   createdAt: z.number(),
+  /** The dataset has credentials of its own, which agents keep in memory: nothing else may be used for its origin. */
+  credentialed: z.boolean().default(false),
   /** Counts the ends of attempts to list the origin, also those that found no change or failed. */
   attempts: z.int(),
   /** How the last attempt ended, for those who waited for it. */

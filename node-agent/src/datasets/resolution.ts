@@ -1,6 +1,8 @@
 import { HearthError, type Logger } from '@hearth/common';
+import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Engine, ManifestInfo, ManifestRow } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
+import type { CredentialBook } from '../credentials/index.ts';
 import type { Origin, OriginRevision, Source } from '../origins/origin.ts';
 import { abortError } from '../records/index.ts';
 import type { Operation, Store } from '../store/store.ts';
@@ -16,8 +18,11 @@ import {
 } from './record.ts';
 import type { DatasetTables } from './table.ts';
 
-/** Opens the origin of a source with this agent's credentials and policy; `revision`: the one listed earlier. */
-export type OpenOrigin = (source: Source, revision: string) => Origin;
+/**
+ * Opens the origin of a source with this agent's policy; `revision`: the one listed earlier. `credentials`: those of
+ * the dataset; undefined: it has none of its own, and the agent's identity is used.
+ */
+export type OpenOrigin = (source: Source, revision: string, credentials: Credentials | undefined) => Origin;
 
 export interface ListingProgress {
   filesListed: number;
@@ -44,17 +49,33 @@ export class Resolution {
   readonly #logger: Logger;
   readonly #tables: DatasetTables;
   readonly #open: OpenOrigin;
+  readonly #credentials: CredentialBook;
   readonly #used: () => Promise<Set<string>>;
 
   /** `used`: manifests whose revisions must stay, however old they are. */
-  constructor(context: AgentContext, tables: DatasetTables, open: OpenOrigin, used: () => Promise<Set<string>>) {
-    this.#used = used;
+  constructor(
+    context: AgentContext,
+    tables: DatasetTables,
+    parts: { open: OpenOrigin; credentials: CredentialBook; used: () => Promise<Set<string>> },
+  ) {
+    this.#open = parts.open;
+    this.#credentials = parts.credentials;
+    this.#used = parts.used;
     this.#store = context.store;
     this.#engine = context.engine;
     this.#context = context;
     this.#logger = context.logger;
     this.#tables = tables;
-    this.#open = open;
+  }
+
+  /** Refuses what cannot be added whatever the origin says; the dataset as it is now. Errors as those of `add`. */
+  async check(name: string, request: DatasetRequest, signal: AbortSignal): Promise<DatasetRecord | undefined> {
+    checkName('dataset', name);
+    refuseSecrets(request.source);
+    new PathFilter(request.include, request.exclude);
+    const before = (await this.#tables.datasets.read(name, { signal }))?.value;
+    this.#refuseOther(name, before, request);
+    return before;
   }
 
   /**
@@ -67,11 +88,7 @@ export class Resolution {
     progress: (progress: ListingProgress) => void,
     signal: AbortSignal,
   ): Promise<Resolved> {
-    checkName('dataset', name);
-    refuseSecrets(request.source);
-    new PathFilter(request.include, request.exclude);
-    const before = (await this.#tables.datasets.read(name, { signal }))?.value;
-    this.#refuseOther(name, before, request);
+    const before = await this.check(name, request, signal);
     for (;;) {
       signal.throwIfAborted();
       const lockRevision = await this.#lock(name, request, signal);
@@ -152,7 +169,7 @@ export class Resolution {
     progress: (progress: ListingProgress) => void,
     signal: AbortSignal,
   ): Promise<Resolved> {
-    const origin = this.#openOrFail(request);
+    const origin = await this.#openOrFail(name, request, signal);
     try {
       const before = (await this.#tables.datasets.read(name, { signal }))?.value;
       // Between the first look and the lock somebody else may have registered the name.
@@ -162,7 +179,7 @@ export class Resolution {
         (thrown: unknown) => ({ info: undefined, revision: undefined, error: HearthError.from(thrown) }),
       );
       if (signal.aborted) throw abortError(signal);
-      const dataset = recordOf(name, request, before, outcome);
+      const dataset = recordOf(name, { ...request, credentialed: this.#credentials.isOwn(name) }, before, outcome);
       await this.#finish(name, lockRevision, [
         this.#tables.datasets.putOperation(name, dataset),
         ...(outcome.error === undefined ? await this.#tables.revisionOperations(revisionOf(dataset), this.#used) : []),
@@ -178,9 +195,12 @@ export class Resolution {
   }
 
   /** A source that cannot be opened fails like one that cannot be listed, so that waiting agents hear of it. */
-  #openOrFail(request: DatasetRequest): Origin | HearthError {
+  async #openOrFail(name: string, request: DatasetRequest, signal: AbortSignal): Promise<Origin | HearthError> {
     try {
-      return this.#open(request.source, '');
+      const patience = AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.requestMs)]);
+      // Without them, `of` says what is missing.
+      await this.#credentials.arrived(name, patience).catch(() => undefined);
+      return this.#open(request.source, '', this.#credentials.of(name));
     } catch (thrown) {
       return HearthError.from(thrown);
     }
@@ -199,10 +219,12 @@ export class Resolution {
     const builder = this.#engine.createManifestBuilder({ skipUnusable });
     const seen: ListingProgress = { filesListed: 0, bytesListed: 0n };
     let told = performance.now();
+    let example: ManifestRow | undefined;
     this.#logger.info('listing the origin', { dataset: name, origin: origin.describe() });
     for await (const page of origin.list(signal)) {
       const rows = page.filter((row) => filter.choosesAll || (row.kind !== 'directory' && filter.matches(row.path)));
       builder.add(rows);
+      example ??= rows.find((row) => row.kind === 'file' && row.size > 0n);
       count(seen, rows);
       if (performance.now() - told < progressMs) continue;
       told = performance.now();
@@ -216,11 +238,28 @@ export class Resolution {
         `${origin.describe()} has no files${filter.choosesAll ? '' : ' that the patterns choose'}; check the source`,
       );
     }
+    if (example !== undefined) await this.#readByte(origin, example, signal);
     const refused = skipUnusable ? builder.unusable() : [];
     const info = await this.#engine.finishManifest(builder);
     const revision = origin.revision();
     const warnings = refused.length === 0 ? [] : [`UnusableNames: left out ${refused.join(', ')}`];
     return { info, revision: { ...revision, warnings: [...revision.warnings, ...warnings] } };
+  }
+
+  /**
+   * A list may be public where the bytes are not: only who can read them gets the dataset, since other datasets may
+   * have brought the same bytes here already.
+   */
+  async #readByte(origin: Origin, row: ManifestRow, signal: AbortSignal): Promise<void> {
+    const { path, contentKey = '', validator = '' } = row;
+    try {
+      await origin.readByte({ index: 0, path, contentKey, validator }, signal);
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      if (error.code !== 'PermissionDenied' && error.code !== 'Unauthenticated') throw error;
+      const message = `the origin lists ${path}, but does not let it be read: ${error.message}`;
+      throw new HearthError('PermissionDenied', message, { cause: error });
+    }
   }
 
   /** Shows others how far the listing is. Losing this is no loss. */
@@ -272,7 +311,7 @@ type Outcome =
  */
 function recordOf(
   name: string,
-  request: DatasetRequest,
+  request: DatasetRequest & Pick<DatasetRecord, 'credentialed'>,
   before: DatasetRecord | undefined,
   outcome: Outcome,
 ): DatasetRecord {
@@ -281,6 +320,7 @@ function recordOf(
     source: request.source,
     include: [...request.include],
     exclude: [...request.exclude],
+    credentialed: request.credentialed,
     createdAt: before?.createdAt ?? Date.now(),
     attempts: (before?.attempts ?? 0) + 1,
   };

@@ -32,6 +32,7 @@ export function createOrigin(source: Source, options: OriginOptions = {}): Origi
   const connections = openConnections(policy, options.certificateAuthorities ?? '');
   const attempts = options.attempts ?? 5;
   const description = describeSource(source);
+  const client = new HttpClient(connections, policy, { attempts, pauseMs: options.pauseMs ?? 250, attemptMs });
   if (kind.$case === 's3') {
     return new S3Origin({
       source: kind.value,
@@ -40,11 +41,11 @@ export function createOrigin(source: Source, options: OriginOptions = {}): Origi
       versions: options.s3Versions ?? false,
       connections,
       policy,
+      client,
       attempts,
       locationSeconds: options.locationSeconds ?? 3600,
     });
   }
-  const client = new HttpClient(connections, policy, { attempts, pauseMs: options.pauseMs ?? 250, attemptMs });
   if (kind.$case === 'http') {
     return new HttpOrigin({ source: kind.value, description, unusableNames, token: options.token, client });
   }

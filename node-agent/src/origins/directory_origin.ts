@@ -4,6 +4,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type { Location, ManifestRow } from '@hearth/engine';
 import { directoryKey } from './content_key.ts';
+import { readFirstByteOfFile } from './first_byte.ts';
 import { type FoundName, nameError, walkFolders } from './folder_walk.ts';
 import type { LocatableEntry, Origin, OriginBase, OriginRevision } from './origin.ts';
 import { inPages, mapConcurrently } from './row_stream.ts';
@@ -72,6 +73,10 @@ export class DirectoryOrigin implements Origin {
   async locate(entries: LocatableEntry[]): Promise<Location[]> {
     const { path: root } = this.base();
     return entries.map(({ index, path }) => ({ entry: index, path: `${root === '/' ? '' : root}/${path}` }));
+  }
+
+  async readByte(entry: LocatableEntry): Promise<void> {
+    for (const { path } of await this.locate([entry])) await readFirstByteOfFile(path ?? '');
   }
 
   close(): void {}

@@ -2,6 +2,7 @@ import { HearthError } from '@hearth/common';
 import type { HttpSource } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import { digestKey, httpEtagKey, httpModifiedKey } from './content_key.ts';
+import { readFirstByte } from './first_byte.ts';
 import type { HttpClient } from './http_client.ts';
 import { type IndexedName, walkIndex } from './http_index.ts';
 import { type HttpFileFacts, probeFile } from './http_probe.ts';
@@ -75,6 +76,10 @@ export class HttpOrigin implements Origin {
       url: locateBelow(this.#roots, path).href,
       ...this.#headers(),
     }));
+  }
+
+  async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
+    for (const location of await this.locate([entry])) await readFirstByte(this.#options.client, location, signal);
   }
 
   close(): void {

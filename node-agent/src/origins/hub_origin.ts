@@ -2,6 +2,7 @@ import { HearthError } from '@hearth/common';
 import type { HubSource } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import { digestKey, hubKey } from './content_key.ts';
+import { readFirstByte } from './first_byte.ts';
 import type { HttpClient } from './http_client.ts';
 import { HubClient, type HubFile } from './hub_client.ts';
 import type { LocatableEntry, Origin, OriginRevision } from './origin.ts';
@@ -79,6 +80,12 @@ export class HubOrigin implements Origin {
       const authorization = this.#hub.authorization();
       return { entry: index, url: url.href, ...(authorization === undefined ? {} : { headers: { authorization } }) };
     });
+  }
+
+  async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
+    for (const location of await this.locate([entry], signal)) {
+      await readFirstByte(this.#options.client, location, signal);
+    }
   }
 
   close(): void {

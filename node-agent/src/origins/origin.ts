@@ -24,7 +24,7 @@ export interface OriginRevision {
  * An origin may be used by several callers at once, but `list` runs one at a time.
  */
 export interface Origin {
-  readonly kind: 'directory' | 's3' | 'http' | 'hub';
+  readonly kind: 'directory' | 's3' | 'http' | 'hub' | 'selfTest';
 
   /** What a person typed, without credentials. */
   describe(): string;
@@ -45,6 +45,9 @@ export interface Origin {
 
   /** Where the bytes of these entries can be read now. Needs no listing before it. The results are bearer secrets. */
   locate(entries: LocatableEntry[], signal: AbortSignal): Promise<Location[]>;
+
+  /** Reads one byte of a file that is not empty, by the location that the engine would be given for it. */
+  readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void>;
 
   /** Closes idle connections; the origin is spent. Idempotent. */
   close(): void;

@@ -31,6 +31,8 @@ type Identity = S3Credentials & { expiration?: Date };
 
 /** Of the SDK's default chain, when no provider has anything; others mean that one is configured and broken. */
 const nothingConfigured = 'Could not load credentials from any providers';
+/** What every compatible server takes, and AWS corrects. */
+const fallbackRegion = 'us-east-1';
 const socketTimeoutMs = 30_000;
 const signedAtOnce = 256;
 
@@ -65,10 +67,13 @@ export class S3Access {
     };
     try {
       const identity = await findIdentity(options.credentials);
-      const region = options.region === '' ? await configuredRegion() : options.region;
+      const own = options.credentials !== undefined;
+      const region = options.region || (own ? fallbackRegion : await configuredRegion());
       const client = new S3Client({
         region,
         ...(endpoint === '' ? {} : { endpoint }),
+        // With credentials that were given, nothing of the machine's configuration says where they are sent.
+        ignoreConfiguredEndpointUrls: own,
         forcePathStyle: pathStyle,
         maxAttempts: options.attempts,
         requestHandler: {
@@ -178,7 +183,7 @@ async function configuredRegion(): Promise<string> {
   try {
     return await client.config.region();
   } catch {
-    return 'us-east-1'; // what every compatible server takes, and AWS corrects
+    return fallbackRegion;
   } finally {
     client.destroy();
   }

@@ -4,6 +4,8 @@ import type { Location, ManifestRow } from '@hearth/engine';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
 import { s3EtagKey, s3VersionKey } from './content_key.ts';
+import { readFirstByte } from './first_byte.ts';
+import type { HttpClient } from './http_client.ts';
 import type { LocatableEntry, Origin, OriginRevision, S3Credentials } from './origin.ts';
 import { collectConcurrently } from './row_stream.ts';
 import { encodeKey, S3Access, type S3ObjectName } from './s3_access.ts';
@@ -19,6 +21,8 @@ export interface S3OriginOptions {
   versions: boolean;
   connections: Connections;
   policy: AddressPolicy;
+  /** For requests that need no S3: of presigned URLs. */
+  client: HttpClient;
   attempts: number;
   locationSeconds: number;
 }
@@ -77,6 +81,12 @@ export class S3Origin implements Origin {
       url: urls[i] ?? '',
       ...(expiresAt === undefined ? {} : { expiresAt }),
     }));
+  }
+
+  async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
+    for (const location of await this.locate([entry], signal)) {
+      await readFirstByte(this.#options.client, location, signal);
+    }
   }
 
   close(): void {

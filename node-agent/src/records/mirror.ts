@@ -11,7 +11,8 @@ export interface Change<T> {
   after: T | undefined;
 }
 
-export type ChangeListener<T> = (changes: readonly Change<T>[]) => void;
+/** `reread`: seen by reading the whole table anew, as at the start or after the store was replaced. */
+export type ChangeListener<T> = (changes: readonly Change<T>[], how: { reread: boolean }) => void;
 
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
@@ -92,7 +93,7 @@ export class Mirror<S extends z.ZodType> {
 
   /** Makes everybody who waits look again, when something else that they look at has changed. */
   touch(): void {
-    this.#notify([]);
+    this.#notify([], false);
   }
 
   async close(): Promise<void> {
@@ -112,7 +113,10 @@ export class Mirror<S extends z.ZodType> {
             break;
           }
           this.#revision = item.revision;
-          this.#notify(item.events.flatMap((event) => this.#apply(event)));
+          this.#notify(
+            item.events.flatMap((event) => this.#apply(event)),
+            false,
+          );
         }
       } catch (thrown) {
         if (signal.aborted) return;
@@ -144,7 +148,7 @@ export class Mirror<S extends z.ZodType> {
     for (const [id, row] of present) this.#rows.set(id, row);
     this.#revision = revision;
     this.#filled.resolve();
-    this.#notify(changes);
+    this.#notify(changes, true);
   }
 
   #apply(event: StoreEvent): Change<z.output<S>>[] {
@@ -165,10 +169,10 @@ export class Mirror<S extends z.ZodType> {
   }
 
   /** Called also without changes: `caughtUp` waits for revisions whose records could not be read. */
-  #notify(changes: readonly Change<z.output<S>>[]): void {
+  #notify(changes: readonly Change<z.output<S>>[], reread: boolean): void {
     for (const listener of [...this.#listeners]) {
       try {
-        listener(changes);
+        listener(changes, { reread });
       } catch (thrown) {
         this.#logger.error('a listener failed', { error: HearthError.from(thrown) });
       }

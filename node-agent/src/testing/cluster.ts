@@ -1,11 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { silentLogger } from '@hearth/common';
+import { HearthError, silentLogger } from '@hearth/common';
 import type { ManifestRow, Probe, Question } from '@hearth/engine';
 import { Agent } from '../agent/agent.ts';
 import type { Member, Members, Pace } from '../context.ts';
 import type { OpenOrigin } from '../datasets/index.ts';
+import type { Peers } from '../peers/index.ts';
 import { Session } from '../records/index.ts';
 import { openStore, type Store } from '../store/index.ts';
 import { CutStore } from './cut_store.ts';
@@ -27,6 +28,8 @@ export const testPace: Pace = {
   probeMs: 100,
 };
 
+export const noCredentials = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };
+
 /** One agent of a test cluster; its disk outlives it. */
 export interface TestAgent {
   agent: Agent;
@@ -42,9 +45,13 @@ export class TestCluster {
   readonly disks = new Map<string, FakeDisk>();
   readonly origin: FakeOrigin;
   readonly openOrigin: OpenOrigin;
+  /** Tokens that origins were opened with, in order; undefined: the agent's own identity. */
+  readonly openedWith: (string | undefined)[] = [];
   readonly pace: Pace;
   /** What every machine offers. */
   probes: Probe[] = [];
+  /** Agents whose control API cannot be reached, nor they that of others. */
+  readonly unreachable = new Set<string>();
   readonly #folder: string;
   readonly #store: Store;
   readonly #listeners = new Set<() => void>();
@@ -54,7 +61,10 @@ export class TestCluster {
     this.#folder = folder;
     this.#store = store;
     this.origin = new FakeOrigin(rows);
-    this.openOrigin = () => this.origin;
+    this.openOrigin = (_source, _revision, credentials) => {
+      this.openedWith.push(credentials?.token);
+      return this.origin;
+    };
     this.pace = { ...testPace, ...pace };
   }
 
@@ -112,6 +122,7 @@ export class TestCluster {
       holder: '/holder.sock',
       volumes: this.volumesOf(name),
       probe: async () => this.probes,
+      peers: this.#peers(name),
     });
     this.agents.set(name, { agent, engine, store, session });
     await this.#changed();
@@ -147,6 +158,25 @@ export class TestCluster {
     const member = this.agents.get(name);
     if (member === undefined) throw new Error(`there is no agent ${name} in the test`);
     return member;
+  }
+
+  #peers(own: string): Peers {
+    const reach = (node: string): Agent => {
+      if (this.unreachable.has(node) || this.unreachable.has(own)) {
+        throw new HearthError('Unavailable', `agent ${node} is cut off`);
+      }
+      return this.agent(node);
+    };
+    return {
+      names: () => [...this.agents.keys()].filter((node) => node !== own),
+      setCredentials: async (node, { dataset, credentials }) =>
+        reach(node).credentialSharing.take(dataset, credentials ?? noCredentials),
+      getCredentials: async (node, { dataset }) => {
+        const book = reach(node).credentials;
+        return { known: book.has(dataset), credentials: book.has(dataset) ? book.of(dataset) : undefined };
+      },
+      close: () => {},
+    };
   }
 
   #members(own: string): Members {

@@ -15,6 +15,9 @@ export class FakeOrigin implements Origin {
   listMs = 0;
   listError: HearthError | undefined;
   locateError: HearthError | undefined;
+  readError: HearthError | undefined;
+  /** Paths of which a byte was read. */
+  readonly bytesRead: string[] = [];
   locateMs = 0;
   locationLifeMs: number | undefined;
   listed = 0;
@@ -56,6 +59,11 @@ export class FakeOrigin implements Origin {
       url: `https://origin.example/${entry.path}?signature=x`,
       ...(this.locationLifeMs === undefined ? {} : { expiresAt: Date.now() + this.locationLifeMs }),
     }));
+  }
+
+  async readByte(entry: LocatableEntry): Promise<void> {
+    this.bytesRead.push(entry.path);
+    if (this.readError !== undefined) throw this.readError;
   }
 
   close(): void {

@@ -1,0 +1,50 @@
+import { HearthError } from '@hearth/common';
+import type {
+  GetCredentialsRequest,
+  GetCredentialsResponse,
+  SetCredentialsRequest,
+  SetCredentialsResponse,
+} from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Agent } from '../agent/agent.ts';
+import { checkName } from '../datasets/index.ts';
+import { agentName } from '../tls/index.ts';
+import type { Caller } from './handlers.ts';
+
+const none = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };
+
+/** Credentials of datasets: taken from everybody who may call, given to agents of the cluster alone. */
+export class CredentialCalls {
+  readonly #agent: Agent;
+  readonly #agentName: string;
+
+  constructor(agent: Agent, cluster: string) {
+    this.#agent = agent;
+    this.#agentName = agentName(cluster);
+  }
+
+  async set(request: SetCredentialsRequest, caller: Caller, signal: AbortSignal): Promise<SetCredentialsResponse> {
+    const { dataset, credentials = none } = request;
+    checkName('dataset', dataset);
+    // The agent that was asked first tells all others.
+    if (this.#isAgent(caller)) this.#agent.credentialSharing.take(dataset, credentials);
+    else await this.#agent.credentialSharing.set(dataset, credentials, signal);
+    return {};
+  }
+
+  async get({ dataset }: GetCredentialsRequest, caller: Caller): Promise<GetCredentialsResponse> {
+    if (!this.#isAgent(caller)) {
+      throw new HearthError(
+        'PermissionDenied',
+        `credentials are given to agents of this cluster only, by a certificate for ${this.#agentName}`,
+      );
+    }
+    const book = this.#agent.credentials;
+    return book.has(dataset)
+      ? { known: true, credentials: book.of(dataset) }
+      : { known: false, credentials: undefined };
+  }
+
+  #isAgent(caller: Caller): boolean {
+    return caller.names.includes(this.#agentName);
+  }
+}

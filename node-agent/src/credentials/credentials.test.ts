@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { HearthError } from '@hearth/common';
+import { parseSource } from '../origins/source.ts';
+import { noCredentials, TestCluster } from '../testing/cluster.ts';
+import { directorySource, fileRow } from '../testing/fake_origin.ts';
+import { until } from '../testing/until.ts';
+import { originCredentials } from './own.ts';
+
+const soon = () => AbortSignal.timeout(5_000);
+const own = (token: string) => ({ ...noCredentials, token });
+
+describe('credentials of datasets', () => {
+  let cluster: TestCluster;
+  beforeEach(async () => {
+    cluster = await TestCluster.start(['a', 'b', 'c'], [fileRow('empty', 0n), fileRow('x', 5n)]);
+    cluster.origin.originBase = undefined;
+  });
+  afterEach(async () => cluster.close());
+
+  const set = (token: string, node = 'a') =>
+    cluster.agent(node).credentialSharing.set('d', token === '' ? noCredentials : own(token), soon());
+  const add = (node = 'a') =>
+    cluster.agent(node).resolution.add('d', { source: directorySource, include: [], exclude: [] }, () => {}, soon());
+  const tokenOf = (node: string) => {
+    const { credentials } = cluster.agent(node);
+    return credentials.has('d') ? credentials.of('d')?.token : undefined;
+  };
+  const tokens = () => ['a', 'b', 'c'].map(tokenOf);
+
+  it('reach all agents, are replaced and forgotten', async () => {
+    await set('one');
+    assert.deepEqual(tokens(), ['one', 'one', 'one']);
+    await add('b');
+    assert.deepEqual(cluster.openedWith.slice(0, 1), ['one']);
+    await set('two', 'c');
+    assert.deepEqual(tokens(), ['two', 'two', 'two']);
+    await set('');
+    assert.deepEqual(tokens(), [undefined, undefined, undefined]);
+    await until(() => cluster.agent('b').datasets.mirror.get('d')?.credentialed === false);
+    assert.equal(cluster.agent('b').credentials.of('d'), undefined);
+  });
+
+  it('reach agents that could not be reached at first', async () => {
+    cluster.unreachable.add('c');
+    await set('one');
+    await set('two');
+    assert.deepEqual(tokens(), ['two', 'two', undefined]);
+    cluster.unreachable.delete('c');
+    await until(() => tokenOf('c') === 'two');
+  });
+
+  it('are asked for by an agent that was started anew, until a peer gives them', async () => {
+    await set('one');
+    await add();
+    await cluster.remove('c', 'crash');
+    cluster.unreachable.add('c');
+    await cluster.add('c');
+    assert.throws(() => cluster.agent('c').credentials.of('d'), {
+      code: 'Unavailable',
+      message: /credentials of dataset d are not here/,
+    });
+    cluster.unreachable.delete('c');
+    await until(() => tokenOf('c') === 'one');
+  });
+
+  it('come back from whoever manages them when all agents have forgotten; the own identity is not used', async () => {
+    await set('one');
+    await add();
+    for (const node of ['a', 'b', 'c']) await cluster.remove(node);
+    for (const node of ['a', 'b', 'c']) await cluster.add(node);
+    cluster.openedWith.length = 0;
+    const adding = add('b');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.deepEqual(cluster.openedWith, []);
+    await set('two', 'a');
+    await adding;
+    assert.ok(cluster.openedWith.length > 0);
+    assert.deepEqual(new Set(cluster.openedWith), new Set(['two']));
+  });
+
+  it('go with their dataset', async () => {
+    await set('one');
+    await add();
+    await cluster.agent('b').removal.remove('d', false, soon());
+    await until(() => tokens().every((token) => token === undefined));
+  });
+
+  it('must let a byte be read before the dataset is ready', async () => {
+    cluster.origin.readError = new HearthError('Unauthenticated', 'the model is gated; accept its conditions');
+    await assert.rejects(add(), {
+      code: 'PermissionDenied',
+      message: 'the origin lists x, but does not let it be read: the model is gated; accept its conditions',
+    });
+    const failed = cluster.agent('a').datasets.mirror.get('d');
+    assert.deepEqual([failed?.state, failed?.manifest, failed?.errorCode], ['Failed', '', 'PermissionDenied']);
+    cluster.origin.readError = undefined;
+    assert.equal((await add()).dataset.state, 'Ready');
+    assert.deepEqual(cluster.origin.bytesRead, ['x', 'x']);
+  });
+
+  it('of one kind are refused for origins of another', () => {
+    const keys = { ...noCredentials, accessKeyId: 'i', secretAccessKey: 's' };
+    assert.deepEqual(originCredentials(parseSource('s3://bucket'), keys), {
+      credentials: { accessKeyId: 'i', secretAccessKey: 's' },
+    });
+    assert.deepEqual(originCredentials(parseSource('hf://org/m'), own('t')), { token: 't' });
+    assert.throws(() => originCredentials(parseSource('hf://org/m'), keys), { message: /needs a token/ });
+    assert.throws(() => originCredentials(parseSource('s3://bucket'), own('t')), { message: /needs an access key/ });
+    assert.throws(() => originCredentials(parseSource('/models'), own('t')), { message: /takes no credentials/ });
+  });
+});

@@ -1,0 +1,3 @@
+export { CredentialBook } from './book.ts';
+export { isEmpty, originCredentials } from './own.ts';
+export { CredentialSharing } from './sharing.ts';

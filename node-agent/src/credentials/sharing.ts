@@ -1,0 +1,152 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { DatasetTables } from '../datasets/table.ts';
+import type { Peers } from '../peers/index.ts';
+import { pause } from '../records/index.ts';
+import type { CredentialBook } from './book.ts';
+import { isEmpty } from './own.ts';
+
+const firstPauseMs = 500;
+const longestPauseMs = 30_000;
+
+/**
+ * Gives credentials to all agents, and gets those that this agent lost when it was started anew. Agents that cannot be
+ * reached are tried again for as long as they are members; when all agents forget at once, whoever manages the
+ * datasets gives the credentials again.
+ */
+export class CredentialSharing {
+  readonly #book: CredentialBook;
+  readonly #tables: DatasetTables;
+  readonly #peers: Peers | undefined;
+  readonly #logger: Logger;
+  readonly #stop = new AbortController();
+  /** Datasets whose credentials an agent has still to be told, by its name. */
+  readonly #untold = new Map<string, Set<string>>();
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #off: (() => void)[];
+
+  /** `peers` undefined: there is no way to other agents. */
+  constructor(book: CredentialBook, tables: DatasetTables, peers: Peers | undefined, logger: Logger) {
+    this.#book = book;
+    this.#tables = tables;
+    this.#peers = peers;
+    this.#logger = logger;
+    this.#off = [
+      tables.mirror.onChange((changes, { reread }) => {
+        for (const { id, before, after } of changes) {
+          // A store that was emptied takes no credentials away: its datasets come back.
+          if (before !== undefined && after === undefined && !reread) book.forget(id);
+          else if (before?.credentialed !== after?.credentialed) book.touch(id);
+        }
+        this.#fetchMissing();
+      }),
+    ];
+    this.#fetchMissing();
+  }
+
+  /** Sets or, when they are empty, forgets; here and at all agents. The dataset need not be there yet. */
+  async set(dataset: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
+    this.take(dataset, credentials);
+    const credentialed = !isEmpty(credentials);
+    await this.#tables.datasets.update(
+      dataset,
+      (present) =>
+        present === undefined || present.credentialed === credentialed ? undefined : { ...present, credentialed },
+      { signal },
+    );
+    const told = (this.#peers?.names() ?? []).map((node) => this.#tell(node, dataset));
+    await Promise.all(told);
+  }
+
+  /** As told by another agent: here only. */
+  take(dataset: string, credentials: Credentials): void {
+    if (isEmpty(credentials)) this.#book.forget(dataset);
+    else this.#book.set(dataset, credentials);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    for (const off of this.#off) off();
+    await Promise.all(this.#running.values());
+  }
+
+  /** Once now; what fails is tried again in the background. Never fails. */
+  async #tell(node: string, dataset: string): Promise<void> {
+    const untold = this.#untold.get(node) ?? new Set();
+    this.#untold.set(node, untold.add(dataset));
+    if (await this.#tellOnce(node, dataset)) return;
+    this.#begin(`tell ${node}`, () => this.#tellUntilDone(node));
+  }
+
+  async #tellUntilDone(node: string): Promise<void> {
+    for (let failures = 0; ; failures++) {
+      await pause(pauseMs(failures), this.#stop.signal);
+      const untold = this.#untold.get(node);
+      // An agent that went away asks by itself when it is back.
+      const away = this.#peers?.names().includes(node) !== true;
+      if (this.#stop.signal.aborted || untold === undefined || away) break;
+      await Promise.all([...untold].map((dataset) => this.#tellOnce(node, dataset)));
+    }
+    this.#untold.delete(node);
+  }
+
+  async #tellOnce(node: string, dataset: string): Promise<boolean> {
+    const credentials = this.#book.has(dataset) ? this.#book.of(dataset) : undefined;
+    try {
+      await this.#peers?.setCredentials(node, { dataset, credentials });
+    } catch (thrown) {
+      this.#logger.warn('an agent was not told of a change of credentials', {
+        agent: node,
+        dataset,
+        error: HearthError.from(thrown),
+      });
+      return false;
+    }
+    const untold = this.#untold.get(node);
+    untold?.delete(dataset);
+    if (untold?.size === 0) this.#untold.delete(node);
+    return true;
+  }
+
+  #fetchMissing(): void {
+    if (this.#peers === undefined) return;
+    const missing = this.#tables.mirror.values().some((dataset) => this.#book.awaits(dataset.name));
+    if (missing) this.#begin('fetch', () => this.#fetchUntilHere());
+  }
+
+  async #fetchUntilHere(): Promise<void> {
+    for (let failures = 0; !this.#stop.signal.aborted; failures++) {
+      const missing = this.#tables.mirror.values().filter((dataset) => this.#book.awaits(dataset.name));
+      if (missing.length === 0) return;
+      for (const { name } of missing) await this.#fetch(name);
+      if (missing.every(({ name }) => !this.#book.awaits(name))) continue;
+      await pause(pauseMs(failures), this.#stop.signal);
+    }
+  }
+
+  async #fetch(dataset: string): Promise<void> {
+    for (const node of this.#peers?.names() ?? []) {
+      if (!this.#book.awaits(dataset) || this.#stop.signal.aborted) return;
+      try {
+        const answer = await this.#peers?.getCredentials(node, { dataset });
+        if (answer?.known !== true || answer.credentials === undefined || isEmpty(answer.credentials)) continue;
+        // Somebody may have set newer ones in the meantime.
+        if (this.#book.awaits(dataset)) this.#book.set(dataset, answer.credentials);
+        this.#logger.info('credentials came from another agent', { dataset, agent: node });
+      } catch (thrown) {
+        const error = HearthError.from(thrown);
+        this.#logger.debug('an agent did not give the credentials of a dataset', { agent: node, dataset, error });
+      }
+    }
+  }
+
+  #begin(what: string, work: () => Promise<void>): void {
+    if (this.#running.has(what) || this.#stop.signal.aborted) return;
+    const running = work().finally(() => this.#running.delete(what));
+    this.#running.set(what, running);
+  }
+}
+
+function pauseMs(failures: number): number {
+  return Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures, 10)) * (0.75 + Math.random() / 2);
+}

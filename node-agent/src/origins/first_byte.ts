@@ -1,0 +1,44 @@
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { HearthError } from '@hearth/common';
+import type { Location } from '@hearth/engine';
+import type { HttpClient } from './http_client.ts';
+import { statusError } from './http_error.ts';
+
+/** Reads one byte where the engine will read all of them. Errors as `statusError`, of the client, of the file. */
+export async function readFirstByte(client: HttpClient, location: Location, signal: AbortSignal): Promise<void> {
+  const url = new URL(location.url ?? '');
+  const { authorization, ...others } = location.headers ?? {};
+  const response = await client.request({
+    method: 'GET',
+    url,
+    headers: { ...others, range: 'bytes=0-0' },
+    ...(authorization === undefined ? {} : { authorization }),
+    redirects: 'follow',
+    bodyLimit: 1,
+    signal,
+  });
+  if (response.status !== 200 && response.status !== 206) throw statusError(response.status, response.url);
+}
+
+/** As `readFirstByte`, of a file of this machine. A symbolic link in the place of the file is refused. */
+export async function readFirstByteOfFile(path: string): Promise<void> {
+  let file: Awaited<ReturnType<typeof open>>;
+  try {
+    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    const denied = code === 'EACCES' || code === 'EPERM';
+    throw new HearthError(
+      denied ? 'PermissionDenied' : 'OriginChanged',
+      `${path} is listed but cannot be opened (${code}); let the agent read it, or list it again when nobody writes to it`,
+    );
+  }
+  try {
+    const { bytesRead } = await file.read(Buffer.alloc(1), 0, 1, 0);
+    if (bytesRead === 1) return;
+  } finally {
+    await file.close();
+  }
+  throw new HearthError('OriginChanged', `${path} became empty while it was listed; list it again`);
+}

@@ -1,0 +1,1 @@
+export { type Peers, TlsPeers } from './peers.ts';
