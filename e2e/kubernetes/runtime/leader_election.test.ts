@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { type KubernetesApi, kinds } from '@hearth/common/kubernetes';
+import type { TestApiServer } from '../../cluster/api_server.ts';
+import { until } from '../../src/command.ts';
+import { CutProxy } from './cut_proxy.ts';
+import { apiOf, startApiServer } from './fixture.ts';
+
+/** A process that competes for the lease. */
+class Replica {
+  readonly identity: string;
+  readonly #child: ChildProcess;
+  #output = '';
+
+  constructor(kubeconfig: string, identity: string) {
+    this.identity = identity;
+    const script = join(import.meta.dirname, 'leader_process.ts');
+    this.#child = spawn(process.execPath, [script, kubeconfig, identity], { stdio: ['ignore', 'pipe', 'inherit'] });
+    this.#child.stdout?.setEncoding('utf8').on('data', (text) => {
+      this.#output += text;
+    });
+  }
+
+  /** From when until when it led, by the machine's clock; the last may not have ended. */
+  get terms(): { from: number; to: number }[] {
+    const terms: { from: number; to: number }[] = [];
+    for (const [word, time] of this.#output.split('\n').map((line) => line.split(' '))) {
+      if (word === 'leads') terms.push({ from: Number(time), to: Number.POSITIVE_INFINITY });
+      const last = terms.at(-1);
+      if (word === 'ends' && last !== undefined) last.to = Number(time);
+    }
+    return terms;
+  }
+
+  get leads(): boolean {
+    return this.terms.at(-1)?.to === Number.POSITIVE_INFINITY;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  async end(name: NodeJS.Signals): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = new Promise((resolve) => this.#child.once('exit', resolve));
+    this.#child.kill(name);
+    this.#child.kill('SIGCONT');
+    await ended;
+  }
+}
+
+describe('Leader election against a real API server', function () {
+  this.timeout(120_000);
+  let server: TestApiServer;
+  let api: KubernetesApi;
+  const replicas: Replica[] = [];
+  const proxies: CutProxy[] = [];
+  before(async function () {
+    server = await startApiServer(this);
+    api = apiOf(server.kubeconfig);
+  });
+  afterEach(async () => {
+    await Promise.all(replicas.splice(0).map((replica) => replica.end('SIGKILL')));
+    await Promise.all(proxies.splice(0).map((proxy) => proxy.close()));
+    await api?.delete(kinds.Lease, 'replicas', 'default');
+  });
+  after(async () => {
+    api?.close();
+    await server?.stop();
+  });
+
+  /** Two replicas, each with a network of its own; the first one leads. */
+  const compete = async (): Promise<{ a: Replica; b: Replica; network: CutProxy }> => {
+    const network = await CutProxy.start(server.url);
+    proxies.push(network);
+    const a = new Replica(network.kubeconfig(server.kubeconfig, 'a'), 'a');
+    replicas.push(a);
+    await until('a leads', () => a.leads);
+    const b = new Replica(server.kubeconfig, 'b');
+    replicas.push(b);
+    return { a, b, network };
+  };
+  const neverTwo = (a: Replica, b: Replica): void => {
+    for (const one of a.terms) {
+      for (const other of b.terms) {
+        const apart = one.to <= other.from || other.to <= one.from;
+        assert.ok(apart, `both led: ${JSON.stringify({ a: a.terms, b: b.terms })}`);
+      }
+    }
+  };
+
+  it('hands over at once when the leader ends in order', async () => {
+    const { a, b } = await compete();
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    assert.ok(!b.leads);
+    await a.end('SIGTERM');
+    await until('b leads', () => b.leads);
+    neverTwo(a, b);
+    const handover = (b.terms[0]?.from ?? 0) - (a.terms[0]?.to ?? 0);
+    assert.ok(handover < 2_500, `${handover} ms, sooner than the lease of 3 s`);
+    const lease = await api.get(kinds.Lease, 'replicas', 'default');
+    assert.equal(lease?.spec?.holderIdentity, 'b');
+    assert.equal(lease?.spec?.leaseTransitions, 1);
+  });
+
+  it('finds another leader when one is killed', async () => {
+    const { a, b } = await compete();
+    await a.end('SIGKILL');
+    await until('b leads', () => b.leads);
+  });
+
+  it('has no two leaders when the network of one hangs, and none too many afterwards', async () => {
+    const { a, b, network } = await compete();
+    network.freeze();
+    await until('b leads', () => b.leads);
+    assert.ok(!a.leads, 'it ended its term before');
+    network.thaw();
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    assert.ok(b.leads && !a.leads);
+    neverTwo(a, b);
+  });
+
+  it('a leader that was stopped for longer than its lease ends its term as soon as it runs', async () => {
+    const { a, b } = await compete();
+    a.signal('SIGSTOP');
+    await until('b leads', () => b.leads);
+    a.signal('SIGCONT');
+    const resumed = Number(process.hrtime.bigint() / 1_000_000n);
+    await until('a has ended', () => !a.leads);
+    const late = (a.terms[0]?.to ?? 0) - resumed;
+    assert.ok(late < 1_000, `it took ${late} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    assert.ok(b.leads && !a.leads);
+  });
+
+  it('the leader leads again after the API server was away', async () => {
+    const { a, b } = await compete();
+    await server.down();
+    await until('nobody leads', () => !a.leads && !b.leads);
+    await server.up();
+    await until('somebody leads', () => a.leads || b.leads);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    neverTwo(a, b);
+  });
+});

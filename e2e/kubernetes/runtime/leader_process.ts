@@ -1,0 +1,29 @@
+// A replica for the tests of leader election: `node leader_process.ts KUBECONFIG IDENTITY` writes a line with the
+// monotonic time of the machine (ms) whenever it begins and ends to lead. Ends in order on SIGTERM.
+import { createLogger } from '@hearth/common';
+import { LeaderElection } from '@hearth/common/kubernetes';
+import { apiOf } from './fixture.ts';
+
+const [kubeconfig = '', identity = ''] = process.argv.slice(2);
+const machineTime = () => Number(process.hrtime.bigint() / 1_000_000n);
+const say = (word: string) => process.stdout.write(`${word} ${machineTime()}\n`);
+const stop = new AbortController();
+process.on('SIGTERM', () => stop.abort());
+
+const election = new LeaderElection({
+  api: apiOf(kubeconfig, { deadlineMs: 2_000 }),
+  namespace: 'default',
+  name: 'replicas',
+  identity,
+  leaseSeconds: 3,
+  renewSeconds: 2,
+  retrySeconds: 0.4,
+  logger: createLogger({ level: 'error', format: 'json' }),
+});
+say('ready');
+await election.run(async (signal) => {
+  say('leads');
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  say('ends');
+}, stop.signal);
+process.exit(0);
