@@ -146,7 +146,7 @@ async function startAgent(
   const peers = files === undefined ? undefined : new TlsPeers({ node, cluster, members, files });
   stack.push('connections to other agents', async () => peers?.close());
   agent = new Agent(context, {
-    openOrigin: originOpener(config.origins, environment),
+    openOrigin: originOpener(config, environment),
     holder: config.holder.socket,
     volumes: config.volumes.directory,
     probe: machineProbe(config, environment),

@@ -9,13 +9,17 @@ import { type Environment, withEnvironment } from '../origins/source_environment
 type OriginConfig = AgentConfig['origins'];
 
 /** Opens origins with this agent's policy, and its own identity for datasets that have no credentials. */
-export function originOpener(config: OriginConfig, environment: Environment): OpenOrigin {
+export function originOpener(
+  { origins: config, selfTestDirectory }: Pick<AgentConfig, 'origins' | 'selfTestDirectory'>,
+  environment: Environment,
+): OpenOrigin {
   return (source, revision, credentials) =>
     createOrigin(
       { ...source, allowPrivate: config.allowPrivate },
       {
         environment: credentials === undefined ? environment : withoutIdentity(environment),
         allowedAddresses: config.allowedNetworks,
+        selfTestDirectory,
         ...(credentials === undefined ? {} : originCredentials(source, credentials)),
         ...(revision === '' ? {} : { revision }),
         ...(config.directoryPrefixes === undefined ? {} : { allowedDirectories: config.directoryPrefixes }),

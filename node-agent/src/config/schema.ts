@@ -206,6 +206,15 @@ export const configSchema = z.strictObject({
       ),
     })
     .prefault({}),
+  selfTestDirectory: setting(
+    {
+      description: 'Folder of the built-in files, which a dataset can be made from to try an installation.',
+      allowed: pathAllowed,
+      form: 'text',
+    },
+    parsePath,
+    '/usr/share/hearth/selftest',
+  ),
   engine: z
     .strictObject({
       shards: setting(

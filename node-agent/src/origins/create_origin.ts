@@ -8,10 +8,13 @@ import { HttpOrigin } from './http_origin.ts';
 import { HubOrigin } from './hub_origin.ts';
 import type { Origin, OriginOptions } from './origin.ts';
 import { S3Origin } from './s3_origin.ts';
+import { SelfTestOrigin } from './self_test_origin.ts';
 import { describeSource } from './source.ts';
 import { type Environment, hubToken, withEnvironment } from './source_environment.ts';
 
 const attemptMs = 60_000;
+/** Where the image has them. */
+export const defaultSelfTestDirectory = '/usr/share/hearth/selftest';
 
 /**
  * The origin that a source names; nothing is asked of it yet. `InvalidArgument` for a source, an allowed
@@ -26,8 +29,7 @@ export function createOrigin(source: Source, options: OriginOptions = {}): Origi
   if (kind.$case === 'directory') {
     return new DirectoryOrigin({ path: kind.value.path, unusableNames, allowed: options.allowedDirectories });
   }
-  if (kind.$case === 'selfTest')
-    throw new HearthError('Unsupported', 'this agent has no built-in files; give another source');
+  if (kind.$case === 'selfTest') return new SelfTestOrigin(options.selfTestDirectory ?? defaultSelfTestDirectory);
   const policy = new AddressPolicy(filled.allowPrivate, options.allowedAddresses ?? []);
   const connections = openConnections(policy, options.certificateAuthorities ?? '');
   const attempts = options.attempts ?? 5;

@@ -73,6 +73,8 @@ export interface OriginOptions {
   allowedAddresses?: readonly string[];
   /** Absolute paths below which directory origins may lie; absent: everywhere; empty: nowhere. */
   allowedDirectories?: readonly string[];
+  /** Folder of the built-in files; default: where the image has them. */
+  selfTestDirectory?: string;
   /** File with the certificate authorities (PEM) for https; absent or empty: the system's. As the engine's option. */
   certificateAuthorities?: string;
   /** How long presigned locations hold, seconds; default 3600. */
