@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODE := node_modules/.bin/node
 STAMP := build/.setup
 
-.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify e2e cluster cluster-down bench build setup generate format clean
+.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify e2e cluster cluster-down image bench build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ cluster: $(STAMP) ## A Kubernetes cluster to try things on (root; NODES=2, NAME=
 
 cluster-down: $(STAMP) ## Remove that cluster, and what interrupted runs have left
 	@$(NODE) e2e/cluster/main.ts down
+
+image: $(STAMP) ## Build the container image, without a daemon (root); its size and where it is
+	@$(NODE) e2e/cluster/main.ts image
 
 bench: build ## Measure against baselines in the same run; writes bench/results.json
 	@$(NODE) bench/main.ts

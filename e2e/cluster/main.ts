@@ -1,6 +1,7 @@
-// A cluster for people: node e2e/cluster/main.ts up | down | logs FOLDER
+// A cluster for people: node e2e/cluster/main.ts up | down | image | logs FOLDER
 //   NAME    (dev)  its name; several can run beside each other
 //   NODES   (2)    how many nodes
+import { hearthImage, hearthImageName } from './images/hearth_image.ts';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
 import { remove, removeOrphans } from './state.ts';
 import { ToolUnavailable } from './tools/build.ts';
@@ -36,6 +37,16 @@ async function down(): Promise<void> {
   for (const orphan of await removeOrphans()) console.log(`Removed what an interrupted run has left: ${orphan}`);
 }
 
+/** Builds the image of this checkout, and puts it on the nodes where the cluster runs. */
+async function image(): Promise<void> {
+  const { archive, compressedBytes } = await hearthImage();
+  console.log(`${hearthImageName}: ${(compressedBytes / 2 ** 20).toFixed(0)} MiB compressed, ${archive}`);
+  const cluster = await KubernetesCluster.open(name);
+  if (!cluster) return;
+  await cluster.importImage(archive);
+  console.log(`It is on the nodes of cluster ${name}; pods that run keep the image they have.`);
+}
+
 async function logs(folder: string): Promise<void> {
   const cluster = await KubernetesCluster.open(name);
   if (!cluster) throw new ToolUnavailable(`There is no running cluster ${name}.`);
@@ -44,11 +55,13 @@ async function logs(folder: string): Promise<void> {
 }
 
 try {
-  if (process.getuid?.() !== 0) throw new ToolUnavailable('A cluster needs root: namespaces, mounts, devices.');
+  if (process.getuid?.() !== 0)
+    throw new ToolUnavailable('Clusters and images need root: namespaces, mounts, devices.');
   if (command === 'up') await up();
   else if (command === 'down') await down();
+  else if (command === 'image') await image();
   else if (command === 'logs' && argument) await logs(argument);
-  else throw new ToolUnavailable('Usage: node e2e/cluster/main.ts up | down | logs FOLDER');
+  else throw new ToolUnavailable('Usage: node e2e/cluster/main.ts up | down | image | logs FOLDER');
 } catch (error) {
   if (!(error instanceof ToolUnavailable)) throw error;
   console.error(error.message);

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { hearthImage } from '../cluster/images/hearth_image.ts';
 import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import { needsCluster } from '../cluster/testing/needs.ts';
 import { root } from '../src/command.ts';
@@ -32,6 +33,7 @@ async function open(): Promise<KubernetesCluster> {
     ? await KubernetesCluster.open(name)
     : await KubernetesCluster.start({ name: `e2e-${process.pid}`, owned: true });
   if (!cluster) throw new Error(`there is no running cluster ${name}; \`make cluster NAME=${name}\` starts it`);
+  await cluster.importImage((await hearthImage()).archive);
   return cluster;
 }
 

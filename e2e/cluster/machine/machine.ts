@@ -159,9 +159,12 @@ function failed(folder: string): string {
   return `the machine ${folder} ended while starting: ${readFileSync(join(folder, 'init.log'), 'utf8')}`;
 }
 
-/** Runs a program on the host; anything else than success is an error with what it wrote. Returns its output. */
+/**
+ * Runs a program on the host, for up to ten minutes; anything else than success is an error with what it wrote. Returns
+ * its output.
+ */
 export async function must(program: string, ...args: string[]): Promise<string> {
-  const outcome = await run(program, args);
+  const outcome = await run(program, args, { timeoutMs: 600_000 });
   if (outcome.code !== 0) {
     throw new Error(`${program} ${args.join(' ')}: ${outcome.stderr || `exit ${outcome.code}`}`);
   }

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { root } from '../../src/command.ts';
+import { lock } from '../lock.ts';
+import { must } from '../machine/machine.ts';
+import { cacheFolder } from '../tools/build.ts';
+import { ensureBaseImages, nodeVersion } from './base_images.ts';
+import { Buildah } from './buildah.ts';
+
+/** The image of this checkout, as pods name it. */
+export const hearthImageName = 'local/hearth:dev';
+
+export interface HearthImage {
+  /** Path of a docker-archive. */
+  archive: string;
+  /** Bytes of the archive when compressed by gzip, about what a registry stores. */
+  compressedBytes: number;
+}
+
+/** Archives kept of other versions of the sources. */
+const kept = 2;
+
+/**
+ * Builds the Dockerfile of this checkout. When none of its inputs has changed, the archive of before is taken;
+ * otherwise steps whose inputs have not. Needs root, debootstrap and buildah.
+ */
+export async function hearthImage(): Promise<HearthImage> {
+  const folder = join(cacheFolder, 'hearth-image');
+  mkdirSync(folder, { recursive: true });
+  await using _ = await lock(join(folder, '.lock'));
+  const archive = join(folder, `hearth-${await inputHash()}.tar`);
+  const record = `${archive}.size`;
+  if (!existsSync(archive) || !existsSync(record)) {
+    await build(folder, archive);
+    const compressed = await must('sh', '-c', 'gzip -c "$1" | wc -c', 'sh', archive);
+    writeFileSync(record, compressed.trim());
+    removeOld(folder);
+  }
+  const now = new Date();
+  utimesSync(archive, now, now);
+  return { archive, compressedBytes: Number(readFileSync(record, 'utf8')) };
+}
+
+async function build(folder: string, archive: string): Promise<void> {
+  console.error('building the image local/hearth:dev (some minutes the first time)');
+  const store = new Buildah(folder);
+  await ensureBaseImages(store);
+  await store.build(root, 'localhost/hearth', {
+    args: { NODE_VERSION: nodeVersion() },
+    volumes: [...aptSettings(), ...npmSettings(folder)],
+  });
+  rmSync(`${archive}.new`, { force: true });
+  await store.save('localhost/hearth', `${archive}.new`, hearthImageName);
+  renameSync(`${archive}.new`, archive);
+  await store.prune();
+}
+
+/** All files that the Dockerfile may copy, as they are in the working tree. */
+async function inputHash(): Promise<string> {
+  const hash = createHash('sha256');
+  const inputs = ['Dockerfile', '.dockerignore', 'package.json', 'package-lock.json', 'scripts/image'];
+  const rooms = ['common', 'native', 'node-agent', 'cli', 'csi-driver', 'operator'];
+  const listed = await must('git', '-C', root, 'ls-files', '-z', '-co', '--exclude-standard', ...inputs, ...rooms);
+  for (const path of listed.split('\0').filter((name) => name !== '' && !/\.(test\.ts|md)$/.test(name))) {
+    const file = join(root, path);
+    if (existsSync(file)) hash.update(`${path}\0${statSync(file).mode}\0`).update(readFileSync(file));
+  }
+  return hash.digest('hex').slice(0, 12);
+}
+
+/** Where this machine gets Debian packages from. */
+function aptSettings(): string[] {
+  return ['/etc/apt/sources.list.d', '/etc/apt/apt.conf.d'].filter(existsSync).map((path) => `${path}:${path}:ro`);
+}
+
+/** How this machine reaches the npm registry, with the certificates that it trusts for it. */
+function npmSettings(folder: string): string[] {
+  const certificates = '/etc/ssl/certs/ca-certificates.crt';
+  if (!existsSync(certificates)) return [];
+  const own = join(homedir(), '.npmrc');
+  const lines = existsSync(own) ? readFileSync(own, 'utf8').split('\n') : [];
+  const settings = [...lines.filter((line) => !line.startsWith('cafile=')), 'cafile=/run/build-certificates.crt'];
+  const file = join(folder, 'npmrc');
+  writeFileSync(file, settings.join('\n'), { mode: 0o600 });
+  return [`${file}:/root/.npmrc:ro`, `${certificates}:/run/build-certificates.crt:ro`];
+}
+
+function removeOld(folder: string): void {
+  const archives = readdirSync(folder).filter((name) => name.endsWith('.tar'));
+  const age = (name: string) => statSync(join(folder, name)).mtimeMs;
+  for (const name of archives.sort((a, b) => age(b) - age(a)).slice(kept + 1)) {
+    rmSync(join(folder, name));
+    rmSync(join(folder, `${name}.size`), { force: true });
+  }
+}

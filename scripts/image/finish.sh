@@ -1,0 +1,20 @@
+#!/bin/sh
+# Last step of the Dockerfile, in the image: programs on the PATH, data of the self-test, Node's compile cache.
+set -eu
+root=/opt/hearth
+cd "$root"
+
+for program in */bin/* build/release/*/hearth-*; do
+  chmod 755 "$program"
+  ln -s "$root/$program" "/usr/local/bin/${program##*/}"
+done
+
+# What the dataset `selftest` reads.
+if [ -f scripts/image/selftest.ts ]; then node scripts/image/selftest.ts /usr/share/hearth/selftest; fi
+
+# Node keeps what it has compiled by user: root for what mounts, 65532 for the rest.
+mkdir -m 777 "$NODE_COMPILE_CACHE"
+for user in 0 65532; do
+  setpriv --reuid="$user" --regid="$user" --clear-groups env HOME=/tmp node scripts/image/compile.ts
+done
+chmod 755 "$NODE_COMPILE_CACHE"
