@@ -25,15 +25,19 @@ export interface NodeCacheReconcilerOptions {
 
 /** Between two writes of one status. */
 export const betweenWritesMs = 10_000;
+/** How long a new leader waits for the agents before it says that none answers. */
+const patienceMs = 30_000;
 
 /** The NodeCache of a node: there while the node belongs to a StorageCluster, with what its agent says. */
 export class NodeCacheReconciler {
   readonly #options: NodeCacheReconcilerOptions;
   /** When each status was written last, milliseconds since the epoch. */
   readonly #written = new Map<string, number>();
+  readonly #began: number;
 
   constructor(options: NodeCacheReconcilerOptions) {
     this.#options = options;
+    this.#began = options.now();
   }
 
   async reconcile(node: string, signal: AbortSignal): Promise<ReconcileResult> {
@@ -64,6 +68,8 @@ export class NodeCacheReconciler {
     const { api, agents, now } = this.#options;
     const { name, generation = 0 } = cache.metadata;
     const status = agents.get(cluster)?.status;
+    const silentMs = this.#began + patienceMs - now();
+    if (status === undefined && silentMs > 0) return { requeueAfterMs: silentMs };
     const agent = status?.nodes.get(name);
     const before = cache.status;
     const figures = this.#figures(cache, status, agent);

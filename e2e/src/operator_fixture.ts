@@ -1,0 +1,220 @@
+import { randomUUID } from 'node:crypto';
+import { silentLogger } from '@hearth/common';
+import { KubernetesApi, type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
+import type { StorageCluster } from '@hearth/common/resources';
+import { KubeConfig } from '@kubernetes/client-node';
+import { stringify } from 'yaml';
+import { type RunningOperator, runOperator } from '../../operator/src/operator/index.ts';
+import { TestApiServer } from '../cluster/api_server.ts';
+import { tools } from '../cluster/tools/build.ts';
+import { Chart, releaseNamespace as namespace } from '../kubernetes/chart.ts';
+import { until } from './command.ts';
+
+export { namespace };
+
+/** Kinds of the chart that a cluster without controllers can take, and that bind the operator. */
+const applied = new Set([
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'CustomResourceDefinition',
+  'Role',
+  'RoleBinding',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+]);
+
+/** A real API server with the chart's definitions, rights and policies, and nodes that a test makes. */
+export class OperatorFixture {
+  readonly server: TestApiServer;
+  /** As an administrator. */
+  readonly api: KubernetesApi;
+  readonly #running: Replica[] = [];
+
+  private constructor(server: TestApiServer) {
+    this.server = server;
+    this.api = apiOf(server.kubeconfig);
+  }
+
+  /** Throws ToolUnavailable where the programs cannot be built. */
+  static async start(): Promise<OperatorFixture> {
+    const { helm } = await tools(['helm']);
+    const server = await TestApiServer.start();
+    try {
+      const objects = await new Chart(helm as string).template();
+      const chosen = objects.filter(({ kind }) => applied.has(kind));
+      await kubectl(server, ['create', 'namespace', namespace]);
+      await kubectl(server, ['apply', '--server-side', '-f', '-'], chosen.map((one) => stringify(one)).join('---\n'));
+      const fixture = new OperatorFixture(server);
+      await until('the custom resources are served', () =>
+        fixture.api.list(kinds.StorageCluster).then(
+          () => true,
+          () => false,
+        ),
+      );
+      return fixture;
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
+  }
+
+  /** A replica with the rights of the chart's service account. */
+  async operator(name = 'operator-0', options: { deletionPatienceMs?: number } = {}): Promise<Replica> {
+    const user = `system:serviceaccount:${namespace}:hearth-operator`;
+    const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
+    const replica = new Replica(apiOf(await this.server.userKubeconfig(user, groups)), name, options);
+    this.#running.push(replica);
+    await replica.ready();
+    return replica;
+  }
+
+  async node(name: string, labels: Record<string, string> = {}, tainted = true): Promise<void> {
+    const taints = [
+      { key: 'other', value: 'kept', effect: 'PreferNoSchedule' },
+      ...(tainted ? [{ key: 'hearth.storage/agent-not-ready', effect: 'NoSchedule' }] : []),
+    ];
+    await this.api.create(kinds.Node, {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name, labels: { 'kubernetes.io/os': 'linux', ...labels } },
+      spec: { taints },
+    });
+    const conditions = [{ type: 'Ready', status: 'True' }];
+    await this.#patchStatus(kinds.Node, name, undefined, { conditions });
+  }
+
+  /** A pod of a DaemonSet or StatefulSet, as if a kubelet ran it. */
+  async pod(name: string, labels: Record<string, string>, nodeName: string, status: object): Promise<void> {
+    await this.api.create(kinds.Pod, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace, labels },
+      spec: { nodeName, containers: [{ name: 'agent', image: 'none' }] },
+    });
+    await this.podStatus(name, status);
+  }
+
+  async podStatus(name: string, status: object): Promise<void> {
+    await this.#patchStatus(kinds.Pod, name, namespace, status);
+  }
+
+  async #patchStatus<T extends KubernetesObject>(
+    type: ResourceType<T>,
+    name: string,
+    within: string | undefined,
+    status: object,
+  ): Promise<void> {
+    await this.api.patch(type, name, within, { status }, { kind: 'merge', subresource: 'status' });
+  }
+
+  async cluster(name: string, spec: object = {}): Promise<StorageCluster> {
+    const nodeGroups = [{ name: 'all', cacheDirectories: [{ path: '/var/cache/hearth' }] }];
+    return await this.api.create(kinds.StorageCluster, {
+      apiVersion: 'hearth.storage/v1alpha1',
+      kind: 'StorageCluster',
+      metadata: { name },
+      spec: { nodeGroups, ...spec },
+    } as never);
+  }
+
+  async condition(cluster: string, type: string) {
+    const found = await this.api.get(kinds.StorageCluster, cluster);
+    return found?.status?.conditions?.find((one) => one.type === type);
+  }
+
+  /** Waits until the object is there and holds. */
+  async expect<T extends KubernetesObject>(
+    what: string,
+    type: ResourceType<T>,
+    name: string,
+    holds: (object: T) => boolean = () => true,
+    limitMs = 20_000,
+  ): Promise<T> {
+    let found: T | undefined;
+    await until(
+      what,
+      async () => {
+        found = await this.api.get(type, name, type.namespaced ? namespace : undefined);
+        return found !== undefined && holds(found);
+      },
+      limitMs,
+    );
+    return found as T;
+  }
+
+  /** Versions of everything that the operator writes. */
+  async versions(): Promise<Record<string, string | undefined>> {
+    const versions: Record<string, string | undefined> = {};
+    const types = [kinds.DaemonSet, kinds.StatefulSet, kinds.Service, kinds.ConfigMap, kinds.PodDisruptionBudget];
+    for (const type of [...types, kinds.Secret, kinds.StorageCluster, kinds.NodeCache, kinds.Node] as ResourceType[]) {
+      const { items } = await this.api.list(type, type.namespaced ? { namespace } : {});
+      for (const { metadata } of items) versions[`${type.kind} ${metadata?.name}`] = metadata?.resourceVersion;
+    }
+    return versions;
+  }
+
+  async stop(): Promise<void> {
+    for (const replica of this.#running) await replica.stop();
+    this.api.close();
+    await this.server.stop();
+  }
+}
+
+/** One operator in this process. */
+export class Replica {
+  readonly name: string;
+  readonly #ending = new AbortController();
+  readonly #ready: Promise<RunningOperator>;
+  readonly #end: Promise<void>;
+  ended = false;
+
+  constructor(api: KubernetesApi, name: string, options: { deletionPatienceMs?: number }) {
+    this.name = name;
+    const { promise, resolve, reject } = Promise.withResolvers<RunningOperator>();
+    this.#ready = promise;
+    this.#end = runOperator({
+      api,
+      environment: {
+        namespace,
+        image: 'registry/hearth:1',
+        etcdImage: 'registry/etcd:3',
+        imagePullPolicy: 'IfNotPresent',
+        imagePullSecrets: [],
+      },
+      grant: { clusterRole: 'hearth-dataset-secrets', serviceAccount: { namespace, name: 'hearth-operator' } },
+      identity: `${name}_${randomUUID()}`,
+      instance: name,
+      http: { port: 0, host: '127.0.0.1' },
+      logger: silentLogger,
+      signal: this.#ending.signal,
+      onReady: resolve,
+      election: { leaseSeconds: 4, renewSeconds: 3, retrySeconds: 0.5 },
+      ...options,
+    })
+      .catch(reject)
+      .finally(() => {
+        this.ended = true;
+        api.close();
+      });
+  }
+
+  ready(): Promise<RunningOperator> {
+    return this.#ready;
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    await this.#end;
+  }
+}
+
+function apiOf(kubeconfig: string): KubernetesApi {
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  return KubernetesApi.fromKubeConfig(config);
+}
+
+async function kubectl(server: TestApiServer, args: string[], input = ''): Promise<void> {
+  const outcome = await server.kubectl(args, { input });
+  if (outcome.code !== 0) throw new Error(`kubectl ${args.join(' ')}: ${outcome.stderr}`);
+}
