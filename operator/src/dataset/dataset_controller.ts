@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '@hearth/common';
-import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import {
   type EventRecorder,
   type KubernetesClient,
@@ -13,9 +12,10 @@ import {
 import { type Dataset, type StorageCluster, splitRegisteredName } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
-import { type SecretGrant, SecretReader } from '../secrets/index.ts';
+import { type SecretGrant, SecretReader, type SecretReaderOptions } from '../secrets/index.ts';
 import type { ClusterView } from './cluster.ts';
 import { DatasetReconciler } from './dataset_reconciler.ts';
+import { tellsTheSame } from './figures.ts';
 import { Removal } from './removal.ts';
 import { Resolutions } from './resolutions.ts';
 import { DatasetUsers, type Uses } from './users.ts';
@@ -41,6 +41,8 @@ export interface DatasetControllerOptions {
   workers?: number;
   /** Listings at the same time. */
   looksAtOnce?: number;
+  /** How long what was read of Secrets counts; absent: as SecretReader has it. */
+  secretTimes?: Pick<SecretReaderOptions, 'foundMs' | 'failedMs'>;
   /** A deletion ends after this time though agents cannot be reached, milliseconds. */
   removalPatienceMs?: number;
 }
@@ -75,7 +77,7 @@ class DatasetController {
       now,
       clusters: () => options.clusters.all().map(clusterView),
       users: (key) => this.#users.of(key),
-      secrets: new SecretReader({ api, now }),
+      secrets: new SecretReader({ api, now, ...options.secretTimes }),
       resolutions: this.#resolutions,
       removal: new Removal({ agents, logger, now, patienceMs: options.removalPatienceMs ?? 300_000 }),
       written: new WrittenFigures(now),
@@ -137,7 +139,7 @@ class DatasetController {
     }
     const names = new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])]);
     for (const name of names) {
-      if (sameDataset(before?.datasets.get(name), after?.datasets.get(name))) continue;
+      if (tellsTheSame(before?.datasets.get(name), after?.datasets.get(name))) continue;
       const split = splitRegisteredName(name);
       if (split !== undefined) this.#queue.add(`${split.namespace}/${split.name}`);
     }
@@ -150,8 +152,4 @@ class DatasetController {
 
 function clusterView({ metadata, spec }: StorageCluster): ClusterView {
   return { name: metadata.name, directoryPrefixes: spec.origins.directoryPrefixes };
-}
-
-function sameDataset(a: AgentDataset | undefined, b: AgentDataset | undefined): boolean {
-  return a === b || isDeepStrictEqual(a, b);
 }

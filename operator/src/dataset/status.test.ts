@@ -104,6 +104,13 @@ describe('status of a Dataset', () => {
     assert.equal(ready(fresh, observed({ agents: undefined }))?.[1], 'AgentsUnavailable');
   });
 
+  it('belongs to a cluster once agents there have been asked', () => {
+    assert.equal(statusOf(fresh, observed({ agents: undefined })).cluster, undefined);
+    assert.equal(statusOf(fresh, observed({ secret: { kind: 'missing' } })).cluster, undefined);
+    assert.equal(statusOf(fresh, observed()).cluster, 'main');
+    assert.equal(statusOf(dataset({}, readyStatus()), observed({ agents: undefined })).cluster, 'main');
+  });
+
   it('shows how far the listing is', () => {
     assert.deepEqual(ready(fresh, observed()), ['False', 'Listing', 'the origin is being listed']);
     const running = { filesListed: 12n, bytesListed: 3456n };

@@ -23,7 +23,8 @@ export function statusOf(dataset: Dataset, observed: ObservedDataset): DesiredSt
     ...figures(dataset.status, present, assessment.state === 'away', observed.holdMs > 0),
     conditions: conditions.map((one) => ({ ...one, message: one.message.slice(0, longestMessage) })),
   };
-  const cluster = assessment.cluster ?? dataset.status?.cluster;
+  // Only where agents are asked: a Dataset that still waits for them may find another cluster.
+  const cluster = assessment.state === 'assessed' ? assessment.cluster : dataset.status?.cluster;
   if (cluster !== undefined) status.cluster = cluster;
   const written = dataset.status?.refreshedAt;
   if (refreshedAt !== undefined) status.refreshedAt = `${new Date(refreshedAt).toISOString().slice(0, 19)}Z`;

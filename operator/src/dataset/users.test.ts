@@ -27,8 +27,9 @@ describe('users of a Dataset', () => {
   it('are claims bound to its volumes', () => {
     const claim = { kind: 'PersistentVolumeClaim', key: 'team/c', uid: 'u' };
     assert.deepEqual([...usesOfVolume(volume('Bound'))], [['team/llama', claim]]);
-    for (const phase of ['Available', 'Released', 'Pending', 'Failed'])
-      assert.equal(usesOfVolume(volume(phase)).size, 0);
+    assert.deepEqual([...usesOfVolume(volume('Pending')).keys()], ['team/llama'], 'it was made for that claim');
+    assert.equal(usesOfVolume(volume('Available', { claimRef: { namespace: 'team', name: 'c' } })).size, 0);
+    for (const phase of ['Released', 'Failed']) assert.equal(usesOfVolume(volume(phase)).size, 0);
     const other = {
       driver: 'other',
       volumeHandle: 'h',

@@ -15,12 +15,17 @@ export type Uses = ReadonlyMap<string, DatasetUser>;
 
 const none: Uses = new Map();
 
-/** A volume uses its Dataset while it is bound; one that waits for a claim, or was released, does not. */
+/**
+ * A volume uses its Dataset while it is bound, and from the moment on at which it was made for a claim; one that no
+ * claim has, or that was released, does not.
+ */
 export function usesOfVolume({ metadata, spec, status }: PersistentVolume): Uses {
   const { driver, volumeAttributes: attributes } = spec?.csi ?? {};
   const { datasetNamespace, dataset } = attributes ?? {};
-  if (driver !== driverName || status?.phase !== 'Bound' || !datasetNamespace || !dataset) return none;
   const { namespace, name, uid = '' } = spec?.claimRef ?? {};
+  const phase = status?.phase ?? 'Pending';
+  const used = phase === 'Bound' || (uid !== '' && (phase === 'Pending' || phase === 'Available'));
+  if (driver !== driverName || !used || !datasetNamespace || !dataset) return none;
   const user: DatasetUser =
     namespace !== undefined && name !== undefined
       ? { kind: 'PersistentVolumeClaim', key: `${namespace}/${name}`, uid }

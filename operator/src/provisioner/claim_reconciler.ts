@@ -71,7 +71,8 @@ export class ClaimReconciler {
       this.#say(claim, 'Warning', 'ProvisioningFailed', HearthError.from(thrown).message);
       throw thrown;
     }
-    this.#say(claim, 'Normal', 'ProvisioningSucceeded', `made volume ${request.name}`);
+    this.forget(claim.uid);
+    this.#event(claim, 'Normal', 'ProvisioningSucceeded', `made volume ${request.name}`);
   }
 
   /** What the reflector has may be a moment old: a volume for a claim that has gone would never be released. */
@@ -97,10 +98,13 @@ export class ClaimReconciler {
 
   #say(claim: PendingClaim | undefined, type: 'Normal' | 'Warning', reason: string, message: string): void {
     if (claim === undefined) return;
-    const { uid, name, namespace } = claim;
     const text = `${reason}: ${message}`;
-    if (this.#said.get(uid) === text) return;
-    this.#said.set(uid, text);
+    if (this.#said.get(claim.uid) === text) return;
+    this.#said.set(claim.uid, text);
+    this.#event(claim, type, reason, message);
+  }
+
+  #event({ uid, name, namespace }: PendingClaim, type: 'Normal' | 'Warning', reason: string, message: string): void {
     const object: PersistentVolumeClaim = { metadata: { name, namespace, uid } };
     this.#options.events.eventFor(kinds.PersistentVolumeClaim, object, type, reason, message);
   }

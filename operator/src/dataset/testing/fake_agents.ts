@@ -48,6 +48,11 @@ export class FakeAgents implements Agents, ClusterAgents {
     this.#tell({ datasets });
   }
 
+  /** As agents of which some have known these for long. */
+  knowAll(datasets: ReadonlyMap<string, AgentDataset>): void {
+    this.#tell({ datasets });
+  }
+
   /** Their store is new. */
   forgetAll(): void {
     this.#tell({ datasets: new Map() });
