@@ -75,6 +75,10 @@ export class Agent {
       { tables: this.datasets, keeper: this.keeper, mounts: this.mounts },
       volumes,
     );
+    this.datasets.onEmptied(() => {
+      this.#quietly('records of mounts could not be written again', this.mounts.rewrite());
+      this.#quietly('records of pins could not be written again', this.pins.rewrite());
+    });
     this.lastUse = new LastUse(context, this.datasets);
     this.warmTables = new WarmTables(store, logger);
     this.warmJobs = new WarmJobs(context, this.warmTables, this.datasets, this.keeper, (node) =>

@@ -141,6 +141,18 @@ describe('datasets', () => {
     for (const name of ['a', 'b', 'c']) await until(() => !cluster.engine(name).disk.manifests.has(dataset.manifest));
   });
 
+  it('name the agents that cannot be asked when a manifest is nowhere to be had', async () => {
+    const digest = 'ab'.repeat(32);
+    const { keeper } = cluster.agent('a');
+    const shortly = () => AbortSignal.timeout(100);
+    await assert.rejects(keeper.openedSoon(digest, shortly()), { code: 'NotFound' });
+    cluster.engine('a').peerErrors.set('b', 'the cluster secret was not proved; give all agents the same secret');
+    await assert.rejects(keeper.openedSoon(digest, shortly()), {
+      code: 'Unavailable',
+      message: /cannot be asked \(b: the cluster secret was not proved; give all agents the same secret\)$/,
+    });
+  });
+
   it('are there for an agent that starts later', async () => {
     const { dataset } = await add('a');
     await cluster.add('d');

@@ -18,6 +18,7 @@ export class ManifestKeeper {
   readonly #locations: Locations;
   readonly #requestMs: number;
   readonly #stop = new AbortController();
+  #complaint = '';
   readonly #fetching = new Map<string, Promise<void>>();
   readonly #open = new Set<string>();
   /** Manifests that are in use on this node whatever becomes of their datasets; each with what ends waiting for it. */
@@ -48,16 +49,34 @@ export class ManifestKeeper {
       } catch (thrown) {
         const error = HearthError.from(thrown);
         if (error.code !== 'NotFound' && error.code !== 'Unavailable') throw error;
-        if (failures > 0) this.#logger.debug('no peer has the manifest yet', { manifest: digest, error });
+        if (failures > 0) await this.#logMissing(digest, error);
         await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** failures), signal);
         if (signal.aborted) throw error;
       }
     }
   }
 
-  /** As `opened`, for a caller who wants an answer: `NotFound` when no peer has it within `requestMs`. */
+  /**
+   * As `opened`, for a caller who wants an answer: `NotFound` when no peer has it within `requestMs`, `Unavailable`
+   * with the reasons when there are peers that cannot be asked.
+   */
   async openedSoon(digest: string, signal: AbortSignal): Promise<void> {
-    await this.opened(digest, AbortSignal.any([signal, AbortSignal.timeout(this.#requestMs)]));
+    try {
+      await this.opened(digest, AbortSignal.any([signal, AbortSignal.timeout(this.#requestMs)]));
+    } catch (thrown) {
+      throw (await this.#unreachable(digest, HearthError.from(thrown))) ?? thrown;
+    }
+  }
+
+  /** To add a dataset again is of no use while those that have it and we do not understand one another. */
+  async #unreachable(digest: string, error: HearthError): Promise<HearthError | undefined> {
+    if (error.code !== 'NotFound' && error.code !== 'Unavailable') return undefined;
+    const { peers } = await this.#engine.statistics();
+    const mute = peers.filter((peer) => !peer.connected && peer.error !== '');
+    if (mute.length === 0) return undefined;
+    const reasons = mute.map((peer) => `${peer.node}: ${peer.error}`).join('; ');
+    const message = `the manifest ${digest} is not here, and agents that may have it cannot be asked (${reasons})`;
+    return new HearthError('Unavailable', message, { cause: error });
   }
 
   /** The origins of a dataset are opened with the credentials that it has now. */
@@ -98,6 +117,16 @@ export class ManifestKeeper {
   async close(): Promise<void> {
     this.#stop.abort();
     await Promise.all(this.#fetching.values());
+  }
+
+  async #logMissing(digest: string, error: HearthError): Promise<void> {
+    const unreachable = await this.#unreachable(digest, error).catch(() => undefined);
+    if (unreachable === undefined) {
+      this.#logger.debug('no peer has the manifest yet', { manifest: digest, error });
+      return;
+    }
+    if (this.#complaint !== unreachable.message) this.#logger.warn('a manifest cannot be had', { error: unreachable });
+    this.#complaint = unreachable.message;
   }
 
   #fetchMissing(): void {

@@ -21,6 +21,9 @@ export class DatasetTables {
   readonly mirror;
   readonly revisionsMirror;
   readonly resolvingMirror;
+  /** Datasets that vanished with all others, by name; since when. */
+  readonly #lost = new Map<string, Date>();
+  readonly #emptiedListeners = new Set<() => void>();
 
   constructor(store: Store, logger: Logger) {
     this.datasets = new RecordTable(store, 'datasets/', datasetSchema);
@@ -29,11 +32,26 @@ export class DatasetTables {
     this.mirror = new Mirror(this.datasets, logger);
     this.revisionsMirror = new Mirror(this.revisions, logger);
     this.resolvingMirror = new Mirror(this.resolving, logger);
+    this.mirror.onChange((changes, { reread }) => {
+      for (const { id, after } of changes) if (after !== undefined) this.#lost.delete(id);
+      const gone = changes.filter(({ before, after }) => before !== undefined && after === undefined);
+      if (!reread || gone.length === 0 || this.mirror.rows().length > 0) return;
+      const names = gone.map(({ id }) => id);
+      for (const name of names) this.#lost.set(name, new Date());
+      logger.error('the store was emptied, and all datasets are gone from it; add them again', { datasets: names });
+      for (const listener of this.#emptiedListeners) listener();
+    });
   }
 
   async ready(signal: AbortSignal): Promise<void> {
     const mirrors = [this.mirror, this.revisionsMirror, this.resolvingMirror];
     await Promise.all(mirrors.map((mirror) => mirror.ready(signal)));
+  }
+
+  /** Called after the store was found without any dataset, where there had been some. Returns the function that ends it. */
+  onEmptied(listener: () => void): () => void {
+    this.#emptiedListeners.add(listener);
+    return () => void this.#emptiedListeners.delete(listener);
   }
 
   /** The dataset as the store has it now; `NotFound` names it. */
@@ -44,6 +62,13 @@ export class DatasetTables {
       throw new HearthError(
         'Unavailable',
         `dataset ${name} is still being listed; wait until hearth dataset ls shows it as Ready`,
+      );
+    }
+    const lost = this.#lost.get(name);
+    if (lost !== undefined) {
+      throw new HearthError(
+        'NotFound',
+        `dataset ${name} is gone, as the store was found empty at ${lost.toISOString()}; add it again, its bytes are still in the caches`,
       );
     }
     throw new HearthError('NotFound', `there is no dataset ${name}; hearth dataset ls shows those there are`);

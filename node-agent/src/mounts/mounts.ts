@@ -114,6 +114,11 @@ export class Mounts {
     return new Set((await this.#all()).map((mount) => mount.manifest));
   }
 
+  /** Writes the records of all mounts of this agent again, as after the store was emptied. */
+  async rewrite(): Promise<void> {
+    for (const row of [...this.#rows.values()]) await this.#table.put(this.#id(row.target), row);
+  }
+
   async unmount(target: string): Promise<void> {
     await this.#context.engine.unmount(target);
     await this.#forget(target);

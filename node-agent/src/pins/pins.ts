@@ -25,6 +25,8 @@ export class Pins {
   readonly #table;
   readonly #mirror;
   readonly #stop = new AbortController();
+  /** What this agent has pinned, by id. */
+  readonly #own = new Map<string, PinRecord>();
   #restoring: Promise<unknown> = Promise.resolve();
 
   constructor(context: AgentContext, keeper: ManifestKeeper) {
@@ -38,6 +40,7 @@ export class Pins {
   async restore(signal: AbortSignal): Promise<void> {
     await this.#mirror.ready(signal);
     const mine = this.#mirror.values().filter((pin) => pin.node === this.#context.node);
+    for (const pin of mine) this.#own.set(idOf(pin), pin);
     this.#restoring = Promise.all(
       mine.map(async (pin) => {
         try {
@@ -59,6 +62,12 @@ export class Pins {
     const record = { ...pin, node: this.#context.node };
     await this.#set(record, signal);
     await this.#table.put(idOf(record), record, { signal });
+    this.#own.set(idOf(record), record);
+  }
+
+  /** Writes the records of all pins of this agent again, as after the store was emptied. */
+  async rewrite(): Promise<void> {
+    for (const [id, pin] of [...this.#own]) await this.#table.put(id, pin);
   }
 
   /** No error when it is not pinned by this owner. */
@@ -66,6 +75,7 @@ export class Pins {
     const id = idOf({ node: this.#context.node, dataset, owner });
     const row = await this.#table.read(id);
     if (row === undefined) return;
+    this.#own.delete(id);
     await this.#table.delete(id);
     await this.#context.engine.unpin(row.value.manifest, owner);
   }

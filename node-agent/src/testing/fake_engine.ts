@@ -50,6 +50,8 @@ export class FakeEngine implements Engine {
   readonly rates: { job: string; rate: bigint }[] = [];
   /** Whether complete manifests can be mounted as views. */
   viewsPossible = false;
+  /** Why other agents are not connected, by name. */
+  readonly peerErrors = new Map<string, string>();
   /** Mounts have open files. */
   busy = false;
   peers: Peer[] = [];
@@ -329,7 +331,13 @@ export class FakeEngine implements Engine {
       demandBytes: 0n,
       directoryBypassed: 0n,
       buffersInUse: 0,
-      peers: [],
+      peers: [...this.peerErrors].map(([node, error]) => ({
+        node,
+        connected: false,
+        streams: 0,
+        bytesReceived: 0n,
+        error,
+      })),
     };
   }
 

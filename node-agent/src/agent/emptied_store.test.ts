@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { createLogger } from '@hearth/common';
+import { loadConfig } from '../config/index.ts';
+import { makeSelfTest } from '../selftest/make.ts';
+import { EtcdServer, findEtcd } from '../store/testing/etcd_server.ts';
+import { testPace } from '../testing/cluster.ts';
+import { FakeEngine } from '../testing/fake_engine.ts';
+import { FakeFabric } from '../testing/fake_fabric.ts';
+import { until } from '../testing/until.ts';
+import { type RunningAgent, runAgent } from './run_agent.ts';
+
+const soon = () => AbortSignal.timeout(10_000);
+const source = { kind: { $case: 'selfTest' as const, value: {} }, allowPrivate: false, unusableNames: '' };
+
+/** Agents whose etcd is taken away with all that it holds, as when its pod with an emptyDir is made anew. */
+describe('agents on a store that is emptied', () => {
+  let folder: string;
+  let etcd: EtcdServer | undefined;
+  let log = '';
+  const stops: (() => Promise<void>)[] = [];
+  before(async function () {
+    this.timeout(300_000);
+    const found = await findEtcd();
+    if ('missing' in found) {
+      console.log(`      skipped: ${found.missing}`);
+      this.skip();
+    }
+    folder = await mkdtemp(join(tmpdir(), 'hearth-emptied-'));
+    await makeSelfTest(join(folder, 'selftest'));
+    etcd = new EtcdServer(found.program);
+    await etcd.start();
+  });
+  after(async () => {
+    await Promise.all(stops.splice(0).map((stop) => stop()));
+    await etcd?.erase();
+    if (folder !== undefined) await rm(folder, { recursive: true });
+  });
+
+  async function start(node: string, fabric: FakeFabric): Promise<RunningAgent> {
+    const { config } = await loadConfig({
+      environment: { HEARTH_SECRET: 'sixteen bytes or more' },
+      flags: {
+        node,
+        store: `etcd://${etcd?.endpoint}`,
+        'cache-directories': `${join(folder, node)}=1GiB`,
+        'control-socket': join(folder, `${node}.sock`),
+        'health-listen': '127.0.0.1:0',
+        'wire-listen': '127.0.0.1:0',
+        'self-test-directory': join(folder, 'selftest'),
+      },
+    });
+    const controller = new AbortController();
+    const ready = Promise.withResolvers<RunningAgent>();
+    const stream = new Writable({
+      write(chunk, _encoding, done) {
+        log += chunk;
+        done();
+      },
+    });
+    const ended = runAgent(config, {
+      engineFactory: async (options) => new FakeEngine(fabric, options),
+      signal: controller.signal,
+      logger: createLogger({ level: 'info', format: 'json', stream }),
+      pace: testPace,
+      onReady: ready.resolve,
+    });
+    ended.catch(ready.reject);
+    stops.push(async () => {
+      controller.abort();
+      await ended;
+    });
+    return await ready.promise;
+  }
+
+  it('register again, say what is gone, and go on when it is added again', async function () {
+    this.timeout(60_000);
+    const fabric = new FakeFabric();
+    const [a, b] = await Promise.all([start('a', fabric), start('b', fabric)]);
+    const add = (to: RunningAgent) =>
+      to.agent.resolution.add('d', { source, include: [], exclude: [] }, () => {}, soon());
+    const { manifest } = (await add(a)).dataset;
+    const everybody = () => [a, b].every(({ agent }) => agent.context.members.ready().length === 2);
+    await until(everybody, 10_000);
+    await a.agent.mounts.mount('d', '/mnt/d', 'auto', soon());
+    await until(() => b.agent.datasets.mirror.get('d') !== undefined);
+
+    await etcd?.erase();
+    await etcd?.start();
+    await until(() => [a, b].every(({ agent }) => agent.datasets.mirror.get('d') === undefined), 20_000);
+    await until(async () => (await b.agent.context.store.range('nodes/')).entries.length === 2, 20_000);
+    await until(everybody, 10_000);
+    assert.match(log, /the store was emptied, and all datasets are gone from it; add them again/);
+    await assert.rejects(b.agent.datasets.get('d'), {
+      code: 'NotFound',
+      message: /dataset d is gone, as the store was found empty at .*; add it again/,
+    });
+    await until(async () => (await b.agent.mounts.of('d')).length === 1, 10_000);
+
+    const again = await add(b);
+    assert.equal(again.dataset.manifest, manifest);
+    await until(() => a.agent.datasets.mirror.get('d') !== undefined, 10_000);
+    assert.equal((await a.agent.datasets.get('d')).state, 'Ready');
+  });
+});
