@@ -13,10 +13,12 @@ export interface ApiRequest {
   path: string;
   body?: unknown;
   contentType?: string;
+  /** Connections of its own: the renewal of a lease must not wait for anything else. */
+  urgent?: boolean;
   signal?: AbortSignal | undefined;
 }
 
-type Pool = 'requests' | 'watches';
+type Pool = 'requests' | 'urgent' | 'watches';
 
 /** At most so many requests run at a time; more wait within their deadlines. Watches are not counted. */
 const concurrency = 16;
@@ -47,7 +49,7 @@ export class HttpTransport {
     const until = performance.now() + deadlineMs;
     for (let attempt = 1; ; ++attempt) {
       try {
-        const response = await this.#send(request, limit, 'requests');
+        const response = await this.#send(request, limit, request.urgent ? 'urgent' : 'requests');
         return await limit.during(readJson(response), () => response.destroy());
       } catch (thrown) {
         const error = limit.explain(thrown);
@@ -133,7 +135,7 @@ export class HttpTransport {
         keepAlive: true,
         keepAliveMsecs: probeAfterMs,
         timeout: idleConnectionMs,
-        maxSockets: pool === 'requests' ? concurrency : Number.POSITIVE_INFINITY,
+        maxSockets: pool === 'watches' ? Number.POSITIVE_INFINITY : concurrency,
       });
       this.#agents.set(key, agent);
     }

@@ -193,6 +193,18 @@ describe('KubernetesApi', () => {
     assert.equal(requests, 3);
   });
 
+  it('renews leases though everything else hangs', async () => {
+    await start((request, response) => {
+      if (request.url.pathname.includes('leases')) json({ kind: 'Lease' })(request, response);
+    });
+    const abort = new AbortController();
+    const hanging = Array.from({ length: 40 }, () => thrown(api.get(kinds.Node, 'n', undefined, abort.signal)));
+    assert.ok(await api.get(kinds.Lease, 'l', 'ns'));
+    assert.ok(server.requests.length <= 17, 'no more than 16 of the others at a time');
+    abort.abort();
+    for (const error of await Promise.all(hanging)) assert.equal(error.code, 'Cancelled');
+  });
+
   it('refuses answers that are not JSON', async () => {
     await start((_request, response) => void response.end('<html>login</html>'));
     assert.equal((await thrown(api.get(kinds.Node, 'n'))).code, 'ProtocolError');

@@ -13,7 +13,8 @@ import type {
   WatchOptions,
 } from './client.ts';
 import { type Credentials, defaultCredentials, KubeConfigCredentials } from './credentials.ts';
-import { HttpTransport } from './http_transport.ts';
+import { type ApiRequest, HttpTransport } from './http_transport.ts';
+import { kinds } from './kinds.ts';
 import { apiVersionOf, type KubernetesObject, type ResourceType } from './object.ts';
 import { describeResource, type ResourcePlace, resourcePath } from './resource_path.ts';
 import { watchEvents } from './watch_stream.ts';
@@ -59,7 +60,7 @@ export class KubernetesApi implements KubernetesClient {
     const what = `get ${describeResource(type, place)}`;
     try {
       const request = { what, method: 'GET', path: resourcePath(type, place), signal } as const;
-      return named(type, (await this.#transport.request(request, this.#deadlineMs)) as T);
+      return named(type, (await this.#request(type, request)) as T);
     } catch (thrown) {
       if (isMissing(thrown, name)) return undefined;
       throw thrown;
@@ -74,7 +75,7 @@ export class KubernetesApi implements KubernetesClient {
     const { namespace, ...query } = options;
     const what = `list ${describeResource(type, { namespace })}`;
     const path = resourcePath(type, { namespace }, query);
-    const page = (await this.#transport.request({ what, method: 'GET', path, signal }, 2 * this.#deadlineMs)) as {
+    const page = (await this.#request(type, { what, method: 'GET', path, signal }, 2 * this.#deadlineMs)) as {
       items?: T[] | null;
       metadata?: { resourceVersion?: string; continue?: string };
     };
@@ -93,7 +94,7 @@ export class KubernetesApi implements KubernetesClient {
     // Creating is done at the collection, whose path needs the namespace though the name is not in it.
     resourcePath(type, { namespace, name: name ?? 'generated' });
     const path = resourcePath(type, { namespace }, { fieldManager: ourFieldManager });
-    return (await this.#transport.request({ what, method: 'POST', path, body, signal }, this.#deadlineMs)) as T;
+    return (await this.#request(type, { what, method: 'POST', path, body, signal })) as T;
   }
 
   async replace<T extends KubernetesObject>(
@@ -106,7 +107,7 @@ export class KubernetesApi implements KubernetesClient {
     const what = `replace ${describeResource(type, place)}`;
     const path = resourcePath(type, place, { fieldManager: ourFieldManager });
     const body = named(type, { ...object });
-    return (await this.#transport.request({ what, method: 'PUT', path, body, signal }, this.#deadlineMs)) as T;
+    return (await this.#request(type, { what, method: 'PUT', path, body, signal })) as T;
   }
 
   async delete<T extends KubernetesObject>(
@@ -127,7 +128,7 @@ export class KubernetesApi implements KubernetesClient {
     const what = `delete ${describeResource(type, place)}`;
     const path = resourcePath(type, place);
     try {
-      await this.#transport.request({ what, method: 'DELETE', path, body, signal }, this.#deadlineMs);
+      await this.#request(type, { what, method: 'DELETE', path, body, signal });
       return true;
     } catch (thrown) {
       if (isMissing(thrown, name)) return false;
@@ -147,7 +148,7 @@ export class KubernetesApi implements KubernetesClient {
     const body = { ...object, apiVersion: apiVersionOf(type), kind: type.kind };
     const contentType = 'application/apply-patch+yaml';
     const request = { what, method: 'PATCH', path, body, contentType, signal } as const;
-    return (await this.#transport.request(request, this.#deadlineMs)) as T;
+    return (await this.#request(type, request)) as T;
   }
 
   async patch<T extends KubernetesObject>(
@@ -162,7 +163,7 @@ export class KubernetesApi implements KubernetesClient {
     const path = resourcePath(type, place, { fieldManager: ourFieldManager });
     const contentType = kind === 'merge' ? 'application/merge-patch+json' : 'application/json-patch+json';
     const request = { what, method: 'PATCH', path, body: patch, contentType, signal } as const;
-    return (await this.#transport.request(request, this.#deadlineMs)) as T;
+    return (await this.#request(type, request)) as T;
   }
 
   async *watch<T extends KubernetesObject>(
@@ -184,6 +185,14 @@ export class KubernetesApi implements KubernetesClient {
   /** Closes idle connections. */
   close(): void {
     this.#transport.close();
+  }
+
+  #request<T extends KubernetesObject>(
+    type: ResourceType<T>,
+    request: ApiRequest,
+    deadlineMs: number = this.#deadlineMs,
+  ): Promise<unknown> {
+    return this.#transport.request({ ...request, urgent: type.group === kinds.Lease.group }, deadlineMs);
   }
 }
 
