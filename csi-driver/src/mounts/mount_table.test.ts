@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { isReadOnly, mountAt, parseMountInfo, readMountTable, showSame } from './mount_table.ts';
+import { isReadOnly, isWriteProtected, mountAt, parseMountInfo, readMountTable, showSame } from './mount_table.ts';
 
 const text = [
   '22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/vda1 rw',
   '30 22 0:45 /views/abc /var/lib/hearth/c/mounts/abc/view ro,nosuid shared:9 master:3 - ext4 /dev/vdb rw',
   '31 22 0:45 /views/abc /pods/with\\040blank\\011and\\134more\\043 ro,nosuid - ext4 /dev/vdb rw',
-  '32 22 0:46 / /pods/\\303\\274ml\u00c3\u00a4ut rw - fuse.hearth hearth:x ro',
-  '33 22 0:47 / /stacked rw - tmpfs tmpfs rw',
+  '32 22 0:46 / /pods/\\303\\274ml\u00c3\u00a4ut rw - fuse.hearth hearth:x ro,user_id=0',
+  '33 22 0:47 / /stacked rw,idmapped - tmpfs tmpfs rw',
   '34 33 0:48 / /stacked ro - tmpfs tmpfs rw',
   '',
   '35 22 0:49',
@@ -24,6 +24,7 @@ describe('the mount table', () => {
       root: '/views/abc',
       mountPoint: '/var/lib/hearth/c/mounts/abc/view',
       options: ['ro', 'nosuid'],
+      superOptions: ['rw'],
     });
     assert.equal(table[2]?.mountPoint, '/pods/with blank\tand\\more#');
     assert.equal(table[3]?.mountPoint, '/pods/ümläut');
@@ -42,6 +43,7 @@ describe('the mount table', () => {
     assert.equal(isReadOnly(view), true);
     assert.equal(showSame(view, copy), true);
     assert.equal(showSame(view, root), false);
+    assert.deepEqual(table.map(isWriteProtected), [false, false, false, true, true, false]);
   });
 
   it('reads the table of this process', async () => {

@@ -11,6 +11,8 @@ export interface MountEntry {
   mountPoint: string;
   /** Of this mount alone, as `ro`, `nosuid`. */
   options: string[];
+  /** Of the file system, which all its mounts share. */
+  superOptions: string[];
 }
 
 /** Lines that are cut off or malformed are left out: the kernel writes none. */
@@ -38,6 +40,14 @@ export function isReadOnly(entry: MountEntry): boolean {
 }
 
 /**
+ * Whether nobody can write by a mount of this mount, whatever is done to its flags: the file system itself is
+ * read-only, or the mount maps no owner of files (mount_setattr(2), MOUNT_ATTR_IDMAP).
+ */
+export function isWriteProtected(entry: MountEntry): boolean {
+  return entry.superOptions.includes('ro') || entry.options.includes('idmapped');
+}
+
+/**
  * The mounts that this process sees. Before Linux 5.8 a table of more than a page could miss entries while others
  * came and went, so it is read until two readings agree, at most five times.
  */
@@ -52,7 +62,8 @@ export async function readMountTable(): Promise<MountEntry[]> {
 }
 
 function parseLine(line: string): MountEntry | undefined {
-  const [id, parent, device, root, mountPoint, options] = line.split(' ');
+  const fields = line.split(' ');
+  const [id, parent, device, root, mountPoint, options] = fields;
   if (id === undefined || parent === undefined || device === undefined) return undefined;
   if (root === undefined || mountPoint === undefined || options === undefined) return undefined;
   return {
@@ -62,6 +73,7 @@ function parseLine(line: string): MountEntry | undefined {
     root: decodeField(root),
     mountPoint: decodeField(mountPoint),
     options: options.split(','),
+    superOptions: (fields.at(-1) ?? '').split(','),
   };
 }
 

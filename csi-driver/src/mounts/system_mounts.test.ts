@@ -17,7 +17,7 @@ import { FrozenFuse } from '../testing/frozen_fuse.ts';
 import { needsRoot } from '../testing/needs_root.ts';
 import { TemporaryFolder } from '../testing/temporary_folder.ts';
 import { runChild } from './child.ts';
-import { mountAt } from './mount_table.ts';
+import { isWriteProtected, mountAt } from './mount_table.ts';
 import { SystemMounts } from './system_mounts.ts';
 
 const free = { noexec: false };
@@ -39,7 +39,8 @@ describe('SystemMounts', function () {
     mkdirSync(`${source}/sub`, { recursive: true });
     writeFileSync(`${source}/sub/file`, 'bytes');
     mkdirSync(folder.file('kubelet/pod'), { recursive: true });
-    mounts = new SystemMounts({ kubeletDirectory: folder.file('kubelet'), deadlineMs: 5000, logger });
+    const [kubeletDirectory, emptyDirectory] = [folder.file('kubelet'), folder.file('kubelet/plugins/empty')];
+    mounts = new SystemMounts({ kubeletDirectory, emptyDirectory, deadlineMs: 5000, logger });
     warnings.length = 0;
   });
   afterEach(() => folder?.remove());
@@ -70,6 +71,38 @@ describe('SystemMounts', function () {
     assert.equal(existsSync(target), false);
     await mounts.removeTarget(target);
     assert.deepEqual(warnings, []);
+  });
+
+  it('shows a folder by an overlay, which stays read-only when a container runtime asks for a writable mount', async () => {
+    const target = folder.file('kubelet/pod/mount');
+    const inContainer = folder.file('container');
+    mkdirSync(inContainer);
+    await mounts.makeTarget(target);
+    await mounts.overlay(source, target);
+    await mounts.restrict(target, free);
+    // As runc does for a mount that is not asked to be read-only.
+    execFileSync('mount', ['--bind', target, inContainer]);
+    execFileSync('mount', ['--options', 'remount,bind,rw', 'none', inContainer]);
+    await mounts.close();
+    await mounts.close();
+    for (const path of [target, inContainer]) {
+      assert.equal(readFileSync(`${path}/sub/file`, 'utf8'), 'bytes');
+      assert.deepEqual(readdirSync(path), ['sub']);
+      for (const write of [
+        () => writeFileSync(`${path}/new`, ''),
+        () => writeFileSync(`${path}/sub/file`, ''),
+        () => chmodSync(`${path}/sub/file`, 0o777),
+        () => rmdirSync(`${path}/sub`),
+      ]) {
+        assert.throws(write, { code: 'EROFS' });
+      }
+    }
+    const mounted = await at(target);
+    assert.ok(mounted && isWriteProtected(mounted));
+    await mounts.unmount(target);
+    await mounts.removeTarget(target);
+    const odd = { status: 'FAILED_PRECONDITION', message: /cannot be overlaid/ };
+    await assert.rejects(mounts.overlay(folder.file('a,b'), target), odd);
   });
 
   it('forbids programs when that is asked for', async () => {

@@ -1,3 +1,4 @@
+import { mkdir, rmdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, type Logger } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
@@ -8,6 +9,8 @@ import { TargetFolder } from './target_folder.ts';
 
 export interface SystemMountsOptions {
   kubeletDirectory: string;
+  /** A folder to be made, and to stay empty: an overlay wants two. */
+  emptyDirectory: string;
   /** Milliseconds for one run of mount or umount. */
   deadlineMs: number;
   logger: Logger;
@@ -47,6 +50,26 @@ export class SystemMounts implements MountCalls {
     });
   }
 
+  async overlay(source: string, target: string): Promise<void> {
+    const { emptyDirectory } = this.#options;
+    if (/[,:\\]/.test(source + emptyDirectory)) {
+      throw new CsiError(
+        'FAILED_PRECONDITION',
+        `${source} and ${emptyDirectory} cannot be overlaid for their commas, colons or backslashes; use other folders`,
+      );
+    }
+    await mkdir(emptyDirectory, { recursive: true, mode: 0o555 });
+    await using folder = await this.#present(target);
+    await folder.withDescriptor(async (descriptor) => {
+      const options = `ro,nosuid,nodev,lowerdir=${source}:${emptyDirectory}`;
+      await this.#mount(
+        target,
+        ['--types', 'overlay', '--options', options, 'hearth', '/proc/self/fd/3/.'],
+        descriptor,
+      );
+    });
+  }
+
   async restrict(target: string, restrictions: Restrictions): Promise<void> {
     await using folder = await this.#present(target);
     const options = ['remount', 'bind', 'ro', 'nosuid', 'nodev', ...(restrictions.noexec ? ['noexec'] : [])];
@@ -75,6 +98,13 @@ export class SystemMounts implements MountCalls {
   async removeTarget(target: string): Promise<void> {
     await using folder = await this.#open(target);
     await folder?.remove();
+  }
+
+  /** Removes the folder that overlays wanted; those that there are hold it and go on without its name. */
+  async close(): Promise<void> {
+    await rmdir(this.#options.emptyDirectory).catch((thrown: NodeJS.ErrnoException) => {
+      if (thrown.code !== 'ENOENT') this.#options.logger.warn('an empty folder stays', { error: thrown });
+    });
   }
 
   async #open(target: string): Promise<TargetFolder | undefined> {

@@ -77,13 +77,17 @@ describe('NodeService', () => {
   });
 
   it('publishes an inline volume for the pod that the kubelet names', async () => {
-    await service.publish(publishRequest(`${target}//x/..//`, { volumeContext: inlineContext }), signal);
+    await service.publish(
+      publishRequest(`${target}//x/..//`, { volumeContext: inlineContext, readonly: true }),
+      signal,
+    );
     assert.deepEqual(publications.asked, [
       {
         volume: 'pvc-1',
         target,
         choice: { cluster: undefined, namespace: 'team', dataset: 'model', revision: '' },
         usage: { singleTarget: false, noexec: false },
+        readOnly: true,
         pod: { namespace: 'team', name: 'reader-0', uid: '6a0e' },
       },
     ]);
@@ -95,6 +99,7 @@ describe('NodeService', () => {
     const [asked] = publications.asked;
     assert.deepEqual(asked?.choice, { cluster: 'c', namespace: 'team', dataset: 'model', revision: '' });
     assert.equal(asked?.pod, undefined);
+    assert.equal(asked?.readOnly, false);
   });
 
   it('takes volume ids of any length and characters', async () => {

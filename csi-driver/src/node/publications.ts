@@ -2,7 +2,7 @@ import { HearthError, type Logger } from '@hearth/common';
 import type { PublishedVolume } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { CsiError } from '../csi_error.ts';
-import { isReadOnly, type MountCalls, type MountEntry, mountAt, showSame } from '../mounts/index.ts';
+import { isReadOnly, isWriteProtected, type MountCalls, type MountEntry, mountAt, showSame } from '../mounts/index.ts';
 import { type PublishedRecord, type PublishedRecords, publishedId } from '../published/index.ts';
 import { type DatasetChoice, registeredName, type Usage } from '../volume/index.ts';
 
@@ -12,6 +12,8 @@ export interface Publication {
   target: string;
   choice: DatasetChoice;
   usage: Usage;
+  /** Whether the kubelet has containers see it read-only. */
+  readOnly: boolean;
   pod: PublishedRecord['pod'] | undefined;
 }
 
@@ -28,7 +30,7 @@ const mostMounts = 16;
 /**
  * What is published on this node. Publishing is these steps, of which a crash may leave any number done:
  *   1. the agent makes the revision readable,  2. the record is written,  3. the target folder is made,
- *   4. the agent's mount is bound to it,       5. the bound mount is made read-only.
+ *   4. the agent's mount is bound to it, or overlaid,  5. what is mounted there is made read-only.
  * The same call again finishes them: with the mount in place it begins at 5, else at 1 with what is the present
  * revision by then. Unpublishing goes back from any of them, and neither it nor statistics need an agent.
  * Callers hold a lock for the target, and for the volume when only one target is allowed.
@@ -45,8 +47,10 @@ export class Publications {
     const { volume, target, usage } = publication;
     const present = await this.#mountAt(target);
     const record = await records.find(target);
-    if (present !== undefined && record !== undefined) {
-      if (record.volume === volume) return await this.#restrict(target, usage, present);
+    if (present !== undefined && record?.volume === volume && isSafe(present, publication)) {
+      return await this.#restrict(target, usage, present);
+    }
+    if (present !== undefined && record !== undefined && record.volume !== volume) {
       throw new CsiError(
         'ALREADY_EXISTS',
         `volume ${record.volume} is published at ${target} and not ${volume}; unpublish it first`,
@@ -58,10 +62,11 @@ export class Publications {
     await records.write(agent.cluster, recordOf(publication, published));
     try {
       signal.throwIfAborted();
-      if (present === undefined || !showSame(present, source)) {
+      if (present === undefined || !showSame(present, source) || !isSafe(present, publication)) {
         if (present !== undefined) await this.#clear(target);
         await mounts.makeTarget(target);
-        await mounts.bind(published.path, target);
+        if (isSafe(source, publication)) await mounts.bind(published.path, target);
+        else await mounts.overlay(published.path, target);
       }
       await this.#restrict(target, usage, await this.#mountAt(target));
     } catch (thrown) {
@@ -165,6 +170,15 @@ export class Publications {
     const path = await mounts.resolve(target);
     return path === undefined ? undefined : mountAt(await mounts.table(), path);
   }
+}
+
+/**
+ * Whether a mount can be given to containers as it is. The flag of a mount is not enough: for a volume that the kubelet
+ * does not hold for read-only it asks for a writable mount, and runc (since 1.2) then takes the flag off its own bind
+ * mount, so that root in a container could write into the cache.
+ */
+function isSafe(mount: MountEntry, { readOnly }: Publication): boolean {
+  return readOnly || isWriteProtected(mount);
 }
 
 function isRestricted(mount: MountEntry, usage: Usage): boolean {

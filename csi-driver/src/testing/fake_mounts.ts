@@ -7,9 +7,9 @@ export class FakeMounts implements MountCalls {
   #nextId = 100;
 
   /** As when the agent makes a mount. */
-  add(mountPoint: string, device: string, root = '/', options = ['ro']): void {
+  add(mountPoint: string, device: string, options = ['ro'], superOptions = ['rw']): void {
     const parent = this.#top(mountPoint)?.id ?? 1;
-    this.entries.push({ id: this.#nextId++, parent, device, root, mountPoint, options });
+    this.entries.push({ id: this.#nextId++, parent, device, root: '/', mountPoint, options, superOptions });
   }
 
   reboot(): void {
@@ -32,13 +32,21 @@ export class FakeMounts implements MountCalls {
     if (!this.folders.has(target)) throw new Error(`${target} is not there`);
     const from = this.#top(source);
     if (from === undefined) throw new Error(`${source} is not mounted`);
-    this.add(target, from.device, from.root, ['rw']);
+    this.add(target, from.device, mapping(from), from.superOptions);
+  }
+
+  /** The device tells of which source, so that tests see it. */
+  async overlay(source: string, target: string): Promise<void> {
+    if (!this.folders.has(target)) throw new Error(`${target} is not there`);
+    const from = this.#top(source);
+    if (from === undefined) throw new Error(`${source} is not mounted`);
+    this.add(target, `over ${from.device}`, ['rw'], ['ro']);
   }
 
   async restrict(target: string, { noexec }: Restrictions): Promise<void> {
     const top = this.#top(target);
     if (top === undefined) throw new Error(`${target} is not mounted`);
-    top.options = ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])];
+    top.options = ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : []), ...mapping(top)];
   }
 
   async unmount(target: string): Promise<void> {
@@ -55,4 +63,9 @@ export class FakeMounts implements MountCalls {
   #top(path: string): MountEntry | undefined {
     return this.entries.findLast((entry) => entry.mountPoint === path);
   }
+}
+
+/** What the kernel keeps of a mount in its copies, whatever is done to their flags. */
+function mapping(entry: MountEntry): string[] {
+  return entry.options.filter((option) => option === 'idmapped');
 }
