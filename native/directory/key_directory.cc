@@ -45,6 +45,16 @@ const std::string& KeyDirectory::assignee(std::uint32_t stripe, const std::strin
   return *best;
 }
 
+bool KeyDirectory::ended(Grant& grant, const std::string& asker, std::string_view avoid,
+                         TimePoint now) {
+  if (grant.node == asker) return false;
+  if (now - grant.lastProgress > kGrantPatience) return true;
+  if (grant.node != avoid) return false;
+  if (!grant.taken) return true;
+  if (!grant.doubted) grant.doubted = now;
+  return now - *grant.doubted >= kDoubtPatience;
+}
+
 LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
                                   std::string_view avoid, TimePoint now) {
   agents_[node].wants = true;
@@ -72,18 +82,22 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
   if (answer.holders.size() > kHoldersNamed) answer.holders.resize(kHoldersNamed);
 
   auto grant = grants_.find(stripe);
-  if (grant != grants_.end() && grant->second.node != node &&
-      (grant->second.node == avoid || now - grant->second.lastProgress > kGrantPatience)) {
+  if (grant != grants_.end() && ended(grant->second, node, avoid, now)) {
     grants_.erase(grant);
     grant = grants_.end();
   }
   if (grant == grants_.end() && covered == whole(stripe)) return answer;
   if (grant == grants_.end()) {
-    grant = grants_.emplace(stripe, Grant{assignee(stripe, node, avoid), now}).first;
+    grant =
+        grants_.emplace(stripe, Grant{.node = assignee(stripe, node, avoid), .lastProgress = now})
+            .first;
   }
   answer.fetcher = grant->second.node;
   answer.granted = answer.fetcher == node;
-  if (answer.granted) grant->second.lastProgress = now;
+  if (answer.granted) {
+    grant->second.lastProgress = now;
+    grant->second.taken = true;
+  }
   return answer;
 }
 
@@ -99,6 +113,7 @@ void KeyDirectory::have(const std::string& node, std::uint32_t stripe, ChunkMask
     grants_.erase(grant);
   } else {
     grant->second.lastProgress = now;
+    grant->second.doubted.reset();
   }
 }
 
@@ -107,12 +122,7 @@ void KeyDirectory::giveUp(const std::string& node, std::uint32_t stripe) {
   if (grant != grants_.end() && grant->second.node == node) grants_.erase(grant);
 }
 
-void KeyDirectory::dropped(const std::string& node) {
-  const auto agent = agents_.find(node);
-  if (agent == agents_.end()) return;
-  agent->second.held.clear();
-  if (!agent->second.wants) agents_.erase(agent);
-}
+void KeyDirectory::dropped(const std::string& node) { agents_.erase(node); }
 
 void KeyDirectory::gone(const std::string& node) {
   agents_.erase(node);
@@ -127,7 +137,8 @@ void KeyDirectory::report(const std::string& node, const AgentReport& report, Ti
     if (report.held[stripe] != 0) have(node, stripe, report.held[stripe], now);
   }
   for (const std::uint32_t stripe : report.fetching) {
-    if (stripe < stripes_) grants_.try_emplace(stripe, Grant{node, now});
+    if (stripe < stripes_)
+      grants_.try_emplace(stripe, Grant{.node = node, .lastProgress = now, .taken = true});
   }
 }
 

@@ -4,13 +4,15 @@
 // knowledge that the agents can give again (report()).
 //
 // What must stay true: at any moment at most one agent has the grant to fetch a stripe from the
-// origin. A grant ends when its agent reports the stripe whole, gives it up, is gone, or has shown
-// no progress for kGrantPatience while somebody else asks. Not thread-safe.
+// origin. A grant ends when its agent reports the stripe whole, gives it up, is gone, has shown no
+// progress for kGrantPatience while somebody else asks, or cannot be read from: at once before it
+// has taken the grant up, after kDoubtPatience when it is fetching. Not thread-safe.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +54,9 @@ class KeyDirectory {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds kGrantPatience{30};
+  // An agent that has just begun may have turned somebody away a moment before. Shorter than the
+  // asker's attempts take.
+  static constexpr std::chrono::milliseconds kDoubtPatience{300};
 
   KeyDirectory(ContentKey key, std::uint64_t size);
 
@@ -67,7 +72,7 @@ class KeyDirectory {
   void have(const std::string& node, std::uint32_t stripe, ChunkMask chunks, TimePoint now);
   // The grant is given back unused.
   void giveUp(const std::string& node, std::uint32_t stripe);
-  // `node` has evicted the key.
+  // `node` has evicted the key, so it no longer wants it either; it asks when it does again.
   void dropped(const std::string& node);
   // `node` left the cluster or restarted.
   void gone(const std::string& node);
@@ -84,7 +89,13 @@ class KeyDirectory {
   struct Grant {
     std::string node;
     TimePoint lastProgress;
+    bool taken = false;  // its agent knows of it
+    // Since when somebody fails to read from its agent.
+    std::optional<TimePoint> doubted;
   };
+
+  [[nodiscard]] static bool ended(Grant& grant, const std::string& asker, std::string_view avoid,
+                                  TimePoint now);
 
   [[nodiscard]] const std::string& assignee(std::uint32_t stripe, const std::string& asker,
                                             std::string_view avoid) const;

@@ -68,13 +68,38 @@ TEST_F(KeyDirectoryTest, PassesTheGrantOnWhenItsAgentIsGoneGivesUpFailsOrStalls)
   directory.giveUp("b", 0);
   EXPECT_TRUE(directory.locate("c", 0, "b", now).granted);
   EXPECT_FALSE(directory.locate("d", 0, "", now).granted);
-  EXPECT_TRUE(directory.locate("d", 0, "c", now + 1s).fetcher != "c") << "c failed the asker";
+  EXPECT_EQ(directory.locate("d", 0, "c", now + 1s).fetcher, "c") << "c may have begun just now";
+  EXPECT_NE(directory.locate("d", 0, "c", now + 2s).fetcher, "c") << "c goes on failing the asker";
   const std::string fetcher = directory.locate("e", 1, "", now).fetcher;
   const std::string other = fetcher == "e" ? "b" : "e";
   EXPECT_EQ(directory.locate(other, 1, "", now + 29s).fetcher, fetcher);
   directory.have(fetcher, 1, 1, now + 29s);
   EXPECT_EQ(directory.locate(other, 1, "", now + 58s).fetcher, fetcher)
       << "progress prolongs the grant";
+}
+
+// A and B want the file; B is told that A fetches a stripe before A has begun with the file, and is
+// turned away. When A has begun in the meantime, the stripe must not be fetched twice.
+TEST_F(KeyDirectoryTest, AnAgentThatBeganSinceItTurnedTheAskerAwayKeepsItsGrant) {
+  (void)directory.locate("a", 3, "", now);
+  std::uint32_t stripe = 0;
+  while (directory.locate("b", stripe, "", now).fetcher != "a") ++stripe;
+  ASSERT_LT(stripe, 3u);
+  EXPECT_TRUE(directory.locate("a", stripe, "", now).granted);
+  const auto again = directory.locate("b", stripe, "a", now + 10ms);
+  EXPECT_FALSE(again.granted);
+  EXPECT_EQ(again.fetcher, "a");
+  directory.have("a", stripe, 1, now + 200ms);
+  EXPECT_EQ(directory.locate("b", stripe, "a", now + 400ms).fetcher, "a") << "it makes progress";
+  EXPECT_NE(directory.locate("b", stripe, "a", now + 800ms).fetcher, "a");
+}
+
+TEST_F(KeyDirectoryTest, AnAgentThatHasNotBegunLosesItsGrantToTheAskerItTurnedAway) {
+  (void)directory.locate("a", 3, "", now);
+  std::uint32_t stripe = 0;
+  while (directory.locate("b", stripe, "", now).fetcher != "a") ++stripe;
+  ASSERT_LT(stripe, 3u);
+  EXPECT_TRUE(directory.locate("b", stripe, "a", now + 10ms).granted);
 }
 
 TEST_F(KeyDirectoryTest, AStalledGrantEnds) {
@@ -90,6 +115,11 @@ TEST_F(KeyDirectoryTest, ForgetsWhatWasEvicted) {
   directory.have("a", 0, kAll, now);
   directory.dropped("a");
   EXPECT_TRUE(directory.locate("b", 0, "", now).holders.empty());
+  KeyDirectory other(key, 64 * kStripeBytes);
+  (void)other.locate("a", 0, "", now);
+  other.dropped("a");
+  for (std::uint32_t stripe = 1; stripe < 64; ++stripe)
+    EXPECT_TRUE(other.locate("b", stripe, "", now).granted) << "a no longer wants the file";
 }
 
 TEST_F(KeyDirectoryTest, IsRebuiltFromReports) {
