@@ -171,6 +171,8 @@ describe('DirectoryOrigin', () => {
       await assert.rejects(listAll(origin), { code: 'PermissionDenied', message: /allowed/ }, path);
       assert.throws(() => origin.base(), { code: 'PermissionDenied' });
     }
+    symlinkSync(join(root, 'allowed'), join(root, 'also'));
+    assert.deepEqual(await listAll(open({ path: join(root, 'also/x'), allowed: [join(root, 'also')] })), []);
     await assert.rejects(listAll(open({ path: join(root, 'allowed/x'), allowed: [] })), {
       code: 'PermissionDenied',
       message: /none is/,

@@ -17,7 +17,7 @@ export interface DirectoryOriginOptions {
   /** Absolute. */
   path: string;
   unusableNames: string;
-  /** Absolute paths below which `path` must lie, symbolic links resolved; undefined: everywhere. */
+  /** Absolute paths below which `path` must lie, as it is written and with symbolic links resolved; undefined: everywhere. */
   allowed: readonly string[] | undefined;
 }
 
@@ -61,6 +61,7 @@ export class DirectoryOrigin implements Origin {
 
   base(): OriginBase {
     if (this.#allowed !== undefined) {
+      this.#checkAllowed(this.#root);
       try {
         this.#checkAllowed(realpathSync(this.#root));
       } catch (error) {
@@ -108,6 +109,8 @@ export class DirectoryOrigin implements Origin {
   }
 
   async #checkRoot(): Promise<void> {
+    // Before anything is looked at: nobody learns what there is where nothing may be read.
+    this.#checkAllowed(this.#root);
     try {
       if (!(await stat(this.#root)).isDirectory()) {
         throw new HearthError('InvalidArgument', `${this.#root} is not a directory; give the directory that it is in`);
@@ -120,11 +123,21 @@ export class DirectoryOrigin implements Origin {
 
   #checkAllowed(real: string): void {
     if (this.#allowed === undefined || this.#allowed.some((prefix) => isBelow(real, prefix))) return;
+    if (this.#allowed.some((prefix) => isBelow(real, resolved(prefix)))) return;
     const list = this.#allowed.length === 0 ? 'none is' : `these are: ${this.#allowed.join(', ')}`;
     throw new HearthError(
       'PermissionDenied',
-      `directory origins may lie only below directories that are allowed (${list}), and ${this.#root} (${real}) does not; add its directory to the allowed ones of the agent`,
+      `directory origins may lie only below directories that are allowed (${list}), and ${this.#root} does not, symbolic links resolved; add its directory to the allowed ones of the agent`,
     );
+  }
+}
+
+/** An allowed directory may itself be reached by a link. */
+function resolved(prefix: string): string {
+  try {
+    return realpathSync(prefix);
+  } catch {
+    return prefix;
   }
 }
 

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import { loadConfig } from '../config/index.ts';
+import type { Origin } from '../origins/origin.ts';
+import { parseSource } from '../origins/source.ts';
+import { listAll } from '../origins/testing/list_all.ts';
+import { type ScriptedServer, sendFile, startServer } from '../origins/testing/scripted_server.ts';
+import { originOpener, sourcePreparer } from './sources.ts';
+
+const signal = () => AbortSignal.timeout(5_000);
+const commit = '0123456789abcdef0123456789abcdef01234567';
+const entry = { index: 1, path: 'x', contentKey: '', validator: '' };
+const refused = { code: 'PermissionDenied' };
+
+/** What a tenant may write into a source, against an agent as the operator configures it: nothing is allowed. */
+describe('tenants', () => {
+  let folder: string;
+  let server: ScriptedServer;
+  const opened: Origin[] = [];
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'hearth-tenants-'));
+    server = await startServer();
+  });
+  beforeEach(() => {
+    server.requests.length = 0;
+    server.handler = (request, response) => sendFile(request, response, Buffer.from('secret'));
+  });
+  afterEach(() => {
+    for (const origin of opened.splice(0)) origin.close();
+  });
+  after(async () => {
+    await server.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  async function open(source: Source, origins: Record<string, unknown> = {}, revision = ''): Promise<Origin> {
+    const file = join(folder, 'agent.yaml');
+    await writeFile(file, JSON.stringify({ origins: { directoryPrefixes: [], ...origins } }));
+    const { config } = await loadConfig({ file, environment: { HEARTH_SECRET: 'sixteen bytes or more' }, flags: {} });
+    const prepared = sourcePreparer(config.origins, {})(source, false);
+    const origin = originOpener(config, {})(prepared, revision, undefined);
+    opened.push(origin);
+    return origin;
+  }
+  async function refuses(source: Source, origins: Record<string, unknown> = {}, revision = ''): Promise<void> {
+    const origin = await open(source, origins, revision);
+    const name = JSON.stringify(source);
+    await assert.rejects(listAll(origin, signal()), refused, `list ${name}`);
+    if (origin.kind !== 'hub' || revision !== '') {
+      await assert.rejects(origin.readByte(entry, signal()), refused, `read ${name}`);
+    }
+  }
+
+  for (const path of ['/', '/etc', '/etc/', '/proc/self', '/etc/passwd', '/no/such/folder', '/tmp/../etc']) {
+    it(`read no directory of the node: ${path}`, async () => {
+      const source = { ...parseSource('/x'), kind: { $case: 'directory' as const, value: { path } } };
+      const origin = await open(source);
+      await assert.rejects(listAll(origin, signal()), { ...refused, message: /none is/ });
+      assert.throws(() => origin.base(), refused);
+      await assert.rejects(origin.locate([entry], signal()), refused);
+      await assert.rejects(origin.readByte(entry, signal()), refused);
+    });
+  }
+
+  it('do not leave an allowed directory by a link, at its root, above it or within it', async () => {
+    const allowed = join(folder, 'allowed');
+    await mkdir(join(allowed, 'model'), { recursive: true });
+    await mkdir(join(folder, 'hidden'), { recursive: true });
+    await writeFile(join(folder, 'hidden', 'x'), 'secret');
+    await symlink(join(folder, 'hidden'), join(allowed, 'link'));
+    await symlink(join(folder, 'hidden'), join(allowed, 'model', 'folder'));
+    await symlink(join(folder, 'hidden', 'x'), join(allowed, 'model', 'x'));
+    const origins = { directoryPrefixes: [allowed] };
+    const directory = (path: string) => ({
+      ...parseSource('/x'),
+      kind: { $case: 'directory' as const, value: { path } },
+    });
+    for (const path of ['link', 'link/.', '../hidden', 'model/folder', 'model/../../hidden']) {
+      await refuses(directory(`${allowed}/${path}`), origins);
+    }
+    // Links within are rows of their own: neither followed nor listed below, and no byte comes through them.
+    const origin = await open(directory(join(allowed, 'model')), origins);
+    assert.deepEqual(
+      (await listAll(origin, signal())).map((row) => [row.path, row.kind, row.size]),
+      [
+        ['folder', 'symlink', 0n],
+        ['x', 'symlink', 0n],
+      ],
+    );
+    await assert.rejects(origin.readByte(entry, signal()), { code: 'OriginChanged', message: /ELOOP/ });
+  });
+
+  // The same hosts in the spellings that URL parsers know.
+  const hosts = [
+    '127.0.0.1',
+    '127.1',
+    '2130706433',
+    '0x7f.0.0.1',
+    '0177.0.0.1',
+    '[::1]',
+    '[::ffff:127.0.0.1]',
+    '169.254.169.254',
+    '[::ffff:a9fe:a9fe]',
+    '[64:ff9b::169.254.169.254]',
+    '[fe80::1]',
+    '[fd00:ec2::254]',
+    '0.0.0.0',
+    '10.96.0.1',
+    'localhost',
+  ];
+  for (const host of hosts) {
+    it(`reach no ${host} by an http, hub or S3 source`, async () => {
+      const { port } = new URL(server.url);
+      const endpoint = `http://${host}:${port}`;
+      const base = { allowPrivate: false, unusableNames: '' };
+      const http = { $case: 'http' as const, value: { urls: [`${endpoint}/x`], sha256: {} } };
+      const index = { $case: 'http' as const, value: { urls: [`${endpoint}/`], sha256: {} } };
+      const hub = { $case: 'hub' as const, value: { endpoint, repoType: '', repo: 'org/m', revision: 'main' } };
+      const s3 = { bucket: 'models', prefix: '', endpoint, region: 'us-east-1', pathStyle: true };
+      await refuses({ ...base, kind: http });
+      await refuses({ ...base, kind: index });
+      await refuses({ ...base, kind: hub });
+      await refuses({ ...base, kind: hub }, {}, commit);
+      await refuses({ ...base, kind: { $case: 's3' as const, value: s3 } });
+      assert.deepEqual(server.requests, []);
+    });
+  }
+
+  it('cannot allow themselves private addresses', async () => {
+    const source = { ...parseSource(`${server.url}/x`), allowPrivate: true };
+    await assert.rejects(open(source), refused);
+  });
+
+  it('reach nothing by redirects of a host that is allowed', async () => {
+    const origins = { allowedNetworks: ['127.0.0.1/32'] };
+    const { port } = new URL(server.url);
+    const other = await startServer();
+    try {
+      for (const location of [
+        `http://127.0.0.2:${port}/x`,
+        'http://169.254.169.254/latest/meta-data/',
+        `http://[::1]:${new URL(other.url).port}/x`,
+      ]) {
+        server.handler = (_request, response) => response.writeHead(302, { location }).end();
+        await refuses(parseSource(`${server.url}/x`), origins);
+        await refuses(parseSource(`hf://org/m?endpoint=${server.url}`), origins);
+        const hub = await open(parseSource(`hf://org/m?endpoint=${server.url}`), origins, commit);
+        await assert.rejects(hub.locate([entry], signal()), refused, location);
+        const s3 = await open(parseSource(`s3://models?endpoint=${server.url}`), origins);
+        await assert.rejects(s3.readByte(entry, signal()), refused, location);
+        await assert.rejects(listAll(s3, signal()));
+      }
+      assert.deepEqual(other.requests, []);
+    } finally {
+      await other.stop();
+    }
+  });
+});
