@@ -109,6 +109,10 @@ describe('Datasets in a real API server', function () {
         ({ credentials }) => credentials?.token === 'hf_second',
       ),
     );
+    const given = agents.called('setCredentials').length;
+    agents.connect(false);
+    agents.connect();
+    await until('credentials again', async () => agents.called('setCredentials').length > given);
     const everything = await cluster.kubectl('get', 'datasets,events', '-A', '-o', 'json');
     assert.doesNotMatch(everything, /hf_(first|second|wrongkey)|aGZf/, 'no secret in status or events');
     await cluster.kubectl('delete', 'secret', 'hub');

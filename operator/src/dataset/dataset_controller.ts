@@ -134,7 +134,7 @@ class DatasetController {
 
   #statusChanged(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): void {
     if (before?.connected !== after?.connected) {
-      this.#addAll(({ spec, status }) => (spec.clusterRef?.name ?? status?.cluster ?? cluster) === cluster);
+      this.#connectionChanged(cluster);
       return;
     }
     const names = new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])]);
@@ -143,6 +143,16 @@ class DatasetController {
       const split = splitRegisteredName(name);
       if (split !== undefined) this.#queue.add(`${split.namespace}/${split.name}`);
     }
+  }
+
+  /** While nobody answered all agents may have been restarted, and no peer was left to ask for credentials. */
+  #connectionChanged(cluster: string): void {
+    this.#addAll((dataset) => {
+      const { spec, status } = dataset;
+      if ((spec.clusterRef?.name ?? status?.cluster ?? cluster) !== cluster) return false;
+      this.#reconciler.credentialsLost(objectKey(dataset));
+      return true;
+    });
   }
 
   #addAll(concerned: (dataset: Dataset) => boolean): void {

@@ -129,6 +129,12 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
     return 'done';
   }
 
+  /** Agents may have lost the credentials of the Dataset: they are given again in its next pass. */
+  credentialsLost(key: string): void {
+    const sent = this.#sent.get(key);
+    if (sent !== undefined) this.#sent.set(key, { ...sent, at: 0 });
+  }
+
   /** The Dataset is gone: nothing is kept of it. */
   forget(key: string, { metadata, spec }: Dataset): void {
     this.#options.resolutions.forget(key);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
 import type { AddDatasetProgress, AddDatasetRequest } from '@hearth/common/generated/hearth/v1/control.ts';
 import { registrationOf } from './assessment.ts';
+import { noCredentials } from './registration.ts';
 import { Resolutions } from './resolutions.ts';
 import { FakeAgents } from './testing/fake_agents.ts';
 import { agentDataset, dataset } from './testing/fixtures.ts';
@@ -51,6 +52,7 @@ describe('looks at origins', () => {
     listings[0]?.next({ dataset: agentDataset() });
     await settle();
     const attempt = resolutions.get('k');
+    assert.deepEqual(listings[0]?.request.credentials, noCredentials, 'agents forget those of an earlier spec');
     assert.equal(attempt?.running, undefined);
     assert.deepEqual(attempt?.outcome, { kind: 'listed', dataset: agentDataset(), at: 1000 });
     assert.deepEqual(changes, ['k', 'k']);

@@ -1,7 +1,7 @@
 import { HearthError, type Logger } from '@hearth/common';
 import type { Dataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agents } from '../agents/index.ts';
-import { choiceOf, credentialsDigest, type Registration } from './registration.ts';
+import { choiceOf, credentialsDigest, noCredentials, type Registration } from './registration.ts';
 
 /** The last look at a Dataset's origin, of which this operator knows. */
 export interface Attempt {
@@ -137,14 +137,12 @@ export class Resolutions {
   }
 
   async #list(key: string, registration: Registration, signal: AbortSignal): Promise<Dataset> {
-    const { cluster, name, source, credentials } = registration;
-    const request = {
-      name,
-      source,
-      include: [...registration.include],
-      exclude: [...registration.exclude],
-      credentials,
-    };
+    const { cluster, name, source } = registration;
+    const include = [...registration.include];
+    const exclude = [...registration.exclude];
+    // Empty ones make agents forget what an earlier spec gave them; absent ones would not.
+    const credentials = registration.credentials ?? noCredentials;
+    const request = { name, source, include, exclude, credentials };
     for await (const progress of this.#agents(cluster).stream('addDataset', request, {
       signal,
       deadlineMs: longestMs,

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { silentLogger } from '@hearth/common';
+import { AgentDirectory } from '../../../operator/src/agents/index.ts';
+import { agentName, planCertificates } from '../../../operator/src/certificates/index.ts';
+import { freePort } from '../../src/agent_process.ts';
+import { Cluster } from '../../src/cluster.ts';
+import { until } from '../../src/command.ts';
+import { conditionOf, DatasetCluster, datasetObject, storageCluster } from './fixture.ts';
+import { TestOperator } from './operator.ts';
+
+const quickly = { secretTimes: { foundMs: 500, failedMs: 500 } };
+
+describe('Datasets in a real API server, at real agents by mutual TLS', function () {
+  this.timeout(120_000);
+  let cluster: DatasetCluster;
+  let hearth: Cluster;
+  let directory: AgentDirectory;
+  let operator: TestOperator;
+  let origin: Server;
+  let url: string;
+  const content = randomBytes(100_000);
+
+  before(async function () {
+    cluster = await DatasetCluster.start(this);
+    hearth = await Cluster.start([]);
+    const { texts } = await planCertificates({ cluster: 'main', peers: [] }, {}, new Date());
+    const files = { certificate: 'tls.crt', key: 'tls.key', 'client-authorities': 'ca.crt' };
+    const flags = Object.entries(files).flatMap(([flag, key]) => {
+      const path = join(hearth.folder, key);
+      writeFileSync(path, texts.agent[key] ?? '');
+      return [`--control-${flag}`, path];
+    });
+    const endpoints = [];
+    for (const node of ['n1', 'n2']) {
+      const address = `127.0.0.1:${await freePort()}`;
+      const settings = { clusterName: 'main', flags: [...flags, '--control-listen', address] };
+      await hearth.add(node, settings);
+      endpoints.push({ node, address });
+    }
+    directory = new AgentDirectory(silentLogger);
+    const pair = { certificate: texts.operator['tls.crt'] ?? '', key: texts.operator['tls.key'] ?? '' };
+    const authorities = texts.operator['ca.crt'] ?? '';
+    directory.configure('main', { ...pair, authorities, serverName: agentName('main') }, endpoints);
+    // A model behind a gate whose listing everybody may read.
+    origin = createServer((request, response) => {
+      const name = (request.url ?? '').slice(1);
+      const etag = `"${createHash('sha256').update(name).digest('hex')}"`;
+      const gated = name !== '' && request.method !== 'HEAD' && request.headers.authorization !== 'Bearer hf_right';
+      if (gated) response.writeHead(403).end();
+      else if (name === '')
+        response.writeHead(200, { 'content-type': 'text/html' }).end('<a href="model.bin">model</a>');
+      else response.writeHead(200, { etag, 'content-length': content.length, 'accept-ranges': 'bytes' }).end(content);
+    });
+    await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(origin.address() as AddressInfo).port}/`;
+    await cluster.apply(storageCluster('main', [hearth.folder]));
+    operator = new TestOperator(cluster.operator, directory, quickly);
+  });
+  after(async () => {
+    await operator?.stop();
+    await directory?.close();
+    await hearth?.close();
+    origin?.closeAllConnections();
+    origin?.close();
+    await cluster?.stop();
+  });
+
+  it('become Ready, are seen to arrive on nodes, and are forgotten', async () => {
+    const folder = join(hearth.folder, 'model');
+    mkdirSync(folder);
+    for (const name of ['a.bin', 'b.bin']) writeFileSync(join(folder, name), randomBytes(300_000));
+    await cluster.apply(datasetObject('model', { source: { directory: { path: folder } }, exclude: ['b.*'] }));
+    const ready = await cluster.reason('model', 'Ready');
+    assert.deepEqual([ready.status?.files, ready.status?.bytes, ready.status?.percent], [1, 300_000, 0]);
+    await hearth.json('n1', 'warm', 'default.model', '--node', 'n1');
+    const warm = await until('residency', async () => {
+      const { status } = await cluster.dataset('model');
+      return status?.percent === 100 ? status : undefined;
+    });
+    assert.deepEqual(warm.residency, [{ node: 'n1', residentBytes: 300_000, percent: 100 }]);
+    await cluster.kubectl('patch', 'dataset', 'model', '--type=merge', '-p', '{"spec":{"exclude":[]}}');
+    await until('the other file', async () => (await cluster.dataset('model')).status?.files === 2);
+    await cluster.kubectl('delete', 'dataset', 'model', '--timeout=30s');
+    assert.deepEqual((await hearth.json<{ datasets: unknown[] }>('n1', 'status')).datasets, []);
+  });
+
+  it('carry the built-in files without any origin', async () => {
+    await cluster.apply(datasetObject('selftest'));
+    const { status } = await cluster.reason('selftest', 'Ready');
+    assert.ok((status?.files ?? 0) > 0);
+  });
+
+  it('tell what is wrong with an origin in the words of the agent', async () => {
+    await cluster.apply(datasetObject('absent', { source: { directory: { path: join(hearth.folder, 'none') } } }));
+    const dataset = await cluster.reason('absent', 'NotFound');
+    assert.match(conditionOf(dataset, 'Ready')?.message ?? '', /none/);
+  });
+
+  it('are not Ready by a public listing: one byte must be read with their own credentials', async () => {
+    const gate = { source: { http: { urls: [url] } }, secretRef: { name: 'gate' } };
+    await cluster.kubectl('create', 'secret', 'generic', 'gate', '--from-literal=token=hf_wrong');
+    const role = ['--clusterrole=hearth-dataset-secrets', `--user=system:serviceaccount:hearth-system:hearth-operator`];
+    await cluster.kubectl('create', 'rolebinding', 'secrets', ...role);
+    await cluster.apply(datasetObject('gated', gate));
+    const refused = await until('refused', async () => {
+      const ready = conditionOf(await cluster.dataset('gated'), 'Ready');
+      return ready?.reason === 'PermissionDenied' || ready?.reason === 'Unauthenticated' ? ready : undefined;
+    });
+    assert.doesNotMatch(refused.message, /hf_wrong/);
+    await cluster.kubectl('patch', 'secret', 'gate', '-p', '{"stringData":{"token":"hf_right"}}');
+    const { status } = await cluster.reason('gated', 'Ready');
+    assert.equal(status?.bytes, content.length);
+  });
+});
