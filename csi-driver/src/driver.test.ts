@@ -20,7 +20,7 @@ import { TemporaryFolder } from './testing/temporary_folder.ts';
 const program = join(import.meta.dirname, '../bin/hearth-csi-node');
 
 describe('the driver on a node', function () {
-  this.timeout(20_000);
+  this.timeout(60_000);
   let folder: TemporaryFolder;
   let agent: FakeAgent;
   let flags: string[];
@@ -161,9 +161,9 @@ describe('the driver on a node', function () {
       return await new Promise(() => undefined);
     };
     const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
-    for (let i = 0; i < 100 && !existsSync(socket); i++) await sleep(50);
+    for (let i = 0; i < 600 && !existsSync(socket); i++) await sleep(50);
     const cut = publish('1');
-    await asking;
+    await Promise.race([asking, cut]);
     child.kill('SIGKILL');
     await assert.rejects(cut, { code: status.UNAVAILABLE });
     await once(child, 'exit');
@@ -181,7 +181,7 @@ describe('the driver on a node', function () {
       stderr: Buffer.from('hearth-csi-node: --node (HEARTH_NODE) must be the name of a node in Kubernetes\n'),
     });
     const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
-    for (let i = 0; i < 100 && !existsSync(socket); i++) await sleep(50);
+    for (let i = 0; i < 600 && !existsSync(socket); i++) await sleep(50);
     child.kill('SIGTERM');
     assert.deepEqual(await once(child, 'exit'), [0, null]);
     assert.equal(existsSync(socket), false);

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { HearthError, type Logger } from '@hearth/common';
 import { NodeAgents } from './agent/index.ts';
 import type { Configuration } from './configuration/index.ts';
@@ -6,7 +5,6 @@ import { ControlBook, ControllerService } from './controller/index.ts';
 import { HealthServer } from './health/index.ts';
 import { IdentityService } from './identity/index.ts';
 import { SystemMounts } from './mounts/index.ts';
-import { driverName } from './names.ts';
 import { NodeService, Publications } from './node/index.ts';
 import { PublishedRecords, reconcilePublished } from './published/index.ts';
 import { KubeletRegistration } from './registration/index.ts';
@@ -31,8 +29,7 @@ export class Driver {
     const { node, stateDirectory, kubeletDirectory, registrationDirectory, socket } = configuration;
     this.#configuration = configuration;
     this.#logger = logger;
-    const emptyDirectory = join(kubeletDirectory, 'plugins', driverName, 'empty');
-    this.#mounts = new SystemMounts({ kubeletDirectory, emptyDirectory, deadlineMs: pace.mountMs, logger });
+    this.#mounts = new SystemMounts({ kubeletDirectory, deadlineMs: pace.mountMs, logger });
     this.#records = new PublishedRecords(stateDirectory, logger);
     const agents = new NodeAgents({ stateDirectory, node, deadlineMs: pace.agentMs });
     const publications = new Publications({ agents, mounts: this.#mounts, records: this.#records, logger });
@@ -73,7 +70,6 @@ export class Driver {
   async close(): Promise<void> {
     await this.#registration?.close();
     await this.#server.close(pace.drainMs);
-    await this.#mounts.close();
     await this.#health.close();
   }
 

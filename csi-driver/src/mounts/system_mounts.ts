@@ -1,16 +1,16 @@
-import { mkdir, rmdir } from 'node:fs/promises';
+import { mkdtemp, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, type Logger } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
 import { type ChildOutcome, runChild } from './child.ts';
 import type { MountCalls, Restrictions } from './mount_calls.ts';
-import { type MountEntry, readMountTable } from './mount_table.ts';
+import { type MountEntry, mountAt, readMountTable } from './mount_table.ts';
 import { TargetFolder } from './target_folder.ts';
 
 export interface SystemMountsOptions {
   kubeletDirectory: string;
-  /** A folder to be made, and to stay empty: an overlay wants two. */
-  emptyDirectory: string;
   /** Milliseconds for one run of mount or umount. */
   deadlineMs: number;
   logger: Logger;
@@ -50,18 +50,21 @@ export class SystemMounts implements MountCalls {
     });
   }
 
+  /**
+   * An overlay wants two layers. The second is a file system of its own, empty and in memory, which the overlay keeps:
+   * with an empty folder, whoever removed that would have emptied the listings of all pods.
+   */
   async overlay(source: string, target: string): Promise<void> {
-    const { emptyDirectory } = this.#options;
-    if (/[,:\\]/.test(source + emptyDirectory)) {
+    if (/[,:\\]/.test(source)) {
       throw new CsiError(
         'FAILED_PRECONDITION',
-        `${source} and ${emptyDirectory} cannot be overlaid for their commas, colons or backslashes; use other folders`,
+        `${source} cannot be overlaid for its commas, colons or backslashes; use another state directory`,
       );
     }
-    await mkdir(emptyDirectory, { recursive: true, mode: 0o555 });
     await using folder = await this.#present(target);
+    await using empty = await this.#emptyLayer();
     await folder.withDescriptor(async (descriptor) => {
-      const options = `ro,nosuid,nodev,lowerdir=${source}:${emptyDirectory}`;
+      const options = `ro,nosuid,nodev,lowerdir=${source}:${empty.path}`;
       await this.#mount(
         target,
         ['--types', 'overlay', '--options', options, 'hearth', '/proc/self/fd/3/.'],
@@ -100,13 +103,6 @@ export class SystemMounts implements MountCalls {
     await folder?.remove();
   }
 
-  /** Removes the folder that overlays wanted; those that there are hold it and go on without its name. */
-  async close(): Promise<void> {
-    await rmdir(this.#options.emptyDirectory).catch((thrown: NodeJS.ErrnoException) => {
-      if (thrown.code !== 'ENOENT') this.#options.logger.warn('an empty folder stays', { error: thrown });
-    });
-  }
-
   async #open(target: string): Promise<TargetFolder | undefined> {
     return await TargetFolder.open(this.#options.kubeletDirectory, target);
   }
@@ -120,11 +116,26 @@ export class SystemMounts implements MountCalls {
     );
   }
 
+  async #emptyLayer(): Promise<AsyncDisposable & { path: string }> {
+    const path = await mkdtemp(join(tmpdir(), 'hearth-layer-'));
+    const unmounted = async () => {
+      if (mountAt(await this.table(), path) !== undefined) await this.#umount([], path);
+      await rmdir(path);
+    };
+    try {
+      await this.#mount(path, ['--types', 'tmpfs', '--options', 'ro,nosuid,nodev,mode=0555', 'hearth', path]);
+    } catch (thrown) {
+      await unmounted();
+      throw thrown;
+    }
+    return { path, [Symbol.asyncDispose]: unmounted };
+  }
+
   /** No helper programs, no utab, and no look at the paths: a dead mount hangs whoever looks at it. */
-  async #mount(target: string, args: string[], descriptor: number): Promise<void> {
+  async #mount(target: string, args: string[], descriptor?: number): Promise<void> {
     const outcome = await runChild('mount', ['--internal-only', '--no-mtab', '--no-canonicalize', ...args], {
       deadlineMs: this.#options.deadlineMs,
-      descriptors: [descriptor],
+      descriptors: descriptor === undefined ? [] : [descriptor],
     });
     if (outcome.code !== 0) throw failure('mount', target, outcome);
   }
