@@ -26,7 +26,7 @@ describe('Credentials', () => {
     const clock = new TestClock();
     const environment = { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' };
     const credentials = new ServiceAccountCredentials(environment, folder, clock);
-    await assert.rejects(credentials.connection(), unauthenticated(/token cannot be read \(ENOENT\)/));
+    await assert.rejects(credentials.connection(), unauthenticated(/(token|ca.crt) cannot be read \(ENOENT\)/));
     writeFileSync(join(folder, 'ca.crt'), 'authorities');
     writeFileSync(join(folder, 'token'), 'first\n');
     const token = async () => (await credentials.connection()).headers.authorization;

@@ -17,10 +17,16 @@ interface Entry<P> {
 export class ObjectStore<P> {
   readonly #entries = new Map<string, Entry<P>>();
   readonly #tell: (key: string, before: P | undefined, after: P | undefined) => void;
+  readonly #same: (before: P, after: P) => boolean;
   #generation = 0;
 
-  constructor(tell: (key: string, before: P | undefined, after: P | undefined) => void) {
+  /** `same`: two values of one object that need not be told apart. */
+  constructor(
+    tell: (key: string, before: P | undefined, after: P | undefined) => void,
+    same: (before: P, after: P) => boolean,
+  ) {
     this.#tell = tell;
+    this.#same = same;
   }
 
   get size(): number {
@@ -55,9 +61,13 @@ export class ObjectStore<P> {
     }
     // The same name with another uid is another object: the old one has gone in between.
     if (known !== undefined && known.uid !== uid) this.delete(key);
-    const before = this.#entries.get(key)?.value;
+    const before = this.#entries.get(key);
+    if (before !== undefined && this.#same(before.value, value)) {
+      this.#entries.set(key, { ...before, resourceVersion, generation });
+      return;
+    }
     this.#entries.set(key, { uid, resourceVersion, value, generation });
-    this.#tell(key, before, value);
+    this.#tell(key, before?.value, value);
   }
 
   delete(key: string): void {

@@ -123,6 +123,37 @@ describe('Reflector', () => {
     assert.deepEqual(reflector.all(), ['k'], 'what cannot be projected counts as absent');
   });
 
+  it('takes objects without a projection as absent, and tells no change that the projection does not show', async () => {
+    const kept = (name: string, version: number, value?: string) =>
+      configMap(name, version, value === undefined ? {} : { data: { value } });
+    const changes: unknown[] = [];
+    const reflector = await start<{ value: string }>(
+      [
+        json(listOf([kept('a', 1, 'x'), kept('b', 2), kept('c', 3, 'x')], 3)),
+        streamed(
+          [
+            line('MODIFIED', kept('a', 4, 'x')),
+            line('MODIFIED', kept('b', 5)),
+            line('MODIFIED', kept('c', 6)),
+            line('MODIFIED', kept('b', 7, 'y')),
+            line('DELETED', kept('c', 8)),
+          ],
+          'open',
+        ),
+      ],
+      { project: ({ data }) => (data?.value === undefined ? undefined : { value: data.value }) },
+    );
+    reflector.onChange((...change) => changes.push(change));
+    await until('b', () => reflector.get('default/b') !== undefined);
+    assert.deepEqual(changes, [
+      ['default/a', undefined, { value: 'x' }],
+      ['default/c', undefined, { value: 'x' }],
+      ['default/c', { value: 'x' }, undefined],
+      ['default/b', undefined, { value: 'y' }],
+    ]);
+    assert.deepEqual(reflector.keys(), ['default/a', 'default/b']);
+  });
+
   it('goes on from bookmarks after the server ends a watch', async () => {
     const bookmark = line('BOOKMARK', { metadata: { resourceVersion: '50' } });
     await start([json(listOf([], 9)), streamed([bookmark], 'close'), open]);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
 import { apiFailure, isExpired } from './api_failure.ts';
@@ -14,8 +15,11 @@ export interface ReflectorOptions<T extends KubernetesObject, P> {
   namespace?: string | undefined;
   labelSelector?: string | undefined;
   fieldSelector?: string | undefined;
-  /** What is kept of an object; without metadata.managedFields already. Absent: all of it. */
-  project?: ((object: T) => P) | undefined;
+  /**
+   * What is kept of an object, which comes without metadata.managedFields; undefined: nothing, it is of no interest and
+   * counts as absent. A change that does not show in it is not told. Absent: the whole object is kept.
+   */
+  project?: ((object: T) => P | undefined) | undefined;
   logger: Logger;
   clock?: Clock | undefined;
   /** Absent: 500. */
@@ -62,7 +66,11 @@ export class Reflector<T extends KubernetesObject, P = T> {
     this.#clock = options.clock ?? systemClock;
     this.#logger = options.logger.child({ reflector: options.type.plural });
     this.#backoff = new Backoff(backoffLimits, this.#clock);
-    this.#store = new ObjectStore<P>((key, before, after) => this.#tell(key, before, after));
+    this.#store = new ObjectStore<P>(
+      (key, before, after) => this.#tell(key, before, after),
+      // Whole objects with another version differ anyway.
+      options.project === undefined ? () => false : isDeepStrictEqual,
+    );
     // Whoever waits sees the rejection; without anybody waiting it is no error.
     this.#synced.promise.catch(() => undefined);
   }
@@ -185,12 +193,19 @@ export class Reflector<T extends KubernetesObject, P = T> {
     const key = objectKey(object);
     const { resourceVersion = '', uid = '' } = object.metadata ?? {};
     if (object.metadata?.managedFields !== undefined) delete object.metadata.managedFields;
+    const value = this.#project(key, object);
+    if (value === undefined) this.#store.delete(key);
+    else this.#store.put({ key, uid, resourceVersion, value }, generation);
+  }
+
+  #project(key: string, object: T): P | undefined {
+    const { project } = this.#options;
+    if (project === undefined) return object as unknown as P;
     try {
-      const value = this.#options.project === undefined ? (object as unknown as P) : this.#options.project(object);
-      this.#store.put({ key, uid, resourceVersion, value }, generation);
+      return project(object);
     } catch (thrown) {
       this.#logger.error('An object cannot be projected and counts as absent', { key, error: thrown });
-      this.#store.delete(key);
+      return undefined;
     }
   }
 
