@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadConfig } from '../../node-agent/src/config/index.ts';
+import { openStore } from '../../node-agent/src/store/index.ts';
+import { planCertificates, type SecretTexts } from '../../operator/src/certificates/index.ts';
+import { agentPaths, etcdPeerNames } from '../../operator/src/storage_cluster/names.ts';
+import { agentConfig } from '../../operator/src/storage_cluster/objects/agent_config.ts';
+import { etcdArguments } from '../../operator/src/storage_cluster/objects/etcd_stateful_set.ts';
+import { storeAddress } from '../../operator/src/storage_cluster/store_address.ts';
+import { sampleCluster } from '../../operator/src/storage_cluster/testing/samples.ts';
+import { ToolUnavailable, tools } from '../cluster/tools/build.ts';
+import { until } from './command.ts';
+import { skip } from './needs.ts';
+
+const namespace = 'hearth-system';
+
+describe('what the operator gives its pods', () => {
+  let folder: string;
+  const members: ChildProcess[] = [];
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'hearth-operator-'));
+  });
+  afterEach(async () => {
+    for (const member of members.splice(0)) {
+      if (member.exitCode !== null || member.signalCode !== null) continue;
+      member.kill('SIGKILL');
+      await once(member, 'exit');
+    }
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  function writeSecret(name: string, texts: SecretTexts): string {
+    const path = join(folder, name);
+    mkdirSync(path, { recursive: true });
+    for (const [key, text] of Object.entries(texts)) writeFileSync(join(path, key), text, { mode: 0o400 });
+    return path;
+  }
+
+  describe('the configuration of agents', () => {
+    it('is what the agent takes, with every field set', async () => {
+      const group = {
+        name: 'gpu',
+        cacheDirectories: [
+          { path: '/mnt/a', budget: '1.5Ti', freeFloor: '10%' },
+          { path: '/mnt/b', budget: '70%' },
+        ],
+        engine: { shards: 4, originConnections: 64, buffer: '1Gi' },
+      };
+      const origins = {
+        directoryPrefixes: ['/srv/models'],
+        allowedNetworks: ['10.0.0.0/8'],
+        certificateAuthorities: { name: 'company' },
+      };
+      const cluster = sampleCluster({ nodeGroups: [group], origins, logLevel: 'debug' });
+      const [chosen] = cluster.spec.nodeGroups;
+      const address = storeAddress(cluster, '10.96.0.7') ?? '';
+      assert.ok(chosen);
+      const file = join(folder, 'agent.yaml');
+      const secret = writeSecret('secret', { secret: 'a secret of enough bytes' });
+      writeFileSync(file, agentConfig(cluster, chosen, address).replaceAll(agentPaths.secret, secret));
+      const environment = {
+        HEARTH_NODE: 'n1',
+        HEARTH_WIRE_LISTEN: '10.0.0.5',
+        HEARTH_CONTROL_LISTEN: 'fd00::5',
+        HEARTH_HEALTH_LISTEN: '10.0.0.5',
+        HEARTH_MODELS_AGENT_PORT: 'tcp://10.0.0.1:1',
+      };
+      const { config, warnings } = await loadConfig({ file, environment, flags: {} });
+      assert.deepEqual(warnings, []);
+      assert.equal(config.store, address);
+      assert.deepEqual(config.cache.directories[0], {
+        path: '/mnt/a',
+        budget: { bytes: 3n << 39n },
+        freeFloor: { basisPoints: 1000 },
+      });
+      assert.deepEqual(config.control.listen, { host: 'fd00::5', port: 7528 });
+      assert.deepEqual(config.health.listen, { host: '10.0.0.5', port: 7529 });
+      assert.equal(config.control.socket, '/var/lib/hearth/models/run/agent.sock');
+      assert.equal(config.volumes.directory, '/var/lib/hearth/models');
+      assert.equal(config.engine.bufferBytes, 1n << 30n);
+      assert.deepEqual(config.origins.directoryPrefixes, ['/srv/models']);
+      assert.equal(config.origins.certificateAuthorities, '/etc/hearth/authorities/ca.crt');
+      assert.equal(config.log.format, 'json');
+    });
+
+    it('allows no directories and no private networks unless they are named', async () => {
+      const cluster = sampleCluster();
+      const [group] = cluster.spec.nodeGroups;
+      assert.ok(group);
+      const file = join(folder, 'agent.yaml');
+      const secret = writeSecret('secret', { secret: 'a secret of enough bytes' });
+      writeFileSync(file, agentConfig(cluster, group, 'etcd://h:1/models').replaceAll(agentPaths.secret, secret));
+      const { config } = await loadConfig({ file, environment: {}, flags: {} });
+      assert.deepEqual(config.origins.directoryPrefixes, []);
+      assert.equal(config.origins.allowPrivate, false);
+      assert.deepEqual(config.origins.allowedNetworks, []);
+    });
+  });
+
+  describe('a real etcd', function () {
+    this.timeout(60_000);
+
+    for (const replicas of [1, 3]) {
+      it(`of ${replicas} lets agents in by their certificate, and nobody else`, async function () {
+        if (process.getuid?.() !== 0) skip(this, 'a file /etc/hosts for the members alone needs root');
+        const etcd = await etcdProgram().catch((error) => {
+          if (error instanceof ToolUnavailable) skip(this, error.message);
+          throw error;
+        });
+        const { texts } = await planCertificates(
+          { cluster: 'models', peers: [etcdPeerNames('models', namespace)] },
+          {},
+          new Date(),
+        );
+        startMembers(etcd, replicas, writeSecret(`etcd-${replicas}`, texts.etcd));
+
+        const cluster = sampleCluster({ store: { etcd: { replicas } } });
+        const tls = writeSecret(`agent-${replicas}`, texts.agent);
+        const address = storeAddress(cluster, hostOf(replicas - 1)) ?? '';
+        const store = await openStore(address.replaceAll(agentPaths.certificates, tls));
+        try {
+          await until('the store answers', () =>
+            store.put('key', 'value', { deadlineMs: 2_000 }).then(
+              () => true,
+              () => false,
+            ),
+          );
+        } finally {
+          await store.close();
+        }
+
+        const stranger = (await planCertificates({ cluster: 'models', peers: [] }, {}, new Date())).texts.agent;
+        const forged = writeSecret(`stranger-${replicas}`, { ...stranger, 'ca.crt': texts.agent['ca.crt'] ?? '' });
+        const refused = await openStore(address.replaceAll(agentPaths.certificates, forged));
+        try {
+          await assert.rejects(refused.get('key', { deadlineMs: 3_000 }));
+        } finally {
+          await refused.close();
+        }
+      });
+    }
+
+    async function etcdProgram(): Promise<string> {
+      return (await tools(['etcd'])).etcd as string;
+    }
+
+    /** As the pods would: with the names of the members in a file of their own instead of DNS. */
+    function startMembers(etcd: string, replicas: number, tls: string): void {
+      const names = Array.from({ length: replicas }, (_, index) => `hearth-models-etcd-${index}`);
+      const hosts = join(folder, `hosts-${replicas}`);
+      writeFileSync(
+        hosts,
+        names.map((name, index) => `${hostOf(index)} ${name}.hearth-models-etcd-peers.${namespace}.svc\n`).join(''),
+      );
+      for (const [index, name] of names.entries()) {
+        const args = etcdArguments('models', namespace, 'token', replicas).map((flag) =>
+          flag
+            .replaceAll('$(POD_NAME)', name)
+            .replaceAll('0.0.0.0', hostOf(index))
+            .replaceAll('/etc/etcd/tls', tls)
+            .replaceAll('/var/lib/etcd', join(folder, `${name}-${replicas}`)),
+        );
+        const script = `mount --bind ${hosts} /etc/hosts && exec setpriv --pdeathsig KILL "$@"`;
+        members.push(
+          spawn('unshare', ['--mount', 'sh', '-c', script, 'sh', etcd, ...args], {
+            stdio: ['ignore', 'ignore', 'ignore'],
+          }),
+        );
+      }
+    }
+  });
+});
+
+const hostOf = (index: number) => `127.0.77.${index + 1}`;
