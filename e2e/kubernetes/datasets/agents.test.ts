@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
+import { makeSelfTest } from '../../../node-agent/src/selftest/make.ts';
 import { AgentDirectory } from '../../../operator/src/agents/index.ts';
 import { agentName, planCertificates } from '../../../operator/src/certificates/index.ts';
 import { freePort } from '../../src/agent_process.ts';
@@ -35,6 +36,9 @@ describe('Datasets in a real API server, at real agents by mutual TLS', function
       writeFileSync(path, texts.agent[key] ?? '');
       return [`--control-${flag}`, path];
     });
+    const selfTest = join(hearth.folder, 'selftest');
+    await makeSelfTest(selfTest);
+    flags.push('--self-test-directory', selfTest);
     const endpoints = [];
     for (const node of ['n1', 'n2']) {
       const address = `127.0.0.1:${await freePort()}`;
