@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { kinds } from '@hearth/common/kubernetes';
+import { type DesiredObject, desired } from './objects/index.ts';
+import type { Observation } from './observation.ts';
+import { type Action, keyOf, plan } from './plan.ts';
+import { environment, sampleCluster } from './testing/samples.ts';
+
+const objects = desired({
+  cluster: sampleCluster(),
+  environment,
+  store: 'etcd://h:1/c',
+  excluded: () => [],
+  startHash: '',
+});
+const asOwned = (list: readonly DesiredObject[]) => list.map(({ type, object }) => ({ type, object }));
+const observation = (fields: Partial<Observation> = {}): Observation =>
+  ({
+    certificates: { write: [] },
+    secretVersions: {},
+    desired: objects,
+    owned: asOwned(objects),
+    foreign: [],
+    store: { endpoints: [], ready: true, trouble: undefined },
+    agents: { known: true, identity: {}, endpoints: [] },
+    ...fields,
+  }) as unknown as Observation;
+const describeActions = (actions: Action[]) => actions.map(describeAction);
+
+function describeAction(action: Action): string {
+  switch (action.kind) {
+    case 'apply':
+      return `apply ${keyOf(action.desired.type, action.desired.object)}`;
+    case 'delete':
+      return `delete ${action.type.kind} ${action.name}`;
+    case 'secret':
+      return `secret ${action.secret.role}`;
+    case 'connect':
+      return 'connect';
+  }
+}
+
+describe('plan of a StorageCluster', () => {
+  it('is empty when everything is as it should be', () => assert.deepEqual(plan(observation()), []));
+
+  it('makes everything, what others wait for first', () => {
+    const write = [{ role: 'ca' }, { role: 'agent' }] as Observation['certificates']['write'];
+    const certificates = { write } as Observation['certificates'];
+    const actions = describeActions(plan(observation({ owned: [], certificates })));
+    assert.deepEqual(actions.slice(0, 3), ['secret ca', 'secret agent', 'apply Service hearth-models-etcd']);
+    assert.equal(actions.at(-1), 'apply DaemonSet hearth-models-all-agent');
+  });
+
+  it('carries the version of a Secret that was read, so that an old copy is refused', () => {
+    const certificates = { write: [{ role: 'agent' }] } as Observation['certificates'];
+    const [action] = plan(observation({ certificates, secretVersions: { agent: '7' } }));
+    assert.equal(action?.kind === 'secret' && action.resourceVersion, '7');
+  });
+
+  const old = {
+    type: kinds.ConfigMap,
+    object: { metadata: { name: 'old', uid: 'u' } },
+  } as Observation['owned'][number];
+  it('takes away what is no longer wanted, but not before the store has an address', () => {
+    const owned = [...asOwned(objects), old];
+    assert.deepEqual(describeActions(plan(observation({ owned }))), ['delete ConfigMap old']);
+    assert.deepEqual(describeActions(plan(observation({ owned, store: undefined }))), []);
+  });
+
+  it('leaves alone what belongs to another StorageCluster', () => {
+    const foreign = ['ConfigMap hearth-models-all'];
+    const owned = asOwned(objects).filter(({ type, object }) => !foreign.includes(keyOf(type, object)));
+    assert.deepEqual(plan(observation({ owned, foreign })), []);
+  });
+
+  it('connects to agents when they or the certificate have changed', () => {
+    const agents = { known: false, identity: {}, endpoints: [] } as unknown as Observation['agents'];
+    assert.deepEqual(describeActions(plan(observation({ agents }))), ['connect']);
+  });
+});

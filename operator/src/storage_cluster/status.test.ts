@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { NodeState } from '@hearth/common/resources';
+import type { ClusterStatus } from '../agents/index.ts';
+import { nodeStatus } from '../agents/testing/fake_agent.ts';
+import { listedStates, nodeStates } from './node_states.ts';
+import type { Observation } from './observation.ts';
+import type { PodState } from './pod_state.ts';
+import { clusterStatus } from './status.ts';
+import { sampleCluster, sampleNode } from './testing/samples.ts';
+
+const pod = (node: string, fields: Partial<PodState> = {}): PodState => ({
+  name: `agent-${node}`,
+  cluster: 'models',
+  component: 'agent',
+  group: 'all',
+  node,
+  hostAddress: '10.0.0.5',
+  ready: true,
+  running: true,
+  deleting: false,
+  trouble: undefined,
+  ...fields,
+});
+const told = (nodes: NodeStatus[], connected = true): ClusterStatus => ({
+  receivedAt: 0,
+  connected,
+  nodes: new Map(nodes.map((node) => [node.node, node])),
+  datasets: new Map(),
+  jobs: new Map(),
+});
+const stateOf = (pods: PodState[], status?: ClusterStatus, node = sampleNode('n1')) =>
+  nodeStates({ nodes: [{ facts: node, group: 'all' }], agents: pods, status })[0];
+
+describe('state of a node', () => {
+  const trouble = { reason: 'ImageNotPulled', message: 'no image' };
+  const cases: [what: string, state: NodeState | undefined, reason: string, message: RegExp][] = [
+    ['without a pod', stateOf([]), 'NoPod', /no pod/],
+    ['that is down', stateOf([], undefined, sampleNode('n1', { ready: false })), 'NodeNotReady', /node itself/],
+    [
+      'whose pod is in trouble',
+      stateOf([pod('n1', { ready: false, running: false, trouble })]),
+      'ImageNotPulled',
+      /no image/,
+    ],
+    [
+      'whose agent says why it is not ready',
+      stateOf([pod('n1', { ready: false })], told([nodeStatus('n1', { ready: false, reason: 'the disk is full' })])),
+      'AgentNotReady',
+      /^Its agent is not ready: the disk is full$/,
+    ],
+    ['whose agent serves', stateOf([pod('n1', { ready: false })], told([nodeStatus('n1')])), 'Ready', /^$/],
+    ['whose agent nobody has heard of, but the kubelet', stateOf([pod('n1')]), 'Ready', /^$/],
+    ['while no agent answers', stateOf([pod('n1')], told([nodeStatus('n1', { ready: false })], false)), 'Ready', /^$/],
+    [
+      'whose pod is being replaced',
+      stateOf([pod('n1', { deleting: true }), pod('n1', { ready: false, running: false, trouble })]),
+      'ImageNotPulled',
+      /no image/,
+    ],
+  ];
+  for (const [what, state, reason, message] of cases) {
+    it(what, () => {
+      assert.equal(state?.reason, reason);
+      assert.equal(state?.ready, reason === 'Ready');
+      assert.match(state?.message ?? '', message);
+    });
+  }
+
+  it('is listed first when it is not ready, and at most 500 are', () => {
+    const states = Array.from({ length: 600 }, (_, index) => ({
+      name: `n${index}`,
+      group: 'all',
+      ready: index !== 599,
+      reason: 'x',
+      message: '',
+    }));
+    const listed = listedStates(states);
+    assert.equal(listed.length, 500);
+    assert.equal(listed[0]?.name, 'n599');
+  });
+});
+
+describe('status of a StorageCluster', () => {
+  const ready: NodeState = { name: 'n1', group: 'all', ready: true, reason: 'Ready', message: '' };
+  const waiting = (name: string, reason: string, message: string): NodeState => ({
+    ...ready,
+    name,
+    ready: false,
+    reason,
+    message,
+  });
+  const observed = (fields: Partial<Observation> = {}): Observation =>
+    ({
+      now: new Date(0),
+      certificates: { renewAt: new Date('2026-03-01'), expiresAt: new Date('2026-04-01') },
+      foreign: [],
+      store: { endpoints: ['https://10.96.0.7:2379'], ready: true, trouble: undefined },
+      conflicts: [],
+      nodes: [ready],
+      status: told([nodeStatus('n1', { budgetBytes: 10n, usedBytes: 4n })]),
+      ...fields,
+    }) as Observation;
+  const conditionOf = (type: string, fields: Partial<Observation> = {}) =>
+    clusterStatus(sampleCluster(), observed(fields)).conditions.find((one) => one.type === type);
+
+  it('is Ready when everything is, with the sums of what agents say', () => {
+    const status = clusterStatus(sampleCluster(), observed());
+    assert.deepEqual(
+      status.conditions.map(({ type, status: holds }) => [type, holds]),
+      [
+        ['Ready', 'True'],
+        ['Certificates', 'True'],
+        ['StoreReady', 'True'],
+        ['AgentsReady', 'True'],
+        ['Placement', 'True'],
+      ],
+    );
+    assert.deepEqual([status.capacityBytes, status.usedBytes, status.nodesReady], [10, 4, 1]);
+  });
+
+  it('keeps the figures while no agent answers', () => {
+    const cluster = { ...sampleCluster(), status: { capacityBytes: 7, usedBytes: 3, datasets: 2 } };
+    const status = clusterStatus(cluster, observed({ status: told([], false) }));
+    assert.deepEqual([status.capacityBytes, status.usedBytes, status.datasets], [7, 3, 2]);
+  });
+
+  it('calls a start a start, and trouble trouble, which comes first', () => {
+    const nodes = ['a', 'b', 'c'].map((name) => waiting(name, 'PodStarting', 'starting'));
+    assert.equal(conditionOf('AgentsReady', { nodes })?.reason, 'Starting');
+    const all = [...nodes, waiting('z', 'CrashLoop', 'it crashes')];
+    const condition = conditionOf('AgentsReady', { nodes: all });
+    assert.equal(condition?.reason, 'NodesNotReady');
+    assert.equal(condition?.message, '4 of 4 nodes are not ready: z: it crashes; a: starting; b: starting; and 1 more');
+    assert.equal(conditionOf('AgentsReady', { nodes: [] })?.reason, 'NoNodes');
+  });
+
+  it('sums up what fails, in one sentence each', () => {
+    const store = { endpoints: [], ready: false, trouble: { reason: 'PodNotScheduled', message: 'No room' } };
+    const condition = conditionOf('Ready', { store, nodes: [] });
+    assert.equal(condition?.reason, 'StorePodNotScheduled');
+    assert.match(condition?.message ?? '', /^The store is not ready\. No room\. No node has the labels/);
+    assert.equal(conditionOf('StoreReady', { store: undefined })?.reason, 'StoreStarting');
+  });
+
+  it('tells of nodes that belong to others, and of names that are taken', () => {
+    const takenBy = { cluster: 'older', group: 'g' };
+    const conflicts = ['a', 'b', 'c', 'd'].map((node) => ({ node, group: 'all', takenBy }));
+    const condition = conditionOf('Placement', { conflicts });
+    assert.equal(condition?.reason, 'NodeInTwoGroups');
+    assert.match(
+      condition?.message ?? '',
+      /^node a of group all belongs to group g of StorageCluster older;.*and 1 more/,
+    );
+    assert.equal(conditionOf('Placement', { foreign: ['ConfigMap x'] })?.reason, 'NameTaken');
+  });
+});
