@@ -11,7 +11,7 @@ finalizers and startup taints away. Datasets and volumes stay. Variables: POD_NA
 
 /** Less than the deadline of the Job in the chart. */
 const deadlineMs = 200_000;
-const patienceMs = 120_000;
+const patienceMs = 100_000;
 
 if (process.argv.includes('--help')) process.stdout.write(usage);
 else

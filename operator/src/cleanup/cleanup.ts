@@ -23,10 +23,13 @@ export interface CleanupOptions {
 }
 
 const pauseMs = 1_000;
+/** Longer than the operator's pods are given to end. */
+const stopMs = 45_000;
+const operatorName = 'hearth-operator';
 
 /**
  * Before the operator is uninstalled: deletes StorageClusters and waits while the operator takes away what it made,
- * then takes away whatever is left, our finalizers and startup taints. What belongs to users stays: Datasets, claims
+ * stops it, and takes away whatever is left, our finalizers and startup taints. What belongs to users stays: Datasets, claims
  * and volumes, without a finalizer that nobody would honour any more. `DeadlineExceeded` names what would not go.
  */
 export async function cleanup(options: CleanupOptions): Promise<void> {
@@ -37,6 +40,7 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
     logger.info('a StorageCluster is being deleted', { cluster: cluster.metadata.name });
   }
   await until(patienceMs, signal, async () => (await all(api, kinds.StorageCluster, {}, signal)).length === 0);
+  await stopOperator(options);
 
   for (const type of [kinds.StorageCluster, kinds.NodeCache, kinds.Dataset] as ResourceType[]) {
     for (const object of await all(api, type, {}, signal)) await dropFinalizer(api, type, object, signal);
@@ -45,6 +49,7 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
     if (volume.spec?.csi?.driver === driverName) await dropFinalizer(api, kinds.PersistentVolume, volume, signal);
   }
   await dropTaints(options);
+  await api.delete(kinds.Lease, operatorName, namespace, { signal });
 
   let left: string[] = [];
   const gone = await until(Math.max(pauseMs, deadlineMs - (Date.now() - began)), signal, async () => {
@@ -60,6 +65,16 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
     'DeadlineExceeded',
     `after ${Math.round(deadlineMs / 1000)} s these had not gone: ${named}; look at their finalizers and uninstall again`,
   );
+}
+
+/** It would put finalizers back that are taken away next. */
+async function stopOperator({ api, namespace, logger, signal }: CleanupOptions): Promise<void> {
+  const deployment = await api.get(kinds.Deployment, operatorName, namespace, signal);
+  if (deployment === undefined) return;
+  await api.patch(kinds.Deployment, operatorName, namespace, { spec: { replicas: 0 } }, { kind: 'merge', signal });
+  const pods = { namespace, labelSelector: 'app.kubernetes.io/name=hearth,app.kubernetes.io/component=operator' };
+  const ended = await until(stopMs, signal, async () => (await all(api, kinds.Pod, pods, signal)).length === 0);
+  if (!ended) logger.warn('pods of the operator have not ended; finalizers that they put back must be removed by hand');
 }
 
 /** Deletes what is there. Gives what was. */

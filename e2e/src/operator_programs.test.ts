@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { kinds } from '@hearth/common/kubernetes';
+import { ToolUnavailable } from '../cluster/tools/build.ts';
+import { freePort } from './agent_process.ts';
+import { root, run, until } from './command.ts';
+import { DaemonProcess } from './daemon_process.ts';
+import { skip } from './needs.ts';
+import { namespace, OperatorFixture } from './operator_fixture.ts';
+
+const program = join(root, 'operator/bin/hearth-operator');
+const cleanup = join(root, 'operator/bin/hearth-cleanup');
+
+describe('the programs of the operator', function () {
+  this.timeout(90_000);
+  let fixture: OperatorFixture;
+  let operatorKubeconfig: string;
+  let cleanupKubeconfig: string;
+  const processes: DaemonProcess[] = [];
+
+  before(async function () {
+    this.timeout(30 * 60_000); // The first run on a machine builds the programs.
+    try {
+      fixture = await OperatorFixture.start();
+    } catch (error) {
+      if (error instanceof ToolUnavailable) skip(this, error.message);
+      throw error;
+    }
+    const user = (name: string) =>
+      fixture.server.userKubeconfig(`system:serviceaccount:${namespace}:${name}`, ['system:authenticated']);
+    operatorKubeconfig = await user('hearth-operator');
+    cleanupKubeconfig = await user('hearth-cleanup');
+    await fixture.node('n1');
+    await fixture.api.create(kinds.Namespace, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } });
+  });
+  after(async () => {
+    for (const one of processes) await one.end('SIGKILL');
+    await fixture?.stop();
+  });
+
+  async function start(): Promise<{ process: DaemonProcess; url: string }> {
+    const port = await freePort();
+    const started = new DaemonProcess(program, [], {
+      KUBECONFIG: operatorKubeconfig,
+      POD_NAMESPACE: namespace,
+      POD_NAME: 'operator-0',
+      HEARTH_IMAGE: 'registry/hearth:1',
+      HEARTH_ETCD_IMAGE: 'registry/etcd:3',
+      HEARTH_HTTP_PORT: String(port),
+    });
+    processes.push(started);
+    const url = `http://127.0.0.1:${port}`;
+    await until('the operator is ready', () => {
+      if (started.ended !== undefined) throw new Error(started.ended.stderr);
+      return fetch(`${url}/readyz`).then(
+        (answer) => answer.ok,
+        () => false,
+      );
+    });
+    return { process: started, url };
+  }
+
+  it('say what they are and what is missing', async () => {
+    for (const path of [program, cleanup]) {
+      const help = await run(path, ['--help']);
+      assert.equal(help.code, 0);
+      assert.match(help.stdout, /^Usage: hearth-/);
+    }
+    const outcome = await run(program, [], { environment: { POD_NAMESPACE: '' } });
+    assert.equal(outcome.code, 2);
+    assert.match(outcome.stderr, /^hearth-operator: the variable POD_NAMESPACE is missing/);
+  });
+
+  it('serve health and metrics, reconcile and end in order', async () => {
+    const { process, url } = await start();
+    await fixture.cluster('models');
+    await fixture.expect('agents', kinds.DaemonSet, 'hearth-models-all-agent');
+    assert.equal((await fetch(`${url}/healthz`)).status, 200);
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    assert.match(metrics, /^hearth_operator_leader 1$/m);
+    assert.match(metrics, /^hearth_operator_objects\{reflector="clusters"\} 1$/m);
+    assert.match(metrics, /^hearth_operator_agents_connected\{cluster="models"\} 0$/m);
+    const events = await fixture.api.list(kinds.CoreEvent, {});
+    assert.ok(events.items.every(({ message }) => !/PRIVATE KEY|tls\.key/.test(message ?? '')));
+    const ended = await process.end('SIGTERM');
+    assert.equal(ended.code, 0);
+    assert.ok(!/PRIVATE KEY/.test(ended.stderr));
+    const lease = await fixture.api.get(kinds.Lease, 'hearth-operator', namespace);
+    assert.equal(lease?.spec?.holderIdentity ?? '', '', 'the next leader need not wait');
+  });
+
+  const datasetOf = (name: string) =>
+    fixture.api.create(kinds.Dataset, {
+      apiVersion: 'hearth.storage/v1alpha1',
+      kind: 'Dataset',
+      metadata: { name, namespace: 'team', finalizers: ['hearth.storage/finalizer', 'example.org/kept'] },
+      spec: { source: { selfTest: {} } },
+    } as never);
+
+  const operatorLabels = { 'app.kubernetes.io/name': 'hearth', 'app.kubernetes.io/component': 'operator' };
+  async function deployOperator(): Promise<void> {
+    const metadata = { name: 'hearth-operator', namespace };
+    const spec = { containers: [{ name: 'operator', image: 'none' }] };
+    const template = { metadata: { labels: operatorLabels }, spec };
+    await fixture.api.create(kinds.Deployment, {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata,
+      spec: { replicas: 2, selector: { matchLabels: operatorLabels }, template },
+    });
+    await fixture.pod('operator-0', operatorLabels, 'n1', {});
+  }
+
+  it('leave nothing of theirs behind before an uninstallation, and everything of users', async () => {
+    const { process } = await start();
+    await datasetOf('model');
+    await deployOperator();
+    const environment = { KUBECONFIG: cleanupKubeconfig, POD_NAMESPACE: namespace };
+    const cleaning = run(cleanup, [], { environment, timeoutMs: 60_000 });
+    // As the controllers of a whole cluster do when there are to be no replicas.
+    await fixture.expect('no replicas', kinds.Deployment, 'hearth-operator', ({ spec }) => spec?.replicas === 0);
+    await process.end('SIGTERM');
+    await fixture.api.delete(kinds.Pod, 'operator-0', namespace, { gracePeriodSeconds: 0 });
+    const outcome = await cleaning;
+    assert.equal(outcome.code, 0, outcome.stderr);
+    await assertCleared();
+    const dataset = await fixture.api.get(kinds.Dataset, 'model', 'team');
+    assert.deepEqual(dataset?.metadata.finalizers, ['example.org/kept']);
+  });
+
+  async function assertCleared(): Promise<void> {
+    const left = Object.keys(await fixture.versions()).filter((key) => !/^Node n|kube-root/.test(key));
+    assert.deepEqual(left, []);
+    assert.equal(await fixture.api.get(kinds.Lease, 'hearth-operator', namespace), undefined);
+    const node = await fixture.api.get(kinds.Node, 'n1');
+    assert.ok(!node?.spec?.taints?.some(({ key }) => key === 'hearth.storage/agent-not-ready'));
+    assert.ok(node?.spec?.taints?.some(({ key }) => key === 'other'));
+  }
+});
