@@ -16,7 +16,7 @@ const quickly = {
 };
 
 describe('Datasets in a real API server', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let cluster: DatasetCluster;
   let agents: FakeAgents;
   let operator: TestOperator | undefined;
@@ -220,6 +220,18 @@ describe('Datasets in a real API server', function () {
     await cluster.gone('dataset', 'b');
     await cluster.apply(storageCluster('main'));
     await cluster.gone('dataset', 'a');
+  });
+
+  it('catch up when the API server was away', async () => {
+    await cluster.apply(datasetObject('llama'));
+    await cluster.reason('llama', 'Ready');
+    await cluster.server.down();
+    agents.know('default.llama', agentDataset({ name: 'default.llama', residency: [residency('n1', 1000n)] }));
+    await sleep(7_000);
+    await cluster.server.up();
+    await until('residency', async () => (await cluster.dataset('llama')).status?.percent === 100, 60_000);
+    await cluster.apply(datasetObject('later'));
+    await cluster.reason('later', 'Ready');
   });
 
   it('need no write of a second operator that takes over', async () => {

@@ -54,7 +54,8 @@ export async function runDatasetController(options: DatasetControllerOptions, si
 
 class DatasetController {
   readonly #options: DatasetControllerOptions;
-  readonly #queue = new WorkQueue();
+  /** Retries after conflicts with our own writes are many when hundreds of Datasets come at once. */
+  readonly #queue = new WorkQueue({ firstDelayMs: 100, longestDelayMs: 60_000, ratePerSecond: 100, burst: 500 });
   readonly #resolutions: Resolutions;
   readonly #reconciler: DatasetReconciler;
   readonly #users: DatasetUsers;
