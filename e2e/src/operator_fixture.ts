@@ -181,7 +181,7 @@ export class Replica {
         imagePullPolicy: 'IfNotPresent',
         imagePullSecrets: [],
       },
-      grant: { clusterRole: 'hearth-dataset-secrets', serviceAccount: { namespace, name: 'hearth-operator' } },
+      grant: { clusterRole: 'hearth-secrets', serviceAccount: { namespace, name: 'hearth-operator' } },
       identity: `${name}_${randomUUID()}`,
       instance: name,
       http: { port: 0, host: '127.0.0.1' },

@@ -108,7 +108,7 @@ describe('Datasets in a real API server, at real agents by mutual TLS', function
   it('are not Ready by a public listing: one byte must be read with their own credentials', async () => {
     const gate = { source: { http: { urls: [url] } }, secretRef: { name: 'gate' } };
     await cluster.kubectl('create', 'secret', 'generic', 'gate', '--from-literal=token=hf_wrong');
-    const role = ['--clusterrole=hearth-dataset-secrets', `--user=system:serviceaccount:hearth-system:hearth-operator`];
+    const role = ['--clusterrole=hearth-secrets', `--user=system:serviceaccount:hearth-system:hearth-operator`];
     await cluster.kubectl('create', 'rolebinding', 'secrets', ...role);
     await cluster.apply(datasetObject('gated', gate));
     const refused = await until('refused', async () => {

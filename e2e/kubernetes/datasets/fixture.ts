@@ -49,7 +49,7 @@ export class DatasetCluster {
     const secrets = [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }];
     const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1' };
     await cluster.apply({ ...rbac, kind: 'ClusterRole', metadata, rules });
-    await cluster.apply({ ...rbac, kind: 'ClusterRole', metadata: { name: 'hearth-dataset-secrets' }, rules: secrets });
+    await cluster.apply({ ...rbac, kind: 'ClusterRole', metadata: { name: 'hearth-secrets' }, rules: secrets });
     await cluster.apply({ ...rbac, kind: 'ClusterRoleBinding', metadata, roleRef, subjects });
     return cluster;
   }

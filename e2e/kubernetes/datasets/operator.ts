@@ -6,7 +6,7 @@ import { classView, pendingClaim, runProvisioner, volumeView } from '../../../op
 import { apiOf } from '../runtime/fixture.ts';
 
 export const grant = {
-  clusterRole: 'hearth-dataset-secrets',
+  clusterRole: 'hearth-secrets',
   serviceAccount: { namespace: 'hearth-system', name: 'hearth-operator' },
 };
 
