@@ -44,6 +44,7 @@ describe('what the operator gives its pods', () => {
     it('is what the agent takes, with every field set', async () => {
       const group = {
         name: 'gpu',
+        networks: ['10.1.0.0/16'],
         cacheDirectories: [
           { path: '/mnt/a', budget: '1.5Ti', freeFloor: '10%' },
           { path: '/mnt/b', budget: '70%' },
@@ -72,6 +73,7 @@ describe('what the operator gives its pods', () => {
       const { config, warnings } = await loadConfig({ file, environment, flags: {} });
       assert.deepEqual(warnings, []);
       assert.equal(config.store, address);
+      assert.deepEqual(config.wire.networks, ['10.1.0.0/16']);
       assert.deepEqual(config.cache.directories[0], {
         path: '/mnt/a',
         budget: { bytes: 3n << 39n },

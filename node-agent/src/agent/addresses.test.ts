@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NetworkInterfaceInfo } from 'node:os';
-import { advertisedAddresses } from './addresses.ts';
+import { advertisedAddresses, listeningAddresses } from './addresses.ts';
 
 const one = (address: string, family: 'IPv4' | 'IPv6', internal = false) =>
   ({ address, family, internal }) as NetworkInterfaceInfo;
@@ -27,5 +27,21 @@ describe('advertised addresses', () => {
     assert.deepEqual(advertisedAddresses([], [{ host: '0.0.0.0', port: 2 }], { lo: interfaces.lo }), [
       { host: '127.0.0.1', port: 2 },
     ]);
+  });
+});
+
+describe('addresses listened on', () => {
+  const listen = [{ host: '10.0.0.7', port: 7 }];
+
+  it('are those configured when no networks are', () => {
+    assert.deepEqual(listeningAddresses(listen, [], interfaces), listen);
+  });
+
+  it('are those of the networks, one for each interface, with the port configured', () => {
+    assert.deepEqual(listeningAddresses(listen, ['10.1.0.0/16', 'fd00::/64'], interfaces), [
+      { host: 'fd00::7', port: 7 },
+      { host: '10.1.0.7', port: 7 },
+    ]);
+    assert.throws(() => listeningAddresses(listen, ['192.168.0.0/16'], interfaces), /no address .*192\.168\.0\.0\/16/);
   });
 });

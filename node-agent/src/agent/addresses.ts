@@ -1,5 +1,6 @@
-import { isIPv6 } from 'node:net';
+import { BlockList, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import { HearthError, wirePort } from '@hearth/common';
 import type { Address } from '@hearth/engine';
 
 /**
@@ -22,4 +23,32 @@ export function advertisedAddresses(
     const addresses = own.map((one) => ({ host: one.address, port }));
     return addresses.length > 0 ? addresses : [{ host: isIPv6(host) ? '::1' : '127.0.0.1', port }];
   });
+}
+
+/**
+ * The addresses that the engine listens on: those configured or, when networks are, each address of this machine that
+ * lies in one of them. `InvalidArgument` when none does.
+ */
+export function listeningAddresses(
+  configured: readonly Address[],
+  networks: readonly string[],
+  interfaces: NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces(),
+): Address[] {
+  if (networks.length === 0) return [...configured];
+  const wanted = new BlockList();
+  for (const network of networks) {
+    const [address = '', bits] = network.split('/');
+    wanted.addSubnet(address, Number(bits), isIPv6(address) ? 'ipv6' : 'ipv4');
+  }
+  const port = configured[0]?.port ?? wirePort;
+  const chosen = Object.values(interfaces)
+    .flat()
+    .filter((one) => one !== undefined)
+    .filter((one) => wanted.check(one.address, one.family === 'IPv6' ? 'ipv6' : 'ipv4'))
+    .map((one) => ({ host: one.address, port }));
+  if (chosen.length > 0) return chosen;
+  throw new HearthError(
+    'InvalidArgument',
+    `no address of this machine lies in wire.networks (${networks.join(', ')}); name the networks of its interfaces, or none to use wire.listen`,
+  );
 }

@@ -13,7 +13,7 @@ import { TlsPeers } from '../peers/index.ts';
 import { Session } from '../records/index.ts';
 import { openStore, type Store } from '../store/index.ts';
 import { TlsFiles } from '../tls/index.ts';
-import { advertisedAddresses } from './addresses.ts';
+import { advertisedAddresses, listeningAddresses } from './addresses.ts';
 import { Agent } from './agent.ts';
 import { ClusterView } from './cluster_view.ts';
 import { installationOf } from './installation.ts';
@@ -195,7 +195,7 @@ async function engineOptions(
     incarnation,
     cluster: config.cluster,
     secret: config.secret,
-    listen: config.wire.listen,
+    listen: listeningAddresses(config.wire.listen, config.wire.networks),
     cacheDirectories: await resolveCacheDirectories(config.cache.directories),
     shards: config.engine.shards,
     originConnections: config.engine.originConnections,

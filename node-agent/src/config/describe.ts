@@ -10,7 +10,11 @@ export function describeConfig(config: AgentConfig): string {
   const { secret: _secret, ...shown } = config;
   return stringify({
     ...shown,
-    wire: { listen: shown.wire.listen.map(formatEndpoint), advertise: shown.wire.advertise.map(formatEndpoint) },
+    wire: {
+      ...shown.wire,
+      listen: shown.wire.listen.map(formatEndpoint),
+      advertise: shown.wire.advertise.map(formatEndpoint),
+    },
     cache: { directories: shown.cache.directories.map(formatCacheDirectory) },
     control: {
       ...shown.control,

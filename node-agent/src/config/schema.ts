@@ -118,6 +118,16 @@ export const configSchema = z.strictObject({
         listOf(endpointWithPort(wirePort)),
         '',
       ),
+      networks: setting(
+        {
+          description:
+            'Networks whose addresses on this machine are listened on, in place of those of wire.listen, whose first port is used.',
+          allowed: 'networks or addresses, for example 10.1.0.0/16 or fd00:1::/64',
+          form: 'list',
+        },
+        listOf(parseNetwork),
+        '',
+      ),
     })
     .prefault({}),
   cache: z

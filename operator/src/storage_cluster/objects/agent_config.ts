@@ -13,6 +13,7 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
     cluster: name,
     store,
     secretFile: `${secret}/secret`,
+    wire: { networks: group.networks },
     cache: {
       directories: group.cacheDirectories.map(({ path, budget, freeFloor }) => ({
         path,
