@@ -4,16 +4,22 @@ set -eu
 root=/opt/hearth
 cd "$root"
 
+# Before the first program of Node, which would make it for its own user alone.
+mkdir -m 777 "$NODE_COMPILE_CACHE"
+
 for program in */bin/* build/release/*/hearth-*; do
   chmod 755 "$program"
   ln -s "$root/$program" "/usr/local/bin/${program##*/}"
 done
 
+# Node keeps what it has compiled by user: root for what mounts, 65532 for the rest.
+mkdir -p "$NODE_COMPILE_CACHE"
+chmod 777 "$NODE_COMPILE_CACHE"
+
 # What the dataset `selftest` reads.
 if [ -f scripts/image/selftest.ts ]; then node scripts/image/selftest.ts /usr/share/hearth/selftest; fi
 
 # Node keeps what it has compiled by user: root for what mounts, 65532 for the rest.
-mkdir -m 777 "$NODE_COMPILE_CACHE"
 for user in 0 65532; do
   setpriv --reuid="$user" --regid="$user" --clear-groups env HOME=/tmp node scripts/image/compile.ts
 done
