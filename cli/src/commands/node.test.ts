@@ -89,11 +89,12 @@ describe('hearth commands', () => {
 
   it('status as JSON has integers and sources as text', async () => {
     const [status] = jsonLines((await hearth(['status', '--json'])).out) as {
-      nodes: { budgetBytes: number; residentBytes: object }[];
+      nodes: { budgetBytes: number; residentBytes: object; capabilities: object[] }[];
       datasets: { source: string }[];
     }[];
     assert.equal(status?.nodes[0]?.budgetBytes, 107374182400);
     assert.deepEqual(status?.nodes[0]?.residentBytes, { llama: 3221225472 });
+    assert.deepEqual(status?.nodes[0]?.capabilities, [{ name: 'rdma', ready: false, reason: 'no device' }]);
     assert.equal(status?.datasets[0]?.source, 'hf://org/llama@main');
   });
 

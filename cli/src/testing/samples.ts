@@ -63,6 +63,7 @@ export const sampleNode = (changes: Partial<NodeStatus> = {}): NodeStatus =>
     version: '0.1.0',
     uptimeSeconds: 3700n,
     residentBytes: { llama: 3n * gib },
+    capabilities: [{ name: 'rdma', ready: false, reason: 'no device' }],
     ...changes,
   });
 

@@ -73,6 +73,16 @@ describe('volume mounts', () => {
     assert.deepEqual([dataPath, reason], ['fuse', 'the fake engine makes no view of this']);
   });
 
+  it('show a dataset whose origin has changed only where all of it is', async () => {
+    const manifest = await add();
+    await publish('', 'd', 'b');
+    await cluster.agent('a').keeper.originChanged({ kind: 'originChanged', manifest, entry: 1, message: 'other ETag' });
+    await until(() => cluster.agent('a').datasets.mirror.get('d')?.state === 'Failed');
+    await assert.rejects(publish(), { code: 'OriginChanged', message: /no longer has x as it was listed/ });
+    complete();
+    assert.equal((await publish()).dataPath, 'view');
+  });
+
   it('stay while a record names their revision, and go after the grace without one', async () => {
     const manifest = await add();
     const { path } = await publish();

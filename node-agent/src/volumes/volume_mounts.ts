@@ -84,10 +84,13 @@ export class VolumeMounts {
     return await this.#inTurn(digest, async () => {
       signal.throwIfAborted();
       this.#unnamedSince.set(digest, performance.now());
-      const mount = await this.#mounted(name, digest, signal);
-      const { bytesTotal, filesTotal } = await this.#context.engine.residency(digest);
+      const { bytesTotal, filesTotal, filesComplete } = await this.#context.engine.residency(digest);
+      const missing = filesTotal - filesComplete;
+      // What is all here needs no origin any more.
+      if (missing > 0 && manifest === '') await this.#tables.usable(name);
+      const incomplete = missing === 0 ? '' : `${missing} of ${filesTotal} files are not complete here`;
+      const { target, dataPath, reason } = await this.#mounted(name, digest, incomplete, signal);
       this.#unnamedSince.set(digest, performance.now());
-      const { target, dataPath, reason } = mount;
       return { path: target, manifest: digest, dataPath, reason, bytes: bytesTotal, files: filesTotal };
     });
   }
@@ -98,11 +101,11 @@ export class VolumeMounts {
   }
 
   async #revision(name: string, manifest: string): Promise<string> {
-    const dataset = await this.#tables.get(name);
-    if (manifest === '' || manifest === dataset.manifest) return (await this.#tables.usable(name)).manifest;
+    if (manifest === '') return (await this.#tables.usable(name, true)).manifest;
     if (!/^[0-9a-f]{64}$/.test(manifest)) {
       throw new HearthError('InvalidArgument', 'a revision is named by the 64 hexadecimal digits of its manifest');
     }
+    await this.#tables.get(name);
     if (await this.#tables.hasRevision(name, manifest)) return manifest;
     throw new HearthError(
       'NotFound',
@@ -110,14 +113,14 @@ export class VolumeMounts {
     );
   }
 
-  async #mounted(dataset: string, manifest: string, signal: AbortSignal): Promise<SeenMount> {
+  /** `incomplete`: why there can be no view; '' when all files are here. */
+  async #mounted(dataset: string, manifest: string, incomplete: string, signal: AbortSignal): Promise<SeenMount> {
     const mounts = await this.#mounts.list();
     const there = (kind: Kind) => mounts.find((mount) => mount.target === this.#target(manifest, kind));
     const view = there('view');
     if (view !== undefined) return view;
-    const { filesComplete, filesTotal } = await this.#context.engine.residency(manifest);
-    let reason = `${filesTotal - filesComplete} of ${filesTotal} files are not complete here`;
-    if (filesComplete === filesTotal) {
+    let reason = incomplete;
+    if (incomplete === '') {
       try {
         return await this.#mount(dataset, manifest, 'view', signal);
       } catch (thrown) {
