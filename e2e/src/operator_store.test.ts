@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../node-agent/src/config/index.ts';
@@ -10,6 +10,7 @@ import { planCertificates, type SecretTexts } from '../../operator/src/certifica
 import { agentPaths, etcdPeerNames } from '../../operator/src/storage_cluster/names.ts';
 import { agentConfig } from '../../operator/src/storage_cluster/objects/agent_config.ts';
 import { etcdArguments } from '../../operator/src/storage_cluster/objects/etcd_stateful_set.ts';
+import { lastSentence } from '../../operator/src/storage_cluster/pod_state.ts';
 import { storeAddress } from '../../operator/src/storage_cluster/store_address.ts';
 import { sampleCluster } from '../../operator/src/storage_cluster/testing/samples.ts';
 import { ToolUnavailable, tools } from '../cluster/tools/build.ts';
@@ -152,29 +153,67 @@ describe('what the operator gives its pods', () => {
 
     /** As the pods would: with the names of the members in a file of their own instead of DNS. */
     function startMembers(etcd: string, replicas: number, tls: string): void {
-      const names = Array.from({ length: replicas }, (_, index) => `hearth-models-etcd-${index}`);
-      const hosts = join(folder, `hosts-${replicas}`);
-      writeFileSync(
-        hosts,
-        names.map((name, index) => `${hostOf(index)} ${name}.hearth-models-etcd-peers.${namespace}.svc\n`).join(''),
-      );
-      for (const [index, name] of names.entries()) {
-        const args = etcdArguments('models', namespace, 'token', replicas).map((flag) =>
-          flag
-            .replaceAll('$(POD_NAME)', name)
-            .replaceAll('0.0.0.0', hostOf(index))
-            .replaceAll('/etc/etcd/tls', tls)
-            .replaceAll('/var/lib/etcd', join(folder, `${name}-${replicas}`)),
-        );
-        const script = `mount --bind ${hosts} /etc/hosts && exec setpriv --pdeathsig KILL "$@"`;
-        members.push(
-          spawn('unshare', ['--mount', 'sh', '-c', script, 'sh', etcd, ...args], {
-            stdio: ['ignore', 'ignore', 'ignore'],
-          }),
-        );
-      }
+      const names = Array.from({ length: replicas }, (_, index) => memberName(index));
+      const lines = names.map((name, index) => `${hostOf(index)} ${name}.hearth-models-etcd-peers.${namespace}.svc\n`);
+      writeFileSync(join(folder, `hosts-${replicas}`), lines.join(''));
+      for (const index of names.keys()) members.push(startMember(etcd, index, replicas, tls));
     }
+
+    function startMember(etcd: string, index: number, replicas: number, tls: string): ChildProcess {
+      const args = etcdArguments('models', namespace, 'token', replicas).map((flag) =>
+        flag
+          .replaceAll('$(POD_NAME)', memberName(index))
+          .replaceAll('0.0.0.0', hostOf(index))
+          .replaceAll('/etc/etcd/tls', tls)
+          .replaceAll('/var/lib/etcd', dataOf(index, replicas)),
+      );
+      const script = `mount --bind ${join(folder, `hosts-${replicas}`)} /etc/hosts && exec setpriv --pdeathsig KILL "$@"`;
+      const log = openSync(logOf(index, replicas), 'w');
+      const stdio = ['ignore', 'ignore', log] as const;
+      const child = spawn('unshare', ['--mount', 'sh', '-c', script, 'sh', etcd, ...args], { stdio: [...stdio] });
+      closeSync(log);
+      return child;
+    }
+
+    const dataOf = (index: number, replicas: number) => join(folder, `data-${index}-of-${replicas}`);
+    const logOf = (index: number, replicas: number) => join(folder, `log-${index}-of-${replicas}`);
+
+    it('says so when a member comes back without its data', async function () {
+      if (process.getuid?.() !== 0) skip(this, 'a file /etc/hosts for the members alone needs root');
+      const etcd = await etcdProgram().catch((error) => {
+        if (error instanceof ToolUnavailable) skip(this, error.message);
+        throw error;
+      });
+      const subject = { cluster: 'models', peers: [etcdPeerNames('models', namespace)] };
+      const { texts } = await planCertificates(subject, {}, new Date());
+      for (const index of [0, 1, 2]) rmSync(dataOf(index, 3), { recursive: true, force: true });
+      const tls = writeSecret('etcd-lost', texts.etcd);
+      startMembers(etcd, 3, tls);
+      const address = storeAddress(sampleCluster({ store: { etcd: { replicas: 3 } } }), hostOf(0)) ?? '';
+      const store = await openStore(
+        address.replaceAll(agentPaths.certificates, writeSecret('agent-lost', texts.agent)),
+      );
+      try {
+        await until('the store answers', () =>
+          store.put('key', 'value', { deadlineMs: 2_000 }).then(
+            () => true,
+            () => false,
+          ),
+        );
+        const lost = members.pop() as ChildProcess;
+        lost.kill('SIGKILL');
+        await once(lost, 'exit');
+        rmSync(dataOf(2, 3), { recursive: true });
+        const again = startMember(etcd, 2, 3, tls);
+        members.push(again);
+        if (again.exitCode === null) await once(again, 'exit');
+        assert.match(lastSentence(readFileSync(logOf(2, 3), 'utf8')), /has already been bootstrapped/);
+      } finally {
+        await store.close();
+      }
+    });
   });
 });
 
+const memberName = (index: number) => `hearth-models-etcd-${index}`;
 const hostOf = (index: number) => `127.0.77.${index + 1}`;

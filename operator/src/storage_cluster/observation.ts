@@ -31,4 +31,6 @@ export interface StoreState {
   ready: boolean;
   /** Why it is not ready. */
   trouble: Trouble | undefined;
+  /** A member has lost its data, and the others will not take it back. */
+  memberLost: boolean;
 }

@@ -27,6 +27,8 @@ export interface ObserverOptions {
   now: () => Date;
 }
 
+/** What etcd says at its end when it comes without data to members that know it. */
+const memberLostWords = 'has already been bootstrapped';
 const roles: readonly SecretRole[] = ['ca', 'agent', 'operator', 'etcd', 'secret'];
 
 /** Reads everything that a pass over a StorageCluster needs: from reflectors but for what is not reflected. */
@@ -123,13 +125,18 @@ export class Observer {
   ): StoreState {
     const { endpoints } = cluster.spec.store;
     // Agents are ready only while they reach it.
-    if (endpoints !== undefined) return { endpoints, ready: answers, trouble: undefined };
+    if (endpoints !== undefined) return { endpoints, ready: answers, trouble: undefined, memberLost: false };
     const set = this.#options.owned.statefulSet(etcdSetName(cluster.metadata.name));
     const wanted = cluster.spec.store.etcd?.replicas ?? 1;
     const ready = (set?.status?.readyReplicas ?? 0) > wanted / 2;
-    const trouble = pods.find((pod) => pod.component === 'etcd' && pod.trouble !== undefined)?.trouble;
+    const troubles = pods.flatMap(({ component, trouble }) => (component === 'etcd' && trouble ? [trouble] : []));
     const none = { reason: 'NoPod', message: 'It has no pod yet' };
-    return { endpoints: [`https://${serviceAddress}:2379`], ready, trouble: ready ? undefined : (trouble ?? none) };
+    return {
+      endpoints: [`https://${serviceAddress}:2379`],
+      ready,
+      trouble: ready ? undefined : (troubles[0] ?? none),
+      memberLost: troubles.some(({ message }) => message.includes(memberLostWords)),
+    };
   }
 }
 

@@ -20,7 +20,7 @@ const observation = (fields: Partial<Observation> = {}): Observation =>
     desired: objects,
     owned: asOwned(objects),
     foreign: [],
-    store: { endpoints: [], ready: true, trouble: undefined },
+    store: { endpoints: [], ready: true, trouble: undefined, memberLost: false },
     agents: { known: true, identity: {}, endpoints: [] },
     ...fields,
   }) as unknown as Observation;
@@ -34,6 +34,8 @@ function describeAction(action: Action): string {
       return `delete ${action.type.kind} ${action.name}`;
     case 'secret':
       return `secret ${action.secret.role}`;
+    case 'rebuildStore':
+      return `rebuild ${action.set.metadata?.name}`;
     case 'connect':
       return 'connect';
   }
@@ -70,6 +72,23 @@ describe('plan of a StorageCluster', () => {
     const foreign = ['ConfigMap hearth-models-all'];
     const owned = asOwned(objects).filter(({ type, object }) => !foreign.includes(keyOf(type, object)));
     assert.deepEqual(plan(observation({ owned, foreign })), []);
+  });
+
+  it('begins the store anew when a member has lost its data, once, and makes it again when it has gone', () => {
+    const store = { endpoints: [], ready: true, trouble: undefined, memberLost: true };
+    assert.deepEqual(describeActions(plan(observation({ store }))), ['rebuild hearth-models-etcd']);
+    const owned = asOwned(objects).map(({ type, object }) => {
+      if (type.kind !== 'StatefulSet') return { type, object };
+      return {
+        type,
+        object: { ...object, metadata: { ...object.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } },
+      };
+    });
+    assert.deepEqual(plan(observation({ store, owned: owned as Observation['owned'] })), []);
+    const gone = asOwned(objects).filter(({ type }) => type.kind !== 'StatefulSet');
+    assert.deepEqual(describeActions(plan(observation({ store, owned: gone }))), [
+      'apply StatefulSet hearth-models-etcd',
+    ]);
   });
 
   it('connects to agents when they or the certificate have changed', () => {

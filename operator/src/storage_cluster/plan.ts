@@ -9,6 +9,8 @@ export type Action =
   | { kind: 'secret'; secret: PlannedSecret; resourceVersion: string | undefined }
   | { kind: 'apply'; desired: DesiredObject }
   | { kind: 'delete'; type: ResourceType; name: string; uid: string | undefined }
+  /** All members begin anew: what the store holds is told again by agents and the operator. */
+  | { kind: 'rebuildStore'; set: KubernetesObject }
   /** Tells the operator's own client of the cluster's agents. Writes nothing. */
   | { kind: 'connect'; identity: ClientIdentity; endpoints: readonly AgentEndpoint[] };
 
@@ -22,16 +24,21 @@ export function plan(observation: Observation): Action[] {
   }));
   const present = new Map(owned.map(({ type, object }) => [keyOf(type, object), object]));
   const wanted = new Set<string>();
+  const lost = store?.memberLost ? owned.find(({ type }) => type.kind === 'StatefulSet') : undefined;
+  if (lost !== undefined && !isGoing(lost.object)) actions.push({ kind: 'rebuildStore', set: lost.object });
   for (const one of desired) {
     const key = keyOf(one.type, one.object);
     wanted.add(key);
-    if (foreign.includes(key) || isCurrent(one.object, present.get(key))) continue;
+    const found = present.get(key);
+    if (foreign.includes(key) || isCurrent(one.object, found)) continue;
+    // What is going is made again when it has gone.
+    if (found !== undefined && (isGoing(found) || found === lost?.object)) continue;
     actions.push({ kind: 'apply', desired: one });
   }
   if (store !== undefined) {
     for (const { type, object } of owned) {
-      const { name = '', uid, deletionTimestamp } = object.metadata ?? {};
-      if (wanted.has(keyOf(type, object)) || deletionTimestamp !== undefined) continue;
+      const { name = '', uid } = object.metadata ?? {};
+      if (wanted.has(keyOf(type, object)) || isGoing(object)) continue;
       actions.push({ kind: 'delete', type, name, uid });
     }
   }
@@ -43,3 +50,5 @@ export function plan(observation: Observation): Action[] {
 export function keyOf(type: ResourceType, object: KubernetesObject): string {
   return `${type.kind} ${object.metadata?.name}`;
 }
+
+const isGoing = (object: KubernetesObject): boolean => object.metadata?.deletionTimestamp !== undefined;

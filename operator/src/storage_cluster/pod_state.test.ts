@@ -107,6 +107,10 @@ describe('state of a pod', () => {
   it('takes the sentence out of the last line of a log', () => {
     assert.equal(lastSentence('a\n{"level":"error","message":"it hangs"}\n'), 'it hangs');
     assert.equal(lastSentence('{"error":{"code":"InUse","message":"port in use"}}'), 'port in use');
+    assert.equal(
+      lastSentence('{"level":"fatal","msg":"discovery failed","error":"no data"}'),
+      'discovery failed: no data',
+    );
     assert.equal(lastSentence('{"level":"err'), '{"level":"err');
     assert.equal(lastSentence('hearth-holder: no /dev/fuse'), 'no /dev/fuse');
     assert.equal(lastSentence(''), '');

@@ -90,17 +90,21 @@ function crashed(reason: string, { exitCode, message, reason: cause }: Terminate
   return { reason, message: `Its process ended ${how}${said === '' ? '' : `: ${said}`}` };
 }
 
-/** The last line of a log: its message when it is one of our JSON lines, without the name of the program. */
+/** The last line of a log: its message when it is a line of JSON, ours or etcd's, without the name of the program. */
 export function lastSentence(text: string): string {
   const line = text.trimEnd().split('\n').at(-1)?.trim() ?? '';
-  let sentence = line;
-  if (line.startsWith('{')) {
-    try {
-      const { message, error } = JSON.parse(line) as { message?: string; error?: { message?: string } };
-      sentence = error?.message ?? message ?? line;
-    } catch {
-      // Cut off by the kubelet: shown as it is.
-    }
+  return (sentenceOf(line) ?? line).replace(/^hearth(-[a-z]+)?: /, '').slice(0, 900);
+}
+
+function sentenceOf(line: string): string | undefined {
+  if (!line.startsWith('{')) return undefined;
+  try {
+    const { message, msg, error } = JSON.parse(line) as { message?: string; msg?: string; error?: unknown };
+    const cause = typeof error === 'string' ? error : (error as { message?: string } | undefined)?.message;
+    if (msg !== undefined) return cause === undefined ? msg : `${msg}: ${cause}`;
+    return cause ?? message;
+  } catch {
+    // Cut off by the kubelet: shown as it is.
+    return undefined;
   }
-  return sentence.replace(/^hearth(-[a-z]+)?: /, '').slice(0, 900);
 }

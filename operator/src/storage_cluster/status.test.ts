@@ -95,7 +95,7 @@ describe('status of a StorageCluster', () => {
       now: new Date(0),
       certificates: { renewAt: new Date('2026-03-01'), expiresAt: new Date('2026-04-01') },
       foreign: [],
-      store: { endpoints: ['https://10.96.0.7:2379'], ready: true, trouble: undefined },
+      store: { endpoints: ['https://10.96.0.7:2379'], ready: true, trouble: undefined, memberLost: false },
       conflicts: [],
       nodes: [ready],
       status: told([nodeStatus('n1', { budgetBytes: 10n, usedBytes: 4n })]),
@@ -136,7 +136,12 @@ describe('status of a StorageCluster', () => {
   });
 
   it('sums up what fails, in one sentence each', () => {
-    const store = { endpoints: [], ready: false, trouble: { reason: 'PodNotScheduled', message: 'No room' } };
+    const store = {
+      endpoints: [],
+      ready: false,
+      trouble: { reason: 'PodNotScheduled', message: 'No room' },
+      memberLost: false,
+    };
     const condition = conditionOf('Ready', { store, nodes: [] });
     assert.equal(condition?.reason, 'StorePodNotScheduled');
     assert.match(condition?.message ?? '', /^The store is not ready\. No room\. No node has the labels/);

@@ -40,7 +40,7 @@ export class StorageClusterReconciler implements Reconciler<StorageCluster, Obse
   }
 
   async apply(action: Action, cluster: StorageCluster, signal: AbortSignal): Promise<void> {
-    const { api, agents, environment } = this.#options;
+    const { api, agents, environment, events } = this.#options;
     switch (action.kind) {
       case 'secret': {
         const object = secretObject(cluster, environment, action.secret, action.resourceVersion);
@@ -53,6 +53,17 @@ export class StorageClusterReconciler implements Reconciler<StorageCluster, Obse
       case 'delete': {
         const preconditions = action.uid === undefined ? {} : { uid: action.uid };
         await api.delete(action.type, action.name, environment.namespace, { preconditions, signal });
+        return;
+      }
+      case 'rebuildStore': {
+        const { name = '', uid } = action.set.metadata ?? {};
+        const preconditions = uid === undefined ? {} : { uid };
+        // Pods first: old members must not meet new ones.
+        const options = { propagation: 'Foreground', preconditions, signal } as const;
+        await api.delete(kinds.StatefulSet, name, environment.namespace, options);
+        const message =
+          'A member of the store has lost its data with its node, so all members begin anew, and agents and the operator tell what was in it. Give the store volumes (storage.size) to avoid this';
+        events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'StoreRebuilt', message);
         return;
       }
       case 'connect':
