@@ -8,6 +8,7 @@ import { readFirstByteOfFile } from './first_byte.ts';
 import { type FoundName, nameError, walkFolders } from './folder_walk.ts';
 import type { LocatableEntry, Origin, OriginBase, OriginRevision } from './origin.ts';
 import { inPages, mapConcurrently } from './row_stream.ts';
+import { statBelow } from './stat_below.ts';
 import { UnusableNames } from './unusable_names.ts';
 
 /** File system calls under way at once: more than the pool of libuv has threads, so that none of them waits for us. */
@@ -27,6 +28,8 @@ export class DirectoryOrigin implements Origin {
   readonly #root: string;
   readonly #unusableNames: string;
   readonly #allowed: readonly string[] | undefined;
+  /** When it must be kept to. */
+  #realRoot: string | undefined;
   #warnings: string[] = [];
 
   constructor(options: DirectoryOriginOptions) {
@@ -93,7 +96,9 @@ export class DirectoryOrigin implements Origin {
     if (kind === 'emptyFolder') return { path, kind: 'directory', size: 0n };
     const full = `${this.#root === '/' ? '' : this.#root}/${path}`;
     try {
-      const stats = await lstat(full, { bigint: true });
+      // Where only some directories are allowed, whoever writes to one of them must not lead us out of it.
+      const stats =
+        this.#realRoot === undefined ? await lstat(full, { bigint: true }) : await statBelow(this.#realRoot, path);
       if (stats.isSymbolicLink()) return await symlinkRow(full, path, stats, unusable);
       if (stats.isFile()) return await fileRow(full, path, stats);
       if (stats.isDirectory())
@@ -115,7 +120,9 @@ export class DirectoryOrigin implements Origin {
       if (!(await stat(this.#root)).isDirectory()) {
         throw new HearthError('InvalidArgument', `${this.#root} is not a directory; give the directory that it is in`);
       }
-      this.#checkAllowed(await realpath(this.#root));
+      const real = await realpath(this.#root);
+      this.#checkAllowed(real);
+      if (this.#allowed !== undefined) this.#realRoot = real;
     } catch (error) {
       throw rootError(error, this.#root);
     }
