@@ -20,7 +20,10 @@ describe('Datasets in a real API server', function () {
   let cluster: DatasetCluster;
   let agents: FakeAgents;
   let operator: TestOperator | undefined;
+  /** How listings fail; undefined: they do not. */
   let listing: HearthError | undefined;
+  /** What they find. */
+  let found: Parameters<typeof agentDataset>[0];
 
   before(async function () {
     cluster = await DatasetCluster.start(this);
@@ -29,10 +32,11 @@ describe('Datasets in a real API server', function () {
 
   beforeEach(async () => {
     listing = undefined;
+    found = {};
     agents = new FakeAgents('main', async function* ({ name }) {
       yield { filesListed: 1n };
       if (listing !== undefined) throw listing;
-      yield { dataset: agentDataset({ name }) };
+      yield { dataset: agentDataset({ name, ...found }) };
     });
     agents.connect();
     await cluster.apply(storageCluster('main', ['/data']));
@@ -171,6 +175,25 @@ describe('Datasets in a real API server', function () {
     await until('known again', async () => agents.status?.datasets.size === 2);
     await cluster.reason('a', 'Ready');
     await cluster.reason('b', 'Ready');
+  });
+
+  it('are asked for new revisions in their interval, and tell of them', async () => {
+    await cluster.apply(datasetObject('moving', { refresh: { interval: '10s' } }));
+    await cluster.reason('moving', 'Ready');
+    const next = 'b'.repeat(64);
+    found = { manifest: next, revision: 'second' };
+    await until('the next revision', async () => (await cluster.dataset('moving')).status?.manifest === next);
+    await until('event', async () => {
+      return (await cluster.events('Dataset', 'moving')).some((one) =>
+        one.startsWith('Normal NewRevision: revision second'),
+      );
+    });
+    listing = new HearthError('Unavailable', 'the hub answered 503');
+    const refreshed = async () => conditionOf(await cluster.dataset('moving'), 'Refreshed');
+    await until('the failure', async () => (await refreshed())?.reason === 'Unavailable');
+    assert.equal(conditionOf(await cluster.dataset('moving'), 'Ready')?.status, 'True');
+    listing = undefined;
+    await until('the recovery', async () => (await refreshed())?.status === 'True');
   });
 
   it('keep what was known while agents are away', async () => {

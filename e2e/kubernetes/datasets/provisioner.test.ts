@@ -160,6 +160,21 @@ describe('volumes of claims, with the binder of Kubernetes', function () {
     await told('block', /^Warning ProvisioningFailed: .*volumeMode: Filesystem/);
   });
 
+  it('are never of the Dataset of another namespace', async () => {
+    await cluster.kubectl('create', 'namespace', 'other');
+    await cluster.apply(
+      datasetObject('llama', {}, 'other'),
+      storageClass('evil', { parameters: { datasetNamespace: 'other' } }),
+    );
+    await cluster.reason('llama', 'Ready', 'other');
+    const dataSourceRef = { apiGroup: 'hearth.storage', kind: 'Dataset', name: 'llama', namespace: 'other' };
+    await cluster.apply(claimObject('named', { dataSourceRef }), claimObject('classed', { storageClassName: 'evil' }));
+    await told('named', /waits for Dataset default\/llama|own namespace|dataSourceRef/);
+    await told('classed', /^Warning ProvisioningFailed: .*unknown parameters \(datasetNamespace\)/);
+    assert.equal(agents.volumes.size, 0);
+    await cluster.kubectl('delete', 'dataset', 'llama', '-n', 'other');
+  });
+
   it('are tried again until agents answer, and a volume without its object is found', async () => {
     await cluster.apply(datasetObject('llama'));
     await cluster.reason('llama', 'Ready');

@@ -1,3 +1,4 @@
+import { HearthError } from '@hearth/common';
 import {
   type EventRecorder,
   kinds,
@@ -13,7 +14,7 @@ import { conditionOf } from './assessment.ts';
 import { type ClusterChoice, type ClusterView, chooseCluster } from './cluster.ts';
 import type { ObservedDataset, SecretView } from './observation.ts';
 import { type DatasetAction, plan, requeueAfterMs } from './plan.ts';
-import { credentialsDigest, noCredentials } from './registration.ts';
+import { credentialsDigest, noCredentials, type Registration } from './registration.ts';
 import type { Removal } from './removal.ts';
 import type { Resolutions } from './resolutions.ts';
 import { statusOf } from './status.ts';
@@ -44,7 +45,7 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
   readonly progressReasons = ['Listing', 'AgentsUnavailable'];
   readonly #options: DatasetReconcilerOptions;
   /** Credentials given to agents, as digests, by the Dataset's key. */
-  readonly #sent = new Map<string, { digest: string; at: number }>();
+  readonly #sent = new Map<string, NonNullable<ObservedDataset['sent']>>();
 
   constructor(options: DatasetReconcilerOptions) {
     this.#options = options;
@@ -86,11 +87,10 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
         if (credentials !== undefined) this.#noteSent(key, credentialsDigest(credentials));
         return this.#options.resolutions.start(key, action.registration);
       }
-      case 'sendCredentials': {
-        const { cluster, name, credentials = noCredentials } = action.registration;
-        await this.#options.agents.get(cluster)?.call('setCredentials', { dataset: name, credentials }, { signal });
-        return this.#noteSent(key, credentialsDigest(credentials));
-      }
+      case 'tell':
+        return this.#options.events.eventFor(datasets, dataset, action.type, action.reason, action.message);
+      case 'sendCredentials':
+        return await this.#sendCredentials(key, action.registration, signal);
     }
   }
 
@@ -154,6 +154,18 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
     const reading = await this.#options.secrets.get(namespace, name);
     const secret = reading.kind === 'found' ? credentialsOf(sourceKind(spec.source), reading.data) : reading;
     return { secret, secretStaleInMs: this.#options.secrets.staleInMs(namespace, name) };
+  }
+
+  /** Agents that do not take them go on with those they have: the Dataset is as Ready as it was. */
+  async #sendCredentials(key: string, registration: Registration, signal: AbortSignal): Promise<void> {
+    const { cluster, name, credentials = noCredentials } = registration;
+    const digest = credentialsDigest(credentials);
+    try {
+      await this.#options.agents.get(cluster)?.call('setCredentials', { dataset: name, credentials }, { signal });
+      this.#noteSent(key, digest);
+    } catch (thrown) {
+      this.#sent.set(key, { digest, at: this.#options.now(), refusal: HearthError.from(thrown) });
+    }
   }
 
   #noteSent(key: string, digest: string): void {

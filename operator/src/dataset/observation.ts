@@ -1,3 +1,4 @@
+import type { HearthError } from '@hearth/common';
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CredentialsChoice, SecretReading } from '../secrets/index.ts';
 import type { ClusterChoice } from './cluster.ts';
@@ -27,8 +28,8 @@ export interface ObservedDataset {
   /** Undefined: no agent of the cluster has answered yet. */
   agents: AgentsView | undefined;
   attempt: Attempt | undefined;
-  /** Credentials that the agents were given last by this operator. */
-  sent: { digest: string; at: number } | undefined;
+  /** Credentials that the agents were given last by this operator; `refusal`: why they did not take them. */
+  sent: { digest: string; at: number; refusal?: HearthError } | undefined;
   /** Milliseconds for which figures that change all the time stay as they were written last. */
   holdMs: number;
 }

@@ -130,6 +130,37 @@ describe('plan for a Dataset', () => {
     assert.equal(requeueAfterMs(withSecret, at(290_000)), 11_000);
   });
 
+  it('gives credentials again soon when agents did not take them', () => {
+    const agents = { connected: true, dataset: agentDataset() };
+    const refusal = new HearthError('Unavailable', 'no agent answers');
+    const at = (agoMs: number) => {
+      const sent = { digest: credentialsDigest(token), at: now - agoMs, refusal };
+      return observed({ agents, secret: found, secretStaleInMs: 70_000, sent });
+    };
+    assert.deepEqual(plan(withSecret, at(9_999)), []);
+    assert.deepEqual(kindsOf(withSecret, at(10_000)), ['sendCredentials']);
+    assert.equal(requeueAfterMs(withSecret, at(4_000)), 7_000);
+  });
+
+  it('tells of another revision, and of an origin that could not be asked for one', () => {
+    const other = agentDataset({ manifest: 'b'.repeat(64), revision: 'def' });
+    const [told] = plan(dataset({}, readyStatus()), observed({ agents: { connected: true, dataset: other } }));
+    assert.ok(told?.kind === 'tell');
+    assert.equal(`${told.type} ${told.reason}`, 'Normal NewRevision');
+    assert.match(told.message, /^revision def with 3 files, 1000 bytes; pods that run keep/);
+    const refresh = { interval: '10m' };
+    const refreshed = (status: 'True' | 'False') => {
+      const conditions = [written('Registered', 'True', 'Registered'), written('Refreshed', status, 'x')];
+      const settled = dataset({ refresh }, readyStatus({ conditions }));
+      const agents = { connected: true, dataset: agentDataset() };
+      return plan(settled, observed({ agents, attempt: attempt({ outcome: failed(0, 1) }, settled) }));
+    };
+    assert.deepEqual(refreshed('True'), [
+      { kind: 'tell', type: 'Warning', reason: 'RefreshFailed', message: 'no route' },
+    ]);
+    assert.deepEqual(refreshed('False'), []);
+  });
+
   it('has agents forget credentials that the spec no longer names, and sends none where there are none', () => {
     const agents = { connected: true, dataset: agentDataset() };
     const settled = dataset({}, readyStatus());

@@ -1,5 +1,5 @@
 import type { Dataset } from '@hearth/common/resources';
-import { assess } from './assessment.ts';
+import { type Assessed, assess } from './assessment.ts';
 import type { ObservedDataset } from './observation.ts';
 import { credentialsDigest, noCredentials, type Registration } from './registration.ts';
 
@@ -8,11 +8,15 @@ export type DatasetAction =
   | { kind: 'look'; registration: Registration }
   /** Gives agents the credentials of a dataset that they know. */
   | { kind: 'sendCredentials'; registration: Registration }
+  /** Something that people should see though Ready stays what it is. */
+  | { kind: 'tell'; type: 'Normal' | 'Warning'; reason: string; message: string }
   /** Gives up what is under way: the Dataset is refused now. */
   | { kind: 'giveUp' };
 
 /** Agents that were all restarted at once have forgotten credentials: they are given again after this time. */
 export const resendMs = 300_000;
+/** Agents that did not take them get them again after this. */
+const refusedMs = 10_000;
 
 /** Pure. */
 export function plan(dataset: Dataset, observed: ObservedDataset): DatasetAction[] {
@@ -24,7 +28,7 @@ export function plan(dataset: Dataset, observed: ObservedDataset): DatasetAction
       return [];
     case 'assessed': {
       const { registration, present, lookAt } = assessment;
-      const actions: DatasetAction[] = [];
+      const actions = news(dataset, assessment);
       if (present !== undefined && credentialsDue(observed, registration)) {
         actions.push({ kind: 'sendCredentials', registration });
       }
@@ -38,7 +42,28 @@ export function plan(dataset: Dataset, observed: ObservedDataset): DatasetAction
 function credentialsDue({ sent, now }: ObservedDataset, { credentials }: Registration): boolean {
   const digest = credentialsDigest(credentials);
   if (digest === credentialsDigest(noCredentials)) return sent !== undefined && sent.digest !== digest;
-  return sent === undefined || sent.digest !== digest || now >= sent.at + resendMs;
+  return sent === undefined || sent.digest !== digest || now >= resendAt(sent);
+}
+
+function resendAt(sent: NonNullable<ObservedDataset['sent']>): number {
+  return sent.at + (sent.refusal === undefined ? resendMs : refusedMs);
+}
+
+/** What is not told by a change of Ready: another revision, and that the origin could not be asked for one. */
+function news({ status, spec }: Dataset, { present, registered, failure }: Assessed): DatasetAction[] {
+  if (!registered || present === undefined) return [];
+  const actions: DatasetAction[] = [];
+  const { revision, manifest, files, bytes } = present;
+  if (status?.manifest !== undefined && manifest !== '' && manifest !== status.manifest) {
+    const name = revision === '' ? manifest.slice(0, 12) : revision;
+    const message = `revision ${name} with ${files} files, ${bytes} bytes; pods that run keep the one they began with`;
+    actions.push({ kind: 'tell', type: 'Normal', reason: 'NewRevision', message });
+  }
+  const refreshed = status?.conditions?.find((one) => one.type === 'Refreshed');
+  if (spec.refresh !== undefined && failure !== undefined && refreshed?.status === 'True') {
+    actions.push({ kind: 'tell', type: 'Warning', reason: 'RefreshFailed', message: failure.message });
+  }
+  return actions;
 }
 
 /** Pure. When the passing of time alone changes what is to be done, milliseconds from now; undefined: never. */
@@ -48,7 +73,7 @@ export function requeueAfterMs(dataset: Dataset, observed: ObservedDataset): num
   const times: number[] = [];
   if (dataset.spec.secretRef !== undefined && assessment.cluster !== undefined) {
     times.push(now + observed.secretStaleInMs);
-    if (sent !== undefined) times.push(sent.at + resendMs);
+    if (sent !== undefined) times.push(resendAt(sent));
   }
   if (observed.holdMs > 0) times.push(now + observed.holdMs);
   if (assessment.state === 'assessed') {

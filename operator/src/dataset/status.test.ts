@@ -199,6 +199,19 @@ describe('status of a Dataset', () => {
     assert.equal(statusOf(settled, given).refreshedAt, '2026-01-01T11:59:00Z');
   });
 
+  it('stays Ready when agents do not take renewed credentials, and says so', () => {
+    const settled = dataset({ secretRef: { name: 's' } }, readyStatus());
+    const credentials = { token: 't', accessKeyId: '', secretAccessKey: '', sessionToken: '' };
+    const sent = { digest: 'd', at: now, refusal: new HearthError('Unavailable', 'no agent answers') };
+    const given = observed({ agents: known, secret: { kind: 'found', credentials }, sent });
+    assert.equal(ready(settled, given)?.[0], 'True');
+    assert.deepEqual(condition('CredentialsReady', settled, given), [
+      'False',
+      'Unavailable',
+      'agents did not take the credentials: no agent answers',
+    ]);
+  });
+
   it('holds figures that change all the time, but never those of another revision', () => {
     const settled = dataset({}, readyStatus({ residentBytes: 10, percent: 1, nodes: 0, residency: [] }));
     const moving = agentDataset({ residency: [residency('n1', 500n)] });

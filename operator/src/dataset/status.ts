@@ -15,7 +15,7 @@ export function statusOf(dataset: Dataset, observed: ObservedDataset): DesiredSt
     readyOf(dataset, assessment, observed),
     clusterCondition(dataset, assessment),
     registeredCondition(dataset, assessment),
-    ...credentialsCondition(dataset, assessment),
+    ...credentialsCondition(dataset, assessment, observed),
     ...refreshedCondition(dataset, assessment),
   ];
   const refreshedAt = assessment.state === 'assessed' ? assessment.refreshedAt : undefined;
@@ -132,7 +132,7 @@ function registeredCondition(dataset: Dataset, assessment: Assessment): Conditio
   return condition('Registered', 'False', assessment.reason, 'agents have not been asked yet');
 }
 
-function credentialsCondition(dataset: Dataset, assessment: Assessment): ConditionState[] {
+function credentialsCondition(dataset: Dataset, assessment: Assessment, { sent }: ObservedDataset): ConditionState[] {
   if (dataset.spec.secretRef === undefined) return [];
   const type = 'CredentialsReady';
   if (assessment.state === 'refused') {
@@ -143,6 +143,10 @@ function credentialsCondition(dataset: Dataset, assessment: Assessment): Conditi
   if (assessment.state === 'away' && assessment.reason === 'SecretUnavailable') {
     if (before !== undefined) return [condition(type, before.status, before.reason, before.message)];
     return [condition(type, 'Unknown', assessment.reason, assessment.message)];
+  }
+  if (sent?.refusal !== undefined) {
+    const message = `agents did not take the credentials: ${sent.refusal.message}`;
+    return [condition(type, 'False', sent.refusal.code, message)];
   }
   return [condition(type, 'True', 'Found', `from the Secret ${dataset.spec.secretRef.name}`)];
 }
