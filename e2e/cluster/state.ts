@@ -17,7 +17,7 @@ export interface ClusterRecord {
   owner?: ProcessIdentity;
 }
 
-/** All clusters of this machine. Not below /var/lib, /var/log or /run, which the nodes have of their own. */
+/** All clusters of this machine. Not below /var/lib, /var/cache, /var/log or /run, which the nodes have of their own. */
 export const clustersFolder = process.env.HEARTH_CLUSTERS || '/var/tmp/hearth-clusters';
 
 export const folderOf = (name: string): string => join(clustersFolder, name);

@@ -1,9 +1,9 @@
 #!/bin/bash
 # First process of a machine: init.sh FOLDER, in new mount, network and process namespaces, with everything private.
-# Gives the machine its own /run, /var/lib and /var/log, and /sys of its own network, says so by FOLDER/ready, and then reaps.
+# Gives the machine its own /run, /var/lib, /var/cache and /var/log, and /sys of its own network, says so by FOLDER/ready, and then reaps.
 set -eu
 folder=$1
-mkdir -p "$folder/run" "$folder/lib" "$folder/log" "$folder/cgroup"
+mkdir -p "$folder/run" "$folder/lib" "$folder/cache" "$folder/log" "$folder/cgroup"
 # A new sysfs shows the network devices of this namespace; the control groups stay those of the host.
 mount --rbind /sys/fs/cgroup "$folder/cgroup"
 mount -t sysfs sysfs /sys
@@ -11,6 +11,7 @@ mount --rbind "$folder/cgroup" /sys/fs/cgroup
 umount --lazy "$folder/cgroup"
 mount --bind "$folder/run" /run
 mount --bind "$folder/lib" /var/lib
+mount --bind "$folder/cache" /var/cache
 mount --bind "$folder/log" /var/log
 # Mounts spread between this machine's own namespaces (Bidirectional), as on a host, but not to the real host: its
 # mounts were made private before.
