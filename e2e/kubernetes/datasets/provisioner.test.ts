@@ -29,6 +29,10 @@ function claimObject(name: string, spec: object = {}): object {
   };
 }
 
+/** Added to the time of day as the operator sees it, milliseconds. */
+let skew = 0;
+const now = () => Date.now() + skew;
+
 describe('volumes of claims, with the binder of Kubernetes', function () {
   this.timeout(90_000);
   let cluster: DatasetCluster;
@@ -53,7 +57,7 @@ describe('volumes of claims, with the binder of Kubernetes', function () {
   beforeEach(async () => {
     agents = promptAgents('main');
     await cluster.apply(storageCluster('main'));
-    operator = new TestOperator(cluster.operator, agents);
+    operator = new TestOperator(cluster.operator, agents, { now });
   });
   afterEach(async () => {
     agents.failing.clear();
@@ -160,6 +164,17 @@ describe('volumes of claims, with the binder of Kubernetes', function () {
     await told('block', /^Warning ProvisioningFailed: .*volumeMode: Filesystem/);
   });
 
+  it('are known to agents again when their store is new', async () => {
+    await cluster.apply(datasetObject('llama'), claimObject('c'));
+    const name = (await volumeOf('c')).metadata?.name ?? '';
+    const record = agents.volumes.get(name);
+    skew += 11_000;
+    agents.volumes.clear();
+    agents.forgetAll();
+    await until('the record', async () => agents.volumes.has(name));
+    assert.deepEqual(agents.volumes.get(name), record);
+  });
+
   it('are never of the Dataset of another namespace', async () => {
     await cluster.kubectl('create', 'namespace', 'other');
     await cluster.apply(
@@ -187,7 +202,7 @@ describe('volumes of claims, with the binder of Kubernetes', function () {
     // As if the operator had ended between the two.
     const name = `pvc-${metadata?.uid}`;
     agents.volumes.set(name, { name, dataset: 'default.llama', capacityBytes: 4096n, manifest: '' });
-    operator = new TestOperator(cluster.operator, agents);
+    operator = new TestOperator(cluster.operator, agents, { now });
     assert.equal((await volumeOf('c')).spec?.capacity?.storage, '4Ki');
   });
 });

@@ -27,7 +27,7 @@ export interface ProvisionerOptions {
   workers?: number;
 }
 
-/** Makes and deletes volumes, on the leader only, until the signal aborts. The reflectors run already. */
+/** Makes, keeps and deletes volumes, on the leader only, until the signal aborts. The reflectors run already. */
 export async function runProvisioner(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
   await new Provisioner(options).run(signal);
 }
@@ -104,6 +104,10 @@ class Provisioner {
   #datasetChanged(key: string, before: Dataset | undefined, after: Dataset | undefined): void {
     if (isDeepStrictEqual(awaitedOf(before), awaitedOf(after))) return;
     this.#addClaims((claim) => ClaimReconciler.datasetKey(claim) === key);
+    // One that becomes Ready may have been forgotten by the agents, and its volumes with it.
+    for (const volume of this.#options.volumes.all()) {
+      if (volume?.uses.has(key)) this.#volumeQueue.add(volume.name);
+    }
   }
 
   #addClaims(concerned: (claim: PendingClaim) => boolean): void {

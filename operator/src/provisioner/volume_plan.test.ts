@@ -61,9 +61,18 @@ describe('PersistentVolume of a claim', () => {
   });
 });
 
+const present = volumeView(object);
+assert.ok(present);
+
 describe('plan for a volume', () => {
-  const present = volumeView(object);
-  assert.ok(present);
+  it('knows what its record at the agents says', () => {
+    const { handle, cluster, dataset: name, revision, capacityBytes } = present;
+    assert.deepEqual(
+      [handle, cluster, name, revision, capacityBytes],
+      ['pvc-u-1', 'main', 'team.llama', '', 3n << 30n],
+    );
+  });
+
   const kinds = (fields: Partial<VolumeView>) => planVolume({ ...present, ...fields }).map((action) => action.kind);
 
   it('deletes it when it was released and its policy says so', () => {
@@ -74,7 +83,8 @@ describe('plan for a volume', () => {
   });
 
   it('keeps it else', () => {
-    for (const phase of ['', 'Pending', 'Available', 'Bound', 'Failed']) {
+    assert.deepEqual(kinds({ phase: 'Bound', reclaimPolicy: 'Delete' }), ['ensureVolume']);
+    for (const phase of ['', 'Pending', 'Available', 'Failed']) {
       assert.deepEqual(kinds({ phase, reclaimPolicy: 'Delete' }), [], phase);
     }
     assert.deepEqual(kinds({ phase: 'Released', reclaimPolicy: 'Retain' }), []);

@@ -1,5 +1,5 @@
 import type { PersistentVolume } from '@hearth/common/kubernetes';
-import { driverName, finalizerName } from '@hearth/common/resources';
+import { driverName, finalizerName, parseQuantity, registeredName } from '@hearth/common/resources';
 import { type Uses, usesOfVolume } from '../dataset/index.ts';
 import { provisionedByAnnotation } from './persistent_volume.ts';
 
@@ -8,8 +8,13 @@ export interface VolumeView {
   name: string;
   uid: string;
   handle: string;
-  /** '' when its attributes name none. */
+  /** '' when its attributes name none. So is what follows. */
   cluster: string;
+  /** As agents know it: `NAMESPACE.NAME`. */
+  dataset: string;
+  /** Digest of the manifest that it keeps to. */
+  revision: string;
+  capacityBytes: bigint;
   phase: string;
   reclaimPolicy: string;
   /** Made by the provisioner; others are their administrator's. */
@@ -23,11 +28,15 @@ export interface VolumeView {
 export function volumeView(object: PersistentVolume): VolumeView | undefined {
   const { metadata, spec, status } = object;
   if (spec?.csi?.driver !== driverName) return undefined;
+  const { cluster = '', datasetNamespace = '', dataset = '', revision = '' } = spec.csi.volumeAttributes ?? {};
   return {
     name: metadata?.name ?? '',
     uid: metadata?.uid ?? '',
     handle: spec.csi.volumeHandle,
-    cluster: spec.csi.volumeAttributes?.cluster ?? '',
+    cluster,
+    dataset: registeredName(datasetNamespace, dataset),
+    revision,
+    capacityBytes: parseQuantity(spec.capacity?.storage ?? '') ?? 0n,
     phase: status?.phase ?? '',
     reclaimPolicy: spec.persistentVolumeReclaimPolicy ?? 'Retain',
     provisioned: metadata?.annotations?.[provisionedByAnnotation] === driverName,
@@ -38,8 +47,12 @@ export function volumeView(object: PersistentVolume): VolumeView | undefined {
 }
 
 export type VolumeAction =
+  /** Its record at the agents is made when it is not there: their store may be new. */
+  | { kind: 'ensureVolume' }
   /** Its record at the agents. The dataset and its bytes stay. */
-  { kind: 'deleteVolume' } | { kind: 'deleteObject' } | { kind: 'removeFinalizer' };
+  | { kind: 'deleteVolume' }
+  | { kind: 'deleteObject' }
+  | { kind: 'removeFinalizer' };
 
 /**
  * Pure. What is to be done about a volume, in order. A volume is deleted only when its claim has gone and the
@@ -50,6 +63,8 @@ export function planVolume(volume: VolumeView | undefined): VolumeAction[] {
   const { phase, reclaimPolicy, deleting, hasFinalizer } = volume;
   if (deleting && !hasFinalizer) return [];
   switch (phase) {
+    case 'Bound':
+      return deleting ? [] : [{ kind: 'ensureVolume' }];
     case 'Released':
       break;
     case 'Available':

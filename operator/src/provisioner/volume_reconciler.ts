@@ -1,5 +1,5 @@
 import { HearthError } from '@hearth/common';
-import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
+import { type EventRecorder, type KubernetesClient, kinds, type ReconcileResult } from '@hearth/common/kubernetes';
 import { finalizerName } from '@hearth/common/resources';
 import { planVolume, type VolumeAction, type VolumeView } from './volume_plan.ts';
 import type { Volumes } from './volumes.ts';
@@ -13,7 +13,10 @@ export interface VolumeReconcilerOptions {
   hasCluster(name: string): boolean;
 }
 
-/** Deletes volumes whose claims have gone, as their reclaim policy says. */
+/** How soon agents that are away are asked again. */
+const awayMs = 30_000;
+
+/** Deletes volumes whose claims have gone, as their reclaim policy says, and has agents know the others. */
 export class VolumeReconciler {
   readonly #options: VolumeReconcilerOptions;
 
@@ -21,25 +24,44 @@ export class VolumeReconciler {
     this.#options = options;
   }
 
-  async reconcile(name: string, signal: AbortSignal): Promise<void> {
+  async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
     const volume = this.#options.volume(name);
+    let result: ReconcileResult = {};
     for (const action of planVolume(volume)) {
-      if (volume !== undefined) await this.#apply(action, volume, signal);
+      if (volume !== undefined) result = (await this.#apply(action, volume, signal)) ?? result;
     }
+    return result;
   }
 
-  async #apply(action: VolumeAction, volume: VolumeView, signal: AbortSignal): Promise<void> {
+  async #apply(action: VolumeAction, volume: VolumeView, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     switch (action.kind) {
+      case 'ensureVolume':
+        return await this.#ensureVolume(volume, signal);
       case 'deleteVolume':
-        return await this.#deleteVolume(volume, signal);
+        await this.#deleteVolume(volume, signal);
+        return;
       case 'deleteObject': {
         const { name, uid } = volume;
         await this.#options.api.delete(kinds.PersistentVolume, name, undefined, { preconditions: { uid }, signal });
         return;
       }
       case 'removeFinalizer':
-        return await this.#removeFinalizer(volume, signal);
+        await this.#removeFinalizer(volume, signal);
+        return;
     }
+  }
+
+  /** Nobody waits for this, so agents that are away are no failure. */
+  async #ensureVolume(volume: VolumeView, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    if (!this.#options.hasCluster(volume.cluster)) return;
+    try {
+      await this.#options.volumes.ensure(volume, signal);
+    } catch (thrown) {
+      const { code } = HearthError.from(thrown);
+      if (code !== 'Unavailable' && code !== 'DeadlineExceeded') throw thrown;
+      return { requeueAfterMs: awayMs };
+    }
+    return;
   }
 
   /** A record of a cluster that is gone is gone too. */

@@ -3,10 +3,13 @@ import { AccessMode, ControlBook, ControllerService } from '@hearth/csi-driver';
 import type { Agents } from '../agents/index.ts';
 import type { VolumeRequest } from './claim_plan.ts';
 import type { MadeVolume } from './persistent_volume.ts';
+import type { VolumeView } from './volume_plan.ts';
 
 /** Volumes at the agents of a cluster. Both are idempotent; errors are HearthError. */
 export interface Volumes {
   create(request: VolumeRequest, signal: AbortSignal): Promise<MadeVolume>;
+  /** Makes the record of a volume that is in use, if the agents have none. */
+  ensure(volume: VolumeView, signal: AbortSignal): Promise<void>;
   delete(cluster: string, handle: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -51,16 +54,26 @@ export class AgentVolumes implements Volumes {
     return volume;
   }
 
+  async ensure(volume: VolumeView, signal: AbortSignal): Promise<void> {
+    const { handle: name, cluster, dataset, capacityBytes, revision: manifest } = volume;
+    const book = this.#book(cluster);
+    if ((await book.get(name, signal)) === undefined) {
+      await book.create({ name, dataset, capacityBytes, manifest }, signal);
+    }
+  }
+
   async delete(cluster: string, handle: string, signal: AbortSignal): Promise<void> {
     await this.#controller(cluster).deleteVolume({ volumeId: handle, secrets: {} }, signal);
   }
 
   #controller(cluster: string): ControllerService {
-    const agents = this.#agents.get(cluster);
-    if (agents === undefined) {
-      throw new HearthError('Unavailable', `no agent of StorageCluster ${cluster} is known yet; it is tried again`);
-    }
-    const book = new ControlBook(agents, cluster);
+    const book = this.#book(cluster);
     return new ControllerService(book, book);
+  }
+
+  #book(cluster: string): ControlBook {
+    const agents = this.#agents.get(cluster);
+    if (agents !== undefined) return new ControlBook(agents, cluster);
+    throw new HearthError('Unavailable', `no agent of StorageCluster ${cluster} is known yet; it is tried again`);
   }
 }
