@@ -146,10 +146,13 @@ describe('datasets', () => {
     const { keeper } = cluster.agent('a');
     const shortly = () => AbortSignal.timeout(100);
     await assert.rejects(keeper.openedSoon(digest, shortly()), { code: 'NotFound' });
-    cluster.engine('a').peerErrors.set('b', 'the cluster secret was not proved; give all agents the same secret');
+    cluster
+      .engine('a')
+      .peerErrors.set('b', 'b at 10.0.0.2:7527: the cluster secret was not proved; give all agents the same secret');
     await assert.rejects(keeper.openedSoon(digest, shortly()), {
       code: 'Unavailable',
-      message: /cannot be asked \(b: the cluster secret was not proved; give all agents the same secret\)$/,
+      message:
+        /cannot be asked \(b at 10\.0\.0\.2:7527: the cluster secret was not proved; give all agents the same secret\)$/,
     });
   });
 

@@ -74,7 +74,8 @@ export class ManifestKeeper {
     const { peers } = await this.#engine.statistics();
     const mute = peers.filter((peer) => !peer.connected && peer.error !== '');
     if (mute.length === 0) return undefined;
-    const reasons = mute.map((peer) => `${peer.node}: ${peer.error}`).join('; ');
+    // Each begins with the name of the other side, as far as that is known.
+    const reasons = mute.map((peer) => peer.error).join('; ');
     const message = `the manifest ${digest} is not here, and agents that may have it cannot be asked (${reasons})`;
     return new HearthError('Unavailable', message, { cause: error });
   }
