@@ -1,6 +1,7 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from '../../src/command.ts';
+import { must } from '../machine/machine.ts';
 import { ToolUnavailable } from '../tools/build.ts';
 
 const minutes = 60_000;
@@ -46,15 +47,19 @@ export class Buildah {
     await this.#must(['push', '--quiet', name, `docker-archive:${path}:${imageName}`]);
   }
 
-  /** Removes images that no name and no other image refers to. */
-  async prune(): Promise<void> {
-    await this.#buildah(['rmi', '--prune']);
+  /** Removes what interrupted builds have left, and everything when the store has grown beyond a limit. */
+  async tidy(limitBytes: number): Promise<void> {
+    await this.#buildah(['rm', '--all']);
+    const store = join(this.#folder, 'store');
+    if (existsSync(store) && Number((await must('du', '-s', '-B1', store)).split('\t')[0]) > limitBytes) {
+      rmSync(store, { recursive: true });
+    }
   }
 
   async #must(args: string[]): Promise<string> {
     const outcome = await this.#buildah(args);
     if (outcome.code === 127) throw new ToolUnavailable('buildah is not installed; `make setup` as root installs it');
-    if (outcome.code !== 0) throw new Error(`buildah ${args[0]}: ${(outcome.stdout + outcome.stderr).slice(-8000)}`);
+    if (outcome.code !== 0) throw new Error(`buildah ${args[0]}: ${(outcome.stdout + outcome.stderr).slice(-4000)}`);
     return outcome.stdout;
   }
 
@@ -62,6 +67,8 @@ export class Buildah {
     const store = ['--root', join(this.#folder, 'store'), '--runroot', join(this.#folder, 'run')];
     // It keeps what RUN --mount=type=cache caches below TMPDIR.
     const environment = { TMPDIR: join(this.#folder, 'tmp') };
-    return run('buildah', [...store, '--storage-driver', 'overlay', ...args], { timeoutMs: 40 * minutes, environment });
+    // It leaves mounts of its store behind, which go with a mount namespace of its own.
+    const own = ['--mount', '--propagation', 'private', 'buildah', ...store, '--storage-driver', 'overlay'];
+    return run('unshare', [...own, ...args], { timeoutMs: 40 * minutes, environment });
   }
 }

@@ -31,6 +31,8 @@ export interface HearthImage {
 
 /** Archives kept of other versions of the sources. */
 const kept = 2;
+/** Every change of the sources adds some tens of MiB to the store of steps. */
+const storeLimitBytes = 8 * 2 ** 30;
 
 /**
  * Builds the Dockerfile of this checkout. When none of its inputs has changed, the archive of before is taken;
@@ -56,6 +58,7 @@ export async function hearthImage(): Promise<HearthImage> {
 async function build(folder: string, archive: string): Promise<void> {
   console.error('building the image local/hearth:dev (some minutes the first time)');
   const store = new Buildah(folder);
+  await store.tidy(storeLimitBytes);
   await ensureBaseImages(store);
   await store.build(root, 'localhost/hearth', {
     args: { NODE_VERSION: nodeVersion() },
@@ -64,7 +67,6 @@ async function build(folder: string, archive: string): Promise<void> {
   rmSync(`${archive}.new`, { force: true });
   await store.save('localhost/hearth', `${archive}.new`, hearthImageName);
   renameSync(`${archive}.new`, archive);
-  await store.prune();
 }
 
 /** All files that the Dockerfile may copy, as they are in the working tree. */
