@@ -100,6 +100,10 @@ describe('agents on a store that is emptied', () => {
     });
     await until(async () => (await b.agent.mounts.of('d')).length === 1, 10_000);
 
+    for (const node of ['a', 'b']) {
+      const { disk } = fabric.engines.get(node) as FakeEngine;
+      assert.ok(disk.manifests.has(manifest), 'readers go on with what is here');
+    }
     const again = await add(b);
     assert.equal(again.dataset.manifest, manifest);
     await until(() => a.agent.datasets.mirror.get('d') !== undefined, 10_000);

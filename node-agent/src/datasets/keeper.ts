@@ -31,9 +31,11 @@ export class ManifestKeeper {
     this.#tables = tables;
     this.#locations = locations;
     tables.mirror.onChange(() => this.#fetchMissing());
-    tables.revisionsMirror.onChange((changes) => {
+    tables.revisionsMirror.onChange((changes, { reread }) => {
+      // A store that was emptied gets its datasets back: their manifests and locations serve readers until then.
+      const emptied = reread && tables.revisionsMirror.rows().length === 0;
       for (const { before, after } of changes) {
-        if (before !== undefined && after === undefined) void this.#left(before.manifest);
+        if (before !== undefined && after === undefined && !emptied) void this.#left(before.manifest);
       }
       this.#fetchMissing();
     });

@@ -213,6 +213,12 @@ export const metricRows: readonly MetricRow[] = [
       ]),
     ['dataset'],
   ),
+  row(
+    'gauge',
+    'credentials_missing',
+    'Datasets whose credentials this agent does not have since it was started.',
+    ({ agent }) => one(agent.datasets.mirror.values().filter(({ name }) => agent.credentials.awaits(name)).length),
+  ),
   row('gauge', 'warm_jobs_running', 'Warm jobs of which this agent executes its part.', ({ agent }) =>
     one(agent.runningParts),
   ),
