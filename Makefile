@@ -30,7 +30,7 @@ test-tsan: $(STAMP) ## C++ tests under ThreadSanitizer
 fuzz: $(STAMP) ## Each fuzzer for FUZZ_SECONDS (60)
 	@$(NODE) scripts/test/main.ts fuzz
 
-lint: $(STAMP) ## Types, biome, clang-format
+lint: $(STAMP) ## Types, biome, clang-format, clang-tidy
 	@$(NODE) scripts/test/main.ts lint
 
 verify: $(STAMP) ## Prove that generated files are current

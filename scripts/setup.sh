@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 packages=(
   g++ ccache cmake ninja-build pkg-config git ca-certificates
   liburing-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev
-  clang clang-format libclang-rt-14-dev
+  clang clang-format clang-tidy-19 libclang-rt-14-dev
   curl openssl fuse3 iproute2 attr nginx-light dosfstools e2fsprogs
   buildah debootstrap busybox containernetworking-plugins nftables libseccomp-dev
 )

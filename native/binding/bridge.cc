@@ -9,8 +9,6 @@ Bridge::Bridge(Napi::Env env)
   function_.Unref(env_);
 }
 
-Bridge::~Bridge() = default;
-
 void Bridge::post(std::function<void(Napi::Env)> work) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;

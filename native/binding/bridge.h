@@ -14,7 +14,7 @@ class Bridge {
  public:
   // On the JavaScript thread.
   explicit Bridge(Napi::Env env);
-  ~Bridge();
+  ~Bridge() = default;
   Bridge(const Bridge&) = delete;
   Bridge& operator=(const Bridge&) = delete;
 

@@ -13,8 +13,7 @@ constexpr auto kTick = std::chrono::milliseconds(100);
 
 }  // namespace
 
-ChunkRetention::ChunkRetention(Reactor& reactor, BufferPool& pool)
-    : reactor_(reactor), pool_(pool), timer_(reactor) {
+ChunkRetention::ChunkRetention(Reactor& reactor, BufferPool& pool) : pool_(pool), timer_(reactor) {
   pool_.setReclaim([this] { return dropOne(); });
 }
 

@@ -47,7 +47,6 @@ class ChunkRetention {
   void drop(Place place);
   void tick();
 
-  Reactor& reactor_;
   BufferPool& pool_;
   std::list<Kept> kept_;  // oldest first
   Reactor::Timer timer_;

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/content_key.h"
+#include "engine/unowned_mount.h"
 #include "holder/mount_info.h"
 
 namespace hearth {
@@ -39,6 +40,9 @@ Status bindView(const std::string& view, const std::string& target) {
   if (!S_ISDIR(about.st_mode)) {
     return Error{ErrorCode::kInvalidArgument, "the mount point " + target + " is not a directory"};
   }
+  const Status unowned = bindUnowned(view, target);
+  if (unowned.ok() || unowned.code() != ErrorCode::kUnsupported) return unowned;
+  // Read-only all the same, which is enough for everybody but containers that ask for more.
   if (mount(view.c_str(), target.c_str(), nullptr, MS_BIND, nullptr) != 0) {
     return errnoError(errno, "binding the view at " + target);
   }

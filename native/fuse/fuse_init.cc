@@ -16,10 +16,10 @@ constexpr std::uint32_t kStateVersion = 1;
 // The data are immutable: everything that lets the kernel cache or run in parallel is welcome, and
 // nothing that is about writing. Not FUSE_ASYNC_DIO: with it a reader by O_DIRECT waits where no
 // signal reaches it, not even SIGKILL.
-constexpr std::uint64_t kWanted = FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_DO_READDIRPLUS |
-                                  FUSE_READDIRPLUS_AUTO | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
-                                  FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT | FUSE_IOCTL_DIR |
-                                  FUSE_INIT_EXT | FUSE_ABORT_ERROR | kFuseHasResend;
+constexpr std::uint64_t kWanted =
+    FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO |
+    FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES | FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT |
+    FUSE_HAS_IOCTL_DIR | FUSE_INIT_EXT | FUSE_ABORT_ERROR | kFuseHasResend;
 
 }  // namespace
 

@@ -28,6 +28,7 @@ std::string unescape(std::string_view text) {
 
 bool parseDevice(std::string_view text, MountInfoRow& row) {
   const char* const end = text.data() + text.size();
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the end is given too.
   const auto first = std::from_chars(text.data(), end, row.major);
   if (first.ec != std::errc() || first.ptr == end || *first.ptr != ':') return false;
   const auto second = std::from_chars(first.ptr + 1, end, row.minor);

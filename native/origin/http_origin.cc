@@ -25,8 +25,7 @@ Error cancelledError(const std::string& url) {
 }  // namespace
 
 HttpOrigin::HttpOrigin(Reactor& reactor, OriginOptions options, OriginStatistics& statistics)
-    : reactor_(reactor),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       statistics_(statistics),
       retries_(options_.firstBackOff, options_.longestBackOff, std::random_device()()),
       permits_(reactor, options_.connections),

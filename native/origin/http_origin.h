@@ -40,7 +40,6 @@ class HttpOrigin {
   Task<HttpOutcome> attempt(HttpRequest request, PieceSink& sink);
   static Status redirect(Target& target, const std::string& to, int redirects);
 
-  Reactor& reactor_;
   const OriginOptions options_;
   OriginStatistics& statistics_;
   AddressPolicy addresses_;

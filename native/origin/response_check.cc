@@ -169,7 +169,7 @@ Result<BodyPlan> checkResponse(const ResponseHead& head, const RangeAsked& asked
   const auto range = ContentRange::parse(head.contentRange);
   if (head.status == 416) {
     if (range && range->total) {
-      const Status size = checkSize(*range->total, expectation.objectSize, shown);
+      const Status size = checkSize(range->total, expectation.objectSize, shown);
       if (!size.ok()) return size.error();
     }
     return changed(shown, "it does not have the range asked for");

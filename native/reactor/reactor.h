@@ -164,7 +164,7 @@ class Reactor {
   friend class Timer;
   class HelperThreads;
   struct Awaiter;
-  struct EnterAwaiter;
+  struct EnterAwaiter;  // NOLINT(cppcoreguidelines-virtual-class-destructor): never deleted
   struct SleepAwaiter;
   template <class F>
   struct OffloadAwaiter;

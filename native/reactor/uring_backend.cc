@@ -125,6 +125,7 @@ void UringReactor::wait(Clock::time_point deadline) {
       [[maybe_unused]] const ssize_t bytes = read(wakeup_, &count, sizeof count);
       if (!more) watchWakeups();
     } else if (data != kIgnored) {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel keeps pointers as numbers.
       complete(*reinterpret_cast<Operation*>(data), result);
     }
   }

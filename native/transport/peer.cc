@@ -19,8 +19,7 @@ Clock::duration jittered(Clock::duration duration) {
 Peer::Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity,
            std::uint32_t streams, std::uint32_t firstAddress,
            std::shared_ptr<PeerStatistics> account)
-    : reactor_(reactor),
-      gate_(gate),
+    : gate_(gate),
       dialler_(dialler),
       identity_(std::move(identity)),
       streams_(std::max(streams, 1u)),

@@ -48,7 +48,6 @@ class Peer : public std::enable_shared_from_this<Peer> {
   [[nodiscard]] bool dialling() const;
   [[nodiscard]] bool listed(const PeerAddress& address) const;
 
-  Reactor& reactor_;
   Gate& gate_;
   Dialler& dialler_;
   PeerIdentity identity_;
