@@ -34,11 +34,18 @@ const kept = 2;
 /** Every change of the sources adds some tens of MiB to the store of steps. */
 const storeLimitBytes = 8 * 2 ** 30;
 
+let built: Promise<HearthImage> | undefined;
+
 /**
- * Builds the Dockerfile of this checkout. When none of its inputs has changed, the archive of before is taken;
- * otherwise steps whose inputs have not. Needs root, debootstrap and buildah.
+ * Builds the Dockerfile of this checkout, once in a process. When none of its inputs has changed, the archive of before
+ * is taken; otherwise steps whose inputs have not. Needs root, debootstrap and buildah.
  */
-export async function hearthImage(): Promise<HearthImage> {
+export function hearthImage(): Promise<HearthImage> {
+  built ??= buildUnlessKept();
+  return built;
+}
+
+async function buildUnlessKept(): Promise<HearthImage> {
   const folder = join(cacheFolder, 'hearth-image');
   mkdirSync(folder, { recursive: true });
   await using _ = await lock(join(folder, '.lock'));
