@@ -1,7 +1,7 @@
 import { type EventRecorder, type KubernetesClient, kinds, type ResourceType } from '@hearth/common/kubernetes';
 import { clusterLabel, type StorageCluster } from '@hearth/common/resources';
 import type { CleanUpResult } from '../reconciler/index.ts';
-import { ownedSelector } from './names.ts';
+import { componentLabel, ownedSelector } from './names.ts';
 import { ownedTypes } from './owned_objects.ts';
 
 export interface CleanUpOptions {
@@ -15,40 +15,67 @@ export interface CleanUpOptions {
 
 /**
  * Takes away everything that was made for a StorageCluster and waits until it has gone, pods included: mounts end with
- * them. Ends in any case when the patience is over, with an event that names what is left.
+ * them. Agents go first, and their store and certificates only after them, as they take leave of it. Ends in any
+ * case when the patience is over, with an event that names what is left.
  */
 export async function cleanUp(
-  { api, events, namespace, now, patienceMs }: CleanUpOptions,
+  options: CleanUpOptions,
   cluster: StorageCluster,
   signal: AbortSignal,
 ): Promise<CleanUpResult> {
+  const { events, now, patienceMs } = options;
   const { name, deletionTimestamp = '' } = cluster.metadata;
-  const left: string[] = [];
-  const labelSelector = `${ownedSelector},${clusterLabel}=${name}`;
-  const takeAway = async (type: ResourceType, place: { namespace?: string; labelSelector?: string }) => {
-    const { items } = await api.list(type, place, signal);
-    for (const { metadata } of items) {
-      const objectName = metadata?.name ?? '';
-      left.push(`${type.kind} ${objectName}`);
-      if (metadata?.deletionTimestamp === undefined) await api.delete(type, objectName, place.namespace, { signal });
-    }
-  };
-  for (const type of ownedTypes) await takeAway(type, { namespace, labelSelector });
+  const patient = now() - Date.parse(deletionTimestamp) <= patienceMs;
+  const ofNodes = await takeAwayNodes(options, name, signal);
+  const left = ofNodes.length > 0 && patient ? ofNodes : [...ofNodes, ...(await takeAwayRest(options, name, signal))];
+  if (left.length === 0) return 'done';
+  const named = `${left.slice(0, 10).join(', ')}${left.length > 10 ? ` and ${left.length - 10} more` : ''}`;
+  if (patient) return { waitingFor: `Waits for these to go: ${named}`, requeueAfterMs: 1_000 };
+  const message = `After ${Math.round(patienceMs / 60_000)} minutes these had not gone, and are left to the garbage collector: ${named}`;
+  events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'DeletionIncomplete', message);
+  return 'done';
+}
+
+/** What runs on nodes, and tells of them. Gives what is still there. */
+async function takeAwayNodes(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
+  const { api } = options;
+  const labelSelector = ofCluster(cluster);
+  const sets = await takeAway(options, kinds.DaemonSet as ResourceType, labelSelector, signal);
   const caches = await api.list(kinds.NodeCache, {}, signal);
-  for (const cache of caches.items.filter(({ spec }) => spec.clusterRef.name === name)) {
-    left.push(`NodeCache ${cache.metadata.name}`);
+  for (const cache of caches.items.filter(({ spec }) => spec.clusterRef.name === cluster)) {
     await api.delete(kinds.NodeCache, cache.metadata.name, undefined, { signal });
   }
   // The garbage collector takes pods away after what made them.
-  const pods = await api.list(kinds.Pod, { namespace, labelSelector }, signal);
-  left.push(...pods.items.map(({ metadata }) => `Pod ${metadata?.name}`));
-
-  if (left.length === 0) return 'done';
-  const named = `${left.slice(0, 10).join(', ')}${left.length > 10 ? ` and ${left.length - 10} more` : ''}`;
-  if (now() - Date.parse(deletionTimestamp) > patienceMs) {
-    const message = `After ${Math.round(patienceMs / 60_000)} minutes these had not gone, and are left to the garbage collector: ${named}`;
-    events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'DeletionIncomplete', message);
-    return 'done';
-  }
-  return { waitingFor: `Waits for these to go: ${named}`, requeueAfterMs: 1_000 };
+  return [...sets, ...(await pods(options, `${labelSelector},${componentLabel} in (agent,holder)`, signal))];
 }
+
+async function takeAwayRest(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
+  const labelSelector = ofCluster(cluster);
+  const left: string[] = [];
+  for (const type of ownedTypes.filter(({ kind }) => kind !== 'DaemonSet')) {
+    left.push(...(await takeAway(options, type, labelSelector, signal)));
+  }
+  left.push(...(await pods(options, `${labelSelector},${componentLabel}=etcd`, signal)));
+  return left;
+}
+
+async function takeAway(
+  { api, namespace }: CleanUpOptions,
+  type: ResourceType,
+  labelSelector: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const { items } = await api.list(type, { namespace, labelSelector }, signal);
+  for (const { metadata } of items) {
+    if (metadata?.deletionTimestamp !== undefined) continue;
+    await api.delete(type, metadata?.name ?? '', namespace, { signal });
+  }
+  return items.map(({ metadata }) => `${type.kind} ${metadata?.name}`);
+}
+
+async function pods({ api, namespace }: CleanUpOptions, labelSelector: string, signal: AbortSignal): Promise<string[]> {
+  const { items } = await api.list(kinds.Pod, { namespace, labelSelector }, signal);
+  return items.map(({ metadata }) => `Pod ${metadata?.name}`);
+}
+
+const ofCluster = (cluster: string): string => `${ownedSelector},${clusterLabel}=${cluster}`;

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
+import { cleanUp } from './clean_up.ts';
+import { labelsOf } from './names.ts';
+import { sampleCluster } from './testing/samples.ts';
+
+const signal = new AbortController().signal;
+const deletionTimestamp = '2026-01-01T00:00:00Z';
+const began = Date.parse(deletionTimestamp);
+
+describe('deletion of a StorageCluster', () => {
+  function setUp(objects: Record<string, string[]>, nodeCaches: string[] = []) {
+    const deleted: string[] = [];
+    const events: string[] = [];
+    const clock = { now: began + 1_000 };
+    const component = (kind: string, name: string) => (kind === 'Pod' && name.includes('etcd') ? 'etcd' : 'agent');
+    const items = (type: ResourceType, selector: string): KubernetesObject[] => {
+      if (type.kind === 'NodeCache') {
+        return nodeCaches.map(
+          (name) => ({ metadata: { name }, spec: { clusterRef: { name: 'models' } } }) as KubernetesObject,
+        );
+      }
+      const found = (objects[type.kind] ?? []).filter(
+        (name) => type.kind !== 'Pod' || selector.endsWith('=etcd') === (component('Pod', name) === 'etcd'),
+      );
+      return found.map((name) => ({ metadata: { name, labels: labelsOf('models', 'agent') } }));
+    };
+    const options = {
+      api: {
+        list: async (type: ResourceType, place?: { labelSelector?: string | undefined }) => ({
+          items: items(type, place?.labelSelector ?? ''),
+          resourceVersion: '1',
+        }),
+        delete: async (type: ResourceType, name: string) => {
+          deleted.push(`${type.kind} ${name}`);
+          return true;
+        },
+      },
+      events: {
+        eventFor: (_type: unknown, _object: unknown, _kind: string, reason: string) => void events.push(reason),
+      },
+      namespace: 'hearth-system',
+      now: () => clock.now,
+      patienceMs: 600_000,
+    };
+    const run = () => cleanUp(options as never, sampleCluster({}, { deletionTimestamp }), signal);
+    return { run, deleted, events, clock, objects };
+  }
+
+  it('takes agents and NodeCaches away first, and waits for their pods by name', async () => {
+    const { run, deleted } = setUp({ DaemonSet: ['agents'], Pod: ['agent-1'], Secret: ['ca'] }, ['n1']);
+    assert.deepEqual(await run(), {
+      waitingFor: 'Waits for these to go: DaemonSet agents, Pod agent-1',
+      requeueAfterMs: 1_000,
+    });
+    assert.deepEqual(deleted, ['DaemonSet agents', 'NodeCache n1']);
+  });
+
+  it('takes the store and certificates away when agents have gone, and is done when nothing is left', async () => {
+    const { run, deleted, objects } = setUp({ StatefulSet: ['etcd'], Secret: ['ca'], Pod: ['etcd-0'] });
+    assert.deepEqual(await run(), {
+      waitingFor: 'Waits for these to go: StatefulSet etcd, Secret ca, Pod etcd-0',
+      requeueAfterMs: 1_000,
+    });
+    assert.deepEqual(deleted, ['StatefulSet etcd', 'Secret ca']);
+    for (const kind of Object.keys(objects)) objects[kind] = [];
+    assert.equal(await run(), 'done');
+  });
+
+  it('ends when the patience is over, with everything deleted that can be and an event', async () => {
+    const { run, deleted, events, clock } = setUp({ Pod: ['agent-stuck'], Secret: ['ca'] });
+    clock.now = began + 600_001;
+    assert.equal(await run(), 'done');
+    assert.deepEqual(deleted, ['Secret ca']);
+    assert.deepEqual(events, ['DeletionIncomplete']);
+  });
+});
