@@ -65,6 +65,14 @@ export class Mounts {
     if (targets.length > 0) logger.info('mounts were taken over', { targets });
   }
 
+  /** Takes over what the holder has for this agent, where that could not be done at the start. Never fails. */
+  async retake(): Promise<void> {
+    await this.#context.engine.resumeMounts(this.#holder).catch((thrown) => {
+      const error = HearthError.from(thrown);
+      this.#context.logger.warn('mounts of the holder could not be taken over', { holder: this.#holder, error });
+    });
+  }
+
   /** `NotFound`, errors of the engine. The mount keeps its revision when the dataset gets a new one. */
   async mount(
     name: string,

@@ -9,6 +9,7 @@ describe('parseSource', () => {
   const cases: [string, unknown][] = [
     ['/models/llama/', { $case: 'directory', value: { path: '/models/llama' } }],
     ['dir /models/with space', { $case: 'directory', value: { path: '/models/with space' } }],
+    ['selftest://', { $case: 'selfTest', value: {} }],
     ['./models', { $case: 'directory', value: { path: `${process.cwd()}/models` } }],
     ['file:///models/a%20b', { $case: 'directory', value: { path: '/models/a b' } }],
     ['s3://bucket', { $case: 's3', value: { ...s3, bucket: 'bucket' } }],
@@ -112,6 +113,7 @@ describe('describeSource', () => {
       '/models/llama',
       's3://bucket/prefix?endpoint=https://s3.example.com&region=eu-west-1',
       'hf://datasets/org/name@v1?endpoint=http://hub.local:8080',
+      'selftest://',
     ];
     for (const text of texts) assert.equal(describeSource(parseSource(text)), text);
     assert.equal(

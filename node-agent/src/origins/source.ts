@@ -17,6 +17,7 @@ function wrong(reason: string): HearthError {
  *   a directory             `/models/llama`, `./llama`, `dir llama`, `file:///models/llama`
  *   S3 and compatible       `s3://bucket/prefix?endpoint=URL&region=NAME&pathStyle=true`
  *   files or an index page  `https://host/a.bin https://host/b.bin#sha256=HEX`, `https://host/models/`
+ *   the built-in files      `selftest://`
  *   a Hugging Face hub      `hf://org/model@revision`, `hf://datasets/org/name`, `hf://spaces/org/name`, `?endpoint=URL`
  * Relative directories are below the present one. `InvalidArgument` says what is wrong and gives examples;
  * the text is not repeated in it, since it may hold credentials. `allowPrivate` is left false.
@@ -44,6 +45,9 @@ function parseKind(text: string): Exclude<Source['kind'], undefined> {
       return { $case: 'http', value: parseHttp(text.split(/\s+/)) };
     case 'hf':
       return { $case: 'hub', value: parseHub(text.slice('hf://'.length)) };
+    case 'selftest':
+      if (text.length > 'selftest://'.length) throw wrong('has something after selftest://, which takes nothing');
+      return { $case: 'selfTest', value: {} };
     case undefined:
       throw wrong('has no scheme and does not begin with "/", "./" or "../" as a directory does');
     default:
@@ -180,7 +184,7 @@ export function describeSource(source: Source): string {
     case 'http':
       return kind.value.urls.map(printableUrl).join(' ');
     case 'selfTest':
-      return 'the built-in files';
+      return 'selftest://';
     case 'hub': {
       const { endpoint, repoType, repo, revision } = kind.value;
       const folder = repoType === '' || repoType === 'model' ? '' : `${repoType}s/`;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TestCluster } from '../testing/cluster.ts';
@@ -155,6 +156,25 @@ describe('volume mounts', () => {
     const [mount] = await cluster.agent('b').mounts.of('d');
     assert.deepEqual([mount?.target, mount?.manifest], [path, manifest]);
     assert.ok(cluster.disks.get('a')?.manifests.has(manifest));
+  });
+
+  it('take the place of what a dead holder left, and take it away when nobody needs it', async function () {
+    const manifest = await add();
+    const target = join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse');
+    await mkdir(target, { recursive: true });
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', 'hearth-test', target], { stdio: 'pipe' });
+    } catch (thrown) {
+      console.log(`      skipped: mounts cannot be made here (${(thrown as Error).message.trim()})`);
+      this.skip();
+    }
+    const mounts = () => readFileSync('/proc/self/mountinfo', 'utf8').includes(target);
+    assert.equal((await publish()).path, target);
+    assert.equal(mounts(), false);
+    execFileSync('mount', ['-t', 'tmpfs', 'hearth-test', target], { stdio: 'pipe' });
+    cluster.disks.get('a')?.mounts.clear();
+    await until(() => !mounts() && !existsSync(target));
+    await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
   });
 
   it('keep the manifests of published revisions, and fetch those that are not here', async () => {

@@ -134,11 +134,24 @@ export class VolumeMounts {
 
   async #mount(dataset: string, manifest: string, kind: Kind, signal: AbortSignal): Promise<SeenMount> {
     const target = this.#target(manifest, kind);
-    // Left by an agent or a holder that is no more, and served by nobody.
-    if (await isMounted(target)) {
-      if (kind === 'fuse') await unmountForeign(target);
-    } else await makeFolder(target);
+    if (!(await isMounted(target))) await makeFolder(target);
+    else if (kind === 'fuse') {
+      const found = await this.#recover(target);
+      if (found !== undefined) return found;
+    }
     return await this.#mounts.mountRevision({ dataset, manifest, target, dataPath: kind }, signal);
+  }
+
+  /**
+   * A FUSE mount that this agent does not serve: taken over when the holder still has it, else taken away, as it was
+   * left by a holder that is no more and everything in it fails.
+   */
+  async #recover(target: string): Promise<SeenMount | undefined> {
+    await this.#mounts.retake();
+    const found = (await this.#mounts.list()).find((mount) => mount.target === target);
+    if (found !== undefined) return found;
+    await this.#unmount(target);
+    return undefined;
   }
 
   async #reconcile(records: PublishedRecord[]): Promise<void> {
@@ -184,16 +197,20 @@ export class VolumeMounts {
     });
   }
 
+  /** `InUse` while something is open in it. */
   async #unmount(target: string): Promise<void> {
-    const known = (await this.#context.engine.mounts()).some((mount) => mount.target === target);
-    if (known) {
-      const failed = await this.#mounts.unmount(target).then(
-        () => undefined,
-        (thrown: unknown) => HearthError.from(thrown),
-      );
-      if (failed?.code === 'InUse') throw failed;
-    }
+    if (!(await isMounted(target)) && !(await this.#isServed(target))) return;
+    await this.#mounts.unmount(target).catch(async (thrown: unknown) => {
+      const error = HearthError.from(thrown);
+      if (error.code === 'InUse') throw error;
+      // Neither the engine nor the holder knows it: what the kernel has of it goes below.
+      await this.#mounts.ended(target, error.message);
+    });
     if (await isMounted(target)) await unmountForeign(target);
+  }
+
+  async #isServed(target: string): Promise<boolean> {
+    return (await this.#context.engine.mounts()).some((mount) => mount.target === target);
   }
 
   #target(manifest: string, kind: Kind): string {
