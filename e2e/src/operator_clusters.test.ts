@@ -250,7 +250,7 @@ describe('the operator and StorageClusters, on a real API server', function () {
     await until('the condition', async () => (await fixture.condition('second', 'Placement'))?.status === 'False');
     assert.match(
       (await fixture.condition('second', 'Placement'))?.message ?? '',
-      /node n3 of group all belongs to group all of StorageCluster models/,
+      /Node n3 of group all belongs to group all of StorageCluster models/,
     );
     assert.equal((await fixture.condition('models', 'Placement'))?.status, 'True');
   });

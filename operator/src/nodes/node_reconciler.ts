@@ -54,7 +54,7 @@ export class NodeReconciler {
   async #removeTaint(
     { name }: NodeFacts,
     cluster: StorageCluster,
-    { late, afterMs }: { late: boolean; afterMs: number },
+    { late }: { late: boolean },
     signal: AbortSignal,
   ): Promise<void> {
     const { api, events } = this.#options;
@@ -75,8 +75,7 @@ export class NodeReconciler {
       );
       return;
     }
-    const minutes = Math.round(afterMs / 6_000) / 10;
-    const why = `after ${minutes} minutes the agent is still not ready; pods may run here, and read their datasets when it is`;
+    const why = `after ${cluster.spec.startupTaint.timeout} the agent is still not ready; pods may run here, and read their datasets when it is`;
     events.eventFor(kinds.Node, node, 'Warning', 'AgentLate', `The startup taint was taken away: ${why}`);
     events.eventFor(
       kinds.StorageCluster,

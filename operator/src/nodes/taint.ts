@@ -5,7 +5,7 @@ export type TaintDecision =
   | { kind: 'keep' }
   /** Looked at again after this time, milliseconds. */
   | { kind: 'wait'; ms: number }
-  | { kind: 'remove'; late: boolean; afterMs: number };
+  | { kind: 'remove'; late: boolean };
 
 /**
  * What becomes of the startup taint of a node. `since`: when the node or its cluster came, or when the taint was put
@@ -20,8 +20,8 @@ export function decideTaint(
   now: number,
 ): TaintDecision {
   if (!node.tainted || cluster === undefined || !cluster.spec.startupTaint.enabled) return { kind: 'keep' };
+  if (agentReady) return { kind: 'remove', late: false };
   const afterMs = parseDuration(cluster.spec.startupTaint.timeout) ?? 600_000;
-  if (agentReady) return { kind: 'remove', late: false, afterMs };
   const wait = since + afterMs - now;
-  return wait > 0 ? { kind: 'wait', ms: wait } : { kind: 'remove', late: true, afterMs };
+  return wait > 0 ? { kind: 'wait', ms: wait } : { kind: 'remove', late: true };
 }

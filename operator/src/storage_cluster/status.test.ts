@@ -152,11 +152,13 @@ describe('status of a StorageCluster', () => {
     const takenBy = { cluster: 'older', group: 'g' };
     const conflicts = ['a', 'b', 'c', 'd'].map((node) => ({ node, group: 'all', takenBy }));
     const condition = conditionOf('Placement', { conflicts });
-    assert.equal(condition?.reason, 'NodeInTwoGroups');
+    assert.equal(condition?.reason, 'NodeInAnotherCluster');
     assert.match(
       condition?.message ?? '',
-      /^node a of group all belongs to group g of StorageCluster older;.*and 1 more/,
+      /^Node a of group all belongs to group g of StorageCluster older;.*and 1 more/,
     );
+    const own = conflicts.map((one) => ({ ...one, takenBy: { cluster: 'models', group: 'first' } }));
+    assert.equal(conditionOf('Placement', { conflicts: own })?.status, 'True', 'the first group has it, as it should');
     assert.equal(conditionOf('Placement', { foreign: ['ConfigMap x'] })?.reason, 'NameTaken');
   });
 });

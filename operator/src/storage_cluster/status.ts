@@ -11,7 +11,12 @@ const mostNamed = 3;
 
 export function clusterStatus(cluster: StorageCluster, observation: Observation): DesiredStatus<StorageCluster> {
   const { nodes, store } = observation;
-  const parts = [certificates(observation), storeReady(observation), agentsReady(nodes), placement(observation)];
+  const parts = [
+    certificates(observation),
+    storeReady(observation),
+    agentsReady(nodes),
+    placement(cluster, observation),
+  ];
   return {
     nodesDesired: nodes.length,
     nodesReady: nodes.filter(({ ready }) => ready).length,
@@ -76,20 +81,22 @@ function agentsReady(nodes: readonly NodeState[]): ConditionState {
   return condition('AgentsReady', false, troubled.length === 0 ? 'Starting' : 'NodesNotReady', message.slice(0, 4096));
 }
 
-function placement({ conflicts, foreign }: Observation): ConditionState {
+/** Groups of one cluster may select the same node: the first has it, and the last may be for all the others. */
+function placement(cluster: StorageCluster, { conflicts, foreign }: Observation): ConditionState {
   if (foreign.length > 0) {
     const message = `${foreign.join(', ')} belong to another StorageCluster; give this one, or its node groups, other names`;
     return condition('Placement', false, 'NameTaken', message);
   }
-  const [first] = conflicts;
-  if (first === undefined) return condition('Placement', true, 'Exclusive', 'Each node is in one group');
-  const named = conflicts.slice(0, mostNamed).map(({ node, group, takenBy }) => {
+  const taken = conflicts.filter(({ takenBy }) => takenBy.cluster !== cluster.metadata.name);
+  if (taken.length === 0)
+    return condition('Placement', true, 'Exclusive', 'No other StorageCluster has one of the nodes');
+  const named = taken.slice(0, mostNamed).map(({ node, group, takenBy }) => {
     const owner = `group ${takenBy.group} of StorageCluster ${takenBy.cluster}`;
-    return `node ${node} of group ${group} belongs to ${owner}`;
+    return `Node ${node} of group ${group} belongs to ${owner}`;
   });
-  const more = conflicts.length - named.length;
+  const more = taken.length - named.length;
   const message = `${named.join('; ')}${more > 0 ? `; and ${more} more` : ''}; give the groups selectors that exclude each other`;
-  return condition('Placement', false, 'NodeInTwoGroups', message.slice(0, 4096));
+  return condition('Placement', false, 'NodeInAnotherCluster', message.slice(0, 4096));
 }
 
 /** While no agent answers, what was known stays. */
