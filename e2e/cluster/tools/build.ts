@@ -57,6 +57,9 @@ function outputFolder(module: Module): string {
   return join(cacheFolder, `${module.folder}-${versionOf(module)}-${hash.digest('hex').slice(0, 12)}`);
 }
 
+/** Go is often installed where its own instructions say, which is on the PATH of few who are not developers. */
+const path = `${process.env.PATH}:/usr/local/go/bin`;
+
 const environment = (module: Module) => ({ CGO_ENABLED: module.cgo ? '1' : '0', GOFLAGS: '-mod=readonly' });
 
 function buildArguments(module: Module): string[] {
@@ -81,7 +84,7 @@ async function build(module: Module, programs: string[]): Promise<void> {
   try {
     await execute('go', ['build', ...buildArguments(module), '-o', `${partial}/`, ...packages], {
       cwd: moduleFolder(module),
-      env: { ...process.env, ...environment(module) },
+      env: { ...process.env, ...environment(module), PATH: path },
       maxBuffer: 64 << 20,
     });
   } catch (error) {
@@ -95,13 +98,16 @@ function explain(module: Module, error: unknown): string {
   const { code, stderr } = error as { code?: unknown; stderr?: string };
   const what = `${Object.keys(module.programs).join(', ')} ${versionOf(module)} cannot be built`;
   if (code === 'ENOENT')
-    return `${what}: no Go compiler is installed. Install the Go that ${module.folder}/go.mod names.`;
+    return `${what}: no Go compiler is installed. Install the Go that its go.mod names (https://go.dev/dl) and run this again.`;
   return `${what}: go build failed. Is the Go module proxy reachable? Its messages:\n${stderr ?? String(error)}`;
 }
 
-async function runScript(path: string): Promise<string> {
+async function runScript(script: string): Promise<string> {
   try {
-    const { stdout } = await execute(join(root, path), [], { maxBuffer: 64 << 20 });
+    const { stdout } = await execute(join(root, script), [], {
+      env: { ...process.env, PATH: path },
+      maxBuffer: 64 << 20,
+    });
     return stdout.trim();
   } catch (error) {
     throw new ToolUnavailable((error as { stderr?: string }).stderr || String(error));
