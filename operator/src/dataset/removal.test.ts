@@ -26,12 +26,22 @@ describe('removal of a Dataset', () => {
     assert.deepEqual(await removal.remove(withSecret, 'main', signal), { kind: 'removed' });
   });
 
-  it('waits as long as agents say that it is in use', async () => {
-    agents.failing.set('removeDataset', new HearthError('InUse', 'it is mounted on n1'));
+  it('waits for agents that say it is in use, but not for ever: the node may be gone for good', async () => {
+    const inUse = new HearthError('InUse', 'it is mounted on n1');
+    agents.failing.set('removeDataset', inUse);
     for (now = 0; now < 3_600_000; now += 600_000) {
       const result = await removal.remove(dataset(), 'main', signal);
       assert.deepEqual(result, { kind: 'waits', message: 'it is mounted on n1', inUse: true, retryMs: 10_000 });
     }
+    // Agents that are away in between begin nothing anew.
+    agents.failing.set('removeDataset', new HearthError('Unavailable', 'no route'));
+    now = 3_590_000;
+    assert.equal((await removal.remove(dataset(), 'main', signal)).kind, 'waits');
+    agents.failing.set('removeDataset', inUse);
+    now = 3_600_000;
+    const result = await removal.remove(dataset(), 'main', signal);
+    assert.ok(result.kind === 'abandoned');
+    assert.match(result.message, /still hold it for in use \(it is mounted on n1\)/);
   });
 
   it('ends without agents that cannot be reached for five minutes', async () => {

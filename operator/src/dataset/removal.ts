@@ -10,23 +10,31 @@ export interface RemovalOptions {
   now(): number;
   /** A deletion waits this long for agents that cannot be reached, then it ends without them. */
   patienceMs: number;
+  /**
+   * The same for agents that say it is in use though no claim and no pod is left, as when a node went away for good with
+   * its mounts. Absent: an hour.
+   */
+  inUsePatienceMs?: number;
 }
 
 export type RemovalResult =
   | { kind: 'removed' }
-  /** Agents cannot be reached, and were not for as long as the deletion has patience. */
+  /** Agents cannot be reached, or cannot let it go, and could not for as long as the deletion has patience. */
   | { kind: 'abandoned'; message: string }
   | { kind: 'waits'; message: string; inUse: boolean; retryMs: number };
 
 const callMs = 60_000;
 const inUseMs = 10_000;
 const unreachableMs = 15_000;
+const longestInUseMs = 3_600_000;
 
 /** Takes deleted Datasets out of the agents. */
 export class Removal {
   readonly #options: RemovalOptions;
   /** Since when agents have not answered, by the Dataset's uid. */
   readonly #waiting = new Map<string, number>();
+  /** Since when they say that it is in use. */
+  readonly #inUse = new Map<string, number>();
 
   constructor(options: RemovalOptions) {
     this.#options = options;
@@ -44,11 +52,12 @@ export class Removal {
       if (signal.aborted) return { kind: 'waits', message: 'the operator ends', inUse: false, retryMs: 0 };
       if (error.code === 'InUse') {
         this.#waiting.delete(uid);
-        return { kind: 'waits', message: error.message, inUse: true, retryMs: inUseMs };
+        return this.#stillInUse(uid, cluster, error);
       }
       return this.#outOfReach(uid, cluster, error);
     }
     this.#waiting.delete(uid);
+    this.#inUse.delete(uid);
     return { kind: 'removed' };
   }
 
@@ -62,15 +71,33 @@ export class Removal {
     await agents.call('setCredentials', { dataset: name, credentials: noCredentials }, options).catch(unlessNotFound);
   }
 
+  /** Asked only when nobody in Kubernetes uses it. What agents keep then is theirs: bytes in use are not dropped. */
+  #stillInUse(uid: string, cluster: string, error: HearthError): RemovalResult {
+    const { inUsePatienceMs = longestInUseMs } = this.#options;
+    if (!this.#isOver(this.#inUse, uid, inUsePatienceMs)) {
+      return { kind: 'waits', message: error.message, inUse: true, retryMs: inUseMs };
+    }
+    const message = `agents of StorageCluster ${cluster} still hold it for in use (${error.message}); they keep it, and its bytes until they need the room`;
+    return { kind: 'abandoned', message };
+  }
+
   #outOfReach(uid: string, cluster: string, error: HearthError): RemovalResult {
-    const since = this.#waiting.get(uid) ?? this.#options.now();
-    this.#waiting.set(uid, since);
-    if (this.#options.now() - since < this.#options.patienceMs) {
+    if (!this.#isOver(this.#waiting, uid, this.#options.patienceMs)) {
       return { kind: 'waits', message: error.message, inUse: false, retryMs: unreachableMs };
     }
-    this.#waiting.delete(uid);
     const message = `agents of StorageCluster ${cluster} did not forget it (${error.message}); they keep its bytes until they need the room`;
     return { kind: 'abandoned', message };
+  }
+
+  /** Whether it has been so for this time. When it is over all is forgotten, as the Dataset goes. */
+  #isOver(since: Map<string, number>, uid: string, patienceMs: number): boolean {
+    const now = this.#options.now();
+    const began = since.get(uid) ?? now;
+    since.set(uid, began);
+    if (now - began < patienceMs) return false;
+    this.#waiting.delete(uid);
+    this.#inUse.delete(uid);
+    return true;
   }
 }
 

@@ -40,10 +40,12 @@ describe('volumes', () => {
   let calls: unknown[];
   let events: string[];
   let reconciler: VolumeReconciler;
+  let now: number;
 
   beforeEach(() => {
     agents = new FakeAgents('main', async function* () {});
     clusters = ['main'];
+    now = 0;
     calls = [];
     events = [];
     reconciler = new VolumeReconciler({
@@ -58,6 +60,7 @@ describe('volumes', () => {
       volumes: new AgentVolumes(agents),
       volume: () => seen,
       hasCluster: (name) => clusters.includes(name),
+      now: () => now,
     });
   });
   const reconcile = (given: PersistentVolume) => {
@@ -93,6 +96,27 @@ describe('volumes', () => {
     clusters = [];
     await reconcile(volume('Released'));
     assert.equal(calls.length, 1);
+  });
+
+  it('end without agents that cannot be reached for five minutes, having waited once for both steps', async () => {
+    agents.failing.set('deleteVolume', new HearthError('Unavailable', 'no agent answers'));
+    await assert.rejects(reconcile(volume('Released')));
+    now = 299_999;
+    await assert.rejects(reconcile(volume('Released')));
+    now = 300_000;
+    await reconcile(volume('Released'));
+    await reconcile(volume('Released', { deletionTimestamp: '2026-01-01T00:00:00Z' }));
+    assert.deepEqual(
+      calls.map((call) => (call as unknown[])[0]),
+      ['delete', 'patch'],
+    );
+    assert.match(events.at(-1) ?? '', /^Warning DeletedWithoutAgents: agents of StorageCluster main did not forget/);
+  });
+
+  it('wait for agents that answer with a refusal', async () => {
+    agents.failing.set('deleteVolume', new HearthError('Internal', 'the store is damaged'));
+    for (now = 0; now <= 900_000; now += 300_000) await assert.rejects(reconcile(volume('Released')));
+    assert.deepEqual(calls, []);
   });
 
   it('that were made anew under the same name keep their finalizer', async () => {

@@ -11,14 +11,20 @@ export interface VolumeReconcilerOptions {
   volume(name: string): VolumeView | undefined;
   /** There is a StorageCluster of this name. */
   hasCluster(name: string): boolean;
+  /** Milliseconds since the epoch. Absent: the time of day. */
+  now?: () => number;
 }
 
 /** How soon agents that are away are asked again. */
 const awayMs = 30_000;
+/** A deletion waits this long for agents that cannot be reached, then it ends without them. */
+const patienceMs = 300_000;
 
 /** Deletes volumes whose claims have gone, as their reclaim policy says, and has agents know the others. */
 export class VolumeReconciler {
   readonly #options: VolumeReconcilerOptions;
+  /** Since when agents have not answered the deletion of a volume, by its uid. */
+  readonly #waiting = new Map<string, number>();
 
   constructor(options: VolumeReconcilerOptions) {
     this.#options = options;
@@ -64,18 +70,36 @@ export class VolumeReconciler {
     return;
   }
 
-  /** A record of a cluster that is gone is gone too. */
+  /** A record of a cluster that is gone is gone too, and agents that stay away hold nothing up for ever. */
   async #deleteVolume(volume: VolumeView, signal: AbortSignal): Promise<void> {
     const { cluster, handle, name, uid } = volume;
     if (!this.#options.hasCluster(cluster)) return;
+    const tell = (reason: string, message: string) => {
+      const object = { metadata: { name, uid } };
+      this.#options.events.eventFor(kinds.PersistentVolume, object, 'Warning', reason, message);
+    };
     try {
       await this.#options.volumes.delete(cluster, handle, signal);
     } catch (thrown) {
-      const { message } = HearthError.from(thrown);
-      const object = { metadata: { name, uid } };
-      this.#options.events.eventFor(kinds.PersistentVolume, object, 'Warning', 'VolumeFailedDelete', message);
-      throw thrown;
+      const error = HearthError.from(thrown);
+      if (!this.#isGivenUp(uid, error, signal)) {
+        tell('VolumeFailedDelete', error.message);
+        throw thrown;
+      }
+      tell(
+        'DeletedWithoutAgents',
+        `agents of StorageCluster ${cluster} did not forget the volume (${error.message}); its record there holds no bytes`,
+      );
     }
+  }
+
+  /** Remembered until the finalizer has gone: the object is deleted in two steps, and waits but once. */
+  #isGivenUp(uid: string, { code }: HearthError, signal: AbortSignal): boolean {
+    if (signal.aborted || (code !== 'Unavailable' && code !== 'DeadlineExceeded')) return false;
+    const { now = Date.now } = this.#options;
+    const since = this.#waiting.get(uid) ?? now();
+    this.#waiting.set(uid, since);
+    return now() - since >= patienceMs;
   }
 
   async #removeFinalizer({ name, uid }: VolumeView, signal: AbortSignal): Promise<void> {
@@ -87,5 +111,6 @@ export class VolumeReconciler {
     const { resourceVersion } = present.metadata;
     const metadata = { resourceVersion, finalizers: finalizers.filter((one) => one !== finalizerName) };
     await this.#options.api.patch(kinds.PersistentVolume, name, undefined, { metadata }, { kind: 'merge', signal });
+    this.#waiting.delete(uid);
   }
 }
