@@ -25,7 +25,7 @@ export const datasetCases: Case[] = [
   accepted(
     'web servers',
     dataset({
-      http: { urls: ['https://example.com/a.bin?v=2', 'http://example.com/models/'], sha256: { 'a.bin': digest } },
+      http: { urls: ['https://example.com/a.bin', 'http://example.com/models/'], sha256: { 'a.bin': digest } },
     }),
   ),
   accepted('a folder', dataset({ directory: { path: '/mnt/models/a' } })),
@@ -80,6 +80,18 @@ export const datasetCases: Case[] = [
     'spec.source.http.urls[0]',
     /should match/,
     dataset({ http: { urls: ['https://user:password@example.com/a'] } }),
+  ),
+  refused(
+    'a URL with a query, which may be a signature',
+    'spec.source.http.urls[0]',
+    /should match/,
+    dataset({ http: { urls: ['https://example.com/a?X-Amz-Signature=1'] } }),
+  ),
+  refused(
+    'an endpoint with a query',
+    'spec.source.hub.endpoint',
+    /should match/,
+    dataset({ hub: { ...hub, endpoint: 'https://hub.example.com?token=1' } }),
   ),
   refused(
     'a digest that is too short',

@@ -13,12 +13,15 @@ import {
 } from './fields.ts';
 import { conditionsSchema, type ObjectMeta, observedGeneration } from './metadata.ts';
 
-/** An http or https address. Credentials do not belong into it: they would be readable in the object. */
+/**
+ * An http or https address without user, password and query. Credentials do not belong into it: they would be readable
+ * in the object, and agents refuse what may be some.
+ */
 const url = (description: string) =>
   z
     .string()
     .max(2048)
-    .regex(/^https?:\/\/[^\s/?#@]+([/?][^\s#]*)?$/)
+    .regex(/^https?:\/\/[^\s/?#@]+(\/[^\s?#]*)?$/)
     .describe(description);
 
 const s3 = z.object({
