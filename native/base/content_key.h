@@ -32,6 +32,11 @@ struct ContentKey {
   }
 };
 
+// 64 lower-case hexadecimal digits of a SHA-256.
+[[nodiscard]] inline std::string hexOf(const std::array<std::uint8_t, 32>& digest) {
+  return ContentKey{digest}.hex();
+}
+
 struct ContentKeyHash {
   std::size_t operator()(const ContentKey& key) const {
     return static_cast<std::size_t>(key.prefix());

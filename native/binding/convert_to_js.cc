@@ -5,8 +5,6 @@ namespace {
 
 Napi::Value big(Napi::Env env, std::uint64_t value) { return Napi::BigInt::New(env, value); }
 
-std::string hexOf(const Sha256Digest& digest) { return ContentKey{digest}.hex(); }
-
 const char* kindName(EntryKind kind) {
   switch (kind) {
     case EntryKind::kFile:

@@ -20,8 +20,6 @@ constexpr std::size_t kMostKeyBytes = std::size_t{ViewStore::kMostFiles} * 32 + 
 // A digest and a newline, with room for an editor's whims.
 constexpr std::size_t kMostPublishBytes = 256;
 
-std::string hexOf(const Sha256Digest& digest) { return ContentKey{digest}.hex(); }
-
 std::vector<std::byte> encodeKeys(const std::vector<ContentKey>& keys) {
   std::vector<std::byte> bytes(keys.size() * 32 + 4);
   for (std::size_t i = 0; i < keys.size(); ++i)

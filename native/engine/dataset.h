@@ -6,6 +6,7 @@
 
 #include "engine/location_book.h"
 #include "manifest/manifest.h"
+#include "origin/origin_client.h"
 
 namespace hearth {
 
@@ -25,6 +26,11 @@ struct FileReference {
   [[nodiscard]] static FileReference of(std::shared_ptr<Dataset> dataset, std::uint32_t entry) {
     ManifestEntry about = dataset->manifest->entry(entry);
     return {std::move(dataset), about};
+  }
+  // What must still be true of the origin's object.
+  [[nodiscard]] OriginExpectation expectation() const {
+    return {.objectSize = about.objectOffset == 0 ? about.size : 0,
+            .validator = std::string(about.validator)};
   }
   // For messages.
   [[nodiscard]] std::string path() const { return dataset->manifest->path(about.index); }

@@ -2,6 +2,8 @@
 
 #include "engine/blocking_call.h"
 #include "engine/content_calls.h"
+#include "engine/prefetcher.h"
+#include "engine/resident_read.h"
 #include "engine/warm_job.h"
 
 namespace hearth {
@@ -16,74 +18,6 @@ Task<Result<std::shared_ptr<FileFetch>>> openOnShard(Shard& shard, FileReference
   co_await shard.reactor->enter();
   Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
   co_return co_await opening;
-}
-
-// The part of a read that lies in one chunk, in the memory where it came in.
-std::optional<MappedBytes> inMemory(const FileFetch& fetch, std::uint64_t offset,
-                                    std::uint64_t length) {
-  const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
-  std::shared_ptr<LoadedChunk> loaded = fetch.loaded.find(chunk);
-  if (loaded == nullptr) return std::nullopt;
-  const std::span<const std::byte> bytes = loaded->bytes.subspan(offset % kChunkBytes, length);
-  return MappedBytes{bytes, std::move(loaded), {}, {}};
-}
-
-Result<MappedBytes> inOneChunk(const FileFetch& fetch, std::uint64_t offset, std::uint64_t length) {
-  if (auto loaded = inMemory(fetch, offset, length)) return std::move(*loaded);
-  const auto bytes = fetch.cache->verified(offset, length);
-  if (!bytes.ok()) return bytes.error();
-  return MappedBytes{*bytes, fetch.cache, {}, {}};
-}
-
-// Bytes of one read in its first chunk; the rest is in the next.
-std::uint64_t inFirstChunk(std::uint64_t offset, std::uint64_t length) {
-  return std::min(length, kChunkBytes - offset % kChunkBytes);
-}
-
-MappedBytes joined(MappedBytes first, MappedBytes rest) {
-  first.rest = rest.bytes;
-  first.keepRest = std::move(rest.keep);
-  return first;
-}
-
-// From memory, and nothing else: never blocks.
-std::optional<MappedBytes> fromMemory(const FileFetch& fetch, std::uint64_t offset,
-                                      std::uint64_t length) {
-  const std::uint64_t first = inFirstChunk(offset, length);
-  auto start = inMemory(fetch, offset, first);
-  if (!start || first == length) return start;
-  auto rest = inMemory(fetch, offset + first, length - first);
-  if (!rest) return std::nullopt;
-  return joined(std::move(*start), std::move(*rest));
-}
-
-// Resident bytes, from memory where they are still there, else from the mapped cache file.
-Result<MappedBytes> fromMemoryOrDisk(const FileFetch& fetch, std::uint64_t offset,
-                                     std::uint64_t length) {
-  const std::uint64_t first = inFirstChunk(offset, length);
-  Result<MappedBytes> start = inOneChunk(fetch, offset, first);
-  if (!start.ok() || first == length) return start;
-  Result<MappedBytes> rest = inOneChunk(fetch, offset + first, length - first);
-  if (!rest.ok()) return rest;
-  return joined(std::move(*start), std::move(*rest));
-}
-
-// Notes that a reader got these bytes. Any thread.
-void noteTaken(Shard& shard, const FileFetch& fetch, std::uint64_t offset, std::uint64_t length) {
-  for (std::uint64_t at = offset; at < offset + length;) {
-    const std::uint64_t part = inFirstChunk(at, offset + length - at);
-    if (const auto loaded = fetch.loaded.find(static_cast<std::uint32_t>(at / kChunkBytes))) {
-      const std::uint64_t before = loaded->taken.fetch_add(part, std::memory_order_relaxed);
-      // All of it: who waits for buffers may have this one.
-      if (before < loaded->bytes.size() && before + part >= loaded->bytes.size()) {
-        shard.reactor->post([&shard] {
-          shard.originBuffers->serveWaiters();
-          shard.peerBuffers->serveWaiters();
-        });
-      }
-    }
-    at += part;
-  }
 }
 
 Task<void> readOnShard(Shard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
@@ -170,7 +104,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   void willNeed(std::uint64_t offset, std::uint64_t length) override {
     if (offset >= size()) return;
     shard_.reactor->post([&shard = shard_, fetch = fetch_, offset, length] {
-      if (!shard.gate->closed()) shard.fetcher->willNeed(fetch, offset, length);
+      if (!shard.gate->closed()) shard.prefetcher->willNeed(fetch, offset, length);
     });
   }
 

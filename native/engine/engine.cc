@@ -8,6 +8,7 @@
 #include "engine/directory_service.h"
 #include "engine/fetcher.h"
 #include "engine/peer_service.h"
+#include "engine/prefetcher.h"
 #include "files/posix_file_system.h"
 
 namespace hearth {
@@ -117,6 +118,7 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   shard.directoryService = std::make_unique<DirectoryService>(shard);
   shard.directory = std::make_unique<DirectoryClient>(shard);
   shard.fetcher = std::make_unique<Fetcher>(shard);
+  shard.prefetcher = std::make_unique<Prefetcher>(shard);
   shard.peerService = std::make_unique<PeerService>(shard);
   TransportOptions transport;
   transport.node = options.node;

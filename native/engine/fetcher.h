@@ -31,10 +31,6 @@ class Fetcher {
   [[nodiscard]] Task<Status> ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                                     std::uint32_t end, FetchOptions options);
 
-  // Bytes [offset, offset + length) will be wanted soon: fetches ahead while the file has readers.
-  void willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
-                std::uint64_t length);
-
   // The wanted key, if it is.
   [[nodiscard]] std::shared_ptr<FileFetch> find(const ContentKey& key);
   // Our part in a key, for a directory that is being made.
@@ -56,14 +52,6 @@ class Fetcher {
   static Task<void> store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
                           std::vector<std::uint32_t> checksums, ChunkRetention& retention,
                           Status& status);
-  Task<void> prefetch(std::shared_ptr<FileFetch> fetch);
-  // Models are read file by file in the order of their names: what follows a file that is wanted to
-  // its end is fetched for a little way, so that the reader does not wait when it comes there.
-  void lookAhead(const FileReference& file);
-  static Task<void> fetchStart(Shard& shard, FileReference file, std::uint64_t length);
-  Task<void> prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun run,
-                         std::shared_ptr<Semaphore> window);
-
   Shard& shard_;
   std::unordered_map<ContentKey, std::weak_ptr<FileFetch>, ContentKeyHash> wanted_;
   std::size_t sweepAt_ = 1024;

@@ -30,9 +30,7 @@ Task<Result<Sha256Digest>> digestOf(Reactor& reactor, std::shared_ptr<CachedFile
 
 Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard, std::shared_ptr<FileFetch> fetch) {
   const FileReference& file = fetch->reference;
-  const OriginExpectation expectation{
-      .objectSize = file.about.objectOffset == 0 ? file.about.size : 0,
-      .validator = std::string(file.about.validator)};
+  const OriginExpectation expectation = file.expectation();
   std::uint64_t compared = 0;
   for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount(); ++chunk) {
     Task<Result<Location>> finding = file.dataset->locations.find(*shard.reactor, file.about.index);

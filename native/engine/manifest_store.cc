@@ -7,8 +7,6 @@ namespace {
 
 constexpr auto kPeerPatience = std::chrono::seconds(60);
 
-std::string hexOf(const Sha256Digest& digest) { return ContentKey{digest}.hex(); }
-
 }  // namespace
 
 std::string ManifestStore::path(const Sha256Digest& digest) const {

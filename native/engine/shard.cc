@@ -5,6 +5,7 @@
 #include "engine/directory_service.h"
 #include "engine/fetcher.h"
 #include "engine/peer_service.h"
+#include "engine/prefetcher.h"
 
 namespace hearth {
 

@@ -24,6 +24,7 @@ class DirectoryService;
 class DirectoryClient;
 class Fetcher;
 class PeerService;
+class Prefetcher;
 
 // Counters of the whole engine. Any thread.
 struct EngineCounters {
@@ -69,6 +70,7 @@ struct Shard {
   std::unique_ptr<DirectoryService> directoryService;
   std::unique_ptr<DirectoryClient> directory;
   std::unique_ptr<Fetcher> fetcher;
+  std::unique_ptr<Prefetcher> prefetcher;
   std::unique_ptr<PeerService> peerService;
   std::unique_ptr<PeerTransport> transport;
   std::unique_ptr<Gate> gate;  // background coroutines of this shard

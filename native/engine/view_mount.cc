@@ -71,8 +71,7 @@ Status unbindView(const std::string& target) {
 }
 
 std::string viewPublishName(const std::string& target) {
-  return kPublishPrefix +
-         ContentKey{Sha256::of(std::as_bytes(std::span(target)))}.hex().substr(0, 32);
+  return kPublishPrefix + hexOf(Sha256::of(std::as_bytes(std::span(target)))).substr(0, 32);
 }
 
 Result<BoundViews> findBoundViews(std::map<std::string, Sha256Digest> published) {

@@ -206,8 +206,6 @@ class ManifestImage final : public Manifest {
   mutable Sha256Digest digest_{};
 };
 
-std::string hex(const Sha256Digest& digest) { return ContentKey{digest}.hex(); }
-
 }  // namespace
 
 Result<std::shared_ptr<const Manifest>> Manifest::open(
@@ -221,7 +219,8 @@ Result<std::shared_ptr<const Manifest>> Manifest::open(
   if (expected) {
     if (manifest->digest() != *expected) {
       return Error{ErrorCode::kCorrupt, escaped(path) + ": the manifest has the digest " +
-                                            hex(manifest->digest()) + " and not " + hex(*expected) +
+                                            hexOf(manifest->digest()) + " and not " +
+                                            hexOf(*expected) +
                                             "; remove it and let it be fetched or listed again"};
     }
     const Status checked = manifest_format::checkEntries(*parts);

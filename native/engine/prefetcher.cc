@@ -1,0 +1,100 @@
+#include "engine/prefetcher.h"
+
+#include <algorithm>
+
+#include "engine/fetcher.h"
+
+namespace hearth {
+namespace {
+
+// Read-ahead of one file in flight.
+constexpr std::uint32_t kWindowChunks = 16;
+// What is fetched of the files behind one that is read to its end, and for how long it counts as
+// wanted by a reader who is to come.
+constexpr std::uint64_t kLookAheadBytes = 64u << 20;
+constexpr std::uint32_t kLookAheadFiles = 16;
+constexpr auto kLookAheadPatience = std::chrono::seconds(2);
+constexpr auto kLookAheadTick = std::chrono::milliseconds(50);
+
+}  // namespace
+
+void Prefetcher::willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
+                          std::uint64_t length) {
+  const auto first = static_cast<std::uint32_t>(offset / kChunkBytes);
+  const std::uint64_t endByte =
+      std::min(offset + std::min(length, ~offset), fetch->reference.about.size);
+  const auto end = static_cast<std::uint32_t>((endByte + kChunkBytes - 1) / kChunkBytes);
+  if (first < fetch->cursor && end <= fetch->cursor) fetch->cursor = first;  // the reader went back
+  if (first > fetch->cursor) fetch->cursor = first;
+  fetch->horizon = std::max(fetch->horizon, end);
+  if (fetch->prefetching) return;
+  fetch->prefetching = true;
+  shard_.gate->spawn(prefetch(fetch));
+}
+
+Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
+  const auto window = std::make_shared<Semaphore>(*shard_.reactor, kWindowChunks);
+  while (fetch->cursor < fetch->horizon && fetch->readers.load() != 0 && !shard_.gate->closed()) {
+    const std::uint32_t chunk = fetch->cursor;
+    if (fetch->cache->resident(chunk) || fetch->flights.contains(chunk)) {
+      ++fetch->cursor;
+      continue;
+    }
+    const std::uint32_t count =
+        std::min({kRunChunks, fetch->horizon - chunk, kChunksPerStripe - chunk % kChunksPerStripe});
+    co_await window->acquire(count);
+    fetch->cursor = std::max(fetch->cursor, chunk + count);
+    shard_.gate->spawn(prefetchRun(fetch, {chunk, count}, window));
+  }
+  fetch->prefetching = false;
+  const bool toItsEnd = fetch->cursor == fetch->cache->chunkCount();
+  if (toItsEnd && fetch->readers.load() != 0 && !fetch->lookedAhead) {
+    fetch->lookedAhead = true;
+    lookAhead(fetch->reference);
+  }
+}
+
+void Prefetcher::lookAhead(const FileReference& file) {
+  const Manifest& manifest = *file.dataset->manifest;
+  const ManifestEntry folder = manifest.entry(file.about.parent);
+  const std::uint32_t end =
+      std::min(folder.firstChild + folder.childCount, file.about.index + 1 + kLookAheadFiles);
+  std::uint64_t left = kLookAheadBytes;
+  for (std::uint32_t index = file.about.index + 1; index < end && left != 0; ++index) {
+    FileReference next = FileReference::of(file.dataset, index);
+    if (next.about.kind != EntryKind::kFile || next.about.size == 0) continue;
+    if (shard_.commons.cache->residentBytes(next.about.key) == next.about.size) continue;
+    const std::uint64_t length = std::min(left, next.about.size);
+    left -= length;
+    Shard& owner = shard_.commons.owner(next.about.key);
+    owner.reactor->post([&owner, next = std::move(next), length] {
+      if (!owner.gate->closed()) owner.gate->spawn(fetchStart(owner, next, length));
+    });
+  }
+}
+
+Task<void> Prefetcher::fetchStart(Shard& shard, FileReference file, std::uint64_t length) {
+  Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
+  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  if (!opened.ok()) co_return;  // whoever reads it will hear of it
+  const std::shared_ptr<FileFetch> fetch = *opened;
+  fetch->readers.fetch_add(1);
+  shard.prefetcher->willNeed(fetch, 0, length);
+  const auto until = Clock::now() + kLookAheadPatience;
+  while (Clock::now() < until && !shard.gate->closed()) {
+    co_await shard.reactor->sleep(kLookAheadTick);
+  }
+  fetch->readers.fetch_sub(1);
+}
+
+Task<void> Prefetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun chunks,
+                                   std::shared_ptr<Semaphore> window) {
+  FetchOptions options{
+      .priority = Priority::kBackground, .rate = {}, .counters = {}, .onBehalfOf = {}};
+  Task<Status> ensuring =
+      shard_.fetcher->ensure(fetch, chunks.first, chunks.end(), std::move(options));
+  [[maybe_unused]] const Status ignored = co_await ensuring;  // the reader itself will hear of it
+  window->release(chunks.count);
+}
+
+}  // namespace hearth
