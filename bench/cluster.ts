@@ -117,7 +117,7 @@ export class Cluster {
     this.#spawn(node, hearthProgram, [
       ...['agent', '--node', node, '--cluster', 'bench', '--store', `sqlite:${path('store.sqlite')}`],
       ...['--secret-file', path('secret'), '--wire-listen', `127.0.0.1:${await freePort()}`],
-      ...['--cache-directories', `${path(`cache-${node}`)}=${budgetBytes}`],
+      ...['--cache-directories', `${path(`cache-${node}`)}=${budgetBytes}:1GiB`],
       ...['--control-socket', this.socket(node), '--health-listen', `127.0.0.1:${await freePort()}`],
       ...['--holder-socket', path('holder.sock'), '--origins-allow-private', 'yes', '--log-level', 'warn'],
     ]);

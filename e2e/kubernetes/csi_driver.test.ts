@@ -77,7 +77,7 @@ describe('the CSI driver and a kubelet', function () {
     await startService('agent', 'cli/bin/hearth', [
       ...['agent', '--node', 'node1', '--cluster', 'lab', '--store', 'sqlite:/var/lib/hearth/store.sqlite'],
       ...['--secret-file', '/var/lib/hearth/secret', '--wire-listen', '127.0.0.1:7527'],
-      ...['--cache-directories', '/var/lib/hearth/cache=1GiB', '--control-socket', socket],
+      ...['--cache-directories', '/var/lib/hearth/cache=1GiB:1GiB', '--control-socket', socket],
       ...['--health-listen', '127.0.0.1:7529', '--holder-socket', `${state}/run/holder.sock`],
       ...['--volumes-directory', state, '--log-format', 'json'],
     ]);

@@ -82,7 +82,7 @@ export class AgentProcess {
         ...['--store', `sqlite:${path('store.sqlite')}`],
         ...['--secret-file', settings.secretFile ?? path('secret')],
         ...['--wire-listen', `127.0.0.1:${this.wirePort}`],
-        ...['--cache-directories', settings.cacheDirectories ?? `${this.cacheFolder}=2GiB`],
+        ...['--cache-directories', settings.cacheDirectories ?? `${this.cacheFolder}=2GiB:1GiB`],
         ...['--control-socket', this.socket],
         ...['--health-listen', `127.0.0.1:${this.healthPort}`],
         ...['--holder-socket', path('holder.sock')],

@@ -123,7 +123,8 @@ describe('strangers among the agents', function () {
       cluster.add('lost', { clusterName: 'elsewhere' }),
     ]);
     const outcomes = await Promise.all(strangers.map(({ name }) => cluster.hearth(name, 'verify', 'd')));
-    for (const outcome of outcomes) refused(outcome, 6, /cannot be asked \(.*(secret was not proved|different clusters)/);
+    for (const outcome of outcomes)
+      refused(outcome, 6, /cannot be asked \(.*(secret was not proved|different clusters)/);
     await Promise.all(strangers.map((stranger) => stranger.stop()));
     const own = await cluster.json<{ summary: Record<string, number> }>('a', 'verify', 'd');
     assert.equal(own.summary.localBytes, 9 * MiB);

@@ -38,7 +38,7 @@ describe('cache directories', function () {
   };
 
   it('with a budget that is too small refuse the warm, keep what they have and make room for other files', async () => {
-    await cluster.add('a', { cacheDirectories: `${join(cluster.folder, 'cache-a')}=24MiB` });
+    await cluster.add('a', { cacheDirectories: `${join(cluster.folder, 'cache-a')}=24MiB:1GiB` });
     await addSample({ first: 12 * MiB, huge: 40 * MiB, second: 16 * MiB }, 'a');
     await cluster.json('a', 'warm', 'd', 'first');
     const refused = await cluster.hearth('a', 'warm', 'd', 'huge');

@@ -14,11 +14,13 @@ export interface CacheDirectory {
 export const defaultBudget = '70%';
 export const defaultFreeFloor = '20%';
 
-/** `PATH`, `PATH=BUDGET`, or a mapping with path, budget and freeFloor. */
+/** `PATH`, `PATH=BUDGET`, `PATH=BUDGET:FREEFLOOR`, or a mapping with path, budget and freeFloor. */
 export function parseCacheDirectory(value: unknown): CacheDirectory | undefined {
   if (typeof value === 'string') {
     const at = value.lastIndexOf('=');
-    return fromParts(at < 0 ? value : value.slice(0, at), at < 0 ? undefined : value.slice(at + 1), undefined);
+    if (at < 0) return fromParts(value, undefined, undefined);
+    const [budget, freeFloor, ...more] = value.slice(at + 1).split(':');
+    return more.length > 0 ? undefined : fromParts(value.slice(0, at), budget, freeFloor);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   const { path, budget, freeFloor, ...unknown } = value as Record<string, unknown>;

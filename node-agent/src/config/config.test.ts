@@ -199,6 +199,16 @@ describe('configuration', () => {
     assert.deepEqual(again.config, config);
   });
 
+  it('takes a directory in one word with its budget and floor', async () => {
+    const { config } = await load('cache: { directories: ["/a=200GiB:5%", "/b=80%", /c] }\n');
+    assert.deepEqual(config.cache.directories, [
+      { path: '/a', budget: { bytes: 200n << 30n }, freeFloor: { basisPoints: 500 } },
+      { path: '/b', budget: { basisPoints: 8000 }, freeFloor: { basisPoints: 2000 } },
+      { path: '/c', budget: { basisPoints: 7000 }, freeFloor: { basisPoints: 2000 } },
+    ]);
+    await assert.rejects(load('cache: { directories: ["/a=1GiB:5%:2"] }\n'), /cache\.directories/);
+  });
+
   it('resolves shares by the file system that will hold the directory', async () => {
     const directories = [{ path: join(folder, 'not', 'yet'), budget: { basisPoints: 5000 }, freeFloor: { bytes: 7n } }];
     const [resolved] = await resolveCacheDirectories(directories);

@@ -135,7 +135,7 @@ export const configSchema = z.strictObject({
       directories: setting(
         {
           description:
-            'Cache directories, one for each disk: PATH, PATH=BUDGET, or in the file a mapping of path, budget (70%) and freeFloor (20%).',
+            'Cache directories, one for each disk: PATH, PATH=BUDGET, PATH=BUDGET:FREEFLOOR, or in the file a mapping of path, budget (70%) and freeFloor (20%).',
           allowed: 'absolute paths with budgets such as /var/cache/hearth=200GiB or /var/cache/hearth=70%',
           form: 'list',
         },

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AddDatasetProgress, Dataset, type NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import { kinds } from '@hearth/common/kubernetes';
+import { statusIntervalMs } from '../../operator/src/agents/cluster_status.ts';
+import { FakeAgent, nodeStatus } from '../../operator/src/agents/testing/fake_agent.ts';
+import { ToolUnavailable } from '../cluster/tools/build.ts';
+import { freePort } from './agent_process.ts';
+import { root, run, until } from './command.ts';
+import { DaemonProcess } from './daemon_process.ts';
+import { skip } from './needs.ts';
+import { namespace, OperatorFixture } from './operator_fixture.ts';
+
+const nodeCount = 200;
+const datasetCount = 500;
+const bytes = 1_000_000_000n;
+/** Where every agent's pod says that it is: one program answers for all. */
+const host = '127.0.0.9';
+
+/** As in the image: without it Node keeps the program in memory that strips types. */
+const compileCache = join(root, 'build/compile-cache');
+
+const settleMs = 60_000;
+const mostResidentMiB = 150;
+const mostCores = 0.02;
+const idleSeconds = 20;
+
+describe('the operator with many nodes and Datasets, on a real API server', function () {
+  this.timeout(300_000);
+  let fixture: OperatorFixture;
+  let agent: FakeAgent;
+  let teller: NodeJS.Timeout;
+  let operator: DaemonProcess;
+  let kubeconfig: string;
+  const registered = new Map<string, Dataset>();
+  let uptime = 0n;
+
+  before(async function () {
+    this.timeout(30 * 60_000); // The first run on a machine builds the programs.
+    try {
+      fixture = await OperatorFixture.start();
+    } catch (error) {
+      if (error instanceof ToolUnavailable) skip(this, error.message);
+      throw error;
+    }
+    await run(join(root, 'operator/bin/hearth-operator'), ['--help'], {
+      environment: { NODE_COMPILE_CACHE: compileCache },
+    });
+    const user = `system:serviceaccount:${namespace}:hearth-operator`;
+    kubeconfig = await fixture.server.userKubeconfig(user, ['system:authenticated']);
+    await fixture.cluster('models');
+    await each(nodeCount, async (index) => {
+      await fixture.node(`n${index}`, { 'topology.kubernetes.io/zone': `z${index % 3}` }, false);
+      await fixture.pod(`agent-n${index}`, agentLabels, `n${index}`, {
+        phase: 'Running',
+        hostIP: host,
+        hostIPs: [{ ip: host }],
+        conditions: [{ type: 'Ready', status: 'True' }],
+      });
+    });
+    await each(datasetCount, async (index) => {
+      await fixture.api.create(kinds.Dataset, {
+        apiVersion: 'hearth.storage/v1alpha1',
+        kind: 'Dataset',
+        metadata: { name: `d${index}`, namespace: 'default' },
+        spec: { source: { selfTest: {} } },
+      } as never);
+    });
+  });
+  after(async () => {
+    clearInterval(teller);
+    await operator?.end('SIGKILL');
+    agent?.kill();
+    await fixture?.stop();
+  });
+
+  async function start(): Promise<void> {
+    operator = new DaemonProcess(join(root, 'operator/bin/hearth-operator'), [], {
+      KUBECONFIG: kubeconfig,
+      POD_NAMESPACE: namespace,
+      POD_NAME: 'operator-0',
+      NODE_COMPILE_CACHE: compileCache,
+      HEARTH_IMAGE: 'registry/hearth:1',
+      HEARTH_ETCD_IMAGE: 'registry/etcd:3',
+      HEARTH_HTTP_PORT: String(await freePort()),
+    });
+  }
+
+  /** Every Dataset is whole on ten nodes. */
+  function status() {
+    const nodes = Array.from({ length: nodeCount }, (_, index): NodeStatus => {
+      const own = [...registered.keys()].filter(
+        (_name, number) => number % nodeCount >= index && number % nodeCount < index + 10,
+      );
+      const residentBytes = Object.fromEntries(own.map((name) => [name, bytes]));
+      const usedBytes = BigInt(own.length) * bytes;
+      const fields = {
+        zone: `z${index % 3}`,
+        budgetBytes: 1000n * bytes,
+        usedBytes,
+        residentBytes,
+        uptimeSeconds: uptime,
+      };
+      return nodeStatus(`n${index}`, fields);
+    });
+    return { cluster: 'models', nodes, datasets: [...registered.values()] };
+  }
+
+  function register(name: string): Dataset {
+    const residency = Array.from({ length: 10 }, (_, index) => ({
+      node: `n${index}`,
+      residentBytes: bytes,
+      dataPath: 'view',
+    }));
+    const made = { name, manifest: 'a'.repeat(64), revision: 'r1', files: 10n, bytes, state: 'Ready', residency };
+    const dataset = Dataset.fromPartial(made as never);
+    registered.set(name, dataset);
+    return dataset;
+  }
+
+  it('settles within a minute', async () => {
+    await start();
+    const secret = await fixture.expect('the Secret', kinds.Secret, 'hearth-models-agent');
+    const texts = Object.fromEntries(
+      Object.entries(secret.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
+    );
+    const began = performance.now();
+    const addDataset = async function* ({ name }: { name: string }) {
+      yield AddDatasetProgress.fromPartial({ dataset: register(name) });
+    };
+    const answers = { addDataset, setCredentials: () => ({}), configureNode: () => ({}) };
+    agent = await FakeAgent.start('n0', texts, answers as never, { host, port: 7528 });
+    agent.tell(status());
+    teller = setInterval(() => {
+      uptime += 10n;
+      agent.tell(status());
+    }, statusIntervalMs(nodeCount));
+    await until(
+      'all is told',
+      async () => {
+        const datasets = await fixture.api.list(kinds.Dataset, {});
+        const caches = await fixture.api.list(kinds.NodeCache, {});
+        const ready = datasets.items.filter(({ status: told }) =>
+          told?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True'),
+        );
+        const known = caches.items.filter(({ status: told }) => told?.ready === true);
+        return ready.length === datasetCount && known.length === nodeCount;
+      },
+      settleMs,
+    );
+    console.log(`      settled in ${((performance.now() - began) / 1000).toFixed(0)} s`);
+  });
+
+  it('idles in little memory and time', async () => {
+    // What was delayed has been written by now.
+    await sleep(20_000);
+    const [from, began] = [cpuSeconds(), performance.now()];
+    await sleep(idleSeconds * 1000);
+    const cores = (cpuSeconds() - from) / ((performance.now() - began) / 1000);
+    const resident = residentMiB();
+    console.log(`      idle: ${(cores * 100).toFixed(1)} % of a core, ${resident.toFixed(0)} MiB`);
+    assert.ok(resident < mostResidentMiB, `${resident} MiB`);
+    assert.ok(cores < mostCores, `${cores} cores`);
+  });
+
+  it('rewrites nothing after a restart', async () => {
+    const before = await versions();
+    await operator.end('SIGTERM');
+    await start();
+    await until('it watches', () => agent.watchers > 0, 60_000);
+    await sleep(20_000);
+    assert.deepEqual(await versions(), before);
+  });
+
+  async function versions() {
+    const datasets = await fixture.api.list(kinds.Dataset, {});
+    const told = datasets.items.map(({ metadata }) => [`Dataset ${metadata.name}`, metadata.resourceVersion]);
+    return { ...(await fixture.versions()), ...Object.fromEntries(told) };
+  }
+
+  const pid = () => operator.child.pid ?? 0;
+  function cpuSeconds(): number {
+    const fields = readFileSync(`/proc/${pid()}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  }
+  /** Without the program itself, which the replicas and other programs of a node share. */
+  function residentMiB(): number {
+    return Number(/^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid()}/status`, 'utf8'))?.[1]) / 1024;
+  }
+});
+
+const agentLabels = {
+  'app.kubernetes.io/name': 'hearth',
+  'app.kubernetes.io/component': 'agent',
+  'app.kubernetes.io/managed-by': 'hearth-operator',
+  'hearth.storage/cluster': 'models',
+  'hearth.storage/node-group': 'all',
+};
+
+/** Twenty at a time. */
+async function each(count: number, work: (index: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async () => {
+    for (let index = next++; index < count; index = next++) await work(index);
+  };
+  await Promise.all(Array.from({ length: 20 }, worker));
+}
