@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '@hearth/common';
+import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type KubernetesClient, runController, WorkQueue } from '@hearth/common/kubernetes';
 import type { NodeCache, StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
@@ -40,11 +42,10 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
     agents.onStatus((cluster, before, after) => {
       for (const [node, place] of placements.current.places) {
         if (place.cluster !== cluster) continue;
+        const [was, is] = [before?.nodes.get(node), after?.nodes.get(node)];
         // A change of readiness is told at once, figures when their time has come.
-        const news =
-          before?.nodes.get(node)?.ready !== after?.nodes.get(node)?.ready || before?.connected !== after?.connected;
-        if (news) queue.add(node);
-        else queue.addAfter(node, betweenWritesMs * (0.5 + Math.random() / 2));
+        if (was?.ready !== is?.ready || before?.connected !== after?.connected) queue.add(node);
+        else if (!sameFigures(was, is)) queue.addAfter(node, betweenWritesMs * (0.5 + Math.random() / 2));
       }
     }),
   ];
@@ -58,4 +59,16 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
   } finally {
     for (const stop of stops) stop();
   }
+}
+
+/** Whether a NodeCache would tell the same; most of the time most nodes say nothing new. */
+function sameFigures(was: NodeStatus | undefined, is: NodeStatus | undefined): boolean {
+  if (was === undefined || is === undefined) return was === is;
+  return (
+    was.usedBytes === is.usedBytes &&
+    was.budgetBytes === is.budgetBytes &&
+    was.reason === is.reason &&
+    isDeepStrictEqual(was.residentBytes, is.residentBytes) &&
+    isDeepStrictEqual(was.capabilities, is.capabilities)
+  );
 }
