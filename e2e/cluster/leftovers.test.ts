@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run, until } from '../src/command.ts';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
@@ -55,7 +55,11 @@ describe('what clusters leave behind', function () {
 
   it('is nothing when a cluster with pods and mounts is stopped', async () => {
     const name = `stopped-${process.pid}`;
+    // A start removes what others have left, here one that was killed before it had written anything down.
+    const orphan = `empty-${process.pid}`;
+    mkdirSync(folderOf(orphan), { recursive: true });
     await using cluster = await KubernetesCluster.start({ name, nodes: 1, owned: true });
+    assert.ok(!clusterNames().includes(orphan));
     const mounting = pod('mounting', 'node1', 'mount -t tmpfs none /shared && exec sleep 100000', {
       container: {
         securityContext: { privileged: true },
@@ -90,11 +94,11 @@ describe('what clusters leave behind', function () {
     const owner = starter(name);
     const log = join(folderOf(name), 'logs/node1.containerd.log');
     await until('containerd of the half-made cluster', () => existsSync(log), 120_000);
+    const reserved = record(name);
     for (const line of (await must('ps', '-e', '-o', 'pid=,args=')).split('\n')) {
       if (line.endsWith(`guard.ts ${name}`)) process.kill(Number(line.trim().split(' ')[0]), 'SIGKILL');
     }
     await owner.kill();
-    const reserved = record(name);
     const outcome = await run(process.execPath, [join(root, 'e2e/cluster/main.ts'), 'down'], {
       environment: { NAME: 'none' },
     });
