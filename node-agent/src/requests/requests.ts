@@ -46,17 +46,17 @@ export class Requests {
     const offMembers = this.#context.members.onChange(() => this.#wake());
     const deadline = AbortSignal.timeout(this.#context.pace.requestMs);
     try {
-      await this.#answersMirror.waitFor(
-        () => (this.#settled(request) ? true : undefined),
-        AbortSignal.any([signal, deadline]),
-      );
-    } catch (thrown) {
-      if (!deadline.aborted) throw thrown;
+      await this.#answersMirror
+        .waitFor(() => (this.#settled(request) ? true : undefined), AbortSignal.any([signal, deadline]))
+        .catch((thrown) => {
+          if (!deadline.aborted) throw thrown;
+        });
+      // Before they are forgotten: the mirror may hear of that at once.
+      return targets.map((node) => this.#answerOf(request, node));
     } finally {
       offMembers();
       await this.#forget(id);
     }
-    return targets.map((node) => this.#answerOf(request, node));
   }
 
   async close(): Promise<void> {
