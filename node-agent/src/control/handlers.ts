@@ -10,14 +10,27 @@ export interface Caller {
   names: readonly string[];
 }
 
+type AnyCall = Pick<ServerWritableStream<unknown, unknown>, 'getAuthContext'>;
+
 /** Wraps functions as gRPC handlers: their signal is aborted when the client goes away or the server ends. */
 export class Handlers {
   readonly #logger: Logger;
   readonly #ending: AbortSignal;
+  readonly #allowed: readonly string[];
 
-  constructor(logger: Logger, ending: AbortSignal) {
+  /** `allowed`: names of which a caller over TCP must prove one; its authority signs other certificates too. */
+  constructor(logger: Logger, ending: AbortSignal, allowed: readonly string[]) {
     this.#logger = logger;
     this.#ending = ending;
+    this.#allowed = allowed;
+  }
+
+  /** Refuses callers over TCP: for what concerns this machine's own mounts. */
+  local<Q, R>(name: string, answer: (request: Q, signal: AbortSignal) => Promise<R>): handleUnaryCall<Q, R> {
+    return this.unary(name, async (request, signal, caller) => {
+      if (caller.names.length === 0) return await answer(request, signal);
+      throw new HearthError('PermissionDenied', `${name} is answered on the agent's Unix socket only; ask on its node`);
+    });
   }
 
   unary<Q, R>(
@@ -26,8 +39,8 @@ export class Handlers {
   ): handleUnaryCall<Q, R> {
     return (call, callback) => {
       const signal = this.#signalOf(call);
-      const caller = { names: namesOf(call.getAuthContext()?.sslPeerCertificate) };
-      unlessAborted(answer(call.request, signal, caller), signal).then(
+      const answering = async (): Promise<R> => await answer(call.request, signal, this.#callerOf(call));
+      unlessAborted(answering(), signal).then(
         (response) => callback(null, response),
         (thrown) => callback(this.#failure(name, thrown)),
       );
@@ -41,11 +54,26 @@ export class Handlers {
   ): handleServerStreamingCall<Q, R> {
     return (call) => {
       const signal = this.#signalOf(call);
-      this.#pump(call, answer(call.request, signal), signal).then(
+      const pumping = async (): Promise<void> => {
+        this.#callerOf(call);
+        await this.#pump(call, answer(call.request, signal), signal);
+      };
+      pumping().then(
         () => call.end(),
         (thrown) => call.emit('error', this.#failure(name, thrown)),
       );
     };
+  }
+
+  /** `PermissionDenied` for a certificate that was made for something else. */
+  #callerOf(call: AnyCall): Caller {
+    const certificate = call.getAuthContext()?.sslPeerCertificate;
+    const names = namesOf(certificate);
+    if (certificate === undefined || names.some((name) => this.#allowed.includes(name))) return { names };
+    throw new HearthError(
+      'PermissionDenied',
+      `the certificate of the caller is for ${names.join(', ') || 'no DNS name'}; the control API takes ${this.#allowed.join(' or ')}`,
+    );
   }
 
   async #pump<Q, R>(call: ServerWritableStream<Q, R>, messages: AsyncIterable<R>, signal: AbortSignal): Promise<void> {

@@ -89,6 +89,34 @@ describe('control API over TCP', () => {
     });
   }
 
+  it('refuses certificates that our authority signed for something else', async () => {
+    for (const names of [['etcd.test.hearth'], ['agent.other.hearth']]) {
+      const ask = connect(secure(authority.issue({ names })));
+      await assert.rejects(ask(), (error: ServiceError) => {
+        assert.equal(error.code, 7);
+        assert.match(error.details, /the control API takes agent\.test\.hearth or operator\.test\.hearth/);
+        return true;
+      });
+    }
+  });
+
+  it('mounts nothing for anybody who is not on the node', async () => {
+    const client = new ControlClient(
+      api.tcpAddress ?? '',
+      secure(authority.issue({ names: ['operator.test.hearth'] })),
+      {
+        'grpc.ssl_target_name_override': serverName,
+      },
+    );
+    clients.push(client);
+    const mounting = new Promise((resolve, reject) =>
+      client.mount({ dataset: 'd', target: '/etc', dataPath: '' }, (error, record) =>
+        error ? reject(error) : resolve(record),
+      ),
+    );
+    await assert.rejects(mounting, { code: 7, details: /Unix socket only/ });
+  });
+
   it('takes new certificates and authorities while it listens, as a mounted Secret changes', async () => {
     const before = connect(secure(authority.issue({ names: ['operator.test.hearth'] })));
     await before();
@@ -102,7 +130,7 @@ describe('control API over TCP', () => {
   });
 
   it('keeps what it has while the files do not belong together or are not there', async () => {
-    const ask = (): Promise<GetStatusResponse> => connect(secure(authority.issue({ names: ['x.test.hearth'] })))();
+    const ask = (): Promise<GetStatusResponse> => connect(secure(authority.issue({ names: ['client.test.hearth'] })))();
     const good = contentsOf(authority.issue({ names: [serverName] }));
     secret.write({ ...good, 'tls.key': contentsOf(authority.issue({ names: [serverName] }))['tls.key'] });
     await files.reread();

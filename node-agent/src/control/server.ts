@@ -6,7 +6,7 @@ import { HearthError, type Logger } from '@hearth/common';
 import { type ControlServer, ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/agent.ts';
 import { type Endpoint, formatEndpoint } from '../config/index.ts';
-import type { TlsFiles } from '../tls/index.ts';
+import { callerNames, type TlsFiles } from '../tls/index.ts';
 import { CredentialCalls } from './credential_calls.ts';
 import { DatasetCalls, type PrepareSource } from './dataset_calls.ts';
 import { FileCalls } from './file_calls.ts';
@@ -115,7 +115,7 @@ async function removeStale(path: string): Promise<void> {
 }
 
 function implementation(agent: Agent, options: ControlOptions, logger: Logger, ending: AbortSignal): ControlServer {
-  const handlers = new Handlers(logger, ending);
+  const handlers = new Handlers(logger, ending, callerNames(options.cluster));
   const datasets = new DatasetCalls(agent, options.prepare);
   const warm = new WarmCalls(agent);
   const nodes = new NodeCalls(agent, options.cluster);
@@ -140,10 +140,10 @@ function implementation(agent: Agent, options: ControlOptions, logger: Logger, e
     listWarmJobs: handlers.unary('ListWarmJobs', () => warm.list()),
     watchWarmJob: handlers.streaming('WatchWarmJob', (request, signal) => warm.watch(request, signal)),
     cancelWarmJob: handlers.unary('CancelWarmJob', (request) => warm.cancel(request)),
-    mount: handlers.unary('Mount', (request, signal) => nodes.mount(request, signal)),
-    unmount: handlers.unary('Unmount', (request) => nodes.unmount(request)),
-    listMounts: handlers.unary('ListMounts', () => nodes.listMounts()),
-    publishVolume: handlers.unary('PublishVolume', (request, signal) => volumes.publish(request, signal)),
+    mount: handlers.local('Mount', (request, signal) => nodes.mount(request, signal)),
+    unmount: handlers.local('Unmount', (request) => nodes.unmount(request)),
+    listMounts: handlers.local('ListMounts', () => nodes.listMounts()),
+    publishVolume: handlers.local('PublishVolume', (request, signal) => volumes.publish(request, signal)),
     createVolume: handlers.unary('CreateVolume', (request, signal) => volumes.create(request, signal)),
     getVolume: handlers.unary('GetVolume', (request, signal) => volumes.get(request, signal)),
     listVolumes: handlers.unary('ListVolumes', (_request, signal) => volumes.list(signal)),

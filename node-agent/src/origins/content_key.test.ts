@@ -14,7 +14,11 @@ const digest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 describe('content keys', () => {
   // What is cached is found again by these: a change of them loses every cache. Computed by another program.
   const golden: [string, string, string][] = [
-    ['digest', digestKey(digest, 5n), 'f92ff88af2a6c9d9bd57e92a8f33228414b29a145ec45b2878aa8735726987ee'],
+    [
+      'digest',
+      digestKey('https://h/x', digest, 5n),
+      'fb00f7ff978143cb8c54fca16768302a33a9c3113f41f3398231527dcbe3e3d4',
+    ],
     [
       'S3 version',
       s3VersionKey('https://s3.amazonaws.com/b/k', 'v1'),
@@ -53,8 +57,9 @@ describe('content keys', () => {
     });
   }
 
-  it('of equal digests are equal however the digest is written, and differ by size', () => {
-    assert.equal(digestKey(digest.toUpperCase(), 5n), digestKey(digest, 5n));
-    assert.notEqual(digestKey(digest, 6n), digestKey(digest, 5n));
+  it('of equal digests are equal however the digest is written, and differ by size and by who vouches for it', () => {
+    assert.equal(digestKey('https://h', digest.toUpperCase(), 5n), digestKey('https://h', digest, 5n));
+    assert.notEqual(digestKey('https://h', digest, 6n), digestKey('https://h', digest, 5n));
+    assert.notEqual(digestKey('https://evil', digest, 5n), digestKey('https://h', digest, 5n));
   });
 });

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
  *
  * Preimage, for ever: the fields of one case joined and ended by a NUL byte each, UTF-8, integers in decimal:
  *
- *   hearth-key-1  digest     SHA-256 of the bytes (64 lower-case hexadecimal digits)  size
+ *   hearth-key-1  digest     place  SHA-256 of the bytes (64 lower-case hexadecimal digits)  size
  *   hearth-key-1  s3         object URL  "version"  version id
  *   hearth-key-1  s3         object URL  "etag"     ETag with its quotes
  *   hearth-key-1  http       URL  "etag"      strong ETag with its quotes
@@ -13,8 +13,10 @@ import { createHash } from 'node:crypto';
  *   hearth-key-1  hub        URL with the commit  git object id
  *   hearth-key-1  directory  absolute path  mtime ns  ctime ns  size
  *
- * The digest case names no place: equal bytes have one key whichever origin they come from. No field can
- * hold a NUL (URLs, header values and paths cannot), so no two lists of fields have one preimage.
+ * A digest is what somebody says of bytes that nobody has read yet, and whoever registers a dataset may choose
+ * who says it: without the place, a claim would be enough to get bytes that another dataset brought, or to put
+ * wrong bytes where another dataset will look. The place is who vouches for the digest: a hub's endpoint (all its
+ * repositories share bytes), the URL whose digest the source gives, "self-test". No field can hold a NUL (URLs, header values and paths cannot), so no two lists of fields have one preimage.
  */
 function keyOf(...fields: string[]): string {
   const hash = createHash('sha256');
@@ -22,9 +24,9 @@ function keyOf(...fields: string[]): string {
   return hash.digest('hex');
 }
 
-/** `sha256`: 64 hexadecimal digits of either case. */
-export function digestKey(sha256: string, size: bigint): string {
-  return keyOf('digest', sha256.toLowerCase(), String(size));
+/** `place`: who vouches for the digest. `sha256`: 64 hexadecimal digits of either case. */
+export function digestKey(place: string, sha256: string, size: bigint): string {
+  return keyOf('digest', place, sha256.toLowerCase(), String(size));
 }
 
 /** `url`: endpoint/bucket/key, whichever style requests have. */

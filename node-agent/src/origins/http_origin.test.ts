@@ -103,11 +103,11 @@ describe('HttpOrigin', () => {
       size: 5n,
       validator: '',
       sourceDigest: sha256,
-      contentKey: digestKey(sha256, 5n),
+      contentKey: digestKey(`${server.url}/x`, sha256, 5n),
     });
   });
 
-  it('asks by a GET of one byte when HEAD is refused', async () => {
+  it('asks each file for its first byte, so that what it lists can be read', async () => {
     server.handler = (request, response) => {
       if (request.method === 'HEAD') return void response.writeHead(405).end();
       sendFile(request, response, Buffer.alloc(9_000_000), { etag: '"e"' });
@@ -116,13 +116,25 @@ describe('HttpOrigin', () => {
     assert.equal(row?.size, 9_000_000n);
     assert.deepEqual(
       server.requests.map(({ method, range }) => [method, range]),
-      [
-        ['HEAD', undefined],
-        ['GET', 'bytes=0-0'],
-      ],
+      [['GET', 'bytes=0-0']],
     );
     assert.equal(open(`${server.url}/x?signature=secret`).base(), undefined);
     assert.doesNotMatch(open(`${server.url}/x?signature=secret`).describe(), /secret/);
+  });
+
+  it('refuses a gated file beside public ones, whose list anybody may have', async () => {
+    server.handler = (request, response) => {
+      if (request.url === '/gated' && request.method === 'GET') return void response.writeHead(403).end();
+      sendFile(request, response, Buffer.alloc(10), { etag: '"e"' });
+    };
+    const { url } = server;
+    const source = {
+      ...parseSource(`${url}/public`),
+      kind: { $case: 'http' as const, value: { urls: [`${url}/public`, `${url}/gated`], sha256: {} } },
+    };
+    const origin = createOrigin({ ...source, allowPrivate: true }, { attempts: 1 });
+    await assert.rejects(listAll(origin), { code: 'PermissionDenied' });
+    origin.close();
   });
 
   it('refuses a server that ignores ranges, but for files of one chunk', async () => {

@@ -121,7 +121,7 @@ class Observations {
       validator: etag !== undefined ? `etag:${etag}` : lastModified !== undefined ? `modified:${lastModified}` : '',
       ...(lastModified === undefined ? {} : { modifiedAtNs: BigInt(Date.parse(lastModified)) * 1_000_000n }),
     };
-    if (sha256 !== undefined) return { ...row, contentKey: digestKey(sha256, size), sourceDigest: sha256 };
+    if (sha256 !== undefined) return { ...row, contentKey: digestKey(url.href, sha256, size), sourceDigest: sha256 };
     if (etag !== undefined) return { ...row, contentKey: httpEtagKey(url.href, etag) };
     if (lastModified === undefined) {
       throw new HearthError(

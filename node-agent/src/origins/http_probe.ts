@@ -3,7 +3,7 @@ import type { HttpClient, HttpResponse } from './http_client.ts';
 import { statusError } from './http_error.ts';
 import { printableUrl } from './printable_url.ts';
 
-/** What a server says about a file without sending it. */
+/** What a server says about a file of which it sends one byte. */
 export interface HttpFileFacts {
   size: bigint;
   /** Strong ETag with its quotes. */
@@ -14,13 +14,10 @@ export interface HttpFileFacts {
   servedBy: URL;
 }
 
-/** Statuses of servers that refuse HEAD, or accept only the method that a URL was signed for. */
-const headRefused = [400, 403, 405, 501];
-
 /**
- * Asks by HEAD, and by a GET of the first byte when HEAD is refused or leaves open whether ranges are
- * served. A server that ignores ranges can be used for files of one chunk at most, which the engine reads
- * whole; else `Unsupported`. Other errors as `statusError` and `HttpClient.request`.
+ * Asks for the first byte: HEAD would tell the same, and also of files whose bytes this reader may not have. A server
+ * that ignores ranges can be used for files of one chunk at most, which the engine reads whole; else `Unsupported`.
+ * Other errors as `statusError` and `HttpClient.request`.
  */
 export async function probeFile(
   client: HttpClient,
@@ -28,18 +25,11 @@ export async function probeFile(
   authorization: string | undefined,
   signal: AbortSignal,
 ): Promise<HttpFileFacts> {
-  const credentials = authorization === undefined ? {} : { authorization };
-  const head = await client.request({ method: 'HEAD', url, ...credentials, redirects: 'follow', bodyLimit: 0, signal });
-  if (head.status !== 200 && !headRefused.includes(head.status)) throw statusError(head.status, head.url);
-  const size = head.status === 200 ? contentLength(head) : undefined;
-  if (size !== undefined && (size <= chunkBytes || head.headers['accept-ranges'] === 'bytes')) return facts(head, size);
-
-  const headers = { range: 'bytes=0-0' };
   const get = await client.request({
     method: 'GET',
     url,
-    headers,
-    ...credentials,
+    headers: { range: 'bytes=0-0' },
+    ...(authorization === undefined ? {} : { authorization }),
     redirects: 'follow',
     bodyLimit: 1,
     signal,

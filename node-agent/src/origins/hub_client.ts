@@ -48,6 +48,11 @@ export class HubClient {
     this.#token = token;
   }
 
+  /** Who vouches for what this hub lists. */
+  get endpoint(): string {
+    return this.#source.endpoint;
+  }
+
   /** The commit that a branch, tag or commit means now. */
   async resolveRevision(revision: string, signal: AbortSignal): Promise<string> {
     const { body } = await this.#get(`${this.#api}/revision/${encodeURIComponent(revision)}`, signal);

@@ -87,7 +87,7 @@ describe('HubOrigin', () => {
         path: 'model.safetensors',
         kind: 'file',
         size: 5_000_000_000n,
-        contentKey: digestKey(sha256, 5_000_000_000n),
+        contentKey: digestKey(hub.url, sha256, 5_000_000_000n),
         sourceDigest: sha256,
         validator: '',
       },

@@ -95,7 +95,14 @@ export class HubOrigin implements Origin {
   /** No validator: ETags differ between the hub and its content network, and a commit never changes. */
   #row(commit: string, { path, size, oid, sha256 }: HubFile): ManifestRow {
     if (sha256 !== undefined)
-      return { path, kind: 'file', size, contentKey: digestKey(sha256, size), sourceDigest: sha256, validator: '' };
+      return {
+        path,
+        kind: 'file',
+        size,
+        contentKey: digestKey(this.#hub.endpoint, sha256, size),
+        sourceDigest: sha256,
+        validator: '',
+      };
     return { path, kind: 'file', size, contentKey: hubKey(this.#hub.fileUrl(commit, path).href, oid), validator: '' };
   }
 }

@@ -84,7 +84,14 @@ export class SelfTestOrigin implements Origin {
     if ((await digestOf(full)) !== expected) throw this.#broken(`${path} has other bytes`);
     const { size } = stats;
     const executable = (stats.mode & 0o111n) !== 0n;
-    return { path, kind: 'file', size, contentKey: digestKey(expected, size), sourceDigest: expected, executable };
+    return {
+      path,
+      kind: 'file',
+      size,
+      contentKey: digestKey('self-test', expected, size),
+      sourceDigest: expected,
+      executable,
+    };
   }
 
   #broken(reason: string): HearthError {

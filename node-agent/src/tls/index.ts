@@ -1,2 +1,2 @@
-export { agentName, namesOf } from './names.ts';
+export { agentName, callerNames, namesOf } from './names.ts';
 export { type NamedFile, type TlsFilePaths, TlsFiles } from './tls_files.ts';
