@@ -1,0 +1,76 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sha256 } from '../src/sample.ts';
+
+const pieceBytes = 64 << 10;
+
+/** A web server with files in memory, with ranges and strong validators. It can be slow, or away. */
+export class FileOrigin implements AsyncDisposable {
+  readonly #files = new Map<string, { bytes: Buffer; tag: string }>();
+  readonly #server: Server;
+  /** Bytes per second of each answer; undefined: as fast as it goes. */
+  bytesPerSecond: number | undefined;
+  /** Bytes of files that were sent. */
+  sentBytes = 0;
+
+  private constructor() {
+    this.#server = createServer((request, response) => {
+      this.#answer(request, response).catch(() => response.destroy());
+    });
+  }
+
+  /** Listens on an address that the nodes of a cluster reach. */
+  static async start(address: string): Promise<FileOrigin> {
+    const origin = new FileOrigin();
+    await new Promise<void>((resolve, reject) => {
+      origin.#server.once('error', reject).listen(0, address, resolve);
+    });
+    return origin;
+  }
+
+  get #address(): AddressInfo {
+    return this.#server.address() as AddressInfo;
+  }
+
+  /** Serves a file; its address. */
+  add(path: string, bytes: Buffer): string {
+    this.#files.set(`/${path}`, { bytes, tag: `"${sha256(bytes)}"` });
+    return `http://${this.#address.address}:${this.#address.port}/${path}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const file = this.#files.get(request.url ?? '');
+    if (!file) return void response.writeHead(404).end();
+    const { bytes, tag } = file;
+    const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
+    const first = Number(range?.[1] ?? 0);
+    const last = Math.min(range?.[2] ? Number(range[2]) : bytes.length - 1, bytes.length - 1);
+    const headers = { 'accept-ranges': 'bytes', etag: tag, 'content-length': last - first + 1 };
+    if (range) response.writeHead(206, { ...headers, 'content-range': `bytes ${first}-${last}/${bytes.length}` });
+    else response.writeHead(200, headers);
+    if (request.method === 'HEAD') return void response.end();
+    for (let at = first; at <= last && !response.destroyed; at += pieceBytes) {
+      const piece = bytes.subarray(at, Math.min(at + pieceBytes, last + 1));
+      if (!response.write(piece) && !response.destroyed) await drained(response);
+      this.sentBytes += piece.length;
+      if (this.bytesPerSecond) await sleep((1000 * piece.length) / this.bytesPerSecond);
+    }
+    response.end();
+  }
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      response.off('drain', end).off('close', end);
+      resolve();
+    };
+    response.once('drain', end).once('close', end);
+  });
+}

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseDocument } from 'yaml';
+import { hearthImageName } from '../cluster/images/hearth_image.ts';
+import type { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
+import type { ClusterNode } from '../cluster/node.ts';
+import { ok } from '../cluster/testing/ok.ts';
+import { pod } from '../cluster/testing/pod.ts';
+import { type Outcome, root, until } from '../src/command.ts';
+import { writeSample } from '../src/sample.ts';
+import { chartFolder, type Manifest, releaseNamespace } from './chart.ts';
+import { useCluster } from './cluster_fixture.ts';
+
+export const driver = 'csi.hearth.storage';
+export const clusterName = 'main';
+export const waiting = 'exec sleep 100000';
+export const verifying = 'cd /models && sha256sum -c SHA256SUMS';
+
+/** Values that the chart needs on a cluster whose images come from no registry. */
+export const chartValues = [
+  ...['--set', `image=${hearthImageName}`, '--set', 'imagePullPolicy=Never'],
+  ...['--set', 'etcd.image=local/etcd:3.7.3'],
+];
+
+/** Hearth as a user has it: the chart, a StorageCluster on all nodes, and kubectl in one namespace. */
+export class Journey {
+  readonly cluster: KubernetesCluster;
+  readonly namespace: string;
+  /** Folder that all nodes see with the same content; directory sources may lie below it. */
+  readonly shared: string;
+
+  constructor(cluster: KubernetesCluster, namespace: string) {
+    this.cluster = cluster;
+    this.namespace = namespace;
+    this.shared = join(cluster.folder, 'shared');
+  }
+
+  /** The example, and what the origins of the tests need. */
+  get storageCluster(): Manifest {
+    const object = parseDocument(readFileSync(join(root, 'examples/storagecluster.yaml'), 'utf8')).toJS() as Manifest;
+    object.spec.origins = {
+      directoryPrefixes: [this.shared],
+      allowedNetworks: [`${this.cluster.network.hostAddress}/32`],
+    };
+    return object;
+  }
+
+  kubectl(args: string[], options: { input?: string; timeoutMs?: number } = {}): Promise<Outcome> {
+    return this.cluster.kubectl(['-n', this.namespace, ...args], { timeoutMs: 150_000, ...options });
+  }
+
+  /** kubectl that must succeed; what it wrote. */
+  must(...args: string[]): Promise<string> {
+    return ok(this.kubectl(args));
+  }
+
+  apply(...objects: object[]): Promise<string> {
+    const input = objects.map((one) => JSON.stringify(one)).join('\n---\n');
+    return ok(this.kubectl(['apply', '-f', '-'], { input }));
+  }
+
+  /** An object as it is now; undefined if there is none. */
+  async get(kind: string, name: string, namespace = this.namespace): Promise<Manifest | undefined> {
+    const args = ['get', kind, name, '-n', namespace, '-o', 'json', '--ignore-not-found'];
+    const text = await ok(this.cluster.kubectl(args));
+    return text === '' ? undefined : (JSON.parse(text) as Manifest);
+  }
+
+  ready(object: string, seconds = 60, namespace = this.namespace): Promise<string> {
+    return ok(
+      this.cluster.kubectl(['-n', namespace, 'wait', '--for=condition=Ready', `--timeout=${seconds}s`, object]),
+    );
+  }
+
+  /** Waits until the condition Ready of an object has a reason; its message. */
+  async reason(kind: string, name: string, reason: string, limitMs = 60_000): Promise<string> {
+    let last = '';
+    try {
+      return await until(
+        `${kind} ${name} is ${reason}`,
+        async () => {
+          const object = await this.get(kind, name);
+          const ready = object?.status?.conditions?.find((one: { type: string }) => one.type === 'Ready');
+          last = JSON.stringify(ready);
+          return ready?.reason === reason && (ready.message as string);
+        },
+        limitMs,
+      );
+    } catch (error) {
+      throw new Error(`${(error as Error).message}; it is ${last}`);
+    }
+  }
+
+  /** Messages of the events of an object. */
+  async events(name: string): Promise<string> {
+    const fields = ['--field-selector', `involvedObject.name=${name}`];
+    return this.must('get', 'events', ...fields, '-o', 'jsonpath={range .items[*]}{.reason}: {.message}{"\\n"}{end}');
+  }
+
+  dataset(name: string, source: object, more: object = {}): Manifest {
+    return {
+      apiVersion: 'hearth.storage/v1alpha1',
+      kind: 'Dataset',
+      metadata: { name, namespace: this.namespace },
+      spec: { source, ...more },
+    };
+  }
+
+  claim(name: string, dataset = name): Manifest {
+    return {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name, namespace: this.namespace },
+      spec: {
+        storageClassName: 'hearth',
+        accessModes: ['ReadOnlyMany'],
+        dataSourceRef: { apiGroup: 'hearth.storage', kind: 'Dataset', name: dataset },
+        resources: { requests: { storage: '1Mi' } },
+      },
+    };
+  }
+
+  /** A pod that runs a command with a volume at /models. */
+  reader(
+    name: string,
+    volume: object,
+    options: { command?: string; node?: string; subPath?: string; readOnly?: boolean } = {},
+  ): Manifest {
+    const { command = waiting, subPath, readOnly } = options;
+    const mount = { name: 'models', mountPath: '/models', subPath, readOnly };
+    const container = { volumeMounts: [mount] };
+    const made = pod(name, options.node ?? 'node1', command, {
+      container,
+      volumes: [{ name: 'models', ...volume }],
+    });
+    // Through the scheduler, which waits until claims are bound.
+    const { nodeName, ...spec } = made.spec;
+    const nodeSelector = { 'kubernetes.io/hostname': nodeName };
+    return { ...made, spec: { ...spec, restartPolicy: 'Never', nodeSelector } };
+  }
+
+  inPod(name: string, command: string): Promise<Outcome> {
+    return this.kubectl(['exec', name, '--', 'sh', '-c', command]);
+  }
+
+  /** Runs a pod until it ends; what it wrote. It must have succeeded. */
+  async finished(name: string, seconds = 90): Promise<string> {
+    const phase = await until(
+      `the end of pod ${name}`,
+      async () => {
+        const { phase } = (await this.get('pod', name))?.status ?? {};
+        return ['Succeeded', 'Failed'].includes(phase) && (phase as string);
+      },
+      seconds * 1000,
+    ).catch(async (error) => {
+      throw new Error(`${error.message}\n${await this.events(name)}`);
+    });
+    const log = await this.must('logs', name);
+    assert.equal(phase, 'Succeeded', log);
+    return log;
+  }
+
+  async remove(...objects: string[]): Promise<void> {
+    await this.must('delete', '--timeout=120s', ...objects);
+  }
+
+  /** Writes files and their SHA256SUMS into a folder that all nodes see; it can be a directory source. */
+  sample(name: string, sizes: Record<string, number>): string {
+    const folder = join(this.shared, name);
+    mkdirSync(folder, { recursive: true });
+    const digests = writeSample(folder, sizes);
+    writeFileSync(join(folder, 'SHA256SUMS'), [...digests].map(([path, digest]) => `${digest}  ${path}\n`).join(''));
+    return folder;
+  }
+
+  /** The pods of a component of Hearth on a node. */
+  async partOn(component: string, node: ClusterNode): Promise<Manifest[]> {
+    const select = ['-l', `app.kubernetes.io/component=${component}`, '--field-selector', `spec.nodeName=${node.name}`];
+    const args = ['-n', releaseNamespace, 'get', 'pods', ...select, '-o', 'json'];
+    return JSON.parse(await ok(this.cluster.kubectl(args))).items as Manifest[];
+  }
+}
+
+export const inline = (dataset: string, more: Record<string, string> = {}) => ({
+  csi: { driver, readOnly: true, volumeAttributes: { dataset, ...more } },
+});
+export const ofClaim = (claimName: string) => ({ persistentVolumeClaim: { claimName, readOnly: true } });
+
+/** Installs the chart and makes the StorageCluster, if they are not there; waits until all of it is ready. */
+export async function install(journey: Journey): Promise<void> {
+  const { cluster } = journey;
+  mkdirSync(journey.shared, { recursive: true });
+  const place = ['-n', releaseNamespace, '--create-namespace'];
+  await ok(
+    cluster.helm([
+      'upgrade',
+      '--install',
+      'hearth',
+      chartFolder,
+      ...place,
+      ...chartValues,
+      '--wait',
+      '--timeout',
+      '3m',
+    ]),
+  );
+  await journey.apply(journey.storageCluster);
+  await journey.ready(`storagecluster/${clusterName}`, 120);
+}
+
+/**
+ * Hearth on the cluster of the run, and a namespace of its own for a suite. The first suite that wants it installs it;
+ * the last one upgrades and uninstalls it.
+ */
+export function useJourney(namespace: string, options: { install?: boolean } = {}): () => Journey {
+  const cluster = useCluster();
+  let journey: Journey | undefined;
+  before(async function () {
+    this.timeout(400_000);
+    journey = new Journey(cluster(), namespace);
+    await journey.must('create', 'namespace', namespace);
+    if (options.install !== false) await install(journey);
+    await until('the default service account', async () => {
+      return (await journey?.kubectl(['get', 'serviceaccount', 'default']))?.code === 0;
+    });
+  });
+  after(async function () {
+    this.timeout(200_000);
+    if (!journey) return;
+    await journey.must('delete', 'namespace', namespace, '--timeout=120s');
+    rmSync(join(journey.shared, namespace), { recursive: true, force: true });
+  });
+  return () => {
+    if (!journey) throw new Error('the journey begins once the tests run');
+    return journey;
+  };
+}

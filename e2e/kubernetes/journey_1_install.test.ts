@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { ok } from '../cluster/testing/ok.ts';
+import { bytesOf, MiB, sha256 } from '../src/sample.ts';
+import { releaseNamespace } from './chart.ts';
+import { FileOrigin } from './file_origin.ts';
+import { clusterName, inline, ofClaim, useJourney, verifying } from './journey.ts';
+
+describe('from nothing to a pod with a model', function () {
+  this.timeout(180_000);
+  const journey = useJourney('first');
+  let origin: FileOrigin;
+
+  before(async () => {
+    origin = await FileOrigin.start(journey().cluster.network.hostAddress);
+  });
+  after(() => origin?.[Symbol.asyncDispose]());
+
+  /** The cells of a table of kubectl, by the names of its columns. */
+  async function table(...args: string[]): Promise<Record<string, string>[]> {
+    const lines = (await journey().must('get', ...args)).trimEnd().split('\n');
+    const [header = '', ...rows] = lines;
+    const starts = [...header.matchAll(/\S+/g)].map((match) => [match[0], match.index] as const);
+    return rows.map((row) =>
+      Object.fromEntries(starts.map(([name, start], index) => [name, row.slice(start, starts[index + 1]?.[1]).trim()])),
+    );
+  }
+
+  it('has a StorageCluster that is ready on all nodes', async () => {
+    const [main] = await table('storageclusters');
+    assert.deepEqual([main?.NAME, main?.READY, main?.NODES, main?.DESIRED], [clusterName, 'True', '2', '2']);
+    assert.match(main?.CAPACITY ?? '', /^[1-9]\d*$/);
+    const nodes = await table('nodecaches');
+    assert.deepEqual(
+      nodes.map((one) => [one.NAME, one.CLUSTER, one.READY]),
+      [
+        ['node1', clusterName, 'True'],
+        ['node2', clusterName, 'True'],
+      ],
+    );
+    for (const one of nodes)
+      for (const column of ['BUDGET', 'USED', 'RESIDENT', 'PERCENT']) {
+        assert.match(one[column] ?? '', /^\d+$/, column);
+      }
+  });
+
+  it('passes helm test', async () => {
+    const output = await ok(
+      journey().cluster.helm(['test', 'hearth', '-n', releaseNamespace, '--logs', '--timeout', '3m']),
+    );
+    assert.match(output, /Phase: +Succeeded/);
+    assert.match(output, /the volume is read-only and every byte is right/);
+  });
+
+  const sources: Record<string, { files: number; source: () => object }> = {
+    selftest: { files: 67, source: () => ({ selfTest: {} }) },
+    folder: {
+      files: 5,
+      source: () => {
+        const sizes = { 'model.safetensors': 9 * MiB + 5, 'config.json': 700, 'x/empty': 0, 'x/y/z': 4096 };
+        return { directory: { path: journey().sample('first', sizes) } };
+      },
+    },
+    web: {
+      files: 3,
+      source: () => {
+        const weights = bytesOf(7, 9 * MiB + 3);
+        const config = bytesOf(8, 777);
+        const sums = `${sha256(weights)}  weights.bin\n${sha256(config)}  config.json\n`;
+        return {
+          http: {
+            urls: [
+              origin.add('weights.bin', weights),
+              origin.add('config.json', config),
+              origin.add('SHA256SUMS', Buffer.from(sums)),
+            ],
+          },
+        };
+      },
+    },
+  };
+
+  for (const [name, { files, source }] of Object.entries(sources)) {
+    it(`reads ${name} in a pod through a claim, every byte`, async () => {
+      await journey().apply(
+        journey().dataset(name, source()),
+        journey().claim(name),
+        journey().reader(name, ofClaim(name), { command: verifying }),
+      );
+      await journey().ready(`dataset/${name}`);
+      const status = (await journey().get('dataset', name))?.status;
+      assert.equal(status.files, files);
+      assert.ok(Number.isInteger(status.bytes) && status.bytes > 0);
+      assert.match(status.manifest, /^[0-9a-f]{64}$/);
+      const log = await journey().finished(name);
+      assert.equal(log.match(/: OK\n/g)?.length, files - 1, log);
+      const claim = await journey().get('persistentvolumeclaim', name);
+      assert.equal(claim?.status.phase, 'Bound');
+      const volume = await journey().get('persistentvolume', claim?.spec.volumeName);
+      assert.equal(volume?.spec.csi.volumeAttributes.dataset, name);
+      assert.ok(Number(volume?.spec.capacity.storage) >= status.bytes || /[KMG]i$/.test(volume?.spec.capacity.storage));
+      assert.match(await journey().events(name), /Ready: /);
+    });
+  }
+
+  it('shows Datasets with integers', async () => {
+    const rows = await table('datasets');
+    assert.deepEqual(rows.map((one) => one.NAME).sort(), Object.keys(sources).sort());
+    for (const row of rows) {
+      assert.equal(row.READY, 'True');
+      for (const column of ['FILES', 'BYTES', 'PERCENT', 'NODES']) assert.match(row[column] ?? '', /^\d+$/, column);
+    }
+  });
+
+  it('reads on the other node, from the first one', async () => {
+    const sent = origin.sentBytes;
+    await journey().apply(journey().reader('other', inline('web'), { command: verifying, node: 'node2' }));
+    await journey().finished('other');
+    assert.equal(origin.sentBytes, sent, 'the origin was not asked again');
+  });
+});
