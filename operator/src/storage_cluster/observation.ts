@@ -17,6 +17,8 @@ export interface Observation {
   owned: readonly { type: ResourceType; object: KubernetesObject }[];
   /** Objects that should be ours but carry another cluster's label. */
   foreign: readonly string[];
+  /** What the spec refers to and is not there, as sentences. */
+  missing: readonly string[];
   /** Undefined: the store has no address yet, and nothing is taken away. */
   store: StoreState | undefined;
   conflicts: readonly PlacementConflict[];

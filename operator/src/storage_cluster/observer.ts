@@ -13,6 +13,7 @@ import { clusterOf, type OwnedObjects, type Source } from './owned_objects.ts';
 import { type Placement, placeNodes } from './placement.ts';
 import { keyOf } from './plan.ts';
 import type { PodState } from './pod_state.ts';
+import { readReferences } from './references.ts';
 import { secretTexts } from './secrets.ts';
 import { storeAddress } from './store_address.ts';
 
@@ -52,7 +53,13 @@ export class Observer {
     const excluded = (group: string) => conflicts.filter((one) => one.group === group).map(({ node }) => node);
     const serviceAddress = owned.service(etcdServiceName(name))?.spec?.clusterIP;
     const store = storeAddress(cluster, serviceAddress);
-    const startHash = hashOf([certificates.texts.secret, await this.#originAuthorities(cluster, signal)]);
+    const { originAuthorities, missing } = await readReferences(
+      this.#options.api,
+      cluster,
+      environment.namespace,
+      signal,
+    );
+    const startHash = hashOf([certificates.texts.secret, originAuthorities]);
     const objects = desired({ cluster, environment, store, excluded, startHash });
 
     const ownPods = pods.all().filter((pod) => pod.cluster === name);
@@ -75,6 +82,7 @@ export class Observer {
       desired: objects,
       owned: owned.ofCluster(name),
       foreign: this.#foreign(name, objects),
+      missing,
       store: store === undefined ? undefined : this.#storeState(cluster, serviceAddress, ownPods, answers),
       conflicts,
       nodes: states,
@@ -97,15 +105,6 @@ export class Observer {
       if (version !== undefined) versions[role] = version;
     }
     return { texts, versions };
-  }
-
-  /** What agents read of it at their start; they are replaced when it changes. */
-  async #originAuthorities(cluster: StorageCluster, signal: AbortSignal): Promise<string | undefined> {
-    const reference = cluster.spec.origins.certificateAuthorities;
-    if (reference === undefined) return undefined;
-    const { api, environment } = this.#options;
-    const found = await api.get(kinds.ConfigMap, reference.name, environment.namespace, signal);
-    return found?.data?.[reference.key];
   }
 
   #foreign(cluster: string, objects: readonly DesiredObject[]): string[] {

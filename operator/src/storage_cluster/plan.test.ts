@@ -20,6 +20,7 @@ const observation = (fields: Partial<Observation> = {}): Observation =>
     desired: objects,
     owned: asOwned(objects),
     foreign: [],
+    missing: [],
     store: { endpoints: [], ready: true, trouble: undefined, memberLost: false },
     agents: { known: true, identity: {}, endpoints: [] },
     ...fields,

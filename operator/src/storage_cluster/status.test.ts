@@ -95,6 +95,7 @@ describe('status of a StorageCluster', () => {
       now: new Date(0),
       certificates: { renewAt: new Date('2026-03-01'), expiresAt: new Date('2026-04-01') },
       foreign: [],
+      missing: [],
       store: { endpoints: ['https://10.96.0.7:2379'], ready: true, trouble: undefined, memberLost: false },
       conflicts: [],
       nodes: [ready],
@@ -111,6 +112,7 @@ describe('status of a StorageCluster', () => {
       [
         ['Ready', 'True'],
         ['Certificates', 'True'],
+        ['References', 'True'],
         ['StoreReady', 'True'],
         ['AgentsReady', 'True'],
         ['Placement', 'True'],
@@ -146,6 +148,12 @@ describe('status of a StorageCluster', () => {
     assert.equal(condition?.reason, 'StorePodNotScheduled');
     assert.match(condition?.message ?? '', /^The store is not ready\. No room\. No node has the labels/);
     assert.equal(conditionOf('StoreReady', { store: undefined })?.reason, 'StoreStarting');
+  });
+
+  it('says what it waits for when the spec refers to something that is not there', () => {
+    const condition = conditionOf('Ready', { missing: ['Agents wait for Secret s in namespace n; make it'] });
+    assert.equal(condition?.reason, 'ReferenceNotFound');
+    assert.equal(condition?.message, 'Agents wait for Secret s in namespace n; make it');
   });
 
   it('tells of nodes that belong to others, and of names that are taken', () => {

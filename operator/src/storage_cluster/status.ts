@@ -13,6 +13,7 @@ export function clusterStatus(cluster: StorageCluster, observation: Observation)
   const { nodes, store } = observation;
   const parts = [
     certificates(observation),
+    references(observation),
     storeReady(observation),
     agentsReady(nodes),
     placement(cluster, observation),
@@ -42,6 +43,12 @@ function certificates({ certificates }: Observation): ConditionState {
   );
   const message = `Certificates are valid until ${until} and renewed from ${renewed} on`;
   return condition('Certificates', true, 'Issued', message);
+}
+
+function references({ missing }: Observation): ConditionState {
+  if (missing.length === 0)
+    return condition('References', true, 'Found', 'Everything that the spec refers to is there');
+  return condition('References', false, 'ReferenceNotFound', missing.join('. '));
 }
 
 function storeReady({ store, nodes }: Observation): ConditionState {

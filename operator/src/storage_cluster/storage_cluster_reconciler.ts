@@ -17,6 +17,7 @@ export interface StorageClusterReconcilerOptions extends ObserverOptions {
 
 /** References to objects of users are not watched. */
 const lookAgainMs = 5 * 60_000;
+const awaitedMs = 10_000;
 const longestRestMs = 60 * 60_000;
 
 /** Makes of a StorageCluster what runs on its nodes, and tells in its status how each of them is. */
@@ -76,9 +77,10 @@ export class StorageClusterReconciler implements Reconciler<StorageCluster, Obse
     return clusterStatus(cluster, observed);
   }
 
-  requeueAfterMs(cluster: StorageCluster, { certificates, now }: Observation): number {
+  requeueAfterMs(cluster: StorageCluster, { certificates, now, missing }: Observation): number {
     const { origins, store } = cluster.spec;
     const referring = origins.certificateAuthorities !== undefined || store.secretRef !== undefined;
+    if (missing.length > 0) return awaitedMs;
     const renewal = certificates.renewAt.getTime() - now.getTime();
     return Math.max(1_000, Math.min(renewal, referring ? lookAgainMs : longestRestMs));
   }
