@@ -22,6 +22,12 @@ class ChunkRetentionTest : public testing::Test {
   std::unique_ptr<BufferPool> pool = std::move(*BufferPool::create(*reactor, kBuffers));
   ChunkRetention retention{*reactor, *pool};
 
+  // What a test leaves comes back to the pool while its thread still runs.
+  void TearDown() override {
+    retention.clear();
+    turn();
+  }
+
   void run(Task<void> task) {
     struct Wrap {
       static Task<bool> run(Task<void> inner) {
