@@ -255,6 +255,23 @@ describe('the operator and StorageClusters, on a real API server', function () {
     assert.equal((await fixture.condition('models', 'Placement'))?.status, 'True');
   });
 
+  it('says what it waits for, and goes on when it comes', async () => {
+    const origins = { certificateAuthorities: { name: 'company' } };
+    await fixture.cluster('referring', { origins });
+    const reason = async () => (await fixture.condition('referring', 'References'))?.reason;
+    await until('it is awaited', async () => (await reason()) === 'ReferenceNotFound');
+    await fixture.api.create(kinds.ConfigMap, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'company', namespace },
+      data: { 'ca.crt': 'PEM' },
+    });
+    await until('it is found', async () => (await reason()) === 'Found');
+    await fixture.api.delete(kinds.ConfigMap, 'company', namespace);
+    await fixture.api.delete(kinds.StorageCluster, 'referring');
+    await until('it has gone', async () => (await fixture.api.get(kinds.StorageCluster, 'referring')) === undefined);
+  });
+
   it('takes NodeCaches of nodes away that have gone', async () => {
     await fixture.expect('a NodeCache', kinds.NodeCache, 'n3');
     await fixture.api.delete(kinds.Node, 'n3');
