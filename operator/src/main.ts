@@ -28,7 +28,7 @@ async function run(logger: Parameters<typeof runOperator>[0]['logger'], signal: 
       instance,
       identity: `${instance}_${randomUUID()}`,
       grant: {
-        clusterRole: 'hearth-dataset-secrets',
+        clusterRole: 'hearth-secrets',
         serviceAccount: {
           namespace: environment.namespace,
           name: process.env.HEARTH_SERVICE_ACCOUNT ?? 'hearth-operator',
