@@ -112,6 +112,17 @@ describe('volume mounts', () => {
     await until(() => targets().length === 0);
   });
 
+  it('go with the agent when nobody records them, and stay when somebody does', async () => {
+    const used = await add();
+    await publish();
+    cluster.origin.rows = [fileRow('y', 6n)];
+    await add('e');
+    await publish('', 'e');
+    await record('1', used);
+    await cluster.remove('a');
+    assert.deepEqual(targets(), [join(cluster.volumesOf('a'), 'mounts', used, 'fuse')]);
+  });
+
   it('all stay while a record cannot be read', async () => {
     await add();
     await publish();

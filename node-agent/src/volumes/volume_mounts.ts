@@ -36,6 +36,8 @@ export class VolumeMounts {
   readonly #turns = new Map<string, Promise<unknown>>();
   /** Since when no record names a manifest, by performance.now(); publishing begins it anew. */
   readonly #unnamedSince = new Map<string, number>();
+  /** How long a mount stays that no record names. */
+  #graceMs: number;
   #folder: PublishedFolder | undefined;
 
   /** `directory`: of this cluster on this node, absolute; undefined: this agent publishes nothing. */
@@ -49,6 +51,7 @@ export class VolumeMounts {
     this.#keeper = parts.keeper;
     this.#mounts = parts.mounts;
     this.#directory = directory;
+    this.#graceMs = context.pace.unnamedMountMs;
   }
 
   /** After mounts of an earlier agent were taken over. Resolves when all records were read once. */
@@ -95,7 +98,11 @@ export class VolumeMounts {
     });
   }
 
+  /** What no record names goes at once: no agent may follow that would take it away. */
   async close(): Promise<void> {
+    this.#graceMs = 0;
+    this.#folder?.look();
+    await this.#folder?.settled();
     await this.#folder?.close();
     await Promise.all(this.#turns.values());
   }
@@ -171,7 +178,7 @@ export class VolumeMounts {
       if (named.has(manifest)) continue;
       const since = this.#unnamedSince.get(manifest) ?? now;
       this.#unnamedSince.set(manifest, since);
-      if (now - since >= this.#context.pace.unnamedMountMs) await this.#takeAway(manifest);
+      if (now - since >= this.#graceMs) await this.#takeAway(manifest);
     }
   }
 
@@ -180,7 +187,7 @@ export class VolumeMounts {
     await this.#inTurn(manifest, async () => {
       const since = this.#unnamedSince.get(manifest);
       // Published again while this waited for its turn.
-      if (since === undefined || performance.now() - since < this.#context.pace.unnamedMountMs) return;
+      if (since === undefined || performance.now() - since < this.#graceMs) return;
       for (const kind of kinds) {
         const target = this.#target(manifest, kind);
         try {
