@@ -7,7 +7,7 @@ const pieceBytes = 64 << 10;
 
 /** A web server with files in memory, with ranges and strong validators. It can be slow, or away. */
 export class FileOrigin implements AsyncDisposable {
-  readonly #files = new Map<string, { bytes: Buffer; tag: string }>();
+  readonly #files = new Map<string, { bytes: Buffer; tag: string; token: string | undefined }>();
   readonly #server: Server;
   /** Bytes per second of each answer; undefined: as fast as it goes. */
   bytesPerSecond: number | undefined;
@@ -33,9 +33,9 @@ export class FileOrigin implements AsyncDisposable {
     return this.#server.address() as AddressInfo;
   }
 
-  /** Serves a file; its address. */
-  add(path: string, bytes: Buffer): string {
-    this.#files.set(`/${path}`, { bytes, tag: `"${sha256(bytes)}"` });
+  /** Serves a file, with `token` to those who have it; its address. */
+  add(path: string, bytes: Buffer, token?: string): string {
+    this.#files.set(`/${path}`, { bytes, tag: `"${sha256(bytes)}"`, token });
     return `http://${this.#address.address}:${this.#address.port}/${path}`;
   }
 
@@ -47,7 +47,8 @@ export class FileOrigin implements AsyncDisposable {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const file = this.#files.get(request.url ?? '');
     if (!file) return void response.writeHead(404).end();
-    const { bytes, tag } = file;
+    const { bytes, tag, token } = file;
+    if (token && request.headers.authorization !== `Bearer ${token}`) return void response.writeHead(401).end();
     const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
     const first = Number(range?.[1] ?? 0);
     const last = Math.min(range?.[2] ? Number(range[2]) : bytes.length - 1, bytes.length - 1);
