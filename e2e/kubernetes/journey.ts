@@ -219,7 +219,12 @@ export function useJourney(namespace: string, options: { install?: boolean } = {
   before(async function () {
     this.timeout(400_000);
     journey = new Journey(cluster(), namespace);
-    await journey.must('create', 'namespace', namespace);
+    // One of an earlier run may still be going.
+    await until(
+      'a new namespace',
+      async () => (await journey?.kubectl(['create', 'namespace', namespace]))?.code === 0,
+      120_000,
+    );
     if (options.install !== false) await install(journey);
     await until('the default service account', async () => {
       return (await journey?.kubectl(['get', 'serviceaccount', 'default']))?.code === 0;
@@ -228,7 +233,8 @@ export function useJourney(namespace: string, options: { install?: boolean } = {
   after(async function () {
     this.timeout(200_000);
     if (!journey) return;
-    await journey.must('delete', 'namespace', namespace, '--timeout=120s');
+    // It goes by itself: Datasets stay until the mounts that nobody uses are taken away, a minute later.
+    await journey.must('delete', 'namespace', namespace, '--wait=false');
     rmSync(join(journey.shared, namespace), { recursive: true, force: true });
   });
   return () => {

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { ok } from '../cluster/testing/ok.ts';
+import { until } from '../src/command.ts';
+import { releaseNamespace } from './chart.ts';
+import { FileOrigin } from './file_origin.ts';
+import { inline, useJourney, verifying } from './journey.ts';
+
+describe('Datasets that cannot be read', function () {
+  this.timeout(180_000);
+  const journey = useJourney('refusals');
+  let origin: FileOrigin;
+
+  before(async () => {
+    origin = await FileOrigin.start(journey().cluster.network.hostAddress);
+  });
+  after(async () => {
+    await origin?.[Symbol.asyncDispose]();
+  });
+
+  it('refuses folders that no prefix allows, and tells nothing of them', async () => {
+    await journey().apply(
+      journey().dataset('etc', { directory: { path: '/etc' } }),
+      journey().dataset('nothing', { directory: { path: '/not-there' } }),
+      journey().dataset('beside', { directory: { path: `${journey().shared}-other` } }),
+    );
+    for (const name of ['etc', 'nothing', 'beside']) {
+      assert.match(await journey().reason('dataset', name, 'DirectoryNotAllowed'), /directoryPrefixes/);
+    }
+  });
+
+  it('refuses addresses of nodes and of clouds', async () => {
+    const urls = ['http://127.0.0.1:7529/metrics', 'http://169.254.169.254/latest/meta-data', 'http://10.100.0.1/'];
+    for (const [index, url] of urls.entries()) {
+      const name = `address-${index}`;
+      await journey().apply(journey().dataset(name, { http: { urls: [url] } }));
+    }
+    for (const index of urls.keys()) {
+      await notReady(`address-${index}`, /address|network|allowedNetworks/i);
+    }
+  });
+
+  /** Waits for Ready=False with a message and a reason. */
+  async function notReady(name: string, message: RegExp): Promise<void> {
+    let last = '';
+    await until(`${name} says why it is not ready`, async () => {
+      const conditions = (await journey().get('dataset', name))?.status?.conditions as Record<string, string>[];
+      const ready = conditions?.find((one) => one.type === 'Ready');
+      last = JSON.stringify(ready);
+      return (
+        ready?.status === 'False' && /^[A-Z][A-Za-z]+$/.test(ready.reason ?? '') && message.test(ready.message ?? '')
+      );
+    }).catch((error) => assert.fail(`${error.message}: ${last}`));
+  }
+
+  it('says that an origin cannot be reached, in the condition and an event, and recovers', async () => {
+    const { hostAddress } = journey().cluster.network;
+    await journey().apply(
+      journey().dataset('closed', { http: { urls: [`http://${hostAddress}:9/model`] } }),
+      journey().dataset('absent', { http: { urls: [origin.add('x', Buffer.from('x')).replace(/x$/, 'absent')] } }),
+    );
+    await notReady('closed', new RegExp(hostAddress));
+    await notReady('absent', /404|not/i);
+    assert.match(await journey().events('closed'), new RegExp(hostAddress));
+    origin.add('absent', Buffer.from('now it is there'));
+    await journey().ready('dataset/absent', 120);
+  });
+
+  it('waits for a Secret, for the right to read it, and for its key; then reads with it', async () => {
+    const token = 'a-token-that-nobody-may-see';
+    const source = { http: { urls: [origin.add('gated', Buffer.from('secret weights'), token)] } };
+    await journey().apply(
+      journey().dataset('open', source),
+      journey().dataset('gated', source, { secretRef: { name: 'hub' } }),
+    );
+    await notReady('open', /401|credentials|refused/i);
+    const forbidden = await journey().reason('dataset', 'gated', 'SecretForbidden');
+    const command = /kubectl create rolebinding .*/
+      .exec(forbidden)?.[0]
+      .replace(/[.;,]$/, '')
+      .split(' ')
+      .slice(1);
+    assert.ok(command, forbidden);
+    await ok(journey().cluster.kubectl(command));
+    assert.match(await journey().reason('dataset', 'gated', 'SecretNotFound', 120_000), /hub/);
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hub' } };
+    await journey().apply({ ...secret, stringData: { token } });
+    await journey().ready('dataset/gated', 120);
+    await journey().apply(
+      { ...secret, metadata: { name: 'empty' }, stringData: { wrong: 'x' } },
+      journey().dataset('keyless', source, { secretRef: { name: 'empty' } }),
+    );
+    assert.match(await journey().reason('dataset', 'keyless', 'SecretKeyMissing'), /token/);
+    await journey().apply(journey().reader('gated', inline('gated'), { command: 'cat /models/gated' }));
+    assert.equal(await journey().finished('gated'), 'secret weights');
+    await journey().remove('pod/gated');
+
+    const all = 'storageclusters,datasets,nodecaches,configmaps,events,daemonsets,persistentvolumes';
+    const seen = await ok(journey().cluster.kubectl(['get', all, '-A', '-o', 'yaml']));
+    assert.ok(!seen.includes(token), 'in no object');
+    for (const component of ['agent', 'operator', 'csi-node']) {
+      const select = ['-l', `app.kubernetes.io/component=${component}`, '--tail=-1', '--prefix'];
+      const logs = await ok(journey().cluster.kubectl(['-n', releaseNamespace, 'logs', ...select]));
+      assert.ok(!logs.includes(token), `in no log of ${component}`);
+    }
+  });
+
+  it('lets a pod begin when its Dataset appears', async () => {
+    await journey().apply(journey().reader('early', inline('later'), { command: verifying }));
+    await journey().apply(journey().dataset('later', { selfTest: {} }));
+    await journey().finished('early', 120);
+    await journey().remove('pod/early');
+  });
+});
