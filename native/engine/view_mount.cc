@@ -40,7 +40,7 @@ Status bindView(const std::string& view, const std::string& target) {
   if (!S_ISDIR(about.st_mode)) {
     return Error{ErrorCode::kInvalidArgument, "the mount point " + target + " is not a directory"};
   }
-  const Status unowned = bindUnowned(view, target);
+  Status unowned = bindUnowned(view, target);
   if (unowned.ok() || unowned.code() != ErrorCode::kUnsupported) return unowned;
   // Read-only all the same, which is enough for everybody but containers that ask for more.
   if (mount(view.c_str(), target.c_str(), nullptr, MS_BIND, nullptr) != 0) {
