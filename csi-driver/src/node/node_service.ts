@@ -71,7 +71,7 @@ export class NodeService {
     const target = normalTarget(request.targetPath);
     const usage = usageOf(request.volumeCapability);
     const context = request.volumeContext;
-    const choice = isInline(context) ? chosenByPod(context) : chosenBy(context);
+    const choice = isInline(request.volumeId, context) ? chosenByPod(context) : chosenBy(context);
     const publication = { volume, target, choice, usage, readOnly: request.readonly, pod: podOf(context) };
     const keys = [targetKey(target), ...(usage.singleTarget ? [`volume ${volume}`] : [])];
     await this.#locks.hold(keys, () => this.#options.publications.publish(publication, signal));

@@ -52,9 +52,15 @@ export function chosenByPod(attributes: Record<string, string>): DatasetChoice {
   return { ...common(own), namespace };
 }
 
-/** Whether the kubelet says that the volume is written in the pod itself. */
-export function isInline(attributes: Record<string, string>): boolean {
-  return attributes[ephemeralKey] === 'true';
+/** Names that the kubelet makes for volumes of pods (makeVolumeHandle in its CSI plugin). */
+const inlineVolume = /^csi-[0-9a-f]{64}$/;
+
+/**
+ * Whether the volume is written in the pod itself. The kubelet says so when `podInfoOnMount` is set; the volume's name
+ * says it too, so that a pod's author is never taken for whoever writes PersistentVolumes.
+ */
+export function isInline(volumeId: string, attributes: Record<string, string>): boolean {
+  return attributes[ephemeralKey] === 'true' || inlineVolume.test(volumeId);
 }
 
 /** The name under which agents know the Dataset. */

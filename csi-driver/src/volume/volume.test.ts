@@ -61,8 +61,10 @@ describe('the choice of a dataset', () => {
   });
 
   it('takes the namespace of an inline volume from the kubelet alone', () => {
-    assert.equal(isInline(inlineContext), true);
-    assert.equal(isInline({ ...inlineContext, 'csi.storage.k8s.io/ephemeral': 'false' }), false);
+    const other = { ...inlineContext, 'csi.storage.k8s.io/ephemeral': 'false' };
+    assert.equal(isInline('v', inlineContext), true);
+    assert.equal(isInline('v', other), false);
+    assert.equal(isInline(`csi-${'0a'.repeat(32)}`, {}), true, 'by the name that the kubelet gives');
     assert.deepEqual(chosenByPod(inlineContext), {
       cluster: undefined,
       namespace: 'team',
