@@ -1,3 +1,4 @@
+export * from './call_error.ts';
 export * from './error.ts';
 export * from './generated/constants.ts';
 export { errorTable } from './generated/error-codes.ts';

@@ -31,10 +31,3 @@ export class CsiError extends HearthError {
 export function statusOf(error: HearthError): number {
   return status[error instanceof CsiError ? error.status : errorTable[error.code].grpc];
 }
-
-/** The code of our table that comes nearest to a gRPC status; `Internal` for those that it does not have. */
-export function codeOfStatus(number: number): ErrorCode {
-  const name = status[number];
-  for (const [code, row] of Object.entries(errorTable)) if (row.grpc === name) return code as ErrorCode;
-  return 'Internal';
-}

@@ -1,5 +1,4 @@
-import type { ServiceError } from '@grpc/grpc-js';
-import { type ErrorCode, HearthError, isErrorCode } from '@hearth/common';
+import { type ErrorCode, fromCallError, HearthError } from '@hearth/common';
 
 /** What a caller of an agent was doing, for the sentence. */
 export interface CallSubject {
@@ -8,33 +7,11 @@ export interface CallSubject {
   signal: AbortSignal;
 }
 
-/** gRPC status by number (grpc.github.io/grpc/core/md_doc_statuscodes.html), for agents that send no code of ours. */
-const codeByStatus: Record<number, ErrorCode> = {
-  // Cancelled by the other side, since ours would be known by the signal: a server that shuts down.
-  1: 'Unavailable',
-  3: 'InvalidArgument',
-  4: 'DeadlineExceeded',
-  5: 'NotFound',
-  6: 'AlreadyExists',
-  7: 'PermissionDenied',
-  8: 'OutOfSpace',
-  9: 'InUse',
-  10: 'TryElsewhere',
-  12: 'Unsupported',
-  14: 'Unavailable',
-  15: 'Corrupt',
-  16: 'Unauthenticated',
-};
-
 /** The agent's own error when it sent one, else what happened to the connection. */
 export function fromServiceError(thrown: unknown, subject: CallSubject): HearthError {
   if (thrown instanceof HearthError) return thrown;
   if (subject.signal.aborted) return new HearthError('Cancelled', 'interrupted', { cause: thrown });
-  if (!isServiceError(thrown)) return HearthError.from(thrown);
-  const sent = thrown.metadata?.get('hearth-code')[0]?.toString() ?? '';
-  if (isErrorCode(sent)) return new HearthError(sent, thrown.details, { cause: thrown });
-  const code = codeByStatus[thrown.code] ?? 'Internal';
-  return new HearthError(code, explain(code, thrown.details, subject), { cause: thrown });
+  return fromCallError(thrown, (code, details) => explain(code, details, subject));
 }
 
 function explain(code: ErrorCode, details: string, subject: CallSubject): string {
@@ -48,10 +25,6 @@ function explain(code: ErrorCode, details: string, subject: CallSubject): string
     default:
       return details;
   }
-}
-
-function isServiceError(thrown: unknown): thrown is ServiceError {
-  return thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'number' && 'details' in thrown;
 }
 
 /** Why the socket of an agent could not be opened, and what to do. */

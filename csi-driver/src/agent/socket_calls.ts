@@ -1,8 +1,7 @@
 import { connect } from 'node:net';
-import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
-import { HearthError, isErrorCode } from '@hearth/common';
+import { Client, credentials, Metadata } from '@grpc/grpc-js';
+import { type ErrorCode, fromCallError, HearthError } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
-import { codeOfStatus } from '../csi_error.ts';
 import type { CallName, ControlCalls, RequestOf, ResponseOf } from './control_calls.ts';
 
 const knockMs = 2000;
@@ -49,7 +48,7 @@ export class SocketCalls implements ControlCalls {
         { deadline: Date.now() + this.#deadlineMs },
         (error, response) => {
           signal.removeEventListener('abort', cancel);
-          if (error !== null) reject(signal.aborted ? signal.reason : errorOf(error));
+          if (error !== null) reject(signal.aborted ? signal.reason : fromCallError(error, explain));
           else if (response === undefined) reject(new HearthError('ProtocolError', 'the agent answered nothing'));
           else resolve(response);
         },
@@ -74,18 +73,13 @@ export async function knock(path: string): Promise<string | undefined> {
   });
 }
 
-/** The agent's own error when it sent one, else what happened to the connection. */
-function errorOf(error: ServiceError): HearthError {
-  const sent = error.metadata.get('hearth-code')[0]?.toString() ?? '';
-  if (isErrorCode(sent)) return new HearthError(sent, error.details, { cause: error });
-  const code = codeOfStatus(error.code);
+function explain(code: ErrorCode, details: string): string {
   switch (code) {
     case 'DeadlineExceeded':
-      return new HearthError(code, 'the agent did not answer in time; look at its log', { cause: error });
-    case 'Cancelled':
+      return 'the agent did not answer in time; look at its log';
     case 'Unavailable':
-      return new HearthError('Unavailable', `the agent went away during the call (${error.details})`, { cause: error });
+      return `the agent went away during the call (${details})`;
     default:
-      return new HearthError(code, error.details, { cause: error });
+      return details;
   }
 }

@@ -1,5 +1,5 @@
 import { type handleUnaryCall, Metadata, type ServerUnaryCall, type StatusObject, status } from '@grpc/grpc-js';
-import { HearthError, type Logger } from '@hearth/common';
+import { errorCodeKey, HearthError, type Logger } from '@hearth/common';
 import { CsiError, statusOf } from '../csi_error.ts';
 
 export interface CallHandlersOptions {
@@ -94,7 +94,7 @@ function aborted(signal: AbortSignal): Promise<never> {
 
 function failureOf(error: HearthError): Partial<StatusObject> & { code: number; details: string } {
   const metadata = new Metadata();
-  metadata.set('hearth-code', error.code);
+  metadata.set(errorCodeKey, error.code);
   return { code: statusOf(error), details: error.message, metadata };
 }
 

@@ -177,7 +177,8 @@ export const configSchema = z.strictObject({
       ),
       clientAuthorities: optionalSetting(
         {
-          description: 'PEM file with the authorities whose client certificates are accepted, when they are for agent.CLUSTER.hearth, operator.CLUSTER.hearth or client.CLUSTER.hearth.',
+          description:
+            'PEM file with the authorities whose client certificates are accepted, when they are for agent.CLUSTER.hearth, operator.CLUSTER.hearth or client.CLUSTER.hearth.',
           allowed: pathAllowed,
           form: 'text',
         },

@@ -3,7 +3,7 @@ import { stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type ClientReadableStream, credentials, type handleUnaryCall, type ServiceError } from '@grpc/grpc-js';
-import { HearthError } from '@hearth/common';
+import { errorCodeKey, HearthError } from '@hearth/common';
 import {
   type AddDatasetRequest,
   ControlClient,
@@ -17,7 +17,6 @@ import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
 import { ControlApi } from './server.ts';
-import { codeKey } from './status.ts';
 
 const rows = [fileRow('a.bin', 3_000_000n), fileRow('b/c.bin', 10n), fileRow('b/d.txt', 0n)];
 const job = {
@@ -79,7 +78,7 @@ describe('control API', () => {
     return await collect(client.addDataset(addRequest(name, directorySource)));
   }
   const failsWith = (code: string, message: RegExp) => (error: ServiceError) => {
-    assert.equal(error.metadata.get(codeKey)[0], code);
+    assert.equal(error.metadata.get(errorCodeKey)[0], code);
     assert.match(error.details, message);
     return true;
   };

@@ -1,5 +1,5 @@
 import { type Client, experimental, Metadata, type ServiceError } from '@grpc/grpc-js';
-import { HearthError, isErrorCode } from '@hearth/common';
+import { fromCallError, HearthError } from '@hearth/common';
 import {
   ControlClient,
   type GetCredentialsRequest,
@@ -10,7 +10,6 @@ import type { Members } from '../context.ts';
 import { agentName, type TlsFiles } from '../tls/index.ts';
 
 const deadlineMs = 5_000;
-const errorCodeKey = 'hearth-code';
 
 /** Calls to the control API of the other agents, with the certificate that all agents of a cluster share. */
 export interface Peers {
@@ -69,7 +68,8 @@ export class TlsPeers implements Peers {
     return await new Promise((resolve, reject) => {
       put(this.#client(address), new Metadata(), { deadline: Date.now() + deadlineMs }, (error, response) => {
         if (error === null) resolve(response);
-        else reject(callError(node, error));
+        // What was asked is in no message.
+        else reject(fromCallError(error, (_code, details) => details).within(`agent ${node}`));
       });
     });
   }
@@ -97,10 +97,4 @@ export class TlsPeers implements Peers {
       this.#clients.delete(address);
     }
   }
-}
-
-/** What the other agent said is kept; what was asked is in no message. */
-function callError(node: string, error: ServiceError): HearthError {
-  const named = String(error.metadata?.get(errorCodeKey)[0] ?? '');
-  return new HearthError(isErrorCode(named) ? named : 'Unavailable', `agent ${node}: ${error.details}`);
 }

@@ -1,34 +1,11 @@
-import type { ServiceError } from '@grpc/grpc-js';
-import { type ErrorCode, HearthError, isErrorCode } from '@hearth/common';
-
-/** gRPC status by number (grpc.github.io/grpc/core/md_doc_statuscodes.html), for failures that carry no code of ours. */
-const codeByStatus: Record<number, ErrorCode> = {
-  // Cancelled by the other side, since our own end is known by the signal: an agent that shuts down.
-  1: 'Unavailable',
-  3: 'InvalidArgument',
-  4: 'DeadlineExceeded',
-  5: 'NotFound',
-  6: 'AlreadyExists',
-  7: 'PermissionDenied',
-  8: 'OutOfSpace',
-  9: 'InUse',
-  10: 'TryElsewhere',
-  12: 'Unsupported',
-  14: 'Unavailable',
-  15: 'Corrupt',
-  16: 'Unauthenticated',
-};
+import { type ErrorCode, fromCallError, HearthError } from '@hearth/common';
 
 /** The agent's own error when it sent one, else what happened to the call. */
 export function callError(thrown: unknown, node: string, signal: AbortSignal): HearthError {
   if (thrown instanceof HearthError) return thrown;
   if (signal.aborted)
     return new HearthError('Cancelled', `a call to the agent on ${node} was given up`, { cause: thrown });
-  if (!isServiceError(thrown)) return HearthError.from(thrown);
-  const sent = thrown.metadata?.get('hearth-code')[0]?.toString() ?? '';
-  if (isErrorCode(sent)) return new HearthError(sent, thrown.details, { cause: thrown });
-  const code = codeByStatus[thrown.code] ?? 'Internal';
-  return new HearthError(code, explain(code, thrown.details, node), { cause: thrown });
+  return fromCallError(thrown, (code, details) => explain(code, details, node));
 }
 
 /** Whether another agent may answer what this one did not. */
@@ -47,8 +24,4 @@ function explain(code: ErrorCode, details: string, node: string): string {
     default:
       return `the agent on ${node} answered: ${details}`;
   }
-}
-
-function isServiceError(thrown: unknown): thrown is ServiceError {
-  return thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'number' && 'details' in thrown;
 }
