@@ -226,9 +226,9 @@ export function useJourney(namespace: string, options: { install?: boolean } = {
       120_000,
     );
     if (options.install !== false) await install(journey);
-    await until('the default service account', async () => {
-      return (await journey?.kubectl(['get', 'serviceaccount', 'default']))?.code === 0;
-    });
+    const account = async () => (await journey?.kubectl(['get', 'serviceaccount', 'default']))?.code === 0;
+    // The controller manager may still be finding the API server again.
+    await until('the default service account', account, 90_000);
   });
   after(async function () {
     this.timeout(200_000);

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClusterNode } from '../cluster/node.ts';
+import { ok } from '../cluster/testing/ok.ts';
+import { until } from '../src/command.ts';
+import { bytesOf, MiB, sha256 } from '../src/sample.ts';
+import { releaseNamespace } from './chart.ts';
+import { FileOrigin } from './file_origin.ts';
+import { clusterName, inline, useJourney } from './journey.ts';
+
+describe('pods that read while parts of Hearth go away', function () {
+  this.timeout(180_000);
+  const journey = useJourney('agents');
+  let origin: FileOrigin;
+  let node: ClusterNode;
+
+  before(async () => {
+    const { cluster } = journey();
+    node = cluster.nodes[0] as ClusterNode;
+    origin = await FileOrigin.start(cluster.network.hostAddress);
+  });
+  after(() => origin?.[Symbol.asyncDispose]());
+
+  const part = async (component: string) => {
+    const [pod] = await journey().partOn(component, node);
+    assert.ok(pod, `${component} on ${node.name}`);
+    return pod.metadata as { name: string; uid: string };
+  };
+  const deletePods = (...names: string[]) =>
+    ok(journey().cluster.kubectl(['-n', releaseNamespace, 'delete', 'pod', ...names], { timeoutMs: 90_000 }));
+
+  it('lets a read go on when the agent of its node is deleted, and every byte is right', async () => {
+    const bytes = bytesOf(31, 48 * MiB);
+    origin.bytesPerSecond = 2 * MiB;
+    const source = { http: { urls: [origin.add('weights', bytes)] } };
+    await journey().apply(journey().dataset('slow', source));
+    await journey().ready('dataset/slow');
+    const [holder, agent] = [await part('holder'), await part('agent')];
+    await journey().apply(journey().reader('slow', inline('slow'), { command: 'sha256sum /models/weights' }));
+    await until('the pod reads', async () => (await journey().get('pod', 'slow'))?.status.phase === 'Running', 60_000);
+    await sleep(1000);
+    assert.equal((await journey().get('pod', 'slow'))?.status.phase, 'Running', 'it still reads');
+    await deletePods(agent.name);
+    origin.bytesPerSecond = undefined;
+    assert.equal((await journey().finished('slow')).slice(0, 64), sha256(bytes));
+    await journey().ready(`storagecluster/${clusterName}`);
+    assert.notEqual((await part('agent')).uid, agent.uid);
+    assert.equal((await part('holder')).uid, holder.uid, 'the holder stays');
+  });
+
+  it('reads complete files and ends pods while no agent runs, and tells new pods why they wait', async () => {
+    const complete = bytesOf(32, 5 * MiB);
+    await journey().apply(journey().dataset('complete', { http: { urls: [origin.add('complete', complete)] } }));
+    await journey().ready('dataset/complete');
+    const sum = async (pod: string) => (await ok(journey().inPod(pod, 'sha256sum /models/complete'))).slice(0, 64);
+    await journey().apply(journey().reader('fuse', inline('complete')));
+    await journey().ready('pod/fuse');
+    assert.equal(await sum('fuse'), sha256(complete));
+    await until('all of it is there', async () => (await journey().get('dataset', 'complete'))?.status.nodes === 1);
+    await journey().apply(journey().reader('view', inline('complete')));
+    await journey().ready('pod/view');
+
+    await keepAway(true);
+    try {
+      await until('no agent on the node', async () => (await journey().partOn('agent', node)).length === 0, 60_000);
+      assert.equal(await sum('view'), sha256(complete));
+      await journey().remove('pod/view', 'pod/fuse');
+      await until('no pod has a mount', async () => {
+        return !(await node.machine.must('cat', '/proc/self/mountinfo')).includes('kubernetes.io~csi');
+      });
+      await journey().apply(journey().reader('later', inline('complete')));
+      await until('an event', async () =>
+        /agent of (a )?StorageCluster .* on node node1/.test(await journey().events('later')),
+      );
+    } finally {
+      await keepAway(false);
+    }
+    await journey().ready('pod/later', 120);
+    assert.equal(await sum('later'), sha256(complete));
+    await journey().remove('pod/later', 'pod/slow');
+  });
+
+  /** Keeps agents off the node as an administrator would: by a label that the node group excludes. */
+  async function keepAway(away: boolean): Promise<void> {
+    const object = journey().storageCluster;
+    if (away) object.spec.nodeGroups[0].nodeSelector = { 'kubernetes.io/hostname': 'node2' };
+    await journey().apply(object);
+  }
+});
