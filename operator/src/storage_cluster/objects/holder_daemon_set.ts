@@ -35,7 +35,9 @@ export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
           terminationMessagePolicy: 'FallbackToLogsOnError',
           volumeMounts: [
             sharedMount('node', nodeFolder(name)),
-            { name: 'run', mountPath: dirname(holderSocket(name)) },
+            // Only so that the folder is there: a mount below the shared one would spread to the node, once more with
+            // each new container.
+            { name: 'run', mountPath: '/run/hearth' },
             // Where a connection of FUSE is aborted and its read-ahead is set; mounted there whenever fuse is loaded.
             { name: 'sys', mountPath: '/sys', mountPropagation: 'HostToContainer' },
           ],
