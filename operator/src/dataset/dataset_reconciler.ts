@@ -25,7 +25,7 @@ export interface DatasetReconcilerOptions {
   agents: Pick<Agents, 'get'>;
   clusters(): readonly ClusterView[];
   users(key: string): readonly DatasetUser[];
-  secrets: Pick<SecretReader, 'get' | 'staleInMs' | 'forget'>;
+  secrets: Pick<SecretReader, 'get' | 'staleInMs' | 'lookAgainSoon' | 'forget'>;
   grant: SecretGrant;
   resolutions: Pick<Resolutions, 'get' | 'start' | 'forget'>;
   removal: Removal;
@@ -153,6 +153,7 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
     const namespace = metadata.namespace ?? '';
     const reading = await this.#options.secrets.get(namespace, name);
     const secret = reading.kind === 'found' ? credentialsOf(sourceKind(spec.source), reading.data) : reading;
+    if (secret.kind === 'keysMissing') this.#options.secrets.lookAgainSoon(namespace, name);
     return { secret, secretStaleInMs: this.#options.secrets.staleInMs(namespace, name) };
   }
 

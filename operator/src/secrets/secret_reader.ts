@@ -52,6 +52,12 @@ export class SecretReader {
     return known === undefined ? 0 : Math.max(0, known.nextAt - this.#options.now());
   }
 
+  /** What was found cannot be used: it will be read again as soon as one that was not found. */
+  lookAgainSoon(namespace: string, name: string): void {
+    const known = this.#readings.get(`${namespace}/${name}`);
+    if (known !== undefined) known.nextAt = Math.min(known.nextAt, this.#options.now() + this.#failedMs);
+  }
+
   /** No Dataset needs it any more. */
   forget(namespace: string, name: string): void {
     this.#readings.delete(`${namespace}/${name}`);

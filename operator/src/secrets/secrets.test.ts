@@ -96,6 +96,15 @@ describe('secret reader', () => {
     assert.equal(asked.length, 3);
   });
 
+  it('looks again soon when what it found cannot be used', async () => {
+    answers = [{ data: {} }, { data: { token: 'YQ==' } }];
+    await reader.get('a', 's');
+    reader.lookAgainSoon('a', 's');
+    assert.equal(reader.staleInMs('a', 's'), 15_000);
+    now += 15_000;
+    assert.deepEqual(await reader.get('a', 's'), { kind: 'found', data: { token: 'YQ==' } });
+  });
+
   it('forgets', async () => {
     answers = [undefined, undefined];
     await reader.get('a', 's');
