@@ -32,6 +32,11 @@ describe('upgrade and uninstallation', function () {
 
   it('is uninstalled: only the definitions and what users made are left', async () => {
     await journey().remove('pod/reader', 'pod/new', 'persistentvolumeclaim/model');
+    for (const { machine } of journey().cluster.nodes) {
+      await until('no pod has a mount', async () => {
+        return !(await machine.must('cat', '/proc/self/mountinfo')).includes('kubernetes.io~csi');
+      });
+    }
     await ok(journey().cluster.helm(['uninstall', 'hearth', ...place, '--timeout', '5m']));
     const kinds =
       'pods,deployments,daemonsets,statefulsets,jobs,services,configmaps,secrets,serviceaccounts,roles,rolebindings,' +
@@ -52,5 +57,17 @@ describe('upgrade and uninstallation', function () {
     const dataset = await journey().get('dataset', 'model');
     assert.ok(dataset, 'Datasets are of users');
     assert.deepEqual((dataset.metadata as { finalizers?: string[] }).finalizers ?? [], []);
+    for (const { machine } of journey().cluster.nodes) {
+      const mounts = (await machine.must('cat', '/proc/self/mountinfo')).split('\n');
+      const ours = mounts.filter((line) => / \/var\/(lib|cache)\/hearth|kubernetes\.io~csi| - fuse/.test(line));
+      assert.deepEqual(ours, []);
+      assert.equal(await machine.must('ls', '/var/lib/kubelet/plugins_registry'), '');
+      assert.equal(await machine.must('find', '/var/lib/hearth', '-name', '*.sock'), '', 'no socket');
+      assert.equal(
+        await machine.must('find', '/var/lib/hearth/main/mounts', '-mindepth', '1'),
+        '',
+        'no folder of a mount',
+      );
+    }
   });
 });
