@@ -176,10 +176,12 @@ export class AgentPool implements ClusterAgents {
   /** The status stream, from one agent to the next, until the pool is closed. */
   async #follow(): Promise<void> {
     let failures = 0;
+    let failed: string | undefined;
     while (!this.#ending.signal.aborted) {
       let endpoint: AgentEndpoint | undefined;
       try {
-        endpoint = this.#candidates(undefined)[0] as AgentEndpoint;
+        const candidates = this.#candidates(undefined);
+        endpoint = candidates.find(({ node }) => node !== failed) ?? (candidates[0] as AgentEndpoint);
         for await (const message of this.#messages(endpoint)) {
           failures = 0;
           this.#preferred = endpoint.node;
@@ -190,7 +192,8 @@ export class AgentPool implements ClusterAgents {
         const error = HearthError.from(thrown);
         if (endpoint !== undefined) this.#logger.debug('the status stream broke', { node: endpoint.node, error });
       }
-      if (endpoint?.node === this.#preferred) this.#preferred = undefined;
+      failed = endpoint?.node;
+      if (failed === this.#preferred) this.#preferred = undefined;
       failures++;
       // One agent that restarts is no reason to call the cluster's state unknown: another one is asked first.
       if (failures > 1 && this.#status?.connected === true) this.#tell({ ...this.#status, connected: false });
