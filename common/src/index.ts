@@ -3,3 +3,4 @@ export * from './error.ts';
 export * from './generated/constants.ts';
 export { errorTable } from './generated/error-codes.ts';
 export * from './logger.ts';
+export * from './unary_call.ts';

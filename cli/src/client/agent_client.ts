@@ -1,6 +1,6 @@
 import { connect as connectSocket } from 'node:net';
 import type { Client } from '@grpc/grpc-js';
-import { HearthError } from '@hearth/common';
+import { HearthError, unaryCall } from '@hearth/common';
 import type { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { fromServiceError, fromSocketError } from './call_error.ts';
 
@@ -69,24 +69,12 @@ export class AgentClient {
     const { signal, timeoutMilliseconds } = this.#options;
     signal.throwIfAborted();
     const { Metadata } = await import('@grpc/grpc-js');
-    const definition = this.#service[name];
-    return await new Promise<ResponseOf<Name>>((resolve, reject) => {
-      const call = this.#client.makeUnaryRequest<RequestOf<Name>, ResponseOf<Name>>(
-        definition.path,
-        definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
-        definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
-        request,
-        new Metadata(),
-        { deadline: Date.now() + timeoutMilliseconds },
-        (error, response) => {
-          signal.removeEventListener('abort', cancel);
-          if (error !== null) reject(fromServiceError(error, this.#options));
-          else if (response === undefined) reject(new HearthError('ProtocolError', 'the agent answered nothing'));
-          else resolve(response);
-        },
-      );
-      const cancel = () => call.cancel();
-      signal.addEventListener('abort', cancel, { once: true });
+    return await unaryCall(this.#client, this.#service[name], request, {
+      metadata: new Metadata(),
+      deadlineMs: timeoutMilliseconds,
+      signal,
+      who: 'the agent',
+      failure: (error) => fromServiceError(error, this.#options),
     });
   }
 

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { Client, credentials, Metadata } from '@grpc/grpc-js';
-import { type ErrorCode, fromCallError, HearthError } from '@hearth/common';
+import { type ErrorCode, fromCallError, unaryCall } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CallName, ControlCalls, RequestOf, ResponseOf } from './control_calls.ts';
 
@@ -37,24 +37,12 @@ export class SocketCalls implements ControlCalls {
     request: RequestOf<Name>,
     signal: AbortSignal,
   ): Promise<ResponseOf<Name>> {
-    const definition = ControlService[name];
-    return await new Promise<ResponseOf<Name>>((resolve, reject) => {
-      const call = client.makeUnaryRequest<RequestOf<Name>, ResponseOf<Name>>(
-        definition.path,
-        definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
-        definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
-        request,
-        new Metadata(),
-        { deadline: Date.now() + this.#deadlineMs },
-        (error, response) => {
-          signal.removeEventListener('abort', cancel);
-          if (error !== null) reject(signal.aborted ? signal.reason : fromCallError(error, explain));
-          else if (response === undefined) reject(new HearthError('ProtocolError', 'the agent answered nothing'));
-          else resolve(response);
-        },
-      );
-      const cancel = () => call.cancel();
-      signal.addEventListener('abort', cancel, { once: true });
+    return await unaryCall(client, ControlService[name], request, {
+      metadata: new Metadata(),
+      deadlineMs: this.#deadlineMs,
+      signal,
+      who: 'the agent',
+      failure: (error) => (signal.aborted ? signal.reason : fromCallError(error, explain)),
     });
   }
 }

@@ -1,5 +1,5 @@
 import { Client, credentials, Metadata } from '@grpc/grpc-js';
-import { HearthError } from '@hearth/common';
+import { unaryCall } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CallName, RequestOf, ResponseOf, StreamName } from './agents.ts';
 import { callError } from './call_error.ts';
@@ -59,25 +59,12 @@ export class AgentConnection {
     signal: AbortSignal,
   ): Promise<ResponseOf<Name>> {
     signal.throwIfAborted();
-    const definition = ControlService[name];
-    return await new Promise<ResponseOf<Name>>((resolve, reject) => {
-      const call = this.#client.makeUnaryRequest<RequestOf<Name>, ResponseOf<Name>>(
-        definition.path,
-        definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
-        definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
-        request,
-        new Metadata(),
-        { deadline: Date.now() + deadlineMs },
-        (error, response) => {
-          signal.removeEventListener('abort', cancel);
-          if (error !== null) reject(callError(error, this.node, signal));
-          else if (response === undefined) {
-            reject(new HearthError('ProtocolError', `the agent on ${this.node} answered nothing`));
-          } else resolve(response);
-        },
-      );
-      const cancel = () => call.cancel();
-      signal.addEventListener('abort', cancel, { once: true });
+    return await unaryCall(this.#client, ControlService[name], request, {
+      metadata: new Metadata(),
+      deadlineMs,
+      signal,
+      who: `the agent on ${this.node}`,
+      failure: (error) => callError(error, this.node, signal),
     });
   }
 
