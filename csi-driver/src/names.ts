@@ -1,5 +1,4 @@
-/** Name of the driver, of its CSIDriver object and of the provisioner of StorageClasses. */
-export const driverName = 'csi.hearth.storage';
+export { driverName } from '@hearth/common/names';
 
 /** What a volume is of: keys of volume attributes and of StorageClass parameters. */
 export const attributeNames = {

@@ -1,3 +1,4 @@
+import * as names from '@hearth/common/names';
 import { CsiError } from '../csi_error.ts';
 import { attributeNames } from '../names.ts';
 
@@ -65,7 +66,7 @@ export function isInline(volumeId: string, attributes: Record<string, string>): 
 
 /** The name under which agents know the Dataset. */
 export function registeredName(choice: Pick<DatasetChoice, 'namespace' | 'dataset'>): string {
-  return `${choice.namespace}.${choice.dataset}`;
+  return names.registeredName(choice.namespace, choice.dataset);
 }
 
 /** A StorageCluster's name, which also names a folder. `INVALID_ARGUMENT` otherwise. */

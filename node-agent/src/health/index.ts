@@ -1,2 +1,2 @@
 export { AgentMetrics } from './metrics.ts';
-export { HealthServer, type HealthSource } from './server.ts';
+export { HealthServer } from './server.ts';

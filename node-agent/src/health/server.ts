@@ -1,81 +1,16 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { HearthError, type Logger } from '@hearth/common';
+import { HearthError } from '@hearth/common';
+import * as common from '@hearth/common/health';
 import { type Endpoint, formatEndpoint } from '../config/index.ts';
 
-export interface HealthSource {
-  /** Why the agent is not ready; empty when it is. */
-  reasons(): string[];
-  metrics(): Promise<{ contentType: string; text: string }>;
-}
-
-/**
- * `/healthz`: the process lives and its event loop turns. `/readyz`: it can serve, else the reasons, one a line.
- * `/metrics`: see docs/metrics.md. Nothing else, and nothing secret.
- */
-export class HealthServer {
-  readonly #server: Server;
-  readonly #source: HealthSource;
-  readonly #logger: Logger;
-
-  constructor(source: HealthSource, logger: Logger) {
-    this.#source = source;
-    this.#logger = logger;
-    this.#server = createServer((request, response) => void this.#answer(request, response));
-    this.#server.headersTimeout = 5_000;
-    this.#server.requestTimeout = 10_000;
-  }
-
+export class HealthServer extends common.HealthServer {
   /** The address with its real port. `InUse` when another program listens there. */
   async listen(endpoint: Endpoint): Promise<string> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(endpoint, error)));
-      this.#server.listen({ host: endpoint.host, port: endpoint.port, exclusive: true }, resolve);
-    });
-    const { port } = this.#server.address() as AddressInfo;
-    return formatEndpoint({ host: endpoint.host, port });
+    const { host } = endpoint;
+    const port = await this.bind({ host, port: endpoint.port, exclusive: true }, (error) =>
+      listenError(endpoint, error),
+    );
+    return formatEndpoint({ host, port });
   }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections();
-    if (!this.#server.listening) return;
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
-  }
-
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = (request.url ?? '').split('?')[0];
-    if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET and HEAD\n');
-    switch (path) {
-      case '/healthz':
-        return send(response, 200, 'ok\n');
-      case '/readyz': {
-        const reasons = this.#source.reasons();
-        return send(
-          response,
-          reasons.length === 0 ? 200 : 503,
-          reasons.length === 0 ? 'ok\n' : `${reasons.join('\n')}\n`,
-        );
-      }
-      case '/metrics':
-        return await this.#metrics(response);
-      default:
-        return send(response, 404, 'there are /healthz, /readyz and /metrics\n');
-    }
-  }
-
-  async #metrics(response: ServerResponse): Promise<void> {
-    try {
-      const { contentType, text } = await this.#source.metrics();
-      send(response, 200, text, contentType);
-    } catch (thrown) {
-      this.#logger.warn('metrics could not be read', { error: HearthError.from(thrown) });
-      send(response, 500, `${HearthError.from(thrown).message}\n`);
-    }
-  }
-}
-
-function send(response: ServerResponse, status: number, text: string, contentType = 'text/plain; charset=utf-8'): void {
-  response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' }).end(text);
 }
 
 function listenError(endpoint: Endpoint, error: NodeJS.ErrnoException): HearthError {

@@ -1,0 +1,76 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, ListenOptions } from 'node:net';
+import { HearthError } from './error.ts';
+import type { Logger } from './logger.ts';
+
+export interface HealthSource {
+  /** Why the process is not ready; empty when it is. */
+  reasons(): string[];
+  metrics(): Promise<{ contentType: string; text: string }>;
+}
+
+/**
+ * What every process of Hearth that others watch answers over HTTP.
+ * `/healthz`: the process lives and its event loop turns. `/readyz`: it can serve, else the reasons, one a line.
+ * `/metrics`: see docs/metrics.md. Nothing else, and nothing secret.
+ */
+export class HealthServer {
+  readonly #server: Server;
+  readonly #source: HealthSource;
+  readonly #logger: Logger;
+
+  constructor(source: HealthSource, logger: Logger) {
+    this.#source = source;
+    this.#logger = logger;
+    this.#server = createServer((request, response) => void this.#answer(request, response));
+    this.#server.headersTimeout = 5_000;
+    this.#server.requestTimeout = 10_000;
+  }
+
+  /** The real port. `explain` makes the error of an address that cannot be had. */
+  async bind(where: ListenOptions, explain: (error: NodeJS.ErrnoException) => HearthError): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error)));
+      this.#server.listen(where, resolve);
+    });
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    if (!this.#server.listening) return;
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? '').split('?')[0];
+    if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET and HEAD\n');
+    switch (path) {
+      case '/healthz':
+        return send(response, 200, 'ok\n');
+      case '/readyz': {
+        const reasons = this.#source.reasons();
+        if (reasons.length === 0) return send(response, 200, 'ok\n');
+        return send(response, 503, `${reasons.join('\n')}\n`);
+      }
+      case '/metrics':
+        return await this.#metrics(response);
+      default:
+        return send(response, 404, 'there are /healthz, /readyz and /metrics\n');
+    }
+  }
+
+  async #metrics(response: ServerResponse): Promise<void> {
+    try {
+      const { contentType, text } = await this.#source.metrics();
+      send(response, 200, text, contentType);
+    } catch (thrown) {
+      this.#logger.warn('metrics could not be read', { error: HearthError.from(thrown) });
+      send(response, 500, `${HearthError.from(thrown).message}\n`);
+    }
+  }
+}
+
+function send(response: ServerResponse, status: number, text: string, contentType = 'text/plain; charset=utf-8'): void {
+  response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' }).end(text);
+}
