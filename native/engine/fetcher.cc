@@ -224,7 +224,8 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
   const OriginExpectation expectation = file.expectation();
   Gate storing(*shard_.reactor);
   std::vector<Status> stored(chunks.size());
-  // Chunks come in order. What is here is not asked for again: its readers may be reading it.
+  // What is here is not asked for again: its readers may be reading it. Only locations of HTTP
+  // expire, and its chunks come in order.
   std::size_t here = 0;
   Status status;
   // A location that is refused is resolved anew once.

@@ -22,12 +22,12 @@ namespace {
 // have no owner then.
 constexpr std::string_view kMap = "4294967294 4294967294 1";
 
-Error unsupported(const char *step) {
+Error unsupported(const char* step) {
   return Error{ErrorCode::kUnsupported, std::string("mounts without owners cannot be made here (") +
                                             step + ": " + std::strerror(errno) + ")"};
 }
 
-bool writeMap(pid_t child, const char *name) {
+bool writeMap(pid_t child, const char* name) {
   const std::string path = "/proc/" + std::to_string(child) + "/" + name;
   const OwnedFd map(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   return map.get() >= 0 && write(map.get(), kMap.data(), kMap.size()) == ssize_t(kMap.size());
@@ -60,7 +60,7 @@ Result<OwnedFd> makeUserNamespace() {
 
 }  // namespace
 
-Status bindUnowned(const std::string &source, const std::string &target) {
+Status bindUnowned(const std::string& source, const std::string& target) {
   auto space = makeUserNamespace();
   if (!space.ok()) return space.error();
   const OwnedFd tree(

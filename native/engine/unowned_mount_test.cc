@@ -25,7 +25,7 @@ class UnownedMountTest : public testing::Test {
     if (geteuid() != 0) GTEST_SKIP() << "mounts need root";
     char name[] = "/tmp/hearth-unowned-XXXXXX";
     folder_ = mkdtemp(name);
-    for (const char *part : {"view/sub", "target", "container"})
+    for (const char* part : {"view/sub", "target", "container"})
       fs::create_directories(folder_ / part);
     std::ofstream(folder_ / "view/file") << "bytes";
     fs::copy_file("/bin/true", folder_ / "view/program");
@@ -35,13 +35,13 @@ class UnownedMountTest : public testing::Test {
 
   void TearDown() override {
     if (folder_.empty()) return;
-    for (const char *part : {"container", "target"}) umount2((folder_ / part).c_str(), MNT_DETACH);
+    for (const char* part : {"container", "target"}) umount2((folder_ / part).c_str(), MNT_DETACH);
     fs::remove_all(folder_);
   }
 
-  std::string path(const char *part) const { return folder_ / part; }
+  std::string path(const char* part) const { return folder_ / part; }
 
-  static void expectUnwritable(const std::string &below) {
+  static void expectUnwritable(const std::string& below) {
     EXPECT_LT(open((below + "/new").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666), 0);
     EXPECT_LT(open((below + "/file").c_str(), O_WRONLY | O_CLOEXEC), 0);
     EXPECT_LT(open((below + "/file").c_str(), O_RDWR | O_TRUNC | O_CLOEXEC), 0);
@@ -56,7 +56,7 @@ class UnownedMountTest : public testing::Test {
     EXPECT_NE(utimensat(AT_FDCWD, (below + "/file").c_str(), nullptr, 0), 0);
   }
 
-  static std::string content(const std::string &file) {
+  static std::string content(const std::string& file) {
     std::ifstream stream(file);
     return {std::istreambuf_iterator<char>(stream), {}};
   }
