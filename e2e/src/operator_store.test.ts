@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { loadConfig } from '../../node-agent/src/config/index.ts';
 import { openStore } from '../../node-agent/src/store/index.ts';
 import { planCertificates, type SecretTexts } from '../../operator/src/certificates/index.ts';
-import { agentPaths, etcdPeerNames } from '../../operator/src/storage_cluster/names.ts';
+import { agentPaths, etcdPeerName } from '../../operator/src/storage_cluster/names.ts';
 import { agentConfig } from '../../operator/src/storage_cluster/objects/agent_config.ts';
 import { etcdArguments } from '../../operator/src/storage_cluster/objects/etcd_stateful_set.ts';
 import { lastSentence } from '../../operator/src/storage_cluster/pod_state.ts';
@@ -115,7 +115,7 @@ describe('what the operator gives its pods', () => {
           throw error;
         });
         const { texts } = await planCertificates(
-          { cluster: 'models', peers: [etcdPeerNames('models', namespace)] },
+          { cluster: 'models', peers: [etcdPeerName('models', namespace, '*')] },
           {},
           new Date(),
         );
@@ -151,10 +151,10 @@ describe('what the operator gives its pods', () => {
       return (await tools(['etcd'])).etcd as string;
     }
 
-    /** As the pods would: with the names of the members in a file of their own instead of DNS. */
+    /** As the pods do: with the names of the members in a file of their own instead of DNS. */
     function startMembers(etcd: string, replicas: number, tls: string): void {
       const names = Array.from({ length: replicas }, (_, index) => memberName(index));
-      const lines = names.map((name, index) => `${hostOf(index)} ${name}.hearth-models-etcd-peers.${namespace}.svc\n`);
+      const lines = names.map((name, index) => `${hostOf(index)} ${etcdPeerName('models', namespace, name)}\n`);
       writeFileSync(join(folder, `hosts-${replicas}`), lines.join(''));
       for (const index of names.keys()) members.push(startMember(etcd, index, replicas, tls));
     }
@@ -184,7 +184,7 @@ describe('what the operator gives its pods', () => {
         if (error instanceof ToolUnavailable) skip(this, error.message);
         throw error;
       });
-      const subject = { cluster: 'models', peers: [etcdPeerNames('models', namespace)] };
+      const subject = { cluster: 'models', peers: [etcdPeerName('models', namespace, '*')] };
       const { texts } = await planCertificates(subject, {}, new Date());
       for (const index of [0, 1, 2]) rmSync(dataOf(index, 3), { recursive: true, force: true });
       const tls = writeSecret('etcd-lost', texts.etcd);

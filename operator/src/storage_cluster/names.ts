@@ -30,6 +30,8 @@ export const holderSetName = (cluster: string, group: string) => `hearth-${clust
 export const agentServiceName = (cluster: string) => `hearth-${cluster}-agent`;
 export const etcdSetName = (cluster: string) => `hearth-${cluster}-etcd`;
 export const etcdServiceName = (cluster: string) => `hearth-${cluster}-etcd`;
+/** Of a member's pod, and of the Service that keeps an address for it. */
+export const etcdMemberName = (cluster: string, index: number) => `${etcdSetName(cluster)}-${index}`;
 export const etcdPeersName = (cluster: string) => `hearth-${cluster}-etcd-peers`;
 
 /** Folder of a cluster on each of its nodes; the same path in the pods that use it. */
@@ -46,5 +48,6 @@ export const agentPaths = {
   authorities: '/etc/hearth/authorities',
 } as const;
 
-/** DNS name that stands for every member of a cluster's etcd, as its certificate has it. */
-export const etcdPeerNames = (cluster: string, namespace: string) => `*.${etcdPeersName(cluster)}.${namespace}.svc`;
+/** DNS name by which the members of a cluster's etcd know the one of this name; `*` stands for every member. */
+export const etcdPeerName = (cluster: string, namespace: string, member: string) =>
+  `${member}.${etcdPeersName(cluster)}.${namespace}.svc`;

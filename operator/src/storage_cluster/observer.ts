@@ -4,7 +4,7 @@ import type { StorageCluster } from '@hearth/common/resources';
 import type { AgentDirectory, AgentEndpoint } from '../agents/index.ts';
 import { agentName, planCertificates, type SecretRole, type SecretTexts } from '../certificates/index.ts';
 import type { Environment } from './environment.ts';
-import { etcdPeerNames, etcdServiceName, etcdSetName, secretName } from './names.ts';
+import { etcdMemberName, etcdPeerName, etcdServiceName, etcdSetName, secretName } from './names.ts';
 import type { NodeFacts } from './node_facts.ts';
 import { nodeStates } from './node_states.ts';
 import { type DesiredObject, desired, hashOf } from './objects/index.ts';
@@ -45,14 +45,15 @@ export class Observer {
     const { name } = cluster.metadata;
     const now = this.#options.now();
     const { texts, versions } = await this.#secrets(name, signal);
-    const subject = { cluster: name, peers: [etcdPeerNames(name, environment.namespace)] };
+    const subject = { cluster: name, peers: [etcdPeerName(name, environment.namespace, '*')] };
     const certificates = await planCertificates(subject, texts, now);
 
     const placement = placeNodes(clusters.all(), nodes.all());
     const conflicts = placement.conflicts.get(name) ?? [];
     const excluded = (group: string) => conflicts.filter((one) => one.group === group).map(({ node }) => node);
     const serviceAddress = owned.service(etcdServiceName(name))?.spec?.clusterIP;
-    const store = storeAddress(cluster, serviceAddress);
+    const members = this.#members(cluster);
+    const store = members === undefined ? undefined : storeAddress(cluster, serviceAddress);
     const { originAuthorities, missing } = await readReferences(
       this.#options.api,
       cluster,
@@ -60,7 +61,7 @@ export class Observer {
       signal,
     );
     const startHash = hashOf([certificates.texts.secret, originAuthorities]);
-    const objects = desired({ cluster, environment, store, excluded, startHash });
+    const objects = desired({ cluster, environment, store, members, excluded, startHash });
 
     const ownPods = pods.all().filter((pod) => pod.cluster === name);
     const agentPods = ownPods.filter(({ component }) => component === 'agent');
@@ -105,6 +106,16 @@ export class Observer {
       if (version !== undefined) versions[role] = version;
     }
     return { texts, versions };
+  }
+
+  /** Addresses of the Services of the members of an etcd of our own, if it has several; undefined: not all known yet. */
+  #members({ metadata, spec }: StorageCluster): string[] | undefined {
+    const { replicas = 1 } = spec.store.etcd ?? {};
+    if (spec.store.endpoints !== undefined || replicas === 1) return [];
+    const addresses = Array.from({ length: replicas }, (_, index) => {
+      return this.#options.owned.service(etcdMemberName(metadata.name, index))?.spec?.clusterIP ?? '';
+    });
+    return addresses.includes('') ? undefined : addresses;
   }
 
   #foreign(cluster: string, objects: readonly DesiredObject[]): string[] {

@@ -9,6 +9,7 @@ const objects = desired({
   cluster: sampleCluster(),
   environment,
   store: 'etcd://h:1/c',
+  members: [],
   excluded: () => [],
   startHash: '',
 });

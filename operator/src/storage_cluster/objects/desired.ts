@@ -4,11 +4,13 @@ import { configMap } from './config_map.ts';
 import { type BuildInput, type DesiredObject, hashOf } from './desired_object.ts';
 import { etcdDisruptionBudget, etcdStatefulSet } from './etcd_stateful_set.ts';
 import { holderDaemonSet } from './holder_daemon_set.ts';
-import { agentService, etcdPeers, etcdService } from './services.ts';
+import { agentService, etcdMember, etcdPeers, etcdService } from './services.ts';
 
 export interface DesiredInput extends BuildInput {
   /** Where agents find the store; undefined: not known yet, and agents wait. */
   store: string | undefined;
+  /** Addresses of the Services of the members of an etcd of several; undefined: not all known yet, and etcd waits. */
+  members: readonly string[] | undefined;
   /** Nodes that a group selects but that belong to somebody else. */
   excluded: (group: string) => readonly string[];
   /** Of what agents read at their start beside their ConfigMap: the secret, the authorities of origins. */
@@ -20,7 +22,11 @@ export function desired(input: DesiredInput): DesiredObject[] {
   const { spec } = input.cluster;
   const objects: DesiredObject[] = [];
   if (spec.store.endpoints === undefined) {
-    objects.push(etcdService(input), etcdPeers(input), etcdStatefulSet(input), etcdDisruptionBudget(input));
+    const { replicas = 1 } = spec.store.etcd ?? {};
+    objects.push(etcdService(input), etcdPeers(input));
+    for (let index = 0; replicas > 1 && index < replicas; index++) objects.push(etcdMember(input, index));
+    if (input.members !== undefined) objects.push(etcdStatefulSet(input, input.members));
+    objects.push(etcdDisruptionBudget(input));
   }
   objects.push(agentService(input));
   for (const group of spec.nodeGroups) objects.push(...groupObjects(input, group));

@@ -1,6 +1,14 @@
 import { kinds, type PodDisruptionBudget, type StatefulSet } from '@hearth/common/kubernetes';
 import { startupTaintKey } from '@hearth/common/resources';
-import { etcdPeersName, etcdSetName, labelsOf, secretName, selectorOf } from '../names.ts';
+import {
+  etcdMemberName,
+  etcdPeerName,
+  etcdPeersName,
+  etcdSetName,
+  labelsOf,
+  secretName,
+  selectorOf,
+} from '../names.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
 import { field, pullSecrets } from './pod.ts';
 
@@ -8,8 +16,11 @@ const certificates = '/etc/etcd/tls';
 const dataFolder = '/var/lib/etcd';
 const user = 65_532;
 
-/** etcd for a cluster without endpoints of its own: all ports but metrics by mutual TLS, all data can be rebuilt. */
-export function etcdStatefulSet(input: BuildInput): DesiredObject<StatefulSet> {
+/**
+ * etcd for a cluster without endpoints of its own: all ports but metrics by mutual TLS, all data can be rebuilt.
+ * `addresses`: of the members' Services, in their order; none when there is one member.
+ */
+export function etcdStatefulSet(input: BuildInput, addresses: readonly string[]): DesiredObject<StatefulSet> {
   const { cluster, environment } = input;
   const { name } = cluster.metadata;
   const { replicas = 1, storage = { emptyDir: {} } } = cluster.spec.store.etcd ?? {};
@@ -27,6 +38,7 @@ export function etcdStatefulSet(input: BuildInput): DesiredObject<StatefulSet> {
       terminationGracePeriodSeconds: 30,
       ...(replicas > 1 ? { affinity: apart(selectorOf(name, 'etcd')) } : {}),
       ...pullSecrets(environment.imagePullSecrets),
+      ...(addresses.length > 0 ? { hostAliases: hostAliases(name, environment.namespace, addresses) } : {}),
       securityContext: {
         runAsNonRoot: true,
         runAsUser: user,
@@ -96,10 +108,9 @@ export function etcdDisruptionBudget(input: BuildInput): DesiredObject<PodDisrup
 
 /** Flags of etcd (etcd.io/docs/v3.6/op-guide/configuration). `token` tells this cluster from others of its name. */
 export function etcdArguments(cluster: string, namespace: string, token: string, replicas: number): string[] {
-  const peers = etcdPeersName(cluster);
-  // A single member talks to nobody, so it needs no name that DNS would have to know.
-  const host = (member: string) => (replicas === 1 ? '127.0.0.1' : `${member}.${peers}.${namespace}.svc`);
-  const members = Array.from({ length: replicas }, (_, index) => `${etcdSetName(cluster)}-${index}`);
+  // A single member talks to nobody, so it needs no name.
+  const host = (member: string) => (replicas === 1 ? '127.0.0.1' : etcdPeerName(cluster, namespace, member));
+  const members = Array.from({ length: replicas }, (_, index) => etcdMemberName(cluster, index));
   return [
     '--name=$(POD_NAME)',
     `--data-dir=${dataFolder}/data`,
@@ -128,6 +139,14 @@ export function etcdArguments(cluster: string, namespace: string, token: string,
 }
 
 const probe = (path: string) => ({ httpGet: { path, port: 'metrics', scheme: 'HTTP' }, timeoutSeconds: 5 });
+
+/** Members know one another's addresses without DNS, which may be later than they, or ask for pods that are ready. */
+function hostAliases(cluster: string, namespace: string, addresses: readonly string[]) {
+  return addresses.map((ip, index) => ({
+    ip,
+    hostnames: [etcdPeerName(cluster, namespace, etcdMemberName(cluster, index))],
+  }));
+}
 
 function apart(matchLabels: Record<string, string>) {
   const podAffinityTerm = { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels } };

@@ -11,6 +11,7 @@ function build(input: Partial<DesiredInput> = {}) {
     cluster: sampleCluster(),
     environment,
     store,
+    members: [],
     excluded: () => [],
     startHash: 'h',
     ...input,
@@ -158,7 +159,9 @@ describe('objects of a StorageCluster', () => {
 
   it('give three members names, room between them and volumes when asked', () => {
     const storage = { size: '8Gi', storageClassName: 'fast' };
-    const { etcd } = build({ cluster: sampleCluster({ store: { etcd: { replicas: 3, storage } } }) });
+    const cluster = sampleCluster({ store: { etcd: { replicas: 3, storage } } });
+    const addresses = ['10.96.0.11', '10.96.0.12', '10.96.0.13'];
+    const { etcd, objects } = build({ cluster, members: addresses });
     assert.equal(etcd?.spec?.replicas, 3);
     const { pod, container } = podOf(etcd);
     const members = container.command?.find((flag) => flag.startsWith('--initial-cluster='));
@@ -168,6 +171,15 @@ describe('objects of a StorageCluster', () => {
         'hearth-models-etcd-2=https://hearth-models-etcd-2.hearth-models-etcd-peers.hearth-system.svc:2380',
       ),
     );
+    const names = pod.hostAliases?.map(({ ip, hostnames = [] }) => [ip, ...hostnames]);
+    assert.deepEqual(names?.[2], ['10.96.0.13', 'hearth-models-etcd-2.hearth-models-etcd-peers.hearth-system.svc']);
+    const service = (name: string) =>
+      objects.find(({ kind, metadata }) => kind === 'Service' && metadata?.name === name) as Service | undefined;
+    const third = service('hearth-models-etcd-2')?.spec;
+    assert.equal(third?.selector?.['statefulset.kubernetes.io/pod-name'], 'hearth-models-etcd-2');
+    assert.equal(third?.publishNotReadyAddresses, true, 'members become ready together');
+    assert.equal(service('hearth-models-etcd-3'), undefined);
+    assert.equal(build({ cluster, members: undefined }).etcd, undefined, 'it waits for the addresses');
     assert.ok(pod.affinity?.podAntiAffinity);
     assert.equal(etcd?.spec?.volumeClaimTemplates?.[0]?.spec?.storageClassName, 'fast');
     assert.ok(!pod.volumes?.some(({ name }) => name === 'data'));
