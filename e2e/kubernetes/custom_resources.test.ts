@@ -17,6 +17,7 @@ const paths: Record<string, string> = {
   StorageCluster: `${group}/storageclusters`,
   NodeCache: `${group}/nodecaches`,
   Dataset: `${group}/namespaces/default/datasets`,
+  CachePreload: `${group}/namespaces/default/cachepreloads`,
 };
 const apiVersion = 'hearth.storage/v1alpha1';
 

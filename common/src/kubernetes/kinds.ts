@@ -1,4 +1,5 @@
 import type * as models from '@kubernetes/client-node';
+import type { CachePreload } from '../resources/cache_preload.ts';
 import type { Dataset } from '../resources/dataset.ts';
 import { apiGroup, apiVersion } from '../resources/names.ts';
 import type { NodeCache } from '../resources/node_cache.ts';
@@ -10,6 +11,7 @@ export const kinds = {
   StorageCluster: resourceType<StorageCluster>(apiGroup, apiVersion, 'storageclusters', 'StorageCluster', 'Cluster'),
   NodeCache: resourceType<NodeCache>(apiGroup, apiVersion, 'nodecaches', 'NodeCache', 'Cluster'),
   Dataset: resourceType<Dataset>(apiGroup, apiVersion, 'datasets', 'Dataset', 'Namespaced'),
+  CachePreload: resourceType<CachePreload>(apiGroup, apiVersion, 'cachepreloads', 'CachePreload', 'Namespaced'),
 
   ConfigMap: resourceType<ConfigMap>('', 'v1', 'configmaps', 'ConfigMap', 'Namespaced'),
   CoreEvent: resourceType<CoreEvent>('', 'v1', 'events', 'Event', 'Namespaced'),

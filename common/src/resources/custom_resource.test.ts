@@ -43,7 +43,7 @@ describe('schemas of custom resources', () => {
   });
 
   it('keep names and places of all kinds apart', () => {
-    assert.equal(new Set(definitions.flatMap((one) => [one.kind, one.plural, ...one.shortNames])).size, 9);
+    assert.equal(new Set(definitions.flatMap((one) => [one.kind, one.plural, ...one.shortNames])).size, 12);
   });
 
   it('give types and defaults to TypeScript as the API server fills them in', () => {

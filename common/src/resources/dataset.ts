@@ -11,6 +11,7 @@ import {
   rules,
   timestamp,
 } from './fields.ts';
+import { gate } from './gate.ts';
 import { conditionsSchema, type ObjectMeta, observedGeneration } from './metadata.ts';
 
 /**
@@ -137,6 +138,16 @@ export const datasetSpecSchema = z
       .object({ interval: duration('10s', '720h').describe('How often the origin is asked.') })
       .optional()
       .describe('Looks for new revisions. Pods keep the one they have begun with. Absent: only when the spec changes.'),
+    gate: gate
+      .optional()
+      .describe(
+        'What pods that use the Dataset do before its bytes are on a node. Absent: nothing, as with Off. The annotation ' +
+          'hearth.storage/gate of a pod wins.',
+      ),
+    lastCopy: z
+      .enum(['Drop', 'Move'])
+      .default('Drop')
+      .describe('Move: before a node is drained, bytes that no other node holds are copied to another one.'),
   })
   .meta(
     rules(

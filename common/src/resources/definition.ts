@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { cachePreloadSpecSchema, cachePreloadStatusSchema } from './cache_preload.ts';
 import { datasetSpecSchema, datasetStatusSchema } from './dataset.ts';
 import { apiGroup, apiVersion } from './names.ts';
 import { nodeCacheSpecSchema, nodeCacheStatusSchema } from './node_cache.ts';
@@ -143,4 +144,35 @@ export const datasets = {
   ],
 } as const satisfies ResourceDefinition;
 
-export const definitions: readonly ResourceDefinition[] = [storageClusters, nodeCaches, datasets];
+export const cachePreloads = {
+  ...common,
+  plural: 'cachepreloads',
+  singular: 'cachepreload',
+  kind: 'CachePreload',
+  namespaced: true,
+  shortNames: ['hcp'],
+  description: 'Bytes of Datasets that are to be on nodes before pods ask for them.',
+  longestName: 63,
+  spec: cachePreloadSpecSchema,
+  status: cachePreloadStatusSchema,
+  columns: [
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'How far it is.' },
+    integer('Percent', '.status.percent', 'Ready part.'),
+    integer('Ready', '.status.bytesReady', 'Bytes that are there, on all nodes together.'),
+    integer('Total', '.status.bytesTotal', 'Bytes that are wanted.'),
+    integer('Nodes', '.status.nodesTotal', 'Nodes that were chosen.'),
+    integer('Rate', '.status.bytesPerSecond', 'Bytes that became ready a second, of late.'),
+    integer('Left', '.status.secondsLeft', 'Seconds until everything is there, estimated.'),
+    {
+      name: 'Waiting for',
+      type: 'string',
+      jsonPath: '.status.waitingFor',
+      description: 'What is being waited for.',
+      priority: 1,
+    },
+    reason,
+    age,
+  ],
+} as const satisfies ResourceDefinition;
+
+export const definitions: readonly ResourceDefinition[] = [storageClusters, nodeCaches, datasets, cachePreloads];

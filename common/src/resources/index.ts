@@ -1,5 +1,12 @@
 /** The custom resources of Hearth: their schemas, of which the definitions in crds/ are made, and their types. */
 
+export type {
+  CachePreload,
+  CachePreloadSpec,
+  CachePreloadStatus,
+  PreloadedNode,
+  PreloadPhase,
+} from './cache_preload.ts';
 export type { ClusterStore } from './cluster_store.ts';
 export { customResourceDefinition, objectSchema, type StructuralSchema, structuralSchema } from './custom_resource.ts';
 export {
@@ -11,13 +18,22 @@ export {
   type SourceKind,
   sourceKind,
 } from './dataset.ts';
-export { datasets, definitions, nodeCaches, type ResourceDefinition, storageClusters } from './definition.ts';
+export {
+  cachePreloads,
+  datasets,
+  definitions,
+  nodeCaches,
+  type ResourceDefinition,
+  storageClusters,
+} from './definition.ts';
+export { type Gate, type GateMode, gate } from './gate.ts';
 export type { Condition, ObjectMeta, OwnerReference } from './metadata.ts';
 export * from './names.ts';
 export type { CachedDataset, NodeCache, NodeCacheSpec, NodeCacheStatus } from './node_cache.ts';
 export type { CacheDirectory, NodeGroup } from './node_group.ts';
 export { parseDuration, parseQuantity, parseShare } from './quantity.ts';
 export type {
+  JoinPolicy,
   NodeState,
   StorageCluster,
   StorageClusterSpec,

@@ -15,6 +15,20 @@ export const specHashAnnotation = 'hearth.storage/spec-hash';
 export const clusterLabel = 'hearth.storage/cluster';
 export const nodeGroupLabel = 'hearth.storage/node-group';
 
+/** Scheduling gate of pods that wait for bytes. */
+export const preloadGateName = 'hearth.storage/preload';
+/** Annotation of such a pod: the name of its CachePreload, which is the plan for it. Written at admission. */
+export const preloadAnnotation = 'hearth.storage/preload';
+/** Annotations by which a pod asks for a gate whatever its Datasets say. They have the fields of `gate`. */
+export const gateAnnotations = {
+  mode: 'hearth.storage/gate',
+  minPercent: 'hearth.storage/gate-min-percent',
+  timeout: 'hearth.storage/gate-timeout',
+  affinity: 'hearth.storage/gate-affinity',
+} as const;
+/** Label by which pods of several owners are planned together. */
+export const podGroupLabel = 'hearth.storage/pod-group';
+
 /** The name by which agents know a Dataset. Namespaces have no dots, so two Datasets never share one. */
 export function registeredName(namespace: string, name: string): string {
   return `${namespace}.${name}`;

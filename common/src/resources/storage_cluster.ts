@@ -1,6 +1,17 @@
 import { z } from 'zod';
 import { store } from './cluster_store.ts';
-import { absolutePath, asList, asSet, count, duration, keyedBy, labelName, network, objectName } from './fields.ts';
+import {
+  absolutePath,
+  asList,
+  asSet,
+  count,
+  duration,
+  keyedBy,
+  labelName,
+  network,
+  objectName,
+  rules,
+} from './fields.ts';
 import { conditionsSchema, type ObjectMeta, observedGeneration } from './metadata.ts';
 import { nodeGroup } from './node_group.ts';
 
@@ -32,6 +43,39 @@ const origins = z.object({
     .describe("ConfigMap with the authorities of https origins. Absent: the image's."),
 });
 
+const joinPolicy = z
+  .object({
+    name: labelName(40).describe('Name of the policy.'),
+    nodeSelector: z
+      .record(z.string(), z.string().max(63))
+      .default({})
+      .meta({ maxProperties: 16 })
+      .describe('Labels of the nodes that it is for; none: all nodes.'),
+    datasets: z
+      .array(
+        z.object({
+          namespace: labelName().describe('Namespace of the Dataset.'),
+          name: objectName(63).describe('Its name.'),
+        }),
+      )
+      .max(64)
+      .default([])
+      .meta(keyedBy('namespace', 'name'))
+      .describe('Datasets that the node must hold.'),
+    mostUsed: z
+      .int()
+      .min(0)
+      .max(64)
+      .default(0)
+      .describe('This many of the Datasets that were used last and most often, as far as they fit into its budget.'),
+  })
+  .meta(
+    rules({
+      rule: 'self.datasets.size() > 0 || self.mostUsed > 0',
+      message: 'names no datasets: give datasets, or mostUsed',
+    }),
+  );
+
 export const storageClusterSpecSchema = z.object({
   nodeGroups: z
     .array(nodeGroup)
@@ -51,6 +95,15 @@ export const storageClusterSpecSchema = z.object({
     .default({ enabled: true, timeout: '10m' })
     .describe(
       'Nodes may be registered with the taint hearth.storage/agent-not-ready:NoSchedule; it goes when their agent is ready.',
+    ),
+  joinPolicies: z
+    .array(joinPolicy)
+    .max(16)
+    .default([])
+    .meta(keyedBy('name'))
+    .describe(
+      'What a node that was registered with the startup taint must hold before the taint goes. It gets the bytes from ' +
+        "other nodes where these have them. The taint's timeout ends the waiting.",
     ),
   agentAbsence: duration('1m', '24h')
     .default('15m')
@@ -98,6 +151,7 @@ export const storageClusterStatusSchema = z.object({
 
 export type StorageClusterSpec = z.output<typeof storageClusterSpecSchema>;
 export type StorageClusterStatus = z.output<typeof storageClusterStatusSchema>;
+export type JoinPolicy = z.output<typeof joinPolicy>;
 export type NodeState = z.output<typeof nodeState>;
 
 /** As the API server gives it: defaults are filled in. */

@@ -243,6 +243,11 @@ export interface RemoveDatasetRequest {
   name: string;
   /** Also drop its bytes from all caches. */
   evict: boolean;
+  /**
+   * All nodes of the cluster, from somebody who knows them. Mounts of agents that are neither among them nor alive do not
+   * count as in use. None: every node may come back.
+   */
+  nodes: string[];
 }
 
 export interface RemoveDatasetResponse {
@@ -3735,7 +3740,7 @@ export const GetDatasetRequest: MessageFns<GetDatasetRequest> = {
 };
 
 function createBaseRemoveDatasetRequest(): RemoveDatasetRequest {
-  return { name: "", evict: false };
+  return { name: "", evict: false, nodes: [] };
 }
 
 export const RemoveDatasetRequest: MessageFns<RemoveDatasetRequest> = {
@@ -3745,6 +3750,9 @@ export const RemoveDatasetRequest: MessageFns<RemoveDatasetRequest> = {
     }
     if (message.evict !== false) {
       writer.uint32(16).bool(message.evict);
+    }
+    for (const v of message.nodes) {
+      writer.uint32(26).string(v!);
     }
     return writer;
   },
@@ -3778,6 +3786,14 @@ export const RemoveDatasetRequest: MessageFns<RemoveDatasetRequest> = {
             message.evict = reader.bool();
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.nodes.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3794,6 +3810,7 @@ export const RemoveDatasetRequest: MessageFns<RemoveDatasetRequest> = {
     return {
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       evict: isSet(object.evict) ? globalThis.Boolean(object.evict) : false,
+      nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => globalThis.String(e)) : [],
     };
   },
 
@@ -3805,6 +3822,9 @@ export const RemoveDatasetRequest: MessageFns<RemoveDatasetRequest> = {
     if (message.evict !== false) {
       obj.evict = message.evict;
     }
+    if (message.nodes?.length) {
+      obj.nodes = message.nodes;
+    }
     return obj;
   },
 
@@ -3815,6 +3835,7 @@ export const RemoveDatasetRequest: MessageFns<RemoveDatasetRequest> = {
     const message = createBaseRemoveDatasetRequest();
     message.name = object.name ?? "";
     message.evict = object.evict ?? false;
+    message.nodes = object.nodes?.map((e) => e) || [];
     return message;
   },
 };
