@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, openSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
 import { AgentClient } from '../../cli/src/client/agent_client.ts';
@@ -157,8 +157,14 @@ control: { socket: ${agent.socket} }
 holder: { socket: ${directory.holder.socket} }
 cache:
   directories: [{ path: ${agent.cache}, budget: ${budget}, freeFloor: 5% }]
-origins: { allowPrivate: true }
+origins: { allowPrivate: true${authorities()} }
 `;
+}
+
+/** `SSL_CERT_FILE` means the same as for other programs: these authorities instead of the system's. */
+function authorities(): string {
+  const file = process.env.SSL_CERT_FILE;
+  return file ? `, certificateAuthorities: ${JSON.stringify(resolve(file))}` : '';
 }
 
 /** Ports of 127.0.0.1 that nobody listens on now. */

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { node, root } from '../test/command.ts';
-import { missingForMounts } from './privileges.ts';
-import { detach, endProcess, RunDirectory } from './run_directory.ts';
+import { type DemoRun, DemoRuns, needMounts } from './testing/demo_run.ts';
 
 const files = {
   'weights.safetensors': 9 * 1024 ** 2 + 17,
@@ -18,66 +15,19 @@ const files = {
 
 describe('make run', function () {
   this.timeout(120_000);
-  let folder: string;
+  let runs: DemoRuns;
   let origin: string;
-  let started: ChildProcess[];
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'hearth-run-'));
-    origin = join(folder, 'tiny-model');
+    runs = new DemoRuns();
+    origin = join(runs.folder, 'tiny-model');
     mkdirSync(join(origin, 'tokenizer'), { recursive: true });
     for (const [name, size] of Object.entries(files)) writeFileSync(join(origin, name), randomBytes(size));
-    started = [];
   });
+  afterEach(() => runs.close());
 
-  afterEach(async () => {
-    for (const child of started) if (child.pid !== undefined && child.exitCode === null) await endProcess(child.pid);
-    const directory = runDirectory();
-    await directory.claim(() => undefined);
-    for (const target of directory.mountPoints()) await detach(target);
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  const runDirectory = () => new RunDirectory({ HEARTH_RUN_DIR: join(folder, 'run') });
-
-  interface Run {
-    child: ChildProcess;
-    output: () => string;
-    ended: Promise<number | null>;
-    /** Resolves when the output holds the text; rejects when the run ends before. */
-    says: (text: string) => Promise<void>;
-  }
-
-  function start(environment: Record<string, string>, prefix: string[] = []): Run {
-    const [program = '', ...words] = [...prefix, node, join(root, 'scripts/demo/main.ts')];
-    const env = { ...process.env, SOURCE: origin, HEARTH_RUN_DIR: join(folder, 'run'), ...environment };
-    const child = spawn(program, words, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    started.push(child);
-    let text = '';
-    const seen = new Set<() => void>();
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.on('data', (chunk: Buffer) => {
-        text += chunk;
-        for (const look of seen) look();
-      });
-    }
-    const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
-    const says = (wanted: string) =>
-      new Promise<void>((resolve, reject) => {
-        const look = () => text.includes(wanted) && resolve();
-        seen.add(look);
-        look();
-        ended.then(() => reject(new Error(`the run ended without saying "${wanted}":\n${text}`)));
-      });
-    return { child, output: () => text, ended, says };
-  }
-
-  function needMounts(context: Mocha.Context): void {
-    const missing = missingForMounts().map(({ what }) => what);
-    if (missing.length === 0) return;
-    console.log(`      skipped: ${missing.join(' and ')} is missing`);
-    context.skip();
-  }
+  const start = (environment: Record<string, string>, prefix: string[] = []): DemoRun =>
+    runs.start({ SOURCE: origin, ...environment }, prefix);
 
   it('verifies every file on three agents, then starts warm', async function () {
     needMounts(this);
@@ -89,7 +39,7 @@ describe('make run', function () {
     assert.match(cold.output(), /^b +weights\.safetensors .*passthrough +already here .*identical$/m);
     assert.match(cold.output(), /^c +weights\.safetensors .*daemon +peers .*identical$/m);
     assert.match(cold.output(), /Verified: 12 files .*every byte is the origin's/);
-    assert.deepEqual(runDirectory().mountPoints(), []);
+    assert.deepEqual(runs.runDirectory().mountPoints(), []);
 
     const warm = start({ ONESHOT: '1' });
     assert.equal(await warm.ended, 0, warm.output());
@@ -123,7 +73,7 @@ describe('make run', function () {
     await run.says('3 nodes, 3 ready');
     run.child.kill('SIGINT');
     assert.equal(await run.ended, 0, run.output());
-    assert.deepEqual(runDirectory().mountPoints(), []);
+    assert.deepEqual(runs.runDirectory().mountPoints(), []);
   });
 
   it('clears what a killed run left', async () => {
@@ -161,7 +111,7 @@ describe('make run', function () {
     await first.says('3 nodes, 3 ready');
     first.child.kill('SIGTERM');
     assert.equal(await first.ended, 0, first.output());
-    const missing = start({ ONESHOT: '1', SOURCE: join(folder, 'nothing') });
+    const missing = start({ ONESHOT: '1', SOURCE: join(runs.folder, 'nothing') });
     assert.equal(await missing.ended, 3, missing.output());
   });
 });

@@ -4,7 +4,7 @@ import type { AgentClient } from '../../cli/src/client/agent_client.ts';
 import { formatBytes, formatCount } from '../../cli/src/format/quantity.ts';
 import type { Terminal } from '../../cli/src/terminal.ts';
 import type { Cluster } from './cluster.ts';
-import { mustHearth } from './hearth.ts';
+import { mustHearth, StepFailed } from './hearth.ts';
 import type { Model } from './model.ts';
 import { missingForMounts } from './privileges.ts';
 import { printReport, printTotals, sourcesText } from './report.ts';
@@ -23,6 +23,8 @@ const dataPaths: Record<string, string> = { a: 'auto', b: 'fuse', c: 'fuse' };
 /** Agent c is not warmed: what it reads comes from the others. */
 const warmed = ['a', 'b'];
 
+const taken = new HearthError('AlreadyExists', '').exitCode;
+
 /** Adds, warms, mounts, lists and verifies. True when every byte on every node is the origin's. */
 export async function tour(stage: Stage): Promise<boolean> {
   const { directory, cluster, model, terminal } = stage;
@@ -33,7 +35,7 @@ export async function tour(stage: Stage): Promise<boolean> {
   for (const agent of directory.agents) clients.set(agent, await cluster.connect(agent));
   try {
     const ask = (words: string[]) => mustHearth(first.socket, words, interrupt);
-    await ask(['dataset', 'add', model.name, ...sourceWords(model.source), '--allow-private']);
+    await add(first, model, interrupt);
     const client = clients.get(first) as AgentClient;
     const dataset = await client.call('getDataset', { name: model.name });
     await sayStart(clients, dataset);
@@ -48,6 +50,18 @@ export async function tour(stage: Stage): Promise<boolean> {
     return conclude(results, terminal);
   } finally {
     for (const client of clients.values()) client.close();
+  }
+}
+
+/** A former run may have registered another source by this name; what is cached of it stays. */
+async function add(agent: AgentPaths, model: Model, interrupt: AbortSignal): Promise<void> {
+  const words = ['dataset', 'add', model.name, ...sourceWords(model.source), '--allow-private'];
+  try {
+    await mustHearth(agent.socket, words, interrupt);
+  } catch (error) {
+    if (!(error instanceof StepFailed) || error.exit !== taken) throw error;
+    await mustHearth(agent.socket, ['dataset', 'rm', model.name], interrupt);
+    await mustHearth(agent.socket, words, interrupt);
   }
 }
 
