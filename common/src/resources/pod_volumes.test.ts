@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import type { PersistentVolume, Pod } from '../kubernetes/kinds.ts';
+import { claimedDataset, datasetOfVolume, podVolumes } from './pod_volumes.ts';
+
+const source = { apiGroup: 'hearth.storage', kind: 'Dataset', name: 'llama' };
+const volume = (csi: object) => ({ spec: { csi } }) as PersistentVolume;
+
+describe('volumes of a pod', () => {
+  it('lead to Datasets of its namespace when they are inline', () => {
+    const volumes = [
+      { name: 'model', csi: { driver: 'csi.hearth.storage', volumeAttributes: { dataset: 'llama' } } },
+      { name: 'other', csi: { driver: 'else', volumeAttributes: { dataset: 'llama' } } },
+      { name: 'none', csi: { driver: 'csi.hearth.storage' } },
+      { name: 'scratch', emptyDir: {} },
+    ];
+    const pod = { metadata: { name: 'web', namespace: 'team' }, spec: { containers: [], volumes } } as Pod;
+    assert.deepEqual(podVolumes(pod), [
+      { volume: 'model', kind: 'dataset', dataset: { namespace: 'team', name: 'llama' } },
+    ]);
+  });
+
+  it('are claims, of which those made with the pod are known before', () => {
+    const volumes = [
+      { name: 'model', persistentVolumeClaim: { claimName: 'models' } },
+      { name: 'own', ephemeral: { volumeClaimTemplate: { spec: { dataSourceRef: source } } } },
+      { name: 'disk', ephemeral: { volumeClaimTemplate: { spec: {} } } },
+    ];
+    const pod = { metadata: { name: 'web' }, spec: { containers: [], volumes } } as unknown as Pod;
+    assert.deepEqual(podVolumes(pod, 'team'), [
+      { volume: 'model', kind: 'claim', claim: 'models' },
+      { volume: 'own', kind: 'template', claim: 'web-own', dataset: { namespace: 'team', name: 'llama' } },
+      { volume: 'disk', kind: 'template', claim: 'web-disk', dataset: undefined },
+    ]);
+  });
+
+  it('are Datasets of no other namespace by a dataSourceRef, and of any by a volume', () => {
+    const claim = (dataSourceRef: object) => ({ metadata: { namespace: 'team' }, spec: { dataSourceRef } }) as never;
+    assert.deepEqual(claimedDataset(claim(source)), { namespace: 'team', name: 'llama' });
+    assert.equal(claimedDataset(claim({ ...source, namespace: 'theirs' })), undefined);
+    assert.equal(claimedDataset(claim({ ...source, kind: 'VolumeSnapshot' })), undefined);
+    assert.equal(claimedDataset({}), undefined);
+    const volumeAttributes = { datasetNamespace: 'shared', dataset: 'llama' };
+    assert.deepEqual(datasetOfVolume(volume({ driver: 'csi.hearth.storage', volumeAttributes })), {
+      namespace: 'shared',
+      name: 'llama',
+    });
+    assert.equal(datasetOfVolume(volume({ driver: 'else', volumeAttributes })), undefined);
+    assert.equal(datasetOfVolume(volume({ driver: 'csi.hearth.storage' })), undefined);
+  });
+});
