@@ -56,6 +56,10 @@ export interface Pace {
   publishedScanMs: number;
   /** Looking at what the machine offers. */
   probeMs: number;
+  /** An agent with mounts writes down that it is alive. */
+  seenMs: number;
+  /** Mounts of an agent that was not seen for this long do not count any more. */
+  departedMs: number;
 }
 
 export const defaultPace: Pace = {
@@ -70,6 +74,8 @@ export const defaultPace: Pace = {
   unnamedMountMs: 60_000,
   publishedScanMs: 10_000,
   probeMs: 600_000,
+  seenMs: 3_600_000,
+  departedMs: 86_400_000,
 };
 
 /** What every room of the agent is given. */

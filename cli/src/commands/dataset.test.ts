@@ -157,6 +157,6 @@ describe('hearth dataset', () => {
   it('removes a dataset', async () => {
     const outcome = await hearth(['dataset', 'rm', 'llama', '--evict']);
     assert.equal(outcome.out, 'Removed llama and its bytes from all caches\n');
-    assert.deepEqual(agent.requests, [['removeDataset', { name: 'llama', evict: true }]]);
+    assert.deepEqual(agent.requests, [['removeDataset', { name: 'llama', evict: true, nodes: [] }]]);
   });
 });

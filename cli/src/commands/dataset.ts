@@ -198,7 +198,7 @@ function removeCommand(context: CommandContext): Command {
     .action(
       act(context, async (session: Session, options: { evict?: boolean }, name: string) => {
         const evict = options.evict === true;
-        await session.withAgent((agent) => agent.call('removeDataset', { name, evict }));
+        await session.withAgent((agent) => agent.call('removeDataset', { name, evict, nodes: [] }));
         if (session.json) session.printJson({ name, evicted: evict });
         else session.print(`Removed ${printable(name)}${evict ? ' and its bytes from all caches' : ''}`);
         return undefined;

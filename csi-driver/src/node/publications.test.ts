@@ -283,6 +283,25 @@ for (const each of kinds)
       await world.checkNothing(target);
     });
 
+    it("does not give a pod what lies below an agent's mount that went at that moment", async () => {
+      const world = newWorld();
+      const { bind, overlay } = world.mounts;
+      for (const [name, make] of Object.entries({ bind, overlay })) {
+        world.mounts[name as 'bind'] = async (source, to) => {
+          await make.call(world.mounts, source, to);
+          world.mounts.entries.splice(
+            world.mounts.entries.findIndex((entry) => entry.mountPoint === source),
+            1,
+          );
+        };
+      }
+      await assert.rejects(world.publications().publish(publication(), signal), {
+        status: 'FAILED_PRECONDITION',
+        message: /took its mount .* away while it was being published/,
+      });
+      await world.checkNothing(target);
+    });
+
     it('names Dataset and cluster when the agent refuses', async () => {
       const world = newWorld();
       const refuse = async () => {

@@ -67,6 +67,7 @@ export class Publications {
         await mounts.makeTarget(target);
         if (isSafe(source, publication)) await mounts.bind(published.path, target);
         else await mounts.overlay(published.path, target);
+        await this.#checkStillThere(published.path, source);
       }
       await this.#restrict(target, usage, await this.#mountAt(target));
     } catch (thrown) {
@@ -118,6 +119,18 @@ export class Publications {
     throw new CsiError(
       'FAILED_PRECONDITION',
       `the agent's mount ${path} is not seen by this process; give both of them the folder ${agent.directory} of the host, the agent with mountPropagation Bidirectional and this one with HostToContainer`,
+    );
+  }
+
+  /**
+   * Until the record is written the agent may take its mount away, as when the dataset is removed at this moment; what
+   * was bound then is the empty folder below it. From the record on it stays.
+   */
+  async #checkStillThere(path: string, source: MountEntry): Promise<void> {
+    if (mountAt(await this.#parts.mounts.table(), path)?.id === source.id) return;
+    throw new CsiError(
+      'FAILED_PRECONDITION',
+      `the agent took its mount ${path} away while it was being published, as it does when a dataset is removed; it is tried again`,
     );
   }
 

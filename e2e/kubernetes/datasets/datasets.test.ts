@@ -228,7 +228,7 @@ describe('Datasets in a real API server', function () {
     assert.deepEqual(agents.called('removeDataset'), []);
     await cluster.kubectl('delete', 'pod', 'reader', '--grace-period=0', '--force');
     await cluster.gone('dataset', 'llama');
-    assert.deepEqual(agents.called('removeDataset')[0], { name: 'default.llama', evict: true });
+    assert.deepEqual(agents.called('removeDataset')[0], { name: 'default.llama', evict: true, nodes: [] });
   });
 
   it('end although agents do not answer, or their StorageCluster has gone', async () => {

@@ -26,15 +26,16 @@ export class TestOperator {
     const clusters = new Reflector({ api, type: kinds.StorageCluster, logger });
     const pods = new Reflector({ api, type: kinds.Pod, project: usesOfPod, logger });
     const volumes = new Reflector({ api, type: kinds.PersistentVolume, project: volumeView, logger });
+    const nodes = new Reflector({ api, type: kinds.Node, project: () => true, logger });
     const claims = new Reflector({ api, type: kinds.PersistentVolumeClaim, project: pendingClaim, logger });
     const storageClasses = new Reflector({ api, type: kinds.StorageClass, project: classView, logger });
     const { signal } = this.#stop;
-    for (const one of [datasets, clusters, pods, volumes, claims, storageClasses]) one.start(signal);
+    for (const one of [datasets, clusters, pods, nodes, volumes, claims, storageClasses]) one.start(signal);
     const common = { api, agents, datasets, clusters, volumes, events, logger };
     this.#api = api;
     this.#events = events;
     this.#running = Promise.all([
-      runDatasetController({ ...common, pods, grant, ...options }, signal),
+      runDatasetController({ ...common, pods, nodes, grant, ...options }, signal),
       runProvisioner({ ...common, claims, storageClasses }, signal),
     ]).catch((error: unknown) => {
       if (!signal.aborted) throw error;

@@ -65,7 +65,6 @@ export class Agent {
       used: () => this.#usedManifests(),
     });
     this.pins = new Pins(context, this.keeper);
-    this.requests = new Requests(context, { pins: this.pins, keeper: this.keeper });
     this.capabilities = new Capabilities(probe, context.pace.probeMs, logger);
     this.statistics = new StatisticsPublisher(context, this.datasets, this.pins, () => this.capabilities.all());
     this.mounts = new Mounts(context, this.datasets, this.keeper, holder);
@@ -75,6 +74,8 @@ export class Agent {
       { tables: this.datasets, keeper: this.keeper, mounts: this.mounts },
       volumes,
     );
+    const { pins, keeper, volumeMounts } = this;
+    this.requests = new Requests(context, { pins, keeper, volumeMounts });
     this.datasets.onEmptied(() => {
       this.#quietly('records of mounts could not be written again', this.mounts.rewrite());
       this.#quietly('records of pins could not be written again', this.pins.rewrite());
@@ -143,6 +144,7 @@ export class Agent {
     await this.coordinator.close();
     await this.requests.close();
     await this.volumeMounts.close();
+    await this.mounts.close();
     await this.credentialSharing.close();
     this.locations.close();
     await this.capabilities.close();

@@ -115,7 +115,7 @@ describe('control API', () => {
         ['b/d.txt', 0n],
       ],
     );
-    await call('removeDataset', { name: 'd', evict: true });
+    await call('removeDataset', { name: 'd', evict: true, nodes: [] });
     await assert.rejects(call('getDataset', { name: 'd' }), failsWith('NotFound', /there is no dataset d/));
   });
 
@@ -225,7 +225,10 @@ describe('control API', () => {
       [['/mnt/d', 'd']],
     );
     assert.equal(status.jobs[0]?.state, 'Succeeded');
-    await assert.rejects(call('removeDataset', { name: 'd', evict: false }), failsWith('InUse', /mounted on a/));
+    await assert.rejects(
+      call('removeDataset', { name: 'd', evict: false, nodes: [] }),
+      failsWith('InUse', /mounted on a/),
+    );
     await call('unmount', { target: '/mnt/d' });
     assert.equal((await call('listMounts', {})).mounts.length, 0);
   });

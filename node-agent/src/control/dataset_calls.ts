@@ -78,8 +78,9 @@ export class DatasetCalls {
     return this.#message(await this.#agent.datasets.get(name));
   }
 
-  async remove({ name, evict }: RemoveDatasetRequest, signal: AbortSignal): Promise<RemoveDatasetResponse> {
-    await this.#agent.removal.remove(name, evict, signal);
+  async remove({ name, evict, nodes }: RemoveDatasetRequest, signal: AbortSignal): Promise<RemoveDatasetResponse> {
+    const known = nodes.length === 0 ? {} : { nodes: new Set(nodes) };
+    await this.#agent.removal.remove(name, { evict, ...known }, signal);
     return {};
   }
 

@@ -81,7 +81,7 @@ describe('credentials of datasets', () => {
   it('go with their dataset', async () => {
     await set('one');
     await add();
-    await cluster.agent('b').removal.remove('d', false, soon());
+    await cluster.agent('b').removal.remove('d', { evict: false }, soon());
     await until(() => tokens().every((token) => token === undefined));
   });
 

@@ -136,7 +136,7 @@ describe('datasets', () => {
   it('take their manifests along when their last revision is removed', async () => {
     const { dataset } = await add('a');
     await until(() => cluster.engine('c').disk.manifests.has(dataset.manifest));
-    await cluster.agent('b').removal.remove('d', true, soon());
+    await cluster.agent('b').removal.remove('d', { evict: true }, soon());
     await assert.rejects(cluster.agent('a').datasets.get('d'), { code: 'NotFound' });
     for (const name of ['a', 'b', 'c']) await until(() => !cluster.engine(name).disk.manifests.has(dataset.manifest));
   });

@@ -1,11 +1,15 @@
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import type { Mounts } from '../mounts/mounts.ts';
-import type { Requests } from '../requests/index.ts';
+import type { AnswerRecord, Requests } from '../requests/index.ts';
 import type { Operation } from '../store/store.ts';
 import { hasEnded } from '../warm/state.ts';
 import type { WarmTables } from '../warm/table.ts';
 import type { DatasetTables } from './table.ts';
+
+/** In the message of a refusal: nodes, and users of each. */
+const mostUsesTold = 5;
+const mostNamesTold = 3;
 
 /** Takes datasets out of the cluster. */
 export class Removal {
@@ -28,12 +32,17 @@ export class Removal {
 
   /**
    * Ends the pins of a dataset everywhere, with `evict` drops its bytes, and forgets it; agents delete its
-   * manifests when they hear of it. `InUse` while it is mounted or being warmed. An agent that does not answer
-   * keeps its bytes until it needs their room; the removal goes on.
+   * manifests when they hear of it. `InUse` while it is being warmed, or mounted for somebody: mounts of volumes that no
+   * pod uses go at once. `nodes`: all that there are, when the caller knows; mounts on others do not count. An agent that
+   * does not answer keeps its bytes until it needs their room; the removal goes on.
    */
-  async remove(name: string, evict: boolean, signal: AbortSignal): Promise<void> {
+  async remove(
+    name: string,
+    { evict, nodes }: { evict: boolean; nodes?: ReadonlySet<string> },
+    signal: AbortSignal,
+  ): Promise<void> {
     const dataset = await this.#tables.get(name);
-    await this.#refuseInUse(name);
+    await this.#refuseInUse(name, nodes, signal);
     const drop = { kind: 'drop' as const, dataset: name, manifest: dataset.manifest, paths: [], owner: '', evict };
     const answers = await this.#requests.ask(drop, [], signal);
     for (const { node, message } of answers.filter((answer) => answer.errorCode !== undefined)) {
@@ -50,7 +59,7 @@ export class Removal {
     await this.#tables.mirror.caughtUp(result.revision, signal);
   }
 
-  async #refuseInUse(name: string): Promise<void> {
+  async #refuseInUse(name: string, nodes: ReadonlySet<string> | undefined, signal: AbortSignal): Promise<void> {
     const members = this.#context.members.names();
     const jobs = this.#warm.jobsMirror.values().filter((job) => job.dataset === name);
     const running = jobs.filter(
@@ -63,10 +72,49 @@ export class Removal {
         `dataset ${name} is being warmed by ${names}; wait for it or cancel it (hearth job cancel)`,
       );
     }
-    const mounted = await this.#mounts.of(name);
-    if (mounted.length > 0) {
-      const nodes = [...new Set(mounted.map((mount) => mount.node))].join(', ');
-      throw new HearthError('InUse', `dataset ${name} is mounted on ${nodes}; unmount it there first`);
+    const uses = await this.#mountUses(name, nodes, signal);
+    if (uses.length > 0) {
+      const told = uses.slice(0, mostUsesTold).join('; ');
+      const more = uses.length > mostUsesTold ? `; and on ${uses.length - mostUsesTold} more nodes` : '';
+      throw new HearthError(
+        'InUse',
+        `dataset ${name} is mounted ${told}${more}; it can be removed when that has ended`,
+      );
     }
   }
+
+  /** Who uses mounts of a dataset, a text for each node, after all that nobody uses were taken away. */
+  async #mountUses(name: string, nodes: ReadonlySet<string> | undefined, signal: AbortSignal): Promise<string[]> {
+    const manifests = new Set(this.#tables.revisionsOf(name).map(({ manifest }) => manifest));
+    // Datasets of the same files share mounts.
+    const concerned = [...(await this.#mounts.of(name)), ...(await this.#mounts.showing(manifests))];
+    const before = await this.#mounts.withoutDeparted(concerned, nodes);
+    const members = this.#context.members.names();
+    const asked = [...new Set(before.map(({ node }) => node))].filter((node) => members.has(node));
+    const release = { kind: 'release' as const, dataset: name, manifest: '', paths: [], owner: '', evict: false };
+    const answers = asked.length === 0 ? [] : await this.#requests.ask(release, asked, signal);
+    const left = await this.#mounts.of(name);
+    const users = answers.filter((answer) => answer.users.length > 0);
+    return [...new Set([...left, ...users].map(({ node }) => node))].sort().map((node) => {
+      const targets = left.filter((mount) => mount.node === node).map(({ target }) => target);
+      return describeUse(
+        node,
+        answers.find((answer) => answer.node === node),
+        targets,
+      );
+    });
+  }
+}
+
+/** `on n1 by pod team/a and 3 more`: what there is to end on a node. */
+function describeUse(node: string, answer: AnswerRecord | undefined, targets: readonly string[]): string {
+  if (answer === undefined) return `on ${node}, whose agent is away`;
+  if (answer.errorCode !== undefined) return `on ${node}, whose agent cannot tell by whom: ${answer.message}`;
+  if (answer.users.length > 0) return `on ${node} by ${firstOf(answer.users)}`;
+  return `on ${node} at ${firstOf(targets)} (hearth unmount)`;
+}
+
+function firstOf(texts: readonly string[]): string {
+  const more = texts.length > mostNamesTold ? ` and ${texts.length - mostNamesTold} more` : '';
+  return `${texts.slice(0, mostNamesTold).join(', ')}${more}`;
 }

@@ -35,14 +35,41 @@ describe('mounts', () => {
 
   it('keep a dataset from being removed until they end, also by others than us', async () => {
     await cluster.agent('b').mounts.mount('d', '/mnt/d', 'auto', soon());
-    await assert.rejects(cluster.agent('a').removal.remove('d', false, soon()), {
+    await assert.rejects(cluster.agent('a').removal.remove('d', { evict: false }, soon()), {
       code: 'InUse',
-      message: /mounted on b/,
+      message: 'dataset d is mounted on b at /mnt/d (hearth unmount); it can be removed when that has ended',
     });
     cluster.engine('b').disk.mounts.delete('/mnt/d');
     cluster.agent('b').answer({ kind: 'mountEnded', target: '/mnt/d', message: 'unmounted by hand' });
     await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
-    await cluster.agent('a').removal.remove('d', false, soon());
+    await cluster.agent('a').removal.remove('d', { evict: false }, soon());
+  });
+
+  it('of agents that are away keep their dataset for a day, or until their nodes are known to be no more', async () => {
+    const { mounts } = cluster.agent('b');
+    await mounts.mount('d', '/mnt/d', 'auto', soon());
+    await cluster.remove('b', 'crash');
+    const { removal } = cluster.agent('a');
+    const away = { code: 'InUse', message: /mounted on b, whose agent is away;/ };
+    await assert.rejects(removal.remove('d', { evict: false }, soon()), away);
+    await assert.rejects(removal.remove('d', { evict: false, nodes: new Set(['a', 'b']) }, soon()), away);
+    await removal.remove('d', { evict: false, nodes: new Set(['a']) }, soon());
+    assert.deepEqual(await cluster.agent('a').mounts.of('d'), []);
+  });
+
+  it('of agents that were not seen for a day count no more', async () => {
+    await cluster.close();
+    cluster = await TestCluster.start(['a', 'b'], [fileRow('x', 5n)], { departedMs: 500 });
+    await add();
+    await cluster.agent('b').mounts.mount('d', '/mnt/d', 'auto', soon());
+    const used = async () => [...(await cluster.agent('a').mounts.manifests())].length;
+    // Alive, it is seen again and again.
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    assert.equal(await used(), 1);
+    await cluster.remove('b', 'crash');
+    assert.equal(await used(), 1);
+    await until(async () => (await used()) === 0);
+    await cluster.agent('a').removal.remove('d', { evict: false }, soon());
   });
 
   it('whose mount is gone at the start are forgotten', async () => {

@@ -5,6 +5,7 @@ import type { AgentContext } from '../context.ts';
 import type { ManifestKeeper } from '../datasets/keeper.ts';
 import type { DatasetTables } from '../datasets/table.ts';
 import { RecordTable } from '../records/index.ts';
+import { DepartedNodes } from './departed_nodes.ts';
 
 /** `mounts/<node>/<target, encoded>`: which dataset a mount of an agent shows; the mount itself is the holder's. */
 const mountSchema = z.object({
@@ -13,7 +14,7 @@ const mountSchema = z.object({
   dataset: z.string(),
   manifest: z.string(),
 });
-type MountRow = z.output<typeof mountSchema>;
+export type MountRow = z.output<typeof mountSchema>;
 
 export interface SeenMount extends MountInfo {
   dataset: string;
@@ -26,6 +27,7 @@ export class Mounts {
   readonly #keeper: ManifestKeeper;
   readonly #holder: string;
   readonly #table;
+  readonly #departed: DepartedNodes;
   readonly #rows = new Map<string, MountRow>();
   readonly #listeners = new Set<() => void>();
 
@@ -35,6 +37,7 @@ export class Mounts {
     this.#keeper = keeper;
     this.#holder = holder;
     this.#table = new RecordTable(context.store, 'mounts/', mountSchema);
+    this.#departed = new DepartedNodes(context);
   }
 
   /**
@@ -56,12 +59,14 @@ export class Mounts {
       });
       const views = new Set((await engine.mounts()).map((mount) => mount.target));
       for (const row of rows) if (views.has(row.target)) this.#rows.set(row.target, row);
+      if (this.#rows.size > 0) this.#departed.attend();
       return;
     }
     for (const row of rows) {
       if (targets.includes(row.target)) this.#rows.set(row.target, row);
       else await this.#forget(row.target);
     }
+    if (this.#rows.size > 0) this.#departed.attend();
     if (targets.length > 0) logger.info('mounts were taken over', { targets });
   }
 
@@ -104,10 +109,10 @@ export class Mounts {
     return { ...info, dataset };
   }
 
-  /** Records which dataset a mount shows whose record was lost. */
+  /** Records which dataset a mount shows whose record was lost, or that is shown for another one of the same files. */
   async remember(mount: MountInfo, dataset: string): Promise<void> {
     const { target, manifest } = mount;
-    if (this.#rows.has(target)) return;
+    if (this.#rows.get(target)?.dataset === dataset) return;
     await this.#record({ node: this.#context.node, target, dataset, manifest });
   }
 
@@ -117,14 +122,17 @@ export class Mounts {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Manifests that mounts of any agent show, also of agents that are away. */
+  /** Manifests that mounts of any agent show, also of agents that are away but may come back. */
   async manifests(): Promise<Set<string>> {
-    return new Set((await this.#all()).map((mount) => mount.manifest));
+    const mounts = await this.#all();
+    const departed = await this.#departed.among(mounts.map((mount) => mount.node));
+    return new Set(mounts.filter((mount) => !departed.has(mount.node)).map((mount) => mount.manifest));
   }
 
   /** Writes the records of all mounts of this agent again, as after the store was emptied. */
   async rewrite(): Promise<void> {
-    for (const row of [...this.#rows.values()]) await this.#table.put(this.#id(row.target), row);
+    for (const row of [...this.#rows.values()]) await this.#table.put(idOf(row), row);
+    if (this.#rows.size > 0) this.#departed.attend();
   }
 
   async unmount(target: string): Promise<void> {
@@ -142,6 +150,28 @@ export class Mounts {
     return (await this.#all()).filter((mount) => mount.dataset === dataset);
   }
 
+  /** Everybody's mounts of these manifests, of whatever dataset. */
+  async showing(manifests: ReadonlySet<string>): Promise<MountRow[]> {
+    return (await this.#all()).filter((mount) => manifests.has(mount.manifest));
+  }
+
+  /**
+   * Forgets those of the mounts whose nodes are not coming back; the others. `present`: all nodes that there are, when
+   * somebody knows them.
+   */
+  async withoutDeparted(mounts: readonly MountRow[], present?: ReadonlySet<string>): Promise<MountRow[]> {
+    const nodes = mounts.map((mount) => mount.node);
+    const departed = await this.#departed.among(nodes, present);
+    const gone = mounts.filter((mount) => departed.has(mount.node));
+    for (const row of gone) await this.#table.delete(idOf(row));
+    if (gone.length > 0) this.#context.logger.info('mounts of nodes that are gone are forgotten', { mounts: gone });
+    return mounts.filter((mount) => !departed.has(mount.node));
+  }
+
+  async close(): Promise<void> {
+    await this.#departed.close();
+  }
+
   /** What the engine tells: somebody else ended a mount. */
   async ended(target: string, reason: string): Promise<void> {
     this.#context.logger.warn('a mount ended', { target, reason });
@@ -155,8 +185,9 @@ export class Mounts {
 
   async #record(row: MountRow): Promise<void> {
     this.#rows.set(row.target, row);
+    this.#departed.attend();
     this.#changed();
-    await this.#table.put(this.#id(row.target), row);
+    await this.#table.put(idOf(row), row);
   }
 
   #datasetOf(mount: MountInfo): string {
@@ -180,12 +211,12 @@ export class Mounts {
   async #forget(target: string): Promise<void> {
     this.#rows.delete(target);
     this.#changed();
-    await this.#table.delete(this.#id(target)).catch((thrown) => {
+    await this.#table.delete(idOf({ node: this.#context.node, target })).catch((thrown) => {
       this.#context.logger.warn('the record of a mount stays', { target, error: HearthError.from(thrown) });
     });
   }
+}
 
-  #id(target: string): string {
-    return `${this.#context.node}/${encodeURIComponent(target)}`;
-  }
+function idOf({ node, target }: Pick<MountRow, 'node' | 'target'>): string {
+  return `${node}/${encodeURIComponent(target)}`;
 }

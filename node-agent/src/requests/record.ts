@@ -6,8 +6,11 @@ export const requestSchema = z.object({
   id: z.string(),
   from: z.string(),
   nodes: z.array(z.string()),
-  /** drop: all pins of the dataset go, and its bytes when `evict` is set. */
-  kind: z.enum(['pin', 'unpin', 'evict', 'drop']),
+  /**
+   * drop: all pins of the dataset go, and its bytes when `evict` is set. release: mounts of the dataset that no published
+   * volume uses go at once.
+   */
+  kind: z.enum(['pin', 'unpin', 'evict', 'drop', 'release']),
   dataset: z.string(),
   manifest: z.string(),
   paths: z.array(z.string()),
@@ -22,6 +25,8 @@ export const answerSchema = z.object({
   bytesFreed: unsigned,
   filesFreed: z.int(),
   filesKept: z.int(),
+  /** After `release`: who uses the mounts that stay. */
+  users: z.array(z.string()).default([]),
   errorCode: errorCodeSchema.optional(),
   message: z.string(),
 });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
-import { type Answer, execute } from './execute.ts';
+import { type Answer, execute, nothingDone } from './execute.ts';
 import { type AnswerRecord, answerSchema, type RequestRecord, requestSchema } from './record.ts';
 
 export type Asked = Omit<RequestRecord, 'id' | 'from' | 'nodes'>;
@@ -90,9 +90,7 @@ export class Requests {
       : `the agent did not answer in ${this.#context.pace.requestMs / 1000} s; see its log`;
     return {
       node,
-      bytesFreed: 0n,
-      filesFreed: 0,
-      filesKept: 0,
+      ...nothingDone,
       errorCode: gone ? 'Unavailable' : 'DeadlineExceeded',
       message,
     };
@@ -132,7 +130,7 @@ export class Requests {
       answer = { node, ...(await this.#execute(request, signal)), message: '' };
     } catch (thrown) {
       const { code, message } = HearthError.from(thrown);
-      answer = { node, bytesFreed: 0n, filesFreed: 0, filesKept: 0, errorCode: code, message };
+      answer = { node, ...nothingDone, errorCode: code, message };
     }
     logger.info('a request was done', {
       kind: request.kind,

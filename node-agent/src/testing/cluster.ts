@@ -26,6 +26,8 @@ export const testPace: Pace = {
   unnamedMountMs: 300,
   publishedScanMs: 100,
   probeMs: 100,
+  seenMs: 200,
+  departedMs: 86_400_000,
 };
 
 export const noCredentials = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };

@@ -10,6 +10,9 @@ import { z } from 'zod';
 const publishedSchema = z.object({
   dataset: z.string(),
   manifest: z.string().regex(/^[0-9a-f]{64}$/, '64 hexadecimal digits'),
+  volume: z.string().optional(),
+  /** Absent when the one who publishes knows of none. */
+  pod: z.object({ namespace: z.string(), name: z.string() }).optional(),
 });
 export type PublishedRecord = z.output<typeof publishedSchema>;
 
@@ -27,6 +30,11 @@ export async function readPublished(folder: string): Promise<PublishedRecord[]> 
   }
   const records = names.filter((name) => name.endsWith('.json')).map((name) => readOne(join(folder, name)));
   return (await Promise.all(records)).filter((record) => record !== undefined);
+}
+
+/** Who uses what was published, for people. */
+export function userOf({ pod, volume = 'without a name' }: PublishedRecord): string {
+  return pod === undefined ? `volume ${volume}` : `pod ${pod.namespace}/${pod.name}`;
 }
 
 /** Undefined when it was removed in the meantime. */

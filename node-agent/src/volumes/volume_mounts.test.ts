@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TestCluster } from '../testing/cluster.ts';
+import { TestCluster, testPace } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
 import { VolumeMounts } from './volume_mounts.ts';
@@ -25,7 +25,7 @@ describe('volume mounts', () => {
   const publish = (manifest = '', dataset = 'd', node = 'a') =>
     cluster.agent(node).volumeMounts.publish(dataset, manifest, soon());
   const published = (node = 'a') => join(cluster.volumesOf(node), 'published');
-  async function record(id: string, manifest: string, node = 'a'): Promise<void> {
+  async function record(id: string, manifest: string, node = 'a', more = {}): Promise<void> {
     await mkdir(published(node), { recursive: true });
     const text = JSON.stringify({
       id,
@@ -34,6 +34,7 @@ describe('volume mounts', () => {
       dataset: 'd',
       manifest,
       dataPath: 'fuse',
+      ...more,
     });
     await writeFile(join(published(node), `${id}.json`), text);
   }
@@ -123,6 +124,49 @@ describe('volume mounts', () => {
     assert.deepEqual(targets(), [join(cluster.volumesOf('a'), 'mounts', used, 'fuse')]);
   });
 
+  it('go at once when their dataset is removed, but not those in use, and it is told by whom', async () => {
+    const manifest = await add();
+    await Promise.all([publish(), publish('', 'd', 'b')]);
+    const pod = { namespace: 'team', name: 'reader', uid: 'u' };
+    await record('1', manifest, 'b', { pod });
+    await record('2', manifest, 'b');
+    const remove = () => cluster.agent('a').removal.remove('d', { evict: false }, soon());
+    await assert.rejects(remove(), {
+      code: 'InUse',
+      message: /^dataset d is mounted on b by (pod team\/reader, volume v-2|volume v-2, pod team\/reader); it can be/,
+    });
+    assert.deepEqual([targets('a'), targets('b').length], [[], 1]);
+    for (const id of ['1', '2']) await rm(join(published('b'), `${id}.json`));
+    const began = performance.now();
+    await remove();
+    assert.deepEqual(targets('b'), []);
+    assert.ok(performance.now() - began < testPace.unnamedMountMs, 'without the grace');
+    assert.deepEqual(await readdir(join(cluster.volumesOf('b'), 'mounts')), []);
+  });
+
+  it('that another dataset of the same files uses keep none that has gone from its users', async () => {
+    const manifest = await add();
+    await add('e');
+    await publish();
+    await record('1', manifest, 'a', { dataset: 'e' });
+    const { removal } = cluster.agent('b');
+    await removal.remove('d', { evict: false }, soon());
+    assert.equal(targets().length, 1);
+    await assert.rejects(removal.remove('e', { evict: false }, soon()), { code: 'InUse', message: /by volume v-1/ });
+    await unrecord('1');
+    await removal.remove('e', { evict: false }, soon());
+  });
+
+  it('are in use as far as can be told while their records cannot be read', async () => {
+    await add();
+    await publish();
+    await writeFile(join(published(), 'torn.json'), '{"manifest":');
+    await assert.rejects(cluster.agent('b').removal.remove('d', { evict: false }, soon()), {
+      code: 'InUse',
+      message: /on a, whose agent cannot tell by whom: .*torn\.json/,
+    });
+  });
+
   it('all stay while a record cannot be read', async () => {
     await add();
     await publish();
@@ -192,7 +236,7 @@ describe('volume mounts', () => {
     const manifest = await add();
     await record('1', manifest, 'b');
     await until(() => cluster.disks.get('b')?.manifests.has(manifest) ?? false);
-    await cluster.agent('a').removal.remove('d', false, soon());
+    await cluster.agent('a').removal.remove('d', { evict: false }, soon());
     await until(() => cluster.disks.get('a')?.manifests.has(manifest) === false);
     assert.ok(cluster.disks.get('b')?.manifests.has(manifest));
     await record('2', manifest, 'a');

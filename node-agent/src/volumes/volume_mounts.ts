@@ -7,7 +7,7 @@ import type { DatasetTables } from '../datasets/table.ts';
 import type { Mounts, SeenMount } from '../mounts/mounts.ts';
 import { isMounted, unmountForeign } from './dead_mount.ts';
 import { PublishedFolder } from './published_folder.ts';
-import type { PublishedRecord } from './published_record.ts';
+import { type PublishedRecord, readPublished, userOf } from './published_record.ts';
 
 export interface Published {
   path: string;
@@ -98,6 +98,25 @@ export class VolumeMounts {
     });
   }
 
+  /**
+   * Takes the mounts of a dataset away that no record names, without the grace. Who uses the others, for people. A
+   * publish that was answered and not yet recorded loses its mount: whoever binds it must see that, and ask again.
+   */
+  async release(dataset: string): Promise<string[]> {
+    if (this.#directory === undefined) return [];
+    const folder = join(this.#directory, 'published');
+    for (const mount of await this.#mounts.list()) {
+      if (mount.dataset !== dataset || this.#manifestOf(mount.target) === undefined) continue;
+      await this.#inTurn(mount.manifest, async () => {
+        const named = (await readPublished(folder)).some(({ manifest }) => manifest === mount.manifest);
+        if (!named) await this.#takeAway(mount.manifest);
+      });
+    }
+    const records = await readPublished(folder);
+    await this.#remember(records);
+    return records.filter((record) => record.dataset === dataset).map(userOf);
+  }
+
   /** What no record names goes at once: no agent may follow that would take it away. */
   async close(): Promise<void> {
     this.#graceMs = 0;
@@ -162,13 +181,9 @@ export class VolumeMounts {
   }
 
   async #reconcile(records: PublishedRecord[]): Promise<void> {
-    const named = new Map(records.map((record) => [record.manifest, record.dataset]));
-    this.#keeper.keep(new Set(named.keys()));
-    const mounts = (await this.#mounts.list()).filter((mount) => this.#manifestOf(mount.target) !== undefined);
-    for (const mount of mounts) {
-      const dataset = named.get(mount.manifest);
-      if (dataset !== undefined) await this.#mounts.remember(mount, dataset);
-    }
+    const named = new Set(records.map((record) => record.manifest));
+    this.#keeper.keep(named);
+    const mounts = await this.#remember(records);
     const now = performance.now();
     const unnamed = new Set([...(await this.#folders()), ...mounts.map((mount) => mount.manifest)]);
     for (const manifest of [...this.#unnamedSince.keys()]) {
@@ -178,30 +193,46 @@ export class VolumeMounts {
       if (named.has(manifest)) continue;
       const since = this.#unnamedSince.get(manifest) ?? now;
       this.#unnamedSince.set(manifest, since);
-      if (now - since >= this.#graceMs) await this.#takeAway(manifest);
+      if (now - since >= this.#graceMs) await this.#inTurn(manifest, () => this.#takeAwayUnlessPublished(manifest));
     }
   }
 
-  /** What somebody uses all the same stays, and is tried again by the next look. */
+  /**
+   * Mounts of ours. Where the records name only other datasets of the same files, the mount is shown for one of those:
+   * it keeps none from being removed that has no part in it any more.
+   */
+  async #remember(records: PublishedRecord[]): Promise<SeenMount[]> {
+    const mounts = (await this.#mounts.list()).filter((mount) => this.#manifestOf(mount.target) !== undefined);
+    for (const mount of mounts) {
+      const datasets = records.filter(({ manifest }) => manifest === mount.manifest).map(({ dataset }) => dataset);
+      const [dataset] = datasets.includes(mount.dataset) ? [mount.dataset] : datasets;
+      if (dataset !== undefined) await this.#mounts.remember(mount, dataset);
+    }
+    return mounts;
+  }
+
+  async #takeAwayUnlessPublished(manifest: string): Promise<void> {
+    const since = this.#unnamedSince.get(manifest);
+    // Published again while this waited for its turn.
+    if (since === undefined || performance.now() - since < this.#graceMs) return;
+    await this.#takeAway(manifest);
+  }
+
+  /** In its turn. What somebody uses all the same stays, and is tried again by the next look. */
   async #takeAway(manifest: string): Promise<void> {
-    await this.#inTurn(manifest, async () => {
-      const since = this.#unnamedSince.get(manifest);
-      // Published again while this waited for its turn.
-      if (since === undefined || performance.now() - since < this.#graceMs) return;
-      for (const kind of kinds) {
-        const target = this.#target(manifest, kind);
-        try {
-          await this.#unmount(target);
-          await removeFolder(target);
-        } catch (thrown) {
-          const error = HearthError.from(thrown);
-          this.#context.logger.warn('a mount that no volume needs stays for now', { target, error });
-          return;
-        }
+    for (const kind of kinds) {
+      const target = this.#target(manifest, kind);
+      try {
+        await this.#unmount(target);
+        await removeFolder(target);
+      } catch (thrown) {
+        const error = HearthError.from(thrown);
+        this.#context.logger.warn('a mount that no volume needs stays for now', { target, error });
+        return;
       }
-      await removeFolder(join(this.#directory ?? '', 'mounts', manifest));
-      this.#unnamedSince.delete(manifest);
-    });
+    }
+    await removeFolder(join(this.#directory ?? '', 'mounts', manifest));
+    this.#unnamedSince.delete(manifest);
   }
 
   /** `InUse` while something is open in it. */

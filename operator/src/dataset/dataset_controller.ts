@@ -33,6 +33,8 @@ export interface DatasetControllerOptions {
   volumes: Source<{ uses: Uses } | undefined>;
   /** Projected by `usesOfPod`. */
   pods: Source<Uses>;
+  /** Of any projection: only their names are asked. */
+  nodes: Pick<Source<unknown>, 'keys' | 'synced'>;
   events: Pick<EventRecorder, 'eventFor'>;
   grant: SecretGrant;
   logger: Logger;
@@ -80,13 +82,18 @@ class DatasetController {
       users: (key) => this.#users.of(key),
       secrets: new SecretReader({ api, now, ...options.secretTimes }),
       resolutions: this.#resolutions,
-      removal: new Removal({ agents, logger, now, patienceMs: options.removalPatienceMs ?? 300_000 }),
+      removal: new Removal({
+        agents,
+        nodes: () => [...options.nodes.keys()],
+        now,
+        patienceMs: options.removalPatienceMs ?? 300_000,
+      }),
       written: new WrittenFigures(now),
     });
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { datasets, clusters, volumes, pods, agents, api, events, logger } = this.#options;
+    const { datasets, clusters, volumes, pods, nodes, agents, api, events, logger } = this.#options;
     const stops = [
       volumes.onChange((key, before, after) => this.#users.update('volume', key, before?.uses, after?.uses)),
       pods.onChange((key, before, after) => this.#users.update('pod', key, before, after)),
@@ -95,8 +102,8 @@ class DatasetController {
       datasets.onChange((key, before, after) => this.#datasetChanged(key, before, after)),
     ];
     try {
-      // Without all users a Dataset might go that is in use.
-      await Promise.all([datasets, clusters, volumes, pods].map((source) => source.synced()));
+      // Without all users, or all nodes, a Dataset might go that is in use.
+      await Promise.all([datasets, clusters, volumes, pods, nodes].map((source) => source.synced()));
       for (const key of volumes.keys()) this.#users.update('volume', key, undefined, volumes.get(key)?.uses);
       for (const key of pods.keys()) this.#users.update('pod', key, undefined, pods.get(key));
       for (const key of datasets.keys()) this.#queue.add(key);

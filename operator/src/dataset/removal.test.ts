@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { HearthError, silentLogger } from '@hearth/common';
+import { HearthError } from '@hearth/common';
 import { Removal } from './removal.ts';
 import { FakeAgents } from './testing/fake_agents.ts';
 import { agentDataset, dataset } from './testing/fixtures.ts';
@@ -14,14 +14,17 @@ describe('removal of a Dataset', () => {
     now = 0;
     agents = new FakeAgents('main', async function* () {});
     agents.connect();
-    removal = new Removal({ agents, logger: silentLogger, now: () => now, patienceMs: 300_000 });
+    removal = new Removal({ agents, nodes: () => ['n1', 'n2'], now: () => now, patienceMs: 300_000 });
   });
 
   it('has agents drop the bytes, and forget the credentials after that', async () => {
     agents.know('team.llama', agentDataset());
     const withSecret = dataset({ secretRef: { name: 's' } });
     assert.deepEqual(await removal.remove(withSecret, 'main', signal), { kind: 'removed' });
-    assert.deepEqual(agents.calls[0], { name: 'removeDataset', request: { name: 'team.llama', evict: true } });
+    assert.deepEqual(agents.calls[0], {
+      name: 'removeDataset',
+      request: { name: 'team.llama', evict: true, nodes: [] },
+    });
     assert.equal(agents.calls[1]?.name, 'setCredentials');
     assert.deepEqual(await removal.remove(withSecret, 'main', signal), { kind: 'removed' });
   });
@@ -31,7 +34,12 @@ describe('removal of a Dataset', () => {
     agents.failing.set('removeDataset', inUse);
     for (now = 0; now < 3_600_000; now += 600_000) {
       const result = await removal.remove(dataset(), 'main', signal);
-      assert.deepEqual(result, { kind: 'waits', message: 'it is mounted on n1', inUse: true, retryMs: 10_000 });
+      assert.deepEqual(result, {
+        kind: 'waits',
+        message: 'it is mounted on n1',
+        inUse: true,
+        retryMs: now === 0 ? 2_000 : 10_000,
+      });
     }
     // Agents that are away in between begin nothing anew.
     agents.failing.set('removeDataset', new HearthError('Unavailable', 'no route'));
@@ -42,6 +50,15 @@ describe('removal of a Dataset', () => {
     const result = await removal.remove(dataset(), 'main', signal);
     assert.ok(result.kind === 'abandoned');
     assert.match(result.message, /still hold it for in use \(it is mounted on n1\)/);
+  });
+
+  it('tells agents that say it is in use which nodes there are: mounts of others went with them', async () => {
+    agents.failing.set('removeDataset', new HearthError('InUse', 'it is mounted on gone'));
+    assert.equal((await removal.remove(dataset(), 'main', signal)).kind, 'waits');
+    assert.deepEqual(agents.called('removeDataset'), [
+      { name: 'team.llama', evict: true, nodes: [] },
+      { name: 'team.llama', evict: true, nodes: ['n1', 'n2'] },
+    ]);
   });
 
   it('ends without agents that cannot be reached for five minutes', async () => {

@@ -1,11 +1,12 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { HearthError } from '@hearth/common';
 import { type Dataset, registeredName } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import { noCredentials } from './registration.ts';
 
 export interface RemovalOptions {
   agents: Pick<Agents, 'get'>;
-  logger: Logger;
+  /** Names of the nodes that there are: mounts of nodes that were deleted keep no Dataset. */
+  nodes(): string[];
   /** Milliseconds since the epoch. */
   now(): number;
   /** A deletion waits this long for agents that cannot be reached, then it ends without them. */
@@ -24,7 +25,10 @@ export type RemovalResult =
   | { kind: 'waits'; message: string; inUse: boolean; retryMs: number };
 
 const callMs = 60_000;
+/** A pod's volumes go a moment after the pod when it is deleted without grace. */
+const firstInUseMs = 2_000;
 const inUseMs = 10_000;
+const soonMs = 30_000;
 const unreachableMs = 15_000;
 const longestInUseMs = 3_600_000;
 
@@ -66,7 +70,14 @@ export class Removal {
     if (agents === undefined)
       throw new HearthError('Unavailable', `no agent of StorageCluster ${cluster} is known yet`);
     const options = { signal, deadlineMs: callMs };
-    await agents.call('removeDataset', { name, evict: true }, options).catch(unlessNotFound);
+    try {
+      await agents.call('removeDataset', { name, evict: true, nodes: [] }, options).catch(unlessNotFound);
+    } catch (thrown) {
+      if (HearthError.from(thrown).code !== 'InUse') throw thrown;
+      // Perhaps by a node that is no more, of which agents alone cannot tell that it is not coming back.
+      const request = { name, evict: true, nodes: this.#options.nodes() };
+      await agents.call('removeDataset', request, options).catch(unlessNotFound);
+    }
     if (!forgetCredentials) return;
     await agents.call('setCredentials', { dataset: name, credentials: noCredentials }, options).catch(unlessNotFound);
   }
@@ -75,7 +86,8 @@ export class Removal {
   #stillInUse(uid: string, cluster: string, error: HearthError): RemovalResult {
     const { inUsePatienceMs = longestInUseMs } = this.#options;
     if (!this.#isOver(this.#inUse, uid, inUsePatienceMs)) {
-      return { kind: 'waits', message: error.message, inUse: true, retryMs: inUseMs };
+      const since = this.#options.now() - (this.#inUse.get(uid) ?? 0);
+      return { kind: 'waits', message: error.message, inUse: true, retryMs: since < soonMs ? firstInUseMs : inUseMs };
     }
     const message = `agents of StorageCluster ${cluster} still hold it for in use (${error.message}); they keep it, and its bytes until they need the room`;
     return { kind: 'abandoned', message };

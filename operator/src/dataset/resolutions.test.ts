@@ -117,7 +117,7 @@ describe('looks at origins', () => {
     await settle();
     listings[0]?.next(new HearthError('AlreadyExists', 'other patterns'));
     await settle();
-    assert.deepEqual(agents.called('removeDataset'), [{ name: 'team.llama', evict: false }]);
+    assert.deepEqual(agents.called('removeDataset'), [{ name: 'team.llama', evict: false, nodes: [] }]);
     listings[1]?.next({ dataset: agentDataset() });
     await settle();
     assert.equal(resolutions.get('k')?.outcome?.kind, 'listed');

@@ -127,7 +127,7 @@ export class Resolutions {
       if (HearthError.from(thrown).code !== 'AlreadyExists') throw thrown;
       // The agents know the name with other patterns. The Dataset owns the name; bytes that both choose stay.
       const agents = this.#agents(registration.cluster);
-      const remove = { name: registration.name, evict: false };
+      const remove = { name: registration.name, evict: false, nodes: [] };
       await agents.call('removeDataset', remove, { signal, deadlineMs: removalMs }).catch((refused) => {
         const error = HearthError.from(refused);
         if (error.code !== 'NotFound') throw error.within('its files cannot be chosen anew yet');

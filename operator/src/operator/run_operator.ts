@@ -104,7 +104,7 @@ async function lead(options: OperatorOptions, { reflectors, agents, events }: Pa
       ),
       runNodeCacheController({ ...common, nodes, caches }, term),
       runNodeController({ ...common, nodes }, term),
-      runDatasetController({ ...common, datasets, volumes, pods, grant }, term),
+      runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
       runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
     ]);
   } finally {
