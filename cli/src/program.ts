@@ -4,6 +4,7 @@ import { catCommand } from './commands/cat.ts';
 import { completeCommand, completionCommand } from './commands/completion.ts';
 import { datasetCommand } from './commands/dataset.ts';
 import { doctorCommand } from './commands/doctor.ts';
+import { explainCommand } from './commands/explain.ts';
 import { jobCommand, jobsCommand } from './commands/job.ts';
 import { lsCommand } from './commands/ls.ts';
 import { mountCommand, mountsCommand, umountCommand } from './commands/mount.ts';
@@ -46,6 +47,8 @@ export function buildProgram(context: CommandContext): Command {
     .addCommand(mountCommand(context))
     .addCommand(umountCommand(context))
     .addCommand(mountsCommand(context))
+    .commandsGroup('Kubernetes:')
+    .addCommand(explainCommand(context))
     .commandsGroup('Cluster and node:')
     .addCommand(statusCommand(context))
     .addCommand(agentCommand(context))

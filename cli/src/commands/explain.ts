@@ -1,0 +1,45 @@
+import { HearthError } from '@hearth/common';
+import { Command } from 'commander';
+import { act, type CommandContext, examples, type Session } from '../session.ts';
+
+interface Options {
+  namespace?: string;
+  kubeconfig?: string;
+  context?: string;
+}
+
+/** `hearth explain pod/NAME`: where its bytes are, what it waits for. Asks Kubernetes, as its user, and no agent. */
+export function explainCommand(context: CommandContext): Command {
+  return new Command('explain')
+    .description(
+      'Tell why a pod waits, and where the bytes are that it reads.\n\n' +
+        'Asks Kubernetes with your kubeconfig: datasets and what is there of them, the plan for the pod, what it waits for, when ' +
+        'it should start and how it will read.',
+    )
+    .argument('<pod>', 'pod/NAME, or NAME')
+    .option('-n, --namespace <namespace>', "namespace of the pod (default: the kubeconfig's)")
+    .option('--kubeconfig <path>', 'kubeconfig (default: $KUBECONFIG, else ~/.kube/config, else the service account)')
+    .option('--context <name>', 'context of the kubeconfig (default: the current one)')
+    .addHelpText('after', examples(context, 'explain pod/web-0', 'explain pod/web-0 -n team --json'))
+    .action(act(context, run));
+}
+
+async function run(session: Session, options: Options, target: string): Promise<undefined> {
+  const name = podName(target);
+  // The client of Kubernetes loads slowly, and no other command needs it.
+  const { connect } = await import('../explain/connection.ts');
+  const { podFacts } = await import('../explain/facts.ts');
+  const { explain } = await import('../explain/explanation.ts');
+  const { printExplanation } = await import('../explain/report.ts');
+  const { api, namespace } = connect(options, session.terminal.environment);
+  const signal = AbortSignal.any([session.terminal.interrupt, AbortSignal.timeout(session.timeoutMilliseconds)]);
+  const explanation = explain(await podFacts(api, options.namespace ?? namespace, name, signal), Date.now());
+  if (session.json) session.printJson(explanation);
+  else printExplanation(session, explanation);
+}
+
+function podName(target: string): string {
+  const [kind, name, ...rest] = target.includes('/') ? target.split('/') : ['pod', target];
+  if (name && rest.length === 0 && ['pod', 'pods', 'po'].includes(kind ?? '')) return name;
+  throw new HearthError('InvalidArgument', `"${target}" is no pod; write pod/NAME`);
+}

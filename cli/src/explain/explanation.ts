@@ -1,0 +1,257 @@
+import type { CoreEvent, Pod } from '@hearth/common/kubernetes';
+import {
+  type CachePreload,
+  type Dataset,
+  type DatasetName,
+  type Gate,
+  type NodeCache,
+  parseDuration,
+  preloadGateName,
+} from '@hearth/common/resources';
+import { keyOf, type PodFacts } from './facts.ts';
+
+export type PodState =
+  /** Held back by our gate. */
+  | 'Gated'
+  /** Held back by gates of others alone. */
+  | 'GatedByOthers'
+  /** The scheduler has not found a node yet. */
+  | 'Unscheduled'
+  /** Has a node and no running container yet. */
+  | 'Starting'
+  | 'Running'
+  | 'Ended';
+
+/** Why a pod is where it is with its bytes. Sizes are bytes, times seconds. */
+export interface Explanation {
+  namespace: string;
+  pod: string;
+  state: PodState;
+  node: string | undefined;
+  ageSeconds: number;
+  /** What it waits for, a sentence; empty: for nothing that Hearth knows of. */
+  waitsFor: string;
+  /** When its gate should open, estimated; undefined: unknown, or it has none. */
+  startsInSeconds: number | undefined;
+  /** When its gate opens at the latest. */
+  opensInSeconds: number | undefined;
+  datasets: ExplainedDataset[];
+  nodes: ExplainedNode[];
+  plan: ExplainedPlan | undefined;
+  events: { reason: string; message: string; ageSeconds: number }[];
+  /** What a person could do. */
+  advice: string[];
+  /** What could not be seen. */
+  unseen: string[];
+}
+
+export interface ExplainedDataset {
+  dataset: string;
+  volumes: string[];
+  ready: boolean;
+  /** Why it is not Ready. */
+  message: string;
+  revision: string;
+  bytes: number;
+  gate: Gate['mode'];
+}
+
+export interface ExplainedNode {
+  node: string;
+  /** The pod is there, or its plan has chosen it. */
+  role: 'pod' | 'planned' | '';
+  residentBytes: number;
+  missingBytes: number;
+  percent: number;
+  /** How the pod reads there if it starts now. */
+  dataPath: 'view' | 'fuse';
+  message: string;
+}
+
+export interface ExplainedPlan {
+  name: string;
+  phase: string;
+  percent: number;
+  bytesReady: number;
+  bytesTotal: number;
+  bytesPerSecond: number;
+  secondsLeft: number | undefined;
+  /** Why these nodes. */
+  reason: string;
+}
+
+/** Above this many files a revision is not linked as a tree. */
+const mostViewFiles = 100_000;
+const mostEvents = 6;
+
+/** Pure. `now`: milliseconds since the epoch. */
+export function explain(facts: PodFacts, now: number): Explanation {
+  const { pod, preload, unseen } = facts;
+  const ageSeconds = secondsSince(pod.metadata?.creationTimestamp, now);
+  const state = stateOf(pod);
+  const gated = state === 'Gated';
+  const timeoutMs = parseDuration(preload?.spec.placement.gatedPods?.gate.timeout ?? '');
+  return {
+    namespace: pod.metadata?.namespace ?? '',
+    pod: pod.metadata?.name ?? '',
+    state,
+    node: pod.spec?.nodeName,
+    ageSeconds,
+    waitsFor: waitsFor(facts, state),
+    startsInSeconds: gated ? preload?.status?.secondsLeft : undefined,
+    opensInSeconds: gated && timeoutMs !== undefined ? Math.max(0, timeoutMs / 1000 - ageSeconds) : undefined,
+    datasets: explainDatasets(facts),
+    nodes: explainNodes(facts),
+    plan: preload === undefined ? undefined : explainPlan(preload),
+    events: facts.events.slice(-mostEvents).map((event) => explainEvent(event, now)),
+    advice: adviceOn(facts, state),
+    unseen,
+  };
+}
+
+function stateOf({ spec, status }: Pod): PodState {
+  const gates = (spec?.schedulingGates ?? []).map(({ name }) => name);
+  if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return 'Ended';
+  if (gates.includes(preloadGateName)) return 'Gated';
+  if (gates.length > 0) return 'GatedByOthers';
+  if (!spec?.nodeName) return 'Unscheduled';
+  return status?.phase === 'Running' ? 'Running' : 'Starting';
+}
+
+function waitsFor({ pod, volumes, preload, datasets }: PodFacts, state: PodState): string {
+  if (state === 'Running' || state === 'Ended') return '';
+  if (state === 'GatedByOthers') {
+    return `gates of others: ${(pod.spec?.schedulingGates ?? []).map(({ name }) => name).join(', ')}`;
+  }
+  if (state === 'Unscheduled') {
+    const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
+    return scheduled?.message ?? 'the scheduler';
+  }
+  const unknown = volumes.find((one) => one.unknown !== '');
+  if (unknown !== undefined) return unknown.unknown;
+  const absent = volumes.find(({ dataset }) => dataset !== undefined && datasets.get(keyOf(dataset)) === undefined);
+  if (absent?.dataset !== undefined) return `Dataset ${keyOf(absent.dataset)}, which is not there`;
+  const unready = [...datasets.values()].find((dataset) => readyOf(dataset)?.status !== 'True');
+  if (unready !== undefined) {
+    return `Dataset ${keyOf(nameOf(unready))} to be Ready: ${readyOf(unready)?.message ?? 'it is new'}`;
+  }
+  if (state === 'Starting') return `the kubelet of ${pod.spec?.nodeName} to start its containers`;
+  if (preload === undefined) return 'a plan, which the operator makes within a second';
+  return preload.status?.waitingFor ?? 'the nodes of its plan';
+}
+
+function explainDatasets({ volumes, datasets }: PodFacts): ExplainedDataset[] {
+  const names = new Map<string, string[]>();
+  for (const { dataset, volume } of volumes) {
+    if (dataset === undefined) continue;
+    const key = keyOf(dataset);
+    names.set(key, [...(names.get(key) ?? []), volume]);
+  }
+  return [...names].map(([key, of]) => {
+    const found = datasets.get(key);
+    const ready = found === undefined ? undefined : readyOf(found);
+    return {
+      dataset: key,
+      volumes: of,
+      ready: ready?.status === 'True',
+      message:
+        found === undefined ? 'there is no such Dataset' : ready?.status === 'True' ? '' : (ready?.message ?? ''),
+      revision: found?.status?.revision ?? '',
+      bytes: found?.status?.bytes ?? 0,
+      gate: found?.spec.gate?.mode ?? 'Off',
+    };
+  });
+}
+
+/** The pod's node, the nodes of its plan, and those that hold bytes of its Datasets: most bytes first. */
+function explainNodes({ pod, datasets, preload, nodeCache }: PodFacts): ExplainedNode[] {
+  const used = [...datasets.values()];
+  const wanted = used.reduce((sum, { status }) => sum + (status?.bytes ?? 0), 0);
+  const files = used.reduce((most, { status }) => Math.max(most, status?.files ?? 0), 0);
+  const resident = new Map<string, number>();
+  for (const { status } of used) {
+    for (const { node, residentBytes } of status?.residency ?? []) {
+      resident.set(node, (resident.get(node) ?? 0) + residentBytes);
+    }
+  }
+  const own = pod.spec?.nodeName;
+  const planned = new Map((preload?.status?.nodes ?? []).map((row) => [row.name, row.message]));
+  const names = new Set([...(own === undefined ? [] : [own]), ...planned.keys(), ...resident.keys()]);
+  if (wanted === 0) return [];
+  return [...names]
+    .map((node): ExplainedNode => {
+      const residentBytes = Math.min(resident.get(node) ?? 0, wanted);
+      const complete = residentBytes === wanted;
+      return {
+        node,
+        role: node === own ? 'pod' : planned.has(node) ? 'planned' : '',
+        residentBytes,
+        missingBytes: wanted - residentBytes,
+        percent: Math.floor((residentBytes / wanted) * 100),
+        dataPath: complete && files <= mostViewFiles ? 'view' : 'fuse',
+        message: pathMessage(complete, files, planned.get(node) ?? '', node === own ? nodeCache : undefined),
+      };
+    })
+    .sort((a, b) => rank(a) - rank(b) || b.residentBytes - a.residentBytes || (a.node < b.node ? -1 : 1));
+}
+
+function rank({ role }: ExplainedNode): number {
+  return role === 'pod' ? 0 : role === 'planned' ? 1 : 2;
+}
+
+function pathMessage(complete: boolean, files: number, planned: string, cache: NodeCache | undefined): string {
+  if (planned !== '') return planned;
+  if (complete && files <= mostViewFiles) return '';
+  const passthrough = cache?.status?.capabilities?.find(({ name }) => name === 'passthrough');
+  if (passthrough?.ready === false) return `every read goes through the agent: ${passthrough.reason}`;
+  if (complete)
+    return `more than ${mostViewFiles} files are not linked as a tree; reads of them are native all the same`;
+  return 'files that are there are read natively, the others through the agent as they come';
+}
+
+function explainPlan({ metadata, status }: CachePreload): ExplainedPlan {
+  return {
+    name: metadata.name,
+    phase: status?.phase ?? 'Pending',
+    percent: status?.percent ?? 0,
+    bytesReady: status?.bytesReady ?? 0,
+    bytesTotal: status?.bytesTotal ?? 0,
+    bytesPerSecond: status?.bytesPerSecond ?? 0,
+    secondsLeft: status?.secondsLeft,
+    reason: status?.pods?.reason ?? '',
+  };
+}
+
+function explainEvent(event: CoreEvent, now: number) {
+  const time = event.lastTimestamp ?? event.eventTime ?? event.metadata?.creationTimestamp;
+  return { reason: event.reason ?? '', message: event.message ?? '', ageSeconds: secondsSince(time, now) };
+}
+
+function adviceOn({ pod, volumes, datasets, preload }: PodFacts, state: PodState): string[] {
+  const name = `${pod.metadata?.namespace} ${pod.metadata?.name}`;
+  if (volumes.length === 0) {
+    return ['the pod has no volume of a Dataset: Hearth neither holds it back nor serves it'];
+  }
+  if (state === 'Gated' && preload?.status?.phase === 'Failed') {
+    return [
+      `see why: kubectl -n ${pod.metadata?.namespace} describe cachepreload ${preload.metadata.name}; the pod starts cold when its gate's time is over`,
+    ];
+  }
+  if (state === 'Unscheduled' || state === 'Starting') return [`events tell more: kubectl describe pod -n ${name}`];
+  const ungated =
+    state === 'Running' && [...datasets.values()].every(({ spec }) => (spec.gate?.mode ?? 'Off') === 'Off');
+  const warm = [...datasets.values()].every(({ status }) => (status?.percent ?? 0) === 100);
+  return ungated && !warm ? ['spec.gate of a Dataset would have held the pod back until its bytes were there'] : [];
+}
+
+function readyOf({ status }: Dataset) {
+  return status?.conditions?.find(({ type }) => type === 'Ready');
+}
+
+function nameOf({ metadata }: Dataset): DatasetName {
+  return { namespace: metadata.namespace ?? '', name: metadata.name };
+}
+
+function secondsSince(time: string | undefined, now: number): number {
+  return time === undefined ? 0 : Math.max(0, Math.round((now - Date.parse(time)) / 1000));
+}

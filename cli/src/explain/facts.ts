@@ -1,0 +1,141 @@
+import { HearthError } from '@hearth/common';
+import {
+  type CoreEvent,
+  type KubernetesClient,
+  type KubernetesObject,
+  kinds,
+  type Pod,
+  type ResourceType,
+} from '@hearth/common/kubernetes';
+import {
+  type CachePreload,
+  claimedDataset,
+  type Dataset,
+  type DatasetName,
+  datasetOfVolume,
+  type NodeCache,
+  podVolumes,
+  preloadAnnotation,
+} from '@hearth/common/resources';
+
+/** A volume of the pod that leads to a Dataset, or may do so once its claim is there. */
+export interface VolumeFacts {
+  volume: string;
+  /** Undefined: through no claim. */
+  claim: string | undefined;
+  /** Undefined: the claim is not there yet, or what it is bound to may not be read. */
+  dataset: DatasetName | undefined;
+  /** Why `dataset` is not known. */
+  unknown: string;
+}
+
+/** What Kubernetes says of a pod and of everything that it reads through Hearth. */
+export interface PodFacts {
+  pod: Pod;
+  volumes: VolumeFacts[];
+  /** By 'namespace/name'; absent: there is none of that name. */
+  datasets: Map<string, Dataset>;
+  /** The plan for the pod. */
+  preload: CachePreload | undefined;
+  /** Of the pod's node. */
+  nodeCache: NodeCache | undefined;
+  /** Of the pod, oldest first. */
+  events: CoreEvent[];
+  /** What the reader has no right to see, as sentences: the rest is told all the same. */
+  unseen: string[];
+}
+
+/** Reads as the user of the kubeconfig. `NotFound`: there is no such pod. */
+export async function podFacts(
+  api: Pick<KubernetesClient, 'get' | 'list'>,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<PodFacts> {
+  const pod = await api.get(kinds.Pod, name, namespace, signal);
+  if (pod === undefined) {
+    throw new HearthError('NotFound', `there is no pod ${namespace}/${name}; give its namespace with -n`);
+  }
+  const reader = new Reader(api, signal);
+  const preloadName = pod.metadata?.annotations?.[preloadAnnotation];
+  const nodeName = pod.spec?.nodeName;
+  const [volumes, preload, nodeCache, events] = await Promise.all([
+    reader.volumes(pod, namespace),
+    preloadName === undefined ? undefined : reader.get(kinds.CachePreload, preloadName, namespace),
+    nodeName === undefined ? undefined : reader.get(kinds.NodeCache, nodeName),
+    reader.events(pod, namespace),
+  ]);
+  const names = new Map(volumes.flatMap(({ dataset }) => (dataset === undefined ? [] : [[keyOf(dataset), dataset]])));
+  const found = await Promise.all(
+    [...names].map(async ([key, one]) => [key, await reader.get(kinds.Dataset, one.name, one.namespace)] as const),
+  );
+  const datasets = new Map(found.flatMap(([key, dataset]) => (dataset === undefined ? [] : [[key, dataset]])));
+  return { pod, volumes, datasets, preload, nodeCache, events, unseen: [...reader.unseen] };
+}
+
+export function keyOf({ namespace, name }: DatasetName): string {
+  return `${namespace}/${name}`;
+}
+
+/** Reads what it may, and remembers what it may not. */
+class Reader {
+  readonly unseen = new Set<string>();
+  readonly #api: Pick<KubernetesClient, 'get' | 'list'>;
+  readonly #signal: AbortSignal;
+
+  constructor(api: Pick<KubernetesClient, 'get' | 'list'>, signal: AbortSignal) {
+    this.#api = api;
+    this.#signal = signal;
+  }
+
+  /** Undefined: there is none, or it may not be read. */
+  async get<T extends KubernetesObject>(type: ResourceType<T>, name: string, namespace?: string) {
+    return await this.#allowed(`${type.plural}`, () => this.#api.get(type, name, namespace, this.#signal));
+  }
+
+  async volumes(pod: Pod, namespace: string): Promise<VolumeFacts[]> {
+    const volumes = podVolumes(pod, namespace).map(async (one): Promise<VolumeFacts[]> => {
+      const { volume } = one;
+      if (one.kind === 'dataset') return [{ volume, claim: undefined, dataset: one.dataset, unknown: '' }];
+      const claim = await this.get(kinds.PersistentVolumeClaim, one.claim, namespace);
+      if (claim === undefined) {
+        const dataset = one.kind === 'template' ? one.dataset : undefined;
+        // A claim that is made with the pod, for another driver: not of our business.
+        if (one.kind === 'template' && dataset === undefined) return [];
+        const unknown = dataset === undefined ? `there is no claim ${one.claim} yet` : '';
+        return [{ volume, claim: one.claim, dataset, unknown }];
+      }
+      const claimed = claimedDataset(claim, namespace);
+      if (claimed !== undefined) return [{ volume, claim: one.claim, dataset: claimed, unknown: '' }];
+      const bound = claim.spec?.volumeName;
+      if (!bound) return [];
+      const persistent = await this.get(kinds.PersistentVolume, bound);
+      const dataset = persistent === undefined ? undefined : datasetOfVolume(persistent);
+      return dataset === undefined ? [] : [{ volume, claim: one.claim, dataset, unknown: '' }];
+    });
+    return (await Promise.all(volumes)).flat();
+  }
+
+  async events(pod: Pod, namespace: string): Promise<CoreEvent[]> {
+    const fieldSelector = `involvedObject.uid=${pod.metadata?.uid}`;
+    const list = await this.#allowed('events', () =>
+      this.#api.list(kinds.CoreEvent, { namespace, fieldSelector }, this.#signal),
+    );
+    return (list?.items ?? []).sort((a, b) => (timeOf(a) < timeOf(b) ? -1 : 1));
+  }
+
+  async #allowed<T>(what: string, read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await read();
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      if (error.code !== 'PermissionDenied') throw error;
+      this.unseen.add(`you may not read ${what}, so what depends on them is not told`);
+      return undefined;
+    }
+  }
+}
+
+function timeOf({ lastTimestamp, eventTime, metadata }: CoreEvent): string {
+  return lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? '';
+}

@@ -1,0 +1,89 @@
+import { printable, toneOf } from '../format/paint.ts';
+import { renderBar } from '../format/progress.ts';
+import { formatBytes, formatRate, formatSeconds } from '../format/quantity.ts';
+import type { Session } from '../session.ts';
+import type { ExplainedDataset, ExplainedNode, Explanation, PodState } from './explanation.ts';
+
+const barWidth = 12;
+
+const stateWords: Record<PodState, string> = {
+  Gated: 'held back until its bytes are there',
+  GatedByOthers: 'held back by others',
+  Unscheduled: 'not scheduled yet',
+  Starting: 'starting',
+  Running: 'running',
+  Ended: 'ended',
+};
+
+/** The explanation for people. */
+export function printExplanation(session: Session, explanation: Explanation): void {
+  const { namespace, pod, state, node, ageSeconds, plan } = explanation;
+  const where = node === undefined ? '' : ` on ${node}`;
+  session.print(
+    `Pod ${printable(`${namespace}/${pod}`)}: ${stateWords[state]}${where}, ${formatSeconds(ageSeconds)} old`,
+  );
+  if (explanation.waitsFor !== '') session.print(`Waits for ${printable(explanation.waitsFor)}`);
+  for (const line of times(explanation)) session.print(line);
+  if (explanation.datasets.length > 0) {
+    session.print('');
+    printDatasets(session, explanation.datasets);
+  }
+  if (explanation.nodes.length > 0) {
+    session.print('');
+    printNodes(session, explanation.nodes);
+  }
+  if (plan !== undefined) {
+    const bar = renderBar(plan.percent / 100, barWidth, session.terminal.unicode);
+    const rate = plan.bytesPerSecond > 0 ? `, ${formatRate(plan.bytesPerSecond)}` : '';
+    session.print('', `Plan ${printable(plan.name)}: ${plan.phase} ${bar} ${plan.percent}%${rate}`);
+    session.print(`  ${formatBytes(plan.bytesReady)} of ${formatBytes(plan.bytesTotal)} on its nodes`);
+    if (plan.reason !== '') session.print(`  ${printable(plan.reason)}`);
+  }
+  if (explanation.events.length > 0) {
+    session.print('', 'Events:');
+    for (const { reason, message, ageSeconds: age } of explanation.events) {
+      session.print(`  ${formatSeconds(age)} ago  ${printable(reason)}: ${printable(message)}`);
+    }
+  }
+  if (explanation.advice.length + explanation.unseen.length > 0) session.print('');
+  for (const line of [...explanation.advice, ...explanation.unseen]) session.print(`Note: ${printable(line)}`);
+}
+
+function times({ startsInSeconds, opensInSeconds }: Explanation): string[] {
+  const about = startsInSeconds === undefined ? '' : `Should start in about ${formatSeconds(startsInSeconds)}`;
+  const latest = opensInSeconds === undefined ? '' : `its gate opens in ${formatSeconds(opensInSeconds)} at the latest`;
+  const line = [about, latest].filter((part) => part !== '').join('; ');
+  return line === '' ? [] : [`${line.charAt(0).toUpperCase()}${line.slice(1)}`];
+}
+
+function printDatasets(session: Session, datasets: ExplainedDataset[]): void {
+  const state = ({ ready }: ExplainedDataset) => (ready ? 'ready' : 'not ready');
+  session.printTable(
+    [
+      { title: 'DATASET', value: ({ dataset }) => dataset },
+      { title: 'VOLUMES', value: ({ volumes }) => volumes.join(', ') },
+      { title: 'STATE', value: state, tone: (one) => toneOf(state(one)) },
+      { title: 'SIZE', value: ({ bytes }) => formatBytes(bytes), align: 'right' },
+      { title: 'GATE', value: ({ gate }) => gate },
+      { title: 'REVISION', value: ({ revision }) => revision.slice(0, 12), omitEmpty: true, dispensable: 1 },
+      { title: 'MESSAGE', value: ({ message }) => message, flexible: true, omitEmpty: true },
+    ],
+    datasets,
+  );
+}
+
+function printNodes(session: Session, nodes: ExplainedNode[]): void {
+  const roles = { pod: 'the pod', planned: 'planned', '': '' } as const;
+  session.printTable(
+    [
+      { title: 'NODE', value: ({ node }) => node },
+      { title: 'FOR', value: ({ role }) => roles[role], omitEmpty: true },
+      { title: 'THERE', value: ({ percent }) => renderBar(percent / 100, barWidth, session.terminal.unicode) },
+      { title: '', value: ({ percent }) => `${percent}%`, align: 'right' },
+      { title: 'MISSING', value: ({ missingBytes }) => formatBytes(missingBytes), align: 'right' },
+      { title: 'DATA PATH', value: ({ dataPath }) => dataPath },
+      { title: 'MESSAGE', value: ({ message }) => message, flexible: true, omitEmpty: true },
+    ],
+    nodes,
+  );
+}
