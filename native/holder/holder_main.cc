@@ -12,7 +12,7 @@
 namespace {
 
 constexpr char kUsage[] =
-    "usage: hearth-holder [--socket PATH] [--agent-absence SECONDS]\n"
+    "usage: hearth-holder [--socket PATH] [--agent-absence SECONDS] [--volumes DIRECTORY]\n"
     "\n"
     "Makes FUSE mounts for Hearth agents, keeps their descriptors and gives them to the agent "
     "that\n"
@@ -20,7 +20,10 @@ constexpr char kUsage[] =
     "\n"
     "  --socket PATH            Unix socket (default /run/hearth/holder.sock)\n"
     "  --agent-absence SECONDS  requests of a mount without an agent fail after this (default "
-    "900)\n";
+    "900)\n"
+    "  --volumes DIRECTORY      the agent's volumes.directory: what agents have left mounted "
+    "below\n"
+    "                           its mounts/ is detached at the end\n";
 
 hearth::HolderServer* running = nullptr;
 
@@ -46,11 +49,18 @@ int main(int argc, char** argv) {
       std::fputs(kUsage, stdout);
       return 0;
     }
-    if (flag != "--socket" && flag != "--agent-absence") {
+    if (flag != "--socket" && flag != "--agent-absence" && flag != "--volumes") {
       return usageError("unknown argument '" + std::string(flag) + "'");
     }
     if (++i == argc) return usageError(std::string(flag) + " needs a value");
     const std::string_view value = argv[i];
+    if (flag == "--volumes") {
+      if (value.size() < 2 || value.front() != '/' || value.back() == '/') {
+        return usageError("--volumes must be an absolute path without a slash at its end");
+      }
+      options.volumes = value;
+      continue;
+    }
     if (flag == "--socket") {
       options.socketPath = value;
       continue;

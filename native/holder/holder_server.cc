@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "holder/left_mounts.h"
+
 namespace hearth {
 namespace {
 
@@ -65,6 +67,11 @@ HolderServer::HolderServer(HolderOptions options)
 Result<std::unique_ptr<HolderServer>> HolderServer::create(HolderOptions options) {
   std::unique_ptr<HolderServer> server(new HolderServer(std::move(options)));
   const std::string& path = server->options_.socketPath;
+  const std::string& volumes = server->options_.volumes;
+  const std::string folder = path.substr(0, path.rfind('/'));
+  if (!volumes.empty() && folder.starts_with(volumes + "/")) {
+    if (Status closed = closeFolder(folder); !closed) return closed.error();
+  }
   const std::string lock = path + ".lock";
   server->lock_.reset(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!server->lock_) return errnoError(errno, "open " + lock);
@@ -125,6 +132,8 @@ void HolderServer::run() {
     }
   }
   for (const std::string& line : mounts_.unmountAll()) options_.log(line);
+  if (options_.volumes.empty()) return;
+  for (const std::string& line : detachLeftMounts(options_.volumes + "/mounts")) options_.log(line);
 }
 
 void HolderServer::acceptClient() {

@@ -19,6 +19,9 @@ namespace hearth {
 struct HolderOptions {
   std::string socketPath;
   std::chrono::seconds agentAbsence{900};
+  // Folder of a cluster on this node; empty: none. What is mounted below its mounts/ goes with the
+  // holder, and the folder of the socket, when it lies below, is closed to others.
+  std::string volumes;
   // Lines for people, without a newline.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
@@ -30,7 +33,8 @@ class HolderServer {
   // Removes the socket. Mounts that are left lose their descriptors, which ends them.
   ~HolderServer();
 
-  // Serves until stop(), then detaches every mount.
+  // Serves until stop(), then detaches every mount, also those that agents have left below
+  // `volumes`.
   void run();
   // Any thread, and async-signal-safe.
   void stop();

@@ -20,6 +20,7 @@
 
 #include "holder/fuse_mount.h"
 #include "holder/holder_client.h"
+#include "holder/left_mounts.h"
 #include "holder/mount_info.h"
 
 extern char** environ;
@@ -242,11 +243,30 @@ TEST_F(HolderServerTest, ClientsSayWhenThereIsNoHolder) {
 }
 
 TEST_F(HolderServerTest, TheProgramDetachesItsMountsWhenToldToEnd) {
-  const std::string path = (root_ / "program").string();
+  const auto volumes = root_ / "volumes";
+  const auto view = volumes / "mounts" / "m1" / "view";
+  for (const auto& folder : {volumes / "run", view, volumes / "mounts" / "m2" / "fuse",
+                             volumes / "published", root_ / "cache", root_ / "pod"}) {
+    std::filesystem::create_directories(folder);
+  }
+  std::ofstream(root_ / "cache" / "file") << "bytes";
+  std::ofstream(volumes / "published" / "record.json") << "{}";
+  // Shared, as a folder of the host with mountPropagation Bidirectional.
+  for (const auto& folder : {volumes, root_ / "pod"}) {
+    ASSERT_EQ(::mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr), 0);
+    ASSERT_EQ(::mount(nullptr, folder.c_str(), nullptr, MS_SHARED, nullptr), 0);
+  }
+  ASSERT_EQ(::mount((root_ / "cache").c_str(), view.c_str(), nullptr, MS_BIND, nullptr), 0);
+  // As csi-node gives it to a pod, which reads on.
+  ASSERT_EQ(::mount(view.c_str(), (root_ / "pod").c_str(), nullptr, MS_BIND, nullptr), 0);
+  const std::string path = (volumes / "run" / "s").string();
   std::string program = HEARTH_HOLDER_PROGRAM;
-  std::string flag = "--socket";
-  std::string value = path;
-  char* arguments[] = {program.data(), flag.data(), value.data(), nullptr};
+  std::string socketFlag = "--socket";
+  std::string socketValue = path;
+  std::string volumesFlag = "--volumes";
+  std::string volumesValue = volumes.string();
+  char* arguments[] = {program.data(),     socketFlag.data(),   socketValue.data(),
+                       volumesFlag.data(), volumesValue.data(), nullptr};
   pid_t pid = 0;
   ASSERT_EQ(posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environ), 0);
   auto client = HolderClient::connect(path);
@@ -259,12 +279,45 @@ TEST_F(HolderServerTest, TheProgramDetachesItsMountsWhenToldToEnd) {
     EXPECT_TRUE((*client)->attach("a").ok());
     EXPECT_TRUE((*client)->mount({.target = mnt(), .source = "x"}).ok());
     EXPECT_TRUE(mounted(mnt()));
+    const std::string target = (volumes / "mounts" / "m2" / "fuse").string();
+    EXPECT_TRUE((*client)->mount({.target = target, .source = "y"}).ok());
   }
+  struct stat info {};
+  EXPECT_EQ(stat((volumes / "run").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0700U) << "the kubelet makes it 0755";
+  std::ifstream open(view / "file");
   kill(pid, SIGTERM);
   int status = 0;
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
   EXPECT_EQ(status, 0);
   EXPECT_FALSE(mounted(mnt()));
+  const auto rows = readMountInfo();
+  ASSERT_TRUE(rows.ok());
+  for (const MountInfoRow& row : *rows)
+    EXPECT_FALSE(row.target.starts_with((volumes / "mounts").string()));
+  EXPECT_TRUE(std::filesystem::is_empty(volumes / "mounts"));
+  EXPECT_TRUE(std::filesystem::exists(volumes / "published" / "record.json"));
+  std::string bytes;
+  EXPECT_TRUE(open >> bytes);
+  EXPECT_EQ(bytes, "bytes") << "what is open stays readable";
+  {
+    std::ifstream ofPod(root_ / "pod" / "file");
+    EXPECT_TRUE(ofPod >> bytes) << "and so does what a pod has been given";
+  }
+  open.close();
+  for (const auto& folder : {root_ / "pod", root_ / "pod", volumes}) {
+    EXPECT_EQ(umount2(folder.c_str(), 0), 0);
+  }
+}
+
+TEST_F(HolderServerTest, WhatCannotBeTakenAwayIsLeftAsItIs) {
+  const auto mounts = root_ / "volumes" / "mounts";
+  EXPECT_TRUE(detachLeftMounts(mounts.string()).empty()) << "no such folder";
+  std::filesystem::create_directories(mounts / "m1" / "view");
+  std::ofstream(mounts / "m1" / "file") << "of somebody";
+  EXPECT_TRUE(detachLeftMounts(mounts.string()).empty());
+  EXPECT_FALSE(std::filesystem::exists(mounts / "m1" / "view"));
+  EXPECT_TRUE(std::filesystem::exists(mounts / "m1" / "file"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type ErrorCode, HearthError } from '@hearth/common';
+import { type ErrorCode, errorTable, HearthError } from '@hearth/common';
 import type {
   Address,
   Engine,
@@ -26,6 +26,8 @@ export class FakeDisk {
   readonly manifests = new Map<string, FakeManifest>();
   readonly resident = new Map<string, bigint>();
   readonly mounts = new Map<string, MountInfo>();
+  /** Whether complete manifests can be mounted as views. */
+  viewsPossible = false;
   locked = false;
 }
 
@@ -48,8 +50,6 @@ export class FakeEngine implements Engine {
   readonly lastUse = new Map<string, number>();
   /** Every rate that was set, in order: for tests of the division. */
   readonly rates: { job: string; rate: bigint }[] = [];
-  /** Whether complete manifests can be mounted as views. */
-  viewsPossible = false;
   /** Why other agents are not connected, by name. */
   readonly peerErrors = new Map<string, string>();
   /** Mounts have open files. */
@@ -272,7 +272,7 @@ export class FakeEngine implements Engine {
     if (this.disk.mounts.has(options.target))
       throw new HearthError('InUse', `${options.target} is mounted; unmount first`);
     const { filesComplete, filesTotal } = await this.residency(options.manifest);
-    const view = this.viewsPossible && filesComplete === filesTotal && ['auto', 'view'].includes(options.dataPath);
+    const view = this.disk.viewsPossible && filesComplete === filesTotal && ['auto', 'view'].includes(options.dataPath);
     if (options.dataPath === 'view' && !view)
       throw new HearthError('Unsupported', 'the fake engine makes no view of this');
     const info: MountInfo = {
@@ -330,6 +330,11 @@ export class FakeEngine implements Engine {
       demandReads: 0n,
       demandBytes: 0n,
       directoryBypassed: 0n,
+      failedReads: Object.fromEntries(
+        Object.keys(errorTable)
+          .filter((code) => code !== 'Ok')
+          .map((code) => [code, 0n]),
+      ) as Statistics['failedReads'],
       buffersInUse: 0,
       peers: [...this.peerErrors].map(([node, error]) => ({
         node,

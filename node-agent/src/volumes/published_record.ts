@@ -11,6 +11,7 @@ const publishedSchema = z.object({
   dataset: z.string(),
   manifest: z.string().regex(/^[0-9a-f]{64}$/, '64 hexadecimal digits'),
   volume: z.string().optional(),
+  dataPath: z.string().optional(),
   /** Absent when the one who publishes knows of none. */
   pod: z.object({ namespace: z.string(), name: z.string() }).optional(),
 });

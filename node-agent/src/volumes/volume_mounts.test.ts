@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TestCluster, testPace } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
@@ -42,7 +42,7 @@ describe('volume mounts', () => {
   const targets = (node = 'a') => [...(cluster.disks.get(node)?.mounts.keys() ?? [])];
   function complete(node = 'a'): void {
     const engine = cluster.engine(node);
-    engine.viewsPossible = true;
+    engine.disk.viewsPossible = true;
     const row = fileRow('x', 5n);
     engine.addResident(row.contentKey ?? '', 5n);
   }
@@ -70,7 +70,7 @@ describe('volume mounts', () => {
   it('tell why a complete revision is not a view', async () => {
     await add();
     complete();
-    cluster.engine('a').viewsPossible = false;
+    cluster.engine('a').disk.viewsPossible = false;
     const { dataPath, reason } = await publish();
     assert.deepEqual([dataPath, reason], ['fuse', 'the fake engine makes no view of this']);
   });
@@ -211,6 +211,27 @@ describe('volume mounts', () => {
     const [mount] = await cluster.agent('b').mounts.of('d');
     assert.deepEqual([mount?.target, mount?.manifest], [path, manifest]);
     assert.ok(cluster.disks.get('a')?.manifests.has(manifest));
+  });
+
+  it('are made anew when pods read a view that a holder took away with it, so that nothing is evicted', async () => {
+    const manifest = await add();
+    complete();
+    const { path } = await publish();
+    await record('1', manifest, 'a', { dataPath: 'view' });
+    await cluster.remove('a');
+    cluster.disks.get('a')?.mounts.clear();
+    await cluster.add('a');
+    await until(() => targets().includes(path));
+    const [mount] = await cluster.agent('b').mounts.of('d');
+    assert.deepEqual([mount?.target, mount?.manifest], [path, manifest]);
+  });
+
+  it('close the folder of the sockets, which the kubelet makes for everybody', async () => {
+    const folder = join(cluster.volumesOf('a'), 'run');
+    await mkdir(folder, { mode: 0o755 });
+    await cluster.remove('a');
+    await cluster.add('a');
+    assert.equal((await stat(folder)).mode & 0o777, 0o700);
   });
 
   it('take the place of what a dead holder left, and take it away when nobody needs it', async function () {

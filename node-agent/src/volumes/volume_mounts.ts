@@ -1,4 +1,4 @@
-import { mkdir, readdir, rmdir } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
@@ -36,6 +36,8 @@ export class VolumeMounts {
   readonly #turns = new Map<string, Promise<unknown>>();
   /** Since when no record names a manifest, by performance.now(); publishing begins it anew. */
   readonly #unnamedSince = new Map<string, number>();
+  /** Manifests whose views were mounted anew because pods still read them, or could not be. */
+  readonly #restored = new Set<string>();
   /** How long a mount stays that no record names. */
   #graceMs: number;
   #folder: PublishedFolder | undefined;
@@ -59,6 +61,7 @@ export class VolumeMounts {
     const directory = this.#directory;
     if (directory === undefined) return;
     for (const name of ['mounts', 'published']) await makeFolder(join(directory, name));
+    await this.#closeSockets(join(directory, 'run'));
     const listener = (records: PublishedRecord[]) => this.#reconcile(records);
     this.#folder = new PublishedFolder(
       join(directory, 'published'),
@@ -126,6 +129,14 @@ export class VolumeMounts {
     await Promise.all(this.#turns.values());
   }
 
+  /** The folder of the sockets, if they are here: the kubelet makes it for everybody. */
+  async #closeSockets(folder: string): Promise<void> {
+    await chmod(folder, 0o700).catch((thrown: NodeJS.ErrnoException) => {
+      if (thrown.code === 'ENOENT') return;
+      throw new HearthError('IoError', `${folder} cannot be closed to others: ${thrown.message}`);
+    });
+  }
+
   async #revision(name: string, manifest: string): Promise<string> {
     if (manifest === '') return (await this.#tables.usable(name, true)).manifest;
     if (!/^[0-9a-f]{64}$/.test(manifest)) {
@@ -144,7 +155,9 @@ export class VolumeMounts {
     const mounts = await this.#mounts.list();
     const there = (kind: Kind) => mounts.find((mount) => mount.target === this.#target(manifest, kind));
     const view = there('view');
-    if (view !== undefined) return view;
+    if (view !== undefined && (await isMounted(view.target))) return view;
+    // A holder that ended has detached it, as did perhaps somebody else.
+    if (view !== undefined) await this.#mounts.unmount(view.target);
     let reason = incomplete;
     if (incomplete === '') {
       try {
@@ -184,6 +197,7 @@ export class VolumeMounts {
     const named = new Set(records.map((record) => record.manifest));
     this.#keeper.keep(named);
     const mounts = await this.#remember(records);
+    this.#restore(records, new Set(mounts.map((mount) => mount.manifest)));
     const now = performance.now();
     const unnamed = new Set([...(await this.#folders()), ...mounts.map((mount) => mount.manifest)]);
     for (const manifest of [...this.#unnamedSince.keys()]) {
@@ -209,6 +223,22 @@ export class VolumeMounts {
       if (dataset !== undefined) await this.#mounts.remember(mount, dataset);
     }
     return mounts;
+  }
+
+  /**
+   * Pods read on from a view whose mount here was taken away, as by a holder that ended after the agent before this one:
+   * with a mount again, nothing of it is evicted. Once in an agent's life, beside whoever waits for a look.
+   */
+  #restore(records: PublishedRecord[], mounted: ReadonlySet<string>): void {
+    for (const { dataset, manifest, dataPath } of records) {
+      if (dataPath !== 'view' || mounted.has(manifest) || this.#restored.has(manifest)) continue;
+      this.#restored.add(manifest);
+      const limit = AbortSignal.timeout(this.#context.pace.requestMs);
+      void this.#inTurn(manifest, () => this.#mount(dataset, manifest, 'view', limit)).catch((thrown) => {
+        const error = HearthError.from(thrown);
+        this.#context.logger.warn('a view that pods read is not held here any more', { dataset, manifest, error });
+      });
+    }
   }
 
   async #takeAwayUnlessPublished(manifest: string): Promise<void> {

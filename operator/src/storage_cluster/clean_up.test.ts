@@ -13,16 +13,15 @@ describe('deletion of a StorageCluster', () => {
     const deleted: string[] = [];
     const events: string[] = [];
     const clock = { now: began + 1_000 };
-    const component = (kind: string, name: string) => (kind === 'Pod' && name.includes('etcd') ? 'etcd' : 'agent');
+    const component = (name: string) => ['etcd', 'holder'].find((one) => name.includes(one)) ?? 'agent';
     const items = (type: ResourceType, selector: string): KubernetesObject[] => {
       if (type.kind === 'NodeCache') {
         return nodeCaches.map(
           (name) => ({ metadata: { name }, spec: { clusterRef: { name: 'models' } } }) as KubernetesObject,
         );
       }
-      const found = (objects[type.kind] ?? []).filter(
-        (name) => type.kind !== 'Pod' || selector.endsWith('=etcd') === (component('Pod', name) === 'etcd'),
-      );
+      const [, wanted] = /component=(\w+)$/.exec(selector) ?? [];
+      const found = (objects[type.kind] ?? []).filter((name) => wanted === undefined || wanted === component(name));
       return found.map((name) => ({ metadata: { name, labels: labelsOf('models', 'agent') } }));
     };
     const options = {
@@ -54,6 +53,20 @@ describe('deletion of a StorageCluster', () => {
       requeueAfterMs: 1_000,
     });
     assert.deepEqual(deleted, ['DaemonSet agents', 'NodeCache n1']);
+  });
+
+  it('takes holders away when agents have gone: what these have left mounted goes with them', async () => {
+    const { run, deleted, objects } = setUp({ DaemonSet: ['agents', 'holders'], Pod: ['agent-1', 'holder-1'] });
+    await run();
+    objects.DaemonSet = ['holders'];
+    await run();
+    assert.deepEqual(deleted, ['DaemonSet agents']);
+    objects.Pod = ['holder-1'];
+    assert.deepEqual(await run(), {
+      waitingFor: 'Waits for these to go: DaemonSet holders, Pod holder-1',
+      requeueAfterMs: 1_000,
+    });
+    assert.deepEqual(deleted, ['DaemonSet agents', 'DaemonSet holders']);
   });
 
   it('takes the store and certificates away when agents have gone, and is done when nothing is left', async () => {

@@ -1,7 +1,7 @@
 import { type EventRecorder, type KubernetesClient, kinds, type ResourceType } from '@hearth/common/kubernetes';
 import { clusterLabel, type StorageCluster } from '@hearth/common/resources';
 import type { CleanUpResult } from '../reconciler/index.ts';
-import { componentLabel, ownedSelector } from './names.ts';
+import { type Component, componentLabel, ownedSelector } from './names.ts';
 import { ownedTypes } from './owned_objects.ts';
 
 export interface CleanUpOptions {
@@ -14,9 +14,9 @@ export interface CleanUpOptions {
 }
 
 /**
- * Takes away everything that was made for a StorageCluster and waits until it has gone, pods included: mounts end with
- * them. Agents go first, and their store and certificates only after them, as they take leave of it. Ends in any
- * case when the patience is over, with an event that names what is left.
+ * Takes away everything that was made for a StorageCluster and waits until it has gone, pods included. Agents go first;
+ * after them the holders, which detach every mount that agents have left on a node, and the store and certificates, as
+ * agents take leave of it. Ends in any case when the patience is over, with an event that names what is left.
  */
 export async function cleanUp(
   options: CleanUpOptions,
@@ -26,8 +26,11 @@ export async function cleanUp(
   const { events, now, patienceMs } = options;
   const { name, deletionTimestamp = '' } = cluster.metadata;
   const patient = now() - Date.parse(deletionTimestamp) <= patienceMs;
-  const ofNodes = await takeAwayNodes(options, name, signal);
-  const left = ofNodes.length > 0 && patient ? ofNodes : [...ofNodes, ...(await takeAwayRest(options, name, signal))];
+  const left: string[] = [];
+  for (const takeAwayNext of [takeAwayAgents, takeAwayHolders, takeAwayRest]) {
+    left.push(...(await takeAwayNext(options, name, signal)));
+    if (left.length > 0 && patient) break;
+  }
   if (left.length === 0) return 'done';
   const named = `${left.slice(0, 10).join(', ')}${left.length > 10 ? ` and ${left.length - 10} more` : ''}`;
   if (patient) return { waitingFor: `Waits for these to go: ${named}`, requeueAfterMs: 1_000 };
@@ -36,17 +39,31 @@ export async function cleanUp(
   return 'done';
 }
 
-/** What runs on nodes, and tells of them. Gives what is still there. */
-async function takeAwayNodes(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
+/** Agents, and what tells of them. Gives what is still there. */
+async function takeAwayAgents(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
   const { api } = options;
-  const labelSelector = ofCluster(cluster);
-  const sets = await takeAway(options, kinds.DaemonSet as ResourceType, labelSelector, signal);
+  const left = await takeAwayFromNodes(options, cluster, 'agent', signal);
   const caches = await api.list(kinds.NodeCache, {}, signal);
   for (const cache of caches.items.filter(({ spec }) => spec.clusterRef.name === cluster)) {
     await api.delete(kinds.NodeCache, cache.metadata.name, undefined, { signal });
   }
+  return left;
+}
+
+async function takeAwayHolders(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
+  return await takeAwayFromNodes(options, cluster, 'holder', signal);
+}
+
+async function takeAwayFromNodes(
+  options: CleanUpOptions,
+  cluster: string,
+  component: Component,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const selector = `${ofCluster(cluster)},${componentLabel}=${component}`;
+  const sets = await takeAway(options, kinds.DaemonSet as ResourceType, selector, signal);
   // The garbage collector takes pods away after what made them.
-  return [...sets, ...(await pods(options, `${labelSelector},${componentLabel} in (agent,holder)`, signal))];
+  return [...sets, ...(await pods(options, selector, signal))];
 }
 
 async function takeAwayRest(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {

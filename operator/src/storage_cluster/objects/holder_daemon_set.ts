@@ -29,7 +29,12 @@ export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
           name: 'holder',
           image: cluster.spec.image ?? environment.image,
           imagePullPolicy: environment.imagePullPolicy,
-          command: ['hearth-holder', '--socket', holderSocket(name), '--agent-absence', String(absence)],
+          command: [
+            'hearth-holder',
+            ...['--socket', holderSocket(name)],
+            ...['--volumes', nodeFolder(name)],
+            ...['--agent-absence', String(absence)],
+          ],
           resources: { requests: { cpu: '10m', memory: '16Mi' } },
           securityContext: privileged,
           terminationMessagePolicy: 'FallbackToLogsOnError',
