@@ -3,8 +3,10 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import type { Engine, EngineOptions } from './engine.ts';
+import { mountPaths } from './mounted_read.ts';
 import { openEngine } from './native-engine.ts';
 
 const [stage = '', end = '', folder = ''] = isMainThread ? process.argv.slice(2) : (workerData as string[]);
@@ -66,6 +68,14 @@ const stages: Record<string, () => Promise<Engine | undefined>> = {
     const manifest = await dataset(engine);
     for (let i = 0; i < 50; i++) pending(engine.read(manifest, 1, 0n, 4096));
     for (let i = 0; i < 50; i++) pending(engine.statistics());
+    return engine;
+  },
+  // A process reads from a mount of ours, and waits for a chunk that will not come.
+  async reading() {
+    const engine = await openEngine(options);
+    const manifest = await dataset(engine);
+    await engine.mount({ ...mountPaths(folder), manifest, source: 'd', dataPath: 'fuse' });
+    while ((await engine.statistics()).demandReads === 0n) await sleep(10);
     return engine;
   },
 };
