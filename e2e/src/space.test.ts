@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Context } from 'mocha';
 import { Cluster } from './cluster.ts';
 import { run, until } from './command.ts';
-import { skip } from './needs.ts';
+import { needsMounts, skip } from './needs.ts';
 import { MiB, writeSample } from './sample.ts';
 
 describe('cache directories', function () {
@@ -69,6 +69,32 @@ describe('cache directories', function () {
     const { summary } = await cluster.json<{ summary: Record<string, number> }>('a', 'verify', 'd', 'small');
     assert.equal(summary?.mismatches, 0);
     assert.equal((await agent.stop()).code, 0);
+  });
+
+  it('on a disk that is full say in the log and the metrics why a read of a mount fails', async function () {
+    needsMounts(this);
+    const folder = await mountImage(this, 'full', 64 * MiB, ['mkfs.ext4', '-q', '-F', '-m', '0']);
+    await cluster.startHolder();
+    const agent = await cluster.add('a', { cacheDirectories: `${join(folder, 'cache')}=1GiB` });
+    await addSample({ huge: 90 * MiB }, 'a');
+    const target = cluster.mountPoint('a');
+    await cluster.json('a', 'mount', 'd', target, '--data-path', 'fuse');
+    for (let tries = 0; tries < 3; tries++) {
+      const read = await run('cat', [join(target, 'huge')]);
+      assert.notEqual(read.code, 0);
+      assert.match(read.stderr, /Input\/output error/);
+    }
+    const metrics = await (await fetch(`http://127.0.0.1:${agent.healthPort}/metrics`)).text();
+    assert.ok(Number(/^hearth_mount_errors_total\{code="OutOfSpace"\} (\d+)$/m.exec(metrics)?.[1]) >= 3, metrics);
+    assert.match(metrics, /^hearth_mount_errors_total\{code="Corrupt"\} 0$/m);
+    await cluster.json('a', 'unmount', target);
+    const { stdout, stderr } = await agent.stop();
+    const lines = (stdout + stderr).split('\n').filter((line) => line.includes('a read through a mount failed'));
+    assert.equal(lines.length, 1, stderr);
+    const told = JSON.parse(lines[0] ?? '') as Record<string, string>;
+    assert.deepEqual([told.source, told.file, told.reason], ['hearth:d', 'huge', 'OutOfSpace']);
+    assert.match(told.message ?? '', /has no room for|No space left on device/);
+    assert.match(told.advice ?? '', /raise the budget/);
   });
 
   it('on a file system without hard links are refused with the reason', async function () {

@@ -180,6 +180,14 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("demandReads", big(env, statistics.demandReads));
   object.Set("demandBytes", big(env, statistics.demandBytes));
   object.Set("directoryBypassed", big(env, statistics.directoryBypassed));
+  Napi::Object failedReads = Napi::Object::New(env);
+  for (std::uint16_t code = 1; isErrorCode(code); ++code) {
+    const auto reason = static_cast<ErrorCode>(code);
+    const auto counted = statistics.failedReads.find(reason);
+    failedReads.Set(std::string(errorName(reason)),
+                    big(env, counted == statistics.failedReads.end() ? 0 : counted->second));
+  }
+  object.Set("failedReads", failedReads);
   object.Set("buffersInUse", static_cast<double>(statistics.buffersInUse));
   Napi::Array peers = Napi::Array::New(env);
   for (const PeerStatistics& peer : statistics.peers) {

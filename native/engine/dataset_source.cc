@@ -157,6 +157,22 @@ Result<std::shared_ptr<MountSource::OpenFile>> DatasetSource::openFile(std::uint
   return std::shared_ptr<OpenFile>(opened);
 }
 
+void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
+  // The agent ends, and the next one is asked again.
+  if (reason.code == ErrorCode::kCancelled) return;
+  const Manifest& manifest = *dataset_->manifest;
+  const auto untold =
+      commons_.failedReads.note(manifest.entry(entry).key, reason.code, Clock::now());
+  if (!untold) return;
+  std::map<std::string, std::string> fields{{"source", name_},
+                                            {"file", std::string(manifest.path(entry))},
+                                            {"reason", std::string(errorName(reason.code))},
+                                            {"advice", std::string(adviceFor(reason.code))}};
+  if (*untold != 0) fields["alike"] = std::to_string(*untold);
+  commons_.log(Question::Level::kWarn, "a read through a mount failed: " + reason.message,
+               std::move(fields));
+}
+
 void DatasetSource::advise(std::uint32_t entry, bool willNeed) {
   std::vector<std::uint32_t> files;
   for (const std::uint32_t leaf : leavesBelow(*dataset_->manifest, entry, 0, UINT32_MAX)) {

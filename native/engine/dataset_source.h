@@ -25,6 +25,7 @@ class DatasetSource final : public MountSource {
   Result<std::shared_ptr<OpenFile>> openFile(std::uint32_t entry) override;
   std::string sourceName() const override { return name_; }
   std::uint64_t residentBytes(std::uint32_t entry) override;
+  void failed(std::uint32_t entry, const Error& reason) override;
   void advise(std::uint32_t entry, bool willNeed) override;
 
  private:

@@ -220,12 +220,13 @@ Task<EngineStatistics> Engine::statistics() {
   }
   co_await home().enter();
   for (auto& [node, peer] : peers) {
-    statistics.peerBytesReceived += peer.bytesReceived;
-    statistics.peerBytesSent += peer.bytesSent;
     statistics.peerRequests += peer.requests;
     statistics.peers.push_back(std::move(peer));
   }
   const EngineCounters& counters = commons_.counters;
+  statistics.peerBytesReceived = counters.peerBytes.load();
+  statistics.peerBytesSent = counters.servedBytes.load();
+  statistics.failedReads = commons_.failedReads.counts();
   statistics.demandReads = counters.demandReads.load();
   statistics.demandBytes = counters.demandBytes.load();
   statistics.directoryBypassed = counters.directoryBypassed.load();

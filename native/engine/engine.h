@@ -41,8 +41,12 @@ struct EngineStatistics {
   std::size_t shards = 0;
   CacheStatistics cache;
   OriginStatistics origin;
-  std::uint64_t peerBytesReceived = 0, peerBytesSent = 0, peerRequests = 0;
+  // Of files; what the protocol adds is counted in `peers`.
+  std::uint64_t peerBytesReceived = 0, peerBytesSent = 0;
+  std::uint64_t peerRequests = 0;
   std::uint64_t demandReads = 0, demandBytes = 0, directoryBypassed = 0;
+  // Through mounts, by the reason why they were answered with an error.
+  std::map<ErrorCode, std::uint64_t> failedReads;
   std::size_t buffersInUse = 0;
   std::vector<PeerStatistics> peers;
 };

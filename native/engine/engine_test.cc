@@ -93,6 +93,9 @@ TEST(Engine, AnAgentReadsFromAHolderWhenTheOriginIsGone) {
   const WarmProgress progress = b.awaitWarm();
   EXPECT_EQ(progress.state, WarmState::kSucceeded) << errorOf(progress);
   EXPECT_EQ(progress.peerBytes, 30'000'000u);
+  // The bytes of files, and nothing of the protocol.
+  EXPECT_EQ(b.await(b.engine().statistics()).peerBytesReceived, 30'000'000u);
+  EXPECT_EQ(a.await(a.engine().statistics()).peerBytesSent, 30'000'000u);
 }
 
 TEST(Engine, SurvivesThatAPeerStopsWhileItIsReadFrom) {

@@ -20,6 +20,9 @@ Task<Result<BytesAnswer>> PeerService::onRead(std::string fromNode, ContentKey k
   Task<Result<BytesAnswer>> reading = readHere(owner, std::move(fromNode), key, offset, length);
   Result<BytesAnswer> answer = co_await reading;
   co_await shard_.reactor->enter();
+  if (answer.ok()) {
+    shard_.commons.counters.servedBytes.fetch_add(answer->bytes.size(), std::memory_order_relaxed);
+  }
   co_return answer;
 }
 

@@ -11,6 +11,7 @@
 #include "cache/content_cache.h"
 #include "engine/buffer_pool.h"
 #include "engine/cluster_view.h"
+#include "engine/failed_reads.h"
 #include "engine/question.h"
 #include "files/file_system.h"
 #include "origin/origin_client.h"
@@ -29,7 +30,8 @@ class Prefetcher;
 // Counters of the whole engine. Any thread.
 struct EngineCounters {
   std::atomic<std::uint64_t> originBytes{0};
-  std::atomic<std::uint64_t> peerBytes{0};
+  std::atomic<std::uint64_t> peerBytes{0};    // of files, received from other agents
+  std::atomic<std::uint64_t> servedBytes{0};  // of files, given to other agents
   std::atomic<std::uint64_t> demandReads{0};
   std::atomic<std::uint64_t> demandBytes{0};
   std::atomic<std::uint64_t> directoryBypassed{
@@ -45,6 +47,7 @@ struct EngineCommons {
   std::vector<std::unique_ptr<Shard>> shards;
   std::unique_ptr<ContentCache> cache;
   EngineCounters counters;
+  FailedReads failedReads;
 
   [[nodiscard]] Shard& owner(const ContentKey& key) { return *shards[shardOf(key, shards.size())]; }
   void log(Question::Level level, std::string message,

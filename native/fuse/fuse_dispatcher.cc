@@ -298,7 +298,7 @@ void FuseDispatcher::read(const FuseRequest& request) {
       static_cast<std::uint32_t>(std::min<std::uint64_t>(in.size, entry.size - in.offset));
   const auto reading = files_.reading(entry);
   if (!reading) {
-    answerRead(request.unique, reading.error());
+    answerRead(request.unique, entry.index, reading.error());
     return;
   }
   std::optional<ReadAhead::Hint> hint;
@@ -308,16 +308,17 @@ void FuseDispatcher::read(const FuseRequest& request) {
   }
   const auto resident = (*reading)->file->tryRead(in.offset, length);
   if (resident) {
-    answerRead(request.unique, resident);
+    answerRead(request.unique, entry.index, resident);
   } else {
-    readWhenThere(request.unique, *(*reading)->file, in.offset, length);
+    readWhenThere(request.unique, entry.index, *(*reading)->file, in.offset, length);
   }
   // After the answer: nobody waits for a hint.
   if (hint) (*reading)->file->willNeed(hint->offset, hint->length);
 }
 
-void FuseDispatcher::readWhenThere(std::uint64_t unique, MountSource::OpenFile& file,
-                                   std::uint64_t offset, std::uint32_t length) {
+void FuseDispatcher::readWhenThere(std::uint64_t unique, std::uint32_t entry,
+                                   MountSource::OpenFile& file, std::uint64_t offset,
+                                   std::uint32_t length) {
   switch (parked_.park(unique)) {
     case ParkedReads::Parked::kInterrupted:
       ++counters_.interruptedReads;
@@ -331,17 +332,19 @@ void FuseDispatcher::readWhenThere(std::uint64_t unique, MountSource::OpenFile& 
   }
   ++counters_.parkedReads;
   // Weak: a read that never ends must not keep the connection open after its session.
-  file.read(offset, length, [weak = weak_from_this(), unique](Result<MappedBytes> bytes) {
+  file.read(offset, length, [weak = weak_from_this(), unique, entry](Result<MappedBytes> bytes) {
     const auto self = weak.lock();
     if (self == nullptr || !self->parked_.take(unique)) return;
-    self->answerRead(unique, bytes);
+    self->answerRead(unique, entry, bytes);
     self->parked_.answered();
   });
 }
 
-void FuseDispatcher::answerRead(std::uint64_t unique, const Result<MappedBytes>& bytes) {
+void FuseDispatcher::answerRead(std::uint64_t unique, std::uint32_t entry,
+                                const Result<MappedBytes>& bytes) {
   if (!bytes) {
     ++counters_.failedReads;
+    source_->failed(entry, bytes.error());
     device_.replyError(unique, readErrno(bytes.code()));
     return;
   }

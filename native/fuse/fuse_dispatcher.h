@@ -64,9 +64,9 @@ class FuseDispatcher : public std::enable_shared_from_this<FuseDispatcher> {
   void openDirectory(const FuseRequest& request);
   void release(const FuseRequest& request);
   void read(const FuseRequest& request);
-  void readWhenThere(std::uint64_t unique, MountSource::OpenFile& file, std::uint64_t offset,
-                     std::uint32_t length);
-  void answerRead(std::uint64_t unique, const Result<MappedBytes>& bytes);
+  void readWhenThere(std::uint64_t unique, std::uint32_t entry, MountSource::OpenFile& file,
+                     std::uint64_t offset, std::uint32_t length);
+  void answerRead(std::uint64_t unique, std::uint32_t entry, const Result<MappedBytes>& bytes);
   void interrupt(const FuseRequest& request);
   void ioctl(const FuseRequest& request);
   void take(const FuseNegotiated& negotiated);

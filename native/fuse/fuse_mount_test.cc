@@ -224,6 +224,9 @@ TEST_F(FuseMountTest, FailedReadsAreErrorsAndCounted) {
   EXPECT_EQ(read(file.get(), &byte, 1), -1);
   EXPECT_EQ(errno, EIO);
   EXPECT_GT(statistics().failedReads, 0U);
+  ASSERT_FALSE(source_->failures().empty());
+  EXPECT_EQ(source_->failures().front(),
+            std::make_pair(*source_->manifest().lookUp("a"), ErrorCode::kUnavailable));
   source_->failReads(ErrorCode::kOk);
   EXPECT_EQ(read(file.get(), &byte, 1), 1);
 }

@@ -55,6 +55,9 @@ class MountSource {
   // made of these.
   [[nodiscard]] virtual std::string sourceName() const = 0;
   [[nodiscard]] virtual std::uint64_t residentBytes(std::uint32_t entry) = 0;
+  // An open or a read of the entry was answered with an error, of which the application sees an
+  // errno alone: to be told elsewhere.
+  virtual void failed(std::uint32_t entry, const Error& reason) = 0;
   // The ioctl: WILLNEED warms the file or the tree in the background, DONTNEED lets it be evicted.
   virtual void advise(std::uint32_t entry, bool willNeed) = 0;
 };

@@ -79,6 +79,7 @@ int OpenFiles::open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& 
     auto reading = openSource(entry);
     if (!reading) {
       drop(stripe, entry.index);
+      source_.failed(entry.index, reading.error());
       return errnoOf(reading.code());
     }
     file.reading = std::move(*reading);

@@ -54,7 +54,7 @@ export async function* verifyMount(
       return { seconds: 0, problem: `cannot be read: ${error.message}` };
     });
     const after = await observe(node);
-    // The counters of the engine hold the words of peers too, so only what was missing can have been fetched.
+    // Reading ahead fetches what follows the file too, so only what was missing of it is its own.
     const missing = file.size - file.residentBytes;
     const originBytes = atMost(after.originBytes - before.originBytes, missing);
     const peerBytes = atMost(after.peerBytes - before.peerBytes, missing - originBytes);

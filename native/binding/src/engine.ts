@@ -213,6 +213,7 @@ export interface Statistics {
   originBytes: bigint;
   originRequests: bigint;
   originRetries: bigint;
+  /** Bytes of files, without what the protocol adds. */
   peerBytesReceived: bigint;
   peerBytesSent: bigint;
   peerRequests: bigint;
@@ -223,6 +224,8 @@ export interface Statistics {
   demandBytes: bigint;
   /** Times that no directory of a key answered and the origin was read without a grant. */
   directoryBypassed: bigint;
+  /** Opens and reads through mounts that were answered with an error, by its code. */
+  failedReads: Record<Exclude<ErrorCode, 'Ok'>, bigint>;
   /** Chunk buffers in use now. */
   buffersInUse: number;
   /** Per peer: connected streams and bytes. */

@@ -92,6 +92,11 @@ class TestSource final : public MountSource {
     const std::lock_guard lock(mutex_);
     return hints_;
   }
+  // What applications were answered errors for, and why.
+  std::vector<std::pair<std::uint32_t, ErrorCode>> failures() {
+    const std::lock_guard lock(mutex_);
+    return failures_;
+  }
   int openObjects() {
     const std::lock_guard lock(mutex_);
     return openObjects_;
@@ -111,6 +116,10 @@ class TestSource final : public MountSource {
   std::string sourceName() const override { return "test-dataset"; }
   std::uint64_t residentBytes(std::uint32_t entry) override {
     return complete(entry) ? manifest_->entry(entry).size : 0;
+  }
+  void failed(std::uint32_t entry, const Error& reason) override {
+    const std::lock_guard lock(mutex_);
+    failures_.emplace_back(entry, reason.code);
   }
   void advise(std::uint32_t entry, bool willNeed) override {
     const std::lock_guard lock(mutex_);
@@ -212,6 +221,7 @@ class TestSource final : public MountSource {
   std::vector<std::function<void()>> waiting_;
   std::vector<std::thread> helpers_;
   std::vector<Advice> advices_;
+  std::vector<std::pair<std::uint32_t, ErrorCode>> failures_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> hints_;
   int openObjects_ = 0;
   std::atomic<std::chrono::milliseconds> delay_{std::chrono::milliseconds(0)};

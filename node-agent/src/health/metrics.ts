@@ -123,13 +123,13 @@ export const metricRows: readonly MetricRow[] = [
   row(
     'counter',
     'peer_received_bytes_total',
-    'Bytes received from other agents.',
+    'Bytes of files received from other agents.',
     ofEngine((s) => s.peerBytesReceived),
   ),
   row(
     'counter',
     'peer_sent_bytes_total',
-    'Bytes sent to other agents.',
+    'Bytes of files sent to other agents.',
     ofEngine((s) => s.peerBytesSent),
   ),
   row(
@@ -174,6 +174,13 @@ export const metricRows: readonly MetricRow[] = [
     'demand_bytes_total',
     'Bytes of reads by applications that the engine served.',
     ofEngine((s) => s.demandBytes),
+  ),
+  row(
+    'counter',
+    'mount_errors_total',
+    'Opens and reads through mounts that were answered with an error, by its code; the log tells of each file once a minute.',
+    ({ statistics }) => Object.entries(statistics.failedReads).map(([code, count]) => [[code], Number(count)]),
+    ['code'],
   ),
   row(
     'counter',
