@@ -20,7 +20,7 @@ const cachedDataset = z.object({
 });
 
 const capability = z.object({
-  name: z.string().min(1).max(63).describe('passthrough, huge-pages, rdma or gpu-direct.'),
+  name: z.string().min(1).max(63).describe('fuse, passthrough, huge-pages, rdma, gpu-direct or budget.'),
   ready: z.boolean().describe('Whether the node has it.'),
   reason: z.string().max(1024).describe('Why not, or with which limits.'),
 });

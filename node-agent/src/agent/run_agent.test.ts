@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { credentials, type ServiceError } from '@grpc/grpc-js';
@@ -191,6 +192,124 @@ describe('runAgent', () => {
       await undo();
     }).timeout(15_000);
   }
+
+  /** Starts an agent that waits for its cache; `serving` resolves when it has it. */
+  async function startPatient(node: string, flags: Record<string, string | string[]>, more: Partial<RunOptions> = {}) {
+    const controller = new AbortController();
+    const serving = Promise.withResolvers<RunningAgent>();
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    const health = `127.0.0.1:${port}`;
+    const config = await configOf(node, { 'on-start-failure': 'wait', 'health-listen': health, ...flags });
+    const ended = runAgent(config, {
+      engineFactory,
+      signal: controller.signal,
+      logger: silentLogger,
+      pace: testPace,
+      cacheLookMs: 100,
+      onReady: serving.resolve,
+      ...more,
+    });
+    ended.catch(serving.reject);
+    const stop = async () => {
+      controller.abort();
+      await ended;
+    };
+    const ask = async (path: string) => {
+      const answer = await fetch(`http://${health}${path}`);
+      return { status: answer.status, text: await answer.text() };
+    };
+    return { serving: serving.promise, stop, ask };
+  }
+
+  it('waits for a cache that another agent has, says so everywhere, and serves once it is free', async () => {
+    const shared = { 'cache-directories': `${join(folder, 'shared')}=1GiB` };
+    const first = await start('a', shared);
+    const second = await startPatient('b', shared);
+    const locked = /the cache directory is locked by another agent/;
+    await until(async () => locked.test((await second.ask('/readyz')).text));
+    assert.equal((await second.ask('/healthz')).status, 200);
+    assert.equal((await second.ask('/readyz')).status, 503);
+    assert.match((await second.ask('/metrics')).text, locked);
+    for (const asked of ['a', 'b']) {
+      await until(async () => locked.test((await statusOf(asked)).nodes.find((one) => one.node === 'b')?.reason ?? ''));
+      const { nodes } = await statusOf(asked);
+      assert.deepEqual(
+        nodes.map(({ node, ready, wire }) => [node, ready, wire.length]),
+        [
+          ['a', true, 1],
+          ['b', false, 0],
+        ],
+      );
+    }
+    assert.ok(
+      fabric.engines.get('a')?.peers.every(({ node }) => node === 'a'),
+      'nobody is asked for bytes that it cannot have',
+    );
+    await first.stop();
+    const { agent } = await second.serving;
+    assert.equal((await second.ask('/readyz')).status, 200);
+    assert.equal((await statusOf('b')).nodes[0]?.ready, true);
+    assert.equal(agent.context.members.all()[0]?.wire.length, 1);
+    await second.stop();
+  });
+
+  it('tells the datasets of the cluster and refuses everything else while it has no cache', async () => {
+    const shared = { 'cache-directories': `${join(folder, 'shared')}=1GiB` };
+    const first = await start('a', shared);
+    const data = join(folder, 'data');
+    await mkdir(data);
+    await writeFile(join(data, 'x.bin'), 'hello');
+    const kind = { $case: 'directory' as const, value: { path: data } };
+    const source = { kind, allowPrivate: false, unusableNames: '' };
+    const what = { source, include: [], exclude: [] };
+    await first.running.agent.resolution.add('d', what, () => {}, AbortSignal.timeout(3_000));
+    const second = await startPatient('b', shared);
+    await until(() => existsSync(join(folder, 'b.sock')));
+    const { datasets, mounts } = await statusOf('b');
+    assert.deepEqual([datasets.map(({ name }) => name), mounts], [['d'], []]);
+    const address = `unix://${join(folder, 'b.sock')}`;
+    const client = new ControlClient(address, credentials.createInsecure(), {
+      'grpc.default_authority': 'localhost',
+    });
+    try {
+      const listing = new Promise((resolve, reject) =>
+        client.listDatasets({}, (error: ServiceError | null, answer) => (error ? reject(error) : resolve(answer))),
+      );
+      await assert.rejects(listing, { code: 14, details: /does not serve: .*locked by another agent/ });
+      const stream = client.verify({ dataset: 'd', paths: [], mode: '' });
+      const failed = await new Promise<ServiceError>((resolve) => stream.on('error', resolve).resume());
+      assert.match(failed.details, /does not serve/);
+    } finally {
+      client.close();
+    }
+    await first.running.agent.resolution.add('e', what, () => {}, AbortSignal.timeout(3_000));
+    await until(async () => (await statusOf('b')).datasets.length === 2);
+    await second.stop();
+    await first.stop();
+  });
+
+  it('does not wait for a port that another program has', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const { serving } = await startPatient('a', { 'wire-listen': `127.0.0.1:${port}` });
+    await assert.rejects(serving, { code: 'InUse', message: /wire address .* is in use by another program/ });
+    other.close();
+  });
+
+  it('stops being ready when its cache is lost while it runs, and is ready again when that is back', async () => {
+    const { ask, serving, stop } = await startPatient('a', {});
+    await serving;
+    await rename(join(folder, 'a'), join(folder, 'away'));
+    await until(async () => (await ask('/readyz')).status === 503);
+    assert.match((await ask('/readyz')).text, /cache directory .*\/a cannot be used \(ENOENT/);
+    await rename(join(folder, 'away'), join(folder, 'a'));
+    await until(async () => (await ask('/readyz')).status === 200);
+    await stop();
+  });
 
   it('says what hangs when the end takes too long', async () => {
     const released = Promise.withResolvers<void>();

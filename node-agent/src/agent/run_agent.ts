@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createLogger, HearthError, type Logger } from '@hearth/common';
-import type { Address, Engine, EngineOptions, Question } from '@hearth/engine';
+import type { Address, Engine, EngineOptions } from '@hearth/engine';
+import { CacheCheck, CacheWatch } from '../cache/index.ts';
 import { machineProbe } from '../capabilities/index.ts';
-import { type AgentConfig, formatEndpoint, resolveCacheDirectories } from '../config/index.ts';
+import { type AgentConfig, formatEndpoint } from '../config/index.ts';
 import { type AgentContext, defaultPace, type Pace } from '../context.ts';
 import { ControlApi } from '../control/index.ts';
 import { AgentMetrics, HealthServer } from '../health/index.ts';
@@ -15,10 +16,13 @@ import { openStore, type Store } from '../store/index.ts';
 import { TlsFiles } from '../tls/index.ts';
 import { advertisedAddresses, listeningAddresses } from './addresses.ts';
 import { Agent } from './agent.ts';
+import { Bystander } from './bystander.ts';
+import { Closing } from './closing.ts';
 import { ClusterView } from './cluster_view.ts';
-import { installationOf } from './installation.ts';
+import { EngineOpener } from './engine_opener.ts';
 import { originOpener, sourcePreparer } from './sources.ts';
 import { version } from './version.ts';
+import { checkWirePorts } from './wire_ports.ts';
 
 export interface RunOptions {
   /** The native engine, or a fake one in tests. */
@@ -29,6 +33,8 @@ export interface RunOptions {
   logger?: Logger;
   pace?: Pace;
   environment?: Readonly<Record<string, string | undefined>>;
+  /** Between two looks at cache directories, and two tries to use them. Tests shorten it; users cannot. */
+  cacheLookMs?: number;
   /** Called once, when the agent serves. */
   onReady?: (running: RunningAgent) => void;
 }
@@ -42,20 +48,23 @@ export interface RunningAgent {
 
 const startDeadlineMs = 60_000;
 const controlCloseMs = 3_000;
+const defaultCacheLookMs = 30_000;
+/** A store that does not answer within this time when the agent ends is not waited for any more. */
+const muteStoreMs = 1_500;
 
 /**
  * Runs an agent until the signal: opens what it needs in the order of dependence, serves, and closes in the
  * reverse order, within `shutdownDeadline`. Throws a `HearthError` whose sentence says what could not be had
  * (a port in use, a directory locked by another agent, a store that is away) after everything opened before was
- * closed again. Mounts and warm jobs outlive it.
+ * closed again; with `onStartFailure: wait` cache directories and the store are waited for instead. Mounts and warm
+ * jobs outlive it.
  */
 export async function runAgent(config: AgentConfig, options: RunOptions): Promise<void> {
   const { level, format } = config.log;
   const logger = options.logger ?? createLogger({ level, format, fields: { node: config.node } });
   const stack = new Closing(logger);
   try {
-    const start = AbortSignal.any([options.signal, AbortSignal.timeout(startDeadlineMs)]);
-    const running = await startAgent(config, options, logger, stack, start);
+    const running = await startAgent(config, options, logger, stack);
     logger.info('the agent is ready', { version, health: running.health, socket: config.control.socket });
     options.onReady?.(running);
     await aborted(options.signal);
@@ -70,79 +79,93 @@ export async function runAgent(config: AgentConfig, options: RunOptions): Promis
   await stack.close(config.shutdownDeadline);
 }
 
+/**
+ * First what needs no cache (health, store, membership, control API): from then on the agent says why it does not serve.
+ * Then the cache and what stands on it.
+ */
 async function startAgent(
   config: AgentConfig,
   options: RunOptions,
   logger: Logger,
   stack: Closing,
-  signal: AbortSignal,
 ): Promise<RunningAgent> {
-  const pace = options.pace ?? defaultPace;
+  const { cacheLookMs = defaultCacheLookMs, pace = defaultPace } = options;
   const environment = options.environment ?? process.env;
+  const { node, cluster } = config;
   const incarnation = randomUUID();
+  const patient = config.onStartFailure === 'wait';
+  const beginning = patient ? options.signal : within(startDeadlineMs, options.signal);
   let agent: Agent | undefined;
   let membership: Membership | undefined;
+  const reasons = () => (membership === undefined ? ['the agent is starting'] : notReady(membership));
 
-  const health = new HealthServer(
-    {
-      reasons: () => (membership === undefined ? ['the agent is starting'] : notReady(membership)),
-      metrics: async () => {
-        if (agent === undefined) throw new HearthError('Unavailable', 'the agent is starting; try again');
-        return await new AgentMetrics(agent).scrape();
-      },
-    },
-    logger,
-  );
+  const metrics = async () => {
+    if (agent === undefined) throw new HearthError('Unavailable', `there are no metrics yet: ${reasons().join('; ')}`);
+    return await new AgentMetrics(agent).scrape();
+  };
+  const health = new HealthServer({ reasons, metrics }, logger);
   stack.push('health server', () => health.close());
   const healthAddress = await health.listen(config.health.listen);
 
   const files = controlFiles(config, logger);
   stack.push('certificates', async () => files?.close());
-  const { listen } = config.control;
+  const listen = listeningAddresses(config.wire.listen, config.wire.networks);
+  await checkWirePorts(listen);
 
   const store = await openConfiguredStore(config, logger);
   stack.push('store', () => store.close());
-
-  const onQuestion = (question: Question) => {
-    // Its log begins before there is an agent; nothing else does.
-    if (question.kind === 'log') logger.log(question.level, question.message, question.fields);
-    else agent?.answer(question);
-  };
-  const engine = await options.engineFactory(await engineOptions(config, incarnation, onQuestion));
-  stack.push('engine', () => engine.close());
+  stack.onBegin(() => void leaveMuteStore(store, logger));
 
   const session = new Session(store, logger, pace.leaseSeconds);
   stack.push('session', () => session.close());
 
-  membership = new Membership({
-    store,
-    session,
-    logger,
-    takeoverMs: (pace.leaseSeconds + 2) * 1000,
-    self: {
-      node: config.node,
-      incarnation,
-      installation: await installationOf(config.cache.directories[0]?.path ?? ''),
-      wire: advertisedAddresses(config.wire.advertise, engine.addresses()),
-      control: '',
-      health: healthAddress,
-      zone: config.zone,
-      rack: config.rack,
-      version,
-      ready: false,
-      reason: 'the agent is starting',
-    },
-  });
-  const members = membership;
+  const self = {
+    ...{ node, incarnation, installation: '', wire: [], control: '', health: healthAddress },
+    ...{ zone: config.zone, rack: config.rack, version, ready: false, reason: 'the agent is starting' },
+  };
+  const takeoverMs = (pace.leaseSeconds + 2) * 1000;
+  const members = new Membership({ store, session, logger, takeoverMs, self });
+  membership = members;
   stack.push('membership', () => members.close());
+
+  const reason = () => reasons().join('; ');
+  const bystander = new Bystander({ node, store, members, logger, reason, goneGraceMs: pace.goneGraceMs });
+  stack.push('view of the cluster', () => bystander.close());
+  const control = new ControlApi(bystander, {
+    ...{ socket: config.control.socket, cluster, prepare: sourcePreparer(config.origins, environment) },
+    ...(files === undefined || config.control.listen === undefined
+      ? {}
+      : { tcp: { listen: config.control.listen, files } }),
+  });
+  const closeControl = () => control.close(Math.min(controlCloseMs, config.shutdownDeadline / 2));
+  stack.push('control API', closeControl);
+  await control.listen();
+  if (control.tcpAddress !== undefined) {
+    members.setControl(advertisedControl(control.tcpAddress, advertisedAddresses(config.wire.advertise, listen)));
+  }
+
+  const check = new CacheCheck(config);
+  const opener = new EngineOpener({ config, incarnation, listen, check, logger, factory: options.engineFactory });
+  const { engine, installation } = await opener.open({
+    onQuestion: (question) => agent?.answer(question),
+    onFailure: (error) => {
+      if (!patient) throw error;
+      members.setReady(false, error.message);
+    },
+    againMs: cacheLookMs,
+    signal: beginning,
+  });
+  stack.push('engine', () => engine.close());
+  members.setCache({ wire: advertisedAddresses(config.wire.advertise, engine.addresses()), installation });
+  members.setReady(false, 'the agent is starting');
+
   const view = new ClusterView(engine, members, logger);
   stack.push('cluster view', () => view.close());
-  await members.joined(signal);
+  await members.joined(beginning);
   view.refresh();
   await view.settled();
 
-  const context: AgentContext = { node: config.node, store, engine, session, members, logger, pace };
-  const { node, cluster } = config;
+  const context: AgentContext = { node, store, engine, session, members, logger, pace };
   const peers = files === undefined ? undefined : new TlsPeers({ node, cluster, members, files });
   stack.push('connections to other agents', async () => peers?.close());
   agent = new Agent(context, {
@@ -154,19 +177,16 @@ async function startAgent(
   });
   const started = agent;
   stack.push('agent', () => started.close());
-  await agent.start(signal);
+  await agent.start(within(startDeadlineMs, options.signal));
 
-  const control = new ControlApi(agent, {
-    socket: config.control.socket,
-    cluster: config.cluster,
-    prepare: sourcePreparer(config.origins, environment),
-    ...(files === undefined || listen === undefined ? {} : { tcp: { listen, files } }),
-  });
-  stack.push('control API', () => control.close(Math.min(controlCloseMs, config.shutdownDeadline / 2)));
-  await control.listen();
-  if (control.tcpAddress !== undefined) {
-    members.setControl(advertisedControl(control.tcpAddress, members.self.wire));
-  }
+  control.answerBy(agent);
+  await bystander.close();
+  // Before the rooms that answer its calls.
+  stack.push('control API', closeControl);
+  const watch = new CacheWatch(check, cacheLookMs, logger, (trouble) =>
+    members.setReady(trouble === undefined, trouble ?? ''),
+  );
+  stack.push('look at the cache', async () => watch.close());
   members.setReady(true, '');
   return { agent, health: healthAddress, control: control.tcpAddress };
 }
@@ -177,34 +197,28 @@ function notReady(membership: Membership): string[] {
   return self.ready ? reasons : [...reasons, self.reason];
 }
 
+/** What ends tells the store so; where the store does not answer, each part would wait for it in its turn. */
+async function leaveMuteStore(store: Store, logger: Logger): Promise<void> {
+  try {
+    await store.revision({ deadlineMs: muteStoreMs });
+  } catch (thrown) {
+    const error = HearthError.from(thrown);
+    // It was closed meanwhile: everything has ended already.
+    if (error.code === 'Cancelled') return;
+    logger.warn('the store does not answer, so the agent ends without it', { error });
+    await store.close();
+  }
+}
+
+function within(milliseconds: number, signal: AbortSignal): AbortSignal {
+  return AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
+}
+
 async function openConfiguredStore(config: AgentConfig, logger: Logger): Promise<Store> {
   const { store, storeAuthorities, storeCertificate, storeKey, storeServerName } = config;
   if (store.startsWith('sqlite:')) await makeFolder(dirname(store.slice('sqlite:'.length)), 'the store', 'store');
   const tls = { ca: storeAuthorities, cert: storeCertificate, key: storeKey, serverName: storeServerName };
   return await openStore(store, { tls, logger });
-}
-
-async function engineOptions(
-  config: AgentConfig,
-  incarnation: string,
-  onQuestion: (question: Question) => void,
-): Promise<EngineOptions> {
-  for (const { path } of config.cache.directories) await makeFolder(path, 'the cache', 'cache.directories');
-  return {
-    node: config.node,
-    incarnation,
-    cluster: config.cluster,
-    secret: config.secret,
-    listen: listeningAddresses(config.wire.listen, config.wire.networks),
-    cacheDirectories: await resolveCacheDirectories(config.cache.directories),
-    shards: config.engine.shards,
-    originConnections: config.engine.originConnections,
-    bufferBytes: config.engine.bufferBytes,
-    certificateAuthorities: config.origins.certificateAuthorities ?? '',
-    forbidPrivateAddresses: !config.origins.allowPrivate,
-    allowedNetworks: config.origins.allowedNetworks,
-    onQuestion,
-  };
 }
 
 async function makeFolder(path: string, what: string, key: string): Promise<void> {
@@ -242,45 +256,4 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
-}
-
-/** What was opened, to be closed in the reverse order; one that fails does not keep the others open. */
-class Closing {
-  readonly #steps: { what: string; close: () => Promise<void> }[] = [];
-  readonly #logger: Logger;
-
-  constructor(logger: Logger) {
-    this.#logger = logger;
-  }
-
-  push(what: string, close: () => Promise<void>): void {
-    this.#steps.push({ what, close });
-  }
-
-  /** `DeadlineExceeded` names what did not end in time. */
-  async close(deadlineMs: number): Promise<void> {
-    let present = '';
-    const all = (async () => {
-      for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
-        present = step.what;
-        await step
-          .close()
-          .catch((error) =>
-            this.#logger.error('something did not end in order', { what: present, error: HearthError.from(error) }),
-          );
-      }
-      return true;
-    })();
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), deadlineMs);
-    });
-    const inTime = await Promise.race([all, late]);
-    clearTimeout(timer);
-    if (!inTime)
-      throw new HearthError(
-        'DeadlineExceeded',
-        `the agent did not end within ${deadlineMs / 1000} s: its ${present} hangs; raise shutdownDeadline if this is normal`,
-      );
-  }
 }

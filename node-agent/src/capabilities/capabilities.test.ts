@@ -25,6 +25,7 @@ const everything = [
   row('cuda', 'ok'),
   row('nvidia-fs', 'ok'),
   row('cufile', 'ok'),
+  row('budget', 'ok'),
 ];
 const changing = (changed: Probe) => [...everything.filter((one) => one.name !== changed.name), changed];
 const of = (rows: Probe[], name: string) => readCapabilities(rows).find((one) => one.name === name);
@@ -32,10 +33,12 @@ const of = (rows: Probe[], name: string) => readCapabilities(rows).find((one) =>
 describe('capabilities', () => {
   it('are ready when everything that they need is there', () => {
     assert.deepEqual(readCapabilities(everything), [
+      { name: 'fuse', ready: true, reason: '' },
       { name: 'passthrough', ready: true, reason: '' },
       { name: 'huge-pages', ready: true, reason: '' },
       { name: 'rdma', ready: true, reason: '' },
       { name: 'gpu-direct', ready: true, reason: '' },
+      { name: 'budget', ready: true, reason: '' },
     ]);
   });
 
@@ -49,6 +52,8 @@ describe('capabilities', () => {
     assert.match(of(changing(row('cufile', 'degraded', 'compatibility mode')), 'gpu-direct')?.reason ?? '', /compatib/);
     assert.equal(of(changing(row('cufile', 'degraded')), 'gpu-direct')?.ready, false);
     assert.equal(of(changing(row('huge pages', 'degraded')), 'huge-pages')?.ready, false);
+    assert.equal(of(changing(row('budget', 'degraded')), 'budget')?.ready, false);
+    assert.equal(of(changing(row('fuse', 'missing')), 'fuse')?.ready, false);
   });
 
   it('are ready with limits when something is slower than it could be', () => {
@@ -78,7 +83,7 @@ describe('capabilities', () => {
     };
     const capabilities = new Capabilities(probe, 30, silentLogger);
     assert.deepEqual(capabilities.all(), [], 'nobody waits for the first look');
-    await until(() => capabilities.all().every((one) => one.ready) && capabilities.all().length === 4);
+    await until(() => capabilities.all().every((one) => one.ready) && capabilities.all().length === 6);
     answer = undefined;
     const before = looks;
     await until(() => looks > before + 2);
@@ -90,7 +95,7 @@ describe('capabilities', () => {
 
   it('say why when the machine could never be looked at, and end while it is', async () => {
     const failing = new Capabilities(() => Promise.reject(new Error('no such program')), 1_000, silentLogger);
-    await until(() => failing.all().length === 4);
+    await until(() => failing.all().length === 6);
     assert.ok(failing.all().every((one) => !one.ready && one.reason === 'no such program'));
     await failing.close();
     const hanging = new Capabilities(

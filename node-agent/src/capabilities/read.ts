@@ -8,16 +8,18 @@ export interface Capability {
   reason: string;
 }
 
-/** What each needs, in the rows of hearth-probe; a row that ends in a blank stands for all that begin so. */
+/** What each needs, in the rows of hearth-probe and of the budget; a row that ends in a blank stands for all that begin so. */
 const needs: readonly { name: string; rows: readonly string[] }[] = [
+  { name: 'fuse', rows: ['fuse'] },
   { name: 'passthrough', rows: ['fuse', 'fuse passthrough'] },
   { name: 'huge-pages', rows: ['huge pages'] },
   { name: 'rdma', rows: ['rdma ', 'verbs'] },
   { name: 'gpu-direct', rows: ['gpu', 'cuda', 'nvidia-fs', 'cufile'] },
+  { name: 'budget', rows: ['budget'] },
 ];
 
 /** Without these the purpose is not served at all when they are degraded: there is nothing to use. */
-const strict = new Set(['huge pages', 'gpu', 'cufile']);
+const strict = new Set(['huge pages', 'gpu', 'cufile', 'budget']);
 
 /** The capabilities that rows of hearth-probe prove. What no row tells of is not ready. */
 export function readCapabilities(rows: readonly Probe[]): Capability[] {

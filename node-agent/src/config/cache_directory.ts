@@ -1,4 +1,4 @@
-import { statfs } from 'node:fs/promises';
+import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type { CacheDirectoryOptions } from '@hearth/engine';
@@ -44,25 +44,36 @@ export function formatCacheDirectory(directory: CacheDirectory): Record<string, 
   };
 }
 
-/** Bytes of budgets and floors, from the file system that holds each directory or will hold it. */
-export async function resolveCacheDirectories(directories: CacheDirectory[]): Promise<CacheDirectoryOptions[]> {
+/** A cache directory with the file system that holds it or will hold it. */
+export interface MeasuredDirectory extends CacheDirectoryOptions {
+  /** Bytes of the file system. */
+  fileSystemBytes: bigint;
+  /** The same for directories on one file system. */
+  device: bigint;
+}
+
+/** Budgets and floors in bytes. */
+export async function measureCacheDirectories(directories: readonly CacheDirectory[]): Promise<MeasuredDirectory[]> {
   return await Promise.all(
-    directories.map(async (directory) => {
-      const size = await fileSystemBytes(directory.path);
+    directories.map(async ({ path, budget, freeFloor }) => {
+      const { fileSystemBytes, device } = await fileSystemOf(path);
       return {
-        path: directory.path,
-        budgetBytes: resolveAmount(directory.budget, size),
-        freeFloorBytes: resolveAmount(directory.freeFloor, size),
+        path,
+        budgetBytes: resolveAmount(budget, fileSystemBytes),
+        freeFloorBytes: resolveAmount(freeFloor, fileSystemBytes),
+        fileSystemBytes,
+        device,
       };
     }),
   );
 }
 
-async function fileSystemBytes(path: string): Promise<bigint> {
+/** The file system of the path or, where it is not there yet, of its nearest parent. */
+async function fileSystemOf(path: string): Promise<Pick<MeasuredDirectory, 'fileSystemBytes' | 'device'>> {
   for (let existing = path; ; existing = dirname(existing)) {
     try {
-      const status = await statfs(existing, { bigint: true });
-      return status.blocks * status.bsize;
+      const [system, place] = await Promise.all([statfs(existing, { bigint: true }), stat(existing, { bigint: true })]);
+      return { fileSystemBytes: system.blocks * system.bsize, device: place.dev };
     } catch (thrown) {
       if ((thrown as NodeJS.ErrnoException).code === 'ENOENT' && existing !== '/') continue;
       throw new HearthError(

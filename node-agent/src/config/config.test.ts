@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { resolveCacheDirectories } from './cache_directory.ts';
+import { measureCacheDirectories } from './cache_directory.ts';
 import { configurationDocument, describeConfig } from './describe.ts';
 import { type ConfigInput, loadConfig } from './load.ts';
 import { settings } from './settings.ts';
@@ -211,9 +211,12 @@ describe('configuration', () => {
 
   it('resolves shares by the file system that will hold the directory', async () => {
     const directories = [{ path: join(folder, 'not', 'yet'), budget: { basisPoints: 5000 }, freeFloor: { bytes: 7n } }];
-    const [resolved] = await resolveCacheDirectories(directories);
+    const [resolved] = await measureCacheDirectories(directories);
     assert.ok(resolved !== undefined && resolved.budgetBytes > 0n);
     assert.equal(resolved.freeFloorBytes, 7n);
+    const [parent] = await measureCacheDirectories([{ path: folder, budget: { bytes: 1n }, freeFloor: { bytes: 0n } }]);
+    assert.equal(resolved.device, parent?.device);
+    assert.equal(resolved.budgetBytes, (parent?.fileSystemBytes ?? 0n) / 2n);
   });
 
   it('gives every setting its own variable and flag', () => {

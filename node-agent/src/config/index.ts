@@ -1,4 +1,4 @@
-export { type CacheDirectory, resolveCacheDirectories } from './cache_directory.ts';
+export { type CacheDirectory, type MeasuredDirectory, measureCacheDirectories } from './cache_directory.ts';
 export { configurationDocument, describeConfig } from './describe.ts';
 export { type Endpoint, formatEndpoint } from './endpoint.ts';
 export { type ConfigInput, defaultConfigFile, type LoadedConfig, loadConfig } from './load.ts';

@@ -217,6 +217,19 @@ export const configSchema = z.strictObject({
       ),
     })
     .prefault({}),
+  kubelet: z
+    .strictObject({
+      directory: optionalSetting(
+        {
+          description:
+            "Any folder on the file system of the kubelet's data: cache directories on it must leave 20 % of it free. Absent: there is no kubelet.",
+          allowed: pathAllowed,
+          form: 'text',
+        },
+        parsePath,
+      ),
+    })
+    .prefault({}),
   selfTestDirectory: setting(
     {
       description: 'Folder of the built-in files, which a dataset can be made from to try an installation.',
@@ -312,6 +325,16 @@ export const configSchema = z.strictObject({
       ),
     })
     .prefault({}),
+  onStartFailure: setting(
+    {
+      description:
+        'When the cache directories or the store cannot be used at the start: exit with the reason, or wait: tell it at /readyz and to the other agents, and try again.',
+      allowed: 'exit or wait',
+      form: 'text',
+    },
+    oneOf('exit', 'wait'),
+    'exit',
+  ),
   shutdownDeadline: setting(
     {
       description: 'Time for an orderly end after SIGTERM.',

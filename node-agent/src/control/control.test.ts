@@ -270,13 +270,15 @@ describe('control API', () => {
     assert.deepEqual(
       b?.capabilities.map((one) => [one.name, one.ready]),
       [
+        ['fuse', false],
         ['passthrough', false],
         ['huge-pages', true],
         ['rdma', false],
         ['gpu-direct', false],
+        ['budget', false],
       ],
     );
-    assert.match(b?.capabilities[2]?.reason ?? '', /not looked at/);
+    assert.match(b?.capabilities[3]?.reason ?? '', /not looked at/);
   });
 
   it('publishes volumes and keeps the book of them', async () => {

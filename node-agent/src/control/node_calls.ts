@@ -1,11 +1,8 @@
 import { isAbsolute, normalize } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type {
-  ConfigureNodeRequest,
-  ConfigureNodeResponse,
   EvictRequest,
   EvictResponse,
-  GetStatusResponse,
   ListMountsResponse,
   MountRecord,
   MountRequest,
@@ -13,54 +10,18 @@ import type {
   PinResponse,
   UnmountRequest,
   UnmountResponse,
-  WatchStatusRequest,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/agent.ts';
 import { checkName, PathFilter } from '../datasets/index.ts';
 import { oneOfWords } from './arguments.ts';
-import { datasetMessage, jobMessage, mountMessage, nodeMessage, resolvingMessage } from './convert.ts';
-import { watchStatus } from './status_stream.ts';
+import { mountMessage } from './convert.ts';
 
-const defaultWatchMs = 2_000;
-const leastWatchMs = 100;
-
-/** Calls about agents: status, mounts of this one, pins and eviction on any. */
+/** Calls about what agents hold: mounts of this one, pins and eviction on any. */
 export class NodeCalls {
   readonly #agent: Agent;
-  readonly #cluster: string;
 
-  constructor(agent: Agent, cluster: string) {
+  constructor(agent: Agent) {
     this.#agent = agent;
-    this.#cluster = cluster;
-  }
-
-  async status(): Promise<GetStatusResponse> {
-    const { context, statistics, datasets, warmJobs, mounts } = this.#agent;
-    const now = Date.now();
-    return {
-      cluster: this.#cluster,
-      node: context.node,
-      nodes: context.members.all().map((member) => nodeMessage(member, statistics.of(member.node), now)),
-      datasets: datasets.all().flatMap(({ dataset, resolving }) => {
-        if (dataset !== undefined) return [datasetMessage(dataset, resolving, statistics.all())];
-        return resolving === undefined ? [] : [resolvingMessage(resolving)];
-      }),
-      jobs: warmJobs.list().map(jobMessage),
-      mounts: (await mounts.list()).map(mountMessage),
-    };
-  }
-
-  watch({ intervalMs }: WatchStatusRequest, signal: AbortSignal): AsyncGenerator<GetStatusResponse> {
-    const source = {
-      status: () => this.status(),
-      onChange: (listener: () => void) => this.#agent.onStatusChange(listener),
-    };
-    return watchStatus(source, Math.max(leastWatchMs, intervalMs || defaultWatchMs), signal);
-  }
-
-  async configure({ zone, rack }: ConfigureNodeRequest): Promise<ConfigureNodeResponse> {
-    this.#agent.context.members.setPlace(zone, rack);
-    return {};
   }
 
   async mount(request: MountRequest, signal: AbortSignal): Promise<MountRecord> {

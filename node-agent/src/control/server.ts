@@ -2,16 +2,19 @@ import { chmod, mkdir, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import { experimental, Server, ServerCredentials } from '@grpc/grpc-js';
-import { HearthError, type Logger } from '@hearth/common';
+import { HearthError } from '@hearth/common';
 import { type ControlServer, ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/agent.ts';
+import { Bystander } from '../agent/bystander.ts';
 import { type Endpoint, formatEndpoint } from '../config/index.ts';
 import { callerNames, type TlsFiles } from '../tls/index.ts';
+import { bystanderCalls } from './bystander_calls.ts';
 import { CredentialCalls } from './credential_calls.ts';
 import { DatasetCalls, type PrepareSource } from './dataset_calls.ts';
 import { FileCalls } from './file_calls.ts';
 import { Handlers } from './handlers.ts';
 import { NodeCalls } from './node_calls.ts';
+import { StatusCalls, sightOf } from './status_calls.ts';
 import { VolumeCalls } from './volume_calls.ts';
 import { WarmCalls } from './warm_calls.ts';
 
@@ -23,19 +26,43 @@ export interface ControlOptions {
   prepare: PrepareSource;
 }
 
+/** Who answers: an agent, or what there is of one that has no cache. */
+export type Answerer = Agent | Bystander;
+
 /** The control API of an agent: a Unix socket that only its owner may open, and TCP with mutual TLS. */
 export class ControlApi {
   readonly #server = new Server({ 'grpc.max_receive_message_length': 4 << 20 });
-  readonly #ending = new AbortController();
-  readonly #logger: Logger;
   readonly #options: ControlOptions;
+  /** Ends the calls of whoever answers now. */
+  #ending = new AbortController();
+  #calls: ControlServer;
   /** TCP address with its real port. */
   tcpAddress: string | undefined;
 
-  constructor(agent: Agent, options: ControlOptions) {
-    this.#logger = agent.context.logger;
+  constructor(answerer: Answerer, options: ControlOptions) {
     this.#options = options;
-    this.#server.addService(ControlService, implementation(agent, options, this.#logger, this.#ending.signal));
+    this.#calls = this.#callsOf(answerer);
+    const present = (name: keyof ControlServer) => (call: never, callback: never) =>
+      (this.#calls[name] as (call: never, callback: never) => void)(call, callback);
+    const names = Object.keys(ControlService) as (keyof ControlServer & string)[];
+    const dispatching = Object.fromEntries(names.map((name) => [name, present(name)]));
+    this.#server.addService(ControlService, dispatching as unknown as ControlServer);
+  }
+
+  /** From now on the other one answers; calls and streams of the former end with `Unavailable`. */
+  answerBy(answerer: Answerer): void {
+    const former = this.#ending;
+    this.#ending = new AbortController();
+    this.#calls = this.#callsOf(answerer);
+    former.abort(new HearthError('Unavailable', 'the agent has begun to serve; ask again'));
+  }
+
+  #callsOf(answerer: Answerer): ControlServer {
+    const { cluster } = this.#options;
+    const logger = answerer instanceof Bystander ? answerer.logger : answerer.context.logger;
+    const handlers = new Handlers(logger, this.#ending.signal, callerNames(cluster));
+    if (answerer instanceof Bystander) return bystanderCalls(answerer, cluster, handlers);
+    return agentCalls(answerer, this.#options, handlers);
   }
 
   /** `InUse` when another agent listens on the socket or port. */
@@ -58,8 +85,9 @@ export class ControlApi {
     this.tcpAddress = formatEndpoint({ host: tcp.listen.host, port });
   }
 
-  /** Ends streams and waits for calls under way, at most for the time given. */
+  /** Ends streams and waits for calls under way, at most for the time given. The second time it does nothing. */
   async close(deadlineMs: number): Promise<void> {
+    if (this.#ending.signal.aborted) return;
     this.#ending.abort(new HearthError('Unavailable', 'the agent is ending; try again when it is back'));
     const timer = setTimeout(() => this.#server.forceShutdown(), deadlineMs);
     await new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
@@ -114,18 +142,18 @@ async function removeStale(path: string): Promise<void> {
   });
 }
 
-function implementation(agent: Agent, options: ControlOptions, logger: Logger, ending: AbortSignal): ControlServer {
-  const handlers = new Handlers(logger, ending, callerNames(options.cluster));
+function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): ControlServer {
   const datasets = new DatasetCalls(agent, options.prepare);
   const warm = new WarmCalls(agent);
-  const nodes = new NodeCalls(agent, options.cluster);
+  const status = new StatusCalls(sightOf(agent), options.cluster);
+  const nodes = new NodeCalls(agent);
   const files = new FileCalls(agent);
   const credentials = new CredentialCalls(agent, options.cluster);
   const volumes = new VolumeCalls(agent);
   return {
-    getStatus: handlers.unary('GetStatus', () => nodes.status()),
-    watchStatus: handlers.streaming('WatchStatus', (request, signal) => nodes.watch(request, signal)),
-    configureNode: handlers.unary('ConfigureNode', (request) => nodes.configure(request)),
+    getStatus: handlers.unary('GetStatus', () => status.status()),
+    watchStatus: handlers.streaming('WatchStatus', (request, signal) => status.watch(request, signal)),
+    configureNode: handlers.unary('ConfigureNode', (request) => status.configure(request)),
     addDataset: handlers.streaming('AddDataset', (request, signal) => datasets.add(request, signal)),
     listDatasets: handlers.unary('ListDatasets', () => datasets.list()),
     getDataset: handlers.unary('GetDataset', (request) => datasets.get(request)),

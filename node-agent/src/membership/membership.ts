@@ -96,14 +96,21 @@ export class Membership implements Members {
 
   /** Tells the others whether this agent is ready, and why not. Written in the background. */
   setReady(ready: boolean, reason: string): void {
-    this.#self = { ...this.#self, ready, reason: ready ? '' : reason.slice(0, 1024) };
-    this.#wake.ring();
+    const told = ready ? '' : reason.slice(0, 1024);
+    if (ready !== this.#self.ready || told !== this.#self.reason) this.#change({ ready, reason: told });
   }
 
   /** Tells the others where this agent's control API is. Written in the background. */
   setControl(address: string): void {
-    this.#self = { ...this.#self, control: address };
-    this.#wake.ring();
+    this.#change({ control: address });
+  }
+
+  /**
+   * Tells that this agent has its cache now: `wire` is where others get bytes of it, and `installation` is what the
+   * cache's lock vouches for. Written in the background.
+   */
+  setCache({ wire, installation }: Pick<NodeRecord, 'wire' | 'installation'>): void {
+    this.#change({ wire, installation });
   }
 
   /** Tells the others where this agent is. Written in the background; `InvalidArgument` for what no record can hold. */
@@ -112,9 +119,7 @@ export class Membership implements Members {
     if (!checked.success) {
       throw new HearthError('InvalidArgument', `the zone and rack cannot be used: ${z.prettifyError(checked.error)}`);
     }
-    if (zone === this.#self.zone && rack === this.#self.rack) return;
-    this.#self = { ...this.#self, zone, rack };
-    this.#wake.ring();
+    if (zone !== this.#self.zone || rack !== this.#self.rack) this.#change({ zone, rack });
   }
 
   /** Records of the other agents, by name. */
@@ -122,9 +127,10 @@ export class Membership implements Members {
     return this.#records().filter((record) => record.node !== this.#self.node);
   }
 
-  /** The whole cluster, this agent included, as the engine wants it. */
+  /** The agents that have a cache, this one included, as the engine wants them. */
   cluster(): Peer[] {
-    return this.#everyone().map(({ node, incarnation, wire, zone, rack, ready }) => ({
+    const caching = this.#everyone().filter(({ wire }) => wire.length > 0);
+    return caching.map(({ node, incarnation, wire, zone, rack, ready }) => ({
       node,
       incarnation,
       addresses: wire,
@@ -164,6 +170,11 @@ export class Membership implements Members {
       await this.#mirror.close();
     }
     await this.#ended;
+  }
+
+  #change(fields: Partial<NodeRecord>): void {
+    this.#self = { ...this.#self, ...fields };
+    this.#wake.ring();
   }
 
   /** Sorted by name. A record under another name than its own is nobody's. */

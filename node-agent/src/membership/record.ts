@@ -20,10 +20,10 @@ export const nodeRecord = z.object({
   /**
    * The same for all starts of one installation, and only for them: two agents that give the same one cannot run at the
    * same time. Such a successor takes the name over at once; others wait until the predecessor's lease has ended.
-   * Empty when there is nothing that could vouch for it.
+   * Empty when there is nothing that could vouch for it, as while its cache cannot be used.
    */
   installation: text.default(''),
-  /** Where the wire protocol is served, one for each network interface. */
+  /** Where the wire protocol is served, one for each network interface; none while the agent has no cache. */
   wire: z.array(z.object({ host: z.string().min(1).max(253), port: z.int().min(1).max(65535) })).max(64),
   /** Addresses of the control API and of health, as others reach them; empty when they cannot. */
   control: text.default(''),

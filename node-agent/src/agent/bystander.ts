@@ -1,0 +1,103 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { Members } from '../context.ts';
+import type { ClusterSight } from '../control/status_calls.ts';
+import { DatasetTables } from '../datasets/index.ts';
+import { Mirror, RecordTable } from '../records/index.ts';
+import { statisticsSchema } from '../statistics/record.ts';
+import type { Store } from '../store/index.ts';
+import { WarmTables } from '../warm/index.ts';
+
+export interface BystanderOptions {
+  node: string;
+  store: Store;
+  members: Members;
+  logger: Logger;
+  /** Why the agent does not serve, as it is now. */
+  reason: () => string;
+  goneGraceMs: number;
+}
+
+/** How long somebody who asks waits for the store's first answer. */
+const patienceMs = 5_000;
+
+/**
+ * What there is of an agent before it has its cache, for as long as the cache or the store cannot be used: it knows
+ * the cluster as the store tells it, but holds nothing. It reads the store only once somebody asks.
+ */
+export class Bystander {
+  readonly logger: Logger;
+  readonly #options: BystanderOptions;
+  #tables: Tables | undefined;
+  #closed = false;
+
+  constructor(options: BystanderOptions) {
+    this.logger = options.logger;
+    this.#options = options;
+  }
+
+  get reason(): string {
+    return this.#options.reason();
+  }
+
+  /** `Unavailable` while the store does not answer: half of the cluster told as if it were all of it would mislead. */
+  async sight(signal: AbortSignal): Promise<ClusterSight> {
+    const { node, store, members, logger, goneGraceMs } = this.#options;
+    if (this.#closed) throw new HearthError('Unavailable', 'the agent has begun to serve; ask again');
+    this.#tables ??= new Tables(store, logger);
+    const tables = this.#tables;
+    try {
+      await tables.ready(AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      const message = `${store.description} does not answer, so this agent knows nothing of the cluster; itself it does not serve: ${this.reason}`;
+      throw new HearthError('Unavailable', message, { cause: thrown });
+    }
+    const { datasets, warm, statistics } = tables;
+    return {
+      node,
+      members,
+      datasets,
+      statistics: { of: (name) => statistics.get(name), all: () => statistics.values() },
+      jobs: () => warm.jobsMirror.values().map((job) => ({ job, view: warm.view(job, members.names(), goneGraceMs) })),
+      mounts: async () => [],
+      onStatusChange: (listener) => {
+        const ends = [...tables.mirrors(), members].map((one) => one.onChange(listener));
+        return () => {
+          for (const end of ends) end();
+        };
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#tables?.close();
+  }
+}
+
+/** The tables that a status is made of. */
+class Tables {
+  readonly datasets: DatasetTables;
+  readonly warm: WarmTables;
+  readonly statistics;
+
+  constructor(store: Store, logger: Logger) {
+    this.datasets = new DatasetTables(store, logger);
+    this.warm = new WarmTables(store, logger);
+    this.statistics = new Mirror(new RecordTable(store, 'stats/', statisticsSchema), logger);
+  }
+
+  mirrors(): { onChange(listener: () => void): () => void }[] {
+    const { datasets, warm, statistics } = this;
+    const ofJobs = [warm.jobsMirror, warm.progressMirror, warm.divisionsMirror];
+    return [datasets.mirror, datasets.resolvingMirror, ...ofJobs, statistics];
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.datasets.ready(signal), this.warm.ready(signal), this.statistics.ready(signal)]);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.datasets.close(), this.warm.close(), this.statistics.close()]);
+  }
+}

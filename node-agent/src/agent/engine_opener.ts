@@ -1,0 +1,92 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { Address, Engine, EngineOptions, Question } from '@hearth/engine';
+import type { CacheCheck } from '../cache/index.ts';
+import type { AgentConfig } from '../config/index.ts';
+import { pause } from '../records/index.ts';
+import { installationOf } from './installation.ts';
+
+export interface EngineOpenerOptions {
+  config: AgentConfig;
+  incarnation: string;
+  /** Addresses of the wire protocol. */
+  listen: readonly Address[];
+  check: CacheCheck;
+  logger: Logger;
+  factory: (options: EngineOptions) => Promise<Engine>;
+}
+
+export interface OpeningOptions {
+  /** Everything that the engine asks but log lines, which begin before anybody else is there to answer. */
+  onQuestion: (question: Question) => void;
+  /** Told of every try that failed. What it throws ends the tries. */
+  onFailure: (error: HearthError) => void;
+  /** From a try that failed to the next. */
+  againMs: number;
+  signal: AbortSignal;
+}
+
+export interface OpenedEngine {
+  engine: Engine;
+  /** Name of the cache directory that the engine has locked. */
+  installation: string;
+}
+
+/** Opens the engine on the cache directories, again and again until it can be: disks are mended without a restart. */
+export class EngineOpener {
+  readonly #options: EngineOpenerOptions;
+
+  constructor(options: EngineOpenerOptions) {
+    this.#options = options;
+  }
+
+  async open({ onQuestion, onFailure, againMs, signal }: OpeningOptions): Promise<OpenedEngine> {
+    const { logger } = this.#options;
+    let told = '';
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        return await this.#try(onQuestion);
+      } catch (thrown) {
+        const error = HearthError.from(thrown);
+        onFailure(error);
+        if (error.message !== told) logger.error('the cache cannot be used yet; trying again', { error, againMs });
+        told = error.message;
+      }
+      await pause(againMs, signal);
+    }
+  }
+
+  async #try(onQuestion: (question: Question) => void): Promise<OpenedEngine> {
+    const { config, incarnation, listen, check, logger, factory } = this.#options;
+    await check.prepare();
+    const directories = await check.run();
+    const engine = await factory({
+      node: config.node,
+      incarnation,
+      cluster: config.cluster,
+      secret: config.secret,
+      listen: [...listen],
+      cacheDirectories: directories.map(({ path, budgetBytes, freeFloorBytes }) => ({
+        path,
+        budgetBytes,
+        freeFloorBytes,
+      })),
+      shards: config.engine.shards,
+      originConnections: config.engine.originConnections,
+      bufferBytes: config.engine.bufferBytes,
+      certificateAuthorities: config.origins.certificateAuthorities ?? '',
+      forbidPrivateAddresses: !config.origins.allowPrivate,
+      allowedNetworks: config.origins.allowedNetworks,
+      onQuestion: (question) => {
+        if (question.kind === 'log') logger.log(question.level, question.message, question.fields);
+        else onQuestion(question);
+      },
+    });
+    try {
+      return { engine, installation: await installationOf(config.cache.directories[0]?.path ?? '') };
+    } catch (thrown) {
+      await engine.close();
+      throw thrown;
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import type { Probe } from '@hearth/engine';
+import { type CacheDirectory, type MeasuredDirectory, measureCacheDirectories } from '../config/index.ts';
+import { sizeText } from './cache_check.ts';
+
+/** Whether the disks can hold what the budgets promise beside the floors, as a row like those of hearth-probe. */
+export async function budgetProbe(directories: readonly CacheDirectory[]): Promise<Probe> {
+  const systems = Map.groupBy(await measureCacheDirectories(directories), ({ device }) => device);
+  const lacking = [...systems.values()].map(lackOf).filter((one) => one !== undefined);
+  if (lacking.length === 0) return { name: 'budget', status: 'ok', detail: 'the disks hold the budgets', advice: '' };
+  const advice = 'Lower the budget, or use a larger disk.';
+  return { name: 'budget', status: 'degraded', detail: lacking.join('; '), advice };
+}
+
+/** Budgets of one file system add up; the largest of their floors holds for all of them. */
+function lackOf(directories: readonly MeasuredDirectory[]): string | undefined {
+  const [first] = directories;
+  if (first === undefined) return undefined;
+  const budget = directories.reduce((total, { budgetBytes }) => total + budgetBytes, 0n);
+  let floor = 0n;
+  for (const { freeFloorBytes } of directories) if (freeFloorBytes > floor) floor = freeFloorBytes;
+  const room = first.fileSystemBytes - floor;
+  if (budget <= room) return undefined;
+  const paths = directories.map(({ path }) => path).join(' and ');
+  return `the budget of ${paths} is ${sizeText(budget)}, but at most ${sizeText(room)} (${room} bytes) are there: its file system has ${sizeText(first.fileSystemBytes)}, of which ${sizeText(floor)} must stay free`;
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { silentLogger } from '@hearth/common';
+import type { CacheDirectory } from '../config/index.ts';
+import { until } from '../testing/until.ts';
+import { budgetProbe } from './budget_probe.ts';
+import { CacheCheck } from './cache_check.ts';
+import { CacheWatch } from './cache_watch.ts';
+
+const MiB = 1n << 20n;
+
+describe('cache directories', () => {
+  let folder: string;
+  let size: bigint;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'hearth-cache-'));
+    const { blocks, bsize } = await statfs(folder, { bigint: true });
+    size = blocks * bsize;
+  });
+  after(async () => rm(folder, { recursive: true }));
+
+  const directory = (fields: Partial<CacheDirectory> = {}): CacheDirectory => ({
+    path: join(folder, 'cache'),
+    budget: { bytes: 64n * MiB },
+    freeFloor: { bytes: 0n },
+    ...fields,
+  });
+  async function check(one: CacheDirectory, kubelet?: string) {
+    const checked = new CacheCheck({ cache: { directories: [one] }, kubelet: { directory: kubelet } });
+    await checked.prepare();
+    return await checked.run();
+  }
+
+  it('are made, and measured', async () => {
+    const [measured] = await check(directory({ path: join(folder, 'deep', 'er') }));
+    assert.equal(measured?.budgetBytes, 64n * MiB);
+    assert.equal(measured.fileSystemBytes, size);
+  });
+
+  it('are refused when they cannot be made or nothing fits in', async () => {
+    await writeFile(join(folder, 'file'), '');
+    await assert.rejects(check(directory({ path: join(folder, 'file', 'x') })), {
+      code: 'PermissionDenied',
+      message: /file\/x of the cache cannot be made/,
+    });
+    await assert.rejects(check(directory({ budget: { bytes: MiB } })), {
+      code: 'OutOfSpace',
+      message: /too small: its budget is 1 MiB; give it at least 16 MiB/,
+    });
+    await assert.rejects(check(directory({ freeFloor: { bytes: size } })), {
+      code: 'OutOfSpace',
+      message: /too small: its file system has .* of which .* must stay free/,
+    });
+  });
+
+  it('leave the kubelet its room, on its own file system only', async () => {
+    const floors = { enough: { basisPoints: 2000 }, little: { basisPoints: 1999 } };
+    await check(directory({ freeFloor: floors.enough }), folder);
+    await assert.rejects(check(directory({ freeFloor: floors.little }), folder), {
+      code: 'InvalidArgument',
+      message: /is on the file system of the kubelet, .*; set freeFloor to 20%, or use another disk/,
+    });
+    await check(directory({ freeFloor: floors.little }), '/proc');
+    await assert.rejects(check(directory(), join(folder, 'absent')), { message: /kubelet\.directory .* cannot be/ });
+  });
+
+  it('have budgets that their disk holds, together', async () => {
+    assert.equal((await budgetProbe([directory()])).status, 'ok');
+    const large = await budgetProbe([directory({ budget: { bytes: size }, freeFloor: { bytes: 8n * MiB } })]);
+    assert.equal(large.status, 'degraded');
+    assert.match(large.detail, new RegExp(`at most .* \\(${size - 8n * MiB} bytes\\) are there`));
+    const half = { budget: { basisPoints: 6000 } };
+    const two = [directory(half), directory({ ...half, path: join(folder, 'other') })];
+    assert.match((await budgetProbe(two)).detail, /budget of .*cache and .*other is /);
+  });
+
+  it('are looked at again and again, and changes told once each', async () => {
+    const path = join(folder, 'watched');
+    await mkdir(path);
+    const told: (string | undefined)[] = [];
+    const checked = new CacheCheck({
+      cache: { directories: [directory({ path })] },
+      kubelet: { directory: undefined },
+    });
+    const watch = new CacheWatch(checked, 20, silentLogger, (reason) => told.push(reason));
+    await rm(path, { recursive: true });
+    await until(() => told.length === 1);
+    assert.match(told[0] ?? '', /watched cannot be used \(ENOENT/);
+    await mkdir(path);
+    await until(() => told.length === 2);
+    assert.equal(told[1], undefined);
+    watch.close();
+  });
+});

@@ -1,0 +1,43 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { CacheCheck } from './cache_check.ts';
+
+/** Looks at the cache directories of a serving agent every so often: disks fail, and are mended, while it runs. */
+export class CacheWatch {
+  readonly #check: CacheCheck;
+  readonly #logger: Logger;
+  readonly #tell: (reason: string | undefined) => void;
+  readonly #timer: NodeJS.Timeout;
+  #turn: Promise<void> | undefined;
+  #reason: string | undefined;
+  #closed = false;
+
+  /** `tell` is given the reason why they cannot be used, or undefined when they can be again; once for each change. */
+  constructor(check: CacheCheck, everyMs: number, logger: Logger, tell: (reason: string | undefined) => void) {
+    this.#check = check;
+    this.#logger = logger;
+    this.#tell = tell;
+    this.#timer = setInterval(() => {
+      this.#turn ??= this.#look().finally(() => {
+        this.#turn = undefined;
+      });
+    }, everyMs);
+  }
+
+  /** Does not wait for a look under way: a disk that hangs keeps nobody from ending. */
+  close(): void {
+    this.#closed = true;
+    clearInterval(this.#timer);
+  }
+
+  async #look(): Promise<void> {
+    const reason = await this.#check.run().then(
+      () => undefined,
+      (thrown) => HearthError.from(thrown).message,
+    );
+    if (this.#closed || reason === this.#reason) return;
+    this.#reason = reason;
+    if (reason === undefined) this.#logger.info('the cache can be used again');
+    else this.#logger.error('the cache cannot be used any more', { reason });
+    this.#tell(reason);
+  }
+}
