@@ -41,6 +41,8 @@ export function datasetMessage(
     warnings,
     createdAt: timeText(createdAt),
     residency,
+    use: 0,
+    usedAtMs: 0n,
   };
 }
 
@@ -58,6 +60,8 @@ export function resolvingMessage(resolving: ResolvingRecord): Dataset {
     warnings: [],
     createdAt: timeText(resolving.startedAt),
     residency: [],
+    use: 0,
+    usedAtMs: 0n,
   };
 }
 

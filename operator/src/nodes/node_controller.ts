@@ -1,6 +1,6 @@
 import type { Logger } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, runController, WorkQueue } from '@hearth/common/kubernetes';
-import type { StorageCluster } from '@hearth/common/resources';
+import type { Dataset, StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
 import { NodeReconciler } from './node_reconciler.ts';
@@ -11,6 +11,7 @@ export interface NodeControllerOptions {
   clusters: Source<StorageCluster>;
   /** Projected by `nodeFacts`. */
   nodes: Source<NodeFacts>;
+  datasets: Source<Dataset>;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
   now?: () => number;
@@ -18,11 +19,11 @@ export interface NodeControllerOptions {
 
 /** Looks after nodes, on the leader only, until the signal aborts. The reflectors run already. */
 export async function runNodeController(options: NodeControllerOptions, signal: AbortSignal): Promise<void> {
-  const { api, agents, clusters, nodes, events, logger, now = Date.now } = options;
+  const { api, agents, clusters, nodes, datasets, events, logger, now = Date.now } = options;
   const queue = new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 });
   const placements = new Placements(clusters, nodes);
   const placeOf = (node: string) => placements.placeOf(node);
-  const reconciler = new NodeReconciler({ api, agents, clusters, nodes, placeOf, events, now });
+  const reconciler = new NodeReconciler({ api, agents, clusters, nodes, datasets, placeOf, events, now });
   const addAll = () => {
     for (const name of nodes.keys()) queue.add(name);
   };
@@ -42,7 +43,7 @@ export async function runNodeController(options: NodeControllerOptions, signal: 
     }),
   ];
   try {
-    await Promise.all([clusters.synced(), nodes.synced()]);
+    await Promise.all([clusters, nodes, datasets].map((source) => source.synced()));
     addAll();
     const reconcile = (name: string, pass: AbortSignal) => reconciler.reconcile(name, pass);
     await runController({ name: 'nodes', queue, workers: 4, reconcile, logger, signal });
@@ -56,6 +57,7 @@ function isDue(
   node: NodeFacts | undefined,
   agent: { ready: boolean; zone: string; rack: string } | undefined,
 ): boolean {
+  if (node?.leaving === true) return true;
   if (node === undefined || agent?.ready !== true) return false;
   return node.tainted || agent.zone !== node.zone || agent.rack !== node.rack;
 }

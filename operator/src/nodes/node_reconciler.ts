@@ -1,8 +1,11 @@
 import { HearthError } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, kinds, type ReconcileResult } from '@hearth/common/kubernetes';
-import { type StorageCluster, startupTaintKey } from '@hearth/common/resources';
-import type { Agents } from '../agents/index.ts';
+import { type Dataset, registeredName, type StorageCluster, startupTaintKey } from '@hearth/common/resources';
+import type { Agents, ClusterAgents, ClusterStatus } from '../agents/index.ts';
 import type { NodeFacts, Place, Source } from '../storage_cluster/index.ts';
+import { bringCopy, type Copy } from './copy.ts';
+import { type JoinDemand, joinDemands } from './join.ts';
+import { type LastCopy, lastCopies } from './leaving.ts';
 import { decideTaint } from './taint.ts';
 
 export interface NodeReconcilerOptions {
@@ -10,16 +13,25 @@ export interface NodeReconcilerOptions {
   agents: Pick<Agents, 'get'>;
   clusters: Source<StorageCluster>;
   nodes: Source<NodeFacts>;
+  datasets: Pick<Source<Dataset>, 'all'>;
   placeOf: (node: string) => Place | undefined;
   events: Pick<EventRecorder, 'eventFor'>;
   now: () => number;
 }
 
-/** What the operator does for a node: takes its startup taint away, and tells its agent of zone and rack. */
+/** How often a copy that is under way or cannot be made is looked at, ms; the agents' status tells of the others. */
+const lookAgainMs = 15_000;
+
+/**
+ * What the operator does for a node: takes its startup taint away when it holds what is asked of it, moves last copies
+ * off it before it goes, and tells its agent of zone and rack.
+ */
 export class NodeReconciler {
   readonly #options: NodeReconcilerOptions;
   /** When a taint was seen on a node that was seen without it before. */
   readonly #taintedAgain = new Map<string, number>();
+  /** What was told last of a node's arrival and leaving, so that an event tells of it once. */
+  readonly #told = new Map<string, string>();
 
   constructor(options: NodeReconcilerOptions) {
     this.#options = options;
@@ -29,6 +41,7 @@ export class NodeReconciler {
   changed(name: string, before: NodeFacts | undefined, after: NodeFacts | undefined): void {
     if (before?.tainted === false && after?.tainted === true) this.#taintedAgain.set(name, this.#options.now());
     if (after?.tainted !== true) this.#taintedAgain.delete(name);
+    if (after === undefined) for (const what of ['join', 'leave']) this.#told.delete(`${what} ${name}`);
   }
 
   async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
@@ -37,24 +50,110 @@ export class NodeReconciler {
     const place = placeOf(name);
     const cluster = place && clusters.get(place.cluster);
     if (node === undefined || cluster === undefined) return {};
-    const status = agents.get(cluster.metadata.name)?.status;
+    const pool = agents.get(cluster.metadata.name);
+    const status = pool?.status;
     const agent = status?.connected === true ? status.nodes.get(name) : undefined;
+    const agentReady = agent?.ready === true;
+    const connected = agentReady && pool !== undefined && status !== undefined ? { pool, status } : undefined;
 
     const came = [node.createdAt, cluster.metadata.creationTimestamp ?? ''].map((time) => Date.parse(time) || 0);
     const since = Math.max(...came, this.#taintedAgain.get(name) ?? 0);
-    const decision = decideTaint(node, cluster, agent?.ready === true, since, now());
-    if (decision.kind === 'remove') await this.#removeTaint(node, cluster, decision, signal);
-    if (agent?.ready === true && (agent.zone !== node.zone || agent.rack !== node.rack)) {
+    const demands = connected === undefined || !node.tainted ? [] : demandsOf(cluster, node, connected.status);
+    const missing = demands.filter(({ complete }) => !complete);
+    const arrival = { agentReady, holdsDemanded: missing.length === 0 };
+    const decision = decideTaint(node, cluster, arrival, since, now());
+    if (decision.kind === 'remove') await this.#removeTaint(node, cluster, { ...decision, demands }, signal);
+    if (agentReady && (agent.zone !== node.zone || agent.rack !== node.rack)) {
       await this.#tellPlace(node, cluster.metadata.name, signal);
     }
-    return decision.kind === 'wait' ? { requeueAfterMs: Math.max(1_000, decision.ms) } : {};
+    const waits: number[] = [];
+    if (decision.kind === 'wait') waits.push(Math.max(1_000, decision.ms));
+    if (decision.kind === 'wait' && connected !== undefined) {
+      await this.#fetchDemanded(node, missing, connected, signal);
+      waits.push(lookAgainMs);
+    }
+    if (node.leaving && status?.connected === true && pool !== undefined) {
+      if (await this.#moveLastCopies(node, { pool, status }, signal)) waits.push(lookAgainMs);
+    } else {
+      this.#told.delete(`leave ${name}`);
+    }
+    return waits.length === 0 ? {} : { requeueAfterMs: Math.min(...waits) };
+  }
+
+  async #fetchDemanded(node: NodeFacts, missing: JoinDemand[], cluster: Connected, signal: AbortSignal): Promise<void> {
+    const troubles: string[] = [];
+    for (const { dataset, known, trouble } of missing) {
+      const state =
+        known === undefined
+          ? undefined
+          : await this.#bring('join', { dataset: known, node: node.name }, cluster, signal);
+      const why = state?.kind === 'failed' ? state.message : trouble;
+      if (why !== '') troubles.push(`${dataset}: ${why}`);
+    }
+    const names = missing.map(({ dataset }) => dataset).join(', ');
+    const message = `Pods may run here when the node holds ${names}, as the join policies ask`;
+    this.#tell('join', node, troubles, 'JoinWaits', message);
+  }
+
+  /** Whether there are any. */
+  async #moveLastCopies(node: NodeFacts, cluster: Connected, signal: AbortSignal): Promise<boolean> {
+    const copies = this.lastCopiesOn(node.name, cluster.status);
+    const troubles: string[] = [];
+    for (const { dataset, target, trouble } of copies) {
+      const state =
+        target === undefined ? undefined : await this.#bring('keep', { dataset, node: target }, cluster, signal);
+      const why = state?.kind === 'failed' ? state.message : trouble;
+      if (why !== '') troubles.push(`${dataset.name}: ${why}`);
+    }
+    if (copies.length > 0) {
+      const moves = copies.flatMap(({ dataset, target }) =>
+        target === undefined ? [] : [`${dataset.name} to ${target}`],
+      );
+      const message = `The node is to go and holds the only complete copies of some Datasets; they are copied: ${moves.join(', ') || 'none'}`;
+      this.#tell('leave', node, troubles, 'LastCopiesMove', message);
+    } else if (this.#told.has(`leave ${node.name}`)) {
+      this.#tell(
+        'leave',
+        node,
+        [],
+        'LastCopiesMoved',
+        'Every Dataset that keeps its last copy has one on a node that stays',
+      );
+    }
+    return copies.length > 0;
+  }
+
+  /** Complete copies on a node that is to go of which there is none on a node that stays, and which are to be kept. */
+  lastCopiesOn(name: string, status: ClusterStatus): LastCopy[] {
+    const { datasets, nodes } = this.#options;
+    const wanted = datasets
+      .all()
+      .filter(({ spec, metadata }) => spec.lastCopy === 'Move' && metadata.deletionTimestamp === undefined)
+      .map(({ metadata }) => registeredName(metadata.namespace ?? '', metadata.name));
+    if (wanted.length === 0) return [];
+    const leaving = new Set([name, ...nodes.all().flatMap((one) => (one.leaving ? [one.name] : []))]);
+    return lastCopies(name, wanted, leaving, status);
+  }
+
+  async #bring(purpose: string, copy: Omit<Copy, 'purpose'>, { pool, status }: Connected, signal: AbortSignal) {
+    return await bringCopy(pool, status, { purpose, ...copy }, this.#options.now(), signal);
+  }
+
+  /** Tells of it by an event, once as long as it stays the same. */
+  #tell(what: string, node: NodeFacts, troubles: readonly string[], reason: string, message: string): void {
+    const text = troubles.length === 0 ? message : `${message}. In the way: ${troubles.join('; ')}`;
+    const key = `${what} ${node.name}`;
+    if (this.#told.get(key) === text) return;
+    this.#told.set(key, text);
+    const object = { metadata: { name: node.name, uid: node.uid } };
+    this.#options.events.eventFor(kinds.Node, object, troubles.length === 0 ? 'Normal' : 'Warning', reason, text);
   }
 
   /** The list of taints is replaced as a whole, so it must be the one that was read: the version makes sure. */
   async #removeTaint(
     { name }: NodeFacts,
     cluster: StorageCluster,
-    { late }: { late: boolean },
+    { late, demands }: { late: boolean; demands: readonly JoinDemand[] },
     signal: AbortSignal,
   ): Promise<void> {
     const { api, events } = this.#options;
@@ -66,16 +165,18 @@ export class NodeReconciler {
     const patch = { metadata: { uid, resourceVersion }, spec: { taints: others.length === 0 ? null : others } };
     await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal });
     if (!late) {
-      events.eventFor(
-        kinds.Node,
-        node,
-        'Normal',
-        'AgentReady',
-        `The agent of StorageCluster ${cluster.metadata.name} is ready; pods may run here`,
-      );
+      const held =
+        demands.length === 0 ? '' : `, and the node holds ${demands.map(({ dataset }) => dataset).join(', ')}`;
+      const message = `The agent of StorageCluster ${cluster.metadata.name} is ready${held}; pods may run here`;
+      events.eventFor(kinds.Node, node, 'Normal', 'AgentReady', message);
       return;
     }
-    const why = `after ${cluster.spec.startupTaint.timeout} the agent is still not ready; pods may run here, and read their datasets when it is`;
+    const missing = demands.filter(({ complete }) => !complete).map(({ dataset }) => dataset);
+    const after = `after ${cluster.spec.startupTaint.timeout}`;
+    const why =
+      missing.length === 0
+        ? `${after} the agent is still not ready; pods may run here, and read their datasets when it is`
+        : `${after} the node still does not hold ${missing.join(', ')}; pods may run here, and read them from elsewhere`;
     events.eventFor(kinds.Node, node, 'Warning', 'AgentLate', `The startup taint was taken away: ${why}`);
     events.eventFor(
       kinds.StorageCluster,
@@ -95,4 +196,15 @@ export class NodeReconciler {
       if (error.code !== 'Unsupported') throw error;
     }
   }
+}
+
+/** The agents of a cluster that answers, and what they said. */
+interface Connected {
+  pool: ClusterAgents;
+  status: ClusterStatus;
+}
+
+function demandsOf(cluster: StorageCluster, node: NodeFacts, status: ClusterStatus): JoinDemand[] {
+  const policies = cluster.spec.joinPolicies;
+  return policies.length === 0 ? [] : joinDemands(policies, node, status);
 }

@@ -14,16 +14,47 @@ const signal = new AbortController().signal;
 describe('startup taint', () => {
   const tainted = sampleNode('n1', { tainted: true });
   const cases: [what: string, decision: ReturnType<typeof decideTaint>, kind: string][] = [
-    ['goes when the agent is ready', decideTaint(tainted, sampleCluster(), true, 0, minute), 'remove'],
-    ['stays while it is not', decideTaint(tainted, sampleCluster(), false, 0, minute), 'wait'],
-    ['goes after the timeout anyway', decideTaint(tainted, sampleCluster(), false, 0, 10 * minute), 'remove'],
-    ['stays on nodes of nobody', decideTaint(tainted, undefined, true, 0, 11 * minute), 'keep'],
     [
-      'stays when the cluster does not want it away',
-      decideTaint(tainted, sampleCluster({ startupTaint: { enabled: false } }), true, 0, 0),
+      'goes when the agent is ready',
+      decideTaint(tainted, sampleCluster(), { agentReady: true, holdsDemanded: true }, 0, minute),
+      'remove',
+    ],
+    [
+      'stays while it is not',
+      decideTaint(tainted, sampleCluster(), { agentReady: false, holdsDemanded: true }, 0, minute),
+      'wait',
+    ],
+    [
+      'goes after the timeout anyway',
+      decideTaint(tainted, sampleCluster(), { agentReady: false, holdsDemanded: true }, 0, 10 * minute),
+      'remove',
+    ],
+    [
+      'stays while bytes are missing',
+      decideTaint(tainted, sampleCluster(), { agentReady: true, holdsDemanded: false }, 0, minute),
+      'wait',
+    ],
+    [
+      'stays on nodes of nobody',
+      decideTaint(tainted, undefined, { agentReady: true, holdsDemanded: true }, 0, 11 * minute),
       'keep',
     ],
-    ['is not missed', decideTaint(sampleNode('n1'), sampleCluster(), true, 0, 0), 'keep'],
+    [
+      'stays when the cluster does not want it away',
+      decideTaint(
+        tainted,
+        sampleCluster({ startupTaint: { enabled: false } }),
+        { agentReady: true, holdsDemanded: true },
+        0,
+        0,
+      ),
+      'keep',
+    ],
+    [
+      'is not missed',
+      decideTaint(sampleNode('n1'), sampleCluster(), { agentReady: true, holdsDemanded: true }, 0, 0),
+      'keep',
+    ],
   ];
   for (const [what, decision, kind] of cases) it(what, () => assert.equal(decision.kind, kind));
 });
@@ -65,6 +96,7 @@ describe('NodeReconciler', () => {
       agents,
       clusters: source<StorageCluster>(cluster),
       nodes: source(node),
+      datasets: { all: () => [] },
       placeOf: () => ({ cluster: 'models', group: 'all' }),
       events: { eventFor: (type, _object, kind, reason) => void events.push(`${type.kind} ${kind} ${reason}`) },
       now: () => clock.now,

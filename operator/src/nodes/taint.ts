@@ -7,20 +7,27 @@ export type TaintDecision =
   | { kind: 'wait'; ms: number }
   | { kind: 'remove'; late: boolean };
 
+/** How far a node is on its way to run pods. */
+export interface Arrival {
+  agentReady: boolean;
+  /** Whether it holds what the cluster's policies ask of a node that joins. */
+  holdsDemanded: boolean;
+}
+
 /**
  * What becomes of the startup taint of a node. `since`: when the node or its cluster came, or when the taint was put
- * there later, milliseconds since the epoch. A pod that needs a dataset is better off waiting for its agent, but not
- * for ever: after the timeout the taint goes all the same.
+ * there later, milliseconds since the epoch. A pod that needs a dataset is better off waiting for its agent and its
+ * bytes, but not for ever: after the timeout the taint goes all the same.
  */
 export function decideTaint(
   node: NodeFacts,
   cluster: StorageCluster | undefined,
-  agentReady: boolean,
+  { agentReady, holdsDemanded }: Arrival,
   since: number,
   now: number,
 ): TaintDecision {
   if (!node.tainted || cluster === undefined || !cluster.spec.startupTaint.enabled) return { kind: 'keep' };
-  if (agentReady) return { kind: 'remove', late: false };
+  if (agentReady && holdsDemanded) return { kind: 'remove', late: false };
   const afterMs = parseDuration(cluster.spec.startupTaint.timeout) ?? 600_000;
   const wait = since + afterMs - now;
   return wait > 0 ? { kind: 'wait', ms: wait } : { kind: 'remove', late: true };

@@ -103,7 +103,7 @@ async function lead(options: OperatorOptions, { reflectors, agents, events }: Pa
         term,
       ),
       runNodeCacheController({ ...common, nodes, caches }, term),
-      runNodeController({ ...common, nodes }, term),
+      runNodeController({ ...common, nodes, datasets }, term),
       runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
       runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
     ]);

@@ -11,10 +11,14 @@ export interface NodeFacts {
   ready: boolean;
   /** Whether it still has the startup taint. */
   tainted: boolean;
+  /** Whether it is being emptied: cordoned, or marked by an autoscaler that is about to take it away. */
+  leaving: boolean;
   zone: string;
   rack: string;
 }
 
+/** Taints by which Cluster Autoscaler and Karpenter mark a node that is to go. */
+const leavingTaints = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted'];
 const zoneLabel = 'topology.kubernetes.io/zone';
 /** Kubernetes has no label for racks; the second is for clusters that already have the first for something else. */
 const rackLabels = ['hearth.storage/rack', 'topology.kubernetes.io/rack'];
@@ -29,6 +33,8 @@ export function nodeFacts(node: Node): NodeFacts {
     createdAt: creationTimestamp,
     ready: ready?.status === 'True',
     tainted: node.spec?.taints?.some(({ key }) => key === startupTaintKey) ?? false,
+    leaving:
+      node.spec?.unschedulable === true || (node.spec?.taints?.some(({ key }) => leavingTaints.includes(key)) ?? false),
     zone: labels[zoneLabel] ?? '',
     rack: rackLabels.map((label) => labels[label]).find((value) => value !== undefined) ?? '',
   };

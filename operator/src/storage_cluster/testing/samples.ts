@@ -30,6 +30,7 @@ export function sampleNode(name: string, fields: Partial<NodeFacts> = {}): NodeF
     createdAt: '2026-01-01T00:00:00Z',
     ready: true,
     tainted: false,
+    leaving: false,
     zone: '',
     rack: '',
     ...fields,

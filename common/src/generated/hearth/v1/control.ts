@@ -81,8 +81,10 @@ export interface NodeStatus {
   uptimeSeconds: bigint;
   /** Resident bytes a dataset name. */
   residentBytes: { [key: string]: bigint };
-  /** What the machine offers: "passthrough", "huge-pages", "rdma", "gpu-direct". */
+  /** What the machine offers: "fuse", "passthrough", "huge-pages", "rdma", "gpu-direct", "budget". */
   capabilities: Capability[];
+  /** Resident bytes that somebody pins. */
+  pinnedBytes: bigint;
 }
 
 export interface NodeStatus_ResidentBytesEntry {
@@ -216,6 +218,10 @@ export interface Dataset {
   createdAt: string;
   /** By node. */
   residency: DatasetResidency[];
+  /** How much it is used: mounts, published volumes, warm jobs and reads of all agents, each counting half as much a day later. */
+  use: number;
+  /** When it was used last, milliseconds since the epoch; 0: never. */
+  usedAtMs: bigint;
 }
 
 export interface DatasetResidency {
@@ -288,6 +294,20 @@ export interface CreateWarmJobRequest {
   verify: string;
   /** Name of the job; empty: chosen. */
   name: string;
+  /** Digest of a revision of the dataset; empty: its present one. */
+  manifest: string;
+  /**
+   * With pin: whose pins they are. Pins of an owner stay however the job ends; without one they are the job's own, and
+   * go when it fails.
+   */
+  pinOwner: string;
+  /** Bytes a second that each agent receives from other agents; 0: no limit. */
+  peerRateLimit: bigint;
+  /**
+   * Of a job of this name: one that has not ended is the answer, one that has ended makes way. Else a name that is
+   * taken is an error.
+   */
+  ensure: boolean;
 }
 
 export interface WarmJob {
@@ -308,6 +328,9 @@ export interface WarmJob {
   pin: boolean;
   rateLimit: bigint;
   errorCode: string;
+  bytesVerified: bigint;
+  pinOwner: string;
+  peerRateLimit: bigint;
 }
 
 export interface WarmJobNode {
@@ -323,6 +346,7 @@ export interface WarmJobNode {
   rateLimit: bigint;
   message: string;
   errorCode: string;
+  bytesVerified: bigint;
 }
 
 export interface GetWarmJobRequest {
@@ -414,10 +438,65 @@ export interface PinRequest {
   nodes: string[];
   /** Empty: "user". */
   owner: string;
+  /** Digest of a revision of the dataset; empty: its present one. */
+  manifest: string;
+  /** Agents that did not do it are told in the answer; else any of them makes the call fail. */
+  tolerant: boolean;
 }
 
 export interface PinResponse {
   nodes: string[];
+  /** With tolerant. */
+  failures: PinFailure[];
+}
+
+export interface PinFailure {
+  node: string;
+  errorCode: string;
+  message: string;
+}
+
+export interface ListPinsRequest {
+  /** Pins whose owner begins with it; empty: all. */
+  ownerPrefix: string;
+}
+
+export interface ListPinsResponse {
+  pins: Pin[];
+}
+
+export interface Pin {
+  node: string;
+  dataset: string;
+  manifest: string;
+  paths: string[];
+  owner: string;
+}
+
+export interface ReleasePinsRequest {
+  /** Pins whose owner begins with it; must not be empty. */
+  ownerPrefix: string;
+  /** Only those on these agents; none: on all. */
+  nodes: string[];
+  /** But not those of these owners. */
+  exceptOwners: string[];
+}
+
+export interface ReleasePinsResponse {
+  pins: number;
+}
+
+export interface MeasureFilesRequest {
+  dataset: string;
+  /** Globs; none: everything. */
+  paths: string[];
+  /** Digest of a revision of the dataset; empty: its present one. */
+  manifest: string;
+}
+
+export interface MeasureFilesResponse {
+  files: bigint;
+  bytes: bigint;
 }
 
 export interface EvictRequest {
@@ -986,6 +1065,7 @@ function createBaseNodeStatus(): NodeStatus {
     uptimeSeconds: 0n,
     residentBytes: {},
     capabilities: [],
+    pinnedBytes: 0n,
   };
 }
 
@@ -1071,6 +1151,12 @@ export const NodeStatus: MessageFns<NodeStatus> = {
     });
     for (const v of message.capabilities) {
       Capability.encode(v!, writer.uint32(154).fork()).join();
+    }
+    if (message.pinnedBytes !== 0n) {
+      if (BigInt.asUintN(64, message.pinnedBytes) !== message.pinnedBytes) {
+        throw new globalThis.Error("value provided for field message.pinnedBytes of type uint64 too large");
+      }
+      writer.uint32(160).uint64(message.pinnedBytes);
     }
     return writer;
   },
@@ -1243,6 +1329,14 @@ export const NodeStatus: MessageFns<NodeStatus> = {
             message.capabilities.push(Capability.decode(reader, reader.uint32()));
             continue;
           }
+          case 20: {
+            if (tag !== 160) {
+              break;
+            }
+
+            message.pinnedBytes = reader.uint64() as bigint;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1336,6 +1430,11 @@ export const NodeStatus: MessageFns<NodeStatus> = {
       capabilities: globalThis.Array.isArray(object?.capabilities)
         ? object.capabilities.map((e: any) => Capability.fromJSON(e))
         : [],
+      pinnedBytes: isSet(object.pinnedBytes)
+        ? BigInt(object.pinnedBytes)
+        : isSet(object.pinned_bytes)
+        ? BigInt(object.pinned_bytes)
+        : 0n,
     };
   },
 
@@ -1404,6 +1503,9 @@ export const NodeStatus: MessageFns<NodeStatus> = {
     if (message.capabilities?.length) {
       obj.capabilities = message.capabilities.map((e) => Capability.toJSON(e));
     }
+    if (message.pinnedBytes !== 0n) {
+      obj.pinnedBytes = message.pinnedBytes.toString();
+    }
     return obj;
   },
 
@@ -1451,6 +1553,9 @@ export const NodeStatus: MessageFns<NodeStatus> = {
       {},
     );
     message.capabilities = object.capabilities?.map((e) => Capability.fromPartial(e)) || [];
+    message.pinnedBytes = (object.pinnedBytes !== undefined && object.pinnedBytes !== null)
+      ? BigInt(object.pinnedBytes)
+      : 0n;
     return message;
   },
 };
@@ -3138,6 +3243,8 @@ function createBaseDataset(): Dataset {
     warnings: [],
     createdAt: "",
     residency: [],
+    use: 0,
+    usedAtMs: 0n,
   };
 }
 
@@ -3181,6 +3288,15 @@ export const Dataset: MessageFns<Dataset> = {
     }
     for (const v of message.residency) {
       DatasetResidency.encode(v!, writer.uint32(90).fork()).join();
+    }
+    if (message.use !== 0) {
+      writer.uint32(97).double(message.use);
+    }
+    if (message.usedAtMs !== 0n) {
+      if (BigInt.asUintN(64, message.usedAtMs) !== message.usedAtMs) {
+        throw new globalThis.Error("value provided for field message.usedAtMs of type uint64 too large");
+      }
+      writer.uint32(104).uint64(message.usedAtMs);
     }
     return writer;
   },
@@ -3286,6 +3402,22 @@ export const Dataset: MessageFns<Dataset> = {
             message.residency.push(DatasetResidency.decode(reader, reader.uint32()));
             continue;
           }
+          case 12: {
+            if (tag !== 97) {
+              break;
+            }
+
+            message.use = reader.double();
+            continue;
+          }
+          case 13: {
+            if (tag !== 104) {
+              break;
+            }
+
+            message.usedAtMs = reader.uint64() as bigint;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3317,6 +3449,12 @@ export const Dataset: MessageFns<Dataset> = {
       residency: globalThis.Array.isArray(object?.residency)
         ? object.residency.map((e: any) => DatasetResidency.fromJSON(e))
         : [],
+      use: isSet(object.use) ? globalThis.Number(object.use) : 0,
+      usedAtMs: isSet(object.usedAtMs)
+        ? BigInt(object.usedAtMs)
+        : isSet(object.used_at_ms)
+        ? BigInt(object.used_at_ms)
+        : 0n,
     };
   },
 
@@ -3355,6 +3493,12 @@ export const Dataset: MessageFns<Dataset> = {
     if (message.residency?.length) {
       obj.residency = message.residency.map((e) => DatasetResidency.toJSON(e));
     }
+    if (message.use !== 0) {
+      obj.use = floatToJson(message.use);
+    }
+    if (message.usedAtMs !== 0n) {
+      obj.usedAtMs = message.usedAtMs.toString();
+    }
     return obj;
   },
 
@@ -3376,6 +3520,8 @@ export const Dataset: MessageFns<Dataset> = {
     message.warnings = object.warnings?.map((e) => e) || [];
     message.createdAt = object.createdAt ?? "";
     message.residency = object.residency?.map((e) => DatasetResidency.fromPartial(e)) || [];
+    message.use = object.use ?? 0;
+    message.usedAtMs = (object.usedAtMs !== undefined && object.usedAtMs !== null) ? BigInt(object.usedAtMs) : 0n;
     return message;
   },
 };
@@ -4194,6 +4340,10 @@ function createBaseCreateWarmJobRequest(): CreateWarmJobRequest {
     deadlineSeconds: 0n,
     verify: "",
     name: "",
+    manifest: "",
+    pinOwner: "",
+    peerRateLimit: 0n,
+    ensure: false,
   };
 }
 
@@ -4234,6 +4384,21 @@ export const CreateWarmJobRequest: MessageFns<CreateWarmJobRequest> = {
     }
     if (message.name !== "") {
       writer.uint32(82).string(message.name);
+    }
+    if (message.manifest !== "") {
+      writer.uint32(90).string(message.manifest);
+    }
+    if (message.pinOwner !== "") {
+      writer.uint32(98).string(message.pinOwner);
+    }
+    if (message.peerRateLimit !== 0n) {
+      if (BigInt.asUintN(64, message.peerRateLimit) !== message.peerRateLimit) {
+        throw new globalThis.Error("value provided for field message.peerRateLimit of type uint64 too large");
+      }
+      writer.uint32(104).uint64(message.peerRateLimit);
+    }
+    if (message.ensure !== false) {
+      writer.uint32(112).bool(message.ensure);
     }
     return writer;
   },
@@ -4331,6 +4496,38 @@ export const CreateWarmJobRequest: MessageFns<CreateWarmJobRequest> = {
             message.name = reader.string();
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.manifest = reader.string();
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.pinOwner = reader.string();
+            continue;
+          }
+          case 13: {
+            if (tag !== 104) {
+              break;
+            }
+
+            message.peerRateLimit = reader.uint64() as bigint;
+            continue;
+          }
+          case 14: {
+            if (tag !== 112) {
+              break;
+            }
+
+            message.ensure = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4363,6 +4560,18 @@ export const CreateWarmJobRequest: MessageFns<CreateWarmJobRequest> = {
         : 0n,
       verify: isSet(object.verify) ? globalThis.String(object.verify) : "",
       name: isSet(object.name) ? globalThis.String(object.name) : "",
+      manifest: isSet(object.manifest) ? globalThis.String(object.manifest) : "",
+      pinOwner: isSet(object.pinOwner)
+        ? globalThis.String(object.pinOwner)
+        : isSet(object.pin_owner)
+        ? globalThis.String(object.pin_owner)
+        : "",
+      peerRateLimit: isSet(object.peerRateLimit)
+        ? BigInt(object.peerRateLimit)
+        : isSet(object.peer_rate_limit)
+        ? BigInt(object.peer_rate_limit)
+        : 0n,
+      ensure: isSet(object.ensure) ? globalThis.Boolean(object.ensure) : false,
     };
   },
 
@@ -4398,6 +4607,18 @@ export const CreateWarmJobRequest: MessageFns<CreateWarmJobRequest> = {
     if (message.name !== "") {
       obj.name = message.name;
     }
+    if (message.manifest !== "") {
+      obj.manifest = message.manifest;
+    }
+    if (message.pinOwner !== "") {
+      obj.pinOwner = message.pinOwner;
+    }
+    if (message.peerRateLimit !== 0n) {
+      obj.peerRateLimit = message.peerRateLimit.toString();
+    }
+    if (message.ensure !== false) {
+      obj.ensure = message.ensure;
+    }
     return obj;
   },
 
@@ -4418,6 +4639,12 @@ export const CreateWarmJobRequest: MessageFns<CreateWarmJobRequest> = {
       : 0n;
     message.verify = object.verify ?? "";
     message.name = object.name ?? "";
+    message.manifest = object.manifest ?? "";
+    message.pinOwner = object.pinOwner ?? "";
+    message.peerRateLimit = (object.peerRateLimit !== undefined && object.peerRateLimit !== null)
+      ? BigInt(object.peerRateLimit)
+      : 0n;
+    message.ensure = object.ensure ?? false;
     return message;
   },
 };
@@ -4439,6 +4666,9 @@ function createBaseWarmJob(): WarmJob {
     pin: false,
     rateLimit: 0n,
     errorCode: "",
+    bytesVerified: 0n,
+    pinOwner: "",
+    peerRateLimit: 0n,
   };
 }
 
@@ -4503,6 +4733,21 @@ export const WarmJob: MessageFns<WarmJob> = {
     }
     if (message.errorCode !== "") {
       writer.uint32(122).string(message.errorCode);
+    }
+    if (message.bytesVerified !== 0n) {
+      if (BigInt.asUintN(64, message.bytesVerified) !== message.bytesVerified) {
+        throw new globalThis.Error("value provided for field message.bytesVerified of type uint64 too large");
+      }
+      writer.uint32(128).uint64(message.bytesVerified);
+    }
+    if (message.pinOwner !== "") {
+      writer.uint32(138).string(message.pinOwner);
+    }
+    if (message.peerRateLimit !== 0n) {
+      if (BigInt.asUintN(64, message.peerRateLimit) !== message.peerRateLimit) {
+        throw new globalThis.Error("value provided for field message.peerRateLimit of type uint64 too large");
+      }
+      writer.uint32(144).uint64(message.peerRateLimit);
     }
     return writer;
   },
@@ -4640,6 +4885,30 @@ export const WarmJob: MessageFns<WarmJob> = {
             message.errorCode = reader.string();
             continue;
           }
+          case 16: {
+            if (tag !== 128) {
+              break;
+            }
+
+            message.bytesVerified = reader.uint64() as bigint;
+            continue;
+          }
+          case 17: {
+            if (tag !== 138) {
+              break;
+            }
+
+            message.pinOwner = reader.string();
+            continue;
+          }
+          case 18: {
+            if (tag !== 144) {
+              break;
+            }
+
+            message.peerRateLimit = reader.uint64() as bigint;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4701,6 +4970,21 @@ export const WarmJob: MessageFns<WarmJob> = {
         : isSet(object.error_code)
         ? globalThis.String(object.error_code)
         : "",
+      bytesVerified: isSet(object.bytesVerified)
+        ? BigInt(object.bytesVerified)
+        : isSet(object.bytes_verified)
+        ? BigInt(object.bytes_verified)
+        : 0n,
+      pinOwner: isSet(object.pinOwner)
+        ? globalThis.String(object.pinOwner)
+        : isSet(object.pin_owner)
+        ? globalThis.String(object.pin_owner)
+        : "",
+      peerRateLimit: isSet(object.peerRateLimit)
+        ? BigInt(object.peerRateLimit)
+        : isSet(object.peer_rate_limit)
+        ? BigInt(object.peer_rate_limit)
+        : 0n,
     };
   },
 
@@ -4751,6 +5035,15 @@ export const WarmJob: MessageFns<WarmJob> = {
     if (message.errorCode !== "") {
       obj.errorCode = message.errorCode;
     }
+    if (message.bytesVerified !== 0n) {
+      obj.bytesVerified = message.bytesVerified.toString();
+    }
+    if (message.pinOwner !== "") {
+      obj.pinOwner = message.pinOwner;
+    }
+    if (message.peerRateLimit !== 0n) {
+      obj.peerRateLimit = message.peerRateLimit.toString();
+    }
     return obj;
   },
 
@@ -4782,6 +5075,13 @@ export const WarmJob: MessageFns<WarmJob> = {
     message.pin = object.pin ?? false;
     message.rateLimit = (object.rateLimit !== undefined && object.rateLimit !== null) ? BigInt(object.rateLimit) : 0n;
     message.errorCode = object.errorCode ?? "";
+    message.bytesVerified = (object.bytesVerified !== undefined && object.bytesVerified !== null)
+      ? BigInt(object.bytesVerified)
+      : 0n;
+    message.pinOwner = object.pinOwner ?? "";
+    message.peerRateLimit = (object.peerRateLimit !== undefined && object.peerRateLimit !== null)
+      ? BigInt(object.peerRateLimit)
+      : 0n;
     return message;
   },
 };
@@ -4800,6 +5100,7 @@ function createBaseWarmJobNode(): WarmJobNode {
     rateLimit: 0n,
     message: "",
     errorCode: "",
+    bytesVerified: 0n,
   };
 }
 
@@ -4864,6 +5165,12 @@ export const WarmJobNode: MessageFns<WarmJobNode> = {
     }
     if (message.errorCode !== "") {
       writer.uint32(98).string(message.errorCode);
+    }
+    if (message.bytesVerified !== 0n) {
+      if (BigInt.asUintN(64, message.bytesVerified) !== message.bytesVerified) {
+        throw new globalThis.Error("value provided for field message.bytesVerified of type uint64 too large");
+      }
+      writer.uint32(104).uint64(message.bytesVerified);
     }
     return writer;
   },
@@ -4977,6 +5284,14 @@ export const WarmJobNode: MessageFns<WarmJobNode> = {
             message.errorCode = reader.string();
             continue;
           }
+          case 13: {
+            if (tag !== 104) {
+              break;
+            }
+
+            message.bytesVerified = reader.uint64() as bigint;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5039,6 +5354,11 @@ export const WarmJobNode: MessageFns<WarmJobNode> = {
         : isSet(object.error_code)
         ? globalThis.String(object.error_code)
         : "",
+      bytesVerified: isSet(object.bytesVerified)
+        ? BigInt(object.bytesVerified)
+        : isSet(object.bytes_verified)
+        ? BigInt(object.bytes_verified)
+        : 0n,
     };
   },
 
@@ -5080,6 +5400,9 @@ export const WarmJobNode: MessageFns<WarmJobNode> = {
     if (message.errorCode !== "") {
       obj.errorCode = message.errorCode;
     }
+    if (message.bytesVerified !== 0n) {
+      obj.bytesVerified = message.bytesVerified.toString();
+    }
     return obj;
   },
 
@@ -5112,6 +5435,9 @@ export const WarmJobNode: MessageFns<WarmJobNode> = {
     message.rateLimit = (object.rateLimit !== undefined && object.rateLimit !== null) ? BigInt(object.rateLimit) : 0n;
     message.message = object.message ?? "";
     message.errorCode = object.errorCode ?? "";
+    message.bytesVerified = (object.bytesVerified !== undefined && object.bytesVerified !== null)
+      ? BigInt(object.bytesVerified)
+      : 0n;
     return message;
   },
 };
@@ -6505,7 +6831,7 @@ export const DeleteVolumeResponse: MessageFns<DeleteVolumeResponse> = {
 };
 
 function createBasePinRequest(): PinRequest {
-  return { dataset: "", paths: [], nodes: [], owner: "" };
+  return { dataset: "", paths: [], nodes: [], owner: "", manifest: "", tolerant: false };
 }
 
 export const PinRequest: MessageFns<PinRequest> = {
@@ -6521,6 +6847,12 @@ export const PinRequest: MessageFns<PinRequest> = {
     }
     if (message.owner !== "") {
       writer.uint32(34).string(message.owner);
+    }
+    if (message.manifest !== "") {
+      writer.uint32(42).string(message.manifest);
+    }
+    if (message.tolerant !== false) {
+      writer.uint32(48).bool(message.tolerant);
     }
     return writer;
   },
@@ -6570,6 +6902,22 @@ export const PinRequest: MessageFns<PinRequest> = {
             message.owner = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.manifest = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.tolerant = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -6588,6 +6936,8 @@ export const PinRequest: MessageFns<PinRequest> = {
       paths: globalThis.Array.isArray(object?.paths) ? object.paths.map((e: any) => globalThis.String(e)) : [],
       nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => globalThis.String(e)) : [],
       owner: isSet(object.owner) ? globalThis.String(object.owner) : "",
+      manifest: isSet(object.manifest) ? globalThis.String(object.manifest) : "",
+      tolerant: isSet(object.tolerant) ? globalThis.Boolean(object.tolerant) : false,
     };
   },
 
@@ -6605,6 +6955,12 @@ export const PinRequest: MessageFns<PinRequest> = {
     if (message.owner !== "") {
       obj.owner = message.owner;
     }
+    if (message.manifest !== "") {
+      obj.manifest = message.manifest;
+    }
+    if (message.tolerant !== false) {
+      obj.tolerant = message.tolerant;
+    }
     return obj;
   },
 
@@ -6617,18 +6973,23 @@ export const PinRequest: MessageFns<PinRequest> = {
     message.paths = object.paths?.map((e) => e) || [];
     message.nodes = object.nodes?.map((e) => e) || [];
     message.owner = object.owner ?? "";
+    message.manifest = object.manifest ?? "";
+    message.tolerant = object.tolerant ?? false;
     return message;
   },
 };
 
 function createBasePinResponse(): PinResponse {
-  return { nodes: [] };
+  return { nodes: [], failures: [] };
 }
 
 export const PinResponse: MessageFns<PinResponse> = {
   encode(message: PinResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.nodes) {
       writer.uint32(10).string(v!);
+    }
+    for (const v of message.failures) {
+      PinFailure.encode(v!, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -6654,6 +7015,14 @@ export const PinResponse: MessageFns<PinResponse> = {
             message.nodes.push(reader.string());
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.failures.push(PinFailure.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -6667,13 +7036,21 @@ export const PinResponse: MessageFns<PinResponse> = {
   },
 
   fromJSON(object: any): PinResponse {
-    return { nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => globalThis.String(e)) : [] };
+    return {
+      nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => globalThis.String(e)) : [],
+      failures: globalThis.Array.isArray(object?.failures)
+        ? object.failures.map((e: any) => PinFailure.fromJSON(e))
+        : [],
+    };
   },
 
   toJSON(message: PinResponse): unknown {
     const obj: any = {};
     if (message.nodes?.length) {
       obj.nodes = message.nodes;
+    }
+    if (message.failures?.length) {
+      obj.failures = message.failures.map((e) => PinFailure.toJSON(e));
     }
     return obj;
   },
@@ -6684,6 +7061,753 @@ export const PinResponse: MessageFns<PinResponse> = {
   fromPartial<I extends Exact<DeepPartial<PinResponse>, I>>(object: I): PinResponse {
     const message = createBasePinResponse();
     message.nodes = object.nodes?.map((e) => e) || [];
+    message.failures = object.failures?.map((e) => PinFailure.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBasePinFailure(): PinFailure {
+  return { node: "", errorCode: "", message: "" };
+}
+
+export const PinFailure: MessageFns<PinFailure> = {
+  encode(message: PinFailure, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.node !== "") {
+      writer.uint32(10).string(message.node);
+    }
+    if (message.errorCode !== "") {
+      writer.uint32(18).string(message.errorCode);
+    }
+    if (message.message !== "") {
+      writer.uint32(26).string(message.message);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PinFailure {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePinFailure();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.node = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.errorCode = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.message = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): PinFailure {
+    return {
+      node: isSet(object.node) ? globalThis.String(object.node) : "",
+      errorCode: isSet(object.errorCode)
+        ? globalThis.String(object.errorCode)
+        : isSet(object.error_code)
+        ? globalThis.String(object.error_code)
+        : "",
+      message: isSet(object.message) ? globalThis.String(object.message) : "",
+    };
+  },
+
+  toJSON(message: PinFailure): unknown {
+    const obj: any = {};
+    if (message.node !== "") {
+      obj.node = message.node;
+    }
+    if (message.errorCode !== "") {
+      obj.errorCode = message.errorCode;
+    }
+    if (message.message !== "") {
+      obj.message = message.message;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<PinFailure>, I>>(base?: I): PinFailure {
+    return PinFailure.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<PinFailure>, I>>(object: I): PinFailure {
+    const message = createBasePinFailure();
+    message.node = object.node ?? "";
+    message.errorCode = object.errorCode ?? "";
+    message.message = object.message ?? "";
+    return message;
+  },
+};
+
+function createBaseListPinsRequest(): ListPinsRequest {
+  return { ownerPrefix: "" };
+}
+
+export const ListPinsRequest: MessageFns<ListPinsRequest> = {
+  encode(message: ListPinsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.ownerPrefix !== "") {
+      writer.uint32(10).string(message.ownerPrefix);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListPinsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListPinsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.ownerPrefix = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListPinsRequest {
+    return {
+      ownerPrefix: isSet(object.ownerPrefix)
+        ? globalThis.String(object.ownerPrefix)
+        : isSet(object.owner_prefix)
+        ? globalThis.String(object.owner_prefix)
+        : "",
+    };
+  },
+
+  toJSON(message: ListPinsRequest): unknown {
+    const obj: any = {};
+    if (message.ownerPrefix !== "") {
+      obj.ownerPrefix = message.ownerPrefix;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ListPinsRequest>, I>>(base?: I): ListPinsRequest {
+    return ListPinsRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ListPinsRequest>, I>>(object: I): ListPinsRequest {
+    const message = createBaseListPinsRequest();
+    message.ownerPrefix = object.ownerPrefix ?? "";
+    return message;
+  },
+};
+
+function createBaseListPinsResponse(): ListPinsResponse {
+  return { pins: [] };
+}
+
+export const ListPinsResponse: MessageFns<ListPinsResponse> = {
+  encode(message: ListPinsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.pins) {
+      Pin.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListPinsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListPinsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.pins.push(Pin.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListPinsResponse {
+    return { pins: globalThis.Array.isArray(object?.pins) ? object.pins.map((e: any) => Pin.fromJSON(e)) : [] };
+  },
+
+  toJSON(message: ListPinsResponse): unknown {
+    const obj: any = {};
+    if (message.pins?.length) {
+      obj.pins = message.pins.map((e) => Pin.toJSON(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ListPinsResponse>, I>>(base?: I): ListPinsResponse {
+    return ListPinsResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ListPinsResponse>, I>>(object: I): ListPinsResponse {
+    const message = createBaseListPinsResponse();
+    message.pins = object.pins?.map((e) => Pin.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBasePin(): Pin {
+  return { node: "", dataset: "", manifest: "", paths: [], owner: "" };
+}
+
+export const Pin: MessageFns<Pin> = {
+  encode(message: Pin, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.node !== "") {
+      writer.uint32(10).string(message.node);
+    }
+    if (message.dataset !== "") {
+      writer.uint32(18).string(message.dataset);
+    }
+    if (message.manifest !== "") {
+      writer.uint32(26).string(message.manifest);
+    }
+    for (const v of message.paths) {
+      writer.uint32(34).string(v!);
+    }
+    if (message.owner !== "") {
+      writer.uint32(42).string(message.owner);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Pin {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePin();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.node = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.dataset = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.manifest = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.paths.push(reader.string());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.owner = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Pin {
+    return {
+      node: isSet(object.node) ? globalThis.String(object.node) : "",
+      dataset: isSet(object.dataset) ? globalThis.String(object.dataset) : "",
+      manifest: isSet(object.manifest) ? globalThis.String(object.manifest) : "",
+      paths: globalThis.Array.isArray(object?.paths) ? object.paths.map((e: any) => globalThis.String(e)) : [],
+      owner: isSet(object.owner) ? globalThis.String(object.owner) : "",
+    };
+  },
+
+  toJSON(message: Pin): unknown {
+    const obj: any = {};
+    if (message.node !== "") {
+      obj.node = message.node;
+    }
+    if (message.dataset !== "") {
+      obj.dataset = message.dataset;
+    }
+    if (message.manifest !== "") {
+      obj.manifest = message.manifest;
+    }
+    if (message.paths?.length) {
+      obj.paths = message.paths;
+    }
+    if (message.owner !== "") {
+      obj.owner = message.owner;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Pin>, I>>(base?: I): Pin {
+    return Pin.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Pin>, I>>(object: I): Pin {
+    const message = createBasePin();
+    message.node = object.node ?? "";
+    message.dataset = object.dataset ?? "";
+    message.manifest = object.manifest ?? "";
+    message.paths = object.paths?.map((e) => e) || [];
+    message.owner = object.owner ?? "";
+    return message;
+  },
+};
+
+function createBaseReleasePinsRequest(): ReleasePinsRequest {
+  return { ownerPrefix: "", nodes: [], exceptOwners: [] };
+}
+
+export const ReleasePinsRequest: MessageFns<ReleasePinsRequest> = {
+  encode(message: ReleasePinsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.ownerPrefix !== "") {
+      writer.uint32(10).string(message.ownerPrefix);
+    }
+    for (const v of message.nodes) {
+      writer.uint32(18).string(v!);
+    }
+    for (const v of message.exceptOwners) {
+      writer.uint32(26).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReleasePinsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReleasePinsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.ownerPrefix = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nodes.push(reader.string());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.exceptOwners.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReleasePinsRequest {
+    return {
+      ownerPrefix: isSet(object.ownerPrefix)
+        ? globalThis.String(object.ownerPrefix)
+        : isSet(object.owner_prefix)
+        ? globalThis.String(object.owner_prefix)
+        : "",
+      nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => globalThis.String(e)) : [],
+      exceptOwners: globalThis.Array.isArray(object?.exceptOwners)
+        ? object.exceptOwners.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.except_owners)
+        ? object.except_owners.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: ReleasePinsRequest): unknown {
+    const obj: any = {};
+    if (message.ownerPrefix !== "") {
+      obj.ownerPrefix = message.ownerPrefix;
+    }
+    if (message.nodes?.length) {
+      obj.nodes = message.nodes;
+    }
+    if (message.exceptOwners?.length) {
+      obj.exceptOwners = message.exceptOwners;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ReleasePinsRequest>, I>>(base?: I): ReleasePinsRequest {
+    return ReleasePinsRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReleasePinsRequest>, I>>(object: I): ReleasePinsRequest {
+    const message = createBaseReleasePinsRequest();
+    message.ownerPrefix = object.ownerPrefix ?? "";
+    message.nodes = object.nodes?.map((e) => e) || [];
+    message.exceptOwners = object.exceptOwners?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseReleasePinsResponse(): ReleasePinsResponse {
+  return { pins: 0 };
+}
+
+export const ReleasePinsResponse: MessageFns<ReleasePinsResponse> = {
+  encode(message: ReleasePinsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.pins !== 0) {
+      writer.uint32(8).uint32(message.pins);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReleasePinsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReleasePinsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.pins = reader.uint32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReleasePinsResponse {
+    return { pins: isSet(object.pins) ? globalThis.Number(object.pins) : 0 };
+  },
+
+  toJSON(message: ReleasePinsResponse): unknown {
+    const obj: any = {};
+    if (message.pins !== 0) {
+      obj.pins = Math.round(message.pins);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ReleasePinsResponse>, I>>(base?: I): ReleasePinsResponse {
+    return ReleasePinsResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReleasePinsResponse>, I>>(object: I): ReleasePinsResponse {
+    const message = createBaseReleasePinsResponse();
+    message.pins = object.pins ?? 0;
+    return message;
+  },
+};
+
+function createBaseMeasureFilesRequest(): MeasureFilesRequest {
+  return { dataset: "", paths: [], manifest: "" };
+}
+
+export const MeasureFilesRequest: MessageFns<MeasureFilesRequest> = {
+  encode(message: MeasureFilesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.dataset !== "") {
+      writer.uint32(10).string(message.dataset);
+    }
+    for (const v of message.paths) {
+      writer.uint32(18).string(v!);
+    }
+    if (message.manifest !== "") {
+      writer.uint32(26).string(message.manifest);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): MeasureFilesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMeasureFilesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.dataset = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.paths.push(reader.string());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.manifest = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): MeasureFilesRequest {
+    return {
+      dataset: isSet(object.dataset) ? globalThis.String(object.dataset) : "",
+      paths: globalThis.Array.isArray(object?.paths) ? object.paths.map((e: any) => globalThis.String(e)) : [],
+      manifest: isSet(object.manifest) ? globalThis.String(object.manifest) : "",
+    };
+  },
+
+  toJSON(message: MeasureFilesRequest): unknown {
+    const obj: any = {};
+    if (message.dataset !== "") {
+      obj.dataset = message.dataset;
+    }
+    if (message.paths?.length) {
+      obj.paths = message.paths;
+    }
+    if (message.manifest !== "") {
+      obj.manifest = message.manifest;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<MeasureFilesRequest>, I>>(base?: I): MeasureFilesRequest {
+    return MeasureFilesRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<MeasureFilesRequest>, I>>(object: I): MeasureFilesRequest {
+    const message = createBaseMeasureFilesRequest();
+    message.dataset = object.dataset ?? "";
+    message.paths = object.paths?.map((e) => e) || [];
+    message.manifest = object.manifest ?? "";
+    return message;
+  },
+};
+
+function createBaseMeasureFilesResponse(): MeasureFilesResponse {
+  return { files: 0n, bytes: 0n };
+}
+
+export const MeasureFilesResponse: MessageFns<MeasureFilesResponse> = {
+  encode(message: MeasureFilesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.files !== 0n) {
+      if (BigInt.asUintN(64, message.files) !== message.files) {
+        throw new globalThis.Error("value provided for field message.files of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.files);
+    }
+    if (message.bytes !== 0n) {
+      if (BigInt.asUintN(64, message.bytes) !== message.bytes) {
+        throw new globalThis.Error("value provided for field message.bytes of type uint64 too large");
+      }
+      writer.uint32(16).uint64(message.bytes);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): MeasureFilesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMeasureFilesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.files = reader.uint64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.bytes = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): MeasureFilesResponse {
+    return {
+      files: isSet(object.files) ? BigInt(object.files) : 0n,
+      bytes: isSet(object.bytes) ? BigInt(object.bytes) : 0n,
+    };
+  },
+
+  toJSON(message: MeasureFilesResponse): unknown {
+    const obj: any = {};
+    if (message.files !== 0n) {
+      obj.files = message.files.toString();
+    }
+    if (message.bytes !== 0n) {
+      obj.bytes = message.bytes.toString();
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<MeasureFilesResponse>, I>>(base?: I): MeasureFilesResponse {
+    return MeasureFilesResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<MeasureFilesResponse>, I>>(object: I): MeasureFilesResponse {
+    const message = createBaseMeasureFilesResponse();
+    message.files = (object.files !== undefined && object.files !== null) ? BigInt(object.files) : 0n;
+    message.bytes = (object.bytes !== undefined && object.bytes !== null) ? BigInt(object.bytes) : 0n;
     return message;
   },
 };
@@ -7783,7 +8907,18 @@ export const ControlService = {
       Buffer.from(DeleteVolumeResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): DeleteVolumeResponse => DeleteVolumeResponse.decode(value),
   },
-  /** On the agents named (all when none is named). */
+  /** Files and bytes that globs choose of a revision. */
+  measureFiles: {
+    path: "/hearth.v1.Control/MeasureFiles" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: MeasureFilesRequest): Buffer => Buffer.from(MeasureFilesRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): MeasureFilesRequest => MeasureFilesRequest.decode(value),
+    responseSerialize: (value: MeasureFilesResponse): Buffer =>
+      Buffer.from(MeasureFilesResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): MeasureFilesResponse => MeasureFilesResponse.decode(value),
+  },
+  /** On the agents named (all when none is named). When the answer has come they keep the files, whatever needs room. */
   pin: {
     path: "/hearth.v1.Control/Pin" as const,
     requestStream: false as const,
@@ -7801,6 +8936,25 @@ export const ControlService = {
     requestDeserialize: (value: Buffer): PinRequest => PinRequest.decode(value),
     responseSerialize: (value: PinResponse): Buffer => Buffer.from(PinResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): PinResponse => PinResponse.decode(value),
+  },
+  listPins: {
+    path: "/hearth.v1.Control/ListPins" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListPinsRequest): Buffer => Buffer.from(ListPinsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListPinsRequest => ListPinsRequest.decode(value),
+    responseSerialize: (value: ListPinsResponse): Buffer => Buffer.from(ListPinsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListPinsResponse => ListPinsResponse.decode(value),
+  },
+  /** Takes pins away on every agent at once, also on those that are away: they hear of it when they are back. */
+  releasePins: {
+    path: "/hearth.v1.Control/ReleasePins" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ReleasePinsRequest): Buffer => Buffer.from(ReleasePinsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ReleasePinsRequest => ReleasePinsRequest.decode(value),
+    responseSerialize: (value: ReleasePinsResponse): Buffer => Buffer.from(ReleasePinsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ReleasePinsResponse => ReleasePinsResponse.decode(value),
   },
   evict: {
     path: "/hearth.v1.Control/Evict" as const,
@@ -7876,9 +9030,14 @@ export interface ControlServer extends UntypedServiceImplementation {
   getVolume: handleUnaryCall<GetVolumeRequest, Volume>;
   listVolumes: handleUnaryCall<ListVolumesRequest, ListVolumesResponse>;
   deleteVolume: handleUnaryCall<GetVolumeRequest, DeleteVolumeResponse>;
-  /** On the agents named (all when none is named). */
+  /** Files and bytes that globs choose of a revision. */
+  measureFiles: handleUnaryCall<MeasureFilesRequest, MeasureFilesResponse>;
+  /** On the agents named (all when none is named). When the answer has come they keep the files, whatever needs room. */
   pin: handleUnaryCall<PinRequest, PinResponse>;
   unpin: handleUnaryCall<PinRequest, PinResponse>;
+  listPins: handleUnaryCall<ListPinsRequest, ListPinsResponse>;
+  /** Takes pins away on every agent at once, also on those that are away: they hear of it when they are back. */
+  releasePins: handleUnaryCall<ReleasePinsRequest, ReleasePinsResponse>;
   evict: handleUnaryCall<EvictRequest, EvictResponse>;
   /** Reads every file through the engine of the agent that is asked and compares; one message a file. */
   verify: handleServerStreamingCall<VerifyRequest, VerifiedFile>;
@@ -8209,7 +9368,23 @@ export interface ControlClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: DeleteVolumeResponse) => void,
   ): ClientUnaryCall;
-  /** On the agents named (all when none is named). */
+  /** Files and bytes that globs choose of a revision. */
+  measureFiles(
+    request: MeasureFilesRequest,
+    callback: (error: ServiceError | null, response: MeasureFilesResponse) => void,
+  ): ClientUnaryCall;
+  measureFiles(
+    request: MeasureFilesRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: MeasureFilesResponse) => void,
+  ): ClientUnaryCall;
+  measureFiles(
+    request: MeasureFilesRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: MeasureFilesResponse) => void,
+  ): ClientUnaryCall;
+  /** On the agents named (all when none is named). When the answer has come they keep the files, whatever needs room. */
   pin(request: PinRequest, callback: (error: ServiceError | null, response: PinResponse) => void): ClientUnaryCall;
   pin(
     request: PinRequest,
@@ -8233,6 +9408,37 @@ export interface ControlClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: PinResponse) => void,
+  ): ClientUnaryCall;
+  listPins(
+    request: ListPinsRequest,
+    callback: (error: ServiceError | null, response: ListPinsResponse) => void,
+  ): ClientUnaryCall;
+  listPins(
+    request: ListPinsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListPinsResponse) => void,
+  ): ClientUnaryCall;
+  listPins(
+    request: ListPinsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListPinsResponse) => void,
+  ): ClientUnaryCall;
+  /** Takes pins away on every agent at once, also on those that are away: they hear of it when they are back. */
+  releasePins(
+    request: ReleasePinsRequest,
+    callback: (error: ServiceError | null, response: ReleasePinsResponse) => void,
+  ): ClientUnaryCall;
+  releasePins(
+    request: ReleasePinsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ReleasePinsResponse) => void,
+  ): ClientUnaryCall;
+  releasePins(
+    request: ReleasePinsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ReleasePinsResponse) => void,
   ): ClientUnaryCall;
   evict(
     request: EvictRequest,
@@ -8273,6 +9479,10 @@ function bytesFromBase64(b64: string): Uint8Array {
 
 function base64FromBytes(arr: Uint8Array): string {
   return globalThis.Buffer.from(arr).toString("base64");
+}
+
+function floatToJson(value: number | null | undefined): number | string | null | undefined {
+  return typeof value === "number" && !globalThis.Number.isFinite(value) ? globalThis.String(value) : value;
 }
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;

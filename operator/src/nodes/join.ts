@@ -1,0 +1,64 @@
+import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
+import { registeredName, type StorageClusterSpec } from '@hearth/common/resources';
+import type { ClusterStatus } from '../agents/index.ts';
+import { isComplete } from './copy.ts';
+
+/** A Dataset that a node must hold before pods may run there. */
+export interface JoinDemand {
+  /** The agents' name of it. */
+  dataset: string;
+  /** As agents know it; undefined: `trouble` says why it cannot be brought. */
+  known: AgentDataset | undefined;
+  complete: boolean;
+  trouble: string;
+}
+
+/**
+ * Pure. What the policies of a StorageCluster ask of a node with these labels: named Datasets first, then those used
+ * most, as far as they fit into what the budget leaves.
+ */
+export function joinDemands(
+  policies: StorageClusterSpec['joinPolicies'],
+  node: { name: string; labels: Readonly<Record<string, string>> },
+  status: Pick<ClusterStatus, 'nodes' | 'datasets'>,
+): JoinDemand[] {
+  const demands = new Map<string, JoinDemand>();
+  const concerned = policies.filter(({ nodeSelector }) =>
+    Object.entries(nodeSelector).every(([key, value]) => node.labels[key] === value),
+  );
+  for (const { namespace, name } of concerned.flatMap(({ datasets }) => datasets)) {
+    const dataset = registeredName(namespace, name);
+    demands.set(dataset, demandFor(dataset, status.datasets.get(dataset), node.name));
+  }
+  const most = Math.max(0, ...concerned.map(({ mostUsed }) => mostUsed));
+  if (most === 0) return [...demands.values()];
+  let room = (status.nodes.get(node.name)?.budgetBytes ?? 0n) - total([...demands.values()]);
+  const used = [...status.datasets.values()]
+    .filter((dataset) => !demands.has(dataset.name) && isUsable(dataset) && dataset.use > 0)
+    .sort((a, b) => b.use - a.use || (a.name < b.name ? -1 : 1));
+  let chosen = 0;
+  for (const dataset of used) {
+    if (chosen === most) break;
+    if (dataset.bytes > room) continue;
+    room -= dataset.bytes;
+    chosen += 1;
+    demands.set(dataset.name, demandFor(dataset.name, dataset, node.name));
+  }
+  return [...demands.values()];
+}
+
+function demandFor(dataset: string, known: AgentDataset | undefined, node: string): JoinDemand {
+  if (known === undefined) return { dataset, known, complete: false, trouble: 'there is no such Dataset yet' };
+  if (!isUsable(known)) {
+    return { dataset, known: undefined, complete: false, trouble: `it is not Ready: ${known.message || known.state}` };
+  }
+  return { dataset, known, complete: isComplete(known, node), trouble: '' };
+}
+
+function isUsable({ manifest, state }: AgentDataset): boolean {
+  return manifest !== '' && state === 'Ready';
+}
+
+function total(demands: readonly JoinDemand[]): bigint {
+  return demands.reduce((sum, { known }) => sum + (known?.bytes ?? 0n), 0n);
+}
