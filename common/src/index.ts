@@ -1,5 +1,6 @@
 export * from './call_error.ts';
 export * from './error.ts';
+export * from './format_bytes.ts';
 export * from './generated/constants.ts';
 export { errorTable } from './generated/error-codes.ts';
 export * from './logger.ts';

@@ -30,6 +30,11 @@ export interface PlannedNode {
     availableBytes: number;
     /** By dataset key. */
     residentBytes: Readonly<Record<string, number>>;
+    /**
+     * By dataset key: bytes that pins keep there, whether they have come already or not, so that `availableBytes` is
+     * without them. Absent: of every dataset as many as are resident.
+     */
+    pinnedBytes?: Readonly<Record<string, number>> | undefined;
   };
 }
 
@@ -48,6 +53,17 @@ export interface RunningPod {
   hostPorts: readonly HostPort[];
   /** `metadata.deletionTimestamp` is set: topology spread does not count it. */
   deleting: boolean;
+  /** Of a DaemonSet, or run by the kubelet itself: no other pod will ever have its room. */
+  lasting?: boolean | undefined;
+  /** Its required anti-affinity: pods that are kept away from where it runs. */
+  repels?: readonly Repulsion[] | undefined;
+}
+
+/** Pods of these namespaces that match are refused by all nodes whose label `topologyKey` is that of the pod's node. */
+export interface Repulsion {
+  topologyKey: string;
+  namespaces: readonly string[];
+  selector: LabelSelector | undefined;
 }
 
 export interface HostPort {
@@ -64,7 +80,7 @@ export interface PodGroup {
   labels: Readonly<Record<string, string>>;
   /** Names of the pods, in the order in which they came. */
   pods: readonly string[];
-  /** Of one pod. */
+  /** Of one pod. That each takes one of `pods` goes without saying. */
   requests: Amounts;
   hostPorts: readonly HostPort[];
   nodeSelector: Readonly<Record<string, string>>;
@@ -75,7 +91,7 @@ export interface PodGroup {
   spread: readonly TopologySpread[];
   /** What the pod uses that the planner does not model, in words for people; then affinity is never required. */
   unmodelled: readonly string[];
-  /** Keys of `PlanInput.datasets`. */
+  /** Keys of `PlanInput.datasets`; one that is not there counts as empty. */
   datasets: readonly string[];
   mode: Exclude<GateMode, 'Off'>;
   minPercent: number;

@@ -1,0 +1,7 @@
+/** Where gated pods should go, and what has to be brought there: a pure function of what the cluster is. */
+
+export type * from './input.ts';
+export { plannedNode } from './node.ts';
+export type * from './plan.ts';
+export { type PodTemplate, podTemplate, runningPod } from './pod.ts';
+export type { UnmodelledOptions } from './unmodelled.ts';

@@ -1,0 +1,15 @@
+import type { Node } from '@hearth/common/kubernetes';
+import type { PlannedNode } from './input.ts';
+import { amounts } from './requests.ts';
+
+/** What the planner asks of a node, except for its agent, of which Kubernetes knows nothing. */
+export function plannedNode({ metadata, spec, status }: Node): Omit<PlannedNode, 'agent'> {
+  return {
+    name: metadata?.name ?? '',
+    labels: metadata?.labels ?? {},
+    taints: (spec?.taints ?? []).map(({ key, value, effect }) => ({ key, value, effect })),
+    unschedulable: spec?.unschedulable ?? false,
+    // As the API server does where only the capacity is told.
+    allocatable: amounts(status?.allocatable ?? status?.capacity),
+  };
+}

@@ -1,0 +1,38 @@
+import type { Pod } from '@hearth/common/kubernetes';
+
+export interface UnmodelledOptions {
+  /** It mounts claims of others than Hearth, whose volumes may be bound to nodes or zones. */
+  foreignVolumes: boolean;
+}
+
+/**
+ * What a pod uses that has a say in where it can run and that the planner knows nothing of, in words for people. Wishes,
+ * such as preferred affinity to other pods, are none of it: they keep a pod from no node.
+ */
+export function unmodelled({ spec = { containers: [] } }: Pod, { foreignVolumes }: UnmodelledOptions): string[] {
+  const scheduler = spec.schedulerName ?? 'default-scheduler';
+  const { podAffinity, podAntiAffinity } = spec.affinity ?? {};
+  const rules = [...spec.containers, ...(spec.initContainers ?? [])].flatMap(
+    ({ restartPolicyRules = [] }) => restartPolicyRules,
+  );
+  const uses: [boolean, string][] = [
+    [scheduler !== 'default-scheduler', `scheduler ${scheduler}`],
+    [(spec.resourceClaims ?? []).length > 0, 'resource claims'],
+    [spec.schedulingGroup !== undefined, 'a scheduling group'],
+    [isRequired(podAffinity), 'affinity to other pods'],
+    [isRequired(podAntiAffinity), 'anti-affinity to other pods'],
+    [foreignVolumes, 'volumes of other drivers'],
+    [
+      spec.tolerations?.some(({ operator }) => operator === 'Lt' || operator === 'Gt') ?? false,
+      'tolerations that compare',
+    ],
+    // Nodes declare whether they can do these (NodeDeclaredFeatures).
+    [rules.some(({ action }) => action === 'RestartAllContainers'), 'restarts of all containers'],
+    [spec.hostNetwork === true && spec.hostUsers === false, "the host's network in a user namespace"],
+  ];
+  return uses.flatMap(([used, what]) => (used ? [what] : []));
+}
+
+function isRequired(affinity: { requiredDuringSchedulingIgnoredDuringExecution?: object[] } | undefined): boolean {
+  return (affinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []).length > 0;
+}
