@@ -3,6 +3,7 @@ import { Dataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { NodeCache } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
+import type { ConditionState } from '../reconciler/index.ts';
 import type { Place } from '../storage_cluster/index.ts';
 import { sampleCluster } from '../storage_cluster/testing/samples.ts';
 import { figuresOf } from './cached.ts';
@@ -51,11 +52,13 @@ describe('NodeCacheReconciler', () => {
       cache: NodeCache | undefined;
       place: Place | undefined;
       status: ClusterStatus | undefined;
+      leaving: ConditionState | undefined;
       now: number;
     } = {
       cache: undefined,
       place: { cluster: 'models', group: 'all' },
       status: undefined,
+      leaving: undefined,
       now: 1_000_000,
     };
     const writes: string[] = [];
@@ -84,11 +87,25 @@ describe('NodeCacheReconciler', () => {
       agents: { get: () => ({ status: state.status }) } as unknown as Agents,
       caches: { get: () => state.cache } as never,
       clusters: { get: (name: string) => (name === 'models' ? cluster : undefined) } as never,
+      kept: { condition: () => state.leaving },
       placeOf: () => state.place,
       now: () => state.now,
     });
     return { reconciler, state, writes, tell };
   }
+
+  it('tells whether a node that is to go may go', async () => {
+    const { reconciler, state, tell } = setUp();
+    tell(10n);
+    state.leaving = { type: 'LastCopiesMoved', status: 'False', reason: 'Moving', message: 'a to n2' };
+    await reconciler.reconcile('n1', signal);
+    const types = () => state.cache?.status?.conditions?.map(({ type, status }) => `${type}=${status}`);
+    assert.deepEqual(types(), ['Ready=True', 'LastCopiesMoved=False']);
+    state.leaving = undefined;
+    state.now += 20_000;
+    await reconciler.reconcile('n1', signal);
+    assert.deepEqual(types(), ['Ready=True'], 'it stays after all');
+  });
 
   it('makes it, and writes news, at most every ten seconds', async () => {
     const { reconciler, state, writes, tell } = setUp();

@@ -2,8 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '@hearth/common';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type KubernetesClient, runController, WorkQueue } from '@hearth/common/kubernetes';
-import type { NodeCache, StorageCluster } from '@hearth/common/resources';
+import type { Dataset, NodeCache, StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
+import { KeptCopies } from '../nodes/index.ts';
 import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
 import { betweenWritesMs, NodeCacheReconciler } from './node_cache_reconciler.ts';
 
@@ -14,13 +15,14 @@ export interface NodeCacheControllerOptions {
   /** Projected by `nodeFacts`. */
   nodes: Source<NodeFacts>;
   caches: Source<NodeCache>;
+  datasets: Source<Dataset>;
   logger: Logger;
   now?: () => number;
 }
 
 /** Runs the reconciler of NodeCaches, on the leader only, until the signal aborts. The reflectors run already. */
 export async function runNodeCacheController(options: NodeCacheControllerOptions, signal: AbortSignal): Promise<void> {
-  const { api, agents, clusters, nodes, caches, logger, now = Date.now } = options;
+  const { api, agents, clusters, nodes, caches, datasets, logger, now = Date.now } = options;
   const queue = new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 });
   const placements = new Placements(clusters, nodes);
   const addAll = () => {
@@ -45,15 +47,18 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
         const [was, is] = [before?.nodes.get(node), after?.nodes.get(node)];
         // A change of readiness is told at once, figures when their time has come.
         if (was?.ready !== is?.ready || before?.connected !== after?.connected) queue.add(node);
-        else if (!sameFigures(was, is)) queue.addAfter(node, betweenWritesMs * (0.5 + Math.random() / 2));
+        // Whether a node may go depends on what the others hold.
+        else if (!sameFigures(was, is) || nodes.get(node)?.leaving)
+          queue.addAfter(node, betweenWritesMs * (0.5 + Math.random() / 2));
       }
     }),
   ];
   try {
-    await Promise.all([clusters.synced(), nodes.synced(), caches.synced()]);
+    await Promise.all([clusters, nodes, caches, datasets].map((source) => source.synced()));
     addAll();
     const placeOf = (node: string) => placements.placeOf(node);
-    const reconciler = new NodeCacheReconciler({ api, agents, caches, clusters, placeOf, now });
+    const kept = new KeptCopies({ datasets, nodes });
+    const reconciler = new NodeCacheReconciler({ api, agents, caches, clusters, placeOf, kept, now });
     const reconcile = (node: string, pass: AbortSignal) => reconciler.reconcile(node, pass);
     await runController({ name: 'nodecaches', queue, workers: 8, reconcile, logger, signal });
   } finally {

@@ -9,6 +9,7 @@ import {
 } from '@hearth/common/kubernetes';
 import type { NodeCache, StorageCluster } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
+import type { KeptCopies } from '../nodes/index.ts';
 import { writtenConditions } from '../reconciler/index.ts';
 import type { Place, Source } from '../storage_cluster/index.ts';
 import { type Figures, figuresOf, readyCondition } from './cached.ts';
@@ -20,6 +21,7 @@ export interface NodeCacheReconcilerOptions {
   clusters: Source<StorageCluster>;
   /** The group that a node belongs to now. */
   placeOf: (node: string) => Place | undefined;
+  kept: Pick<KeptCopies, 'condition'>;
   now: () => number;
 }
 
@@ -65,7 +67,7 @@ export class NodeCacheReconciler {
   }
 
   async #writeStatus(cache: NodeCache, cluster: string, signal: AbortSignal): Promise<ReconcileResult> {
-    const { api, agents, now } = this.#options;
+    const { api, agents, kept, now } = this.#options;
     const { name, generation = 0 } = cache.metadata;
     const status = agents.get(cluster)?.status;
     const silentMs = this.#began + patienceMs - now();
@@ -74,8 +76,10 @@ export class NodeCacheReconciler {
     const before = cache.status;
     const figures = this.#figures(cache, status, agent);
     const ready = readyCondition(agent, status?.connected ?? false);
+    const copies = kept.condition(name, status);
     const time = new Date(now());
-    const conditions = writtenConditions(before?.conditions, [ready], generation, time);
+    const states = copies === undefined ? [ready] : [ready, copies];
+    const conditions = writtenConditions(before?.conditions, states, generation, time);
     const news = !isDeepStrictEqual([figures, conditions], [remembered(cache), before?.conditions ?? []]);
     if (!news) return {};
     const last = this.#written.get(name) ?? 0;

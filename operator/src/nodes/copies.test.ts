@@ -8,6 +8,7 @@ import { nodeStatus } from '../agents/testing/fake_agent.ts';
 import { sampleCluster, sampleNode } from '../storage_cluster/testing/samples.ts';
 import { bringCopy } from './copy.ts';
 import { joinDemands } from './join.ts';
+import { KeptCopies } from './kept_copies.ts';
 import { lastCopies } from './leaving.ts';
 import { NodeReconciler } from './node_reconciler.ts';
 
@@ -155,6 +156,8 @@ describe('NodeReconciler with bytes', () => {
     const done: string[] = [];
     const nodes = new Map([['n1', sampleNode('n1', node)]]);
     const kept = { metadata: { namespace: 'team', name: 'a' }, spec: { lastCopy: 'Move' } } as DatasetObject;
+    const sources = { all: () => [...nodes.values()], get: (name: string) => nodes.get(name) };
+    const keeper = new KeptCopies({ datasets: { all: () => [kept] }, nodes: sources });
     const state = { status: seen };
     const call = async (_name: string, { dataset: name, nodes: on }: CreateWarmJobRequest) => {
       done.push(`warm ${name} on ${on}`);
@@ -164,13 +167,13 @@ describe('NodeReconciler with bytes', () => {
       api: { get: async () => object as never, patch: async () => void done.push('untaint') as never },
       agents: { get: () => ({ ...state, call }) } as unknown as Agents,
       clusters: { get: () => sampleCluster(spec) } as never,
-      nodes: { get: (name: string) => nodes.get(name), all: () => [...nodes.values()] } as never,
-      datasets: { all: () => [kept] },
+      nodes: sources as never,
+      kept: keeper,
       placeOf: () => ({ cluster: 'models', group: 'all' }),
       events: { eventFor: (_type, _object, kind, reason, message) => void done.push(`${kind} ${reason}: ${message}`) },
       now: () => now,
     });
-    return { reconciler, done, state };
+    return { reconciler, keeper, done, state };
   }
   const joinPolicies = [{ name: 'p', datasets: named('a') }];
 
@@ -201,7 +204,9 @@ describe('NodeReconciler with bytes', () => {
 
   it('moves last copies off a node that is cordoned, and tells when they have moved', async () => {
     const before = status([dataset('team.a', { n1: 100 })], [{}, {}]);
-    const { reconciler, done, state } = setUp({ leaving: true }, before);
+    const { reconciler, keeper, done, state } = setUp({ leaving: true }, before);
+    assert.equal(keeper.condition('n1', before)?.reason, 'Moving');
+    assert.equal(keeper.condition('n1', { ...before, connected: false })?.status, 'Unknown');
     assert.deepEqual(await reconciler.reconcile('n1', signal), { requeueAfterMs: 15_000 });
     assert.deepEqual(done, [
       'warm team.a on n2',
@@ -211,13 +216,17 @@ describe('NodeReconciler with bytes', () => {
     state.status = status([dataset('team.a', { n1: 100, n2: 100 })], [{}, {}]);
     await reconciler.reconcile('n1', signal);
     await reconciler.reconcile('n1', signal);
+    assert.equal(keeper.condition('n1', state.status)?.status, 'True');
     assert.deepEqual(done, [
       'Normal LastCopiesMoved: Every Dataset that keeps its last copy has one on a node that stays',
     ]);
   });
 
   it('says what is in the way of a last copy', async () => {
-    const { reconciler, done } = setUp({ leaving: true }, status([dataset('team.a', { n1: 100 })]));
+    const seen = status([dataset('team.a', { n1: 100 })]);
+    const { reconciler, keeper, done } = setUp({ leaving: true }, seen);
+    assert.equal(keeper.condition('n1', seen)?.reason, 'NowhereToMove');
+    assert.equal(setUp({}, seen).keeper.condition('n1', seen), undefined, 'the node stays');
     await reconciler.reconcile('n1', signal);
     assert.match(done.join(), /^Warning LastCopiesMove: .*In the way: team\.a: no other node of the cluster is ready$/);
   });

@@ -3,6 +3,7 @@ import { type EventRecorder, type KubernetesClient, runController, WorkQueue } f
 import type { Dataset, StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
+import { KeptCopies } from './kept_copies.ts';
 import { NodeReconciler } from './node_reconciler.ts';
 
 export interface NodeControllerOptions {
@@ -23,7 +24,8 @@ export async function runNodeController(options: NodeControllerOptions, signal: 
   const queue = new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 });
   const placements = new Placements(clusters, nodes);
   const placeOf = (node: string) => placements.placeOf(node);
-  const reconciler = new NodeReconciler({ api, agents, clusters, nodes, datasets, placeOf, events, now });
+  const kept = new KeptCopies({ datasets, nodes });
+  const reconciler = new NodeReconciler({ api, agents, clusters, nodes, kept, placeOf, events, now });
   const addAll = () => {
     for (const name of nodes.keys()) queue.add(name);
   };

@@ -1,11 +1,11 @@
 import { HearthError } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, kinds, type ReconcileResult } from '@hearth/common/kubernetes';
-import { type Dataset, registeredName, type StorageCluster, startupTaintKey } from '@hearth/common/resources';
+import { type StorageCluster, startupTaintKey } from '@hearth/common/resources';
 import type { Agents, ClusterAgents, ClusterStatus } from '../agents/index.ts';
 import type { NodeFacts, Place, Source } from '../storage_cluster/index.ts';
 import { bringCopy, type Copy } from './copy.ts';
 import { type JoinDemand, joinDemands } from './join.ts';
-import { type LastCopy, lastCopies } from './leaving.ts';
+import type { KeptCopies } from './kept_copies.ts';
 import { decideTaint } from './taint.ts';
 
 export interface NodeReconcilerOptions {
@@ -13,7 +13,7 @@ export interface NodeReconcilerOptions {
   agents: Pick<Agents, 'get'>;
   clusters: Source<StorageCluster>;
   nodes: Source<NodeFacts>;
-  datasets: Pick<Source<Dataset>, 'all'>;
+  kept: Pick<KeptCopies, 'on'>;
   placeOf: (node: string) => Place | undefined;
   events: Pick<EventRecorder, 'eventFor'>;
   now: () => number;
@@ -97,7 +97,7 @@ export class NodeReconciler {
 
   /** Whether there are any. */
   async #moveLastCopies(node: NodeFacts, cluster: Connected, signal: AbortSignal): Promise<boolean> {
-    const copies = this.lastCopiesOn(node.name, cluster.status);
+    const copies = this.#options.kept.on(node.name, cluster.status);
     const troubles: string[] = [];
     for (const { dataset, target, trouble } of copies) {
       const state =
@@ -121,18 +121,6 @@ export class NodeReconciler {
       );
     }
     return copies.length > 0;
-  }
-
-  /** Complete copies on a node that is to go of which there is none on a node that stays, and which are to be kept. */
-  lastCopiesOn(name: string, status: ClusterStatus): LastCopy[] {
-    const { datasets, nodes } = this.#options;
-    const wanted = datasets
-      .all()
-      .filter(({ spec, metadata }) => spec.lastCopy === 'Move' && metadata.deletionTimestamp === undefined)
-      .map(({ metadata }) => registeredName(metadata.namespace ?? '', metadata.name));
-    if (wanted.length === 0) return [];
-    const leaving = new Set([name, ...nodes.all().flatMap((one) => (one.leaving ? [one.name] : []))]);
-    return lastCopies(name, wanted, leaving, status);
   }
 
   async #bring(purpose: string, copy: Omit<Copy, 'purpose'>, { pool, status }: Connected, signal: AbortSignal) {

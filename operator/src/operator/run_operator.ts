@@ -102,7 +102,7 @@ async function lead(options: OperatorOptions, { reflectors, agents, events }: Pa
         },
         term,
       ),
-      runNodeCacheController({ ...common, nodes, caches }, term),
+      runNodeCacheController({ ...common, nodes, caches, datasets }, term),
       runNodeController({ ...common, nodes, datasets }, term),
       runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
       runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
