@@ -42,6 +42,7 @@ export class AgentPool implements ClusterAgents {
   #identity: ClientIdentity | undefined;
   #endpoints: readonly AgentEndpoint[] = [];
   #status: ClusterStatus | undefined;
+  #trouble: string | undefined;
   /** The agent that answered last. */
   #preferred: string | undefined;
   #wake: AbortController = new AbortController();
@@ -55,6 +56,10 @@ export class AgentPool implements ClusterAgents {
 
   get status(): ClusterStatus | undefined {
     return this.#status;
+  }
+
+  get trouble(): string | undefined {
+    return this.#trouble;
   }
 
   /** What holds from now on. Connections to agents that are gone, or made with an older identity, are closed. */
@@ -184,12 +189,14 @@ export class AgentPool implements ClusterAgents {
         endpoint = candidates.find(({ node }) => node !== failed) ?? (candidates[0] as AgentEndpoint);
         for await (const message of this.#messages(endpoint)) {
           failures = 0;
+          this.#trouble = undefined;
           this.#preferred = endpoint.node;
           this.#tell(clusterStatus(message, Date.now()));
         }
       } catch (thrown) {
         if (this.#ending.signal.aborted) return;
         const error = HearthError.from(thrown);
+        this.#trouble = endpoint === undefined ? error.message : `${endpoint.node}: ${error.message}`;
         if (endpoint !== undefined) this.#logger.debug('the status stream broke', { node: endpoint.node, error });
       }
       failed = endpoint?.node;

@@ -95,9 +95,11 @@ describe('agents of a cluster', () => {
     other?.kill();
     await until('loss', () => models.status?.connected === false);
     assert.ok(models.status?.nodes.has('a'), 'what was known stays');
+    assert.match(models.trouble ?? '', /^[ab]: the agent on [ab] cannot be reached/);
     await other?.restart();
     other?.tell({ nodes: [nodeStatus('b')] });
     await until('recovery', () => models.status?.connected === true);
+    assert.equal(models.trouble, undefined);
   });
 
   it('answer calls in place of one another, but not when the answer is an error of the call', async () => {

@@ -46,6 +46,8 @@ export const agentPaths = {
   secret: '/etc/hearth/secret',
   store: '/etc/hearth/store',
   authorities: '/etc/hearth/authorities',
+  /** An emptyDir: the kubelet keeps these in its own folder. */
+  temporary: '/tmp',
 } as const;
 
 /** DNS name by which the members of a cluster's etcd know the one of this name; `*` stands for every member. */

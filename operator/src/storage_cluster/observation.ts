@@ -23,8 +23,14 @@ export interface Observation {
   store: StoreState | undefined;
   conflicts: readonly PlacementConflict[];
   nodes: readonly NodeState[];
-  /** `known`: the operator's client of the agents has been told just this. */
-  agents: { identity: ClientIdentity; endpoints: readonly AgentEndpoint[]; known: boolean };
+  agents: {
+    identity: ClientIdentity;
+    endpoints: readonly AgentEndpoint[];
+    /** The operator's client of the agents has been told just this. */
+    known: boolean;
+    /** Why none of them answers; undefined when one does. */
+    trouble: string | undefined;
+  };
   status: ClusterStatus | undefined;
 }
 

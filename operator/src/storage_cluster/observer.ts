@@ -73,7 +73,7 @@ export class Observer {
       serverName: agentName(name),
     };
     const endpoints = agentEndpoints(agentPods);
-    const status = agents.get(name)?.status;
+    const { status, trouble } = agents.get(name) ?? {};
     const states = nodeStates({ nodes: nodesOf(name, placement, nodes.all()), agents: agentPods, status });
     const answers = states.some(({ ready }) => ready);
     return {
@@ -87,7 +87,7 @@ export class Observer {
       store: store === undefined ? undefined : this.#storeState(cluster, serviceAddress, ownPods, answers),
       conflicts,
       nodes: states,
-      agents: { identity, endpoints, known: agents.isConfigured(name, identity, endpoints) },
+      agents: { identity, endpoints, known: agents.isConfigured(name, identity, endpoints), trouble },
       status,
     };
   }

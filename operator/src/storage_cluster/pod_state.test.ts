@@ -85,6 +85,12 @@ describe('state of a pod', () => {
       /ended for want of memory/,
     ],
     ['an eviction', { phase: 'Failed', reason: 'Evicted', message: 'disk pressure' }, 'Evicted', /disk pressure/],
+    [
+      'a process that is not ready',
+      { phase: 'Running', containerStatuses: [container({ state: { running: {} } })] },
+      'PodNotReady',
+      /runs, but does not say yet/,
+    ],
     ['a start', { phase: 'Pending' }, 'PodStarting', /is starting/],
   ];
   for (const [what, status, reason, message] of troubles) {

@@ -81,6 +81,9 @@ function troubleOf(pod: Pod): Trouble {
     return { reason: waiting.reason, message: `Its pod cannot be started: ${waiting.message ?? waiting.reason}` };
   }
   if (ended !== undefined) return crashed('Restarting', ended);
+  if (container?.state?.running !== undefined) {
+    return { reason: 'PodNotReady', message: 'Its pod runs, but does not say yet that it is ready' };
+  }
   return { reason: 'PodStarting', message: 'Its pod is starting' };
 }
 

@@ -98,6 +98,7 @@ describe('status of a StorageCluster', () => {
       missing: [],
       store: { endpoints: ['https://10.96.0.7:2379'], ready: true, trouble: undefined, memberLost: false },
       conflicts: [],
+      agents: { identity: {}, endpoints: [], known: true, trouble: undefined },
       nodes: [ready],
       status: told([nodeStatus('n1', { budgetBytes: 10n, usedBytes: 4n })]),
       ...fields,
@@ -116,9 +117,46 @@ describe('status of a StorageCluster', () => {
         ['StoreReady', 'True'],
         ['AgentsReady', 'True'],
         ['Placement', 'True'],
+        ['DataPath', 'Unknown'],
+        ['Budgets', 'Unknown'],
       ],
     );
     assert.deepEqual([status.capacityBytes, status.usedBytes, status.nodesReady], [10, 4, 1]);
+  });
+
+  it('tells of nodes without FUSE or with budgets that their disks cannot hold, and is Ready all the same', () => {
+    const capable = (node: string, fuse: boolean, budget: boolean) =>
+      nodeStatus(node, {
+        capabilities: [
+          { name: 'fuse', ready: fuse, reason: fuse ? '' : 'there is no /dev/fuse. Load the module: `modprobe fuse`' },
+          { name: 'budget', ready: budget, reason: budget ? '' : 'the budget of /c is 9 TiB, but 1 TiB is there' },
+        ],
+      });
+    const status = told([capable('a', true, true), capable('b', false, true), capable('c', true, false)]);
+    assert.deepEqual(conditionOf('DataPath', { status }), {
+      type: 'DataPath',
+      status: 'False',
+      reason: 'NoFuse',
+      message:
+        '1 of 3 nodes cannot mount datasets before they are complete there; complete ones are read as files all the same: b: there is no /dev/fuse. Load the module: `modprobe fuse`',
+    });
+    assert.match(conditionOf('Budgets', { status })?.message ?? '', /^1 of 3 .*: c: the budget of \/c is 9 TiB, but 1/);
+    assert.equal(conditionOf('Ready', { status })?.status, 'True');
+    const well = told([capable('a', true, true)]);
+    assert.deepEqual(
+      [conditionOf('DataPath', { status: well })?.status, conditionOf('Budgets', { status: well })?.reason],
+      ['True', 'Fit'],
+    );
+  });
+
+  it('says what agents say of a store that is not ours while none of them is ready', () => {
+    const store = { endpoints: ['https://etcd:2379'], ready: false, trouble: undefined, memberLost: false };
+    const nodes = [waiting('n1', 'PodNotReady', 'not yet')];
+    const trouble = 'n1: etcd at etcd:2379 does not answer';
+    const agents = { identity: {}, endpoints: [], known: true, trouble } as unknown as Observation['agents'];
+    const condition = conditionOf('StoreReady', { store, nodes, agents, status: undefined });
+    assert.equal(condition?.reason, 'StoreUnknown');
+    assert.match(condition?.message ?? '', /could tell of the store: n1: etcd at etcd:2379 does not answer$/);
   });
 
   it('keeps the figures while no agent answers', () => {

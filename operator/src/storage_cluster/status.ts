@@ -1,11 +1,12 @@
 import type { NodeState, StorageCluster, StorageClusterStatus } from '@hearth/common/resources';
 import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
+import { adviceConditions } from './advice.ts';
 import { listedStates } from './node_states.ts';
 import type { Observation } from './observation.ts';
 
 /** Reasons that are only steps on the way to Ready. */
 export const progressReasons = ['Starting', 'StoreStarting'];
-const startingReasons = new Set(['NoPod', 'PodStarting']);
+const startingReasons = new Set(['NoPod', 'PodStarting', 'PodNotReady']);
 /** Nodes that a message names. */
 const mostNamed = 3;
 
@@ -24,11 +25,11 @@ export function clusterStatus(cluster: StorageCluster, observation: Observation)
     ...figures(cluster.status, observation),
     nodes: listedStates(nodes),
     store: { ready: store?.ready ?? false, endpoints: [...(store?.endpoints ?? [])] },
-    conditions: [sum(parts), ...parts],
+    conditions: [sum(parts), ...parts, ...adviceConditions(observation.status)],
   };
 }
 
-/** What all the other conditions say together. */
+/** What the conditions of all parts say together. */
 function sum(parts: readonly ConditionState[]): ConditionState {
   const failing = parts.filter(({ status }) => status !== 'True');
   const [first] = failing;
@@ -51,22 +52,21 @@ function references({ missing }: Observation): ConditionState {
   return condition('References', false, 'ReferenceNotFound', missing.join('. '));
 }
 
-function storeReady({ store, nodes }: Observation): ConditionState {
+function storeReady({ store, nodes, agents }: Observation): ConditionState {
   if (store === undefined) return condition('StoreReady', false, 'StoreStarting', 'The store has no address yet');
   if (store.ready) return condition('StoreReady', true, 'Ready', 'The store answers');
   if (store.trouble !== undefined) {
     const reason = startingReasons.has(store.trouble.reason) ? 'StoreStarting' : `Store${store.trouble.reason}`;
     return condition('StoreReady', false, reason, `The store is not ready. ${store.trouble.message}`);
   }
-  const [first] = nodes;
-  return condition(
-    'StoreReady',
-    false,
-    'StoreUnknown',
-    first === undefined
-      ? 'No agent runs yet that could tell of the store'
-      : 'No agent is ready that could tell of the store; look at the reasons of the nodes',
-  );
+  return condition('StoreReady', false, 'StoreUnknown', storeUnknown(nodes, agents.trouble));
+}
+
+/** `trouble`: what the agent said that was asked last. */
+function storeUnknown(nodes: readonly NodeState[], trouble: string | undefined): string {
+  if (nodes.length === 0) return 'No agent runs yet that could tell of the store';
+  if (trouble !== undefined) return `No agent is ready that could tell of the store: ${trouble}`;
+  return 'No agent is ready that could tell of the store; look at the reasons of the nodes';
 }
 
 function agentsReady(nodes: readonly NodeState[]): ConditionState {

@@ -77,10 +77,12 @@ export class StorageClusterReconciler implements Reconciler<StorageCluster, Obse
     return clusterStatus(cluster, observed);
   }
 
-  requeueAfterMs(cluster: StorageCluster, { certificates, now, missing }: Observation): number {
+  requeueAfterMs(cluster: StorageCluster, { certificates, now, missing, agents, status }: Observation): number {
     const { origins, store } = cluster.spec;
     const referring = origins.certificateAuthorities !== undefined || store.secretRef !== undefined;
-    if (missing.length > 0) return awaitedMs;
+    // Why no agent answers is heard of without a change that would bring us here.
+    const silent = agents.endpoints.length > 0 && status?.connected !== true;
+    if (missing.length > 0 || silent) return awaitedMs;
     const renewal = certificates.renewAt.getTime() - now.getTime();
     return Math.max(1_000, Math.min(renewal, referring ? lookAgainMs : longestRestMs));
   }

@@ -13,6 +13,7 @@ type Listing = (request: AddDatasetRequest, signal: AbortSignal) => AsyncIterabl
 export class FakeAgents implements Agents, ClusterAgents {
   readonly cluster: string;
   status: ClusterStatus | undefined;
+  readonly trouble = undefined;
   /** Every call but those of the status. */
   readonly calls: { name: string; request: unknown }[] = [];
   readonly volumes = new Map<string, Volume>();

@@ -8,7 +8,7 @@ import { agentPaths, agentSocket, holderSocket, nodeFolder } from '../names.ts';
 export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: string): string {
   const { name } = cluster.metadata;
   const { origins, logLevel } = cluster.spec;
-  const { certificates, secret, authorities } = agentPaths;
+  const { certificates, secret, authorities, temporary } = agentPaths;
   const document = {
     cluster: name,
     store,
@@ -29,6 +29,7 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
     },
     holder: { socket: holderSocket(name) },
     volumes: { directory: nodeFolder(name) },
+    kubelet: { directory: temporary },
     engine: {
       shards: group.engine.shards,
       originConnections: group.engine.originConnections,
@@ -42,6 +43,8 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
         : { certificateAuthorities: `${authorities}/${origins.certificateAuthorities.key}` }),
     },
     log: { level: logLevel, format: 'json' },
+    // Ending again and again would mend no disk, and tell less.
+    onStartFailure: 'wait',
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }

@@ -110,7 +110,7 @@ function folders(cluster: StorageCluster, group: NodeGroup) {
     { name: 'configuration', mountPath: agentPaths.configuration, readOnly: true },
     { name: 'certificates', mountPath: agentPaths.certificates, readOnly: true },
     { name: 'secret', mountPath: agentPaths.secret, readOnly: true },
-    { name: 'tmp', mountPath: '/tmp' },
+    { name: 'tmp', mountPath: agentPaths.temporary },
     sharedMount('node', nodeFolder(name)),
   ];
   caches.forEach((path, index) => {

@@ -200,6 +200,15 @@ describe('objects of a StorageCluster', () => {
     assert.deepEqual(Object.keys(build().configuration?.data ?? {}), ['agent.yaml']);
   });
 
+  it('have agents wait for disks, and look at the file system of the kubelet by an emptyDir of theirs', () => {
+    const { agent, configuration } = build();
+    const { onStartFailure, kubelet } = JSON.parse(configuration?.data?.['agent.yaml'] ?? '');
+    assert.equal(onStartFailure, 'wait');
+    const { pod, mounts } = podOf(agent);
+    assert.deepEqual(mountAt(mounts, kubelet.directory), { name: 'tmp', mountPath: kubelet.directory });
+    assert.deepEqual(pod.volumes?.find(({ name }) => name === 'tmp')?.emptyDir, {});
+  });
+
   it('carry the pull secrets of the chart', () => {
     const { agent, holder, etcd } = build({ environment: { ...environment, imagePullSecrets: ['regcred'] } });
     for (const set of [agent, holder, etcd]) assert.deepEqual(podOf(set).pod.imagePullSecrets, [{ name: 'regcred' }]);

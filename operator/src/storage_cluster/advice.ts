@@ -1,0 +1,63 @@
+import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { ClusterStatus } from '../agents/index.ts';
+import type { ConditionState } from '../reconciler/index.ts';
+
+/** Nodes that a message names. */
+const mostNamed = 3;
+const longestMessage = 4096;
+
+/** A capability of nodes whose want is worth a condition of the whole cluster. */
+interface Advice {
+  type: string;
+  capability: string;
+  holds: { reason: string; message: string };
+  /** `message`: what it means for users; the nodes and what to do follow. */
+  lacks: { reason: string; message: string };
+}
+
+const advices: readonly Advice[] = [
+  {
+    type: 'DataPath',
+    capability: 'fuse',
+    holds: { reason: 'Ready', message: 'Datasets can be mounted on every node before they are complete there' },
+    lacks: {
+      reason: 'NoFuse',
+      message: 'cannot mount datasets before they are complete there; complete ones are read as files all the same',
+    },
+  },
+  {
+    type: 'Budgets',
+    capability: 'budget',
+    holds: { reason: 'Fit', message: 'The disks of all nodes hold the budgets' },
+    lacks: { reason: 'LargerThanDisk', message: 'have smaller disks than their budget says' },
+  },
+];
+
+/**
+ * What agents lack though they serve. These conditions are for people to look at: they do not keep the StorageCluster
+ * from being Ready.
+ */
+export function adviceConditions(status: ClusterStatus | undefined): ConditionState[] {
+  return advices.map((advice) => conditionOf(advice, status));
+}
+
+function conditionOf({ type, capability, holds, lacks }: Advice, status: ClusterStatus | undefined): ConditionState {
+  const agents = [...(status?.nodes.values() ?? [])];
+  const seen = agents.filter((agent) => capabilityOf(agent, capability) !== undefined);
+  if (seen.length === 0) {
+    return { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has told yet how its machine is' };
+  }
+  const lacking = seen.flatMap((agent) => {
+    const found = capabilityOf(agent, capability);
+    return found === undefined || found.ready ? [] : [`${agent.node}: ${found.reason}`];
+  });
+  if (lacking.length === 0) return { type, status: 'True', ...holds };
+  const named = lacking.sort().slice(0, mostNamed).join('; ');
+  const more = lacking.length > mostNamed ? `; and ${lacking.length - mostNamed} more` : '';
+  const message = `${lacking.length} of ${seen.length} nodes ${lacks.message}: ${named}${more}`;
+  return { type, status: 'False', reason: lacks.reason, message: message.slice(0, longestMessage) };
+}
+
+function capabilityOf(agent: NodeStatus, name: string) {
+  return agent.capabilities.find((one) => one.name === name);
+}
