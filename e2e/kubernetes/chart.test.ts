@@ -57,7 +57,7 @@ describe('chart', function () {
 
   it('holds the definitions as they are generated, kept', async () => {
     const objects = await chart.template();
-    for (const plural of ['storageclusters', 'nodecaches', 'datasets']) {
+    for (const plural of ['storageclusters', 'nodecaches', 'datasets', 'cachepreloads']) {
       const inChart = find(objects, 'CustomResourceDefinition', `${plural}.hearth.storage`);
       assert.deepEqual(inChart.metadata.annotations, { 'helm.sh/resource-policy': 'keep' });
       const generated = parse(readFileSync(join(root, `crds/hearth.storage_${plural}.yaml`), 'utf8'), {

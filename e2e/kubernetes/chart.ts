@@ -50,6 +50,7 @@ const plurals: Record<string, string> = {
   ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
 };
 const clusterScoped = new Set([
+  'PersistentVolume',
   'ClusterRole',
   'ClusterRoleBinding',
   'CSIDriver',

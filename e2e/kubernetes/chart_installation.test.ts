@@ -47,7 +47,34 @@ const rights: Right[] = [
   [operator, 'escalate', 'rbac.authorization.k8s.io/clusterroles', '', false],
   [operator, 'update', 'coordination.k8s.io/leases', releaseNamespace, true],
   [operator, 'update', 'coordination.k8s.io/leases', 'kube-system', false],
+  // What is watched is not read one by one.
+  [operator, 'get', 'hearth.storage/storageclusters', '', false],
+  [operator, 'get', 'hearth.storage/datasets', 'models', false],
+  [operator, 'get', 'hearth.storage/datasets/status', 'models', false],
+  [operator, 'get', 'hearth.storage/nodecaches', '', false],
+  [operator, 'get', 'pods', 'default', false],
+  [operator, 'get', 'storage.k8s.io/storageclasses', '', false],
+  [operator, 'get', 'apps/daemonsets', releaseNamespace, false],
+  [operator, 'get', 'apps/statefulsets', releaseNamespace, false],
+  [operator, 'get', 'services', releaseNamespace, false],
+  [operator, 'get', 'policy/poddisruptionbudgets', releaseNamespace, false],
+  [operator, 'delete', 'coordination.k8s.io/leases', releaseNamespace, false],
+  [operator, 'list', 'coordination.k8s.io/leases', releaseNamespace, false],
   [cleanup, 'delete', 'hearth.storage/storageclusters', '', true],
+  [cleanup, 'get', 'hearth.storage/storageclusters', '', false],
+  [cleanup, 'watch', 'hearth.storage/storageclusters', '', false],
+  [cleanup, 'watch', 'hearth.storage/datasets', 'models', false],
+  [cleanup, 'list', 'hearth.storage/cachepreloads', 'models', true],
+  [cleanup, 'delete', 'hearth.storage/cachepreloads', 'models', false],
+  [cleanup, 'get', 'persistentvolumes', '', false],
+  [cleanup, 'get', 'nodes', '', false],
+  [cleanup, 'get', 'apps/daemonsets', releaseNamespace, false],
+  [cleanup, 'get', 'secrets', releaseNamespace, false],
+  [cleanup, 'watch', 'secrets', releaseNamespace, false],
+  [cleanup, 'list', 'secrets', releaseNamespace, true],
+  [cleanup, 'watch', 'pods', releaseNamespace, false],
+  [cleanup, 'list', 'coordination.k8s.io/leases', releaseNamespace, false],
+  [cleanup, 'patch', 'apps/deployments', releaseNamespace, false],
   [cleanup, 'delete', 'hearth.storage/datasets', 'models', false],
   [cleanup, 'delete', 'apps/daemonsets', releaseNamespace, true],
   [cleanup, 'list', 'pods', releaseNamespace, true],
@@ -152,7 +179,8 @@ describe('chart on an API server', function () {
     const wrong: string[] = [];
     for (const [user, verb, path, namespace, allowed] of rights) {
       const parts = path.split('/');
-      const group = (parts[0]?.includes('.') ?? false) || parts[0] === 'apps' ? (parts.shift() ?? '') : '';
+      const group =
+        (parts[0]?.includes('.') ?? false) || ['apps', 'policy'].includes(parts[0] ?? '') ? (parts.shift() ?? '') : '';
       const [resource = '', subresource] = parts;
       const answer = await admin.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
         apiVersion: 'authorization.k8s.io/v1',
@@ -259,6 +287,73 @@ describe('chart on an API server', function () {
     assert.equal(tightened.code, 200, JSON.stringify(tightened.causes));
   });
 
+  it("holds the operator's writes on volumes to those of the driver", async () => {
+    const volume = (name: string, source: object): Manifest => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name, finalizers: ['hearth.storage/finalizer', 'example.org/kept'] },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadOnlyMany'],
+        storageClassName: 'hearth',
+        persistentVolumeReclaimPolicy: 'Retain',
+        ...source,
+      },
+    });
+    const csi = { driver: 'csi.hearth.storage', volumeHandle: 'pvc-1' };
+    const ours = { csi };
+    const foreign = { hostPath: { path: '/' } };
+    const all = '/api/v1/persistentvolumes';
+    const path = (name: string) => `${all}/${name}`;
+    for (const [name, source] of Object.entries({ foreign, ours, taken: ours })) await create(volume(name, source));
+    await policyActive('hearth-volume-updates', path('foreign'));
+    for (const user of [operator, cleanup]) {
+      const hearth = new Admission(server.kubeconfig, user);
+      // The API server has added one of its own.
+      const kept = ['example.org/kept', 'kubernetes.io/pv-protection'];
+      const finalizers = { metadata: { finalizers: kept } };
+      const refuses = async (what: string, asked: Promise<Answer>, message: RegExp): Promise<void> => {
+        const { code, causes } = await asked;
+        assert.equal(code, 422, `${what}: ${code} ${JSON.stringify(causes)}`);
+        assert.match(JSON.stringify(causes), message);
+      };
+      const only = /only volumes of csi\.hearth\.storage/;
+      await refuses("a foreign one's finalizer taken away", hearth.merge(path('foreign'), finalizers), only);
+      const limits = { spec: { capacity: { storage: '2Gi' } } };
+      await refuses('another size', hearth.merge(path('ours'), limits), /changes no spec/);
+      await refuses(
+        'kept no more',
+        hearth.merge(path('ours'), { spec: { persistentVolumeReclaimPolicy: 'Delete' } }),
+        /no spec/,
+      );
+      await refuses('a label', hearth.merge(path('ours'), { metadata: { labels: { a: 'b' } } }), /no metadata/);
+      await refuses("others' finalizers", hearth.merge(path('ours'), { metadata: { finalizers: [] } }), /no metadata/);
+      const dropped = await hearth.merge(path('ours'), finalizers);
+      assert.equal(dropped.code, 200, JSON.stringify(dropped.causes));
+      const again = { metadata: { finalizers: ['hearth.storage/finalizer', ...kept] } };
+      assert.equal((await admin.merge(path('ours'), again)).code, 200);
+    }
+    const hearth = new Admission(server.kubeconfig, operator);
+    const made = async (source: object, message?: RegExp): Promise<void> => {
+      const { code, causes } = await hearth.create(all, volume('made', source), { dryRun: true });
+      if (message === undefined) assert.equal(code, 201, JSON.stringify(causes));
+      else {
+        assert.equal(code, 422);
+        assert.match(JSON.stringify(causes), message);
+      }
+    };
+    await made(foreign, /only volumes of/);
+    await made({ csi: { ...csi, driver: 'csi.example.org' } }, /only volumes of/);
+    const secret = { name: 's', namespace: 'kube-system' };
+    await made({ csi: { ...csi, nodePublishSecretRef: secret } }, /name Secrets/);
+    await made({ csi: { ...csi, nodeStageSecretRef: secret } }, /name Secrets/);
+    await made(ours);
+    const refused = await hearth.ask('DELETE', path('foreign'));
+    assert.equal(refused.code, 422, JSON.stringify(refused.causes));
+    assert.equal((await hearth.ask('DELETE', path('taken'))).code, 200);
+    assert.equal((await admin.merge(path('foreign'), { spec: { capacity: { storage: '2Gi' } } })).code, 200);
+  });
+
   /** Policies come into force a moment after they are made. */
   async function policyActive(name: string, path: string): Promise<void> {
     const hearth = new Admission(server.kubeconfig, operator);
@@ -315,7 +410,7 @@ describe('chart on an API server', function () {
     assert.match(kept, /kept due to the resource policy/);
     assert.deepEqual(await listed(), []);
     const crds = await server.kubectl(['get', 'crds', '-o', 'name']);
-    assert.equal(crds.stdout.trim().split('\n').length, 3);
+    assert.equal(crds.stdout.trim().split('\n').length, 4);
     await helm('install', 'hearth', chartFolder, '-n', releaseNamespace);
   });
 });

@@ -50,7 +50,7 @@ describe('upgrade and uninstallation', function () {
       assert.deepEqual(await left(), []);
     });
     const own = await ok(journey().cluster.kubectl(['get', 'crds', '-o', 'name']));
-    assert.equal(own.match(/hearth\.storage/g)?.length, 3);
+    assert.equal(own.match(/hearth\.storage/g)?.length, 4);
     for (const kind of ['storageclusters', 'nodecaches']) {
       assert.equal(await ok(journey().cluster.kubectl(['get', kind, '-o', 'name'])), '');
     }

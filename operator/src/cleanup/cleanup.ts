@@ -25,24 +25,36 @@ export interface CleanupOptions {
 const pauseMs = 1_000;
 /** Longer than the operator's pods are given to end. */
 const stopMs = 45_000;
+const startMs = 5_000;
 const operatorName = 'hearth-operator';
 
 /**
  * Before the operator is uninstalled: deletes StorageClusters and waits while the operator takes away what it made,
- * stops it, and takes away whatever is left, our finalizers and startup taints. What belongs to users stays: Datasets, claims
- * and volumes, without a finalizer that nobody would honour any more. `DeadlineExceeded` names what would not go.
+ * stops it, and takes away whatever is left, our finalizers and startup taints. What belongs to users stays: Datasets,
+ * CachePreloads, claims and volumes, without a finalizer that nobody would honour any more. When it fails the operator is
+ * started again, since the release stays. `DeadlineExceeded` names what would not go.
  */
 export async function cleanup(options: CleanupOptions): Promise<void> {
-  const { api, namespace, logger, patienceMs, deadlineMs, signal } = options;
-  const began = Date.now();
+  const { api, logger, patienceMs, deadlineMs, signal } = options;
+  const deadline = Date.now() + deadlineMs;
   for (const cluster of await all(api, kinds.StorageCluster, {}, signal)) {
     await api.delete(kinds.StorageCluster, cluster.metadata.name, undefined, { signal });
     logger.info('a StorageCluster is being deleted', { cluster: cluster.metadata.name });
   }
   await until(patienceMs, signal, async () => (await all(api, kinds.StorageCluster, {}, signal)).length === 0);
-  await stopOperator(options);
+  const startAgain = await stopOperator(options);
+  try {
+    await takeAwayRest(options, deadline);
+  } catch (thrown) {
+    await startAgain();
+    throw thrown;
+  }
+}
 
-  for (const type of [kinds.StorageCluster, kinds.NodeCache, kinds.Dataset] as ResourceType[]) {
+async function takeAwayRest(options: CleanupOptions, deadline: number): Promise<void> {
+  const { api, namespace, deadlineMs, signal } = options;
+  const withFinalizers = [kinds.StorageCluster, kinds.NodeCache, kinds.Dataset, kinds.CachePreload] as ResourceType[];
+  for (const type of withFinalizers) {
     for (const object of await all(api, type, {}, signal)) await dropFinalizer(api, type, object, signal);
   }
   for (const volume of await all(api, kinds.PersistentVolume, {}, signal)) {
@@ -52,7 +64,7 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
   await api.delete(kinds.Lease, operatorName, namespace, { signal });
 
   let left: string[] = [];
-  const gone = await until(Math.max(pauseMs, deadlineMs - (Date.now() - began)), signal, async () => {
+  const gone = await until(Math.max(pauseMs, deadline - Date.now()), signal, async () => {
     left = [];
     for (const type of ownedTypes)
       left.push(...(await takeAway(api, type, { namespace, labelSelector: ownedSelector }, signal)));
@@ -67,14 +79,34 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
   );
 }
 
-/** It would put finalizers back that are taken away next. */
-async function stopOperator({ api, namespace, logger, signal }: CleanupOptions): Promise<void> {
+/** It would put finalizers back that are taken away next. Gives what starts it again. */
+async function stopOperator({ api, namespace, logger, signal }: CleanupOptions): Promise<() => Promise<void>> {
   const deployment = await api.get(kinds.Deployment, operatorName, namespace, signal);
-  if (deployment === undefined) return;
-  await api.patch(kinds.Deployment, operatorName, namespace, { spec: { replicas: 0 } }, { kind: 'merge', signal });
+  if (deployment === undefined) return async () => {};
+  // None: stopped by a Job that was killed before it could start it again.
+  const before = Math.max(1, deployment.spec?.replicas ?? 1);
+  const scale = async (replicas: number, by: AbortSignal) => {
+    const patch = { spec: { replicas } };
+    await api.patch(kinds.Deployment, operatorName, namespace, patch, { kind: 'merge', signal: by });
+  };
+  await scale(0, signal);
   const pods = { namespace, labelSelector: 'app.kubernetes.io/name=hearth,app.kubernetes.io/component=operator' };
-  const ended = await until(stopMs, signal, async () => (await all(api, kinds.Pod, pods, signal)).length === 0);
-  if (!ended) logger.warn('pods of the operator have not ended; finalizers that they put back must be removed by hand');
+  const startAgain = async () => {
+    // Also when the Job is over its time, which is what ends the signal.
+    await scale(before, AbortSignal.timeout(startMs)).then(
+      () => logger.info('the operator is started again', { replicas: before }),
+      (error) => logger.error(`the operator stays stopped: scale it to ${before} by hand`, { error }),
+    );
+  };
+  try {
+    const ended = await until(stopMs, signal, async () => (await all(api, kinds.Pod, pods, signal)).length === 0);
+    if (!ended)
+      logger.warn('pods of the operator have not ended; finalizers that they put back must be removed by hand');
+  } catch (thrown) {
+    await startAgain();
+    throw thrown;
+  }
+  return startAgain;
 }
 
 /** Deletes what is there. Gives what was. */
