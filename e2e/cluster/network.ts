@@ -1,3 +1,4 @@
+import { until } from '../src/command.ts';
 import { type Machine, must } from './machine/machine.ts';
 
 /** Addresses of one cluster; `index` (0 to 31) keeps the clusters of one host apart. */
@@ -51,6 +52,13 @@ export class Network {
     }
   }
 
+  /** Waits until what connected a node that was stopped has gone: the kernel takes it away a moment later. */
+  async disconnected(control: Machine, node: number): Promise<void> {
+    await until(`the end of the network of node ${node}`, async () => {
+      return (await control.run('ip', ['link', 'show', `node${node}`])).code !== 0;
+    });
+  }
+
   /** Connects node number `node` (from 1) to the bridge, with a route to its pods. */
   async connectNode(control: Machine, machine: Machine, node: number): Promise<void> {
     const port = `node${node}`;
@@ -74,7 +82,7 @@ export class Network {
     await machine.must('ip', 'link', 'set', 'eth0', 'up');
     await machine.must('ip', 'route', 'add', 'default', 'via', this.controlAddress);
     await machine.must('sysctl', '-qw', 'net.ipv4.ip_forward=1');
-    await control.must('ip', 'route', 'add', this.podRangeOf(node), 'via', this.nodeAddress(node));
+    await control.must('ip', 'route', 'replace', this.podRangeOf(node), 'via', this.nodeAddress(node));
   }
 }
 

@@ -125,9 +125,9 @@ export class Journey {
   reader(
     name: string,
     volume: object,
-    options: { command?: string; node?: string; subPath?: string; readOnly?: boolean } = {},
+    options: { command?: string; node?: string; subPath?: string; readOnly?: boolean; restartPolicy?: string } = {},
   ): Manifest {
-    const { command = waiting, subPath, readOnly } = options;
+    const { command = waiting, subPath, readOnly, restartPolicy = 'Never' } = options;
     const mount = { name: 'models', mountPath: '/models', subPath, readOnly };
     const container = { volumeMounts: [mount] };
     const made = pod(name, options.node ?? 'node1', command, {
@@ -137,7 +137,7 @@ export class Journey {
     // Through the scheduler, which waits until claims are bound.
     const { nodeName, ...spec } = made.spec;
     const nodeSelector = { 'kubernetes.io/hostname': nodeName };
-    return { ...made, spec: { ...spec, restartPolicy: 'Never', nodeSelector } };
+    return { ...made, spec: { ...spec, restartPolicy, nodeSelector } };
   }
 
   inPod(name: string, command: string): Promise<Outcome> {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Outcome, run, start, until } from '../../src/command.ts';
@@ -21,7 +21,7 @@ interface Record {
 export class Machine {
   readonly name: string;
   readonly folder: string;
-  readonly #record: Record;
+  #record: Record;
 
   private constructor(folder: string, record: Record) {
     this.name = folder.split('/').at(-1) ?? folder;
@@ -31,36 +31,7 @@ export class Machine {
 
   /** Starts a machine in a folder, which is made. */
   static async start(folder: string): Promise<Machine> {
-    mkdirSync(join(folder, 'services'), { recursive: true });
-    const log = openSync(join(folder, 'init.log'), 'a');
-    const keeper = spawn(
-      'unshare',
-      [
-        ...['--mount', '--net', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--propagation', 'private'],
-        ...[join(import.meta.dirname, 'init.sh'), folder],
-      ],
-      { detached: true, stdio: ['ignore', log, log] },
-    );
-    closeSync(log);
-    await new Promise((resolve, reject) => keeper.once('spawn', resolve).once('error', reject));
-    keeper.unref();
-    const pid = keeper.pid as number;
-    // Written before the machine is used, so that whoever cleans up after us knows what to end.
-    const keeperIdentity = identify(pid);
-    if (!keeperIdentity) throw new Error(failed(folder));
-    writeRecord(folder, { keeper: keeperIdentity, init: keeperIdentity });
-    const init = await until(`first process of ${folder}`, () => {
-      if (identify(pid) === undefined) throw new Error(failed(folder));
-      const child = childrenOf(pid)[0];
-      return child === undefined ? undefined : identify(child);
-    });
-    const record = { keeper: keeperIdentity, init };
-    writeRecord(folder, record);
-    await until(`machine ${folder}`, () => {
-      if (!isAlive(init)) throw new Error(failed(folder));
-      return existsSync(join(folder, 'ready'));
-    });
-    return new Machine(folder, record);
+    return new Machine(folder, await boot(folder));
   }
 
   /** The machine that was started in a folder, whether it runs or not; undefined if none was. */
@@ -136,6 +107,12 @@ export class Machine {
     await killProcess(this.#record.keeper);
   }
 
+  /** Starts a machine again that has been stopped. Its disks are as they were; it has no network yet. */
+  async restart(): Promise<void> {
+    if (this.isRunning) throw new Error(`the machine ${this.name} runs already`);
+    this.#record = await boot(this.folder);
+  }
+
   #enter(): string[] {
     return [`--target=${this.pid}`, '--mount', '--net', '--pid', '--'];
   }
@@ -150,6 +127,42 @@ export class Machine {
     const pid = Number(readFileSync(record, 'utf8'));
     return (await this.run('kill', ['-0', String(pid)])).code === 0 ? pid : undefined;
   }
+}
+
+/** Starts the first process of a machine, which makes the rest of it. */
+async function boot(folder: string): Promise<Record> {
+  rmSync(join(folder, 'ready'), { force: true });
+  rmSync(join(folder, 'services'), { recursive: true, force: true });
+  mkdirSync(join(folder, 'services'), { recursive: true });
+  const log = openSync(join(folder, 'init.log'), 'a');
+  const keeper = spawn(
+    'unshare',
+    [
+      ...['--mount', '--net', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--propagation', 'private'],
+      ...[join(import.meta.dirname, 'init.sh'), folder],
+    ],
+    { detached: true, stdio: ['ignore', log, log] },
+  );
+  closeSync(log);
+  await new Promise((resolve, reject) => keeper.once('spawn', resolve).once('error', reject));
+  keeper.unref();
+  const pid = keeper.pid as number;
+  // Written before the machine is used, so that whoever cleans up after us knows what to end.
+  const keeperIdentity = identify(pid);
+  if (!keeperIdentity) throw new Error(failed(folder));
+  writeRecord(folder, { keeper: keeperIdentity, init: keeperIdentity });
+  const init = await until(`first process of ${folder}`, () => {
+    if (identify(pid) === undefined) throw new Error(failed(folder));
+    const child = childrenOf(pid)[0];
+    return child === undefined ? undefined : identify(child);
+  });
+  const record = { keeper: keeperIdentity, init };
+  writeRecord(folder, record);
+  await until(`machine ${folder}`, () => {
+    if (!isAlive(init)) throw new Error(failed(folder));
+    return existsSync(join(folder, 'ready'));
+  });
+  return record;
 }
 
 function writeRecord(folder: string, record: Record): void {

@@ -18,9 +18,11 @@ interface ServiceError {
 }
 
 const credentialSteps: Record<string, string> = {
-  InvalidAccessKeyId: 'the access key is not known there; check AWS_ACCESS_KEY_ID or the profile, and the endpoint',
-  XAdminUserNotFound: 'the access key is not known there; check AWS_ACCESS_KEY_ID or the profile', // Versity's gateway
-  SignatureDoesNotMatch: 'the secret key does not belong to the access key; check AWS_SECRET_ACCESS_KEY or the profile',
+  InvalidAccessKeyId:
+    'the access key is not known there; check the Secret, AWS_ACCESS_KEY_ID or the profile, and the endpoint',
+  XAdminUserNotFound: 'the access key is not known there; check the Secret, AWS_ACCESS_KEY_ID or the profile', // Versity's gateway
+  SignatureDoesNotMatch:
+    'the secret key does not belong to the access key; check the Secret, AWS_SECRET_ACCESS_KEY or the profile',
   ExpiredToken: 'the session token has expired; get new credentials',
   InvalidToken: 'the session token is not valid; get new credentials, all three parts together',
   TokenRefreshRequired: 'the session token must be refreshed; get new credentials',

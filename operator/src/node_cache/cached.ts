@@ -39,7 +39,10 @@ export function readyCondition(
     message,
   });
   if (!connected) return ready('Unknown', 'NoAgentAnswers', 'No agent of the cluster answers the operator');
-  if (agent === undefined) return ready('False', 'NoAgent', 'The agent of the node has not joined the cluster yet');
+  if (agent === undefined) {
+    const where = 'how its pod is stands in status.nodes of the StorageCluster';
+    return ready('False', 'NoAgent', `The agent of the node is not in the cluster; ${where}`);
+  }
   if (agent.ready) return ready('True', 'Ready', 'The agent serves');
   return ready('False', 'AgentNotReady', `The agent does not serve: ${agent.reason}`);
 }

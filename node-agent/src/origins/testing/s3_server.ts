@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { S3Credentials } from '../origin.ts';
 
-/** A real S3 server (versitygw) on loopback over a temporary folder, with credentials made for this run. */
+/** A real S3 server (versitygw) over a temporary folder, with credentials made for this run. */
 export interface S3Server {
   endpoint: string;
   credentials: S3Credentials;
@@ -25,7 +25,8 @@ export function s3ServerProgram(): { program: string } | { missing: string } {
   }
 }
 
-export async function startS3Server(program: string): Promise<S3Server> {
+/** `host`: the address at which it listens; loopback if it is not given. */
+export async function startS3Server(program: string, host = '127.0.0.1'): Promise<S3Server> {
   const folder = mkdtempSync(join(tmpdir(), 'hearth-s3-'));
   const data = join(folder, 'data');
   const versions = join(folder, 'versions');
@@ -35,24 +36,20 @@ export async function startS3Server(program: string): Promise<S3Server> {
     accessKeyId: `AK${randomBytes(8).toString('hex')}`,
     secretAccessKey: randomBytes(20).toString('hex'),
   };
-  const port = await freePort();
-  const child = spawn(
-    program,
-    ['--port', `127.0.0.1:${port}`, '--quiet', 'posix', '--versioning-dir', versions, data],
-    {
-      env: {
-        PATH: process.env.PATH ?? '',
-        ROOT_ACCESS_KEY: credentials.accessKeyId,
-        ROOT_SECRET_KEY: credentials.secretAccessKey,
-      },
-      stdio: ['ignore', 'ignore', 'pipe'],
+  const port = await freePort(host);
+  const child = spawn(program, ['--port', `${host}:${port}`, '--quiet', 'posix', '--versioning-dir', versions, data], {
+    env: {
+      PATH: process.env.PATH ?? '',
+      ROOT_ACCESS_KEY: credentials.accessKeyId,
+      ROOT_SECRET_KEY: credentials.secretAccessKey,
     },
-  );
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   let output = '';
   child.stderr?.on('data', (text) => {
     output += text;
   });
-  const endpoint = `http://127.0.0.1:${port}`;
+  const endpoint = `http://${host}:${port}`;
   const stop = async () => {
     await ended(child);
     rmSync(folder, { recursive: true, force: true });
@@ -77,11 +74,11 @@ async function ended(child: ChildProcess): Promise<void> {
   await exit;
 }
 
-function freePort(): Promise<number> {
+function freePort(host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
+    server.listen(0, host, () => {
       const address = server.address();
       server.close(() =>
         address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port')),

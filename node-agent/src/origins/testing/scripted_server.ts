@@ -8,7 +8,7 @@ import { join } from 'node:path';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A server on loopback whose answers a test writes. */
+/** A server whose answers a test writes. */
 export interface ScriptedServer {
   /** Without '/' at its end. */
   url: string;
@@ -19,7 +19,8 @@ export interface ScriptedServer {
   stop(): Promise<void>;
 }
 
-export function startServer(tls?: { key: string; cert: string }): Promise<ScriptedServer> {
+/** `host`: the address at which it listens; loopback if it is not given. */
+export function startServer(tls?: { key: string; cert: string }, host = '127.0.0.1'): Promise<ScriptedServer> {
   const listener: Handler = (request, response) => {
     const { authorization, range } = request.headers;
     server.requests.push({ method: request.method ?? '', path: request.url ?? '', authorization, range });
@@ -38,8 +39,8 @@ export function startServer(tls?: { key: string; cert: string }): Promise<Script
   };
   return new Promise((resolve, reject) => {
     http.once('error', reject);
-    http.listen(0, '127.0.0.1', () => {
-      server.url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(http.address() as AddressInfo).port}`;
+    http.listen(0, host, () => {
+      server.url = `${tls === undefined ? 'http' : 'https'}://${host}:${(http.address() as AddressInfo).port}`;
       resolve(server);
     });
   });

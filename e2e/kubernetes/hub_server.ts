@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ScriptedServer, sendFile, startServer } from '../../node-agent/src/origins/testing/scripted_server.ts';
+import { sha256 } from '../src/sample.ts';
+
+const gitId = (bytes: Buffer | string): string => createHash('sha1').update(bytes).digest('hex');
+
+/**
+ * A hub with one gated repository, as huggingface.co has them: who has the token may list it, and is sent to another
+ * server for the bytes of large files, by an address that is signed and good for anybody who has it.
+ */
+export class HubServer implements AsyncDisposable {
+  readonly #hub: ScriptedServer;
+  readonly #store: ScriptedServer;
+  readonly #repo: string;
+  readonly #commit = gitId('commit');
+  readonly #files: Map<string, Buffer>;
+  readonly token: string;
+  /** What stands in the query of signed addresses. */
+  readonly signature: string;
+
+  private constructor(
+    servers: { hub: ScriptedServer; store: ScriptedServer },
+    repo: string,
+    files: Record<string, Buffer>,
+    secrets: { token: string; signature: string },
+  ) {
+    this.#hub = servers.hub;
+    this.#store = servers.store;
+    this.#repo = repo;
+    this.#files = new Map(Object.entries(files));
+    this.token = secrets.token;
+    this.signature = secrets.signature;
+    this.#hub.handler = (request, response) => this.#answer(request, response);
+    this.#store.handler = (request, response) => this.#answerStore(request, response);
+  }
+
+  /** `address`: one that the nodes of a cluster reach. */
+  static async start(
+    address: string,
+    repo: string,
+    files: Record<string, Buffer>,
+    secrets: { token: string; signature: string },
+  ): Promise<HubServer> {
+    const [hub, store] = [await startServer(undefined, address), await startServer(undefined, address)];
+    return new HubServer({ hub, store }, repo, files, secrets);
+  }
+
+  get url(): string {
+    return this.#hub.url;
+  }
+
+  /** Requests for signed addresses, and the Authorization headers that came with them. */
+  get storeRequests(): { count: number; authorized: number } {
+    const { requests } = this.#store;
+    return { count: requests.length, authorized: requests.filter((one) => one.authorization !== undefined).length };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#hub.stop();
+    await this.#store.stop();
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    if (request.headers.authorization !== `Bearer ${this.token}`) {
+      response.writeHead(401, { 'content-type': 'text/plain' }).end('Access to this model is restricted');
+      return;
+    }
+    const { pathname } = new URL(request.url ?? '', this.#hub.url);
+    const api = `/api/models/${this.#repo}`;
+    const files = `/${this.#repo}/resolve/${this.#commit}/`;
+    if (pathname === `${api}/revision/main`) sendJson(response, { sha: this.#commit, siblings: [] });
+    else if (pathname === `${api}/tree/${this.#commit}`) sendJson(response, this.#tree());
+    else this.#answerFile(pathname.startsWith(files) ? pathname.slice(files.length) : '', request, response);
+  }
+
+  #tree(): object[] {
+    return [...this.#files].map(([path, bytes]) => ({
+      type: 'file',
+      path,
+      size: bytes.length,
+      oid: gitId(bytes),
+      ...(isLarge(path) ? { lfs: { oid: sha256(bytes), size: bytes.length } } : {}),
+    }));
+  }
+
+  #answerFile(encoded: string, request: IncomingMessage, response: ServerResponse): void {
+    const path = decodeURIComponent(encoded);
+    const bytes = this.#files.get(path);
+    if (bytes === undefined) response.writeHead(404).end();
+    else if (isLarge(path)) {
+      const location = `${this.#store.url}/${encoded}?X-Amz-Signature=${this.signature}`;
+      const linked = { 'x-linked-etag': `"${sha256(bytes)}"`, 'x-linked-size': bytes.length };
+      response.writeHead(302, { location, ...linked }).end();
+    } else sendFile(request, response, bytes, { etag: `"${gitId(bytes)}"` });
+  }
+
+  #answerStore(request: IncomingMessage, response: ServerResponse): void {
+    const { pathname, searchParams } = new URL(request.url ?? '', this.#store.url);
+    const bytes = this.#files.get(decodeURIComponent(pathname.slice(1)));
+    if (searchParams.get('X-Amz-Signature') !== this.signature) response.writeHead(403).end();
+    else if (bytes === undefined) response.writeHead(404).end();
+    else sendFile(request, response, bytes, { etag: `"${sha256(bytes)}"` });
+  }
+}
+
+function sendJson(response: ServerResponse, value: unknown): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}
+
+/** Kept beside the repository, in large file storage. */
+const isLarge = (path: string): boolean => path.endsWith('.safetensors');
