@@ -46,6 +46,19 @@ describe('datasets', () => {
     );
   });
 
+  it('are given up when the origin tells of nothing more for long, and not while it does', async () => {
+    await cluster.close();
+    cluster = await TestCluster.start(['a'], rows, { listingMs: 200 });
+    cluster.origin.listMs = 100;
+    await add('a', 'slow');
+    cluster.origin.listMs = 5_000;
+    await assert.rejects(add('a'), {
+      code: 'DeadlineExceeded',
+      message: /^\/data told of no more files for .* while it was listed/,
+    });
+    assert.equal(cluster.agent('a').datasets.mirror.get('d')?.errorCode, 'DeadlineExceeded');
+  });
+
   it('say when nothing has changed, and take the new state when something has', async () => {
     const first = await add('a');
     const again = await add('b');

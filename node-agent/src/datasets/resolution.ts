@@ -1,12 +1,13 @@
 import { HearthError, type Logger } from '@hearth/common';
 import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { Engine, ManifestInfo, ManifestRow } from '@hearth/engine';
+import type { Engine } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import type { CredentialBook } from '../credentials/index.ts';
-import type { Origin, OriginRevision, Source } from '../origins/origin.ts';
+import type { Origin, Source } from '../origins/origin.ts';
 import { abortError } from '../records/index.ts';
 import type { Operation, Store } from '../store/store.ts';
 import { PathFilter } from './glob.ts';
+import { type Listed, type ListingProgress, listOrigin } from './listing.ts';
 import {
   checkName,
   type DatasetRecord,
@@ -24,18 +25,11 @@ import type { DatasetTables } from './table.ts';
  */
 export type OpenOrigin = (source: Source, revision: string, credentials: Credentials | undefined) => Origin;
 
-export interface ListingProgress {
-  filesListed: number;
-  bytesListed: bigint;
-}
-
 export interface Resolved {
   dataset: DatasetRecord;
   /** The origin was in the same state as before. */
   unchanged: boolean;
 }
-
-const progressMs = 500;
 
 /**
  * Adds datasets: lists an origin into a manifest and registers it. However many agents are asked at the same
@@ -212,54 +206,14 @@ export class Resolution {
     origin: Origin | HearthError,
     progress: (progress: ListingProgress) => void,
     signal: AbortSignal,
-  ): Promise<{ info: ManifestInfo; revision: OriginRevision }> {
+  ): Promise<Listed> {
     if (origin instanceof HearthError) throw origin;
-    const filter = new PathFilter(request.include, request.exclude);
-    const skipUnusable = request.source.unusableNames === 'Skip';
-    const builder = this.#engine.createManifestBuilder({ skipUnusable });
-    const seen: ListingProgress = { filesListed: 0, bytesListed: 0n };
-    let told = performance.now();
-    let example: ManifestRow | undefined;
-    this.#logger.info('listing the origin', { dataset: name, origin: origin.describe() });
-    for await (const page of origin.list(signal)) {
-      const rows = page.filter((row) => filter.choosesAll || (row.kind !== 'directory' && filter.matches(row.path)));
-      builder.add(rows);
-      example ??= rows.find((row) => row.kind === 'file' && row.size > 0n);
-      count(seen, rows);
-      if (performance.now() - told < progressMs) continue;
-      told = performance.now();
-      progress({ ...seen });
+    const tell = async (seen: ListingProgress) => {
+      progress(seen);
       await this.#publish(name, seen);
-    }
-    progress({ ...seen });
-    if (seen.filesListed === 0) {
-      throw new HearthError(
-        'NotFound',
-        `${origin.describe()} has no files${filter.choosesAll ? '' : ' that the patterns choose'}; check the source`,
-      );
-    }
-    if (example !== undefined) await this.#readByte(origin, example, signal);
-    const refused = skipUnusable ? builder.unusable() : [];
-    const info = await this.#engine.finishManifest(builder);
-    const revision = origin.revision();
-    const warnings = refused.length === 0 ? [] : [`UnusableNames: left out ${refused.join(', ')}`];
-    return { info, revision: { ...revision, warnings: [...revision.warnings, ...warnings] } };
-  }
-
-  /**
-   * A list may be public where the bytes are not: only who can read them gets the dataset, since other datasets may
-   * have brought the same bytes here already.
-   */
-  async #readByte(origin: Origin, row: ManifestRow, signal: AbortSignal): Promise<void> {
-    const { path, contentKey = '', validator = '' } = row;
-    try {
-      await origin.readByte({ index: 0, path, contentKey, validator }, signal);
-    } catch (thrown) {
-      const error = HearthError.from(thrown);
-      if (error.code !== 'PermissionDenied' && error.code !== 'Unauthenticated') throw error;
-      const message = `the origin lists ${path}, but does not let it be read: ${error.message}`;
-      throw new HearthError('PermissionDenied', message, { cause: error });
-    }
+    };
+    const parts = { engine: this.#engine, logger: this.#logger, patienceMs: this.#context.pace.listingMs, tell };
+    return await listOrigin(name, request, origin, parts, signal);
   }
 
   /** Shows others how far the listing is. Losing this is no loss. */
@@ -290,20 +244,11 @@ export class Resolution {
   }
 }
 
-function count(seen: ListingProgress, rows: readonly ManifestRow[]): void {
-  for (const row of rows) {
-    if (row.kind === 'file') seen.filesListed++;
-    seen.bytesListed += row.size;
-  }
-}
-
 function revisionOf({ name, manifest, source, revision }: DatasetRecord): RevisionRecord {
   return { dataset: name, manifest, source, revision, createdAt: Date.now() };
 }
 
-type Outcome =
-  | { info: ManifestInfo; revision: OriginRevision; error: undefined }
-  | { info: undefined; revision: undefined; error: HearthError };
+type Outcome = (Listed & { error: undefined }) | { info: undefined; revision: undefined; error: HearthError };
 
 /**
  * The record after an attempt. A failed attempt leaves the revision that was there in use, and says so; only a

@@ -1,6 +1,8 @@
 import { HearthError, type Logger } from '@hearth/common';
 import type { Dataset } from '@hearth/common/generated/hearth/v1/control.ts';
+import { splitKey } from '@hearth/common/kubernetes';
 import type { Agents } from '../agents/index.ts';
+import { ListingPlaces } from './listing_places.ts';
 import { choiceOf, credentialsDigest, noCredentials, type Registration } from './registration.ts';
 
 /** The last look at a Dataset's origin, of which this operator knows. */
@@ -29,7 +31,7 @@ export interface ResolutionsOptions {
   logger: Logger;
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Looks at the same time. */
+  /** Looks at the same time, of which one namespace has three of four at most. */
   atOnce: number;
 }
 
@@ -45,12 +47,11 @@ export class Resolutions {
   readonly #options: ResolutionsOptions;
   readonly #attempts = new Map<string, Attempt>();
   readonly #stops = new Map<string, AbortController>();
-  readonly #waiting: (() => void)[] = [];
-  #free: number;
+  readonly #places: ListingPlaces;
 
   constructor(options: ResolutionsOptions) {
     this.#options = options;
-    this.#free = options.atOnce;
+    this.#places = new ListingPlaces(options.atOnce);
   }
 
   get(key: string): Attempt | undefined {
@@ -87,7 +88,8 @@ export class Resolutions {
   }
 
   async #run(key: string, registration: Registration, signal: AbortSignal): Promise<void> {
-    await this.#turn();
+    const { namespace = '' } = splitKey(key);
+    await this.#places.take(namespace);
     try {
       signal.throwIfAborted();
       const dataset = await this.#add(key, registration, signal);
@@ -100,9 +102,7 @@ export class Resolutions {
         return { kind: 'failed', error, at: this.#options.now(), failures };
       });
     } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free++;
-      else next();
+      this.#places.give(namespace);
     }
   }
 
@@ -112,12 +112,6 @@ export class Resolutions {
     this.#attempts.set(key, { ...attempt, running: undefined, outcome: outcome(attempt.outcome) });
     this.#stops.delete(key);
     this.#options.changed(key);
-  }
-
-  /** A place that becomes free is handed to the first that waits, so that none overtakes. */
-  async #turn(): Promise<void> {
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
   async #add(key: string, registration: Registration, signal: AbortSignal): Promise<Dataset> {

@@ -1,0 +1,49 @@
+import { HearthError } from '@hearth/common';
+import type { ManifestRow } from '@hearth/engine';
+import type { Origin } from '../origins/origin.ts';
+import { collectConcurrently } from '../origins/row_stream.ts';
+
+/** More parts than these are not looked at one by one. */
+const mostParts = 1000;
+const readsAtOnce = 16;
+
+/**
+ * That the credentials which list an origin may also read it: one byte of the first and of the last file of each of its
+ * parts, as the origin divides itself by who may read what. Of at most a thousand parts, the first that are listed.
+ */
+export class ReadingProof {
+  readonly #origin: Origin;
+  readonly #parts = new Map<string, { first: ManifestRow; last: ManifestRow }>();
+
+  constructor(origin: Origin) {
+    this.#origin = origin;
+  }
+
+  /** Rows that the dataset will have. */
+  note(rows: readonly ManifestRow[]): void {
+    for (const row of rows) {
+      if (row.kind !== 'file' || row.size === 0n) continue;
+      const name = this.#origin.partOf(row);
+      const part = this.#parts.get(name);
+      if (part !== undefined) part.last = row;
+      else if (this.#parts.size < mostParts) this.#parts.set(name, { first: row, last: row });
+    }
+  }
+
+  /** `PermissionDenied` names the file that may not be read; other errors as those of the origin. */
+  async read(signal: AbortSignal): Promise<void> {
+    const rows = [...this.#parts.values()].flatMap(({ first, last }) => (first === last ? [first] : [first, last]));
+    await collectConcurrently(rows, readsAtOnce, (row) => this.#readByte(row, signal));
+  }
+
+  async #readByte({ path, contentKey = '', validator = '' }: ManifestRow, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#origin.readByte({ index: 0, path, contentKey, validator }, signal);
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      if (error.code !== 'PermissionDenied' && error.code !== 'Unauthenticated') throw error;
+      const message = `the origin lists ${path}, but does not let it be read: ${error.message}`;
+      throw new HearthError('PermissionDenied', message, { cause: error });
+    }
+  }
+}
