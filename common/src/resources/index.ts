@@ -26,7 +26,7 @@ export {
   type ResourceDefinition,
   storageClusters,
 } from './definition.ts';
-export { type Gate, type GateMode, gate } from './gate.ts';
+export { type Gate, type GateMode, gate, gateModes } from './gate.ts';
 export type { Condition, ObjectMeta, OwnerReference } from './metadata.ts';
 export * from './names.ts';
 export type { CachedDataset, NodeCache, NodeCacheSpec, NodeCacheStatus } from './node_cache.ts';

@@ -37,11 +37,11 @@ const clockSkewMs = 60 * 60 * 1000;
 const keyAlgorithm = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const signingAlgorithm = { name: 'ECDSA', hash: 'SHA-256' } as const;
 
-/** A new self-signed authority of a cluster: ECDSA P-256, 10 years, may sign leaves only. */
-export async function createAuthority(cluster: string, now: Date): Promise<CertificateAndKey> {
+/** A new self-signed authority: ECDSA P-256, 10 years, may sign leaves only. */
+export async function createAuthority(commonName: string, now: Date): Promise<CertificateAndKey> {
   const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ['sign', 'verify']);
   const certificate = await X509CertificateGenerator.createSelfSigned({
-    name: [{ CN: [`Hearth cluster ${cluster}`] }],
+    name: [{ CN: [commonName] }],
     keys,
     signingAlgorithm,
     notBefore: new Date(now.getTime() - clockSkewMs),

@@ -73,7 +73,7 @@ export async function planCertificates(
   let authority: CertificateAndKey = { certificate: bundle[0] ?? '', key: observed.ca?.['ca.key'] ?? '' };
   const fault = authorityFault(authority, now);
   if (fault !== undefined) {
-    authority = await createAuthority(subject.cluster, now);
+    authority = await createAuthority(`Hearth cluster ${subject.cluster}`, now);
     bundle = [authority.certificate, ...bundle];
   }
   const authorities = bundle.join('');

@@ -1,4 +1,11 @@
-export { authorityLifeMs, type CertificateAndKey, leafLifeMs } from './authority.ts';
+export {
+  authorityLifeMs,
+  type CertificateAndKey,
+  createAuthority,
+  issueLeaf,
+  type LeafRequest,
+  leafLifeMs,
+} from './authority.ts';
 export {
   agentName,
   type CertificatePlan,
@@ -10,3 +17,4 @@ export {
   type SecretRole,
   type SecretTexts,
 } from './cluster_certificates.ts';
+export { authorityFault, expiryTime, leafFault, renewalTime, unexpired } from './inspect.ts';

@@ -1,6 +1,6 @@
 /** StorageClusters: what runs on their nodes, the store, certificates, and how each node is. */
 export { type Environment, readEnvironment } from './environment.ts';
-export { ownedSelector } from './names.ts';
+export { labelsOfOperator, ownedSelector } from './names.ts';
 export { type NodeFacts, nodeFacts } from './node_facts.ts';
 export { type OwnedSources, ownedTypes, type Source } from './owned_objects.ts';
 export { type Place, placeNodes } from './placement.ts';

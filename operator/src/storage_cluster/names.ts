@@ -13,6 +13,11 @@ export function labelsOf(cluster: string, component: Component, group?: string):
   return { ...selectorOf(cluster, component, group), [managedByLabel]: fieldManager };
 }
 
+/** Labels of an object of the operator that belongs to no cluster. */
+export function labelsOfOperator(component: string): Record<string, string> {
+  return { 'app.kubernetes.io/name': 'hearth', [componentLabel]: component, [managedByLabel]: fieldManager };
+}
+
 /** Labels by which pods are chosen; selectors cannot be changed, so neither may these. */
 export function selectorOf(cluster: string, component: Component, group?: string): Record<string, string> {
   return {

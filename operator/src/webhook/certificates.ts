@@ -1,0 +1,81 @@
+import {
+  authorityFault,
+  type CertificateAndKey,
+  createAuthority,
+  expiryTime,
+  issueLeaf,
+  type LeafRequest,
+  leafFault,
+  renewalTime,
+  type SecretTexts,
+  unexpired,
+} from '../certificates/index.ts';
+
+export interface WebhookCertificates {
+  /** What the Secret holds: ca.crt (the authority, then its predecessors), ca.key, tls.crt, tls.key. */
+  texts: SecretTexts;
+  /** Why the Secret must be written, as the end of a sentence; undefined: it is as it should be. */
+  reason: string | undefined;
+  /** When to look again, if nothing changes. */
+  renewAt: Date;
+}
+
+/** How often an unfinished change of the authority is looked at, ms. */
+const soonMs = 1_000;
+
+/**
+ * The webhook's authority and certificate: makes what is missing, damaged or about to end and keeps the rest. A new
+ * authority is first only believed beside its predecessor; it signs the certificate when the API server knows it, so
+ * that there is no moment at which the API server meets a certificate of an authority that it does not know.
+ *
+ * `name`: of the Service, as the API server calls it. `believed`: the bundle of authorities that the API server has now.
+ */
+export async function planWebhookCertificates(
+  name: string,
+  observed: SecretTexts,
+  believed: string,
+  now: Date,
+): Promise<WebhookCertificates> {
+  const reasons: string[] = [];
+  const before = observed['ca.crt'] ?? '';
+  let bundle = unexpired(before, now);
+  let authority: CertificateAndKey = { certificate: bundle[0] ?? '', key: observed['ca.key'] ?? '' };
+  const fault = authorityFault(authority, now);
+  if (fault !== undefined) {
+    authority = await createAuthority('Hearth webhook', now);
+    bundle = [authority.certificate, ...bundle];
+    reasons.push(`the authority was renewed: ${fault}`);
+  } else if (bundle.join('') !== before) {
+    reasons.push('a former authority in it is over');
+  }
+
+  const request = { commonName: name, names: [name], server: true };
+  let leaf: CertificateAndKey = { certificate: observed['tls.crt'] ?? '', key: observed['tls.key'] ?? '' };
+  const known = unexpired(believed, now).includes(authority.certificate);
+  const mayStay = !known && bundle.some((certificate) => isGood(leaf, certificate, request, now));
+  const leafReason = mayStay ? undefined : leafFault(leaf, authority, request, now);
+  if (leafReason !== undefined) {
+    leaf = await issueLeaf(authority, request, now);
+    reasons.push(`the certificate was renewed: ${leafReason}`);
+  }
+
+  const renewals = [authority.certificate, leaf.certificate].map((one) => renewalTime(one)?.getTime() ?? 0);
+  const next = known ? Math.min(...renewals) : now.getTime() + soonMs;
+  return {
+    texts: {
+      'ca.crt': bundle.join(''),
+      'ca.key': authority.key,
+      'tls.crt': leaf.certificate,
+      'tls.key': leaf.key,
+    },
+    reason: reasons.length === 0 ? undefined : reasons.join('; '),
+    renewAt: new Date(next),
+  };
+}
+
+/** Whether this authority signed the certificate, and it is not over. However old it is: there is no better one yet. */
+function isGood(leaf: CertificateAndKey, authority: string, request: LeafRequest, now: Date): boolean {
+  const atFirst = new Date(0);
+  if ((expiryTime(leaf.certificate) ?? atFirst) <= now) return false;
+  return leafFault(leaf, { certificate: authority, key: '' }, request, atFirst) === undefined;
+}

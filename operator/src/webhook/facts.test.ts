@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { HearthError } from '@hearth/common';
+import type { ChangeListener } from '@hearth/common/kubernetes';
+import { MemoryApi } from '@hearth/common/kubernetes/testing';
+import type { Dataset } from '@hearth/common/resources';
+import type { ClaimView, VolumeFacts } from '../gates/index.ts';
+import { claimed, claimOf, datasetOf, inline, podOf } from '../gates/testing/objects.ts';
+import { Facts } from './facts.ts';
+
+const signal = new AbortController().signal;
+
+class Memory<P> {
+  readonly #objects = new Map<string, P>();
+  readonly #listeners = new Set<ChangeListener<P>>();
+  get = (key: string) => this.#objects.get(key);
+  get listeners() {
+    return this.#listeners.size;
+  }
+  onChange = (listener: ChangeListener<P>) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+  put(key: string, value: P): void {
+    this.#objects.set(key, value);
+    for (const listener of this.#listeners) listener(key, undefined, value);
+  }
+}
+
+describe('facts of a pod that is being made', () => {
+  let api: MemoryApi;
+  let claims: Memory<ClaimView>;
+  let volumes: Memory<VolumeFacts>;
+  let datasets: Memory<Dataset>;
+  let facts: Facts;
+  beforeEach(() => {
+    api = new MemoryApi();
+    [claims, volumes, datasets] = [new Memory(), new Memory(), new Memory()];
+    facts = new Facts({ api, claims, volumes, datasets, patienceMs: 150 });
+  });
+  const pod = podOf('web', [claimed('models')]);
+  const store = (plural: string, object: object) => api.objects.set(plural, object);
+
+  it('come from the reflectors without a question', async () => {
+    claims.put('team/models', claimOf('llama'));
+    datasets.put('team/llama', datasetOf('llama', undefined));
+    const found = await facts.of(pod, 'team', signal);
+    assert.deepEqual([found.datasets.length, found.missing], [1, []]);
+    assert.deepEqual(api.calls, []);
+  });
+
+  it('come from the API server when the reflectors do not know, one after the other', async () => {
+    const csi = {
+      driver: 'csi.hearth.storage',
+      volumeHandle: 'x',
+      volumeAttributes: { datasetNamespace: 'team', dataset: 'llama' },
+    };
+    store('persistentvolumeclaims/team/models', { spec: { volumeName: 'pv-1' } });
+    store('persistentvolumes/pv-1', { spec: { csi } });
+    store('datasets/team/llama', datasetOf('llama', { mode: 'Wait' }));
+    const found = await facts.of(pod, 'team', signal);
+    assert.equal(found.datasets[0]?.spec.gate?.mode, 'Wait');
+    assert.deepEqual(api.calls, ['get PersistentVolumeClaim models', 'get PersistentVolume pv-1', 'get Dataset llama']);
+  });
+
+  it('are waited for, and found by a watch', async () => {
+    const asked = facts.of(podOf('web', [inline('llama')]), 'team', signal);
+    setTimeout(() => datasets.put('team/other', datasetOf('other', undefined)), 20);
+    setTimeout(() => datasets.put('team/llama', datasetOf('llama', undefined)), 40);
+    const began = performance.now();
+    assert.deepEqual((await asked).missing, []);
+    assert.ok(performance.now() - began < 140);
+    assert.equal(datasets.listeners, 0);
+  });
+
+  it('are asked for once more at the end, when a watch is late', async () => {
+    const asked = facts.of(podOf('web', [inline('llama')]), 'team', signal);
+    setTimeout(() => store('datasets/team/llama', datasetOf('llama', undefined)), 40);
+    assert.deepEqual((await asked).missing, []);
+  });
+
+  it('are missing after the time, having been asked for twice', async () => {
+    const began = performance.now();
+    const found = await facts.of(pod, 'team', signal);
+    assert.deepEqual(found.missing, [{ kind: 'PersistentVolumeClaim', key: 'team/models' }]);
+    assert.ok(performance.now() - began >= 145);
+    assert.equal(api.calls.length, 2);
+    assert.equal(claims.listeners, 0);
+  });
+
+  it('fail with the API server, and end with their signal', async () => {
+    api.fail = new HearthError('Unavailable', 'away');
+    await assert.rejects(facts.of(pod, 'team', signal), { code: 'Unavailable' });
+    api.fail = undefined;
+    await assert.rejects(facts.of(pod, 'team', AbortSignal.timeout(30)));
+    assert.equal(claims.listeners, 0);
+  });
+});

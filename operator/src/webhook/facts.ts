@@ -1,0 +1,137 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type KubernetesClient,
+  type KubernetesObject,
+  kinds,
+  type Pod,
+  type Reflector,
+  splitKey,
+} from '@hearth/common/kubernetes';
+import type { Dataset } from '@hearth/common/resources';
+import {
+  type ClaimView,
+  claimView,
+  type Known,
+  type Missing,
+  type PodDatasets,
+  podDatasets,
+  type VolumeFacts,
+  volumeFacts,
+} from '../gates/index.ts';
+
+type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'onChange'>;
+
+export interface FactsOptions {
+  /** For what the reflectors do not know; its connections are best shared with nothing slow. */
+  api: Pick<KubernetesClient, 'get'>;
+  claims: Source<ClaimView>;
+  volumes: Source<VolumeFacts>;
+  datasets: Source<Dataset>;
+  /** How long an object that is not there is waited for: it is often made with the pod. Absent: 500. */
+  patienceMs?: number;
+}
+
+/** Finds the Datasets of pods that are being made: from the reflectors, and by asking for what they do not know. */
+export class Facts {
+  readonly #options: FactsOptions;
+
+  constructor(options: FactsOptions) {
+    this.#options = options;
+  }
+
+  /** Ends after the patience, or earlier by the signal (`Cancelled`). What is missing then was not there a moment ago. */
+  async of(pod: Pod, namespace: string, signal: AbortSignal): Promise<PodDatasets> {
+    const { claims, volumes, datasets, patienceMs = 500 } = this.#options;
+    const until = performance.now() + patienceMs;
+    const asked = new Asked(this.#options);
+    for (let last = false; ; ) {
+      const changed = new AbortController();
+      const wake = () => changed.abort();
+      const stops = [claims.onChange(wake), volumes.onChange(wake), datasets.onChange(wake)];
+      try {
+        const found = await this.#withAsked(pod, namespace, asked, signal);
+        if (found.missing.length === 0 || last) return found;
+        const left = Math.max(0, until - performance.now());
+        await sleep(left, undefined, { signal: AbortSignal.any([changed.signal, signal]) }).catch(() => undefined);
+        signal.throwIfAborted();
+        // The last look is at the API server itself: its watches may be late.
+        last = !changed.signal.aborted || performance.now() >= until;
+        if (last) asked.forget();
+      } finally {
+        for (const stop of stops) stop();
+      }
+    }
+  }
+
+  /** Each answer may lead to the next object: a claim to its volume, and that to its Dataset. */
+  async #withAsked(pod: Pod, namespace: string, asked: Asked, signal: AbortSignal): Promise<PodDatasets> {
+    for (;;) {
+      const found = podDatasets(pod, namespace, asked);
+      const open = found.missing.filter((one) => !asked.has(one));
+      if (open.length === 0) return found;
+      await Promise.all(open.map((one) => asked.ask(one, signal)));
+    }
+  }
+}
+
+/** What the reflectors know, and what the API server said about the rest. */
+class Asked implements Known {
+  readonly #options: FactsOptions;
+  readonly #answers = new Map<string, unknown>();
+
+  constructor(options: FactsOptions) {
+    this.#options = options;
+  }
+
+  claim(key: string): ClaimView | undefined {
+    return (
+      this.#options.claims.get(key) ?? (this.#answers.get(`PersistentVolumeClaim ${key}`) as ClaimView | undefined)
+    );
+  }
+
+  volume(name: string): VolumeFacts | undefined {
+    return (
+      this.#options.volumes.get(name) ?? (this.#answers.get(`PersistentVolume ${name}`) as VolumeFacts | undefined)
+    );
+  }
+
+  dataset(key: string): Dataset | undefined {
+    return this.#options.datasets.get(key) ?? (this.#answers.get(`Dataset ${key}`) as Dataset | undefined);
+  }
+
+  has({ kind, key }: Missing): boolean {
+    return this.#answers.has(`${kind} ${key}`);
+  }
+
+  async ask({ kind, key }: Missing, signal: AbortSignal): Promise<void> {
+    const { api } = this.#options;
+    const { name, namespace } = splitKey(key);
+    this.#answers.set(`${kind} ${key}`, await this.#get(kind, api, name, namespace, signal));
+  }
+
+  /** What was not there is asked for again. */
+  forget(): void {
+    for (const [key, answer] of this.#answers) if (answer === undefined) this.#answers.delete(key);
+  }
+
+  async #get(
+    kind: Missing['kind'],
+    api: FactsOptions['api'],
+    name: string,
+    namespace: string | undefined,
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    switch (kind) {
+      case 'PersistentVolumeClaim': {
+        const claim = await api.get(kinds.PersistentVolumeClaim, name, namespace, signal);
+        return claim && claimView(claim);
+      }
+      case 'PersistentVolume': {
+        const volume = await api.get(kinds.PersistentVolume, name, undefined, signal);
+        return volume && volumeFacts(volume);
+      }
+      case 'Dataset':
+        return await api.get(kinds.Dataset, name, namespace, signal);
+    }
+  }
+}

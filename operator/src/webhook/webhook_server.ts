@@ -1,0 +1,134 @@
+import { X509Certificate } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError, type Logger } from '@hearth/common';
+import type { Webhook } from './webhook.ts';
+
+export interface WebhookServerOptions {
+  webhook: Pick<Webhook, 'answer'>;
+  logger: Logger;
+  /** What of a review's time goes on the way and for what the API server does besides, ms. Absent: 400. */
+  reserveMs?: number;
+}
+
+export const webhookPath = '/mutate-pods';
+/** Of a review whose request does not say how long it may take, ms. The chart asks for two seconds. */
+const defaultTimeMs = 2_000;
+/** A pod is at most 1.5 MiB in etcd, and the review has it once. */
+const largestBody = 4 * 1024 * 1024;
+/** Longer than the API server keeps idle connections (90 s), so that it never writes into one that is being closed. */
+const keepAliveMs = 120_000;
+const minVersion = 'TLSv1.2';
+
+/** The HTTPS server that the API server asks about pods. Without a certificate it listens and answers nobody. */
+export class WebhookServer {
+  readonly #options: WebhookServerOptions;
+  readonly #server: Server;
+  #certificate: X509Certificate | undefined;
+
+  constructor(options: WebhookServerOptions) {
+    this.#options = options;
+    this.#server = createServer({ minVersion }, (request, response) => void this.#answer(request, response));
+    this.#server.headersTimeout = 5_000;
+    this.#server.requestTimeout = 10_000;
+    this.#server.keepAliveTimeout = keepAliveMs;
+    this.#server.on('tlsClientError', (error) => {
+      options.logger.debug('a connection to the webhook failed', { error });
+    });
+  }
+
+  /** The real port. `InUse` when another program listens there. */
+  async listen(port: number, host?: string): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', (error: NodeJS.ErrnoException) =>
+        reject(
+          new HearthError(
+            error.code === 'EADDRINUSE' ? 'InUse' : 'IoError',
+            `the webhook cannot listen on port ${port} (${error.message}); stop what does, or set HEARTH_WEBHOOK_PORT`,
+          ),
+        ),
+      );
+      this.#server.listen({ port, host }, resolve);
+    });
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** For connections from now on. `InvalidArgument`: the two do not belong together; the former ones stay. */
+  setCertificate(certificate: string, key: string): void {
+    try {
+      const parsed = new X509Certificate(certificate);
+      this.#server.setSecureContext({ cert: certificate, key, minVersion });
+      this.#certificate = parsed;
+    } catch (thrown) {
+      const { message } = HearthError.from(thrown);
+      throw new HearthError('InvalidArgument', `the certificate of the webhook cannot be used: ${message}`);
+    }
+  }
+
+  /** When its certificate ends; undefined: it has none. */
+  get expiresAt(): Date | undefined {
+    return this.#certificate?.validToDate;
+  }
+
+  /** Serves for this time on, as it takes a while until nobody asks any more, and ends. */
+  async close(lingerMs: number): Promise<void> {
+    if (!this.#server.listening) return;
+    await sleep(lingerMs);
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { webhook, logger, reserveMs = 400 } = this.#options;
+    try {
+      const url = new URL(request.url ?? '/', 'https://webhook');
+      if (request.method !== 'POST' || url.pathname !== webhookPath) {
+        return send(response, 404, `there is POST ${webhookPath}\n`);
+      }
+      const body = await readBody(request);
+      if (body === undefined) return send(response, 413, `a review has at most ${largestBody} bytes\n`);
+      const answer = await webhook.answer(parse(body), timeOf(url) - reserveMs);
+      send(response, 200, JSON.stringify(answer), 'application/json');
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      logger.warn('a request to the webhook could not be answered', { error });
+      send(response, error.code === 'InvalidArgument' ? 400 : 500, `${error.message}\n`);
+    }
+  }
+}
+
+/** The API server says in the query how long it waits: `timeout=2s`. */
+function timeOf(url: URL): number {
+  const match = /^(\d{1,3})s$/.exec(url.searchParams.get('timeout') ?? '');
+  return match === null ? defaultTimeMs : Math.min(defaultTimeMs, Number(match[1]) * 1000);
+}
+
+/** Undefined: it is too large; the rest of it is not read. */
+async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
+  if (Number(request.headers['content-length'] ?? 0) > largestBody) return undefined;
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request) {
+    size += (part as Buffer).length;
+    if (size > largestBody) return undefined;
+    parts.push(part as Buffer);
+  }
+  return Buffer.concat(parts);
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    throw new HearthError('InvalidArgument', 'the body is not JSON');
+  }
+}
+
+function send(response: ServerResponse, status: number, text: string, contentType = 'text/plain; charset=utf-8'): void {
+  if (response.headersSent) return;
+  const close = status === 413 ? { connection: 'close' } : {};
+  response.writeHead(status, { 'content-type': contentType, ...close }).end(text);
+}
