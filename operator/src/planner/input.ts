@@ -62,7 +62,8 @@ export interface RunningPod {
 /** Pods of these namespaces that match are refused by all nodes whose label `topologyKey` is that of the pod's node. */
 export interface Repulsion {
   topologyKey: string;
-  namespaces: readonly string[];
+  /** Absent: of all. */
+  namespaces?: readonly string[] | undefined;
   selector: LabelSelector | undefined;
 }
 

@@ -41,8 +41,8 @@ export function runningPod(pod: Pod): RunningPod | undefined {
   const repels = (spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []).map(
     (term): Repulsion => ({
       topologyKey: term.topologyKey,
-      // Namespaces that are selected by their labels are not known here; then it is taken to mean its own.
-      namespaces: term.namespaces?.length ? term.namespaces : [namespace],
+      // Which namespaces have which labels is not known here: rather no pod is steered there than one in vain.
+      ...(term.namespaceSelector ? {} : { namespaces: term.namespaces?.length ? term.namespaces : [namespace] }),
       selector: labelSelector(term.labelSelector),
     }),
   );

@@ -1,0 +1,85 @@
+import type { Assignment } from './assignment.ts';
+import { type Holding, percentOf } from './caches.ts';
+import type { Cluster, Feasible } from './cluster.ts';
+import type { PodGroup } from './input.ts';
+import { NodeSet } from './node_set.ts';
+import { hostnameLabel } from './nodes.ts';
+import type { AffinityPlan } from './plan.ts';
+
+/**
+ * How the pods are bound to the nodes. Required keeps a pod from all other nodes, so it is given only when nothing keeps
+ * all pods that can run now from running at once on the nodes that it names. Ask before the pods take their places.
+ */
+export function affinityOf(
+  cluster: Cluster,
+  group: PodGroup,
+  feasible: Feasible,
+  holding: Holding,
+  { nodes, places, cold }: Assignment,
+): AffinityPlan {
+  const preferred = (reason?: string): AffinityPlan => ({
+    kind: 'Preferred',
+    hostnames: hostnames(cluster, nodes),
+    ...(reason === undefined ? {} : { reason }),
+  });
+  if (group.affinity === 'Preferred') return preferred();
+  if (group.unmodelled.length > 0) {
+    return preferred(`The pods use ${group.unmodelled.join(', ')}, of which the plan does not know where it is.`);
+  }
+  if (cold.length > 0) {
+    const left = group.pods.length - places.length;
+    return preferred(`${left} of ${group.pods.length} pods fit only on nodes that cannot hold the bytes.`);
+  }
+  const named = holders(cluster, group, feasible, holding, nodes);
+  if (!allFit(cluster, group, feasible, named, places)) {
+    return preferred('With these nodes alone, topology spread would not let all pods run.');
+  }
+  return { kind: 'Required', hostnames: hostnames(cluster, named) };
+}
+
+/** The plan's nodes first, then all others that hold enough and could ever take a pod. */
+function holders(
+  cluster: Cluster,
+  group: PodGroup,
+  feasible: Feasible,
+  holding: Holding,
+  planned: readonly number[],
+): number[] {
+  const others = cluster
+    .everFeasible(group, feasible)
+    .and(cluster.filter.serving)
+    .indexes()
+    .filter((node) => percentOf(holding, node) >= group.minPercent && !planned.includes(node));
+  return [...planned, ...others];
+}
+
+/**
+ * Topology spread counts only nodes that required affinity names. The scheduler may fill them in any order, so two
+ * opposite ones are tried.
+ */
+function allFit(
+  cluster: Cluster,
+  group: PodGroup,
+  feasible: Feasible,
+  named: readonly number[],
+  places: readonly number[],
+): boolean {
+  if (places.length === 0 || !group.spread.some(({ hard }) => hard)) return true;
+  const within = new NodeSet(cluster.nodes.size);
+  for (const node of named) within.add(node);
+  return [named, named.toReversed()].every((order) => {
+    const spread = cluster.spread(group, feasible, within);
+    const slots = feasible.slots.slice();
+    return places.every(() => {
+      const node = order.find((one) => (slots[one] as number) > 0 && spread.allows(one));
+      if (node === undefined) return false;
+      slots[node] = (slots[node] as number) - 1;
+      spread.place(node);
+      return true;
+    });
+  });
+}
+
+function hostnames({ nodes }: Cluster, indexes: readonly number[]): string[] {
+  return indexes.map((node) => nodes.at(node).labels[hostnameLabel] as string);
+}

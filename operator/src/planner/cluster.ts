@@ -1,0 +1,91 @@
+import { Caches } from './caches.ts';
+import type { PlanInput, PodGroup } from './input.ts';
+import { NodeSet } from './node_set.ts';
+import { Nodes } from './nodes.ts';
+import { PodCensus } from './pod_census.ts';
+import { Ports } from './ports.ts';
+import { Repulsions } from './repulsions.ts';
+import { type Request, Resources } from './resources.ts';
+import { Spread } from './spread.ts';
+import { type Allowed, StaticFilter } from './static_filter.ts';
+
+/** Where the pods of one group can be. */
+export interface Feasible extends Allowed {
+  request: Request;
+  /** By node: how many of its pods fit beside what runs there; 0 where none may be. Topology spread is not asked. */
+  slots: Int32Array;
+  /** Nodes with slots. */
+  free: NodeSet;
+}
+
+/** The cluster as groups find it one after the other: what runs, what was planned for those before, what is left. */
+export class Cluster {
+  readonly nodes: Nodes;
+  readonly filter: StaticFilter;
+  readonly resources: Resources;
+  readonly caches: Caches;
+  readonly #ports = new Ports();
+  readonly #census: PodCensus;
+  readonly #repulsions: Repulsions;
+
+  constructor({ nodes, running, groups, datasets }: PlanInput) {
+    this.nodes = new Nodes(nodes);
+    this.filter = new StaticFilter(this.nodes);
+    this.resources = new Resources(
+      this.nodes.all,
+      groups.map(({ requests }) => requests),
+    );
+    this.caches = new Caches(this.nodes, datasets, groups);
+    this.#repulsions = new Repulsions(this.nodes);
+    this.#census = new PodCensus(groups.flatMap(({ namespace, spread }) => (spread.length > 0 ? [namespace] : [])));
+    for (const pod of running) {
+      const node = this.nodes.indexOf(pod.node);
+      if (node === undefined) continue;
+      const lasting = pod.lasting === true;
+      this.resources.take(node, pod.requests, lasting);
+      this.#ports.take(node, pod.hostPorts, lasting);
+      this.#repulsions.add(node, pod);
+      if (!pod.deleting) this.#census.add(pod.namespace, pod.labels, node);
+    }
+  }
+
+  feasible(group: PodGroup): Feasible {
+    const allowed = this.filter.allowed(group);
+    const request = this.resources.request(group.requests);
+    const open = allowed.now.without(this.#repulsions.refusing(group.namespace, group.labels));
+    const slots = new Int32Array(this.nodes.size);
+    // Two pods with the same port of the host are never on one node.
+    const most = group.hostPorts.length > 0 ? 1 : Number.POSITIVE_INFINITY;
+    const free = new NodeSet(this.nodes.size);
+    for (const node of open.indexes()) {
+      const fits = this.#ports.free(node, group.hostPorts) ? this.resources.slots(node, request) : 0;
+      slots[node] = Math.min(most, fits, group.pods.length);
+      if (fits > 0) free.add(node);
+    }
+    return { ...allowed, request, slots, free };
+  }
+
+  /** Nodes that could take a pod when others but those of DaemonSets have gone. */
+  everFeasible({ hostPorts }: PodGroup, { ever, request }: Feasible): NodeSet {
+    return NodeSet.where(
+      this.nodes.size,
+      (node) => ever.has(node) && this.resources.fitsEver(node, request) && this.#ports.freeEver(node, hostPorts),
+    );
+  }
+
+  /** `within`: the affinity of the pods is going to name these nodes, so that topology spread sees no others. */
+  spread(group: PodGroup, { selected }: Allowed, within?: NodeSet): Spread {
+    return new Spread(this.nodes, this.#census, group, {
+      labelled: this.nodes.labelled(group.spread.flatMap(({ hard, topologyKey }) => (hard ? [topologyKey] : []))),
+      selected: within === undefined ? selected : selected.and(within),
+      tolerated: this.filter.tolerated(group.tolerations),
+    });
+  }
+
+  /** A pod of the group will be on this node. */
+  place({ requests, hostPorts, namespace, labels }: PodGroup, node: number): void {
+    this.resources.take(node, requests, false);
+    this.#ports.take(node, hostPorts, false);
+    this.#census.add(namespace, labels, node);
+  }
+}

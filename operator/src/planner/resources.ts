@@ -1,0 +1,77 @@
+import type { Amounts, PlannedNode } from './input.ts';
+
+interface Column {
+  /** What pods may have in all, beside those of DaemonSets. */
+  lasting: Float64Array;
+  /** What no pod has now; negative where more was given than there is. */
+  free: Float64Array;
+}
+
+/** What one pod asks for, ready to be compared with nodes. */
+export interface Request {
+  columns: readonly { column: Column; amount: number }[];
+}
+
+/** Every pod takes one of these. */
+const pods = 'pods';
+
+/**
+ * NodeResourcesFit: a column of numbers for every resource that somebody asks for. A pod that asks for none of a resource
+ * fits also where more of it was given than there is, as the scheduler sees it.
+ */
+export class Resources {
+  readonly #columns = new Map<string, Column>();
+
+  /** `wanted`: requests of all groups. */
+  constructor(nodes: readonly PlannedNode[], wanted: Iterable<Amounts>) {
+    const names = new Set([pods]);
+    for (const requests of wanted) for (const name of Object.keys(requests)) names.add(name);
+    for (const name of names) {
+      const lasting = Float64Array.from(nodes, ({ allocatable }) => allocatable[name] ?? 0);
+      this.#columns.set(name, { lasting, free: lasting.slice() });
+    }
+  }
+
+  /** A pod on a node. `lasting`: it has its room for as long as there is the node. */
+  take(node: number, requests: Amounts, lasting: boolean): void {
+    for (const [name, column] of this.#columns) {
+      const amount = name === pods ? 1 : requests[name];
+      if (amount === undefined) continue;
+      column.free[node] = (column.free[node] as number) - amount;
+      if (lasting) column.lasting[node] = (column.lasting[node] as number) - amount;
+    }
+  }
+
+  request(requests: Amounts): Request {
+    const columns = [...this.#columns].flatMap(([name, column]) => {
+      const amount = name === pods ? 1 : (requests[name] ?? 0);
+      return amount > 0 ? [{ column, amount }] : [];
+    });
+    return { columns };
+  }
+
+  /** How many such pods a node takes beside what runs there. */
+  slots(node: number, { columns }: Request): number {
+    let least = Number.POSITIVE_INFINITY;
+    for (const { column, amount } of columns) {
+      const slots = Math.floor((column.free[node] as number) / amount);
+      if (slots < least) least = slots;
+    }
+    return Math.max(0, least);
+  }
+
+  /** Whether a node takes such a pod when all others but those of DaemonSets have gone. */
+  fitsEver(node: number, { columns }: Request): boolean {
+    for (const { column, amount } of columns) if ((column.lasting[node] as number) < amount) return false;
+    return true;
+  }
+
+  /** What a node lacks most, for people; undefined: nothing. */
+  lacking(node: number, requests: Amounts): string | undefined {
+    for (const [name, column] of this.#columns) {
+      const amount = name === pods ? 1 : (requests[name] ?? 0);
+      if (amount > 0 && (column.lasting[node] as number) < amount) return name;
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,115 @@
+import type { PodGroup, TopologySpread } from './input.ts';
+import type { NodeSet } from './node_set.ts';
+import type { Nodes } from './nodes.ts';
+import type { PodCensus } from './pod_census.ts';
+import { podSelector, selects } from './selector.ts';
+
+/** Sets of nodes that a constraint counts, by what it honors. */
+export interface Countable {
+  /** That have the labels of all hard constraints. */
+  labelled: NodeSet;
+  /** By node selector and required node affinity. */
+  selected: NodeSet;
+  tolerated: NodeSet;
+}
+
+/** One constraint of a template, with how many pods it counts in each domain. */
+class Constraint {
+  readonly #maxSkew: number;
+  readonly #minDomains: number;
+  readonly #domainOf: Int32Array;
+  readonly #pods: Int32Array;
+  /** Domains that are counted, though there may be no pods. */
+  readonly #domains: readonly number[];
+  /** 1 when the pod itself is among those that are counted. */
+  readonly #self: number;
+  #least = 0;
+
+  constructor(nodes: Nodes, census: PodCensus, spread: TopologySpread, pod: PodGroup, countable: NodeSet) {
+    const { of, values } = nodes.column(spread.topologyKey);
+    const selector = podSelector(spread.selector, spread.matchLabelKeys, pod.labels);
+    this.#maxSkew = spread.maxSkew;
+    this.#minDomains = spread.minDomains ?? 1;
+    this.#domainOf = of;
+    this.#self = selects(selector, pod.labels) ? 1 : 0;
+    this.#pods = new Int32Array(values.length);
+    const counted = new Uint8Array(values.length);
+    for (const node of countable.indexes()) if ((of[node] as number) >= 0) counted[of[node] as number] = 1;
+    this.#domains = values.flatMap((_, domain) => (counted[domain] === 1 ? [domain] : []));
+    census.count(pod.namespace, selector, (node, count) => {
+      if (countable.has(node)) this.#add(of[node] as number, count);
+    });
+    this.#settle();
+  }
+
+  #add(domain: number, count: number): void {
+    if (domain >= 0) this.#pods[domain] = (this.#pods[domain] as number) + count;
+  }
+
+  #settle(): void {
+    let least = Number.POSITIVE_INFINITY;
+    for (const domain of this.#domains) least = Math.min(least, this.#pods[domain] as number);
+    // Fewer domains than there should be: those that are not there count as empty.
+    this.#least = this.#domains.length < this.#minDomains ? 0 : least;
+  }
+
+  /** The criterion of the scheduler: matching pods there and this one, less the fewest anywhere, are at most maxSkew. */
+  allows(node: number): boolean {
+    const domain = this.#domainOf[node] as number;
+    if (domain < 0) return false;
+    return (this.#pods[domain] as number) + this.#self - this.#least <= this.#maxSkew;
+  }
+
+  /** Pods of the domain of a node. */
+  load(node: number): number {
+    const domain = this.#domainOf[node] as number;
+    return domain < 0 ? Number.POSITIVE_INFINITY : (this.#pods[domain] as number);
+  }
+
+  place(node: number): void {
+    if (this.#self === 0) return;
+    const domain = this.#domainOf[node] as number;
+    const before = this.#pods[domain] as number;
+    this.#add(domain, 1);
+    if (before === this.#least) this.#settle();
+  }
+}
+
+/** PodTopologySpread for the pods of one group, one after the other. */
+export class Spread {
+  readonly #hard: readonly Constraint[];
+  readonly #soft: readonly Constraint[];
+
+  constructor(nodes: Nodes, census: PodCensus, pod: PodGroup, countable: Countable) {
+    const constraint = (spread: TopologySpread) => {
+      let set = countable.labelled;
+      if (spread.honorAffinity) set = set.and(countable.selected);
+      if (spread.honorTaints) set = set.and(countable.tolerated);
+      return new Constraint(nodes, census, spread, pod, set);
+    };
+    this.#hard = pod.spread.filter(({ hard }) => hard).map(constraint);
+    this.#soft = pod.spread.filter(({ hard }) => !hard).map(constraint);
+  }
+
+  get isHard(): boolean {
+    return this.#hard.length > 0;
+  }
+
+  allows(node: number): boolean {
+    for (const constraint of this.#hard) if (!constraint.allows(node)) return false;
+    return true;
+  }
+
+  /** How full the domains of a node are in the eyes of constraints that are wishes: the fewer, the better. */
+  load(node: number): number {
+    let load = 0;
+    for (const constraint of this.#soft) load += constraint.load(node);
+    return load;
+  }
+
+  /** A pod of the group is on this node. */
+  place(node: number): void {
+    for (const constraint of this.#hard) constraint.place(node);
+    for (const constraint of this.#soft) constraint.place(node);
+  }
+}

@@ -1,0 +1,102 @@
+import type { PodGroup, Taint, Toleration } from './input.ts';
+import { NodeSet } from './node_set.ts';
+import { hostnameLabel, type Nodes } from './nodes.ts';
+import { hardTaints, isPassing, isTolerated, refusals } from './taints.ts';
+
+type Template = Pick<PodGroup, 'nodeSelector' | 'requiredTerms' | 'tolerations' | 'spread'>;
+
+/** Which nodes pods of a template may be on, whatever runs there. */
+export interface Allowed {
+  /** By node selector and node affinity. */
+  selected: NodeSet;
+  /** Of these: by taints, cordons and the labels that topology spread needs, too. */
+  now: NodeSet;
+  /** Also those that only wait for their agent to become ready. */
+  ever: NodeSet;
+}
+
+interface Tolerated {
+  now: NodeSet;
+  ever: NodeSet;
+  /** As topology spread counts them: cordons alone do not matter. */
+  taints: NodeSet;
+}
+
+/**
+ * The filters of the scheduler that ask nothing of what runs on a node: NodeUnschedulable, TaintToleration, NodeAffinity,
+ * and that every hard topology spread constraint finds its label. Answers are remembered by what was asked.
+ */
+export class StaticFilter {
+  readonly #nodes: Nodes;
+  /** By node: which of the sets of taints it has. */
+  readonly #taintsOf: Int32Array;
+  readonly #taints: { all: readonly Taint[]; hard: readonly Taint[]; serves: boolean }[] = [];
+  readonly #selected = new Map<string, NodeSet>();
+  readonly #tolerated = new Map<string, Tolerated>();
+  /** Nodes whose agent can bring bytes and that affinity can name, by a hostname that no other node has. */
+  readonly serving: NodeSet;
+
+  constructor(nodes: Nodes) {
+    this.#nodes = nodes;
+    const hostnames = nodes.column(hostnameLabel);
+    const bearers = new Int32Array(hostnames.values.length);
+    for (const host of hostnames.of) if (host >= 0) bearers[host] = (bearers[host] as number) + 1;
+    this.serving = NodeSet.where(nodes.size, (node) => {
+      const host = hostnames.of[node] as number;
+      return nodes.at(node).agent !== undefined && host >= 0 && bearers[host] === 1;
+    });
+    this.#taintsOf = new Int32Array(nodes.size);
+    const known = new Map<string, number>();
+    for (const [index, node] of nodes.all.entries()) {
+      const serves = node.agent !== undefined;
+      const all = refusals(node);
+      const name = all.length === 0 ? '' : JSON.stringify([serves, node.unschedulable, all]);
+      let taints = known.get(name);
+      if (taints === undefined) {
+        taints = this.#taints.push({ all, hard: hardTaints(node.taints), serves }) - 1;
+        known.set(name, taints);
+      }
+      this.#taintsOf[index] = taints;
+    }
+  }
+
+  allowed({ nodeSelector, requiredTerms, tolerations, spread }: Template): Allowed {
+    const selected = this.#select(nodeSelector, requiredTerms);
+    const tolerated = this.#tolerate(tolerations);
+    const labels = spread.flatMap(({ hard, topologyKey }) => (hard ? [topologyKey] : []));
+    const possible = labels.length === 0 ? selected : selected.and(this.#nodes.labelled(labels));
+    return { selected, now: possible.and(tolerated.now), ever: possible.and(tolerated.ever) };
+  }
+
+  /** Nodes whose taints the pods tolerate, as topology spread asks with nodeTaintsPolicy Honor. */
+  tolerated(tolerations: readonly Toleration[]): NodeSet {
+    return this.#tolerate(tolerations).taints;
+  }
+
+  #select(nodeSelector: Template['nodeSelector'], requiredTerms: Template['requiredTerms']): NodeSet {
+    const name = JSON.stringify([nodeSelector, requiredTerms]);
+    let set = this.#selected.get(name);
+    if (set === undefined) {
+      set = this.#nodes.withLabels(nodeSelector);
+      if (requiredTerms !== undefined) set = set.and(this.#nodes.selectedByAny(requiredTerms));
+      this.#selected.set(name, set);
+    }
+    return set;
+  }
+
+  #tolerate(tolerations: readonly Toleration[]): Tolerated {
+    const name = JSON.stringify(tolerations);
+    let tolerated = this.#tolerated.get(name);
+    if (tolerated === undefined) {
+      const refused = (taints: readonly Taint[]) => taints.filter((taint) => !isTolerated(taint, tolerations));
+      const now = this.#taints.map(({ all }) => refused(all).length === 0);
+      const ever = this.#taints.map(({ all, serves }) => refused(all).every((taint) => serves && isPassing(taint)));
+      const taints = this.#taints.map(({ hard }) => refused(hard).length === 0);
+      const where = (holds: boolean[]) =>
+        NodeSet.where(this.#nodes.size, (node) => holds[this.#taintsOf[node] as number] as boolean);
+      tolerated = { now: where(now), ever: where(ever), taints: where(taints) };
+      this.#tolerated.set(name, tolerated);
+    }
+    return tolerated;
+  }
+}
