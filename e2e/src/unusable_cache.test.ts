@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { kinds } from '@hearth/common/kubernetes';
+import type { Context } from 'mocha';
+import { ToolUnavailable } from '../cluster/tools/build.ts';
+import type { AgentProcess, AgentSettings } from './agent_process.ts';
+import { Cluster } from './cluster.ts';
+import { run, until } from './command.ts';
+import type { DaemonProcess } from './daemon_process.ts';
+import { skip } from './needs.ts';
+import { namespace, OperatorFixture } from './operator_fixture.ts';
+
+const waiting = ['--on-start-failure', 'wait'];
+/** Agents look at their disks every 30 s. */
+const mendedMs = 50_000;
+
+interface Told {
+  nodes: {
+    node: string;
+    ready: boolean;
+    reason: string;
+    capabilities: { name: string; ready: boolean; reason: string }[];
+  }[];
+}
+
+/** An agent that cannot serve yet, and must not end. */
+interface Waiting {
+  agent: AgentProcess;
+  process: DaemonProcess;
+  /** Answer of its health server. */
+  health(path: string): Promise<{ status: number; text: string } | undefined>;
+}
+
+async function launch(cluster: Cluster, name: string, settings: AgentSettings): Promise<Waiting> {
+  const agent = cluster.prepare(name, { ...settings, flags: [...waiting, ...(settings.flags ?? [])] });
+  const process = await agent.launch();
+  const health = async (path: string) => {
+    assert.equal(process.ended, undefined, `agent ${name} ended: ${process.ended?.stderr}`);
+    try {
+      const answer = await fetch(`http://127.0.0.1:${agent.healthPort}${path}`);
+      return { status: answer.status, text: await answer.text() };
+    } catch {
+      return undefined;
+    }
+  };
+  return { agent, process, health };
+}
+
+/** A file system in memory below the cluster's folder. */
+async function memory(context: Context, cluster: Cluster, name: string, options: string): Promise<string> {
+  if (process.getuid?.() !== 0) skip(context, 'mounts need root');
+  const folder = join(cluster.folder, name);
+  mkdirSync(folder);
+  const { code, stderr } = await run('mount', ['-t', 'tmpfs', '-o', options, 'hearth-test', folder]);
+  if (code !== 0) skip(context, `nothing can be mounted: ${stderr.trim()}`);
+  return folder;
+}
+
+describe('agents whose cache cannot be used', function () {
+  this.timeout(120_000);
+  let cluster: Cluster;
+
+  before(async () => {
+    cluster = await Cluster.start(['well']);
+  });
+  after(async () => cluster?.close());
+
+  const told = async (asked: string, node: string) =>
+    (await cluster.json<Told>(asked, 'status')).nodes.find((one) => one.node === node);
+
+  it('live, say why at each agent, and serve when the disk is mended, without a restart', async function () {
+    const readOnly = await memory(this, cluster, 'read-only', 'size=256m,ro');
+    const small = await memory(this, cluster, 'small', 'size=8m');
+    const { cacheFolder } = cluster.agent('well');
+
+    const cases: [name: string, directory: string, reason: RegExp, mend: () => Promise<unknown>][] = [
+      ['ro', readOnly, /read-only; mend the disk/, () => run('mount', ['-o', 'remount,rw', readOnly])],
+      ['tiny', small, /too small: its file system has 8 MiB/, () => run('mount', ['-o', 'remount,size=256m', small])],
+      ['second', cacheFolder, /is used by another agent \(process \d+\)/, () => cluster.agent('well').stop()],
+    ];
+    const agents = await Promise.all(
+      cases.map(([name, directory]) => launch(cluster, name, { cacheDirectories: `${directory}=32MiB:0%` })),
+    );
+    for (const [index, [name, , reason]] of cases.entries()) {
+      const { health } = agents[index] as Waiting;
+      const said = await until(`${name} says why`, async () => {
+        const answer = await health('/readyz');
+        return answer !== undefined && reason.test(answer.text) && answer;
+      });
+      assert.equal(said.status, 503);
+      assert.equal((await health('/healthz'))?.status, 200);
+      for (const asked of ['well', name]) {
+        const seen = await until(`${name} is known to ${asked}`, async () => {
+          const found = await told(asked, name);
+          return found !== undefined && reason.test(found.reason) && found;
+        });
+        assert.equal(seen.ready, false);
+      }
+    }
+    const refused = await cluster.hearth('ro', 'dataset', 'ls');
+    assert.equal(refused.code, 6);
+    assert.match(refused.stderr, /the agent of this node does not serve: .*read-only/);
+
+    const pids = agents.map(({ agent }) => agent.pid);
+    for (const [, , , mend] of cases) await mend();
+    for (const [index, [name]] of cases.entries()) {
+      const { health } = agents[index] as Waiting;
+      await until(`${name} serves`, async () => (await health('/readyz'))?.status === 200, mendedMs);
+    }
+    assert.deepEqual(
+      agents.map(({ agent }) => agent.pid),
+      pids,
+    );
+    const { nodes } = await cluster.json<Told>('ro', 'status');
+    assert.deepEqual(
+      nodes.map(({ node, ready }) => [node, ready]),
+      cases.map(([name]) => [name, true]).sort(),
+    );
+    await Promise.all(agents.map(({ agent }) => agent.stop()));
+  });
+
+  it('leave the room of a kubelet alone', async function () {
+    const disk = await memory(this, cluster, 'kubelets', 'size=256m');
+    const flags = ['--kubelet-directory', disk];
+    const { health, agent } = await launch(cluster, 'greedy', { cacheDirectories: `${disk}/c=32MiB:10%`, flags });
+    const said = await until('it says why', async () => {
+      const answer = await health('/readyz');
+      return answer !== undefined && /set freeFloor to 20%/.test(answer.text) && answer;
+    });
+    assert.equal(said.status, 503);
+    assert.ok(!existsSync(join(disk, 'c', 'objects')), 'nothing is written there');
+    await agent.stop();
+  });
+
+  it('serve with a budget larger than their disk, and say how much is really there', async function () {
+    const disk = await memory(this, cluster, 'boasting', 'size=256m');
+    const { health, agent } = await launch(cluster, 'boasting', { cacheDirectories: `${disk}=100GiB:16MiB` });
+    await until('it serves', async () => (await health('/readyz'))?.status === 200);
+    const budget = await until('it has looked at its disk', async () =>
+      (await told('boasting', 'boasting'))?.capabilities.find(({ name }) => name === 'budget'),
+    );
+    assert.equal(budget.ready, false);
+    assert.match(budget.reason, /the budget of .* is 100 GiB, but at most 240 MiB \(251658240 bytes\) are there/);
+    await agent.stop();
+  });
+});
+
+describe('a StorageCluster none of whose agents can use its cache', function () {
+  this.timeout(120_000);
+  let fixture: OperatorFixture | undefined;
+  let cluster: Cluster | undefined;
+
+  before(async function () {
+    this.timeout(30 * 60_000); // The first run on a machine builds the programs.
+    try {
+      fixture = await OperatorFixture.start();
+    } catch (error) {
+      if (error instanceof ToolUnavailable) skip(this, error.message);
+      throw error;
+    }
+    cluster = await Cluster.start([]);
+    await fixture.node('n1', {}, false);
+    await fixture.node('n2', {}, false);
+    await fixture.operator();
+    await fixture.cluster('models');
+  });
+  after(async () => {
+    await cluster?.close();
+    await fixture?.stop();
+  });
+
+  it('names each node with its reason, tells it once, and is Ready when the disks are mended', async function () {
+    if (fixture === undefined || cluster === undefined) throw new Error('not started');
+    const [api, agents, mended] = [fixture, cluster, new Map<string, () => Promise<unknown>>()];
+    const secret = await api.expect('the Secret', kinds.Secret, 'hearth-models-agent');
+    const file = (name: string) => join(agents.folder, name);
+    for (const [name, value] of Object.entries(secret.data ?? {}))
+      writeFileSync(file(name), Buffer.from(value, 'base64'));
+    const readOnly = await memory(this, agents, 'read-only', 'size=256m,ro');
+    const small = await memory(this, agents, 'small', 'size=8m');
+    mended.set('n1', () => run('mount', ['-o', 'remount,rw', readOnly]));
+    mended.set('n2', () => run('mount', ['-o', 'remount,size=256m', small]));
+    const processes: DaemonProcess[] = [];
+    for (const [node, directory, host] of [
+      ['n1', readOnly, '127.0.0.2'],
+      ['n2', small, '127.0.0.3'],
+    ] as const) {
+      const control = ['--control-listen', `${host}:7528`, '--control-certificate', file('tls.crt')];
+      const flags = [...control, '--control-key', file('tls.key'), '--control-client-authorities', file('ca.crt')];
+      const settings = { clusterName: 'models', cacheDirectories: `${directory}=32MiB:0%`, flags };
+      processes.push((await launch(agents, node, settings)).process);
+      await api.pod(`agent-${node}`, agentLabels, node, {
+        phase: 'Running',
+        hostIP: host,
+        hostIPs: [{ ip: host }],
+        conditions: [{ type: 'Ready', status: 'False' }],
+        containerStatuses: [
+          { name: 'agent', image: 'none', imageID: '', ready: false, restartCount: 0, state: { running: {} } },
+        ],
+      });
+    }
+    const status = { replicas: 1, readyReplicas: 1 };
+    const store = 'hearth-models-etcd';
+    await api.expect('the store', kinds.StatefulSet, store);
+    await api.api.patch(kinds.StatefulSet, store, namespace, { status }, { kind: 'merge', subresource: 'status' });
+
+    const reasons = [
+      /n1: Its agent is not ready: cache directory .* read-only/,
+      /n2: Its agent is not ready: .* too small/,
+    ];
+    await until('both reasons are told', async () => {
+      const condition = await api.condition('models', 'Ready');
+      return condition?.reason === 'NodesNotReady' && reasons.every((reason) => reason.test(condition.message));
+    });
+    const { items } = await api.api.list(kinds.CoreEvent, { namespace: 'default' });
+    const warnings = items.filter(({ reason }) => reason === 'NodesNotReady');
+    assert.equal(warnings.length, 1, JSON.stringify(warnings));
+
+    for (const mend of mended.values()) await mend();
+    const ready = await api.expect(
+      'it is Ready',
+      kinds.StorageCluster,
+      'models',
+      (now) => now.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True',
+      mendedMs,
+    );
+    assert.deepEqual(
+      ready.status?.nodes?.map(({ name, ready: serves }) => [name, serves]),
+      [
+        ['n1', true],
+        ['n2', true],
+      ],
+    );
+    for (const one of processes) assert.equal(one.ended, undefined);
+  });
+});
+
+const agentLabels = {
+  'app.kubernetes.io/name': 'hearth',
+  'app.kubernetes.io/component': 'agent',
+  'app.kubernetes.io/managed-by': 'hearth-operator',
+  'hearth.storage/cluster': 'models',
+  'hearth.storage/node-group': 'all',
+};
