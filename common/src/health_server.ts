@@ -6,13 +6,14 @@ import type { Logger } from './logger.ts';
 export interface HealthSource {
   /** Why the process is not ready; empty when it is. */
   reasons(): string[];
-  metrics(): Promise<{ contentType: string; text: string }>;
+  /** Absent: the process has none. */
+  metrics?(): Promise<{ contentType: string; text: string }>;
 }
 
 /**
  * What every process of Hearth that others watch answers over HTTP.
  * `/healthz`: the process lives and its event loop turns. `/readyz`: it can serve, else the reasons, one a line.
- * `/metrics`: see docs/metrics.md. Nothing else, and nothing secret.
+ * `/metrics`: see docs/metrics.md, of processes that have some. Nothing else, and nothing secret.
  */
 export class HealthServer {
   readonly #server: Server;
@@ -53,16 +54,16 @@ export class HealthServer {
         if (reasons.length === 0) return send(response, 200, 'ok\n');
         return send(response, 503, `${reasons.join('\n')}\n`);
       }
-      case '/metrics':
-        return await this.#metrics(response);
       default:
+        if (this.#source.metrics === undefined) return send(response, 404, 'there are /healthz and /readyz\n');
+        if (path === '/metrics') return await this.#metrics(this.#source.metrics(), response);
         return send(response, 404, 'there are /healthz, /readyz and /metrics\n');
     }
   }
 
-  async #metrics(response: ServerResponse): Promise<void> {
+  async #metrics(metrics: ReturnType<NonNullable<HealthSource['metrics']>>, response: ServerResponse): Promise<void> {
     try {
-      const { contentType, text } = await this.#source.metrics();
+      const { contentType, text } = await metrics;
       send(response, 200, text, contentType);
     } catch (thrown) {
       this.#logger.warn('metrics could not be read', { error: HearthError.from(thrown) });

@@ -1,8 +1,8 @@
 import { HearthError, type Logger } from '@hearth/common';
+import { HealthServer } from '@hearth/common/health';
 import { NodeAgents } from './agent/index.ts';
 import type { Configuration } from './configuration/index.ts';
 import { ControlBook, ControllerService } from './controller/index.ts';
-import { HealthServer } from './health/index.ts';
 import { IdentityService } from './identity/index.ts';
 import { SystemMounts } from './mounts/index.ts';
 import { NodeService, Publications } from './node/index.ts';
@@ -22,13 +22,14 @@ export class Driver {
   readonly #records: PublishedRecords;
   readonly #server: SocketServer;
   readonly #registration: KubeletRegistration | undefined;
-  readonly #health = new HealthServer(() => this.#reasons());
+  readonly #health: HealthServer;
   #reconciled = false;
 
   constructor(configuration: Configuration, logger: Logger) {
     const { node, stateDirectory, kubeletDirectory, registrationDirectory, socket } = configuration;
     this.#configuration = configuration;
     this.#logger = logger;
+    this.#health = new HealthServer({ reasons: () => this.#reasons() }, logger);
     this.#mounts = new SystemMounts({ kubeletDirectory, deadlineMs: pace.mountMs, logger });
     this.#records = new PublishedRecords(stateDirectory, logger);
     const agents = new NodeAgents({ stateDirectory, node, deadlineMs: pace.agentMs });
@@ -55,10 +56,10 @@ export class Driver {
     }
   }
 
-  /** Serves when it resolves. Errors as those of `SocketServer.listen`. */
+  /** Serves when it resolves. Errors as those of `SocketServer.listen`; `IoError` when health has no address. */
   async start(): Promise<void> {
     const { health, node, socket, services } = this.#configuration;
-    if (health !== undefined) await this.#health.listen(health.host, health.port);
+    if (health !== undefined) await this.#health.bind(health, (error) => healthError(health, error));
     const { kept, removed } = await reconcilePublished(this.#records, this.#mounts, this.#logger);
     this.#reconciled = true;
     await this.#server.listen();
@@ -92,6 +93,13 @@ export class Driver {
     if (this.#registration?.registered === false) reasons.push('the kubelet has not registered the driver');
     return reasons;
   }
+}
+
+function healthError({ host, port }: { host: string; port: number }, { message }: Error): HearthError {
+  return new HearthError(
+    'IoError',
+    `health cannot be served on ${host}:${port} (${message}); set --health-listen to another address`,
+  );
 }
 
 /** Starts, runs until SIGTERM or SIGINT, and ends in order. Resolves to the exit code. */

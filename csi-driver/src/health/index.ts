@@ -1,1 +1,0 @@
-export { HealthServer } from './health_server.ts';
