@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Outcome, run, until } from '../src/command.ts';
 import { ControlPlane } from './control_plane.ts';
@@ -6,13 +6,14 @@ import { guard } from './guard.ts';
 import { basicImages } from './images/basic_images.ts';
 import { Machine } from './machine/machine.ts';
 import { Network } from './network.ts';
-import { ClusterNode } from './node.ts';
+import { ClusterNode, type Registration } from './node.ts';
 import {
   type ClusterRecord,
   controlGroupOf,
   folderOf,
   machinesFolder,
   readRecord,
+  recordNodes,
   remove,
   removeOrphans,
   reserve,
@@ -142,6 +143,26 @@ export class KubernetesCluster implements AsyncDisposable {
     await Promise.all(this.nodes.map((node) => node.importImage(archive)));
   }
 
+  /** Starts one more node, which registers itself as asked, and waits until it is ready. */
+  async addNode(registration: Registration = {}, archives: string[] = []): Promise<ClusterNode> {
+    const number = this.nodes.length + 1;
+    recordNodes(this.#record, number);
+    const images = [...Object.values(await basicImages()), ...archives];
+    const node = await this.#startNode(number, images, registration);
+    await this.#ready();
+    return node;
+  }
+
+  /** Takes the last node away, as an autoscaler does: its machine is gone, and so is its Node. */
+  async removeNode(): Promise<void> {
+    const node = this.nodes.pop();
+    if (node === undefined) throw new Error('the cluster has no node');
+    await node.cutPower();
+    rmSync(node.machine.folder, { recursive: true, force: true });
+    recordNodes(this.#record, this.nodes.length);
+    await this.kubectl(['delete', 'node', node.name, '--ignore-not-found', '--wait=false']);
+  }
+
   /** Copies the logs of all programs and pods into a folder. */
   collectLogs(target: string): void {
     mkdirSync(target, { recursive: true });
@@ -167,11 +188,12 @@ export class KubernetesCluster implements AsyncDisposable {
     return new ClusterNode(machine, number, group, this.plane, this.#programs, this.logFolder);
   }
 
-  async #startNode(number: number, images: string[]): Promise<void> {
+  async #startNode(number: number, images: string[], registration: Registration = {}): Promise<ClusterNode> {
     const machine = await Machine.start(join(machinesFolder(this.name), nodeName(number)));
     const node = this.#node(machine, number);
     this.nodes[number - 1] = node;
-    await node.start(images);
+    await node.start(images, registration);
+    return node;
   }
 
   /** All nodes are ready and pods can be created: the default service account comes a moment after its namespace. */

@@ -11,6 +11,12 @@ const socket = '/run/containerd/containerd.sock';
 /** Of Debian's containernetworking-plugins. */
 const pluginFolder = '/usr/lib/cni';
 
+/** How a node registers itself. */
+export interface Registration {
+  labels?: Record<string, string>;
+  taints?: { key: string; value?: string; effect: string }[];
+}
+
 /** A Kubernetes node: containerd, kube-proxy and kubelet on a machine of its own. */
 export class ClusterNode {
   readonly machine: Machine;
@@ -44,7 +50,7 @@ export class ClusterNode {
   }
 
   /** Starts everything, with the images of these archives; the node is ready some seconds later. */
-  async start(images: string[]): Promise<void> {
+  async start(images: string[], registration: Registration = {}): Promise<void> {
     const { network } = this.#plane;
     createControlGroup(this.#controlGroup);
     await network.connectNode(this.#plane.machine, this.machine, this.number);
@@ -52,7 +58,7 @@ export class ClusterNode {
     await this.#plane.issueKubeconfig(this.name, `system:node:${this.name}`, ['system:nodes']);
     await this.startContainerd();
     await Promise.all(images.map((image) => this.importImage(image)));
-    this.#writeKubeletConfiguration();
+    this.#writeKubeletConfiguration(registration);
     await startKubeProxy(this.machine, {
       program: this.#programs['kube-proxy'] as string,
       kubeconfig: this.#plane.kubeconfig('kube-proxy'),
@@ -60,7 +66,7 @@ export class ClusterNode {
       node: this.name,
       logPath: this.#log('kube-proxy'),
     });
-    await this.startKubelet();
+    await this.startKubelet(registration.labels);
   }
 
   /** Ends everything on the node at once, as a power cut does. */
@@ -87,12 +93,14 @@ export class ClusterNode {
     await until(`containerd on ${this.name}`, async () => (await this.ctr(['version'])).code === 0);
   }
 
-  async startKubelet(): Promise<void> {
+  async startKubelet(labels: Record<string, string> = {}): Promise<void> {
+    const pairs = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
     const args = [
       `--config=${join(this.machine.folder, 'kubelet.json')}`,
       `--kubeconfig=${this.#plane.kubeconfig(this.name)}`,
       `--hostname-override=${this.name}`,
       `--node-ip=${this.address}`,
+      ...(pairs.length === 0 ? [] : [`--node-labels=${pairs.join(',')}`]),
     ];
     const options = { logPath: this.#log('kubelet') };
     await this.machine.startService('kubelet', this.#programs.kubelet as string, args, options);
@@ -138,7 +146,7 @@ export class ClusterNode {
     });
   }
 
-  #writeKubeletConfiguration(): void {
+  #writeKubeletConfiguration({ taints = [] }: Registration): void {
     writeSettings(join(this.machine.folder, 'kubelet.json'), {
       apiVersion: 'kubelet.config.k8s.io/v1beta1',
       kind: 'KubeletConfiguration',
@@ -158,7 +166,7 @@ export class ClusterNode {
       resolvConf: '',
       volumePluginDir: '/var/lib/kubelet/volume-plugins',
       clusterDomain: 'cluster.local',
-      registerWithTaints: [],
+      registerWithTaints: taints,
       evictionHard: { 'memory.available': '50Mi', 'nodefs.available': '1%', 'imagefs.available': '1%' },
       imageGCHighThresholdPercent: 100,
       imageGCLowThresholdPercent: 99,

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from '../src/command.ts';
 import { lock } from './lock.ts';
@@ -52,6 +52,14 @@ export async function reserve(name: string, nodes: number, owned: boolean): Prom
   mkdirSync(join(folderOf(name), 'logs'), { recursive: true });
   writeFileSync(join(folderOf(name), 'cluster.json'), JSON.stringify(record));
   return record;
+}
+
+/** Writes down how many nodes a cluster has now. */
+export function recordNodes(record: ClusterRecord, nodes: number): void {
+  record.nodes = nodes;
+  const path = join(folderOf(record.name), 'cluster.json');
+  writeFileSync(`${path}.new`, JSON.stringify(record));
+  renameSync(`${path}.new`, path);
 }
 
 /** Whether the process that the cluster was for has ended without removing it, or while making it. */
