@@ -94,6 +94,8 @@ export const storageClusterCases: Case[] = [
     withCache({ path: '/etc/hearth' }),
   ),
   refused("the kubelet's folder", `${firstCache}.path`, /node's own system/, withCache({ path: '/var/lib/kubelet' })),
+  refused('a folder that holds it', `${firstCache}.path`, /nor hold one/, withCache({ path: '/var/lib' })),
+  refused('a folder that holds that', `${firstCache}.path`, /nor hold one/, withCache({ path: '/var' })),
   refused('a budget of 0%', `${firstCache}.budget`, /from 1% to 100%/, withCache({ budget: '0%' })),
   refused(
     'a budget of 101%',

@@ -31,8 +31,8 @@ const systemFolders = [
 export const cacheDirectory = z
   .object({
     path: absolutePath({
-      rule: `![${systemFolders.map((folder) => `'${folder}'`).join(', ')}].exists(taken, self == taken || self.startsWith(taken + '/'))`,
-      message: "must not lie in a folder of the node's own system",
+      rule: `![${systemFolders.map((folder) => `'${folder}'`).join(', ')}].exists(taken, self == taken || self.startsWith(taken + '/') || taken.startsWith(self + '/'))`,
+      message: "must not lie in a folder of the node's own system, nor hold one",
     }).describe('Folder on the node, made when it is missing. One for each disk that is to be used.'),
     budget: share(1, 100, {
       rule: "self.endsWith('%') || quantity(self).compareTo(quantity('64Mi')) >= 0",
