@@ -57,12 +57,24 @@ describe('container image', function () {
     const script = `
       hearth agent --help | head -n 1
       hearth-holder --help | head -n 1
-      for program in hearth hearth-holder hearth-probe hearth-csi-node node; do command -v $program; done
+      hearth-operator --help | head -n 1
+      hearth-cleanup --help | head -n 1
+      for program in hearth hearth-holder hearth-probe hearth-csi-node hearth-operator hearth-cleanup node; do
+        command -v $program
+      done
       mkdir /tmp/m
       mount -t tmpfs none /tmp/m
       umount --no-canonicalize /tmp/m`;
     const output = await inImage('image-programs', script, { runAsUser: 0 }, { privileged: true });
-    assert.match(output, /^Usage: hearth agent .*\nusage: hearth-holder .*\n\/usr\/local\/bin\/hearth\n/);
+    const [agent, holder, operator, cleanup, ...programs] = output.trim().split('\n');
+    assert.match(`${agent}`, /^Usage: hearth agent /);
+    assert.match(`${holder}`, /^usage: hearth-holder /);
+    assert.deepEqual([operator, cleanup], ['Usage: hearth-operator', 'Usage: hearth-cleanup']);
+    const names = ['hearth', 'hearth-holder', 'hearth-probe', 'hearth-csi-node', 'hearth-operator', 'hearth-cleanup'];
+    assert.deepEqual(
+      programs,
+      [...names, 'node'].map((name) => `/usr/local/bin/${name}`),
+    );
   });
 
   it('loads the engine', async () => {

@@ -4,15 +4,18 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "holder/holder_client.h"
 #include "holder/holder_server.h"
 
 namespace {
 
 constexpr char kUsage[] =
     "usage: hearth-holder [--socket PATH] [--agent-absence SECONDS] [--volumes DIRECTORY]\n"
+    "       hearth-holder --check [--socket PATH]\n"
     "\n"
     "Makes FUSE mounts for Hearth agents, keeps their descriptors and gives them to the agent "
     "that\n"
@@ -23,7 +26,8 @@ constexpr char kUsage[] =
     "900)\n"
     "  --volumes DIRECTORY      the agent's volumes.directory: what agents have left mounted "
     "below\n"
-    "                           its mounts/ is detached at the end\n";
+    "                           its mounts/ is detached at the end\n"
+    "  --check                  ask the holder at the socket whether it answers, and end\n";
 
 hearth::HolderServer* running = nullptr;
 
@@ -37,45 +41,77 @@ int usageError(const std::string& why) {
   return 2;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+struct Arguments {
   hearth::HolderOptions options;
-  options.socketPath = "/run/hearth/holder.sock";
-  options.log = log;
+  bool check = false;
+  // Set when the program ends here, with this exit code.
+  std::optional<int> ends;
+};
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  arguments.options.socketPath = "/run/hearth/holder.sock";
+  arguments.options.log = log;
+  const auto refuse = [&arguments](const std::string& why) {
+    arguments.ends = usageError(why);
+    return arguments;
+  };
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--help") {
       std::fputs(kUsage, stdout);
-      return 0;
+      arguments.ends = 0;
+      return arguments;
+    }
+    if (flag == "--check") {
+      arguments.check = true;
+      continue;
     }
     if (flag != "--socket" && flag != "--agent-absence" && flag != "--volumes") {
-      return usageError("unknown argument '" + std::string(flag) + "'");
+      return refuse("unknown argument '" + std::string(flag) + "'");
     }
-    if (++i == argc) return usageError(std::string(flag) + " needs a value");
+    if (++i == argc) return refuse(std::string(flag) + " needs a value");
     const std::string_view value = argv[i];
-    if (flag == "--volumes") {
-      if (value.size() < 2 || value.front() != '/' || value.back() == '/') {
-        return usageError("--volumes must be an absolute path without a slash at its end");
-      }
-      options.volumes = value;
-      continue;
-    }
     if (flag == "--socket") {
-      options.socketPath = value;
-      continue;
+      arguments.options.socketPath = value;
+    } else if (flag == "--volumes") {
+      if (value.size() < 2 || value.front() != '/' || value.back() == '/') {
+        return refuse("--volumes must be an absolute path without a slash at its end");
+      }
+      arguments.options.volumes = value;
+    } else {
+      unsigned seconds = 0;
+      const auto parsed = std::from_chars(value.data(), value.data() + value.size(), seconds);
+      if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size() || seconds == 0 ||
+          seconds > 365U * 86400) {
+        return refuse("--agent-absence must be a whole number of seconds, from 1 to a year");
+      }
+      arguments.options.agentAbsence = std::chrono::seconds(seconds);
     }
-    unsigned seconds = 0;
-    const auto parsed = std::from_chars(value.data(), value.data() + value.size(), seconds);
-    if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size() || seconds == 0 ||
-        seconds > 365U * 86400) {
-      return usageError("--agent-absence must be a whole number of seconds, from 1 to a year");
-    }
-    options.agentAbsence = std::chrono::seconds(seconds);
   }
+  return arguments;
+}
 
-  const std::string path = options.socketPath;
-  auto server = hearth::HolderServer::create(std::move(options));
+// Whether the holder at the socket answers; it does so at once, whatever its mounts wait for.
+int check(const std::string& socketPath) {
+  const auto client = hearth::HolderClient::connect(socketPath, std::chrono::seconds(3));
+  if (!client) {
+    log(client.error().message);
+    return 1;
+  }
+  const auto mounts = (*client)->list();
+  if (!mounts) log(mounts.error().message);
+  return mounts ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments = parse(argc, argv);
+  if (arguments.ends) return *arguments.ends;
+  const std::string path = arguments.options.socketPath;
+  if (arguments.check) return check(path);
+  auto server = hearth::HolderServer::create(std::move(arguments.options));
   if (!server) {
     log(server.error().message);
     return 1;

@@ -310,6 +310,25 @@ TEST_F(HolderServerTest, TheProgramDetachesItsMountsWhenToldToEnd) {
   }
 }
 
+TEST_F(HolderServerTest, TheProgramTellsWhetherAHolderAnswers) {
+  const auto check = [](std::string path) {
+    std::string program = HEARTH_HOLDER_PROGRAM;
+    std::string checkFlag = "--check";
+    std::string socketFlag = "--socket";
+    char* arguments[] = {program.data(), checkFlag.data(), socketFlag.data(), path.data(), nullptr};
+    pid_t pid = 0;
+    EXPECT_EQ(posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+    int status = 0;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  EXPECT_EQ(check(socketPath()), 0);
+  EXPECT_EQ(check((root_ / "none").string()), 1);
+  const auto client = connect("a");
+  ASSERT_TRUE(client->mount({.target = mnt(), .source = "x"}).ok());
+  EXPECT_EQ(check(socketPath()), 0) << "nobody serves the mount";
+}
+
 TEST_F(HolderServerTest, WhatCannotBeTakenAwayIsLeftAsItIs) {
   const auto mounts = root_ / "volumes" / "mounts";
   EXPECT_TRUE(detachLeftMounts(mounts.string()).empty()) << "no such folder";

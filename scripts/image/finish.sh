@@ -12,10 +12,6 @@ for program in */bin/* build/release/*/hearth-*; do
   ln -s "$root/$program" "/usr/local/bin/${program##*/}"
 done
 
-# Node keeps what it has compiled by user: root for what mounts, 65532 for the rest.
-mkdir -p "$NODE_COMPILE_CACHE"
-chmod 777 "$NODE_COMPILE_CACHE"
-
 # What the dataset `selftest` reads.
 if [ -f scripts/image/selftest.ts ]; then node scripts/image/selftest.ts /usr/share/hearth/selftest; fi
 

@@ -97,9 +97,12 @@ async function verify(): Promise<Counts> {
     cwd: root,
     exclude: (name) => name.includes('node_modules') || name.startsWith('build'),
   });
-  outcomes.push(
-    single(await run('git', ['diff', '--exit-code', '--stat', '--', ...generated, 'crds', 'docs/reference'])),
-  );
+  const paths = [...generated, 'crds', 'docs/reference'];
+  outcomes.push(single(await run('git', ['diff', '--exit-code', '--stat', '--', ...paths])));
+  // A diff does not see files that were never committed.
+  const unknown = await run('git', ['ls-files', '--others', '--exclude-standard', '--', ...paths], { quiet: true });
+  if (unknown.output !== '') console.log(`generated, and not committed:\n${unknown.output}`);
+  outcomes.push(single({ ...unknown, code: unknown.output === '' ? unknown.code : 1 }));
   return outcomes.reduce(add);
 }
 

@@ -119,7 +119,17 @@ describe('objects of a StorageCluster', () => {
     }
     assert.equal(before.holder?.spec?.updateStrategy?.type, 'OnDelete');
     const { container, mounts } = podOf(before.holder);
-    assert.deepEqual(container.command?.slice(-2), ['--agent-absence', '900']);
+    const folder = '/var/lib/hearth/models';
+    assert.deepEqual(container.command, [
+      'hearth-holder',
+      ...['--socket', `${folder}/run/holder.sock`],
+      ...['--volumes', folder],
+      ...['--agent-absence', '900'],
+    ]);
+    assert.deepEqual(container.readinessProbe?.exec?.command, [
+      ...['hearth-holder', '--check', '--socket', `${folder}/run/holder.sock`],
+    ]);
+    assert.equal(container.livenessProbe, undefined);
     assert.ok(mounts.some((mount) => mount.mountPropagation === 'Bidirectional'));
   });
 
