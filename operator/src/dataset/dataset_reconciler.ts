@@ -46,6 +46,8 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
   readonly #options: DatasetReconcilerOptions;
   /** Credentials given to agents, as digests, by the Dataset's key. */
   readonly #sent = new Map<string, NonNullable<ObservedDataset['sent']>>();
+  /** Names of the Secrets that were read last, by the Dataset's key. */
+  readonly #secretNames = new Map<string, string>();
 
   constructor(options: DatasetReconcilerOptions) {
     this.#options = options;
@@ -136,21 +138,31 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
   }
 
   /** The Dataset is gone: nothing is kept of it. */
-  forget(key: string, { metadata, spec }: Dataset): void {
+  forget(key: string, { metadata }: Dataset): void {
     this.#options.resolutions.forget(key);
     this.#options.written.forget(key);
     this.#sent.delete(key);
-    if (spec.secretRef !== undefined) this.#options.secrets.forget(metadata.namespace ?? '', spec.secretRef.name);
+    this.#needsSecret(key, metadata.namespace ?? '', undefined);
+  }
+
+  /** One that it needed before is not kept; others that need it have it read again. */
+  #needsSecret(key: string, namespace: string, name: string | undefined): void {
+    const before = this.#secretNames.get(key);
+    if (before !== undefined && before !== name) this.#options.secrets.forget(namespace, before);
+    if (name === undefined) this.#secretNames.delete(key);
+    else this.#secretNames.set(key, name);
   }
 
   #choose({ spec, status }: Dataset, clusters: readonly ClusterView[]): ClusterChoice {
     return chooseCluster(spec.clusterRef?.name, status?.cluster, clusters);
   }
 
-  async #secret({ metadata, spec }: Dataset): Promise<{ secret: SecretView | undefined; secretStaleInMs: number }> {
+  async #secret(dataset: Dataset): Promise<{ secret: SecretView | undefined; secretStaleInMs: number }> {
+    const { metadata, spec } = dataset;
     const name = spec.secretRef?.name;
-    if (name === undefined) return { secret: undefined, secretStaleInMs: 0 };
     const namespace = metadata.namespace ?? '';
+    this.#needsSecret(objectKey(dataset), namespace, name);
+    if (name === undefined) return { secret: undefined, secretStaleInMs: 0 };
     const reading = await this.#options.secrets.get(namespace, name);
     const secret = reading.kind === 'found' ? credentialsOf(sourceKind(spec.source), reading.data) : reading;
     if (secret.kind === 'keysMissing') this.#options.secrets.lookAgainSoon(namespace, name);
