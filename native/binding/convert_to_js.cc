@@ -98,6 +98,7 @@ Napi::Value toJs(Napi::Env env, const WarmProgress& progress) {
   object.Set("filesVerified", progress.filesVerified);
   object.Set("originBytes", big(env, progress.originBytes));
   object.Set("peerBytes", big(env, progress.peerBytes));
+  object.Set("bytesVerified", big(env, progress.bytesVerified));
   if (progress.error) {
     Napi::Object error = Napi::Object::New(env);
     error.Set("code", std::string(errorName(progress.error->code)));

@@ -165,6 +165,7 @@ Napi::Value EngineWrap::warm(const Napi::CallbackInfo& info) {
   options.priority =
       static_cast<std::uint32_t>(convert::unsigned64(from.Get("priority"), "priority"));
   options.rateLimit = convert::unsigned64(from.Get("rateLimit"), "rateLimit");
+  options.peerRateLimit = convert::unsigned64(from.Get("peerRateLimit"), "peerRateLimit");
   options.verify = convert::verification(convert::text(from, "verify"));
   return settled(info.Env(), engine(info.Env()).warm(std::move(options)));
 }

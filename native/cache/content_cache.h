@@ -77,8 +77,9 @@ class CachedFile {
   // Own shard. Ends when everything written so far is claimed durably in the log.
   [[nodiscard]] virtual Task<Status> claimed() = 0;
   // Own shard. Reads every resident block from disk (past the page cache where possible) and checks
-  // it; bad chunks become absent. Bytes checked.
-  [[nodiscard]] virtual Task<Result<std::uint64_t>> scrub() = 0;
+  // it; bad chunks become absent. Bytes checked and found good; `checked` grows by them as they
+  // are, null: nobody counts.
+  [[nodiscard]] virtual Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked) = 0;
 };
 
 // Any thread's view of the whole cache; sums are of moments close to one another.

@@ -152,9 +152,9 @@ TEST_F(ContentCacheTest, AScrubFindsWhatNobodyReads) {
   const std::uint64_t size = kChunkBytes + 200001;
   ASSERT_TRUE(put(keyOf(1), size).ok());
   const auto file = cache->find(keyOf(1));
-  EXPECT_EQ(*shards.run(shardOfKey(keyOf(1)), file->scrub()), size);
+  EXPECT_EQ(*shards.run(shardOfKey(keyOf(1)), file->scrub(nullptr)), size);
   overwrite(file->path(), size - 9);
-  const auto checked = shards.run(shardOfKey(keyOf(1)), file->scrub());
+  const auto checked = shards.run(shardOfKey(keyOf(1)), file->scrub(nullptr));
   ASSERT_TRUE(checked.ok());
   EXPECT_EQ(*checked, size - 200001 % kBlockBytes);
   EXPECT_TRUE(file->resident(0));

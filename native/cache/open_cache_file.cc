@@ -305,31 +305,28 @@ Task<Status> OpenCacheFile::claimed() {
   co_return Status();
 }
 
-Task<Result<std::uint64_t>> OpenCacheFile::scrub() {
+Task<Result<std::uint64_t>> OpenCacheFile::scrub(std::atomic<std::uint64_t>* checked) {
   const auto self = shared_from_this();
   if (entry_->residentBytes() == 0) co_return std::uint64_t{0};
   auto opening = shard_.files.open(path(), {.direct = true});
   const auto file = co_await opening;
   if (!file.ok()) co_return file.error();
-  std::uint64_t checked = 0;
-  std::uint32_t next = 0;
+  Scrub scrub{.checked = checked};
   Gate readers(shard_.reactor);
-  for (std::uint32_t i = 0; i < kScrubReads; ++i)
-    readers.spawn(scrubChunks(*this, **file, next, checked));
+  for (std::uint32_t i = 0; i < kScrubReads; ++i) readers.spawn(scrubChunks(*this, **file, scrub));
   Task<void> closing = readers.close();
   co_await closing;
-  co_return checked;
+  co_return scrub.good;
 }
 
-Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, std::uint32_t& next,
-                                      std::uint64_t& checked) {
+Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, Scrub& scrub) {
   CacheEntry& entry = *self.entry_;
   const std::size_t length = allocatedBytes(std::min(self.size(), kChunkBytes));
   const std::unique_ptr<std::byte, FreeMemory> memory(
       static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, length)));
   const std::span<std::byte> buffer(memory.get(), length);
-  while (next < entry.chunkCount()) {
-    const std::uint32_t chunk = next++;
+  while (scrub.next < entry.chunkCount()) {
+    const std::uint32_t chunk = scrub.next++;
     if (!entry.resident(chunk)) continue;
     const Result<std::size_t> count = co_await file.readAt(buffer, chunk * kChunkBytes);
     const std::size_t expected = entry.chunkBytes(chunk);
@@ -339,7 +336,8 @@ Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, std::uint
       const auto block = static_cast<std::uint32_t>(at / kBlockBytes);
       const bool good = at + blockLength <= got && crc32c(buffer.subspan(at, blockLength)) ==
                                                        entry.blockChecksum(chunk, block);
-      if (good) checked += blockLength;
+      if (good) scrub.good += blockLength;
+      if (good && scrub.checked != nullptr) scrub.checked->fetch_add(blockLength);
       if (!good && entry.resident(chunk)) self.spoil(chunk);
     }
   }

@@ -42,7 +42,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   Task<Status> writeChunk(std::uint32_t chunk, std::span<const std::byte> data,
                           std::span<const std::uint32_t> blockChecksums) override;
   Task<Status> claimed() override;
-  Task<Result<std::uint64_t>> scrub() override;
+  Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked) override;
 
   [[nodiscard]] CacheEntry& entry() { return *entry_; }
   // Own shard. An empty cache file is made at once: there will be no chunk to make it.
@@ -52,9 +52,13 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
 
  private:
   // Own shard.
-  // Takes chunk after chunk until none is left; several of these share `next` and `checked`.
-  static Task<void> scrubChunks(OpenCacheFile& self, File& file, std::uint32_t& next,
-                                std::uint64_t& checked);
+  struct Scrub {
+    std::uint32_t next = 0;
+    std::uint64_t good = 0;
+    std::atomic<std::uint64_t>* checked;
+  };
+  // Takes chunk after chunk until none is left; several of these share the scrub.
+  static Task<void> scrubChunks(OpenCacheFile& self, File& file, Scrub& scrub);
   [[nodiscard]] Task<bool> waitForWriter(std::uint32_t chunk);
   [[nodiscard]] Task<Status> writeReserved(std::uint32_t chunk, std::span<const std::byte> data);
   [[nodiscard]] Task<Status> writeAbsent(std::uint32_t chunk, ChunkState before,

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/generated/constants.h"
@@ -88,7 +89,8 @@ void BufferPool::trim() {
 
 bool BufferPool::Waiter::await_ready() {
   const bool first =
-      pool.demand_.empty() && (priority == Priority::kDemand || pool.background_.empty());
+      pool.demand_.empty() && (priority == Priority::kDemand || pool.background_.empty() ||
+                               rank < pool.background_.front()->rank);
   if (!first || !pool.makeRoom(priority, count)) return false;
   buffers = pool.take(count);
   return true;
@@ -96,7 +98,14 @@ bool BufferPool::Waiter::await_ready() {
 
 void BufferPool::Waiter::await_suspend(std::coroutine_handle<> handle) {
   awaiter = handle;
-  (priority == Priority::kDemand ? pool.demand_ : pool.background_).push_back(this);
+  if (priority == Priority::kDemand) {
+    pool.demand_.push_back(this);
+    return;
+  }
+  const auto after =
+      std::upper_bound(pool.background_.begin(), pool.background_.end(), rank,
+                       [](std::uint32_t own, const Waiter* other) { return own < other->rank; });
+  pool.background_.insert(after, this);
 }
 
 }  // namespace hearth

@@ -1,6 +1,7 @@
 // Chunk buffers of one shard: a fixed number of 4 MiB pieces of one mapping, huge pages where the
 // kernel gives them. Acquiring waits; a request on whose bytes a reader waits goes before
-// background work, and the last quarter is kept for such requests. All buffers of one request are
+// background work, and the last quarter is kept for such requests. Background work is served by its
+// rank, the lowest first. All buffers of one request are
 // given at once: requests that each held a part and waited for the rest could wait for ever. Used
 // on the shard's thread only.
 #pragma once
@@ -68,6 +69,7 @@ class BufferPool {
     BufferPool& pool;
     Priority priority;
     std::size_t count;
+    std::uint32_t rank;
     std::coroutine_handle<> awaiter;
     std::vector<ChunkBuffer> buffers;
 
@@ -77,9 +79,9 @@ class BufferPool {
   };
 
  public:
-  // Awaitable: `count` buffers, at most half the capacity.
-  [[nodiscard]] Waiter acquire(Priority priority, std::size_t count) {
-    return Waiter{*this, priority, count, {}, {}};
+  // Awaitable: `count` buffers, at most half the capacity. `rank`: of background work.
+  [[nodiscard]] Waiter acquire(Priority priority, std::size_t count, std::uint32_t rank = 0) {
+    return Waiter{*this, priority, count, rank, {}, {}};
   }
 
  private:
@@ -97,7 +99,7 @@ class BufferPool {
   std::vector<std::byte*> free_;
   std::atomic<std::size_t> inUse_{0};
   std::deque<Waiter*> demand_;
-  std::deque<Waiter*> background_;
+  std::deque<Waiter*> background_;  // by rank, then by arrival
   bool reclaiming_ = false;
   std::function<bool()> reclaim_ = [] { return false; };
   Reactor::Timer trimTimer_;

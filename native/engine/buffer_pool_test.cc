@@ -14,8 +14,8 @@ struct BufferPoolTest : testing::Test {
 };
 
 Task<void> hold(Reactor& reactor, BufferPool& pool, Priority priority, std::size_t count,
-                std::vector<int>& order, int name) {
-  auto acquiring = pool.acquire(priority, count);
+                std::vector<int>& order, int name, std::uint32_t rank = 0) {
+  auto acquiring = pool.acquire(priority, count, rank);
   const std::vector<ChunkBuffer> buffers = co_await acquiring;
   EXPECT_EQ(buffers.size(), count);
   order.push_back(name);
@@ -38,6 +38,24 @@ Task<std::vector<int>> contend(Reactor& reactor, BufferPool& pool) {
 TEST_F(BufferPoolTest, ServesReadersBeforeBackgroundWork) {
   EXPECT_EQ(reactor->runUntilComplete(contend(*reactor, *pool)), (std::vector<int>{0, 2, 3, 1}));
   EXPECT_EQ(pool->inUse(), 0u);
+}
+
+Task<std::vector<int>> contendByRank(Reactor& reactor, BufferPool& pool) {
+  std::vector<int> order;
+  Gate gate(reactor);
+  gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 0, 500));
+  gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 1, 500));
+  gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 2, 900));
+  gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 3, 100));
+  gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 4, 500));
+  Task<void> closing = gate.close();
+  co_await closing;
+  co_return order;
+}
+
+TEST_F(BufferPoolTest, ServesBackgroundWorkByItsRankAndThenByArrival) {
+  EXPECT_EQ(reactor->runUntilComplete(contendByRank(*reactor, *pool)),
+            (std::vector<int>{0, 3, 1, 4, 2}));
 }
 
 Task<bool> fillDistinct(BufferPool& pool) {

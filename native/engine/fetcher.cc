@@ -191,19 +191,21 @@ Task<Status> Fetcher::fromOrigin(RunState& state) {
   std::uint32_t first = state.chunks.first;
   while (first < state.chunks.end() && state.fetch->cache->resident(first)) ++first;
   if (first == state.chunks.end()) co_return Status();
-  auto acquiring =
-      shard_.originBuffers->acquire(state.options.priority, state.chunks.end() - first);
+  // Before the buffers: whoever is held back by a rate holds none of them.
+  if (state.options.rate) {
+    const std::uint64_t end = state.fetch->chunkOffset(state.chunks.end() - 1) +
+                              state.fetch->chunkSize(state.chunks.end() - 1);
+    Task<void> spending =
+        state.options.rate->spend(*shard_.reactor, end - state.fetch->chunkOffset(first));
+    co_await spending;
+  }
+  auto acquiring = shard_.originBuffers->acquire(state.options.priority, state.chunks.end() - first,
+                                                 state.options.rank);
   std::vector<ChunkBuffer> buffers = co_await acquiring;
   std::vector<std::shared_ptr<LoadedChunk>> chunks;
-  std::uint64_t bytes = 0;
   for (std::uint32_t chunk = first; chunk < state.chunks.end(); ++chunk) {
     chunks.push_back(loadInto(*shard_.reactor, std::move(buffers[chunk - first]),
                               static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
-    bytes += chunks.back()->bytes.size();
-  }
-  if (state.options.rate) {
-    Task<void> spending = state.options.rate->spend(*shard_.reactor, bytes);
-    co_await spending;
   }
   Task<Status> requesting = originRequest(state, first, chunks);
   const Status status = co_await requesting;
@@ -302,7 +304,12 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, std
 Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node,
                              Status& status) {
   state.flight(chunk).source = node;
-  auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1);
+  if (state.options.peerRate) {
+    Task<void> spending =
+        state.options.peerRate->spend(*state.shard.reactor, state.fetch->chunkSize(chunk));
+    co_await spending;
+  }
+  auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1, state.options.rank);
   std::vector<ChunkBuffer> buffer = co_await acquiring;
   const auto loaded = loadInto(*state.shard.reactor, std::move(buffer.front()),
                                static_cast<std::size_t>(state.fetch->chunkSize(chunk)));

@@ -14,7 +14,9 @@ namespace hearth {
 
 struct FetchOptions {
   Priority priority = Priority::kDemand;
+  std::uint32_t rank = 0;                   // of background work: the lowest first
   std::shared_ptr<RateLimiter> rate;        // of the origin; may be null
+  std::shared_ptr<RateLimiter> peerRate;    // of what comes from peers; may be null
   std::shared_ptr<FetchCounters> counters;  // null: those of the file
   std::string onBehalfOf;                   // the agent that we fetch for; never read from it
 };

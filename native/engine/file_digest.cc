@@ -8,21 +8,23 @@
 namespace hearth {
 namespace {
 
-Result<Sha256Digest> hashBlocking(CachedFile& file) {
+Result<Sha256Digest> hashBlocking(CachedFile& file, std::atomic<std::uint64_t>* hashed) {
   Sha256 hash;
   for (std::uint64_t offset = 0; offset < file.size(); offset += kChunkBytes) {
     const auto bytes =
         file.verified(offset, std::min<std::uint64_t>(kChunkBytes, file.size() - offset));
     if (!bytes.ok()) return bytes.error();
     hash.update(*bytes);
+    if (hashed != nullptr) hashed->fetch_add(bytes->size());
   }
   return hash.finish();
 }
 
 }  // namespace
 
-Task<Result<Sha256Digest>> digestOf(Reactor& reactor, std::shared_ptr<CachedFile> file) {
-  auto hash = [file] { return hashBlocking(*file); };
+Task<Result<Sha256Digest>> digestOf(Reactor& reactor, std::shared_ptr<CachedFile> file,
+                                    std::atomic<std::uint64_t>* hashed) {
+  auto hash = [file, hashed] { return hashBlocking(*file, hashed); };
   auto hashing = reactor.offload(hash);
   const Result<Sha256Digest> digest = co_await hashing;
   co_return digest;

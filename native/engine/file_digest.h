@@ -10,9 +10,11 @@
 namespace hearth {
 
 // Hashes on a helper thread; block checksums are checked on the way. kNotFound when not complete.
-// Continues on `reactor`, the caller's.
+// Continues on `reactor`, the caller's. `hashed` grows by the bytes that were hashed, as they are;
+// null: nobody counts.
 [[nodiscard]] Task<Result<Sha256Digest>> digestOf(Reactor& reactor,
-                                                  std::shared_ptr<CachedFile> file);
+                                                  std::shared_ptr<CachedFile> file,
+                                                  std::atomic<std::uint64_t>* hashed = nullptr);
 
 // Reads the origin's bytes again and compares every one with the cache. On the key's shard. Bytes
 // compared; kCorrupt with the offset of the first difference.

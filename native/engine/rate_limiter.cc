@@ -23,22 +23,23 @@ void RateLimiter::setRate(std::uint64_t bytesPerSecond) {
   rate_ = bytesPerSecond;
 }
 
-Clock::time_point RateLimiter::reserve(std::uint64_t bytes) {
+Clock::duration RateLimiter::trySpend(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
-  if (rate_ == 0) return now;
+  if (rate_ == 0) return Clock::duration::zero();
+  if (paidUntil_ > now) return paidUntil_ - now;
   const Clock::time_point start = std::max(paidUntil_, now - kBurst);
   paidUntil_ = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
                            static_cast<double>(bytes) / static_cast<double>(rate_)));
-  return start;
+  return Clock::duration::zero();
 }
 
 Task<void> RateLimiter::spend(Reactor& reactor, std::uint64_t bytes) {
-  const Clock::time_point start = reserve(bytes);
-  // In short steps, so that a cancelled job does not keep anyone waiting.
-  for (Clock::time_point now = Clock::now(); now < start && !cancelled_.load();
-       now = Clock::now()) {
-    co_await reactor.sleep(std::min<Clock::duration>(start - now, kStep));
+  while (!cancelled_.load()) {
+    const Clock::duration wait = trySpend(bytes);
+    if (wait == Clock::duration::zero()) co_return;
+    // In short steps, so that neither a cancelled job nor a new rate keeps anyone waiting.
+    co_await reactor.sleep(std::min<Clock::duration>(wait, kStep));
   }
 }
 

@@ -19,11 +19,13 @@ class RateLimiter {
   // Nobody waits any more, now or later.
   void cancel() { cancelled_.store(true); }
   // Continues on `reactor`, the caller's, when `bytes` may be spent. Debt is allowed: a request
-  // larger than the burst passes at once and the next ones wait for it.
+  // larger than the burst passes at once and the next ones wait for it. Those who wait have
+  // reserved nothing, so a new rate holds for them at once.
   [[nodiscard]] Task<void> spend(Reactor& reactor, std::uint64_t bytes);
 
  private:
-  Clock::time_point reserve(std::uint64_t bytes);
+  // How long to wait before the next try; zero: they are spent.
+  Clock::duration trySpend(std::uint64_t bytes);
 
   std::atomic<bool> cancelled_{false};
   std::mutex mutex_;

@@ -11,6 +11,8 @@ namespace {
 // Files under way on one shard: many, because most datasets of many files have small ones; the
 // bytes under way are bounded by the chunk window and by the buffers.
 constexpr std::size_t kFilesAtOnce = 64;
+// With a rate: those that wait for their turn have grants, which others may wait for.
+constexpr std::size_t kLimitedFilesAtOnce = 8;
 constexpr std::size_t kVerifiedAtOnce = 2;
 // Runs of one file under way.
 constexpr std::uint64_t kWindowRuns = 8;
@@ -20,6 +22,7 @@ constexpr std::uint64_t kWindowRuns = 8;
 WarmJob::WarmJob(WarmOptions options)
     : options_(std::move(options)),
       rate_(std::make_shared<RateLimiter>(options_.rateLimit)),
+      peerRate_(std::make_shared<RateLimiter>(options_.peerRateLimit)),
       counters_(std::make_shared<FetchCounters>()) {
   for (const std::uint32_t entry : options_.entries)
     bytesTotal_ += options_.dataset->manifest->entry(entry).size;
@@ -35,6 +38,7 @@ WarmProgress WarmJob::progress() const {
   progress.filesVerified = filesVerified_.load();
   progress.originBytes = counters_->originBytes.load();
   progress.peerBytes = counters_->peerBytes.load();
+  progress.bytesVerified = bytesVerified_.load();
   const std::lock_guard lock(mutex_);
   progress.error = error_;
   return progress;
@@ -46,8 +50,19 @@ void WarmJob::fail(const Error& error) {
   failed_.store(true);
 }
 
+FetchOptions WarmJob::fetchOptions() const {
+  return {.priority = Priority::kBackground,
+          .rank = options_.priority,
+          .rate = rate_,
+          .peerRate = peerRate_,
+          .counters = counters_,
+          .onBehalfOf = {}};
+}
+
 Task<void> WarmJob::run(std::shared_ptr<WarmJob> job, EngineCommons& commons, Shard& home) {
-  Task<void> warming = phase(job, commons, home, &WarmJob::warmFile, kFilesAtOnce);
+  const bool limited = job->options_.rateLimit != 0 || job->options_.peerRateLimit != 0;
+  Task<void> warming =
+      phase(job, commons, home, &WarmJob::warmFile, limited ? kLimitedFilesAtOnce : kFilesAtOnce);
   co_await warming;
   if (!job->stopped() && job->options_.verify != Verification::kNone) {
     job->state_.store(WarmState::kVerifying);
@@ -158,11 +173,7 @@ Task<Status> WarmJob::warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::
 Task<void> WarmJob::warmRun(std::shared_ptr<WarmJob> job, Shard& shard,
                             std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
                             Status& status) {
-  FetchOptions options{.priority = Priority::kBackground,
-                       .rate = job->rate_,
-                       .counters = job->counters_,
-                       .onBehalfOf = {}};
-  Task<Status> ensuring = shard.fetcher->ensure(fetch, run.first, run.end(), std::move(options));
+  Task<Status> ensuring = shard.fetcher->ensure(fetch, run.first, run.end(), job->fetchOptions());
   const Status ensured = co_await ensuring;
   if (ensured.ok()) {
     for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk) {
@@ -180,20 +191,21 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard, std
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
   if (!opened.ok()) co_return opened.error();
   const std::shared_ptr<FileFetch> fetch = *opened;
-  Task<Result<std::uint64_t>> scrubbing = fetch->cache->scrub();
+  const std::optional<Sha256Digest> expected = fetch->reference.about.sourceDigest;
+  const bool hashed = job->options_.verify == Verification::kDigest && expected.has_value();
+  // The last look at a byte is the one that counts.
+  std::atomic<std::uint64_t>* const counted = hashed ? nullptr : &job->bytesVerified_;
+  Task<Result<std::uint64_t>> scrubbing = fetch->cache->scrub(counted);
   const Result<std::uint64_t> scrubbed = co_await scrubbing;
   if (!scrubbed.ok()) co_return scrubbed.error().within(fetch->reference.path());
   if (!fetch->cache->complete()) {
     // Bad blocks were dropped; one more copy is fetched and must be good.
-    FetchOptions options{.priority = Priority::kBackground,
-                         .rate = job->rate_,
-                         .counters = job->counters_,
-                         .onBehalfOf = {}};
+    if (counted != nullptr) counted->fetch_sub(*scrubbed);
     Task<Status> repairing =
-        shard.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
+        shard.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), job->fetchOptions());
     const Status repaired = co_await repairing;
     if (!repaired.ok()) co_return repaired;
-    Task<Result<std::uint64_t>> again = fetch->cache->scrub();
+    Task<Result<std::uint64_t>> again = fetch->cache->scrub(counted);
     const Result<std::uint64_t> rescrubbed = co_await again;
     if (!rescrubbed.ok() || !fetch->cache->complete()) {
       co_return Error{ErrorCode::kCorrupt,
@@ -202,9 +214,9 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard, std
                           "disk of the cache directory"};
     }
   }
-  const std::optional<Sha256Digest> expected = fetch->reference.about.sourceDigest;
-  if (job->options_.verify == Verification::kDigest && expected) {
-    Task<Result<Sha256Digest>> hashing = digestOf(*shard.reactor, fetch->cache);
+  if (hashed) {
+    Task<Result<Sha256Digest>> hashing =
+        digestOf(*shard.reactor, fetch->cache, &job->bytesVerified_);
     const Result<Sha256Digest> digest = co_await hashing;
     if (!digest.ok()) co_return digest.error().within(fetch->reference.path());
     if (*digest != *expected) {

@@ -20,8 +20,9 @@ struct WarmOptions {
   std::string job;
   std::shared_ptr<Dataset> dataset;
   std::vector<std::uint32_t> entries;  // files only
-  std::uint32_t priority = 0;
-  std::uint64_t rateLimit = 0;  // bytes a second from the origin; 0: none
+  std::uint32_t priority = 0;          // of jobs that want the same buffers the lowest goes first
+  std::uint64_t rateLimit = 0;         // bytes a second from the origin; 0: none
+  std::uint64_t peerRateLimit = 0;     // bytes a second from other agents; 0: none
   Verification verify = Verification::kChecksum;
 };
 
@@ -32,6 +33,7 @@ struct WarmProgress {
   std::uint64_t bytesTotal = 0, bytesReady = 0;
   std::uint32_t filesTotal = 0, filesReady = 0, filesVerified = 0;
   std::uint64_t originBytes = 0, peerBytes = 0;
+  std::uint64_t bytesVerified = 0;
   std::optional<Error> error;
 };
 
@@ -48,6 +50,7 @@ class WarmJob {
   void cancel() {
     cancelled_.store(true);
     rate_->cancel();
+    peerRate_->cancel();
   }
   void setRate(std::uint64_t bytesPerSecond) { rate_->setRate(bytesPerSecond); }
   [[nodiscard]] const WarmOptions& options() const { return options_; }
@@ -71,9 +74,11 @@ class WarmJob {
   [[nodiscard]] std::vector<std::uint32_t> entriesOf(const Shard& shard) const;
   [[nodiscard]] bool stopped() const { return cancelled_.load() || failed_.load(); }
   void fail(const Error& error);
+  [[nodiscard]] FetchOptions fetchOptions() const;
 
   const WarmOptions options_;
   const std::shared_ptr<RateLimiter> rate_;
+  const std::shared_ptr<RateLimiter> peerRate_;
   const std::shared_ptr<FetchCounters> counters_;
   std::atomic<WarmState> state_{WarmState::kRunning};
   std::atomic<bool> cancelled_{false};
@@ -82,6 +87,7 @@ class WarmJob {
   std::atomic<std::uint64_t> bytesReady_{0};
   std::atomic<std::uint32_t> filesReady_{0};
   std::atomic<std::uint32_t> filesVerified_{0};
+  std::atomic<std::uint64_t> bytesVerified_{0};
   mutable std::mutex mutex_;
   std::optional<Error> error_;
 };

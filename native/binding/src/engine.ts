@@ -139,10 +139,12 @@ export interface WarmOptions {
   manifest: string;
   /** Entries (files); absent: all. */
   entries?: number[];
-  /** Lower runs first; demand reads are before all jobs. */
+  /** Of jobs that want the same buffers the lowest goes first; demand reads are before all jobs. */
   priority: number;
   /** Bytes a second from the origin; 0: no limit. */
   rateLimit: bigint;
+  /** Bytes a second from other agents; 0: no limit. */
+  peerRateLimit: bigint;
   /** 'checksum': CRC32C of every block once more from disk; 'digest': also SHA-256 against the origin's digest where known. */
   verify: 'none' | 'checksum' | 'digest';
 }
@@ -157,6 +159,8 @@ export interface WarmProgress {
   /** Bytes this job fetched from the origin and from peers; the rest was here already. */
   originBytes: bigint;
   peerBytes: bigint;
+  /** Bytes that were read from disk again and compared as `verify` asks. */
+  bytesVerified: bigint;
   error?: { code: ErrorCode; message: string };
 }
 

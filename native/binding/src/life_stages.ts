@@ -60,7 +60,7 @@ const stages: Record<string, () => Promise<Engine | undefined>> = {
   async warming() {
     const engine = await openEngine(options);
     const manifest = await dataset(engine);
-    await engine.warm({ job: 'j', manifest, priority: 1, rateLimit: 0n, verify: 'none' });
+    await engine.warm({ job: 'j', manifest, priority: 1, rateLimit: 0n, peerRateLimit: 0n, verify: 'none' });
     return engine;
   },
   async pending() {

@@ -1,0 +1,81 @@
+// Limits and counts of warm jobs.
+#include "engine/warm_job.h"
+
+#include "engine/testing_cluster.h"
+
+namespace hearth {
+namespace {
+
+using testing_cluster::Agent;
+using testing_cluster::connect;
+using testing_cluster::Origin;
+
+WarmOptions optionsFor(const std::shared_ptr<Dataset>& dataset) {
+  WarmOptions options;
+  options.job = "warm";
+  options.dataset = dataset;
+  options.entries = filesOf(*dataset->manifest);
+  return options;
+}
+
+double secondsOf(Agent& agent, WarmOptions options) {
+  const auto began = Clock::now();
+  EXPECT_TRUE(agent.engine().warm(std::move(options)).ok());
+  EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
+TEST(WarmJob, LimitsWhatComesFromPeersByItself) {
+  Origin origin;
+  origin.add("model", 60'000'000);
+  Agent a("a"), b("b");
+  connect({&a, &b});
+  secondsOf(a, optionsFor(a.add(origin)));
+  WarmOptions options = optionsFor(b.add(origin));
+  options.peerRateLimit = 30'000'000;
+  // 60 MB at 30 MB/s, less a burst of a quarter of a second and the last requests.
+  const double seconds = secondsOf(b, std::move(options));
+  EXPECT_GT(seconds, 1.3);
+  EXPECT_LT(seconds, 10.0);
+  const WarmProgress progress = b.awaitWarm();
+  EXPECT_EQ(progress.originBytes, 0u);
+  EXPECT_EQ(progress.peerBytes, origin.bytes());
+}
+
+TEST(WarmJob, AJobThatIsHeldBackHoldsNobodyElseBack) {
+  Origin slow, quick;
+  for (int i = 0; i < 8; ++i) slow.add("slow" + std::to_string(i), 64'000'000);
+  quick.add("quick", 100'000'000);
+  Agent agent("one");
+  WarmOptions limited = optionsFor(agent.add(slow));
+  limited.job = "limited";
+  limited.rateLimit = 1'000'000;
+  ASSERT_TRUE(agent.engine().warm(std::move(limited)).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(secondsOf(agent, optionsFor(agent.add(quick))), 20.0);
+  EXPECT_EQ(agent.engine().findJob("limited")->progress().state, WarmState::kRunning);
+  ASSERT_TRUE(agent.engine().cancelWarm("limited").ok());
+}
+
+TEST(WarmJob, CountsTheBytesThatItVerifies) {
+  for (const Verification verify : {Verification::kChecksum, Verification::kDigest}) {
+    Origin origin;
+    origin.add("a", 9'000'000);
+    origin.add("b", 1'000);
+    Agent agent("one");
+    WarmOptions options = optionsFor(agent.add(origin));
+    options.verify = verify;
+    secondsOf(agent, std::move(options));
+    EXPECT_EQ(agent.awaitWarm().bytesVerified, origin.bytes());
+  }
+  Origin origin;
+  origin.add("a", 9'000'000);
+  Agent agent("one");
+  WarmOptions options = optionsFor(agent.add(origin));
+  options.verify = Verification::kNone;
+  secondsOf(agent, std::move(options));
+  EXPECT_EQ(agent.awaitWarm().bytesVerified, 0u);
+}
+
+}  // namespace
+}  // namespace hearth
