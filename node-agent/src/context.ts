@@ -44,6 +44,8 @@ export interface Pace {
   statisticsMs: number;
   /** Publishing last use of datasets. */
   lastUseMs: number;
+  /** A warm job that has ended stays this long for people to look at. */
+  endedJobMs: number;
   /** An agent that a job names is waited for this long after it went away. */
   goneGraceMs: number;
   /** Life of the agent's lease; a whole number of seconds. */
@@ -60,6 +62,8 @@ export interface Pace {
   seenMs: number;
   /** Mounts of an agent that was not seen for this long do not count any more. */
   departedMs: number;
+  /** The listing of an origin ends when it has told of nothing for this long. */
+  listingMs: number;
 }
 
 export const defaultPace: Pace = {
@@ -68,6 +72,7 @@ export const defaultPace: Pace = {
   electionMs: 2_000,
   statisticsMs: 2_000,
   lastUseMs: 60_000,
+  endedJobMs: 24 * 3_600_000,
   goneGraceMs: 60_000,
   leaseSeconds: 10,
   requestMs: 30_000,
@@ -76,6 +81,7 @@ export const defaultPace: Pace = {
   probeMs: 600_000,
   seenMs: 3_600_000,
   departedMs: 86_400_000,
+  listingMs: 600_000,
 };
 
 /** What every room of the agent is given. */

@@ -131,6 +131,8 @@ describe('hearth dataset', () => {
       ],
       source: 'hf://org/llama@main',
       sourceKind: 'hub',
+      use: 0,
+      usedAtMs: 0,
     });
   });
 

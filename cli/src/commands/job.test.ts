@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HearthError } from '@hearth/common';
+import { errorTable, HearthError } from '@hearth/common';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { jsonLines, runCommand } from '../testing/fake_terminal.ts';
 import { sampleJob } from '../testing/samples.ts';
@@ -62,6 +62,10 @@ describe('hearth warm and job', () => {
       '--node',
       'c',
       '--pin',
+      '--pin-owner',
+      'tests/1',
+      '--peer-rate',
+      '2MiB/s',
       '--rate',
       '1GiB/s',
       '--deadline',
@@ -79,13 +83,18 @@ describe('hearth warm and job', () => {
       paths: ['*.json'],
       nodes: ['a', 'b', 'c'],
       replicas: 0,
+      manifest: '',
       pin: true,
+      pinOwner: 'tests/1',
       priority: 100,
       rateLimit: 1n << 30n,
+      peerRateLimit: 2n << 20n,
       deadlineSeconds: 120n,
       verify: 'checksum',
       name: '',
+      ensure: false,
     });
+    assert.equal((await hearth(['warm', 'llama', '--pin-owner', 'x'])).code, errorTable.InvalidArgument.exit);
   });
 
   it('redraws on a terminal', async () => {
@@ -103,6 +112,7 @@ describe('hearth warm and job', () => {
       'bytesPerSecond',
       'bytesReady',
       'bytesTotal',
+      'bytesVerified',
       'createdAt',
       'dataset',
       'endedAt',
@@ -111,7 +121,9 @@ describe('hearth warm and job', () => {
       'message',
       'name',
       'nodes',
+      'peerRateLimit',
       'pin',
+      'pinOwner',
       'rateLimit',
       'secondsLeft',
       'state',

@@ -39,8 +39,8 @@ describe('hearth commands', () => {
       },
       unmount: () => ({}),
       listMounts: () => ({ mounts: [sampleMount()] }),
-      pin: ({ nodes }) => ({ nodes: nodes.length > 0 ? nodes : ['a', 'b'] }),
-      unpin: ({ dataset }) => ({ nodes: dataset === 'unknown' ? [] : ['a'] }),
+      pin: ({ nodes }) => ({ nodes: nodes.length > 0 ? nodes : ['a', 'b'], failures: [] }),
+      unpin: ({ dataset }) => ({ nodes: dataset === 'unknown' ? [] : ['a'], failures: [] }),
       evict: () => ({
         nodes: [
           EvictedNode.fromPartial({
@@ -135,9 +135,15 @@ describe('hearth commands', () => {
 
   it('pins and unpins', async () => {
     assert.equal((await hearth(['pin', 'llama', '--node', 'b'])).out, 'Pinned llama on 1 node: b\n');
-    assert.deepEqual(agent.requests.at(-1)?.[1], { dataset: 'llama', paths: [], nodes: ['b'], owner: 'user' });
+    assert.deepEqual(agent.requests.at(-1)?.[1], {
+      ...{ dataset: 'llama', paths: [], nodes: ['b'], owner: 'user' },
+      ...{ manifest: '', tolerant: false },
+    });
     assert.equal((await hearth(['unpin', 'llama', '*.bin', '--owner', 'job:x'])).out, 'Unpinned llama on 1 node: a\n');
-    assert.deepEqual(agent.requests.at(-1)?.[1], { dataset: 'llama', paths: ['*.bin'], nodes: [], owner: 'job:x' });
+    assert.deepEqual(agent.requests.at(-1)?.[1], {
+      ...{ dataset: 'llama', paths: ['*.bin'], nodes: [], owner: 'job:x' },
+      ...{ manifest: '', tolerant: false },
+    });
     assert.deepEqual(jsonLines((await hearth(['pin', 'llama', '--json'])).out), [{ nodes: ['a', 'b'] }]);
     assert.equal((await hearth(['unpin', 'unknown'])).code, 3);
   });

@@ -69,7 +69,8 @@ function placement(name: string, description: string): Command {
 
 function pinAction(verb: 'pin' | 'unpin') {
   return async (session: Session, options: Options, dataset: string, paths: string[]): Promise<undefined> => {
-    const request: PinRequest = { dataset, paths, nodes: options.node ?? [], owner: options.owner ?? defaultOwner };
+    const whose = { owner: options.owner ?? defaultOwner, manifest: '', tolerant: false };
+    const request: PinRequest = { dataset, paths, nodes: options.node ?? [], ...whose };
     const { nodes } = await session.withAgent((agent) => agent.call(verb, request));
     if (nodes.length === 0) {
       throw new HearthError('NotFound', `no node answered for ${dataset}; see by status which nodes are ready`);

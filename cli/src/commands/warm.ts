@@ -1,4 +1,4 @@
-import { errorTable } from '@hearth/common';
+import { errorTable, HearthError } from '@hearth/common';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { followJob } from '../follow_job.ts';
 import { printable } from '../format/paint.ts';
@@ -9,8 +9,10 @@ interface Options {
   node?: string[];
   replicas?: number;
   pin?: boolean;
+  pinOwner?: string;
   priority: number;
   rate?: bigint;
+  peerRate?: bigint;
   deadline?: bigint;
   verify: string;
   name?: string;
@@ -28,9 +30,11 @@ export function warmCommand(context: CommandContext): Command {
     .argument('[paths...]', 'globs of files; none: all of it')
     .option('--node <name>', 'onto this node; may be repeated (default: all that are ready)', collect)
     .option('--replicas <count>', 'onto this many nodes, chosen by resident bytes and room', wholeNumber(1, 100_000))
-    .option('--pin', 'pin the files on these nodes')
+    .option('--pin', 'pin the files on these nodes; the pins go when the job fails or is cancelled')
+    .option('--pin-owner <name>', 'with --pin: whose pins they are; they stay until `unpin --owner`, however it ends')
     .option('--priority <number>', 'lower runs first', wholeNumber(0, 1000), 100)
     .option('--rate <bytes>', 'most bytes a second from the origin, all nodes together, e.g. 500MiB', parseRateOption)
+    .option('--peer-rate <bytes>', 'most bytes a second that each node receives from other nodes', parseRateOption)
     .option('--deadline <duration>', 'give up after this time, e.g. 90s, 15m', parseSecondsOption)
     .addOption(
       new Option('--verify <how>', 'checks at the end: checksums from disk, also origin digests, or none')
@@ -53,18 +57,25 @@ export function warmCommand(context: CommandContext): Command {
 }
 
 async function run(session: Session, options: Options, dataset: string, paths: string[]): Promise<number> {
+  if (options.pinOwner !== undefined && options.pin !== true) {
+    throw new HearthError('InvalidArgument', '--pin-owner is for --pin; give both or none');
+  }
   return await session.withAgent(async (agent) => {
     const job = await agent.call('createWarmJob', {
       dataset,
       paths,
       nodes: options.node ?? [],
       replicas: options.replicas ?? 0,
+      manifest: '',
       pin: options.pin === true,
+      pinOwner: options.pinOwner ?? '',
       priority: options.priority,
       rateLimit: options.rate ?? 0n,
+      peerRateLimit: options.peerRate ?? 0n,
       deadlineSeconds: options.deadline ?? 0n,
       verify: options.verify,
       name: options.name ?? '',
+      ensure: false,
     });
     if (options.detach !== true) return await followJob(session, agent, job.name);
     if (session.json) session.printJson(job);

@@ -8,7 +8,7 @@ import type { Peers } from '../peers/index.ts';
 import { Pins } from '../pins/pins.ts';
 import { Requests } from '../requests/index.ts';
 import { StatisticsPublisher } from '../statistics/publisher.ts';
-import { LastUse } from '../usage/last_use.ts';
+import { Usage } from '../usage/index.ts';
 import { VolumeBook, VolumeMounts } from '../volumes/index.ts';
 import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
 
@@ -43,7 +43,7 @@ export class Agent {
   readonly mounts: Mounts;
   readonly volumes: VolumeBook;
   readonly volumeMounts: VolumeMounts;
-  readonly lastUse: LastUse;
+  readonly usage: Usage;
   readonly warmTables: WarmTables;
   readonly warmJobs: WarmJobs;
   readonly coordinator: WarmCoordinator;
@@ -80,7 +80,7 @@ export class Agent {
       this.#quietly('records of mounts could not be written again', this.mounts.rewrite());
       this.#quietly('records of pins could not be written again', this.pins.rewrite());
     });
-    this.lastUse = new LastUse(context, this.datasets);
+    this.usage = new Usage(context, this.datasets);
     this.warmTables = new WarmTables(store, logger);
     this.warmJobs = new WarmJobs(context, this.warmTables, this.datasets, this.keeper, (node) =>
       this.statistics.of(node),
@@ -148,14 +148,15 @@ export class Agent {
     await this.credentialSharing.close();
     this.locations.close();
     await this.capabilities.close();
-    await Promise.all([this.statistics.close(), this.lastUse.close(), this.pins.close(), this.keeper.close()]);
+    await Promise.all([this.statistics.close(), this.usage.close(), this.pins.close(), this.keeper.close()]);
     await Promise.all([this.warmTables.close(), this.datasets.close()]);
   }
 
   /** Manifests of revisions that somebody still uses or asks to keep to. */
   async #usedManifests(): Promise<Set<string>> {
     const kept = (await this.volumes.list()).map((volume) => volume.manifest);
-    return new Set([...(await this.mounts.manifests()), ...kept]);
+    const warmed = this.warmTables.jobsMirror.values().flatMap((job) => (job.end === undefined ? [job.manifest] : []));
+    return new Set([...(await this.mounts.manifests()), ...kept, ...warmed, ...this.pins.manifests()]);
   }
 
   #quietly(message: string, work: Promise<void>): void {

@@ -5,6 +5,7 @@ import { DatasetTables } from '../datasets/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import { statisticsSchema } from '../statistics/record.ts';
 import type { Store } from '../store/index.ts';
+import { usageSchema } from '../usage/index.ts';
 import { WarmTables } from '../warm/index.ts';
 
 export interface BystanderOptions {
@@ -52,12 +53,13 @@ export class Bystander {
       const message = `${store.description} does not answer, so this agent knows nothing of the cluster; itself it does not serve: ${this.reason}`;
       throw new HearthError('Unavailable', message, { cause: thrown });
     }
-    const { datasets, warm, statistics } = tables;
+    const { datasets, warm, statistics, usage } = tables;
     return {
       node,
       members,
       datasets,
       statistics: { of: (name) => statistics.get(name), all: () => statistics.values() },
+      usage,
       jobs: () => warm.jobsMirror.values().map((job) => ({ job, view: warm.view(job, members.names(), goneGraceMs) })),
       mounts: async () => [],
       onStatusChange: (listener) => {
@@ -80,11 +82,17 @@ class Tables {
   readonly datasets: DatasetTables;
   readonly warm: WarmTables;
   readonly statistics;
+  readonly #usage;
 
   constructor(store: Store, logger: Logger) {
     this.datasets = new DatasetTables(store, logger);
     this.warm = new WarmTables(store, logger);
     this.statistics = new Mirror(new RecordTable(store, 'stats/', statisticsSchema), logger);
+    this.#usage = new Mirror(new RecordTable(store, 'usage/', usageSchema), logger);
+  }
+
+  get usage() {
+    return { of: (dataset: string) => this.#usage.get(dataset) };
   }
 
   mirrors(): { onChange(listener: () => void): () => void }[] {
@@ -94,10 +102,12 @@ class Tables {
   }
 
   async ready(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.datasets.ready(signal), this.warm.ready(signal), this.statistics.ready(signal)]);
+    const { datasets, warm, statistics } = this;
+    await Promise.all([datasets, warm, statistics, this.#usage].map((one) => one.ready(signal)));
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.datasets.close(), this.warm.close(), this.statistics.close()]);
+    const { datasets, warm, statistics } = this;
+    await Promise.all([datasets, warm, statistics, this.#usage].map((one) => one.close()));
   }
 }

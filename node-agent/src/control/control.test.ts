@@ -23,14 +23,20 @@ const job = {
   dataset: 'd',
   paths: [],
   nodes: [],
+  manifest: '',
   replicas: 0,
   pin: false,
+  pinOwner: '',
   priority: 0,
   rateLimit: 0n,
+  peerRateLimit: 0n,
   deadlineSeconds: 0n,
   verify: '',
   name: 'j',
+  ensure: false,
 };
+/** Of a pin that asks for nothing special. */
+const plain = { manifest: '', tolerant: false };
 
 function addRequest(name: string, source: Source | undefined): AddDatasetRequest {
   return { name, source, include: [], exclude: [], credentials: undefined };
@@ -176,7 +182,7 @@ describe('control API', () => {
     const { manifest } = (await add()).at(-1)?.dataset ?? { manifest: '' };
     await call('createWarmJob', job);
     await collect(client.watchWarmJob({ name: 'j' }));
-    const pinned = await call('pin', { dataset: 'd', paths: ['a.bin'], nodes: ['b'], owner: '' });
+    const pinned = await call('pin', { dataset: 'd', paths: ['a.bin'], nodes: ['b'], owner: '', ...plain });
     assert.deepEqual(pinned.nodes, ['b']);
     assert.ok(cluster.engine('b').pins.get(manifest)?.has('user'));
     const evicted = await call('evict', { dataset: 'd', paths: [], nodes: [] });
@@ -187,19 +193,30 @@ describe('control API', () => {
         ['b', 1n, 1n],
       ],
     );
-    await call('unpin', { dataset: 'd', paths: [], nodes: ['b'], owner: '' });
+    await call('unpin', { dataset: 'd', paths: [], nodes: ['b'], owner: '', ...plain });
     const again = await call('evict', { dataset: 'd', paths: [], nodes: ['b'] });
     assert.equal(again.nodes[0]?.bytesFreed, 3_000_000n);
     await assert.rejects(
-      call('pin', { dataset: 'd', paths: [], nodes: ['x'], owner: '' }),
+      call('pin', { dataset: 'd', paths: [], nodes: ['x'], owner: '', ...plain }),
       failsWith('NotFound', /no agent x/),
     );
     await assert.rejects(
-      call('pin', { dataset: 'd', paths: ['*.none'], nodes: [], owner: '' }),
+      call('pin', { dataset: 'd', paths: ['*.none'], nodes: [], owner: '', ...plain }),
       failsWith('NotFound', /0 of 2 agents; a: no file/),
     );
     const { entries } = await cluster.store('a').range('requests/');
     assert.equal(entries.length, 0, 'requests are cleared away');
+    const half = await call('pin', { ...plain, dataset: 'd', paths: [], nodes: ['a'], owner: 'p/1/x', tolerant: true });
+    assert.deepEqual([half.nodes, half.failures], [['a'], []]);
+    const { pins } = await call('listPins', { ownerPrefix: 'p/1/' });
+    assert.deepEqual(pins, [{ node: 'a', dataset: 'd', manifest, paths: [], owner: 'p/1/x' }]);
+    await assert.rejects(
+      call('releasePins', { ownerPrefix: '', nodes: [], exceptOwners: [] }),
+      failsWith('InvalidArgument', /what it begins with/),
+    );
+    assert.deepEqual(await call('releasePins', { ownerPrefix: 'p/1/', nodes: [], exceptOwners: [] }), { pins: 1 });
+    await until(() => cluster.engine('a').pins.get(manifest)?.has('p/1/x') === false);
+    assert.deepEqual(await call('measureFiles', { dataset: 'd', manifest, paths: ['b/*'] }), { files: 2n, bytes: 10n });
   });
 
   it('shows nodes, residency, jobs and mounts in one status', async () => {

@@ -10,6 +10,7 @@ import type { Member } from '../context.ts';
 import type { DatasetRecord, ResolvingRecord } from '../datasets/index.ts';
 import type { SeenMount } from '../mounts/mounts.ts';
 import type { NodeStatistics } from '../statistics/record.ts';
+import { type UsageRecord, usesAt } from '../usage/index.ts';
 import { hasEnded, type SeenJob } from '../warm/index.ts';
 
 /** Times in messages: ISO 8601 in UTC; '' for none. */
@@ -17,11 +18,16 @@ function timeText(milliseconds: number | undefined): string {
   return milliseconds === undefined ? '' : new Date(milliseconds).toISOString();
 }
 
-export function datasetMessage(
-  dataset: DatasetRecord,
-  resolving: ResolvingRecord | undefined,
-  nodes: readonly NodeStatistics[],
-): Dataset {
+/** What is known of a dataset beside its record. */
+export interface DatasetSight {
+  resolving: ResolvingRecord | undefined;
+  nodes: readonly NodeStatistics[];
+  usage: UsageRecord | undefined;
+  /** Milliseconds since the epoch. */
+  now: number;
+}
+
+export function datasetMessage(dataset: DatasetRecord, { resolving, nodes, usage, now }: DatasetSight): Dataset {
   const { name, source, manifest, revision, files, bytes, state, message, warnings, createdAt } = dataset;
   const residency = nodes.flatMap((node): DatasetResidency[] => {
     const here = node.residency[name];
@@ -41,8 +47,8 @@ export function datasetMessage(
     warnings,
     createdAt: timeText(createdAt),
     residency,
-    use: 0,
-    usedAtMs: 0n,
+    use: usage === undefined ? 0 : usesAt(usage, now),
+    usedAtMs: BigInt(Math.round(usage?.usedAt ?? 0)),
   };
 }
 
@@ -85,6 +91,7 @@ export function jobMessage({ job, view }: SeenJob): WarmJob {
         filesVerified: BigInt(node.filesVerified),
         originBytes: node.originBytes,
         peerBytes: node.peerBytes,
+        bytesVerified: node.bytesVerified,
         rateLimit: node.share,
         message: node.gone && node.message === '' ? 'the agent is gone' : node.message,
         errorCode: node.errorCode ?? '',
@@ -92,12 +99,15 @@ export function jobMessage({ job, view }: SeenJob): WarmJob {
     ),
     bytesTotal: view.bytesTotal,
     bytesReady: view.bytesReady,
+    bytesVerified: view.bytesVerified,
     bytesPerSecond: view.bytesPerSecond,
     secondsLeft: known ? (left + view.bytesPerSecond - 1n) / view.bytesPerSecond : 0n,
     createdAt: timeText(job.createdAt),
     endedAt: timeText(job.end?.at ?? job.cancelledAt),
     pin: job.pin,
+    pinOwner: job.pinOwner,
     rateLimit: job.rateLimit,
+    peerRateLimit: job.peerRateLimit,
     errorCode: view.errorCode ?? '',
   };
 }
@@ -122,6 +132,7 @@ export function nodeMessage(member: Member, statistics: NodeStatistics | undefin
     corruptBlocks: statistics?.corruptBlocks ?? 0n,
     uptimeSeconds: BigInt(seconds),
     capabilities: statistics?.capabilities ?? [],
+    pinnedBytes: statistics?.pinnedBytes ?? 0n,
     residentBytes: Object.fromEntries(
       Object.entries(statistics?.residency ?? {}).map(([name, { residentBytes }]) => [name, residentBytes]),
     ),

@@ -65,7 +65,7 @@ export class DatasetCalls {
 
   async list(): Promise<ListDatasetsResponse> {
     const datasets = this.#agent.datasets.all().flatMap(({ dataset, resolving }): Dataset[] => {
-      if (dataset !== undefined) return [datasetMessage(dataset, resolving, this.#agent.statistics.all())];
+      if (dataset !== undefined) return [this.#message(dataset)];
       return resolving === undefined ? [] : [resolvingMessage(resolving)];
     });
     return { datasets };
@@ -101,7 +101,8 @@ export class DatasetCalls {
 
   #message(dataset: Parameters<typeof datasetMessage>[0]): Dataset {
     const resolving = this.#agent.datasets.resolvingMirror.get(dataset.name);
-    return datasetMessage(dataset, resolving, this.#agent.statistics.all());
+    const usage = this.#agent.usage.of(dataset.name);
+    return datasetMessage(dataset, { resolving, nodes: this.#agent.statistics.all(), usage, now: Date.now() });
   }
 }
 

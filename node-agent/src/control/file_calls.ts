@@ -29,7 +29,7 @@ export class FileCalls {
     const dataset = await this.#agent.datasets.usable(request.dataset, true);
     await this.#agent.keeper.openedSoon(dataset.manifest, signal);
     await chooseFiles(engine, dataset, request.paths);
-    this.#agent.lastUse.note(dataset.name);
+    this.#agent.usage.began(dataset.name);
     const filter = new PathFilter(request.paths);
     const mount = (await engine.mounts()).find((one) => one.manifest === dataset.manifest);
     const view = (await engine.residency(dataset.manifest)).viewPath !== '';
@@ -51,7 +51,7 @@ export class FileCalls {
         `the offset ${request.offset} is behind the end of ${file.path} (${file.size} bytes)`,
       );
     }
-    this.#agent.lastUse.note(dataset.name);
+    this.#agent.usage.began(dataset.name);
     const asked = request.length === 0n ? file.size : request.offset + request.length;
     const end = asked < file.size ? asked : file.size;
     for (let offset = request.offset; offset < end; ) {

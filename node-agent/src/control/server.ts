@@ -14,6 +14,7 @@ import { DatasetCalls, type PrepareSource } from './dataset_calls.ts';
 import { FileCalls } from './file_calls.ts';
 import { Handlers } from './handlers.ts';
 import { NodeCalls } from './node_calls.ts';
+import { PinCalls } from './pin_calls.ts';
 import { StatusCalls, sightOf } from './status_calls.ts';
 import { VolumeCalls } from './volume_calls.ts';
 import { WarmCalls } from './warm_calls.ts';
@@ -147,6 +148,7 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
   const warm = new WarmCalls(agent);
   const status = new StatusCalls(sightOf(agent), options.cluster);
   const nodes = new NodeCalls(agent);
+  const pins = new PinCalls(agent);
   const files = new FileCalls(agent);
   const credentials = new CredentialCalls(agent, options.cluster);
   const volumes = new VolumeCalls(agent);
@@ -168,6 +170,7 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
     listWarmJobs: handlers.unary('ListWarmJobs', () => warm.list()),
     watchWarmJob: handlers.streaming('WatchWarmJob', (request, signal) => warm.watch(request, signal)),
     cancelWarmJob: handlers.unary('CancelWarmJob', (request) => warm.cancel(request)),
+    measureFiles: handlers.unary('MeasureFiles', (request, signal) => warm.measure(request, signal)),
     mount: handlers.local('Mount', (request, signal) => nodes.mount(request, signal)),
     unmount: handlers.local('Unmount', (request) => nodes.unmount(request)),
     listMounts: handlers.local('ListMounts', () => nodes.listMounts()),
@@ -176,8 +179,10 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
     getVolume: handlers.unary('GetVolume', (request, signal) => volumes.get(request, signal)),
     listVolumes: handlers.unary('ListVolumes', (_request, signal) => volumes.list(signal)),
     deleteVolume: handlers.unary('DeleteVolume', (request, signal) => volumes.delete(request, signal)),
-    pin: handlers.unary('Pin', (request, signal) => nodes.pin(request, signal)),
-    unpin: handlers.unary('Unpin', (request, signal) => nodes.unpin(request, signal)),
+    pin: handlers.unary('Pin', (request, signal) => pins.pin(request, signal)),
+    unpin: handlers.unary('Unpin', (request, signal) => pins.unpin(request, signal)),
+    listPins: handlers.unary('ListPins', (request, signal) => pins.list(request, signal)),
+    releasePins: handlers.unary('ReleasePins', (request, signal) => pins.release(request, signal)),
     evict: handlers.unary('Evict', (request, signal) => nodes.evict(request, signal)),
     verify: handlers.streaming('Verify', (request, signal) => files.verify(request, signal)),
     read: handlers.streaming('Read', (request, signal) => files.read(request, signal)),

@@ -9,6 +9,7 @@ import type { Members } from '../context.ts';
 import type { DatasetTables } from '../datasets/index.ts';
 import type { SeenMount } from '../mounts/mounts.ts';
 import type { NodeStatistics } from '../statistics/record.ts';
+import type { UsageRecord } from '../usage/index.ts';
 import type { SeenJob } from '../warm/index.ts';
 import { datasetMessage, jobMessage, mountMessage, nodeMessage, resolvingMessage } from './convert.ts';
 import { watchStatus } from './status_stream.ts';
@@ -22,6 +23,7 @@ export interface ClusterSight {
   members: Members;
   datasets: Pick<DatasetTables, 'all'>;
   statistics: { of(node: string): NodeStatistics | undefined; all(): NodeStatistics[] };
+  usage: { of(dataset: string): UsageRecord | undefined };
   jobs(): SeenJob[];
   /** Of this agent. */
   mounts(): Promise<SeenMount[]>;
@@ -30,12 +32,13 @@ export interface ClusterSight {
 }
 
 export function sightOf(agent: Agent): ClusterSight {
-  const { context, datasets, statistics, warmJobs, mounts } = agent;
+  const { context, datasets, statistics, usage, warmJobs, mounts } = agent;
   return {
     node: context.node,
     members: context.members,
     datasets,
     statistics,
+    usage,
     jobs: () => warmJobs.list(),
     mounts: () => mounts.list(),
     onStatusChange: (listener) => agent.onStatusChange(listener),
@@ -53,14 +56,16 @@ export class StatusCalls {
   }
 
   async status(): Promise<GetStatusResponse> {
-    const { node, members, statistics, datasets, jobs, mounts } = this.#sight;
+    const { node, members, statistics, usage, datasets, jobs, mounts } = this.#sight;
     const now = Date.now();
     return {
       cluster: this.#cluster,
       node,
       nodes: members.all().map((member) => nodeMessage(member, statistics.of(member.node), now)),
       datasets: datasets.all().flatMap(({ dataset, resolving }) => {
-        if (dataset !== undefined) return [datasetMessage(dataset, resolving, statistics.all())];
+        if (dataset !== undefined) {
+          return [datasetMessage(dataset, { resolving, nodes: statistics.all(), usage: usage.of(dataset.name), now })];
+        }
         return resolving === undefined ? [] : [resolvingMessage(resolving)];
       }),
       jobs: jobs().map(jobMessage),

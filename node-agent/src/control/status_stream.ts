@@ -36,5 +36,6 @@ export async function* watchStatus(
 function comparable(status: GetStatusResponse): Uint8Array {
   const nodes = status.nodes.map((node) => ({ ...node, uptimeSeconds: 0n }));
   const jobs = status.jobs.map((job) => ({ ...job, secondsLeft: 0n }));
-  return GetStatusResponse.encode({ ...status, nodes, jobs }).finish();
+  const datasets = status.datasets.map((dataset) => ({ ...dataset, use: 0 }));
+  return GetStatusResponse.encode({ ...status, nodes, jobs, datasets }).finish();
 }

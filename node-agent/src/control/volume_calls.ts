@@ -17,7 +17,7 @@ export class VolumeCalls {
   }
 
   async publish({ dataset, manifest }: PublishVolumeRequest, signal: AbortSignal): Promise<PublishedVolume> {
-    this.#agent.lastUse.note(dataset);
+    this.#agent.usage.began(dataset);
     const published = await this.#agent.volumeMounts.publish(dataset, manifest, signal);
     return { ...published, files: BigInt(published.files) };
   }

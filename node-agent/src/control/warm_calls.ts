@@ -3,6 +3,8 @@ import type {
   CreateWarmJobRequest,
   GetWarmJobRequest,
   ListWarmJobsResponse,
+  MeasureFilesRequest,
+  MeasureFilesResponse,
   WarmJob,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/agent.ts';
@@ -20,7 +22,8 @@ export class WarmCalls {
   }
 
   async create(request: CreateWarmJobRequest, signal: AbortSignal): Promise<WarmJob> {
-    const { dataset, paths, nodes, replicas, pin, priority, rateLimit, name } = request;
+    const { dataset, manifest, paths, nodes, replicas, pin, pinOwner, priority, rateLimit, peerRateLimit } = request;
+    const { name, ensure } = request;
     const verify = oneOfWords('verify', request.verify || 'checksum', ['none', 'checksum', 'digest']);
     if (request.deadlineSeconds > longestDeadlineSeconds) {
       throw new HearthError(
@@ -29,9 +32,15 @@ export class WarmCalls {
       );
     }
     const deadlineSeconds = Number(request.deadlineSeconds);
-    this.#agent.lastUse.note(dataset);
-    const what = { dataset, paths, nodes, replicas, pin, priority, rateLimit, deadlineSeconds, verify, name };
-    return jobMessage(await this.#agent.warmJobs.create(what, signal));
+    this.#agent.usage.touched(dataset);
+    const where = { nodes, replicas, pin, pinOwner };
+    const how = { priority, rateLimit, peerRateLimit, deadlineSeconds, verify, name, ensure };
+    return jobMessage(await this.#agent.warmJobs.create({ dataset, manifest, paths, ...where, ...how }, signal));
+  }
+
+  async measure({ dataset, manifest, paths }: MeasureFilesRequest, signal: AbortSignal): Promise<MeasureFilesResponse> {
+    const { files, bytes } = await this.#agent.warmJobs.measureOf(dataset, manifest, paths, signal);
+    return { files: BigInt(files), bytes };
   }
 
   async get({ name }: GetWarmJobRequest): Promise<WarmJob> {

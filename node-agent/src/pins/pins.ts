@@ -1,23 +1,27 @@
+import { isDeepStrictEqual } from 'node:util';
 import { HearthError } from '@hearth/common';
-import { z } from 'zod';
 import type { AgentContext } from '../context.ts';
 import { chooseFiles } from '../datasets/files.ts';
 import type { ManifestKeeper } from '../datasets/keeper.ts';
-import { Mirror, RecordTable } from '../records/index.ts';
+import { type Change, Mirror, RecordTable } from '../records/index.ts';
+import type { Operation } from '../store/store.ts';
+import { type PinRecord, pinId, pinSchema } from './record.ts';
 
-/** `pins/<node>/<dataset>/<owner>`: what an agent keeps whatever else needs room. */
-export const pinSchema = z.object({
-  node: z.string(),
-  dataset: z.string(),
-  manifest: z.string(),
-  paths: z.array(z.string()),
-  owner: z.string(),
-});
-export type PinRecord = z.output<typeof pinSchema>;
+/** Records that one transaction deletes. */
+const deletionsAtOnce = 100;
+
+interface OwnPin {
+  record: PinRecord;
+  /** The engine has it; after a restart that takes until the manifest is there. */
+  held: boolean;
+  /** Revision of the record in the store; infinite while it is being written. */
+  writtenAt: number;
+}
 
 /**
  * The pins of this agent. The engine forgets pins when it ends; the store keeps them, and they are set again
- * at the start, each as soon as its manifest is there.
+ * at the start, each as soon as its manifest is there. A record that somebody else deletes is a pin released:
+ * this agent hears of it by its mirror, or finds no record when it starts again.
  */
 export class Pins {
   readonly #context: AgentContext;
@@ -26,7 +30,8 @@ export class Pins {
   readonly #mirror;
   readonly #stop = new AbortController();
   /** What this agent has pinned, by id. */
-  readonly #own = new Map<string, PinRecord>();
+  readonly #own = new Map<string, OwnPin>();
+  readonly #timers = new Set<NodeJS.Timeout>();
   #restoring: Promise<unknown> = Promise.resolve();
 
   constructor(context: AgentContext, keeper: ManifestKeeper) {
@@ -34,22 +39,28 @@ export class Pins {
     this.#keeper = keeper;
     this.#table = new RecordTable(context.store, 'pins/', pinSchema);
     this.#mirror = new Mirror(this.#table, context.logger);
+    this.#mirror.onChange((changes, { reread }) => this.#changed(changes, reread));
   }
 
   /** Sets the pins that the store has for this agent. Resolves when the pins are known, not when all are set. */
   async restore(signal: AbortSignal): Promise<void> {
     await this.#mirror.ready(signal);
-    const mine = this.#mirror.values().filter((pin) => pin.node === this.#context.node);
-    for (const pin of mine) this.#own.set(idOf(pin), pin);
+    const mine = this.#mirror.rows().filter(({ value }) => value.node === this.#context.node);
+    for (const { id, value, modRevision } of mine) {
+      this.#own.set(id, { record: value, held: false, writtenAt: modRevision });
+    }
     this.#restoring = Promise.all(
-      mine.map(async (pin) => {
+      mine.map(async ({ id, value }) => {
         try {
-          await this.#set(pin, this.#stop.signal);
+          await this.#set(value, this.#stop.signal);
+          const own = this.#own.get(id);
+          if (own !== undefined) own.held = true;
+          else await this.#context.engine.unpin(value.manifest, value.owner);
         } catch (thrown) {
           if (this.#stop.signal.aborted) return;
           this.#context.logger.error('a pin could not be set again', {
-            dataset: pin.dataset,
-            owner: pin.owner,
+            dataset: value.dataset,
+            owner: value.owner,
             error: HearthError.from(thrown),
           });
         }
@@ -59,25 +70,52 @@ export class Pins {
 
   /** Pins here: first in the engine, so that the record never promises what is not so. */
   async pin(pin: Omit<PinRecord, 'node'>, signal: AbortSignal): Promise<void> {
+    await this.pinWith(pin, signal, async (operation) => {
+      const { revision } = await this.#context.store.transact({ compare: [], success: [operation] }, { signal });
+      return revision;
+    });
+  }
+
+  /** As `pin`; `write` writes the record, perhaps with others, and resolves to the store's revision. */
+  async pinWith(
+    pin: Omit<PinRecord, 'node'>,
+    signal: AbortSignal,
+    write: (operation: Operation) => Promise<number>,
+  ): Promise<void> {
     const record = { ...pin, node: this.#context.node };
-    await this.#set(record, signal);
-    await this.#table.put(idOf(record), record, { signal });
-    this.#own.set(idOf(record), record);
+    const id = pinId(record);
+    const before = this.#own.get(id);
+    if (before?.held !== true || !isDeepStrictEqual(before.record, record)) {
+      // One owner has one choice of files of a dataset: another one takes its place.
+      if (before !== undefined) await this.#context.engine.unpin(before.record.manifest, record.owner);
+      await this.#set(record, signal);
+    }
+    const own: OwnPin = { record, held: true, writtenAt: Number.POSITIVE_INFINITY };
+    this.#own.set(id, own);
+    try {
+      own.writtenAt = await write(this.#table.putOperation(id, record));
+    } catch (thrown) {
+      // Nobody would know of it, to release it.
+      own.writtenAt = before?.writtenAt ?? 0;
+      if (before === undefined) this.#releasedByOthers(id);
+      throw thrown;
+    }
   }
 
   /** Writes the records of all pins of this agent again, as after the store was emptied. */
   async rewrite(): Promise<void> {
-    for (const [id, pin] of [...this.#own]) await this.#table.put(id, pin);
+    for (const [id, own] of [...this.#own]) own.writtenAt = await this.#table.put(id, own.record);
   }
 
   /** No error when it is not pinned by this owner. */
   async unpin(dataset: string, owner: string): Promise<void> {
-    const id = idOf({ node: this.#context.node, dataset, owner });
+    const id = pinId({ node: this.#context.node, dataset, owner });
     const row = await this.#table.read(id);
-    if (row === undefined) return;
+    const own = this.#own.get(id)?.record;
     this.#own.delete(id);
-    await this.#table.delete(id);
-    await this.#context.engine.unpin(row.value.manifest, owner);
+    if (row !== undefined) await this.#table.delete(id);
+    const manifest = row?.value.manifest ?? own?.manifest;
+    if (manifest !== undefined) await this.#context.engine.unpin(manifest, owner);
   }
 
   /** Everybody's pins of a dataset. */
@@ -85,10 +123,62 @@ export class Pins {
     return this.#mirror.values().filter((pin) => pin.dataset === dataset);
   }
 
+  /** Manifests that somebody pins. */
+  manifests(): Set<string> {
+    return new Set(this.#mirror.values().map((pin) => pin.manifest));
+  }
+
+  /** Everybody's pins of owners that begin so, as the store has them now. */
+  async list(ownerPrefix: string, signal: AbortSignal): Promise<PinRecord[]> {
+    const malformed = (error: HearthError) => this.#context.logger.error('a pin is malformed', { error });
+    const { rows } = await this.#table.list(malformed, { signal });
+    return rows.map(({ value }) => value).filter(({ owner }) => owner.startsWith(ownerPrefix));
+  }
+
+  /** Deletes the records of these pins: their agents release them when they hear of it. How many there were. */
+  async release(pins: readonly PinRecord[], signal: AbortSignal): Promise<number> {
+    let released = 0;
+    for (let at = 0; at < pins.length; at += deletionsAtOnce) {
+      const success = pins
+        .slice(at, at + deletionsAtOnce)
+        .map((pin): Operation => ({ kind: 'delete', key: this.#table.key(pinId(pin)) }));
+      const { deleted } = await this.#context.store.transact({ compare: [], success }, { signal });
+      released += deleted.reduce((sum, count) => sum + count, 0);
+    }
+    return released;
+  }
+
   async close(): Promise<void> {
     this.#stop.abort();
+    for (const timer of this.#timers) clearTimeout(timer);
     await this.#restoring;
     await this.#mirror.close();
+  }
+
+  #changed(changes: readonly Change<PinRecord>[], reread: boolean): void {
+    const gone = changes.filter(({ id, after }) => after === undefined && this.#own.has(id)).map(({ id }) => id);
+    if (gone.length === 0) return;
+    if (!reread) {
+      for (const id of gone) this.#releasedByOthers(id);
+      return;
+    }
+    // Of a store that was emptied the records come back at once; those that do not were released meanwhile.
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      for (const id of gone) this.#releasedByOthers(id);
+    }, this.#context.pace.requestMs / 3);
+    this.#timers.add(timer);
+  }
+
+  #releasedByOthers(id: string): void {
+    const own = this.#own.get(id);
+    if (own === undefined || this.#mirror.get(id) !== undefined || own.writtenAt > this.#mirror.revision) return;
+    const { dataset, manifest, owner } = own.record;
+    this.#own.delete(id);
+    this.#context.logger.info('a pin was released', { dataset, owner });
+    this.#context.engine.unpin(manifest, owner).catch((thrown) => {
+      this.#context.logger.error('a pin could not be released', { dataset, owner, error: HearthError.from(thrown) });
+    });
   }
 
   async #set(pin: PinRecord, signal: AbortSignal): Promise<void> {
@@ -97,8 +187,4 @@ export class Pins {
     const { entries } = await chooseFiles(this.#context.engine, dataset, pin.paths);
     await this.#context.engine.pin(pin.manifest, entries, pin.owner);
   }
-}
-
-function idOf(pin: Pick<PinRecord, 'node' | 'dataset' | 'owner'>): string {
-  return `${pin.node}/${pin.dataset}/${pin.owner}`;
 }

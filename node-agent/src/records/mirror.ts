@@ -43,6 +43,11 @@ export class Mirror<S extends z.ZodType> {
     await unlessAborted(this.#filled.promise, signal, this.#stop.signal);
   }
 
+  /** Of the store: everything until then has been heard. */
+  get revision(): number {
+    return this.#revision;
+  }
+
   get(id: string): z.output<S> | undefined {
     return this.#rows.get(id)?.value;
   }

@@ -2,40 +2,49 @@ import type { Engine } from '@hearth/engine';
 import { chooseFiles } from '../datasets/files.ts';
 import type { ManifestKeeper } from '../datasets/keeper.ts';
 import type { Pins } from '../pins/pins.ts';
+import type { Operation } from '../store/store.ts';
 import type { VolumeMounts } from '../volumes/index.ts';
 import type { AnswerRecord, RequestRecord } from './record.ts';
 
 export type Answer = Pick<AnswerRecord, 'bytesFreed' | 'filesFreed' | 'filesKept' | 'users'>;
+/** Writes the answer, and what else there is to write, as one revision of the store; resolves to that. */
+export type WriteAnswer = (answer: Answer, ...more: Operation[]) => Promise<number>;
 export const nothingDone: Answer = { bytesFreed: 0n, filesFreed: 0, filesKept: 0, users: [] };
 
-/** Does on this agent what a request asks. Doing it twice is the same as doing it once. */
+/** Does on this agent what a request asks, and answers it. Doing it twice is the same as doing it once. */
 export async function execute(
   request: RequestRecord,
   parts: { node: string; engine: Engine; pins: Pins; keeper: ManifestKeeper; volumeMounts: VolumeMounts },
+  write: WriteAnswer,
   signal: AbortSignal,
-): Promise<Answer> {
+): Promise<void> {
   const { pins, keeper, engine, node, volumeMounts } = parts;
   const { dataset, manifest, paths, owner } = request;
   switch (request.kind) {
     case 'pin':
-      await pins.pin({ dataset, manifest, paths, owner }, signal);
-      return nothingDone;
+      // One write for both: many agents that do this at once wait for one another's writes.
+      await pins.pinWith({ dataset, manifest, paths, owner }, signal, (record) => write(nothingDone, record));
+      return;
     case 'unpin':
       await pins.unpin(dataset, owner);
-      return nothingDone;
+      break;
     case 'evict':
       await keeper.opened(manifest, signal);
-      return await evict(request, engine);
+      await write(await evict(request, engine));
+      return;
     case 'drop':
       for (const pin of pins.of(dataset)) if (pin.node === node) await pins.unpin(dataset, pin.owner);
-      if (!request.evict || manifest === '') return nothingDone;
+      if (!request.evict || manifest === '') break;
       await keeper.opened(manifest, signal);
-      return await evict(request, engine);
+      await write(await evict(request, engine));
+      return;
     case 'release':
-      return { ...nothingDone, users: await volumeMounts.release(dataset) };
+      await write({ ...nothingDone, users: await volumeMounts.release(dataset) });
+      return;
     default:
       return request.kind satisfies never;
   }
+  await write(nothingDone);
 }
 
 async function evict({ dataset, manifest, paths }: RequestRecord, engine: Engine): Promise<Answer> {

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
-import { type Answer, execute, nothingDone } from './execute.ts';
+import type { Operation } from '../store/store.ts';
+import { execute, nothingDone, type WriteAnswer } from './execute.ts';
 import { type AnswerRecord, answerSchema, type RequestRecord, requestSchema } from './record.ts';
 
 export type Asked = Omit<RequestRecord, 'id' | 'from' | 'nodes'>;
@@ -13,7 +14,7 @@ export type Asked = Omit<RequestRecord, 'id' | 'from' | 'nodes'>;
  */
 export class Requests {
   readonly #context: AgentContext;
-  readonly #execute: (request: RequestRecord, signal: AbortSignal) => Promise<Answer>;
+  readonly #execute: (request: RequestRecord, write: WriteAnswer, signal: AbortSignal) => Promise<void>;
   readonly #requests;
   readonly #answers;
   readonly #requestsMirror;
@@ -24,7 +25,7 @@ export class Requests {
   constructor(context: AgentContext, parts: Omit<Parameters<typeof execute>[1], 'node' | 'engine'>) {
     this.#context = context;
     const { node, engine, store, logger } = context;
-    this.#execute = (request, signal) => execute(request, { node, engine, ...parts }, signal);
+    this.#execute = (request, write, signal) => execute(request, { node, engine, ...parts }, write, signal);
     this.#requests = new RecordTable(store, 'requests/', requestSchema);
     this.#answers = new RecordTable(store, 'answers/', answerSchema);
     this.#requestsMirror = new Mirror(this.#requests, logger);
@@ -123,27 +124,33 @@ export class Requests {
   }
 
   async #run(request: RequestRecord): Promise<void> {
-    const { node, logger, pace, session } = this.#context;
+    const { logger, pace } = this.#context;
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(pace.requestMs)]);
-    let answer: AnswerRecord;
+    const about = { kind: request.kind, dataset: request.dataset, from: request.from };
     try {
-      answer = { node, ...(await this.#execute(request, signal)), message: '' };
+      await this.#execute(
+        request,
+        (answer, ...more) => this.#answer(request, { ...answer, message: '' }, more),
+        signal,
+      );
+      logger.info('a request was done', about);
     } catch (thrown) {
-      const { code, message } = HearthError.from(thrown);
-      answer = { node, ...nothingDone, errorCode: code, message };
+      const { code: errorCode, message } = HearthError.from(thrown);
+      logger.info('a request could not be done', { ...about, reason: message });
+      await this.#answer(request, { ...nothingDone, errorCode, message }, []).catch((error) =>
+        logger.warn('a request could not be answered', { ...about, error: HearthError.from(error) }),
+      );
     }
-    logger.info('a request was done', {
-      kind: request.kind,
-      dataset: request.dataset,
-      from: request.from,
-      result: answer.message || 'ok',
-    });
-    try {
-      const put = this.#answers.putOperation(`${request.id}/${node}`, answer, await session.lease(signal));
-      const compare = [{ key: this.#requests.key(request.id), exists: true }];
-      await this.#context.store.transact({ compare, success: [put] }, { signal });
-    } catch (thrown) {
-      logger.warn('a request could not be answered', { kind: request.kind, error: HearthError.from(thrown) });
-    }
+  }
+
+  /** Nobody waits for the answer any more when the request is gone; then only `more` is written. */
+  async #answer(request: RequestRecord, answer: Omit<AnswerRecord, 'node'>, more: Operation[]): Promise<number> {
+    const { node, session, store, pace } = this.#context;
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(pace.requestMs)]);
+    const lease = await session.lease(signal);
+    const put = this.#answers.putOperation(`${request.id}/${node}`, { node, ...answer }, lease);
+    const compare = [{ key: this.#requests.key(request.id), exists: true }];
+    const { revision } = await store.transact({ compare, success: [put, ...more], failure: more }, { signal });
+    return revision;
   }
 }

@@ -20,6 +20,7 @@ export const testPace: Pace = {
   electionMs: 60,
   statisticsMs: 60,
   lastUseMs: 100,
+  endedJobMs: 3_600_000,
   goneGraceMs: 600,
   leaseSeconds: 2,
   requestMs: 3_000,
@@ -28,6 +29,7 @@ export const testPace: Pace = {
   probeMs: 100,
   seenMs: 200,
   departedMs: 86_400_000,
+  listingMs: 600_000,
 };
 
 export const noCredentials = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };

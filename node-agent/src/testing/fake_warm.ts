@@ -30,6 +30,7 @@ export class FakeWarm {
       filesVerified: 0,
       originBytes: 0n,
       peerBytes: 0n,
+      bytesVerified: 0n,
     };
     this.#count();
     this.#timer = setInterval(() => this.#tick(), tickMs);
@@ -62,6 +63,7 @@ export class FakeWarm {
     this.#lastTick = now;
     if (this.progress.state === 'verifying') {
       this.progress.filesVerified = this.progress.filesTotal;
+      this.progress.bytesVerified = this.progress.bytesTotal;
       this.#end('succeeded');
       return;
     }

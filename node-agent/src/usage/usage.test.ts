@@ -1,19 +1,69 @@
+import assert from 'node:assert/strict';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
+import { evictionTime, usesAt, withUses } from './record.ts';
 
-describe('last use', () => {
-  it('of a dataset on one agent is told to the engines of all', async () => {
+const day = 24 * 3_600_000;
+
+describe('uses of a dataset', () => {
+  it('count half after each day, and more when it is used again', () => {
+    const first = withUses(undefined, { dataset: 'd', at: 0, count: 4 });
+    assert.equal(usesAt(first, day), 2);
+    assert.equal(usesAt(first, 2 * day), 1);
+    assert.deepEqual(withUses(first, { dataset: 'd', at: day, count: 1 }), { dataset: 'd', usedAt: day, uses: 3 });
+  });
+
+  it('of an agent whose clock is behind take nothing away', () => {
+    const known = { dataset: 'd', usedAt: day, uses: 5 };
+    assert.deepEqual(withUses(known, { dataset: 'd', at: 0, count: 1 }), { dataset: 'd', usedAt: day, uses: 6 });
+  });
+
+  it('order eviction at any time as they count then', () => {
+    const often = { dataset: 'often', usedAt: 0, uses: 4 };
+    const lately = { dataset: 'lately', usedAt: day, uses: 1 };
+    const once = { dataset: 'once', usedAt: 0, uses: 1 };
+    const order = (now: number) =>
+      [often, lately, once].sort((a, b) => usesAt(a, now) - usesAt(b, now)).map(({ dataset }) => dataset);
+    assert.deepEqual(order(day), order(5 * day));
+    const byTime = [often, lately, once].sort((a, b) => evictionTime(a) - evictionTime(b));
+    assert.deepEqual(
+      byTime.map(({ dataset }) => dataset),
+      order(day),
+    );
+    assert.ok(
+      evictionTime({ dataset: 'd', usedAt: 0, uses: 1e9 }) <= 3 * day,
+      'a dataset that nobody wants goes at last',
+    );
+  });
+
+  it('on one agent are told to the engines of all', async () => {
     const cluster = await TestCluster.start(['a', 'b'], [fileRow('x', 5n)]);
     try {
       const request = { source: directorySource, include: [], exclude: [] };
       const { dataset } = await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(3_000));
       const began = Date.now();
-      cluster.agent('a').lastUse.note('d');
-      await until(() => (cluster.engine('b').lastUse.get(dataset.manifest) ?? 0) >= began);
-      const first = cluster.engine('b').lastUse.get(dataset.manifest) ?? 0;
+      cluster.agent('a').usage.began('d');
+      cluster.agent('a').usage.began('d');
+      await until(() => (cluster.engine('b').lastUse.get(dataset.manifest) ?? 0) >= began + day);
+      const first = cluster.agent('b').usage.of('d');
+      assert.equal(Math.round(first?.uses ?? 0), 2);
+      // A mount is in use for as long as it lasts.
       await cluster.agent('b').mounts.mount('d', '/mnt/d', 'auto', AbortSignal.timeout(3_000));
-      await until(() => (cluster.engine('a').lastUse.get(dataset.manifest) ?? 0) > first);
+      await until(() => (cluster.agent('a').usage.of('d')?.uses ?? 0) > 3.5);
+    } finally {
+      await cluster.close();
+    }
+  });
+
+  it('that a warm job wants is kept, and not counted as used', async () => {
+    const cluster = await TestCluster.start(['a'], [fileRow('x', 5n)]);
+    try {
+      const request = { source: directorySource, include: [], exclude: [] };
+      await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(3_000));
+      cluster.agent('a').usage.touched('d');
+      await until(() => cluster.agent('a').usage.of('d') !== undefined);
+      assert.equal(cluster.agent('a').usage.of('d')?.uses, 0);
     } finally {
       await cluster.close();
     }

@@ -1,22 +1,28 @@
 import { HearthError } from '@hearth/common';
-import { z } from 'zod';
 import type { AgentContext } from '../context.ts';
 import type { DatasetTables } from '../datasets/table.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
+import { evictionTime, type UsageRecord, usageSchema, withUses } from './record.ts';
 
-/** `usage/<dataset>`: when any agent last used it, milliseconds since the epoch, coarse. */
-const usageSchema = z.object({ dataset: z.string(), usedAt: z.number() });
+/** What this agent has yet to tell of a dataset. */
+interface Pending {
+  at: number;
+  /** Uses that began. */
+  count: number;
+}
 
 /**
- * Last use of datasets in the cluster, told to every engine, so that the holders of a dataset that is spread over
- * several agents evict it together. A use is a mount, a warm job or a read through the control API.
+ * How much datasets are used in the cluster, told to every engine, so that the holders of a dataset that is spread over
+ * several agents evict it together, and those that matter least first. A mount, a published volume or a read through
+ * the control API is a use when it begins, and once in each turn in which there was any; a warm job only says that
+ * somebody still wants the dataset.
  */
-export class LastUse {
+export class Usage {
   readonly #context: AgentContext;
   readonly #datasets: DatasetTables;
   readonly #table;
   readonly #mirror;
-  readonly #used = new Map<string, number>();
+  readonly #pending = new Map<string, Pending>();
   readonly #timer: NodeJS.Timeout;
   #turn: Promise<void> | undefined;
 
@@ -26,17 +32,27 @@ export class LastUse {
     this.#table = new RecordTable(context.store, 'usage/', usageSchema);
     this.#mirror = new Mirror(this.#table, context.logger);
     this.#mirror.onChange((changes) => {
-      for (const { after } of changes) if (after !== undefined) this.#tell(after.dataset, after.usedAt);
+      for (const { after } of changes) if (after !== undefined) this.#tell(after.dataset, after);
     });
     datasets.mirror.onChange((changes) => {
-      for (const { id } of changes) this.#tell(id, this.#mirror.get(id)?.usedAt ?? 0);
+      for (const { id } of changes) this.#tell(id, this.#mirror.get(id));
     });
     this.#timer = setInterval(() => this.#begin(), context.pace.lastUseMs);
   }
 
-  /** A use now, on this agent. Cheap; written with the next turn. */
-  note(dataset: string): void {
-    this.#used.set(dataset, Date.now());
+  /** A use begins now, on this agent. Cheap; written with the next turn. */
+  began(dataset: string): void {
+    this.#note(dataset, 1);
+  }
+
+  /** The dataset is wanted now, which is no further use of it. */
+  touched(dataset: string): void {
+    this.#note(dataset, 0);
+  }
+
+  /** What is known of the whole cluster; undefined: nobody has used it. */
+  of(dataset: string): UsageRecord | undefined {
+    return this.#mirror.get(dataset);
   }
 
   async close(): Promise<void> {
@@ -45,35 +61,52 @@ export class LastUse {
     await this.#mirror.close();
   }
 
-  #tell(dataset: string, usedAt: number): void {
+  #note(dataset: string, count: number): void {
+    this.#pending.set(dataset, { at: Date.now(), count: (this.#pending.get(dataset)?.count ?? 0) + count });
+  }
+
+  #tell(dataset: string, usage: UsageRecord | undefined): void {
     const manifest = this.#datasets.mirror.get(dataset)?.manifest;
-    if (manifest !== undefined && manifest !== '' && usedAt > 0) this.#context.engine.setLastUse(manifest, usedAt);
+    if (manifest === undefined || manifest === '' || usage === undefined) return;
+    this.#context.engine.setLastUse(manifest, evictionTime(usage));
   }
 
   #begin(): void {
     this.#turn ??= this.#publish()
-      .catch((thrown) =>
-        this.#context.logger.debug('last use could not be published', { error: HearthError.from(thrown) }),
-      )
+      .catch((thrown) => this.#context.logger.debug('uses could not be published', { error: HearthError.from(thrown) }))
       .finally(() => {
         this.#turn = undefined;
       });
   }
 
   async #publish(): Promise<void> {
+    const mounted = new Set<string>();
     for (const mount of await this.#context.engine.mounts()) {
       const dataset = this.#datasets.revisionOf(mount.manifest)?.dataset;
-      if (dataset !== undefined) this.note(dataset);
+      if (dataset !== undefined) mounted.add(dataset);
     }
-    for (const [dataset, usedAt] of [...this.#used]) {
-      // Agents that use a dataset at the same time would write the same: one record in the pace's time is enough.
-      const known = this.#mirror.get(dataset)?.usedAt ?? 0;
-      if (this.#datasets.mirror.get(dataset) !== undefined && usedAt - known >= this.#context.pace.lastUseMs / 2) {
-        await this.#table.update(dataset, (present) =>
-          (present?.usedAt ?? 0) >= usedAt ? undefined : { dataset, usedAt },
-        );
+    for (const dataset of mounted) this.touched(dataset);
+    for (const [dataset, pending] of [...this.#pending]) {
+      this.#pending.delete(dataset);
+      if (this.#datasets.mirror.get(dataset) === undefined) continue;
+      try {
+        await this.#write(dataset, pending, mounted.has(dataset));
+      } catch (thrown) {
+        this.#note(dataset, pending.count);
+        throw thrown;
       }
-      if (this.#used.get(dataset) === usedAt) this.#used.delete(dataset);
     }
+  }
+
+  /** Agents that use a dataset at the same time would write the same: of uses that go on one in a turn counts. */
+  async #write(dataset: string, { at, count }: Pending, mounted: boolean): Promise<void> {
+    const turnMs = this.#context.pace.lastUseMs;
+    const isFresh = (known: UsageRecord | undefined) => known !== undefined && at - known.usedAt < turnMs / 2;
+    if (count === 0 && isFresh(this.#mirror.get(dataset))) return;
+    await this.#table.update(dataset, (present) => {
+      const fresh = isFresh(present);
+      if (count === 0 && fresh) return undefined;
+      return withUses(present, { dataset, at, count: count + (mounted && !fresh && count === 0 ? 1 : 0) });
+    });
   }
 }

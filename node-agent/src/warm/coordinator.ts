@@ -6,7 +6,7 @@ import type { WarmDivisionRecord, WarmJobRecord, WarmProgressRecord } from './re
 import { hasEnded, type JobView } from './state.ts';
 import type { WarmTables } from './table.ts';
 
-/** Ended jobs that are kept for people to look at. */
+/** Ended jobs that are kept at most. */
 const keptJobs = 100;
 const deletionsAtOnce = 20;
 
@@ -129,7 +129,11 @@ export class WarmCoordinator {
 
   async #deleteOld(): Promise<void> {
     const ended = this.#tables.jobsMirror.values().filter((job) => job.end !== undefined);
-    const old = ended.sort((a, b) => (b.end?.at ?? 0) - (a.end?.at ?? 0)).slice(keptJobs, keptJobs + deletionsAtOnce);
+    const oldest = Date.now() - this.#context.pace.endedJobMs;
+    const old = ended
+      .sort((a, b) => (b.end?.at ?? 0) - (a.end?.at ?? 0))
+      .filter((job, index) => index >= keptJobs || (job.end?.at ?? 0) < oldest)
+      .slice(0, deletionsAtOnce);
     if (old.length > 0) await this.#election.write(old.flatMap((job) => this.#tables.deletion(job.name)));
   }
 }

@@ -5,7 +5,7 @@ import type { Pins } from '../pins/pins.ts';
 import { suspension, WarmPart } from './part.ts';
 import type { WarmJobRecord } from './record.ts';
 import { hasEnded } from './state.ts';
-import { progressId, type WarmTables } from './table.ts';
+import type { WarmTables } from './table.ts';
 
 /** Runs this agent's parts of all warm jobs: begins what the store asks for, ends what it cancels. */
 export class WarmExecutor {
@@ -65,7 +65,7 @@ export class WarmExecutor {
   #shouldRun(job: WarmJobRecord): boolean {
     const { node } = this.#context;
     if (!isWanted(job) || !job.nodes.includes(node) || this.#done.get(job.name) === job.createdAt) return false;
-    const reported = this.#tables.progressMirror.get(progressId(job.name, node));
+    const reported = this.#tables.progressAt(job, node);
     return reported === undefined || !hasEnded(reported.state);
   }
 

@@ -3,8 +3,9 @@ import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import { chooseFiles } from '../datasets/files.ts';
 import type { ManifestKeeper } from '../datasets/keeper.ts';
-import { checkName } from '../datasets/record.ts';
+import { checkName, type DatasetRecord } from '../datasets/record.ts';
 import type { DatasetTables } from '../datasets/table.ts';
+import { checkOwner } from '../pins/record.ts';
 import type { NodeStatistics } from '../statistics/record.ts';
 import { type Candidate, chooseReplicas } from './choice.ts';
 import type { WarmJobRecord } from './record.ts';
@@ -13,19 +14,25 @@ import type { WarmTables } from './table.ts';
 
 export interface WarmRequest {
   dataset: string;
+  /** A revision of it; empty: the present one. */
+  manifest: string;
   paths: string[];
   /** Empty: all agents that are ready. */
   nodes: string[];
   /** 0: all of them. */
   replicas: number;
   pin: boolean;
+  pinOwner: string;
   priority: number;
   rateLimit: bigint;
+  peerRateLimit: bigint;
   /** 0: none. */
   deadlineSeconds: number;
   verify: WarmJobRecord['verify'];
   /** Empty: chosen. */
   name: string;
+  /** A job of the name that has not ended is the answer, one that has ended makes way. */
+  ensure: boolean;
 }
 
 export interface SeenJob {
@@ -58,41 +65,64 @@ export class WarmJobs {
     this.#statistics = statistics;
   }
 
-  /** `NotFound`: dataset, agents or patterns that match nothing; `AlreadyExists`: the name is taken. */
+  /** `NotFound`: dataset, revision, agents or patterns that match nothing; `AlreadyExists`: the name is taken. */
   async create(request: WarmRequest, signal: AbortSignal): Promise<SeenJob> {
     const dataset = await this.#datasets.usable(request.dataset);
     const name = request.name === '' ? `${dataset.name}-${randomBytes(3).toString('hex')}` : request.name;
     checkName('warm job', name);
+    if (request.pinOwner !== '') checkOwner(request.pinOwner);
+    const present = request.ensure ? await this.#tables.jobs.read(name, { signal }) : undefined;
+    if (present !== undefined && !hasEnded(this.#see(present.value).view.state)) return this.#see(present.value);
+    const revision = await this.#revision(dataset, request.manifest);
     const candidates = this.#candidates(request.nodes);
-    await this.#keeper.opened(
-      dataset.manifest,
-      AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.requestMs)]),
-    );
-    const { bytes } = await chooseFiles(this.#context.engine, dataset, request.paths);
+    const { bytes } = await this.measure(revision, request.paths, signal);
     const now = Date.now();
+    const { pin, pinOwner, priority, rateLimit, peerRateLimit, verify, paths } = request;
     const job: WarmJobRecord = {
       name,
       dataset: dataset.name,
-      manifest: dataset.manifest,
-      paths: request.paths,
+      manifest: revision.manifest,
+      paths,
       nodes: request.replicas === 0 ? candidates : this.#chooseNodes(candidates, request, bytes),
-      pin: request.pin,
-      priority: request.priority,
-      rateLimit: request.rateLimit,
+      pin,
+      pinOwner,
+      priority,
+      rateLimit,
+      peerRateLimit,
       createdAt: now,
-      verify: request.verify,
+      verify,
       ...(request.deadlineSeconds === 0 ? {} : { deadlineAt: now + request.deadlineSeconds * 1000 }),
     };
-    const compare = [{ key: this.#tables.jobs.key(name), exists: false }];
+    const compare = [{ key: this.#tables.jobs.key(name), modRevision: present?.modRevision ?? 0 }];
     const put = this.#tables.jobs.putOperation(name, job);
     const cleared = this.#tables
       .deletion(name)
       .filter((operation) => operation.kind === 'deletePrefix' || operation.key !== this.#tables.jobs.key(name));
     const result = await this.#context.store.transact({ compare, success: [put, ...cleared] }, { signal });
-    if (!result.succeeded)
+    if (!result.succeeded) {
+      if (request.ensure) return await this.get(name);
       throw new HearthError('AlreadyExists', `there is a warm job ${name} already; choose another name`);
+    }
     await this.#tables.jobsMirror.caughtUp(result.revision, signal);
     return this.#see(job);
+  }
+
+  /** Files and bytes that patterns choose of a revision; `NotFound` when they choose none. */
+  async measure(
+    revision: { name: string; manifest: string },
+    paths: readonly string[],
+    signal: AbortSignal,
+  ): Promise<{ files: number; bytes: bigint }> {
+    const { engine, pace } = this.#context;
+    await this.#keeper.opened(revision.manifest, AbortSignal.any([signal, AbortSignal.timeout(pace.requestMs)]));
+    const { files, bytes } = await engine.openManifest(revision.manifest);
+    const choice = await chooseFiles(engine, { ...revision, bytes }, paths);
+    return { files: choice.entries?.length ?? files, bytes: choice.bytes };
+  }
+
+  /** As `measure`, by names as a client gives them. */
+  async measureOf(name: string, manifest: string, paths: readonly string[], signal: AbortSignal) {
+    return await this.measure(await this.#revision(await this.#datasets.usable(name), manifest), paths, signal);
   }
 
   async get(name: string): Promise<SeenJob> {
@@ -154,6 +184,16 @@ export class WarmJobs {
         : { ...present, cancelledAt: Date.now() },
     );
     return job === undefined ? await this.get(name) : this.#see(job);
+  }
+
+  async #revision(dataset: DatasetRecord, manifest: string): Promise<{ name: string; manifest: string }> {
+    const { name } = dataset;
+    if (manifest === '' || manifest === dataset.manifest) return { name, manifest: dataset.manifest };
+    if (await this.#datasets.hasRevision(name, manifest)) return { name, manifest };
+    throw new HearthError(
+      'NotFound',
+      `dataset ${name} has no revision ${manifest}; hearth dataset ls shows the present one`,
+    );
   }
 
   #see(job: WarmJobRecord): SeenJob {

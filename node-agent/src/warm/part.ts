@@ -13,15 +13,17 @@ import { progressId, type WarmTables } from './table.ts';
 /** The longest time that setTimeout can wait; no job waits longer. */
 const longestTimerMs = 0x7fff_ffff;
 
-/** Owner of a job's pins. */
-export const pinOwner = (job: string): string => `job:${job}`;
+/** Owner of a job's pins: who was named, else the job. */
+function pinOwner({ name, pinOwner }: WarmJobRecord): string {
+  return pinOwner === '' ? `job:${name}` : pinOwner;
+}
 
 /**
  * This agent's part of one warm job, from its manifest to its last report:
  *   1. the manifest is opened (from a peer if need be) and the patterns choose files;
  *   2. a job that pins does so now, so that nothing it brings is evicted meanwhile;
  *   3. the engine warms; progress is reported when it changes, at the pace's rate;
- *   4. the end is reported. A cancelled or failed part gives its pins back.
+ *   4. the end is reported. A cancelled or failed part gives its own pins back; those of a named owner stay.
  * After a restart the same steps run again: the engine finds what is resident and fetches only the rest.
  */
 export class WarmPart {
@@ -79,8 +81,8 @@ export class WarmPart {
     clearTimeout(timer);
     try {
       last = await this.#endInEngine(last);
-      if (error !== undefined && this.job.pin && !isSuspension(error))
-        await this.#pins.unpin(this.job.dataset, pinOwner(name));
+      if (error !== undefined && this.job.pin && this.job.pinOwner === '' && !isSuspension(error))
+        await this.#pins.unpin(this.job.dataset, pinOwner(this.job));
       if (error === undefined) await this.#linkView();
       else logger.warn('a warm job ended early here', { job: name, error });
       if (error === undefined || !isSuspension(error))
@@ -111,10 +113,10 @@ export class WarmPart {
   async #begin(signal: AbortSignal): Promise<void> {
     const { engine, node } = this.#context;
     const { name, dataset, manifest, paths, priority, verify } = this.job;
-    await this.#report({ ...emptyProgress(name, node), state: 'Running' }, false);
+    await this.#report({ ...emptyProgress(this.job, node), state: 'Running' }, false);
     await this.#keeper.opened(manifest, AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.goneGraceMs)]));
     const { entries } = await chooseFiles(engine, { name: dataset, manifest, bytes: 0n }, paths);
-    if (this.job.pin) await this.#pins.pin({ dataset, manifest, paths, owner: pinOwner(name) }, signal);
+    if (this.job.pin) await this.#pins.pin({ dataset, manifest, paths, owner: pinOwner(this.job) }, signal);
     if (signal.aborted) throw abortError(signal);
     await engine.warm({
       job: name,
@@ -122,6 +124,7 @@ export class WarmPart {
       ...(entries === undefined ? {} : { entries }),
       priority,
       rateLimit: this.#rate,
+      peerRateLimit: this.job.peerRateLimit,
       verify,
     });
     this.#started = true;
@@ -160,8 +163,7 @@ export class WarmPart {
   }
 
   #record(state: NodeState, progress: WarmProgress | undefined, error: HearthError | undefined): WarmProgressRecord {
-    const { name } = this.job;
-    const base = emptyProgress(name, this.#context.node);
+    const base = emptyProgress(this.job, this.#context.node);
     const from = progress === undefined ? {} : numbersOf(progress);
     const failure = error === undefined ? {} : { errorCode: error.code, message: error.message };
     const bytesPerSecond = hasEnded(state) ? 0n : this.#speed.note(progress?.bytesReady ?? 0n, performance.now());
@@ -223,8 +225,9 @@ function numbersOf({
   filesVerified,
   originBytes,
   peerBytes,
+  bytesVerified,
 }: WarmProgress) {
-  return { bytesTotal, bytesReady, filesTotal, filesReady, filesVerified, originBytes, peerBytes };
+  return { bytesTotal, bytesReady, filesTotal, filesReady, filesVerified, originBytes, peerBytes, bytesVerified };
 }
 
 function sameProgress(a: WarmProgressRecord, b: WarmProgressRecord): boolean {

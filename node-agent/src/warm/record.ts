@@ -10,9 +10,14 @@ export const warmJobSchema = z.object({
   paths: z.array(z.string()),
   nodes: z.array(z.string()),
   pin: z.boolean(),
+  /** Whose pins these are; empty: the job's own, which go when it fails. */
+  pinOwner: z.string().default(''),
+  /** Of jobs that want the same the lowest goes first. */
   priority: z.int(),
   /** Bytes a second from the origin, all agents together; 0: no limit. */
   rateLimit: unsigned,
+  /** Bytes a second that each agent receives from others; 0: no limit. */
+  peerRateLimit: unsigned.default(0n),
   /** Milliseconds since the epoch. */
   createdAt: z.number(),
   deadlineAt: z.number().optional(),
@@ -35,6 +40,8 @@ export type NodeState = (typeof nodeStates)[number];
 /** `warm/progress/<job>/<node>`: how far one agent is. Written by that agent only, at most twice a second. */
 export const warmProgressSchema = z.object({
   job: z.string(),
+  /** When the job was created: one of the same name that was created at another time is another job. 0: not told. */
+  createdAt: z.number().default(0),
   node: z.string(),
   state: z.enum(nodeStates),
   bytesTotal: unsigned,
@@ -44,6 +51,7 @@ export const warmProgressSchema = z.object({
   filesVerified: z.int(),
   originBytes: unsigned,
   peerBytes: unsigned,
+  bytesVerified: unsigned.default(0n),
   /** Bytes a second that became ready, over the last seconds. */
   bytesPerSecond: unsigned,
   message: z.string(),

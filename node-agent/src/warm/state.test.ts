@@ -12,8 +12,10 @@ const job: WarmJobRecord = {
   paths: [],
   nodes: ['a', 'b'],
   pin: false,
+  pinOwner: '',
   priority: 0,
   rateLimit: 0n,
+  peerRateLimit: 0n,
   createdAt: 0,
   verify: 'checksum',
 };
@@ -23,7 +25,7 @@ function report(states: Partial<Record<string, NodeState>>): Map<string, WarmPro
   return new Map(
     Object.entries(states).map(([node, state]) => [
       node,
-      { ...emptyProgress('j', node), state: state ?? 'Pending', bytesTotal: 10n, bytesReady: 4n, bytesPerSecond: 3n },
+      { ...emptyProgress(job, node), state: state ?? 'Pending', bytesTotal: 10n, bytesReady: 4n, bytesPerSecond: 3n },
     ]),
   );
 }

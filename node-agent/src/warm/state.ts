@@ -15,6 +15,7 @@ export interface JobView {
   nodes: NodeView[];
   bytesTotal: bigint;
   bytesReady: bigint;
+  bytesVerified: bigint;
   bytesPerSecond: bigint;
 }
 
@@ -43,6 +44,7 @@ export function viewJob(input: JobInput): JobView {
     nodes,
     bytesTotal: sum(nodes.map((node) => node.bytesTotal)),
     bytesReady: sum(nodes.map((node) => node.bytesReady)),
+    bytesVerified: sum(nodes.map((node) => node.bytesVerified)),
     bytesPerSecond: job.end === undefined ? sum(live.map((node) => node.bytesPerSecond)) : 0n,
   };
   if (job.end !== undefined) {
@@ -89,7 +91,7 @@ function liveState(nodes: readonly NodeView[]): JobState {
 
 function viewNode(node: string, { job, progress, division, members, now, goneGraceMs }: JobInput): NodeView {
   const gone = !members.has(node);
-  const reported = progress.get(node) ?? emptyProgress(job.name, node);
+  const reported = progress.get(node) ?? emptyProgress(job, node);
   const view: NodeView = { ...reported, gone, share: division?.shares[node] ?? 0n };
   const since = division?.goneSince[node];
   if (!gone || hasEnded(view.state) || since === undefined || now - since < goneGraceMs) return view;
@@ -101,9 +103,10 @@ function viewNode(node: string, { job, progress, division, members, now, goneGra
   };
 }
 
-export function emptyProgress(job: string, node: string): WarmProgressRecord {
+export function emptyProgress(job: Pick<WarmJobRecord, 'name' | 'createdAt'>, node: string): WarmProgressRecord {
   return {
-    job,
+    job: job.name,
+    createdAt: job.createdAt,
     node,
     state: 'Pending',
     bytesTotal: 0n,
@@ -113,6 +116,7 @@ export function emptyProgress(job: string, node: string): WarmProgressRecord {
     filesVerified: 0,
     originBytes: 0n,
     peerBytes: 0n,
+    bytesVerified: 0n,
     bytesPerSecond: 0n,
     message: '',
   };

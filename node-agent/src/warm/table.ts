@@ -41,8 +41,14 @@ export class WarmTables {
   }
 
   progressOf(job: WarmJobRecord): Map<string, WarmProgressRecord> {
-    const found = job.nodes.map((node) => [node, this.progressMirror.get(progressId(job.name, node))] as const);
+    const found = job.nodes.map((node) => [node, this.progressAt(job, node)] as const);
     return new Map(found.filter((pair): pair is [string, WarmProgressRecord] => pair[1] !== undefined));
+  }
+
+  /** What one agent reported of this job, and not of a former one of the same name. */
+  progressAt(job: WarmJobRecord, node: string): WarmProgressRecord | undefined {
+    const reported = this.progressMirror.get(progressId(job.name, node));
+    return reported?.createdAt === 0 || reported?.createdAt === job.createdAt ? reported : undefined;
   }
 
   division(job: string): WarmDivisionRecord | undefined {

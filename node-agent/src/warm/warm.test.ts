@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pace } from '../context.ts';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
@@ -10,22 +11,26 @@ const total = 8_000_000n;
 const soon = () => AbortSignal.timeout(8_000);
 const warm = (request: Partial<WarmRequest> = {}): WarmRequest => ({
   dataset: 'd',
+  manifest: '',
   paths: [],
   nodes: [],
   replicas: 0,
   pin: false,
+  pinOwner: '',
   priority: 0,
   rateLimit: 0n,
+  peerRateLimit: 0n,
   deadlineSeconds: 0,
   verify: 'checksum',
   name: '',
+  ensure: false,
   ...request,
 });
 
 describe('warm jobs', () => {
   let cluster: TestCluster;
-  async function start(names = ['a', 'b', 'c']) {
-    cluster = await TestCluster.start(names, rows);
+  async function start(names = ['a', 'b', 'c'], pace: Partial<Pace> = {}) {
+    cluster = await TestCluster.start(names, rows, pace);
     const request = { source: directorySource, include: [], exclude: [] };
     await cluster.agent('a').resolution.add('d', request, () => {}, soon());
   }
@@ -202,9 +207,10 @@ describe('warm jobs', () => {
     await start(['a']);
     const { jobs } = cluster.agent('a').warmTables;
     const base = (await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon())).job;
+    const began = Date.now() - 1_000;
     const end = (at: number) => ({ state: 'Succeeded' as const, message: '', at });
     for (let index = 0; index < 103; index++)
-      await jobs.put(`old-${index}`, { ...base, name: `old-${index}`, end: end(index) });
+      await jobs.put(`old-${index}`, { ...base, name: `old-${index}`, end: end(began + index) });
     await ended('a', 'j');
     await until(() => cluster.agent('a').warmTables.jobsMirror.rows().length === 100);
     const names = cluster
@@ -226,5 +232,42 @@ describe('warm jobs', () => {
     await ended('a', 'j');
     await sleep(60);
     assert.ok(writes <= (performance.now() - began) / cluster.pace.progressMs + 3, `${writes} writes`);
+  });
+
+  it('pin for a named owner, whose pins stay when the job is cancelled', async () => {
+    await start(['a']);
+    cluster.fabric.bytesPerSecond = 1_000;
+    for (const [name, pinOwner] of [
+      ['own', ''],
+      ['named', 'p/1'],
+    ] as const) {
+      await cluster.agent('a').warmJobs.create(warm({ name, pin: true, pinOwner }), soon());
+    }
+    const pins = () => cluster.agent('a').pins.of('d');
+    await until(() => pins().length === 2);
+    for (const name of ['own', 'named']) await cluster.agent('a').warmJobs.cancel(name);
+    await until(() => pins().length === 1);
+    assert.equal(pins()[0]?.owner, 'p/1');
+  });
+
+  it('of a name are ensured: one that runs is the answer, one that has ended makes way', async () => {
+    await start(['a']);
+    cluster.fabric.bytesPerSecond = 1_000;
+    const first = await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
+    await assert.rejects(cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon()), { code: 'AlreadyExists' });
+    const same = await cluster.agent('a').warmJobs.create(warm({ name: 'j', ensure: true }), soon());
+    assert.equal(same.job.createdAt, first.job.createdAt);
+    await cluster.agent('a').warmJobs.cancel('j');
+    cluster.fabric.bytesPerSecond = 1_000_000_000;
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j', ensure: true }), soon());
+    assert.equal((await ended('a', 'j')).view.state, 'Succeeded');
+  });
+
+  it('go away some time after they have ended', async () => {
+    await start(['a'], { endedJobMs: 1_000 });
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
+    await ended('a', 'j');
+    await until(() => cluster.agent('a').warmTables.jobsMirror.get('j') === undefined);
+    assert.equal((await cluster.store('a').range('warm/')).entries.length, 0);
   });
 });

@@ -218,7 +218,10 @@ export interface Dataset {
   createdAt: string;
   /** By node. */
   residency: DatasetResidency[];
-  /** How much it is used: mounts, published volumes, warm jobs and reads of all agents, each counting half as much a day later. */
+  /**
+   * How much it is used: mounts, published volumes and reads of all agents, each counting half as much a day later.
+   * One that lasts counts again every minute. Warm jobs are no uses.
+   */
   use: number;
   /** When it was used last, milliseconds since the epoch; 0: never. */
   usedAtMs: bigint;

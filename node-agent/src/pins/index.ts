@@ -1,0 +1,2 @@
+export { Pins } from './pins.ts';
+export { checkOwner, type PinRecord } from './record.ts';

@@ -1,0 +1,21 @@
+import { z } from 'zod';
+import { checkName } from '../datasets/record.ts';
+
+/** `pins/<node>/<dataset>/<owner>`: what an agent keeps whatever else needs room. */
+export const pinSchema = z.object({
+  node: z.string(),
+  dataset: z.string(),
+  manifest: z.string(),
+  paths: z.array(z.string()),
+  owner: z.string(),
+});
+export type PinRecord = z.output<typeof pinSchema>;
+
+export function pinId(pin: Pick<PinRecord, 'node' | 'dataset' | 'owner'>): string {
+  return `${pin.node}/${pin.dataset}/${pin.owner}`;
+}
+
+/** Owners are names, or several with '/' between: whoever has many pins releases them by what they begin with. */
+export function checkOwner(owner: string): void {
+  for (const part of owner.replace(/^job:/, '').split('/')) checkName('pin owner', part);
+}
