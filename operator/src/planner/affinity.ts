@@ -26,12 +26,15 @@ export function affinityOf(
   if (group.unmodelled.length > 0) {
     return preferred(`The pods use ${group.unmodelled.join(', ')}, of which the plan does not know where it is.`);
   }
-  if (cold.length > 0) {
-    const left = group.pods.length - places.length;
+  const left = group.pods.length - places.length;
+  if (cold.length > 0)
     return preferred(`${left} of ${group.pods.length} pods fit only on nodes that cannot hold the bytes.`);
+  const spread = group.spread.some(({ hard }) => hard);
+  if (spread && left > 0 && places.length > 0) {
+    return preferred(`Where topology spread will let ${left} of ${group.pods.length} pods run is not known yet.`);
   }
   const named = holders(cluster, group, feasible, holding, nodes);
-  if (!allFit(cluster, group, feasible, named, places)) {
+  if (spread && !allFit(cluster, group, feasible, named, places)) {
     return preferred('With these nodes alone, topology spread would not let all pods run.');
   }
   return { kind: 'Required', hostnames: hostnames(cluster, named) };
@@ -64,7 +67,6 @@ function allFit(
   named: readonly number[],
   places: readonly number[],
 ): boolean {
-  if (places.length === 0 || !group.spread.some(({ hard }) => hard)) return true;
   const within = new NodeSet(cluster.nodes.size);
   for (const node of named) within.add(node);
   return [named, named.toReversed()].every((order) => {

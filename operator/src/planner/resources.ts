@@ -66,12 +66,11 @@ export class Resources {
     return true;
   }
 
-  /** What a node lacks most, for people; undefined: nothing. */
+  /** The first resource, by name, of which a node has too little for such a pod; undefined: none. */
   lacking(node: number, requests: Amounts): string | undefined {
-    for (const [name, column] of this.#columns) {
+    return [...Object.keys(requests).sort(), pods].find((name) => {
       const amount = name === pods ? 1 : (requests[name] ?? 0);
-      if (amount > 0 && (column.lasting[node] as number) < amount) return name;
-    }
-    return undefined;
+      return amount > 0 && (this.#columns.get(name)?.lasting[node] ?? 0) < amount;
+    });
   }
 }

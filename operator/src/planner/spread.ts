@@ -21,8 +21,10 @@ class Constraint {
   readonly #pods: Int32Array;
   /** Domains that are counted, though there may be no pods. */
   readonly #domains: readonly number[];
-  /** 1 when the pod itself is among those that are counted. */
+  /** 1 when the pod itself matches. */
   readonly #self: number;
+  /** Whether pods that match are counted: not by a selector that asks for nothing, see PodCensus. */
+  readonly #counts: boolean;
   #least = 0;
 
   constructor(nodes: Nodes, census: PodCensus, spread: TopologySpread, pod: PodGroup, countable: NodeSet) {
@@ -32,6 +34,7 @@ class Constraint {
     this.#minDomains = spread.minDomains ?? 1;
     this.#domainOf = of;
     this.#self = selects(selector, pod.labels) ? 1 : 0;
+    this.#counts = selector.requirements.length > 0;
     this.#pods = new Int32Array(values.length);
     const counted = new Uint8Array(values.length);
     for (const node of countable.indexes()) if ((of[node] as number) >= 0) counted[of[node] as number] = 1;
@@ -67,7 +70,7 @@ class Constraint {
   }
 
   place(node: number): void {
-    if (this.#self === 0) return;
+    if (this.#self === 0 || !this.#counts) return;
     const domain = this.#domainOf[node] as number;
     const before = this.#pods[domain] as number;
     this.#add(domain, 1);
