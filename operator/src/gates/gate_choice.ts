@@ -43,7 +43,8 @@ function isValid(field: keyof Gate, value: unknown): boolean {
   return ms >= 1000 && ms <= longestMs;
 }
 
-function strictest(gates: readonly (Gate | undefined)[]): Gate {
+/** Pure. The strictest of several gates; Off when there is none. */
+export function strictest(gates: readonly (Gate | undefined)[]): Gate {
   const given = gates.filter((one) => one !== undefined);
   const mode = gateModes[Math.max(0, ...given.map((one) => gateModes.indexOf(one.mode)))] ?? 'Off';
   const strict = given.filter((one) => one.mode === mode);

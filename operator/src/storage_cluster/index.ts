@@ -2,6 +2,7 @@
 export { type Environment, readEnvironment } from './environment.ts';
 export { labelsOfOperator, ownedSelector } from './names.ts';
 export { type NodeFacts, nodeFacts } from './node_facts.ts';
+export { hashOf } from './objects/desired_object.ts';
 export { type OwnedSources, ownedTypes, type Source } from './owned_objects.ts';
 export { type Place, placeNodes } from './placement.ts';
 export { Placements } from './placements.ts';

@@ -1,0 +1,71 @@
+import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
+import { type Release, warmReasons } from './verdict.ts';
+
+export interface ReleasedGroup {
+  reason: Release;
+  /** How long each of its pods waited, seconds. */
+  waited: readonly number[];
+  /** Bytes that were on its nodes when its first plan was made, and bytes that were brought there. */
+  presentBytes: number;
+  broughtBytes: number;
+}
+
+/** What Prometheus reads of gates. Only the leader counts. */
+export class GateMetrics {
+  readonly #wait: Histogram<'reason'>;
+  readonly #released: Counter<'reason'>;
+  readonly #avoided: Counter;
+  readonly #present: Counter;
+  readonly #brought: Counter;
+
+  /** `waiting`: pods that are held back now. */
+  constructor(registry: Registry, waiting: () => number) {
+    const registers = [registry];
+    this.#wait = new Histogram({
+      name: 'hearth_gate_wait_seconds',
+      help: 'Time from the creation of a pod until its gate was opened. The API server tells creation in whole seconds.',
+      labelNames: ['reason'],
+      buckets: [0.5, 1, 2, 5, 15, 60, 180, 600, 1800, 7200],
+      registers,
+    });
+    this.#released = new Counter({
+      name: 'hearth_gate_released_total',
+      help: 'Pods whose gate was opened, by reason: Warm, Prefer, TimedOut, NoFeasibleNode, NoRoom, NoAgent, NoDataset, Off, Withdrawn, NoPlan.',
+      labelNames: ['reason'],
+      registers,
+    });
+    this.#avoided = new Counter({
+      name: 'hearth_gate_cold_starts_avoided_total',
+      help: 'Pods that waited until the bytes were on the nodes of their plan, and went there.',
+      registers,
+    });
+    this.#present = new Counter({
+      name: 'hearth_gate_present_bytes_total',
+      help: 'Bytes that were on the nodes of a plan already when it was made: what placing pods by bytes has saved.',
+      registers,
+    });
+    this.#brought = new Counter({
+      name: 'hearth_gate_brought_bytes_total',
+      help: 'Bytes that were brought to the nodes of a plan before its pods were released.',
+      registers,
+    });
+    new Gauge({
+      name: 'hearth_gate_waiting_pods',
+      help: 'Pods that are held back now.',
+      registers,
+      collect() {
+        this.set(waiting());
+      },
+    });
+  }
+
+  released({ reason, waited, presentBytes, broughtBytes }: ReleasedGroup): void {
+    for (const seconds of waited) this.#wait.observe({ reason }, seconds);
+    this.#released.inc({ reason }, waited.length);
+    if (!warmReasons.has(reason)) return;
+    this.#present.inc(presentBytes);
+    if (reason !== 'Warm') return;
+    this.#brought.inc(broughtBytes);
+    this.#avoided.inc(waited.length);
+  }
+}

@@ -1,0 +1,66 @@
+import type { AffinityPlan, GroupPlan, ReleaseReason, RunningPod } from '../planner/index.ts';
+import type { UnplannedGroup } from './pod_group.ts';
+
+/** What the planner found for all pods of a group together. */
+export type Outcome =
+  | { kind: 'release'; reason: ReleaseReason; message: string }
+  | {
+      kind: 'warm';
+      /** In the order in which they are warmed. */
+      nodes: readonly string[];
+      /** By name of the pod. */
+      affinity: ReadonlyMap<string, AffinityPlan>;
+      /** By name of the pod: the room that it will take on its node. Pods that fit nowhere now are absent. */
+      expected: ReadonlyMap<string, RunningPod>;
+      /** Bytes on these nodes, and bytes that have to be brought there. */
+      presentBytes: number;
+      missingBytes: number;
+      message: string;
+    };
+
+/**
+ * Pure. The plans of a group's parts as one. Where one part cannot wait the whole group does not: its pods start together
+ * or are of no use. Undefined: a part has no plan.
+ */
+export function outcomeOf(
+  parts: readonly UnplannedGroup[],
+  plans: ReadonlyMap<string, GroupPlan>,
+  bytesOf: (dataset: string) => number,
+): Outcome | undefined {
+  const nodes = new Map<string, number>();
+  const affinity = new Map<string, AffinityPlan>();
+  const expected = new Map<string, RunningPod>();
+  const messages: string[] = [];
+  for (const part of parts) {
+    const plan = plans.get(part.key);
+    if (plan === undefined) return undefined;
+    if (plan.kind === 'release') return plan;
+    for (const { node, missingBytes } of plan.nodes) {
+      nodes.set(
+        node,
+        Object.values(missingBytes).reduce((sum, bytes) => sum + bytes, 0),
+      );
+    }
+    for (const pod of part.pods) {
+      affinity.set(pod, plan.affinity);
+      const node = plan.assignment.get(pod);
+      if (node !== undefined) expected.set(pod, runningOn(node, part));
+    }
+    messages.push(plan.message);
+  }
+  const wantedBytes = (parts[0]?.datasets ?? []).reduce((sum, dataset) => sum + bytesOf(dataset), 0);
+  const missingBytes = [...nodes.values()].reduce((sum, bytes) => sum + bytes, 0);
+  return {
+    kind: 'warm',
+    nodes: [...nodes.keys()],
+    affinity,
+    expected,
+    missingBytes,
+    presentBytes: Math.max(0, wantedBytes * nodes.size - missingBytes),
+    message: messages.join('; '),
+  };
+}
+
+function runningOn(node: string, { namespace, labels, requests, hostPorts }: UnplannedGroup): RunningPod {
+  return { namespace, labels, node, requests, hostPorts, deleting: false };
+}

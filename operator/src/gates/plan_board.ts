@@ -1,0 +1,236 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Logger } from '@hearth/common';
+import { type Clock, type KubernetesObject, type Reflector, systemClock } from '@hearth/common/kubernetes';
+import type { CachePreload } from '@hearth/common/resources';
+import type { Agents } from '../agents/index.ts';
+import type { GroupPlan, PlanInput, RunningPod } from '../planner/index.ts';
+import { type Outcome, outcomeOf } from './outcome.ts';
+import { type BareNode, plannedNodes } from './plan_world.ts';
+import type { UnplannedGroup } from './pod_group.ts';
+import type { PodView } from './pod_view.ts';
+
+export type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'all' | 'keys' | 'onChange' | 'synced'>;
+
+export interface PlanBoardOptions {
+  plan: (input: PlanInput) => ReadonlyMap<string, GroupPlan>;
+  nodes: Source<{ planned: BareNode }>;
+  pods: Source<PodView>;
+  agents: Agents;
+  preloads: Pick<Source<CachePreload>, 'get'>;
+  /** Called with the key of a group that has another plan than before. */
+  changed: (key: string) => void;
+  logger: Logger;
+  clock?: Clock;
+}
+
+/** What is to be planned of one group. */
+export interface Wanted {
+  /** StorageCluster of its Datasets. */
+  cluster: string;
+  parts: readonly UnplannedGroup[];
+  /** Size of its Datasets by key. */
+  datasets: ReadonlyMap<string, number>;
+}
+
+/** Bytes on the nodes of a plan, and bytes that have to be brought there. */
+export interface PlanBytes {
+  presentBytes: number;
+  missingBytes: number;
+}
+
+interface Entry extends Wanted {
+  /** Clock time since when it is wanted. */
+  since: number;
+  /** As it was when the first of these plans was made. */
+  bytes: PlanBytes | undefined;
+  /** Made for just these pods. */
+  outcome: Outcome | undefined;
+}
+
+/** After a change of what is wanted, so that pods that come together are planned together, ms. */
+const soonMs = 30;
+/** After a change of anything else while something is wanted, ms. */
+const laterMs = 1_000;
+/** Planning takes at most one part in this many of the time. */
+const share = 4;
+/** How long agents of which nothing was ever heard are waited for: after a start they have not spoken yet, ms. */
+const agentsPatienceMs = 30_000;
+
+/** Plans all groups that want it, together, and again when something changes. Plans live for a leader's term. */
+export class PlanBoard {
+  readonly #options: PlanBoardOptions;
+  readonly #clock: Clock;
+  readonly #wanted = new Map<string, Entry>();
+  /** The last outcome of every group, for as long as it has pods. */
+  readonly #outcomes = new Map<string, Outcome>();
+  /** By 'namespace/name': released pods that no scheduler has bound yet. */
+  readonly #expected = new Map<string, RunningPod>();
+  #timer: { at: number; cancel: () => void } | undefined;
+  #notBefore = 0;
+
+  constructor(options: PlanBoardOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** Follows what plans depend on, until the function that it gives is called. */
+  start(): () => void {
+    const { nodes, pods, agents } = this.#options;
+    const later = () => {
+      if (this.#wanted.size > 0) this.#schedule(laterMs);
+    };
+    const stops = [
+      nodes.onChange(later),
+      agents.onStatus(later),
+      pods.onChange((key, before, after) => {
+        if (after === undefined || after.running !== undefined) this.#expected.delete(key);
+        if (before?.running !== after?.running) later();
+      }),
+    ];
+    return () => {
+      for (const stop of stops) stop();
+      this.#timer?.cancel();
+      this.#timer = undefined;
+      this.#notBefore = Number.POSITIVE_INFINITY;
+    };
+  }
+
+  /** From now on these pods of the group are to be planned. Cheap when nothing has changed. */
+  want(key: string, wanted: Wanted): void {
+    const known = this.#wanted.get(key);
+    if (known !== undefined && isSame(known, wanted)) return;
+    const { since = this.#clock.now(), bytes } = known ?? {};
+    this.#wanted.set(key, { ...wanted, since, bytes, outcome: undefined });
+    for (const { namespace, pods } of wanted.parts) {
+      for (const name of pods) this.#expected.delete(`${namespace}/${name}`);
+    }
+    this.#schedule(soonMs);
+  }
+
+  /** The pods go where their plan says. They take room there until they are seen to run. */
+  released(key: string, namespace: string, pods: readonly string[]): void {
+    const outcome = this.#wanted.get(key)?.outcome;
+    this.#wanted.delete(key);
+    if (outcome?.kind !== 'warm') return;
+    for (const pod of pods) {
+      const running = outcome.expected.get(pod);
+      if (running !== undefined) this.#expected.set(`${namespace}/${pod}`, running);
+    }
+  }
+
+  /** No pod of the group waits; its last outcome stays known. */
+  unwant(key: string): void {
+    this.#wanted.delete(key);
+  }
+
+  /** The group has no pods any more. */
+  forget(key: string): void {
+    this.#wanted.delete(key);
+    this.#outcomes.delete(key);
+  }
+
+  /** The plan for just the pods that are wanted now; undefined: it is being made. */
+  planOf(key: string): Outcome | undefined {
+    return this.#wanted.get(key)?.outcome;
+  }
+
+  /** The last plan of the group, whichever pods it was for. */
+  lastOutcome(key: string): Outcome | undefined {
+    return this.#outcomes.get(key);
+  }
+
+  /** What the first plan for those that wait found. */
+  bytesOf(key: string): PlanBytes {
+    return this.#wanted.get(key)?.bytes ?? { presentBytes: 0, missingBytes: 0 };
+  }
+
+  /** Plans at the end of this time, or at that of one that was set before, whichever is earlier. */
+  #schedule(ms: number): void {
+    const at = Math.max(this.#clock.now() + ms, this.#notBefore);
+    if (at === Number.POSITIVE_INFINITY) return;
+    if (this.#timer !== undefined && this.#timer.at <= at) return;
+    this.#timer?.cancel();
+    const cancel = this.#clock.schedule(at - this.#clock.now(), () => {
+      this.#timer = undefined;
+      this.#run();
+    });
+    this.#timer = { at, cancel };
+  }
+
+  #run(): void {
+    const began = this.#clock.now();
+    const changed: string[] = [];
+    const { running, clusters } = this.#world();
+    for (const [cluster, groups] of clusters) {
+      if (this.#waitsForAgents(cluster, groups)) continue;
+      try {
+        changed.push(...this.#planCluster(cluster, groups, running));
+      } catch (thrown) {
+        this.#options.logger.error('the pods of a cluster could not be planned', { cluster, error: thrown });
+      }
+    }
+    this.#notBefore = this.#clock.now() + (this.#clock.now() - began) * (share - 1);
+    for (const key of changed) this.#options.changed(key);
+  }
+
+  /** What runs, to which what is planned is added; and the groups of each StorageCluster, those that came first first. */
+  #world(): { running: RunningPod[]; clusters: Map<string, [string, Entry][]> } {
+    const running = [...this.#expected.values()];
+    for (const view of this.#options.pods.all()) if (view.running !== undefined) running.push(view.running);
+    const groups = [...this.#wanted].sort(([a, left], [b, right]) => left.since - right.since || (a < b ? -1 : 1));
+    const clusters = new Map<string, [string, Entry][]>();
+    for (const group of groups) {
+      const { cluster } = group[1];
+      clusters.set(cluster, [...(clusters.get(cluster) ?? []), group]);
+    }
+    return { running, clusters };
+  }
+
+  #waitsForAgents(cluster: string, groups: readonly [string, Entry][]): boolean {
+    if (this.#options.agents.get(cluster)?.status !== undefined) return false;
+    const oldest = Math.min(...groups.map(([, { since }]) => since));
+    const left = oldest + agentsPatienceMs - this.#clock.now();
+    if (left > 0) this.#schedule(left);
+    return left > 0;
+  }
+
+  /** The keys of those with another plan. */
+  #planCluster(cluster: string, groups: readonly [string, Entry][], running: RunningPod[]): string[] {
+    const { nodes, agents, plan } = this.#options;
+    const datasets = new Map(groups.flatMap(([, entry]) => [...entry.datasets]));
+    const bare = nodes.all().map(({ planned }) => planned);
+    const plans = plan({
+      nodes: plannedNodes(bare, agents.get(cluster)?.status, datasets.keys()),
+      running: [...running],
+      groups: groups.flatMap(([key, { parts }]) =>
+        parts.map((part) => ({ ...part, planned: this.#plannedNodes(key) })),
+      ),
+      datasets: new Map([...datasets].map(([key, bytes]) => [key, { bytes }])),
+    });
+    const changed: string[] = [];
+    for (const [key, entry] of groups) {
+      const outcome = outcomeOf(entry.parts, plans, (dataset) => datasets.get(dataset) ?? 0);
+      if (outcome === undefined) continue;
+      if (outcome.kind === 'warm') {
+        running.push(...outcome.expected.values());
+        entry.bytes ??= { presentBytes: outcome.presentBytes, missingBytes: outcome.missingBytes };
+      }
+      const same = isDeepStrictEqual(entry.outcome, outcome);
+      entry.outcome = outcome;
+      this.#outcomes.set(key, outcome);
+      if (!same) changed.push(key);
+    }
+    return changed;
+  }
+
+  /** Of the plan that there is: after a new leader's start, what the CachePreload tells of it. */
+  #plannedNodes(key: string): readonly string[] {
+    const outcome = this.#outcomes.get(key);
+    if (outcome !== undefined) return outcome.kind === 'warm' ? outcome.nodes : [];
+    return (this.#options.preloads.get(key)?.status?.nodes ?? []).map(({ name }) => name);
+  }
+}
+
+function isSame(a: Wanted, b: Wanted): boolean {
+  return a.cluster === b.cluster && isDeepStrictEqual(a.datasets, b.datasets) && isDeepStrictEqual(a.parts, b.parts);
+}

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { HearthError, silentLogger } from '@hearth/common';
+import type { Pod } from '@hearth/common/kubernetes';
+import { releasePod } from './release.ts';
+import { podOf } from './testing/objects.ts';
+
+const gate = { name: 'hearth.storage/preload' };
+const foreign = { name: 'example.com/quota' };
+const signal = new AbortController().signal;
+const plan = { kind: 'Preferred', hostnames: ['h1'] } as const;
+const gated = (resourceVersion = '1', gates = [gate, foreign]) =>
+  podOf('web', [], {
+    metadata: { resourceVersion, name: 'web', namespace: 'team', uid: 'u' },
+    spec: { schedulingGates: gates },
+  });
+
+interface Patch {
+  metadata: { uid: string; resourceVersion: string };
+  spec: { schedulingGates: { name: string }[]; affinity?: object };
+}
+
+/** Answers patches by the codes given, then takes them. */
+function server(present: Pod | undefined, ...codes: ConstructorParameters<typeof HearthError>[0][]) {
+  const patches: Patch[] = [];
+  return {
+    patches,
+    get: async () => present as never,
+    patch: async (_type: unknown, _name: string, _namespace: string | undefined, patch: unknown) => {
+      patches.push(patch as Patch);
+      const code = codes.shift();
+      if (code !== undefined) throw new HearthError(code, 'refused');
+      return {} as never;
+    },
+  };
+}
+
+const release = (api: ReturnType<typeof server>, affinity: Parameters<typeof releasePod>[2] = plan) =>
+  releasePod({ api, logger: silentLogger }, gated(), affinity, signal);
+
+describe('release of a pod', () => {
+  it('opens our gate and writes the affinity in one update, for this version of the pod only', async () => {
+    const api = server(gated());
+    assert.equal(await release(api), true);
+    assert.equal(api.patches.length, 1);
+    const [patch] = api.patches;
+    assert.deepEqual(patch?.metadata, { uid: 'u', resourceVersion: '1' });
+    assert.deepEqual(patch?.spec.schedulingGates, [foreign]);
+    assert.match(JSON.stringify(patch?.spec.affinity), /"values":\["h1"\]/);
+    await release(api, { kind: 'Preferred', hostnames: [] });
+    assert.equal(api.patches[1]?.spec.affinity, undefined);
+  });
+
+  it('looks again when somebody was faster', async () => {
+    const api = server(gated('7', [gate]), 'Conflict');
+    assert.equal(await release(api), true);
+    assert.deepEqual(
+      api.patches.map(({ metadata, spec }) => [metadata.resourceVersion, spec.schedulingGates]),
+      [
+        ['1', [foreign]],
+        ['7', []],
+      ],
+    );
+  });
+
+  it('has nothing to do when the pod has gone, is another one, or is open', async () => {
+    assert.equal(await release(server(undefined, 'NotFound')), false);
+    assert.equal(await release(server(undefined, 'Conflict')), false);
+    const { metadata, ...rest } = gated();
+    assert.equal(await release(server({ ...rest, metadata: { ...metadata, uid: 'other' } }, 'Conflict')), false);
+    assert.equal(await release(server(gated('2', [foreign]), 'Conflict')), false);
+  });
+
+  it('leaves the affinity out rather than the pod behind', async () => {
+    const api = server(gated(), 'InvalidArgument');
+    assert.equal(await release(api), true);
+    assert.equal(api.patches[1]?.spec.affinity, undefined);
+    await assert.rejects(release(server(gated(), 'InvalidArgument', 'InvalidArgument')), { code: 'InvalidArgument' });
+  });
+
+  it('gives up after some tries, and at once when the API server is away', async () => {
+    const busy = server(gated(), 'Conflict', 'Conflict', 'Conflict', 'Conflict', 'Conflict');
+    await assert.rejects(release(busy), { code: 'Conflict' });
+    assert.equal(busy.patches.length, 5);
+    await assert.rejects(release(server(gated(), 'Unavailable')), { code: 'Unavailable' });
+  });
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { type Gate, gate } from '@hearth/common/resources';
+import type { Outcome } from './outcome.ts';
+import { type Situation, verdict } from './verdict.ts';
+
+const affinity = { kind: 'Required', hostnames: ['h-n1', 'h-n2'] } as const;
+const warm: Outcome = {
+  kind: 'warm',
+  nodes: ['n1', 'n2'],
+  affinity: new Map([['web', affinity]]),
+  expected: new Map(),
+  presentBytes: 0,
+  missingBytes: 10,
+  message: 'n1 and n2 are nearest',
+};
+
+function judge(fields: Partial<Omit<Situation, 'gate'>> & { gate?: Partial<Gate> } = {}) {
+  const given: Situation = {
+    overdue: false,
+    outcome: warm,
+    readiness: undefined,
+    unready: '',
+    formerNodes: [],
+    hostname: (node) => `h-${node}`,
+    ...fields,
+    gate: gate.parse(fields.gate ?? {}),
+  };
+  const found = verdict(given);
+  return found.kind === 'wait' ? found : { ...found, affinity: found.affinity('web') };
+}
+const at = (...percents: [string, number, boolean?][]) =>
+  new Map(percents.map(([node, percent, pinned = true]) => [node, { percent, pinned }]));
+
+describe('verdict on a group', () => {
+  it('is to wait until every node of the plan has enough, and keeps it', () => {
+    assert.equal(judge().kind, 'wait');
+    assert.match(judge().message, /n1 and n2 are nearest; .* n1 has not begun, n2 has not begun/);
+    assert.match(judge({ readiness: at(['n1', 100], ['n2', 40]) }).message, /n2 has 40 %$/);
+    assert.match(
+      judge({ readiness: at(['n1', 100], ['n2', 100, false]) }).message,
+      /n2 has 100 % and is not pinned yet/,
+    );
+    const released = judge({ readiness: at(['n1', 100], ['n2', 100]) });
+    assert.deepEqual([released.kind, 'reason' in released && released.reason], ['release', 'Warm']);
+    assert.ok('affinity' in released);
+    assert.deepEqual(released.affinity, affinity);
+    assert.equal(judge({ gate: { minPercent: 40 }, readiness: at(['n1', 41], ['n2', 40]) }).kind, 'release');
+  });
+
+  it('is to wait for a plan and for Datasets', () => {
+    assert.match(judge({ outcome: undefined }).message, /plan is being made/);
+    assert.equal(judge({ unready: 'Dataset team/a is not ready' }).message, 'Dataset team/a is not ready');
+  });
+
+  it('is to go at once when waiting mends nothing, unchanged', () => {
+    const found = judge({ outcome: { kind: 'release', reason: 'NoFeasibleNode', message: 'no node has a GPU' } });
+    assert.deepEqual(found, {
+      kind: 'release',
+      reason: 'NoFeasibleNode',
+      message: 'starts without waiting: no node has a GPU',
+      affinity: undefined,
+    });
+  });
+
+  it('is to go where the bytes are when the gate prefers, without waiting for Datasets', () => {
+    const found = judge({ gate: { mode: 'Prefer' } });
+    assert.ok('reason' in found && found.reason === 'Prefer');
+    assert.deepEqual(found.affinity, affinity);
+    const unready = judge({ gate: { mode: 'Prefer' }, unready: 'Dataset team/a is not ready' });
+    assert.ok('reason' in unready && unready.reason === 'NoPlan');
+  });
+
+  it('is to go when the time is over, with a wish for the nodes that have most', () => {
+    const readiness = at(['n1', 20], ['n2', 70]);
+    const found = judge({ overdue: true, readiness, gate: { affinity: 'Required' } });
+    assert.ok('reason' in found && found.reason === 'TimedOut');
+    assert.match(found.message, /^starts cold, as the time of its gate \(10m\) is over; .* n1 has 20 %, n2 has 70 %/);
+    assert.deepEqual(found.affinity, { kind: 'Preferred', hostnames: ['h-n2'] });
+    const cold = judge({ overdue: true, readiness: at(['n1', 0], ['n2', 0]) });
+    assert.ok('affinity' in cold && cold.affinity === undefined);
+  });
+
+  it('is to go when the time is over though nobody has planned or looked', () => {
+    const bare = judge({ overdue: true, outcome: undefined });
+    assert.match(bare.message, /there was no plan for it/);
+    const formerNodes = [
+      { name: 'n1', percent: 30 },
+      { name: 'n3', percent: 10 },
+    ];
+    const found = judge({ overdue: true, outcome: undefined, formerNodes });
+    assert.ok('affinity' in found);
+    assert.deepEqual(found.affinity, { kind: 'Preferred', hostnames: ['h-n1'] });
+    assert.match(
+      judge({ overdue: true, outcome: undefined, unready: 'Dataset x is not ready' }).message,
+      /; Dataset x/,
+    );
+  });
+});

@@ -1,0 +1,114 @@
+import type { Gate } from '@hearth/common/resources';
+import type { AffinityPlan, ReleaseReason } from '../planner/index.ts';
+import type { NodeReadiness } from '../preload/index.ts';
+import type { Outcome } from './outcome.ts';
+
+/** Why pods are released, in one word for programs. */
+export type Release =
+  | ReleaseReason
+  /** The bytes are there. */
+  | 'Warm'
+  /** Its gate only prefers the nodes that hold the bytes. */
+  | 'Prefer'
+  | 'TimedOut'
+  /** No volume turned out to be one of a Dataset. */
+  | 'NoDataset'
+  /** The gates were taken away while it waited. */
+  | 'Off'
+  /** Somebody deleted the CachePreload. */
+  | 'Withdrawn'
+  /** Nothing that could be planned. */
+  | 'NoPlan';
+
+export type Verdict =
+  | { kind: 'wait'; message: string }
+  | {
+      kind: 'release';
+      reason: Release;
+      /** A sentence for people, of which the pod is the subject. */
+      message: string;
+      affinity: (pod: string) => AffinityPlan | undefined;
+    };
+
+export interface Situation {
+  gate: Gate;
+  /** The time of the gate is over. */
+  overdue: boolean;
+  /** Undefined: the plan is being made. */
+  outcome: Outcome | undefined;
+  /** Undefined: nobody has looked at the nodes yet. */
+  readiness: ReadonlyMap<string, NodeReadiness> | undefined;
+  /** The Datasets that are not ready, as the end of a sentence; empty: all are. */
+  unready: string;
+  /** Nodes of a plan that a former leader made, as its status tells of them. */
+  formerNodes: readonly { name: string; percent: number }[];
+  /** Value of the label kubernetes.io/hostname. */
+  hostname: (node: string) => string | undefined;
+}
+
+/** Reasons for which pods start where the bytes are. The others are told as warnings, but for those that are nobody's fault. */
+export const warmReasons: ReadonlySet<Release> = new Set<Release>(['Warm', 'Prefer']);
+export const quietReasons: ReadonlySet<Release> = new Set<Release>([...warmReasons, 'NoDataset', 'Off', 'Withdrawn']);
+
+/** Pure. Whether the pods of a group go on waiting, and for what; or are released, all together, and why. */
+export function verdict(situation: Situation): Verdict {
+  const { gate, overdue, outcome, readiness, unready } = situation;
+  if (overdue) return timedOut(situation);
+  if (unready !== '') {
+    if (gate.mode === 'Prefer') return released('NoPlan', `starts at once, as ${unready}`);
+    return { kind: 'wait', message: unready };
+  }
+  if (outcome === undefined) return { kind: 'wait', message: 'its plan is being made' };
+  if (outcome.kind === 'release') return released(outcome.reason, `starts without waiting: ${outcome.message}`);
+  const affinity = (pod: string) => outcome.affinity.get(pod);
+  if (gate.mode === 'Prefer') return { ...released('Prefer', `starts at once: ${outcome.message}`), affinity };
+  const behind = outcome.nodes.filter((node) => !isWarm(readiness?.get(node), gate.minPercent));
+  if (behind.length === 0) return { ...released('Warm', `has its bytes: ${outcome.message}`), affinity };
+  return { kind: 'wait', message: `${outcome.message}; ${progress(behind, readiness, gate.minPercent)}` };
+}
+
+export function isWarm(node: NodeReadiness | undefined, minPercent: number): boolean {
+  return node?.pinned === true && node.percent >= minPercent;
+}
+
+function released(reason: Release, message: string): Extract<Verdict, { kind: 'release' }> {
+  return { kind: 'release', reason, message, affinity: () => undefined };
+}
+
+/** Still it had better start where most of the bytes are. */
+function timedOut({ gate, outcome, readiness, unready, formerNodes, hostname }: Situation): Verdict {
+  const release = released('TimedOut', `starts cold, as the time of its gate (${gate.timeout}) is over`);
+  const planned = outcome?.kind === 'warm' ? outcome.nodes : formerNodes.map(({ name }) => name);
+  if (planned.length === 0) {
+    const why = unready === '' ? 'there was no plan for it' : unready;
+    return { ...release, message: `${release.message}; ${why}` };
+  }
+  const former = new Map(formerNodes.map(({ name, percent }) => [name, percent]));
+  const states = new Map(
+    planned.map((node) => [node, readiness?.get(node) ?? { percent: former.get(node) ?? 0, pinned: true }]),
+  );
+  const most = Math.max(...Array.from(states.values(), ({ percent }) => percent));
+  const message = `${release.message}; ${progress(planned, states, gate.minPercent)}`;
+  if (most === 0) return { ...release, message };
+  const best = planned.filter((node) => states.get(node)?.percent === most);
+  const hostnames = best.flatMap((node) => hostname(node) ?? []);
+  return { ...release, message, affinity: () => ({ kind: 'Preferred', hostnames }) };
+}
+
+const mostListed = 5;
+
+/** `node1 has 40 %, node2 100 % and is not pinned yet`. */
+function progress(
+  nodes: readonly string[],
+  readiness: ReadonlyMap<string, NodeReadiness> | undefined,
+  minPercent: number,
+): string {
+  const states = nodes.slice(0, mostListed).map((node) => {
+    const state = readiness?.get(node);
+    if (state === undefined) return `${node} has not begun`;
+    const pinned = state.percent >= minPercent && !state.pinned ? ' and is not pinned yet' : '';
+    return `${node} has ${state.percent} %${pinned}`;
+  });
+  const more = nodes.length > mostListed ? ` and ${nodes.length - mostListed} more` : '';
+  return `of the ${minPercent} % that are wanted there, ${states.join(', ')}${more}`;
+}
