@@ -53,16 +53,27 @@ const channelOptions: ChannelOptions = {
   'grpc.max_receive_message_length': -1,
   'grpc.max_send_message_length': -1,
   'grpc.enable_http_proxy': 0,
+  // A new channel is a new connection.
+  'grpc.use_local_subchannel_pool': 1,
 };
 
 /** How long one member may take to connect, or to answer what another could answer too. */
 const connectMs = 2_000;
 const repeatableAttemptMs = 3_000;
+/**
+ * After this an attempt to connect is given up. gRPC leaves that to TCP, which takes two minutes: so long would the
+ * address of a Service lead to a pod that has gone, since connection tracking keeps to it.
+ */
+const stuckMs = 4_000;
 
 /** Calls to an etcd cluster: stays with one member while that works, else tries the next, with back-off. */
 export class EtcdConnection {
   readonly description: string;
-  readonly #members: readonly EtcdMember[];
+  readonly #members: EtcdMember[];
+  readonly #credentials: ChannelCredentials;
+  readonly #options: ChannelOptions;
+  /** Since when a member has been neither connected nor refused; milliseconds of performance.now(). */
+  readonly #connectingSince = new Map<EtcdMember, number>();
   readonly #address: EtcdAddress;
   readonly #files: TlsFiles | undefined;
   #current = 0;
@@ -73,25 +84,14 @@ export class EtcdConnection {
     this.#address = address;
     this.description = `etcd at ${address.endpoints.join(', ')}`;
     this.#files = address.tls === undefined ? undefined : openFiles(address.tls, logger);
-    const channelCredentials = this.#files === undefined ? credentials.createInsecure() : credentialsOf(this.#files);
+    this.#credentials = this.#files === undefined ? credentials.createInsecure() : credentialsOf(this.#files);
     if (address.passwordFile !== undefined) readNamedFile('passwordFile', address.passwordFile);
     const { serverName } = address.tls ?? {};
-    const options = {
+    this.#options = {
       ...channelOptions,
       ...(serverName === undefined ? {} : { 'grpc.ssl_target_name_override': serverName }),
     };
-    this.#members = address.endpoints.map((endpoint) => {
-      const channelOverride = new Channel(endpoint, channelCredentials, options);
-      const shared = { channelOverride };
-      return {
-        endpoint,
-        channel: channelOverride,
-        kv: new KVClient(endpoint, channelCredentials, shared),
-        lease: new LeaseClient(endpoint, channelCredentials, shared),
-        watch: new WatchClient(endpoint, channelCredentials, shared),
-        auth: new AuthClient(endpoint, channelCredentials, shared),
-      };
-    });
+    this.#members = address.endpoints.map((endpoint) => this.#member(endpoint));
   }
 
   close(): void {
@@ -135,6 +135,8 @@ export class EtcdConnection {
       const member = this.#members[this.#current];
       if (member === undefined) throw new HearthError('Internal', `${named}: there is no member. Please report this.`);
       const state = await connectedState(member.channel, Math.min(connectMs, bounds.remainingMs()), bounds.signal);
+      if (state === connectivityState.CONNECTING) this.#giveUpIfStuck(member);
+      else this.#connectingSince.delete(member);
       if (state === connectivityState.READY) return member;
       if (state === connectivityState.TRANSIENT_FAILURE) {
         said = await connectionError(member, bounds.signal);
@@ -152,6 +154,31 @@ export class EtcdConnection {
       }
       await pause(wait, bounds.signal);
     }
+  }
+
+  #member(endpoint: string): EtcdMember {
+    const channel = new Channel(endpoint, this.#credentials, this.#options);
+    const shared = { channelOverride: channel };
+    return {
+      endpoint,
+      channel,
+      kv: new KVClient(endpoint, this.#credentials, shared),
+      lease: new LeaseClient(endpoint, this.#credentials, shared),
+      watch: new WatchClient(endpoint, this.#credentials, shared),
+      auth: new AuthClient(endpoint, this.#credentials, shared),
+    };
+  }
+
+  #giveUpIfStuck(member: EtcdMember): void {
+    const index = this.#members.indexOf(member);
+    if (index === -1) return;
+    const now = performance.now();
+    const since = this.#connectingSince.get(member) ?? now;
+    this.#connectingSince.set(member, since);
+    if (now - since < stuckMs) return;
+    this.#members[index] = this.#member(member.endpoint);
+    this.#connectingSince.delete(member);
+    member.channel.close();
   }
 
   /** The next call begins with another member. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
@@ -106,6 +106,27 @@ describe('EtcdStore', () => {
     assert.equal((await store.get('k'))?.value, '1');
     for (const socket of accepted) socket.destroy();
     silent.close();
+  });
+
+  it('connects anew when an attempt is neither accepted nor refused', async function () {
+    this.timeout(30_000);
+    // The first connection leads nowhere, as to a pod that has gone; later ones to the server.
+    const sockets: Socket[] = [];
+    const relay = createServer((socket) => {
+      sockets.push(socket);
+      if (sockets.length === 1) return;
+      const [host, port] = server.endpoint.split(':');
+      const other = connect(Number(port), host).on('error', () => socket.destroy());
+      sockets.push(other.pipe(socket.on('error', () => other.destroy())).pipe(other));
+    }).listen(0, '127.0.0.1');
+    await new Promise((done) => relay.once('listening', done));
+    const store = open('', `127.0.0.1:${(relay.address() as { port: number }).port}`);
+    const began = performance.now();
+    await store.put('k', '1', { deadlineMs: 20_000 });
+    assert.ok(performance.now() - began < 10_000);
+    await store.close();
+    for (const socket of sockets) socket.destroy();
+    relay.close();
   });
 
   it('survives the failure of each member of three in turn', async () => {
