@@ -67,10 +67,11 @@ export class Journey {
     return text === '' ? undefined : (JSON.parse(text) as Manifest);
   }
 
-  ready(object: string, seconds = 60, namespace = this.namespace): Promise<string> {
-    return ok(
-      this.cluster.kubectl(['-n', namespace, 'wait', '--for=condition=Ready', `--timeout=${seconds}s`, object]),
-    );
+  /** Waits until the condition Ready of `KIND/NAME` is true; when it is not in time, says what its events tell. */
+  async ready(object: string, seconds = 60, namespace = this.namespace): Promise<void> {
+    const args = ['-n', namespace, 'wait', '--for=condition=Ready', `--timeout=${seconds}s`, object];
+    const { code, stderr } = await this.cluster.kubectl(args, { timeoutMs: (seconds + 30) * 1000 });
+    assert.equal(code, 0, code === 0 ? '' : `${stderr}\n${await this.events(object.split('/')[1] ?? '')}`);
   }
 
   /** Waits until the condition Ready of an object has a reason; its message. */
@@ -205,7 +206,7 @@ export async function install(journey: Journey): Promise<void> {
       '3m',
     ]),
   );
-  await journey.apply(journey.storageCluster);
+  if (!(await journey.get('storagecluster', clusterName))) await journey.apply(journey.storageCluster);
   await journey.ready(`storagecluster/${clusterName}`, 120);
 }
 
