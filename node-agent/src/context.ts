@@ -24,6 +24,8 @@ export interface Members {
   all(): Member[];
   /** Names of all agents that are alive, this one included. */
   names(): Set<string>;
+  /** Those of them that have a cache: the others hold nothing, and do nothing that they are asked for. */
+  caching(): Set<string>;
   /** Those of them that are ready. */
   ready(): string[];
   /** Returns the function that ends it. */

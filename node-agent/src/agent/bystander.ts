@@ -60,7 +60,8 @@ export class Bystander {
       datasets,
       statistics: { of: (name) => statistics.get(name), all: () => statistics.values() },
       usage,
-      jobs: () => warm.jobsMirror.values().map((job) => ({ job, view: warm.view(job, members.names(), goneGraceMs) })),
+      jobs: () =>
+        warm.jobsMirror.values().map((job) => ({ job, view: warm.view(job, members.caching(), goneGraceMs) })),
       mounts: async () => [],
       onStatusChange: (listener) => {
         const ends = [...tables.mirrors(), members].map((one) => one.onChange(listener));

@@ -244,6 +244,8 @@ describe('runAgent', () => {
         ],
       );
     }
+    const { members } = first.running.agent.context;
+    assert.deepEqual([members.names(), members.caching()], [new Set(['a', 'b']), new Set(['a'])]);
     assert.ok(
       fabric.engines.get('a')?.peers.every(({ node }) => node === 'a'),
       'nobody is asked for bytes that it cannot have',

@@ -219,6 +219,18 @@ describe('control API', () => {
     assert.deepEqual(await call('measureFiles', { dataset: 'd', manifest, paths: ['b/*'] }), { files: 2n, bytes: 10n });
   });
 
+  it('asks nothing of agents that have no cache, and says so of those that are named', async () => {
+    await add();
+    cluster.withoutCache.add('b');
+    const { nodes } = await call('evict', { dataset: 'd', paths: [], nodes: [] });
+    assert.deepEqual(
+      nodes.map(({ node }) => node),
+      ['a'],
+    );
+    const named = await call('evict', { dataset: 'd', paths: [], nodes: ['b'] });
+    assert.match(named.nodes[0]?.message ?? '', /the agent does not serve/);
+  });
+
   it('shows nodes, residency, jobs and mounts in one status', async () => {
     await add();
     await call('createWarmJob', { ...job, nodes: ['b'] });

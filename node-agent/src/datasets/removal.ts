@@ -60,7 +60,7 @@ export class Removal {
   }
 
   async #refuseInUse(name: string, nodes: ReadonlySet<string> | undefined, signal: AbortSignal): Promise<void> {
-    const members = this.#context.members.names();
+    const members = this.#context.members.caching();
     const jobs = this.#warm.jobsMirror.values().filter((job) => job.dataset === name);
     const running = jobs.filter(
       (job) => !hasEnded(this.#warm.view(job, members, this.#context.pace.goneGraceMs).state),
@@ -89,7 +89,7 @@ export class Removal {
     // Datasets of the same files share mounts.
     const concerned = [...(await this.#mounts.of(name)), ...(await this.#mounts.showing(manifests))];
     const before = await this.#mounts.withoutDeparted(concerned, nodes);
-    const members = this.#context.members.names();
+    const members = this.#context.members.caching();
     const asked = [...new Set(before.map(({ node }) => node))].filter((node) => members.has(node));
     const release = { kind: 'release' as const, dataset: name, manifest: '', paths: [], owner: '', evict: false };
     const answers = asked.length === 0 ? [] : await this.#requests.ask(release, asked, signal);

@@ -148,6 +148,10 @@ export class Membership implements Members {
     return new Set(this.#everyone().map((record) => record.node));
   }
 
+  caching(): Set<string> {
+    return new Set(this.#everyone().flatMap(({ node, wire }) => (wire.length > 0 ? [node] : [])));
+  }
+
   ready(): string[] {
     return this.#everyone().flatMap((record) => (record.ready ? [record.node] : []));
   }

@@ -38,7 +38,10 @@ export class TlsPeers implements Peers {
   }
 
   names(): string[] {
-    return this.#members.all().flatMap(({ node, control }) => (node === this.#node || control === '' ? [] : [node]));
+    const caching = this.#members.caching();
+    const others = this.#members.all().filter(({ node, control }) => node !== this.#node && control !== '');
+    // Who has no cache opens no origins, and asks for credentials when it has one.
+    return others.flatMap(({ node }) => (caching.has(node) ? [node] : []));
   }
 
   async setCredentials(node: string, request: SetCredentialsRequest): Promise<void> {

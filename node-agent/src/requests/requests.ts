@@ -34,9 +34,9 @@ export class Requests {
   }
 
   /**
-   * Asks the agents named (all members when none is named) and waits for their answers: one for each agent, in
-   * the order of names, with an error for those that went away or did not answer in the pace's time. `NotFound`
-   * for names that are no members.
+   * Asks the agents named (all that have a cache when none is named) and waits for their answers: one for each agent,
+   * in the order of names, with an error for those that went away, have no cache or did not answer in the pace's time.
+   * `NotFound` for names that are no members.
    */
   async ask(asked: Asked, nodes: readonly string[], signal: AbortSignal): Promise<AnswerRecord[]> {
     const targets = this.#targets(nodes);
@@ -72,29 +72,30 @@ export class Requests {
     if (unknown.length > 0) {
       throw new HearthError('NotFound', `there is no agent ${unknown.join(', ')}; hearth status shows those there are`);
     }
-    return [...(nodes.length === 0 ? members : new Set(nodes))].sort();
+    return [...(nodes.length === 0 ? this.#context.members.caching() : new Set(nodes))].sort();
   }
 
   #settled(request: RequestRecord): boolean {
-    const members = this.#context.members.names();
+    const able = this.#context.members.caching();
     return request.nodes.every(
-      (node) => this.#answersMirror.get(`${request.id}/${node}`) !== undefined || !members.has(node),
+      (node) => this.#answersMirror.get(`${request.id}/${node}`) !== undefined || !able.has(node),
     );
   }
 
   #answerOf(request: RequestRecord, node: string): AnswerRecord {
     const answer = this.#answersMirror.get(`${request.id}/${node}`);
     if (answer !== undefined) return answer;
-    const gone = !this.#context.members.names().has(node);
-    const message = gone
-      ? 'the agent went away before it answered; ask again when it is back'
-      : `the agent did not answer in ${this.#context.pace.requestMs / 1000} s; see its log`;
-    return {
-      node,
-      ...nothingDone,
-      errorCode: gone ? 'Unavailable' : 'DeadlineExceeded',
-      message,
-    };
+    const { members, pace } = this.#context;
+    if (members.caching().has(node)) {
+      const message = `the agent did not answer in ${pace.requestMs / 1000} s; see its log`;
+      return { node, ...nothingDone, errorCode: 'DeadlineExceeded', message };
+    }
+    const alive = members.all().find((member) => member.node === node);
+    const message =
+      alive === undefined
+        ? 'the agent went away before it answered; ask again when it is back'
+        : `the agent does not serve: ${alive.reason}`;
+    return { node, ...nothingDone, errorCode: 'Unavailable', message };
   }
 
   /** A member that left settles its part: those who wait look again. */

@@ -56,6 +56,8 @@ export class TestCluster {
   probes: Probe[] = [];
   /** Agents whose control API cannot be reached, nor they that of others. */
   readonly unreachable = new Set<string>();
+  /** Agents that are alive, but have no cache as others see them. */
+  readonly withoutCache = new Set<string>();
   readonly #folder: string;
   readonly #store: Store;
   readonly #listeners = new Set<() => void>();
@@ -187,6 +189,7 @@ export class TestCluster {
     return {
       all: () => [...this.agents.keys()].sort().map((node) => ({ ...memberOf(node), ...this.#places.get(node) })),
       names: () => new Set(this.agents.keys()),
+      caching: () => new Set([...this.agents.keys()].filter((node) => !this.withoutCache.has(node))),
       ready: () => [...this.agents.keys()],
       onChange: (listener) => {
         this.#listeners.add(listener);

@@ -65,7 +65,7 @@ export class WarmCoordinator {
   }
 
   async #work(divide: boolean): Promise<void> {
-    const members = this.#context.members.names();
+    const members = this.#context.members.caching();
     for (const job of this.#tables.jobsMirror.values()) {
       if (job.end !== undefined) continue;
       if (divide) await this.#divide(job, members);

@@ -197,7 +197,7 @@ export class WarmJobs {
   }
 
   #see(job: WarmJobRecord): SeenJob {
-    return { job, view: this.#tables.view(job, this.#context.members.names(), this.#context.pace.goneGraceMs) };
+    return { job, view: this.#tables.view(job, this.#context.members.caching(), this.#context.pace.goneGraceMs) };
   }
 
   #candidates(named: readonly string[]): string[] {
