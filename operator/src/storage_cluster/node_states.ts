@@ -1,10 +1,12 @@
 import type { NodeState } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import type { NodeFacts } from './node_facts.ts';
-import type { PodState } from './pod_state.ts';
+import { type PodState, startingReason } from './pod_state.ts';
 
 const mostNodesListed = 500;
 const longestMessage = 1024;
+/** A kubelet that makes a pod for longer has met with something that it tells only in events: a folder that it cannot make, a disk. */
+const startingMs = 60_000;
 
 export interface NodeStatesInput {
   /** The nodes of the cluster with their groups. */
@@ -12,19 +14,28 @@ export interface NodeStatesInput {
   /** Agents' pods of the cluster. */
   agents: readonly PodState[];
   status: ClusterStatus | undefined;
+  /** Of the pods. */
+  namespace: string;
+  now: Date;
 }
 
 /** How each node of a cluster is, by name. */
-export function nodeStates({ nodes, agents, status }: NodeStatesInput): NodeState[] {
+export function nodeStates({ nodes, agents, status, namespace, now }: NodeStatesInput): NodeState[] {
   const pods = new Map<string, PodState>();
   for (const pod of agents) {
     const other = pods.get(pod.node);
     // While a pod is being replaced, the new one is what counts.
-    if (other === undefined || other.deleting) pods.set(pod.node, pod);
+    if (other === undefined || other.deleting) pods.set(pod.node, overdue(pod, namespace, now));
   }
   return nodes
     .map(({ facts, group }) => ({ name: facts.name, group, ...readiness(facts, pods.get(facts.name), status) }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function overdue(pod: PodState, namespace: string, now: Date): PodState {
+  if (pod.trouble?.reason !== startingReason || now.getTime() - pod.createdAt < startingMs) return pod;
+  const message = `Its pod has not started for a minute or more; \`kubectl -n ${namespace} describe pod ${pod.name}\` tells why`;
+  return { ...pod, trouble: { reason: 'PodNotStarted', message } };
 }
 
 /** What is listed in the status: nodes that are not ready first, and not too many. */

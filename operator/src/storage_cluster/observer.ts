@@ -74,7 +74,9 @@ export class Observer {
     };
     const endpoints = agentEndpoints(agentPods);
     const { status, trouble } = agents.get(name) ?? {};
-    const states = nodeStates({ nodes: nodesOf(name, placement, nodes.all()), agents: agentPods, status });
+    const { namespace } = environment;
+    const ownNodes = nodesOf(name, placement, nodes.all());
+    const states = nodeStates({ nodes: ownNodes, agents: agentPods, status, namespace, now });
     const answers = states.some(({ ready }) => ready);
     return {
       now,

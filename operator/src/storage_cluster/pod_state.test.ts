@@ -16,7 +16,11 @@ const container = (fields: object) => ({
   ...fields,
 });
 const pod = (status: object, spec: object = { nodeName: 'n1' }): Pod =>
-  ({ metadata: { name: 'p', labels }, spec: { containers: [], ...spec }, status }) as unknown as Pod;
+  ({
+    metadata: { name: 'p', labels, creationTimestamp: '1970-01-01T00:01:00Z' },
+    spec: { containers: [], ...spec },
+    status,
+  }) as unknown as Pod;
 const ended = (terminated: object) => container({ lastState: { terminated }, state: { running: {} } });
 
 describe('state of a pod', () => {
@@ -34,6 +38,7 @@ describe('state of a pod', () => {
       ready: true,
       running: true,
       deleting: false,
+      createdAt: 60_000,
       trouble: undefined,
     });
   });

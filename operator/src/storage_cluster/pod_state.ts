@@ -15,6 +15,8 @@ export interface PodState {
   ready: boolean;
   running: boolean;
   deleting: boolean;
+  /** When it was made, milliseconds since the epoch. */
+  createdAt: number;
   /** Why it is not ready; undefined when it is. */
   trouble: Trouble | undefined;
 }
@@ -28,10 +30,13 @@ export interface Trouble {
 type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 type Terminated = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
+/** Of a pod whose containers are being made, which is the kubelet's work. */
+export const startingReason = 'PodStarting';
+
 const imageReasons = new Set(['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull']);
 
 export function podState(pod: Pod): PodState {
-  const { name = '', labels = {}, deletionTimestamp } = pod.metadata ?? {};
+  const { name = '', labels = {}, creationTimestamp = '', deletionTimestamp } = pod.metadata ?? {};
   const ready = pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
   return {
     name,
@@ -43,6 +48,7 @@ export function podState(pod: Pod): PodState {
     ready,
     running: pod.status?.phase === 'Running',
     deleting: deletionTimestamp !== undefined,
+    createdAt: Date.parse(creationTimestamp),
     trouble: ready ? undefined : troubleOf(pod),
   };
 }
@@ -84,7 +90,7 @@ function troubleOf(pod: Pod): Trouble {
   if (container?.state?.running !== undefined) {
     return { reason: 'PodNotReady', message: 'Its pod runs, but does not say yet that it is ready' };
   }
-  return { reason: 'PodStarting', message: 'Its pod is starting' };
+  return { reason: startingReason, message: 'Its pod is starting' };
 }
 
 function crashed(reason: string, { exitCode, message, reason: cause }: Terminated): Trouble {

@@ -19,6 +19,7 @@ const pod = (node: string, fields: Partial<PodState> = {}): PodState => ({
   ready: true,
   running: true,
   deleting: false,
+  createdAt: 0,
   trouble: undefined,
   ...fields,
 });
@@ -29,8 +30,8 @@ const told = (nodes: NodeStatus[], connected = true): ClusterStatus => ({
   datasets: new Map(),
   jobs: new Map(),
 });
-const stateOf = (pods: PodState[], status?: ClusterStatus, node = sampleNode('n1')) =>
-  nodeStates({ nodes: [{ facts: node, group: 'all' }], agents: pods, status })[0];
+const stateOf = (pods: PodState[], status?: ClusterStatus, node = sampleNode('n1'), now = new Date(0)) =>
+  nodeStates({ nodes: [{ facts: node, group: 'all' }], agents: pods, status, namespace: 'sys', now })[0];
 
 describe('state of a node', () => {
   const trouble = { reason: 'ImageNotPulled', message: 'no image' };
@@ -66,6 +67,18 @@ describe('state of a node', () => {
       assert.match(state?.message ?? '', message);
     });
   }
+
+  it('says how to find out why a pod has not started after a minute', () => {
+    const starting = pod('n1', {
+      ready: false,
+      running: false,
+      trouble: { reason: 'PodStarting', message: 'starting' },
+    });
+    const at = (seconds: number) => stateOf([starting], undefined, sampleNode('n1'), new Date(seconds * 1000));
+    assert.equal(at(59)?.reason, 'PodStarting');
+    assert.equal(at(60)?.reason, 'PodNotStarted');
+    assert.match(at(60)?.message ?? '', /`kubectl -n sys describe pod agent-n1` tells why/);
+  });
 
   it('is listed first when it is not ready, and at most 500 are', () => {
     const states = Array.from({ length: 600 }, (_, index) => ({

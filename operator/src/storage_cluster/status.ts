@@ -3,10 +3,11 @@ import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
 import { adviceConditions } from './advice.ts';
 import { listedStates } from './node_states.ts';
 import type { Observation } from './observation.ts';
+import { startingReason } from './pod_state.ts';
 
 /** Reasons that are only steps on the way to Ready. */
 export const progressReasons = ['Starting', 'StoreStarting'];
-const startingReasons = new Set(['NoPod', 'PodStarting', 'PodNotReady']);
+const startingReasons = new Set(['NoPod', startingReason, 'PodNotReady']);
 /** Nodes that a message names. */
 const mostNamed = 3;
 

@@ -5,6 +5,7 @@ import { cleanUp } from './clean_up.ts';
 import type { Observation } from './observation.ts';
 import { Observer, type ObserverOptions } from './observer.ts';
 import { type Action, plan } from './plan.ts';
+import { startingReason } from './pod_state.ts';
 import { secretObject } from './secrets.ts';
 import { clusterStatus, progressReasons } from './status.ts';
 
@@ -77,12 +78,15 @@ export class StorageClusterReconciler implements Reconciler<StorageCluster, Obse
     return clusterStatus(cluster, observed);
   }
 
-  requeueAfterMs(cluster: StorageCluster, { certificates, now, missing, agents, status }: Observation): number {
+  requeueAfterMs(cluster: StorageCluster, observation: Observation): number {
+    const { certificates, now, missing, agents, status, nodes } = observation;
     const { origins, store } = cluster.spec;
     const referring = origins.certificateAuthorities !== undefined || store.secretRef !== undefined;
     // Why no agent answers is heard of without a change that would bring us here.
     const silent = agents.endpoints.length > 0 && status?.connected !== true;
-    if (missing.length > 0 || silent) return awaitedMs;
+    // So is that a pod has not started for too long.
+    const starting = nodes.some(({ reason }) => reason === startingReason);
+    if (missing.length > 0 || silent || starting) return awaitedMs;
     const renewal = certificates.renewAt.getTime() - now.getTime();
     return Math.max(1_000, Math.min(renewal, referring ? lookAgainMs : longestRestMs));
   }
