@@ -26,6 +26,8 @@ const refusals: [what: string, values: Record<string, unknown>, message: RegExp]
   ['resources that are no quantity', { 'operator.resources': { limits: { memory: 'much' } } }, /memory/],
   ['a policy of reclaiming that is none', { 'storageClass.reclaimPolicy': 'Recycle' }, /reclaimPolicy/],
   ['a deadline of no time', { 'cleanup.deadlineSeconds': 0 }, /deadlineSeconds/],
+  ['a port of the webhook that is taken', { 'webhook.port': 8080 }, /webhook\/port|webhook.port/],
+  ['a namespace that cannot be excluded', { 'webhook.excludedNamespaces': ['a b'] }, /excludedNamespaces/],
   ['a share over 100%', { 'csiNode.maxUnavailable': '101%' }, /maxUnavailable/],
 ];
 
@@ -155,6 +157,26 @@ describe('chart', function () {
     });
   });
 
+  it('lets the API server ask where the operator listens', async () => {
+    const objects = await chart.template({ 'webhook.port': 10_250 });
+    const [operator] = find(objects, 'Deployment', 'hearth-operator').spec.template.spec.containers;
+    const port = operator.env.find(({ name }: { name: string }) => name === 'HEARTH_WEBHOOK_PORT');
+    assert.equal(port.value, '10250');
+    assert.deepEqual(operator.ports[1], { name: 'webhook', containerPort: 10_250 });
+    const [asked] = find(objects, 'Service', 'hearth-webhook').spec.ports;
+    assert.deepEqual([asked.port, asked.targetPort], [443, 'webhook']);
+  });
+
+  it('asks nobody about pods where that is not wanted', async () => {
+    const objects = await chart.template({ 'webhook.enabled': false });
+    assert.ok(!objects.some(({ kind }) => kind === 'MutatingWebhookConfiguration'));
+    assert.ok(!objects.some(({ metadata }) => metadata.name === 'hearth-webhook'));
+    const role = find(objects, 'ClusterRole', 'hearth-operator');
+    assert.ok(!role.rules.some(({ apiGroups }: { apiGroups: string[] }) => apiGroups[0]?.startsWith('admission')));
+    const [operator] = find(objects, 'Deployment', 'hearth-operator').spec.template.spec.containers;
+    assert.ok(!operator.env.some(({ name }: { name: string }) => name === 'HEARTH_WEBHOOK_PORT'));
+  });
+
   it('lets the driver do what it can', async () => {
     const driver = find(await chart.template(), 'CSIDriver', 'csi.hearth.storage');
     assert.deepEqual(driver.spec, {
@@ -186,6 +208,16 @@ describe('chart', function () {
     assert.equal(deployment.template.metadata.annotations.a, 'yes');
     assert.equal(deployment.template.metadata.annotations['prometheus.io/scrape'], undefined);
     assert.equal(deployment.template.metadata.labels.team, 'y');
+
+    assert.equal(deployment.template.spec.hostNetwork, true);
+    const [webhook] = find(objects, 'MutatingWebhookConfiguration', 'hearth-webhook').webhooks;
+    assert.deepEqual(webhook.namespaceSelector.matchExpressions, [
+      {
+        key: 'kubernetes.io/metadata.name',
+        operator: 'NotIn',
+        values: ['kube-system', 'kube-node-lease', 'hearth-system', 'no'],
+      },
+    ]);
 
     const node = find(objects, 'DaemonSet', 'hearth-csi-node').spec.template.spec;
     const kubelet = node.volumes.find((one: { name: string }) => one.name === 'kubelet');

@@ -46,6 +46,7 @@ export const flags = (values: Record<string, unknown>): string[] =>
 
 const plurals: Record<string, string> = {
   CSIDriver: 'csidrivers',
+  MutatingWebhookConfiguration: 'mutatingwebhookconfigurations',
   StorageClass: 'storageclasses',
   ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
 };
@@ -55,6 +56,7 @@ const clusterScoped = new Set([
   'ClusterRoleBinding',
   'CSIDriver',
   'CustomResourceDefinition',
+  'MutatingWebhookConfiguration',
   'Namespace',
   'Node',
   'StorageClass',

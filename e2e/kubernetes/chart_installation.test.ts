@@ -13,6 +13,7 @@ import { oddValues } from './odd_values.ts';
 const operator = `system:serviceaccount:${releaseNamespace}:hearth-operator`;
 const cleanup = `system:serviceaccount:${releaseNamespace}:hearth-cleanup`;
 
+/** Resources are `group/resource/subresource=name`, all but the resource if there is one. */
 type Right = [user: string, verb: string, resource: string, namespace: string, allowed: boolean];
 const rights: Right[] = [
   [operator, 'patch', 'hearth.storage/storageclusters', '', true],
@@ -49,10 +50,19 @@ const rights: Right[] = [
   [operator, 'update', 'coordination.k8s.io/leases', 'kube-system', false],
   // What is watched is not read one by one.
   [operator, 'get', 'hearth.storage/storageclusters', '', false],
-  [operator, 'get', 'hearth.storage/datasets', 'models', false],
+  [operator, 'get', 'hearth.storage/datasets', 'models', true],
+  [operator, 'get', 'hearth.storage/storageclusters', '', false],
+  [operator, 'create', 'hearth.storage/cachepreloads', 'models', true],
+  [operator, 'patch', 'hearth.storage/cachepreloads/status', 'models', true],
   [operator, 'get', 'hearth.storage/datasets/status', 'models', false],
   [operator, 'get', 'hearth.storage/nodecaches', '', false],
-  [operator, 'get', 'pods', 'default', false],
+  [operator, 'get', 'pods', 'default', true],
+  [operator, 'patch', 'pods', 'default', true],
+  [operator, 'update', 'pods', 'default', false],
+  [operator, 'patch', 'pods/status', 'default', false],
+  [operator, 'patch', 'admissionregistration.k8s.io/mutatingwebhookconfigurations', '', false],
+  [operator, 'patch', 'admissionregistration.k8s.io/mutatingwebhookconfigurations=hearth-webhook', '', true],
+  [operator, 'delete', 'admissionregistration.k8s.io/mutatingwebhookconfigurations=hearth-webhook', '', false],
   [operator, 'get', 'storage.k8s.io/storageclasses', '', false],
   [operator, 'get', 'apps/daemonsets', releaseNamespace, false],
   [operator, 'get', 'apps/statefulsets', releaseNamespace, false],
@@ -178,14 +188,15 @@ describe('chart on an API server', function () {
   it('gives each part the rights that it needs and no more', async () => {
     const wrong: string[] = [];
     for (const [user, verb, path, namespace, allowed] of rights) {
-      const parts = path.split('/');
+      const [resourcePath = '', name] = path.split('=');
+      const parts = resourcePath.split('/');
       const group =
         (parts[0]?.includes('.') ?? false) || ['apps', 'policy'].includes(parts[0] ?? '') ? (parts.shift() ?? '') : '';
       const [resource = '', subresource] = parts;
       const answer = await admin.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
         apiVersion: 'authorization.k8s.io/v1',
         kind: 'SubjectAccessReview',
-        spec: { user, resourceAttributes: { verb, group, resource, subresource, namespace } },
+        spec: { user, resourceAttributes: { verb, group, resource, subresource, namespace, name } },
       });
       if (answer.body.status.allowed !== allowed) wrong.push(`${user} ${verb} ${path} in "${namespace}": ${!allowed}`);
     }
@@ -382,21 +393,38 @@ describe('chart on an API server', function () {
     const mark = { label: 'app.kubernetes.io/instance=hearth' };
     const listed = async (): Promise<string[]> => {
       const kinds =
-        'deployments,daemonsets,jobs,services,poddisruptionbudgets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,csidrivers,storageclasses,validatingadmissionpolicies,validatingadmissionpolicybindings';
+        'deployments,daemonsets,jobs,services,poddisruptionbudgets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,csidrivers,storageclasses,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingwebhookconfigurations';
       const outcome = await server.kubectl(['get', kinds, '-A', '-l', mark.label, '-o', 'name']);
       assert.equal(outcome.code, 0, outcome.stderr);
       return outcome.stdout.split('\n').filter((one) => one !== '');
     };
     const before = await listed();
     assert.ok(before.length > 15, before.join());
+    const webhook = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/hearth-webhook';
+    const caBundle = Buffer.from('-----BEGIN CERTIFICATE-----\n').toString('base64');
+    const written = await new Admission(server.kubeconfig, operator).ask(
+      'PATCH',
+      `${webhook}?fieldManager=hearth-operator&force=true`,
+      {
+        apiVersion: 'admissionregistration.k8s.io/v1',
+        kind: 'MutatingWebhookConfiguration',
+        metadata: { name: 'hearth-webhook' },
+        webhooks: [{ name: 'pods.hearth.storage', clientConfig: { caBundle } }],
+      },
+      'application/apply-patch+yaml',
+    );
+    assert.equal(written.code, 200, JSON.stringify(written.causes));
     await helm(
       'upgrade',
       'hearth',
       chartFolder,
       '-n',
       releaseNamespace,
-      ...flags({ 'storageClass.name': 'models', logLevel: 'debug' }),
+      ...flags({ 'storageClass.name': 'models', logLevel: 'debug', 'webhook.excludedNamespaces': ['quiet'] }),
     );
+    const [asked] = (await admin.ask('GET', webhook)).body.webhooks;
+    assert.equal(asked.clientConfig.caBundle, caBundle, 'what the operator wrote stays');
+    assert.ok(asked.namespaceSelector.matchExpressions[0].values.includes('quiet'));
     const after = await listed();
     assert.ok(after.includes('storageclass.storage.k8s.io/models'));
     assert.ok(!after.includes('storageclass.storage.k8s.io/hearth'));

@@ -14,6 +14,8 @@ export const oddValues = {
   'operator.podAnnotations': { a: 'yes' },
   'operator.podLabels': { team: 'y' },
   'operator.resources': {},
+  'operator.hostNetwork': true,
+  'webhook.excludedNamespaces': ['no', 'kube-system'],
   'csiNode.maxUnavailable': 1,
   'csiNode.tolerations': [],
   'storageClass.name': 'models',

@@ -10,9 +10,12 @@ const usage = `Usage: hearth-operator
 
 Reconciles StorageClusters, NodeCaches and Datasets, and provisions volumes. Configured by variables, which the chart
 sets: POD_NAMESPACE, POD_NAME, HEARTH_IMAGE, HEARTH_ETCD_IMAGE, HEARTH_IMAGE_PULL_POLICY, HEARTH_IMAGE_PULL_SECRETS,
-HEARTH_LOG_LEVEL, HEARTH_HTTP_PORT (8080), HEARTH_SERVICE_ACCOUNT (hearth-operator). Outside of a cluster KUBECONFIG
-says where the API server is.
+HEARTH_LOG_LEVEL, HEARTH_HTTP_PORT (8080), HEARTH_WEBHOOK_PORT (absent: no webhook, so no pod is gated),
+HEARTH_SERVICE_ACCOUNT (hearth-operator). Outside of a cluster KUBECONFIG says where the API server is.
 `;
+
+/** How long API servers may go on asking a replica that is ending, ms. */
+const lingerMs = 5_000;
 
 if (process.argv.includes('--help')) process.stdout.write(usage);
 else process.exit(await runProcess('hearth-operator', run));
@@ -21,6 +24,8 @@ async function run(logger: Parameters<typeof runOperator>[0]['logger'], signal: 
   const environment = readEnvironment(process.env);
   const instance = process.env.POD_NAME ?? hostname();
   const api = KubernetesApi.fromDefault({ userAgent: 'hearth-operator' });
+  const webhookApi = KubernetesApi.fromDefault({ userAgent: 'hearth-webhook' });
+  const webhookPort = process.env.HEARTH_WEBHOOK_PORT ?? '';
   try {
     await runOperator({
       api,
@@ -34,17 +39,19 @@ async function run(logger: Parameters<typeof runOperator>[0]['logger'], signal: 
           name: process.env.HEARTH_SERVICE_ACCOUNT ?? 'hearth-operator',
         },
       },
-      http: { port: httpPort(process.env.HEARTH_HTTP_PORT) },
+      http: { port: portOf('HEARTH_HTTP_PORT', '8080') },
+      ...(webhookPort === '' ? {} : { webhook: { port: portOf('HEARTH_WEBHOOK_PORT'), api: webhookApi, lingerMs } }),
       logger,
       signal,
     });
   } finally {
     api.close();
+    webhookApi.close();
   }
 }
 
-function httpPort(text = '8080'): number {
-  const port = Number(text);
+function portOf(variable: string, absent = ''): number {
+  const port = Number(process.env[variable] ?? absent);
   if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
-  throw new HearthError('InvalidArgument', 'the variable HEARTH_HTTP_PORT must be a port');
+  throw new HearthError('InvalidArgument', `the variable ${variable} must be a port`);
 }

@@ -9,6 +9,7 @@ import {
   splitKey,
 } from '@hearth/common/kubernetes';
 import { driverName, finalizerName, startupTaintKey } from '@hearth/common/resources';
+import { isGated, releasePod } from '../gates/index.ts';
 import { ownedSelector, ownedTypes } from '../storage_cluster/index.ts';
 
 export interface CleanupOptions {
@@ -30,7 +31,7 @@ const operatorName = 'hearth-operator';
 
 /**
  * Before the operator is uninstalled: deletes StorageClusters and waits while the operator takes away what it made,
- * stops it, and takes away whatever is left, our finalizers and startup taints. What belongs to users stays: Datasets,
+ * stops it, and takes away whatever is left, our finalizers, startup taints and gates of pods. What belongs to users stays: Datasets,
  * CachePreloads, claims and volumes, without a finalizer that nobody would honour any more. When it fails the operator is
  * started again, since the release stays. `DeadlineExceeded` names what would not go.
  */
@@ -53,6 +54,7 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
 
 async function takeAwayRest(options: CleanupOptions, deadline: number): Promise<void> {
   const { api, namespace, deadlineMs, signal } = options;
+  await openGates(options);
   const withFinalizers = [kinds.StorageCluster, kinds.NodeCache, kinds.Dataset, kinds.CachePreload] as ResourceType[];
   for (const type of withFinalizers) {
     for (const object of await all(api, type, {}, signal)) await dropFinalizer(api, type, object, signal);
@@ -150,6 +152,15 @@ async function dropTaints({ api, signal, logger }: CleanupOptions): Promise<void
   }
 }
 
+/** Nobody is left who would open the gates: the pods run cold. Those with a gate have no node, so they are Pending. */
+async function openGates({ api, signal, logger }: CleanupOptions): Promise<void> {
+  for (const pod of await all(api, kinds.Pod, { fieldSelector: 'status.phase=Pending' }, signal)) {
+    if (!isGated(pod)) continue;
+    await releasePod({ api, logger }, pod, undefined, signal);
+    logger.info('a gated pod was released', { namespace: pod.metadata?.namespace, name: pod.metadata?.name });
+  }
+}
+
 /** Changed or gone in between: the Job is run again for what is left. */
 async function unlessGone(work: Promise<unknown>): Promise<void> {
   try {
@@ -163,7 +174,7 @@ async function unlessGone(work: Promise<unknown>): Promise<void> {
 async function all<T extends KubernetesObject>(
   api: CleanupOptions['api'],
   type: ResourceType<T>,
-  place: { namespace?: string; labelSelector?: string },
+  place: { namespace?: string; labelSelector?: string; fieldSelector?: string },
   signal: AbortSignal,
 ): Promise<T[]> {
   const items: T[] = [];

@@ -8,3 +8,4 @@ export { type ClaimView, claimView, type Known, type VolumeFacts, volumeFacts } 
 export type { BareNode } from './plan_world.ts';
 export { type Missing, type PodDatasets, podDatasets } from './pod_datasets.ts';
 export { isGated, type Member, type PodView, podView } from './pod_view.ts';
+export { releasePod } from './release.ts';

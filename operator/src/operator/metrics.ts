@@ -10,11 +10,12 @@ export interface MetricsSource {
 
 /** What Prometheus reads of the operator. */
 export class OperatorMetrics {
-  readonly #registry = new Registry();
+  /** For the metrics of its parts. */
+  readonly registry = new Registry();
 
   constructor({ reflectors, agents, isLeader }: MetricsSource) {
-    const registers = [this.#registry];
-    collectDefaultMetrics({ register: this.#registry });
+    const registers = [this.registry];
+    collectDefaultMetrics({ register: this.registry });
     new Gauge({
       name: 'hearth_operator_leader',
       help: '1 on the replica that works, 0 on those that stand by.',
@@ -48,6 +49,6 @@ export class OperatorMetrics {
   }
 
   async scrape(): Promise<{ contentType: string; text: string }> {
-    return { contentType: this.#registry.contentType, text: await this.#registry.metrics() };
+    return { contentType: this.registry.contentType, text: await this.registry.metrics() };
   }
 }

@@ -6,32 +6,39 @@ import {
   Reflector,
   type ReflectorOptions,
 } from '@hearth/common/kubernetes';
-import { usesOfPod } from '../dataset/index.ts';
-import { classView, pendingClaim, volumeView } from '../provisioner/index.ts';
+import { claimView, podView, volumeFacts } from '../gates/index.ts';
+import { plannedNode } from '../planner/index.ts';
+import { classView } from '../provisioner/index.ts';
 import { nodeFacts, ownedSelector, podState } from '../storage_cluster/index.ts';
+import { webhookName } from '../webhook/index.ts';
 
 type AnyReflector = Pick<Reflector<KubernetesObject, unknown>, 'start' | 'synced' | 'hasSynced' | 'size'>;
 
 export interface ReflectorsOptions {
   api: Pick<KubernetesClient, 'list' | 'watch'>;
   namespace: string;
+  /** Whether this replica has a webhook; then its configuration is followed too. */
+  webhook: boolean;
   logger: Logger;
 }
 
 /** What the operator sees of the cluster; of objects that are many, only what it needs. */
-export function createReflectors({ api, namespace, logger }: ReflectorsOptions) {
+export function createReflectors({ api, namespace, webhook, logger }: ReflectorsOptions) {
   const make = <T extends KubernetesObject, P = T>(options: Omit<ReflectorOptions<T, P>, 'api' | 'logger'>) =>
     new Reflector<T, P>({ ...options, api, logger });
   const owned = { namespace, labelSelector: ownedSelector };
+  // Of the kind the operator may see this one only.
+  const ours = { fieldSelector: `metadata.name=${webhookName}` };
   return {
     clusters: make({ type: kinds.StorageCluster }),
     caches: make({ type: kinds.NodeCache }),
     datasets: make({ type: kinds.Dataset }),
-    nodes: make({ type: kinds.Node, project: nodeFacts }),
-    pods: make({ type: kinds.Pod, project: usesOfPod }),
+    preloads: make({ type: kinds.CachePreload }),
+    nodes: make({ type: kinds.Node, project: (node) => ({ ...nodeFacts(node), planned: plannedNode(node) }) }),
+    pods: make({ type: kinds.Pod, project: podView }),
     ownPods: make({ type: kinds.Pod, ...owned, project: podState }),
-    volumes: make({ type: kinds.PersistentVolume, project: volumeView }),
-    claims: make({ type: kinds.PersistentVolumeClaim, project: pendingClaim }),
+    volumes: make({ type: kinds.PersistentVolume, project: volumeFacts }),
+    claims: make({ type: kinds.PersistentVolumeClaim, project: claimView }),
     storageClasses: make({ type: kinds.StorageClass, project: classView }),
     daemonSets: make({ type: kinds.DaemonSet, ...owned }),
     statefulSets: make({ type: kinds.StatefulSet, ...owned }),
@@ -39,6 +46,7 @@ export function createReflectors({ api, namespace, logger }: ReflectorsOptions) 
     configMaps: make({ type: kinds.ConfigMap, ...owned }),
     disruptionBudgets: make({ type: kinds.PodDisruptionBudget, ...owned }),
     secrets: make({ type: kinds.Secret, ...owned }),
+    ...(webhook ? { webhooks: make({ type: kinds.MutatingWebhookConfiguration, ...ours }) } : {}),
   };
 }
 

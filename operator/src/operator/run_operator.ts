@@ -7,9 +7,12 @@ import { runNodeController } from '../nodes/index.ts';
 import { runProvisioner } from '../provisioner/index.ts';
 import type { SecretGrant } from '../secrets/index.ts';
 import { type Environment, runStorageClusterController } from '../storage_cluster/index.ts';
+import { runWebhookController } from '../webhook/index.ts';
 import { HttpServer } from './http_server.ts';
 import { OperatorMetrics } from './metrics.ts';
+import { partOfSource } from './part_of_source.ts';
 import { allReflectors, createReflectors, type Reflectors } from './reflectors.ts';
+import { WebhookService } from './webhook_service.ts';
 
 export interface OperatorOptions {
   api: KubernetesClient;
@@ -20,6 +23,8 @@ export interface OperatorOptions {
   /** Name of the replica in events. */
   instance: string;
   http: { port: number; host?: string };
+  /** Absent: no pod is gated. */
+  webhook?: WebhookOptions;
   logger: Logger;
   /** Ends the operator in order. */
   signal: AbortSignal;
@@ -30,8 +35,21 @@ export interface OperatorOptions {
   deletionPatienceMs?: number;
 }
 
+export interface WebhookOptions {
+  port: number;
+  host?: string;
+  /** For what it asks the API server: a review must not wait for what the controllers ask. */
+  api: KubernetesClient;
+  /** By which the API server calls it; absent: the name of the chart's Service. */
+  serverName?: string;
+  /** It serves for this time after the signal, until nobody asks any more, ms. */
+  lingerMs: number;
+}
+
 export interface RunningOperator {
   port: number;
+  /** Of the webhook, if it has one. */
+  webhookPort: number | undefined;
   isLeader: () => boolean;
   agents: AgentDirectory;
 }
@@ -44,12 +62,13 @@ const leaseName = 'hearth-operator';
  */
 export async function runOperator(options: OperatorOptions): Promise<void> {
   const { api, environment, identity, instance, logger, signal } = options;
-  const reflectors = createReflectors({ api, namespace: environment.namespace, logger });
+  const { namespace } = environment;
+  const reflectors = createReflectors({ api, namespace, webhook: options.webhook !== undefined, logger });
   const agents = new AgentDirectory(logger);
   const events = new EventRecorder({ api, component: 'hearth-operator', instance, logger });
   const election = new LeaderElection({
     api,
-    namespace: environment.namespace,
+    namespace,
     name: leaseName,
     identity,
     logger,
@@ -58,18 +77,24 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
   });
   const isLeader = () => election.isLeader;
   const metrics = new OperatorMetrics({ reflectors, agents, isLeader });
-  const http = new HttpServer({ reasons: () => unsynced(reflectors), metrics: () => metrics.scrape() }, logger);
-  const port = await http.listen(options.http.port, options.http.host);
+  const webhook =
+    options.webhook &&
+    new WebhookService({ api: options.webhook.api, namespace, reflectors, registry: metrics.registry, logger });
+  const reasons = () => [...unsynced(reflectors), ...(webhook?.reasons() ?? [])];
+  const http = new HttpServer({ reasons, metrics: () => metrics.scrape() }, logger);
   try {
+    const port = await http.listen(options.http.port, options.http.host);
+    const webhookPort = options.webhook && (await webhook?.listen(options.webhook.port, options.webhook.host));
     for (const [, reflector] of allReflectors(reflectors)) reflector.start(signal);
     await allSynced(reflectors, logger, signal);
-    options.onReady?.({ port, isLeader, agents });
+    options.onReady?.({ port, webhookPort, isLeader, agents });
     logger.info('the operator is ready', { port });
     await election.run((term) => lead(options, { reflectors, agents, events }, term), signal);
     logger.info('the operator is ending');
   } finally {
     await events.flush();
     await agents.close();
+    await webhook?.close(options.webhook?.lingerMs ?? 0);
     await http.close();
   }
 }
@@ -83,7 +108,10 @@ interface Parts {
 /** What the leader does, until its term ends. */
 async function lead(options: OperatorOptions, { reflectors, agents, events }: Parts, term: AbortSignal): Promise<void> {
   const { api, environment, grant, logger } = options;
-  const { clusters, caches, datasets, nodes, pods, ownPods, volumes, claims, storageClasses } = reflectors;
+  const { clusters, caches, datasets, nodes, ownPods, storageClasses } = reflectors;
+  const claims = partOfSource(reflectors.claims, ({ pending }) => pending);
+  const volumes = partOfSource(reflectors.volumes, ({ ours }) => ours);
+  const pods = partOfSource(reflectors.pods, ({ uses }) => (uses.size === 0 ? undefined : uses));
   const { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets } = reflectors;
   const owned = { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets };
   const common = { api, agents, clusters, events, logger };
@@ -106,12 +134,25 @@ async function lead(options: OperatorOptions, { reflectors, agents, events }: Pa
       runNodeController({ ...common, nodes, datasets }, term),
       runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
       runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
+      ...runWebhook(options, reflectors, term),
     ]);
   } finally {
     // The next leader has streams of its own.
     await agents.close();
     logger.info('this replica no longer leads');
   }
+}
+
+function runWebhook(
+  { api, environment, webhook, logger }: OperatorOptions,
+  { secrets, webhooks: configurations }: Reflectors,
+  term: AbortSignal,
+): Promise<void>[] {
+  if (webhook === undefined || configurations === undefined) return [];
+  const { serverName } = webhook;
+  const { namespace } = environment;
+  const named = serverName === undefined ? {} : { serverName };
+  return [runWebhookController({ api, namespace, secrets, configurations, ...named, logger }, term)];
 }
 
 async function allSynced(reflectors: Reflectors, logger: Logger, signal: AbortSignal): Promise<void> {

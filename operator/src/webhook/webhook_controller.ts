@@ -27,6 +27,8 @@ export interface WebhookControllerOptions {
   /** With the Secrets of the operator's namespace that the operator made. */
   secrets: Source<Secret>;
   configurations: Source<MutatingWebhookConfiguration>;
+  /** By which the API server calls the webhook; absent: the name of the Service. */
+  serverName?: string;
   logger: Logger;
   now?: () => Date;
 }
@@ -60,12 +62,13 @@ export async function runWebhookController(options: WebhookControllerOptions, si
 
 /** One pass. Idempotent; ends with when to look again. */
 async function reconcileWebhook(
-  { api, namespace, secrets, configurations, logger, now = () => new Date() }: WebhookControllerOptions,
+  options: WebhookControllerOptions,
   signal: AbortSignal,
 ): Promise<{ requeueAfterMs: number }> {
+  const { api, namespace, secrets, configurations, logger, now = () => new Date() } = options;
   const configuration = configurations.get(webhookName);
   const believed = caBundleOf(configuration);
-  const name = `${webhookName}.${namespace}.svc`;
+  const name = options.serverName ?? `${webhookName}.${namespace}.svc`;
   const observed = webhookTexts(secrets.get(`${namespace}/${webhookName}`));
   const { texts, reason, renewAt } = await planWebhookCertificates(name, observed, believed, now());
   if (reason !== undefined) {

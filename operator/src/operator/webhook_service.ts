@@ -1,0 +1,58 @@
+import { HearthError, type Logger } from '@hearth/common';
+import type { KubernetesClient, Secret } from '@hearth/common/kubernetes';
+import type { Registry } from '@prometheus-io/client';
+import { Facts, Webhook, WebhookMetrics, WebhookServer, webhookName, webhookTexts } from '../webhook/index.ts';
+import type { Reflectors } from './reflectors.ts';
+
+export interface WebhookServiceOptions {
+  api: Pick<KubernetesClient, 'get'>;
+  namespace: string;
+  reflectors: Pick<Reflectors, 'claims' | 'volumes' | 'datasets' | 'secrets'>;
+  registry: Registry;
+  logger: Logger;
+}
+
+/** The webhook of one replica, whether it leads or not: with the certificate that the leader keeps in a Secret. */
+export class WebhookService {
+  readonly #server: WebhookServer;
+  readonly #stop: () => void;
+
+  constructor({ api, namespace, reflectors, registry, logger: parent }: WebhookServiceOptions) {
+    const logger = parent.child({ server: 'webhook' });
+    const { claims, volumes, datasets, secrets } = reflectors;
+    const metrics = new WebhookMetrics(registry, () => {
+      const expiresAt = this.#server.expiresAt;
+      return expiresAt && expiresAt.getTime() / 1000;
+    });
+    const facts = new Facts({ api, claims, volumes, datasets });
+    this.#server = new WebhookServer({ webhook: new Webhook({ facts, metrics, logger }), logger });
+    this.#stop = secrets.onChange((key, _before, secret) => {
+      if (key === `${namespace}/${webhookName}` && secret !== undefined) this.#take(secret, logger);
+    });
+  }
+
+  async listen(port: number, host?: string): Promise<number> {
+    return await this.#server.listen(port, host);
+  }
+
+  /** Why it cannot serve; empty: it can. */
+  reasons(): string[] {
+    const expiresAt = this.#server.expiresAt;
+    if (expiresAt === undefined) return ['the webhook has no certificate yet; the leader makes it'];
+    return expiresAt.getTime() > Date.now() ? [] : ['the certificate of the webhook is over; the leader renews it'];
+  }
+
+  async close(lingerMs: number): Promise<void> {
+    this.#stop();
+    await this.#server.close(lingerMs);
+  }
+
+  #take(secret: Secret, logger: Logger): void {
+    const texts = webhookTexts(secret);
+    try {
+      this.#server.setCertificate(texts['tls.crt'] ?? '', texts['tls.key'] ?? '');
+    } catch (thrown) {
+      logger.warn('the webhook keeps its certificate', { error: HearthError.from(thrown) });
+    }
+  }
+}
