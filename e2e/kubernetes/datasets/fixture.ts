@@ -16,7 +16,7 @@ const rules = [
   { apiGroups: ['hearth.storage'], resources: ['storageclusters'], verbs: ['list', 'watch'] },
   { apiGroups: ['hearth.storage'], resources: ['datasets'], verbs: ['list', 'watch', 'patch'] },
   { apiGroups: ['hearth.storage'], resources: ['datasets/status'], verbs: ['patch'] },
-  { apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch'] },
+  { apiGroups: [''], resources: ['pods', 'nodes'], verbs: ['list', 'watch'] },
   { apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: ['get', 'list', 'watch'] },
   {
     apiGroups: [''],
