@@ -48,11 +48,14 @@ function holders(
   holding: Holding,
   planned: readonly number[],
 ): number[] {
-  const others = cluster
-    .everFeasible(group, feasible)
+  const known = new Set(planned);
+  const others = feasible.ever
     .and(cluster.filter.serving)
     .indexes()
-    .filter((node) => percentOf(holding, node) >= group.minPercent && !planned.includes(node));
+    .filter(
+      (node) =>
+        percentOf(holding, node) >= group.minPercent && !known.has(node) && cluster.couldTake(group, feasible, node),
+    );
   return [...planned, ...others];
 }
 

@@ -2,7 +2,6 @@ import type { Holding } from './caches.ts';
 import { hasRoom } from './caches.ts';
 import type { Cluster, Feasible } from './cluster.ts';
 import type { PodGroup } from './input.ts';
-import type { NodeSet } from './node_set.ts';
 import { Ranking } from './ranking.ts';
 
 /** Where the pods of a group go. */
@@ -22,10 +21,8 @@ export interface Assignment {
  */
 export function assign(cluster: Cluster, group: PodGroup, feasible: Feasible, holding: Holding): Assignment {
   const { available } = cluster.caches;
-  const candidates = cluster.filter.serving
-    .and(feasible.free)
-    .indexes()
-    .filter((node) => hasRoom(holding, available, node));
+  const { serving } = cluster.filter;
+  const candidates = feasible.free.filter((node) => serving.has(node) && hasRoom(holding, available, node));
   const kept = cluster.nodes.planned(group).filter((node) => candidates.includes(node));
   const spread = cluster.spread(group, feasible);
   const ranking = new Ranking(cluster, group, holding);
@@ -49,7 +46,7 @@ export function assign(cluster: Cluster, group: PodGroup, feasible: Feasible, ho
   }
   for (const node of kept) if (spread.allows(node)) allowed.add(node);
   const nodes = [...new Set([...kept.filter((node) => allowed.has(node)), ...chosen])];
-  const open = places.length < group.pods.length ? feasible.free.indexes() : [];
+  const open = places.length < group.pods.length ? feasible.free : [];
   return { nodes, places, cold: open.filter((node) => (slots[node] as number) > 0 && spread.allows(node)) };
 }
 
@@ -59,11 +56,11 @@ export function waitingFor(
   group: PodGroup,
   { slots }: Feasible,
   holding: Holding,
-  candidates: NodeSet,
+  candidates: readonly number[],
 ): number[] {
-  const kept = cluster.nodes.planned(group).filter((node) => candidates.has(node));
+  const kept = cluster.nodes.planned(group).filter((node) => candidates.includes(node));
   if (kept.length > 0) return kept;
   const ranking = new Ranking(cluster, group, holding);
-  const best = candidates.indexes().reduce((a, b) => (ranking.isBetter(b, a, slots, 1, () => 0) ? b : a));
+  const best = candidates.reduce((a, b) => (ranking.isBetter(b, a, slots, 1, () => 0) ? b : a));
   return [best];
 }

@@ -1,17 +1,13 @@
 import type { PlannedDataset, PodGroup } from './input.ts';
 import type { Nodes } from './nodes.ts';
 
-/** A node's part of one dataset, where it has any. */
-interface Copy {
-  node: number;
-  resident: number;
-  /** Bytes that are kept there for it, and that availableBytes is without. */
-  pinned: number;
-}
-
+/** One dataset: what each node has of it, where it has any. Columns, as there may be millions of them. */
 interface Bytes {
   size: number;
-  copies: Copy[];
+  node: number[];
+  resident: number[];
+  /** Bytes that are kept there for it, and that availableBytes is without. */
+  pinned: number[];
   /** Nodes to which a group that was planned before brings it. */
   coming: Set<number>;
 }
@@ -41,15 +37,17 @@ export class Caches {
     for (const { datasets: keys } of groups) {
       for (const key of keys) {
         if (!this.#datasets.has(key)) {
-          this.#datasets.set(key, { size: datasets.get(key)?.bytes ?? 0, copies: [], coming: new Set() });
+          const size = datasets.get(key)?.bytes ?? 0;
+          this.#datasets.set(key, { size, node: [], resident: [], pinned: [], coming: new Set() });
         }
       }
     }
     for (const [node, { agent }] of nodes.all.entries()) {
       if (agent === undefined) continue;
-      const { residentBytes, pinnedBytes = residentBytes } = agent;
+      const { residentBytes, pinnedBytes } = agent;
       for (const key in residentBytes) {
-        this.#copy(key, node, residentBytes[key] as number, pinnedBytes[key] ?? 0);
+        const resident = residentBytes[key] as number;
+        this.#copy(key, node, resident, pinnedBytes === undefined ? resident : (pinnedBytes[key] ?? 0));
       }
       for (const key in pinnedBytes) {
         if (residentBytes[key] === undefined) this.#copy(key, node, 0, pinnedBytes[key] as number);
@@ -61,7 +59,9 @@ export class Caches {
   #copy(key: string, node: number, resident: number, pinned: number): void {
     const bytes = this.#datasets.get(key);
     if (bytes === undefined) return;
-    bytes.copies.push({ node, resident: Math.min(resident, bytes.size), pinned: Math.min(pinned, bytes.size) });
+    bytes.node.push(node);
+    bytes.resident.push(Math.min(resident, bytes.size));
+    bytes.pinned.push(Math.min(pinned, bytes.size));
   }
 
   holding(keys: readonly string[]): Holding {
@@ -70,12 +70,14 @@ export class Caches {
     const missing = new Float64Array(this.#nodes.size).fill(total);
     const toBring = missing.slice();
     const toReserve = missing.slice();
-    for (const { size, copies, coming } of datasets) {
-      for (const { node, resident, pinned } of copies) {
-        missing[node] = (missing[node] as number) - resident;
-        if (coming.has(node)) continue;
-        toBring[node] = (toBring[node] as number) - resident;
-        toReserve[node] = (toReserve[node] as number) - pinned;
+    for (const { size, node: nodes, resident, pinned, coming } of datasets) {
+      for (let copy = 0; copy < nodes.length; copy++) {
+        const node = nodes[copy] as number;
+        const here = resident[copy] as number;
+        missing[node] = (missing[node] as number) - here;
+        if (coming.size > 0 && coming.has(node)) continue;
+        toBring[node] = (toBring[node] as number) - here;
+        toReserve[node] = (toReserve[node] as number) - (pinned[copy] as number);
       }
       for (const node of coming) {
         toBring[node] = (toBring[node] as number) - size;

@@ -1,6 +1,6 @@
 import { Caches } from './caches.ts';
 import type { PlanInput, PodGroup } from './input.ts';
-import { NodeSet } from './node_set.ts';
+import type { NodeSet } from './node_set.ts';
 import { Nodes } from './nodes.ts';
 import { PodCensus } from './pod_census.ts';
 import { Ports } from './ports.ts';
@@ -14,8 +14,8 @@ export interface Feasible extends Allowed {
   request: Request;
   /** By node: how many of its pods fit beside what runs there; 0 where none may be. Topology spread is not asked. */
   slots: Int32Array;
-  /** Nodes with slots. */
-  free: NodeSet;
+  /** Nodes with slots, ascending. */
+  free: readonly number[];
 }
 
 /** The cluster as groups find it one after the other: what runs, what was planned for those before, what is left. */
@@ -53,24 +53,20 @@ export class Cluster {
     const allowed = this.filter.allowed(group);
     const request = this.resources.request(group.requests);
     const open = allowed.now.without(this.#repulsions.refusing(group.namespace, group.labels));
-    const slots = new Int32Array(this.nodes.size);
+    const nodes = this.#ports.free(open.indexes(), group.hostPorts);
     // Two pods with the same port of the host are never on one node.
-    const most = group.hostPorts.length > 0 ? 1 : Number.POSITIVE_INFINITY;
-    const free = new NodeSet(this.nodes.size);
-    for (const node of open.indexes()) {
-      const fits = this.#ports.free(node, group.hostPorts) ? this.resources.slots(node, request) : 0;
-      slots[node] = Math.min(most, fits, group.pods.length);
-      if (fits > 0) free.add(node);
-    }
-    return { ...allowed, request, slots, free };
+    const slots = this.resources.slots(nodes, request, group.hostPorts.length > 0 ? 1 : group.pods.length);
+    return { ...allowed, request, slots, free: nodes.filter((node) => (slots[node] as number) > 0) };
   }
 
   /** Nodes that could take a pod when others but those of DaemonSets have gone. */
-  everFeasible({ hostPorts }: PodGroup, { ever, request }: Feasible): NodeSet {
-    return NodeSet.where(
-      this.nodes.size,
-      (node) => ever.has(node) && this.resources.fitsEver(node, request) && this.#ports.freeEver(node, hostPorts),
-    );
+  everFeasible(group: PodGroup, feasible: Feasible): number[] {
+    return feasible.ever.indexes().filter((node) => this.couldTake(group, feasible, node));
+  }
+
+  /** Whether one of the nodes that may ever take a pod has enough for it then. */
+  couldTake({ hostPorts }: PodGroup, { request }: Feasible, node: number): boolean {
+    return this.resources.fitsEver(node, request) && this.#ports.freeEver(node, hostPorts);
   }
 
   /** `within`: the affinity of the pods is going to name these nodes, so that topology spread sees no others. */

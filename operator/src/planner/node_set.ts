@@ -28,40 +28,33 @@ export class NodeSet {
     return (((this.#words[node >>> 5] as number) >>> (node & 31)) & 1) === 1;
   }
 
-  get isEmpty(): boolean {
-    return this.#words.every((word) => word === 0);
-  }
-
-  get count(): number {
-    return this.indexes().length;
-  }
-
   and(other: NodeSet): NodeSet {
-    return new NodeSet(
-      this.size,
-      this.#words.map((word, index) => word & (other.#words[index] as number)),
-    );
+    const words = this.#words.slice();
+    for (let index = 0; index < words.length; index++) words[index] = (words[index] as number) & other.#word(index);
+    return new NodeSet(this.size, words);
   }
 
   or(other: NodeSet): NodeSet {
-    return new NodeSet(
-      this.size,
-      this.#words.map((word, index) => word | (other.#words[index] as number)),
-    );
+    const words = this.#words.slice();
+    for (let index = 0; index < words.length; index++) words[index] = (words[index] as number) | other.#word(index);
+    return new NodeSet(this.size, words);
   }
 
   without(other: NodeSet): NodeSet {
-    return new NodeSet(
-      this.size,
-      this.#words.map((word, index) => word & ~(other.#words[index] as number)),
-    );
+    const words = this.#words.slice();
+    for (let index = 0; index < words.length; index++) words[index] = (words[index] as number) & ~other.#word(index);
+    return new NodeSet(this.size, words);
+  }
+
+  #word(index: number): number {
+    return this.#words[index] as number;
   }
 
   /** Ascending. */
   indexes(): number[] {
     const found: number[] = [];
     for (let index = 0; index < this.#words.length; index++) {
-      for (let word = this.#words[index] as number; word !== 0; word &= word - 1) {
+      for (let word = this.#word(index); word !== 0; word &= word - 1) {
         found.push(index * 32 + 31 - Math.clz32(word & -word));
       }
     }

@@ -66,8 +66,9 @@ export class Nodes {
 
   /** Nodes that have all of these labels. */
   labelled(labels: readonly string[]): NodeSet {
-    const columns = labels.map((label) => this.column(label).of);
-    return NodeSet.where(this.size, (node) => columns.every((of) => (of[node] as number) >= 0));
+    return labels
+      .map((key) => this.#where({ key, operator: 'Exists', values: [] }))
+      .reduce((a, b) => a.and(b), NodeSet.all(this.size));
   }
 
   /** Nodes that one of the terms selects; a term without expressions selects none. */

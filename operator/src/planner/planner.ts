@@ -4,7 +4,6 @@ import { type Assignment, assign, waitingFor } from './assignment.ts';
 import { type Holding, hasRoom, percentOf } from './caches.ts';
 import { Cluster, type Feasible } from './cluster.ts';
 import type { PlanInput, PodGroup } from './input.ts';
-import { NodeSet } from './node_set.ts';
 import type { GroupPlan, ReleaseReason, WarmPlan } from './plan.ts';
 import { noAgent, noFeasibleNode, noRoom } from './refusal.ts';
 import { counted, listed } from './sentence.ts';
@@ -30,15 +29,14 @@ function planGroup(cluster: Cluster, group: PodGroup): GroupPlan {
   if (assignment.nodes.length > 0) return warm(cluster, group, feasible, holding, assignment);
 
   const ever = cluster.everFeasible(group, feasible);
-  if (ever.isEmpty) return release('NoFeasibleNode', noFeasibleNode(cluster, group, feasible));
-  const serving = ever.and(cluster.filter.serving);
-  if (serving.isEmpty) return release('NoAgent', noAgent(cluster, ever.indexes()));
-  const { available } = cluster.caches;
-  const roomy = NodeSet.where(cluster.nodes.size, (node) => serving.has(node) && hasRoom(holding, available, node));
-  if (roomy.isEmpty) return release('NoRoom', noRoom(cluster, holding, serving.indexes()));
+  if (ever.length === 0) return release('NoFeasibleNode', noFeasibleNode(cluster, group, feasible));
+  const serving = ever.filter((node) => cluster.filter.serving.has(node));
+  if (serving.length === 0) return release('NoAgent', noAgent(cluster, ever));
+  const roomy = serving.filter((node) => hasRoom(holding, cluster.caches.available, node));
+  if (roomy.length === 0) return release('NoRoom', noRoom(cluster, holding, serving));
   if (assignment.cold.length > 0) {
     // It would not wait until others end where the bytes fit, but run cold where it can now; then better at once.
-    const cold = assignment.cold.filter((node) => serving.has(node));
+    const cold = assignment.cold.filter((node) => cluster.filter.serving.has(node));
     if (cold.length === 0) return release('NoAgent', noAgent(cluster, assignment.cold));
     return release('NoRoom', noRoom(cluster, holding, cold));
   }

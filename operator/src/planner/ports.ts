@@ -15,8 +15,9 @@ export class Ports {
     }
   }
 
-  free(node: number, ports: readonly HostPort[]): boolean {
-    return isFree(this.#taken.get(node), ports);
+  /** Of these nodes those where the ports are free. */
+  free(nodes: readonly number[], ports: readonly HostPort[]): readonly number[] {
+    return ports.length === 0 ? nodes : nodes.filter((node) => isFree(this.#taken.get(node), ports));
   }
 
   freeEver(node: number, ports: readonly HostPort[]): boolean {

@@ -1,7 +1,6 @@
 import type { Holding } from './caches.ts';
 import type { Cluster } from './cluster.ts';
 import type { PodGroup } from './input.ts';
-import { isTolerated } from './taints.ts';
 
 /**
  * Which of two nodes is the better one for the next pod of a group. In this order:
@@ -36,7 +35,7 @@ export class Ranking {
     this.#bringPercent = percents(holding.toBring, holding.total);
     this.#missingPercent = percents(holding.missing, holding.total);
     this.#wishes = wishes(cluster, group);
-    this.#reluctance = reluctance(cluster, group);
+    this.#reluctance = cluster.filter.reluctance(group.tolerations);
   }
 
   /** The node has been chosen: bytes come there anyway. */
@@ -80,7 +79,10 @@ export class Ranking {
 
 /** Rounded up, so that 0 is nothing at all. */
 function percents(bytes: Float64Array, total: number): Uint8Array {
-  return Uint8Array.from(bytes, (part) => (total === 0 ? 0 : Math.ceil((part * 100) / total)));
+  const result = new Uint8Array(bytes.length);
+  if (total === 0) return result;
+  for (let node = 0; node < result.length; node++) result[node] = Math.ceil(((bytes[node] as number) * 100) / total);
+  return result;
 }
 
 /** Weights of preferred node affinity; undefined: no wishes. */
@@ -91,17 +93,4 @@ function wishes({ nodes }: Cluster, { preferredTerms }: PodGroup): Int32Array | 
     for (const node of nodes.selectedBy(term).indexes()) weights[node] = (weights[node] as number) + weight;
   }
   return weights;
-}
-
-/** How many PreferNoSchedule taints a node has that the pod does not tolerate; undefined: none anywhere. */
-function reluctance({ nodes }: Cluster, { tolerations }: PodGroup): Int32Array | undefined {
-  let counts: Int32Array | undefined;
-  for (const [node, { taints }] of nodes.all.entries()) {
-    for (const taint of taints) {
-      if (taint.effect !== 'PreferNoSchedule' || isTolerated(taint, tolerations)) continue;
-      counts ??= new Int32Array(nodes.size);
-      counts[node] = (counts[node] as number) + 1;
-    }
-  }
-  return counts;
 }

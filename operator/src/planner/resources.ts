@@ -21,9 +21,11 @@ const pods = 'pods';
  */
 export class Resources {
   readonly #columns = new Map<string, Column>();
+  readonly #size: number;
 
   /** `wanted`: requests of all groups. */
   constructor(nodes: readonly PlannedNode[], wanted: Iterable<Amounts>) {
+    this.#size = nodes.length;
     const names = new Set([pods]);
     for (const requests of wanted) for (const name of Object.keys(requests)) names.add(name);
     for (const name of names) {
@@ -50,14 +52,18 @@ export class Resources {
     return { columns };
   }
 
-  /** How many such pods a node takes beside what runs there. */
-  slots(node: number, { columns }: Request): number {
-    let least = Number.POSITIVE_INFINITY;
+  /** How many such pods each of these nodes takes beside what runs there, at most as many as said; others get 0. */
+  slots(nodes: readonly number[], { columns }: Request, most: number): Int32Array {
+    const slots = new Int32Array(this.#size);
+    for (const node of nodes) slots[node] = most;
     for (const { column, amount } of columns) {
-      const slots = Math.floor((column.free[node] as number) / amount);
-      if (slots < least) least = slots;
+      const { free } = column;
+      for (const node of nodes) {
+        const fits = Math.floor((free[node] as number) / amount);
+        if (fits < (slots[node] as number)) slots[node] = Math.max(0, fits);
+      }
     }
-    return Math.max(0, least);
+    return slots;
   }
 
   /** Whether a node takes such a pod when all others but those of DaemonSets have gone. */

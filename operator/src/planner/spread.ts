@@ -26,6 +26,8 @@ class Constraint {
   /** Whether pods that match are counted: not by a selector that asks for nothing, see PodCensus. */
   readonly #counts: boolean;
   #least = 0;
+  /** How many domains have the fewest pods. */
+  #atLeast = 0;
 
   constructor(nodes: Nodes, census: PodCensus, spread: TopologySpread, pod: PodGroup, countable: NodeSet) {
     const { of, values } = nodes.column(spread.topologyKey);
@@ -36,9 +38,7 @@ class Constraint {
     this.#self = selects(selector, pod.labels) ? 1 : 0;
     this.#counts = selector.requirements.length > 0;
     this.#pods = new Int32Array(values.length);
-    const counted = new Uint8Array(values.length);
-    for (const node of countable.indexes()) if ((of[node] as number) >= 0) counted[of[node] as number] = 1;
-    this.#domains = values.flatMap((_, domain) => (counted[domain] === 1 ? [domain] : []));
+    this.#domains = domains(of, values.length, countable);
     census.count(pod.namespace, selector, (node, count) => {
       if (countable.has(node)) this.#add(of[node] as number, count);
     });
@@ -51,16 +51,27 @@ class Constraint {
 
   #settle(): void {
     let least = Number.POSITIVE_INFINITY;
-    for (const domain of this.#domains) least = Math.min(least, this.#pods[domain] as number);
-    // Fewer domains than there should be: those that are not there count as empty.
-    this.#least = this.#domains.length < this.#minDomains ? 0 : least;
+    let count = 0;
+    for (const domain of this.#domains) {
+      const pods = this.#pods[domain] as number;
+      if (pods < least) {
+        least = pods;
+        count = 1;
+      } else if (pods === least) {
+        count++;
+      }
+    }
+    this.#least = least;
+    this.#atLeast = count;
   }
 
   /** The criterion of the scheduler: matching pods there and this one, less the fewest anywhere, are at most maxSkew. */
   allows(node: number): boolean {
     const domain = this.#domainOf[node] as number;
     if (domain < 0) return false;
-    return (this.#pods[domain] as number) + this.#self - this.#least <= this.#maxSkew;
+    // Fewer domains than there should be: those that are not there count as empty.
+    const least = this.#domains.length < this.#minDomains ? 0 : this.#least;
+    return (this.#pods[domain] as number) + this.#self - least <= this.#maxSkew;
   }
 
   /** Pods of the domain of a node. */
@@ -74,8 +85,21 @@ class Constraint {
     const domain = this.#domainOf[node] as number;
     const before = this.#pods[domain] as number;
     this.#add(domain, 1);
-    if (before === this.#least) this.#settle();
+    if (before === this.#least && --this.#atLeast === 0) this.#settle();
   }
+}
+
+/** Those in which at least one node is counted. */
+function domains(of: Int32Array, count: number, countable: NodeSet): number[] {
+  const found: number[] = [];
+  const seen = new Uint8Array(count);
+  for (let node = 0; node < of.length; node++) {
+    const domain = of[node] as number;
+    if (domain < 0 || seen[domain] === 1 || !countable.has(node)) continue;
+    seen[domain] = 1;
+    found.push(domain);
+  }
+  return found;
 }
 
 /** PodTopologySpread for the pods of one group, one after the other. */

@@ -1,7 +1,7 @@
 import type { PodGroup, Taint, Toleration } from './input.ts';
 import { NodeSet } from './node_set.ts';
 import { hostnameLabel, type Nodes } from './nodes.ts';
-import { hardTaints, isPassing, isTolerated, refusals } from './taints.ts';
+import { hardTaints, isPassing, isTolerated, refusals, softTaints } from './taints.ts';
 
 type Template = Pick<PodGroup, 'nodeSelector' | 'requiredTerms' | 'tolerations' | 'spread'>;
 
@@ -33,6 +33,9 @@ export class StaticFilter {
   readonly #taints: { all: readonly Taint[]; hard: readonly Taint[]; serves: boolean }[] = [];
   readonly #selected = new Map<string, NodeSet>();
   readonly #tolerated = new Map<string, Tolerated>();
+  /** Taints that keep no pod away, by node, where there are any. */
+  readonly #soft: readonly { node: number; taints: readonly Taint[] }[];
+  readonly #reluctance = new Map<string, Int32Array>();
   /** Nodes whose agent can bring bytes and that affinity can name, by a hostname that no other node has. */
   readonly serving: NodeSet;
 
@@ -44,6 +47,10 @@ export class StaticFilter {
     this.serving = NodeSet.where(nodes.size, (node) => {
       const host = hostnames.of[node] as number;
       return nodes.at(node).agent !== undefined && host >= 0 && bearers[host] === 1;
+    });
+    this.#soft = nodes.all.flatMap(({ taints }, node) => {
+      const soft = softTaints(taints);
+      return soft.length === 0 ? [] : [{ node, taints: soft }];
     });
     this.#taintsOf = new Int32Array(nodes.size);
     const known = new Map<string, number>();
@@ -71,6 +78,21 @@ export class StaticFilter {
   /** Nodes whose taints the pods tolerate, as topology spread asks with nodeTaintsPolicy Honor. */
   tolerated(tolerations: readonly Toleration[]): NodeSet {
     return this.#tolerate(tolerations).taints;
+  }
+
+  /** By node, how many PreferNoSchedule taints are not tolerated; undefined: no node has any. */
+  reluctance(tolerations: readonly Toleration[]): Int32Array | undefined {
+    if (this.#soft.length === 0) return undefined;
+    const name = JSON.stringify(tolerations);
+    let counts = this.#reluctance.get(name);
+    if (counts === undefined) {
+      counts = new Int32Array(this.#nodes.size);
+      for (const { node, taints } of this.#soft) {
+        counts[node] = taints.filter((taint) => !isTolerated(taint, tolerations)).length;
+      }
+      this.#reluctance.set(name, counts);
+    }
+    return counts;
   }
 
   #select(nodeSelector: Template['nodeSelector'], requiredTerms: Template['requiredTerms']): NodeSet {

@@ -14,6 +14,10 @@ export function hardTaints(taints: readonly Taint[]): Taint[] {
   return taints.filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');
 }
 
+export function softTaints(taints: readonly Taint[]): Taint[] {
+  return taints.filter(({ effect }) => effect === 'PreferNoSchedule');
+}
+
 /** It goes when the agent of the node is ready, so it keeps pods away now, but not for good. */
 export function isPassing({ key }: Taint): boolean {
   return key === startupTaintKey;
