@@ -1,11 +1,12 @@
 /** The custom resources of Hearth: their schemas, of which the definitions in crds/ are made, and their types. */
 
-export type {
-  CachePreload,
-  CachePreloadSpec,
-  CachePreloadStatus,
-  PreloadedNode,
-  PreloadPhase,
+export {
+  type CachePreload,
+  type CachePreloadSpec,
+  type CachePreloadStatus,
+  type PreloadedNode,
+  type PreloadPhase,
+  preloadPhases,
 } from './cache_preload.ts';
 export type { ClusterStore } from './cluster_store.ts';
 export { customResourceDefinition, objectSchema, type StructuralSchema, structuralSchema } from './custom_resource.ts';

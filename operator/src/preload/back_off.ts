@@ -1,0 +1,46 @@
+import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { CachePreload } from '@hearth/common/resources';
+import { retryKey } from './observation.ts';
+import { jobsFor } from './progress.ts';
+import type { Wanted } from './wanted.ts';
+
+const firstMs = 2_000;
+const longestMs = 300_000;
+
+interface Failing {
+  failures: number;
+  until: number;
+  /** The job that failed last. */
+  job: string;
+}
+
+/** When what failed on the nodes of one CachePreload is tried again: 2 s later, doubled for each further failure, at most 5 min. */
+export class BackOff {
+  readonly #failing = new Map<string, Failing>();
+
+  /** Notices failures and successes in the jobs; by node the newest counts. `now`: milliseconds since the epoch. */
+  note(preload: CachePreload, jobs: readonly WarmJob[], wanted: readonly Wanted[], now: number): void {
+    for (const one of wanted) {
+      const seen = new Set<string>();
+      for (const job of jobsFor(preload, { jobs }, one)) {
+        for (const { node, state } of job.nodes) {
+          if (!seen.has(node)) this.#note(retryKey(one.id, node), state, `${job.name} ${job.createdAt}`, now);
+          seen.add(node);
+        }
+      }
+    }
+  }
+
+  /** By `retryKey`. */
+  get until(): ReadonlyMap<string, number> {
+    return new Map([...this.#failing].map(([key, { until }]) => [key, until]));
+  }
+
+  #note(key: string, state: string, job: string, now: number): void {
+    const known = this.#failing.get(key);
+    if (state === 'Succeeded') this.#failing.delete(key);
+    if (state !== 'Failed' || known?.job === job) return;
+    const failures = (known?.failures ?? 0) + 1;
+    this.#failing.set(key, { failures, until: now + Math.min(longestMs, firstMs * 2 ** (failures - 1)), job });
+  }
+}

@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError, type Logger } from '@hearth/common';
+import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { ClusterAgents, ClusterStatus } from '../agents/index.ts';
+import { hasEnded, jobPrefix } from './job_request.ts';
+
+/** A stream lasts as long as its job; one that has lasted so long is begun anew. */
+const streamMs = 24 * 3_600_000;
+const pauseMs = 1_000;
+/** The status of agents may not know a job yet that was made so lately. */
+const settleMs = 60_000;
+
+export interface JobBookOptions {
+  agents: Pick<ClusterAgents, 'stream' | 'status'>;
+  /** Called with every message about a job, and the one before it. */
+  changed: (job: WarmJob, before: WarmJob | undefined) => void;
+  logger: Logger;
+  now: () => number;
+}
+
+interface Known {
+  job: WarmJob;
+  at: number;
+  stream: AbortController | undefined;
+}
+
+/**
+ * Warm jobs of CachePreloads at the agents of one StorageCluster: those that run are followed by a stream each, which
+ * tells of bytes within a second; the others are known from the agents' status.
+ */
+export class JobBook {
+  readonly #options: JobBookOptions;
+  readonly #known = new Map<string, Known>();
+
+  constructor(options: JobBookOptions) {
+    this.#options = options;
+  }
+
+  /** Of one CachePreload, the newest that is known of each. */
+  of(uid: string): WarmJob[] {
+    const prefix = jobPrefix(uid);
+    const status = this.#options.agents.status;
+    const jobs = new Map<string, WarmJob>();
+    for (const [name, job] of status?.jobs ?? []) if (name.startsWith(prefix)) jobs.set(name, job);
+    for (const [name, known] of this.#known) {
+      if (name.startsWith(prefix) && this.#isNewer(known, jobs.get(name), status)) jobs.set(name, known.job);
+    }
+    for (const job of jobs.values()) if (!hasEnded(job)) this.follow(job);
+    return [...jobs.values()];
+  }
+
+  /** Names of all jobs that are known to run. */
+  running(): string[] {
+    const told = [...(this.#options.agents.status?.jobs.values() ?? [])];
+    return [...new Set([...told, ...[...this.#known.values()].map(({ job }) => job)])]
+      .filter((job) => !hasEnded(job))
+      .map(({ name }) => name);
+  }
+
+  /** An answer about a job: newer than all that is known of it. */
+  note(job: WarmJob): void {
+    const known = this.#known.get(job.name);
+    this.#known.set(job.name, { job, at: this.#options.now(), stream: known?.stream });
+    if (!hasEnded(job)) this.follow(job);
+  }
+
+  follow(job: WarmJob): void {
+    const { now } = this.#options;
+    const known = this.#known.get(job.name) ?? { job, at: now(), stream: undefined };
+    this.#known.set(job.name, known);
+    if (known.stream !== undefined) return;
+    known.stream = new AbortController();
+    void this.#follow(job.name, known.stream);
+  }
+
+  /** Nothing is kept of the jobs of a CachePreload that is gone. */
+  forget(uid: string): void {
+    for (const [name, { stream }] of this.#known) {
+      if (!name.startsWith(jobPrefix(uid))) continue;
+      stream?.abort();
+      this.#known.delete(name);
+    }
+  }
+
+  close(): void {
+    for (const { stream } of this.#known.values()) stream?.abort();
+    this.#known.clear();
+  }
+
+  /** What a stream tells is newer than the status; what has ended and is not in the status any more is forgotten. */
+  #isNewer(known: Known, told: WarmJob | undefined, status: ClusterStatus | undefined): boolean {
+    if (known.stream !== undefined) return true;
+    const later = status !== undefined && status.receivedAt > known.at;
+    if (told === undefined && later && status.receivedAt - known.at > settleMs) {
+      this.#known.delete(known.job.name);
+      return false;
+    }
+    return told === undefined || !later || told.createdAt < known.job.createdAt;
+  }
+
+  async #follow(name: string, stream: AbortController): Promise<void> {
+    const { agents, logger, now } = this.#options;
+    const { signal } = stream;
+    while (!signal.aborted) {
+      try {
+        for await (const job of agents.stream('watchWarmJob', { name }, { signal, deadlineMs: streamMs })) {
+          const known = this.#known.get(name);
+          if (known === undefined || signal.aborted) return;
+          const before = known.job;
+          known.job = job;
+          known.at = now();
+          if (hasEnded(job)) known.stream = undefined;
+          this.#options.changed(job, before);
+          if (hasEnded(job)) return;
+        }
+      } catch (thrown) {
+        if (signal.aborted) return;
+        const error = HearthError.from(thrown);
+        logger.debug('a warm job is not told of for a moment', { job: name, error });
+        if (error.code === 'NotFound') {
+          this.#known.delete(name);
+          return;
+        }
+      }
+      await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+}

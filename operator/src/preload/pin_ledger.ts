@@ -1,0 +1,121 @@
+import { HearthError } from '@hearth/common';
+import type { ClusterAgents } from '../agents/index.ts';
+import { ownerPrefix, uidOfOwner } from './job_request.ts';
+import { pinKey } from './observation.ts';
+import type { Wanted } from './wanted.ts';
+
+const pinDeadlineMs = 15_000;
+const againAfterMs = 5_000;
+
+interface Trouble {
+  message: string;
+  until: number;
+}
+
+/**
+ * The pins of all CachePreloads at the agents of one StorageCluster: read from the agents once, and then kept by what
+ * they answer.
+ */
+export class PinLedger {
+  readonly #agents: Pick<ClusterAgents, 'call'>;
+  readonly #now: () => number;
+  /** Nodes by owner, by uid. */
+  #pins: Map<string, Map<string, Set<string>>> | undefined;
+  readonly #troubles = new Map<string, Map<string, Trouble>>();
+  #loading: Promise<void> | undefined;
+
+  constructor(agents: Pick<ClusterAgents, 'call'>, now: () => number) {
+    this.#agents = agents;
+    this.#now = now;
+  }
+
+  /** Reads them if they are not known. */
+  async load(signal: AbortSignal): Promise<void> {
+    if (this.#pins !== undefined) return;
+    this.#loading ??= this.#read(signal).finally(() => {
+      this.#loading = undefined;
+    });
+    await this.#loading;
+  }
+
+  /** What is known may be wrong: it is read again. */
+  forget(): void {
+    this.#pins = undefined;
+  }
+
+  /** uids of CachePreloads that have pins. */
+  uids(): string[] {
+    return [...(this.#pins?.keys() ?? [])];
+  }
+
+  of(uid: string): ReadonlyMap<string, ReadonlySet<string>> | undefined {
+    return this.#pins === undefined ? undefined : (this.#pins.get(uid) ?? new Map());
+  }
+
+  /** By owner and node. */
+  troubles(uid: string): ReadonlyMap<string, Trouble> {
+    return this.#troubles.get(uid) ?? new Map();
+  }
+
+  /** Agents that do not do it are left alone for a moment. */
+  async pin(uid: string, owner: string, wanted: Wanted, nodes: readonly string[], signal: AbortSignal): Promise<void> {
+    const { registered: dataset, manifest, paths } = wanted;
+    const request = { dataset, manifest, paths: [...paths], nodes: [...nodes], owner, tolerant: true };
+    const troubles = this.#troubles.get(uid) ?? new Map<string, Trouble>();
+    this.#troubles.set(uid, troubles);
+    const until = this.#now() + againAfterMs;
+    try {
+      const { nodes: done, failures } = await this.#agents.call('pin', request, { signal, deadlineMs: pinDeadlineMs });
+      for (const node of done) {
+        this.#nodesOf(uid, owner)?.add(node);
+        troubles.delete(pinKey(owner, node));
+      }
+      for (const { node, message } of failures) troubles.set(pinKey(owner, node), { message, until });
+    } catch (thrown) {
+      // Some may have done it.
+      this.forget();
+      throw thrown;
+    }
+  }
+
+  /** Pins of the owner on these nodes go, and are heard of as gone when the agents know of it. */
+  async release(uid: string, owner: string, nodes: readonly string[], signal: AbortSignal): Promise<void> {
+    await this.#agents.call('releasePins', { ownerPrefix: owner, nodes: [...nodes], exceptOwners: [] }, { signal });
+    const known = this.#nodesOf(uid, owner);
+    for (const node of nodes) known?.delete(node);
+    if (known?.size === 0) this.#pins?.get(uid)?.delete(owner);
+  }
+
+  /** All pins of a CachePreload go. How many there were. */
+  async releaseAll(uid: string, signal: AbortSignal): Promise<number> {
+    const request = { ownerPrefix: ownerPrefix(uid), nodes: [], exceptOwners: [] };
+    const { pins } = await this.#agents.call('releasePins', request, { signal });
+    this.#pins?.delete(uid);
+    this.#troubles.delete(uid);
+    return pins;
+  }
+
+  #nodesOf(uid: string, owner: string): Set<string> | undefined {
+    if (this.#pins === undefined) return undefined;
+    const owners = this.#pins.get(uid) ?? new Map<string, Set<string>>();
+    this.#pins.set(uid, owners);
+    const nodes = owners.get(owner) ?? new Set();
+    owners.set(owner, nodes);
+    return nodes;
+  }
+
+  async #read(signal: AbortSignal): Promise<void> {
+    const { pins } = await this.#agents.call('listPins', { ownerPrefix: ownerPrefix('') }, { signal });
+    this.#pins = new Map();
+    for (const { owner, node } of pins) {
+      const uid = uidOfOwner(owner);
+      if (uid !== undefined) this.#nodesOf(uid, owner)?.add(node);
+    }
+  }
+}
+
+/** Whether there is nobody to ask now, rather than something wrong with the question. */
+export function isAway(thrown: unknown): boolean {
+  const { code } = HearthError.from(thrown);
+  return code === 'Unavailable' || code === 'DeadlineExceeded';
+}

@@ -1,0 +1,167 @@
+import type { CreateWarmJobRequest } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { CachePreload } from '@hearth/common/resources';
+import { type Assessment, assess } from './assessment.ts';
+import { hasEnded, jobKind, jobRequest, ownerPrefix, pinOwner } from './job_request.ts';
+import { type ObservedPreload, pinKey } from './observation.ts';
+import type { NodeProgress, Part } from './progress.ts';
+import type { Wanted } from './wanted.ts';
+
+export type PreloadAction =
+  /** Asks nodes to keep files whatever needs room, whether they are there yet or not. */
+  | { kind: 'pin'; owner: string; wanted: Wanted; nodes: string[] }
+  | { kind: 'startJob'; request: CreateWarmJobRequest }
+  | { kind: 'cancelJob'; name: string }
+  /** Pins of these owners go; `nodes` empty: everywhere. */
+  | { kind: 'releasePins'; owner: string; nodes: string[] }
+  | { kind: 'tell'; type: 'Normal' | 'Warning'; reason: string; message: string };
+
+/**
+ * Pure. Pins come before the jobs, so that nothing they bring is evicted; jobs that are no longer wanted go after the
+ * new ones exist, which find what the others brought.
+ */
+export function plan(preload: CachePreload, observed: ObservedPreload): PreloadAction[] {
+  const assessment = assess(preload, observed);
+  const { obstacle, deadlinePassed, expired } = assessment;
+  const running = observed.jobs.filter((job) => !hasEnded(job)).map(({ name }) => name);
+  const cancel = (names: readonly string[]) => names.map((name): PreloadAction => ({ kind: 'cancelJob', name }));
+  if (expired) {
+    return [...cancel(running), ...released(preload, observed, () => false), ...told(preload, assessment)];
+  }
+  if (deadlinePassed || obstacle?.reason === 'NoFilesMatch' || obstacle?.reason === 'ClustersDiffer') {
+    return observed.agents?.connected === true ? cancel(running) : [];
+  }
+  // Jobs of a Dataset that goes would keep it from going.
+  const gone = new Set(
+    observed.datasets.flatMap(({ present, registered }) => (present === undefined ? [registered] : [])),
+  );
+  const orphans = observed.jobs.filter((job) => !hasEnded(job) && gone.has(job.dataset)).map(({ name }) => name);
+  if (observed.agents?.connected !== true || observed.pins === undefined) return [];
+  const jobs = assessment.wanted.map((wanted) => jobsFor(wanted, preload, observed, assessment));
+  const kept = new Set(jobs.flatMap((one) => one.kept));
+  const obsolete = running.filter((name) => !kept.has(name) && !orphans.includes(name));
+  const settled = obstacle === undefined || jobs.some(({ start }) => start !== undefined);
+  return [
+    ...pins(preload, observed, assessment),
+    ...jobs.flatMap(({ start }): PreloadAction[] =>
+      start === undefined ? [] : [{ kind: 'startJob', request: start }],
+    ),
+    ...cancel(orphans),
+    ...(settled ? cancel(obsolete) : []),
+    ...(obstacle === undefined ? stalePins(preload, observed, assessment) : []),
+    ...told(preload, assessment),
+  ];
+}
+
+/** Pure. When to look again though nothing changed, milliseconds. */
+export function requeueAfterMs(preload: CachePreload, observed: ObservedPreload): number | undefined {
+  const { now, holdMs, graceMs, awaySince, pinTroubles } = observed;
+  const { deadlineAt, deadlinePassed, expiresAt, expired, nodes, choice, obstacle } = assess(preload, observed);
+  const retries = nodes.flatMap((node) =>
+    node.parts.flatMap(({ retryAt }) => (retryAt === undefined ? [] : [retryAt])),
+  );
+  const graces = [...awaySince].flatMap(([name, since]) => (choice.nodes.includes(name) ? [since + graceMs] : []));
+  const times = [
+    ...(deadlineAt === undefined || deadlinePassed ? [] : [deadlineAt]),
+    ...(expiresAt === undefined || expired ? [] : [expiresAt]),
+    ...[...retries, ...graces, ...[...pinTroubles.values()].map(({ until }) => until)].filter((time) => time > now),
+    ...(holdMs > 0 ? [now + holdMs] : []),
+    // What agents were asked for and have not told comes in by another question.
+    ...(obstacle !== undefined || choice.trouble !== undefined ? [now + 15_000] : []),
+  ];
+  return times.length === 0 ? undefined : Math.max(50, Math.min(...times) - now);
+}
+
+function pins(preload: CachePreload, observed: ObservedPreload, { nodes, wanted }: Assessment): PreloadAction[] {
+  if (!preload.spec.pin) return [];
+  return wanted.flatMap((one): PreloadAction[] => {
+    if (one.measure?.kind !== 'files' || one.trouble !== undefined) return [];
+    const owner = pinOwner(preload.metadata.uid ?? '', one);
+    const lacking = nodes.filter(({ name, present, missingRoom, parts }) => {
+      const part = parts.find(({ wanted: { id } }) => id === one.id);
+      const until = observed.pinTroubles.get(pinKey(owner, name))?.until ?? 0;
+      return present && missingRoom === 0 && part?.pinned === false && until <= observed.now;
+    });
+    return lacking.length === 0 ? [] : [{ kind: 'pin', owner, wanted: one, nodes: lacking.map(({ name }) => name) }];
+  });
+}
+
+/** Jobs that go on, and the one that begins. */
+function jobsFor(
+  wanted: Wanted,
+  preload: CachePreload,
+  observed: ObservedPreload,
+  { nodes }: Assessment,
+): { kept: string[]; start: CreateWarmJobRequest | undefined } {
+  const desired = new Set(nodes.map(({ name }) => name));
+  const kind = jobKind(preload, wanted);
+  const running = observed.jobs.filter((job) => job.name.startsWith(kind) && !hasEnded(job));
+  // A job that works for a node that is no longer wanted is replaced.
+  const fitting = running.filter((job) => job.nodes.every(({ node }) => desired.has(node)));
+  if (wanted.measure?.kind !== 'files' || wanted.trouble !== undefined) {
+    return { kept: running.map(({ name }) => name), start: undefined };
+  }
+  const lacking = nodes.filter((node) => isLacking(node, partOf(node, wanted), observed));
+  const covered = new Set(
+    fitting.flatMap((job) => job.nodes.flatMap(({ node, state }) => (state === 'Failed' ? [] : [node]))),
+  );
+  const uncovered = lacking.filter(({ name }) => !covered.has(name));
+  const kept = fitting.map(({ name }) => name);
+  if (uncovered.length === 0) return { kept, start: undefined };
+  // A rate from the origin is that of one job: two at a time would take twice as much.
+  const alone = preload.spec.rateLimit?.origin !== undefined;
+  const targets = (alone ? lacking : uncovered).map(({ name }) => name);
+  const start = jobRequest(preload, wanted, targets);
+  return { kept: alone ? [start.name] : [...kept, start.name], start };
+}
+
+function isLacking({ present, missingRoom }: NodeProgress, part: Part | undefined, { now }: ObservedPreload): boolean {
+  if (part === undefined || part.state === 'ready' || !present || missingRoom > 0) return false;
+  return part.retryAt === undefined || part.retryAt <= now;
+}
+
+function partOf({ parts }: NodeProgress, wanted: Wanted): Part | undefined {
+  return parts.find((part) => part.wanted.id === wanted.id);
+}
+
+/** Pins on nodes that are not wanted any more go, and those of former revisions where the present one is there. */
+function stalePins(preload: CachePreload, observed: ObservedPreload, { nodes, wanted }: Assessment): PreloadAction[] {
+  const uid = preload.metadata.uid ?? '';
+  const current = new Set(preload.spec.pin ? wanted.map((one) => pinOwner(uid, one)) : []);
+  const progress = new Map(nodes.map((node) => [node.name, node]));
+  return released(preload, observed, (owner, name) => {
+    const node = progress.get(name);
+    if (node === undefined || !preload.spec.pin) return false;
+    return current.has(owner) || node.phase !== 'Ready';
+  });
+}
+
+/** Releases the pins that are not to stay. */
+function released(
+  { metadata }: CachePreload,
+  { pins }: ObservedPreload,
+  stays: (owner: string, node: string) => boolean,
+): PreloadAction[] {
+  return [...(pins ?? [])].flatMap(([owner, nodes]): PreloadAction[] => {
+    if (!owner.startsWith(ownerPrefix(metadata.uid ?? ''))) return [];
+    const going = [...nodes].filter((node) => !stays(owner, node)).sort();
+    return going.length === 0 ? [] : [{ kind: 'releasePins', owner, nodes: going }];
+  });
+}
+
+/** Events beside those of Ready. Told once: afterwards the status has changed. */
+function told({ spec, status }: CachePreload, { choice, newRound, wanted, expired }: Assessment): PreloadAction[] {
+  const events: PreloadAction[] = [];
+  if (choice.replaced.length > 0) {
+    const message = `${choice.replaced.join(', ')} cannot hold it any more; it is brought to ${choice.nodes.join(', ')}`;
+    events.push({ kind: 'tell', type: 'Warning', reason: 'NodeReplaced', message });
+  }
+  if (newRound && (status?.revisions?.length ?? 0) > 0) {
+    const names = wanted.map(({ dataset, manifest }) => `${dataset} ${manifest.slice(0, 12)}`).join(', ');
+    events.push({ kind: 'tell', type: 'Normal', reason: 'NewRevision', message: `preloads ${names}` });
+  }
+  const pinned = status?.conditions?.find(({ type }) => type === 'Pinned');
+  if (expired && pinned?.status === 'True') {
+    events.push({ kind: 'tell', type: 'Normal', reason: 'PinsReleased', message: `the ttl of ${spec.ttl} is over` });
+  }
+  return events;
+}

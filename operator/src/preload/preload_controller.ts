@@ -1,0 +1,264 @@
+import { setInterval } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { HearthError, type Logger } from '@hearth/common';
+import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import {
+  type EventRecorder,
+  type KubernetesClient,
+  objectKey,
+  runController,
+  WorkQueue,
+} from '@hearth/common/kubernetes';
+import { type CachePreload, type Dataset, registeredName, type StorageCluster } from '@hearth/common/resources';
+import type { Agents, ClusterStatus } from '../agents/index.ts';
+import { reconcileObject } from '../reconciler/index.ts';
+import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
+import type { PlannedNodes } from './board.ts';
+import { ClusterExecutor } from './cluster_executor.ts';
+import { hasEnded, uidOfJob } from './job_request.ts';
+import { MeasureBook } from './measure_book.ts';
+import type { PreloadMetrics } from './preload_metrics.ts';
+import { PreloadReconciler } from './preload_reconciler.ts';
+import type { ReadinessBoard } from './readiness_board.ts';
+import { readinessOf } from './status.ts';
+
+export interface PreloadControllerOptions {
+  api: Pick<KubernetesClient, 'apply' | 'patch'>;
+  agents: Agents;
+  preloads: Source<CachePreload>;
+  datasets: Source<Dataset>;
+  clusters: Source<StorageCluster>;
+  nodes: Source<NodeFacts>;
+  planned: PlannedNodes;
+  readiness: ReadinessBoard;
+  metrics?: PreloadMetrics;
+  events: Pick<EventRecorder, 'eventFor'>;
+  logger: Logger;
+  /** Milliseconds since the epoch. */
+  now?: () => number;
+  workers?: number;
+  /** An agent that went away is waited for this long before another node takes its place, milliseconds. */
+  graceMs?: number;
+  /** A deletion ends after this time though agents cannot be reached, milliseconds. */
+  removalPatienceMs?: number;
+  sweepMs?: number;
+}
+
+/** Bytes that came in are told this often. */
+const progressMs = 1_000;
+
+/** Runs the reconciler of CachePreloads, on the leader only, until the signal aborts. The reflectors run already. */
+export async function runPreloadController(options: PreloadControllerOptions, signal: AbortSignal): Promise<void> {
+  await new PreloadController(options).run(signal);
+}
+
+class PreloadController {
+  readonly #options: PreloadControllerOptions;
+  readonly #queue = new WorkQueue({ firstDelayMs: 100, longestDelayMs: 60_000, ratePerSecond: 100, burst: 500 });
+  readonly #executors = new Map<string, ClusterExecutor>();
+  /** Keys of CachePreloads by uid. */
+  readonly #keys = new Map<string, string>();
+  readonly #placements: Placements;
+  readonly #reconciler: PreloadReconciler;
+  readonly #now: () => number;
+
+  constructor(options: PreloadControllerOptions) {
+    this.#options = options;
+    const { datasets, clusters, nodes, planned, events, now = Date.now } = options;
+    this.#now = now;
+    this.#placements = new Placements(clusters, nodes);
+    this.#reconciler = new PreloadReconciler({
+      cluster: (name) => this.#executor(name),
+      dataset: (key) => datasets.get(key),
+      nodesOf: (cluster) => this.#nodesOf(cluster),
+      planned,
+      measures: new MeasureBook(now),
+      events,
+      now,
+      graceMs: options.graceMs ?? 20_000,
+      removalPatienceMs: options.removalPatienceMs ?? 300_000,
+    });
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { preloads, datasets, clusters, nodes, planned, agents, api, events, logger } = this.#options;
+    const stops = [
+      preloads.onChange((key, before, after) => this.#preloadChanged(key, before, after)),
+      datasets.onChange((key) => this.#add((preload) => usesDataset(preload, key))),
+      nodes.onChange((_name, before, after) => {
+        if (!isDeepStrictEqual(before, after)) this.#add(({ spec }) => spec.placement.gatedPods === undefined);
+      }),
+      clusters.onChange((_name, before, after) => {
+        if (before?.metadata.generation !== after?.metadata.generation) this.#add(() => true);
+      }),
+      planned.onChange((key) => this.#queue.add(key)),
+      agents.onStatus((cluster, before, after) => this.#statusChanged(cluster, before, after)),
+      () => this.#placements.close(),
+    ];
+    const reconcile = reconcileObject({ reconciler: this.#reconciler, api, objects: preloads, events, logger });
+    const ending = new AbortController();
+    const sweeping = this.#sweepAll(AbortSignal.any([signal, ending.signal]));
+    try {
+      await Promise.all([preloads, datasets, clusters, nodes].map((source) => source.synced()));
+      for (const { metadata } of preloads.all()) this.#keys.set(metadata.uid ?? '', objectKey({ metadata }));
+      this.#add(() => true);
+      await runController({
+        name: 'preloads',
+        queue: this.#queue,
+        workers: this.#options.workers ?? 16,
+        reconcile: async (key, pass) => {
+          try {
+            return await reconcile(key, pass);
+          } finally {
+            await this.#tell(key, pass);
+          }
+        },
+        logger,
+        signal,
+      });
+    } finally {
+      ending.abort();
+      for (const stop of stops) stop();
+      await sweeping;
+      for (const executor of this.#executors.values()) executor.close();
+      this.#options.readiness.clear();
+    }
+  }
+
+  /** What the pass found out and did, for those who wait for it: before it is in the status. */
+  async #tell(key: string, signal: AbortSignal): Promise<void> {
+    const { preloads, readiness } = this.#options;
+    const preload = preloads.get(key);
+    if (preload === undefined || preload.metadata.deletionTimestamp !== undefined) {
+      readiness.set(key, undefined);
+      return;
+    }
+    try {
+      readiness.set(key, readinessOf(preload, await this.#reconciler.observe(preload, signal)));
+    } catch (thrown) {
+      this.#options.logger.debug('readiness could not be told', { key, error: HearthError.from(thrown) });
+    }
+  }
+
+  #executor(cluster: string): ClusterExecutor | undefined {
+    const agents = this.#options.agents.get(cluster);
+    const known = this.#executors.get(cluster);
+    if (known !== undefined && known.agents === agents) return known;
+    known?.close();
+    this.#executors.delete(cluster);
+    if (agents === undefined) return undefined;
+    const { logger } = this.#options;
+    const changed = (job: WarmJob, before: WarmJob | undefined) => this.#jobChanged(job, before);
+    const made = new ClusterExecutor(agents, { logger, now: this.#now, changed });
+    this.#executors.set(cluster, made);
+    return made;
+  }
+
+  #nodesOf(cluster: string) {
+    return [...this.#placements.current.places].flatMap(([name, place]) => {
+      const node = place.cluster === cluster ? this.#options.nodes.get(name) : undefined;
+      return node === undefined ? [] : [{ name, labels: node.labels, ready: node.ready }];
+    });
+  }
+
+  #preloadChanged(key: string, before: CachePreload | undefined, after: CachePreload | undefined): void {
+    const { metrics, readiness } = this.#options;
+    const [gone, uid] = [before?.metadata.uid, after?.metadata.uid];
+    if (gone !== undefined && gone !== uid) this.#keys.delete(gone);
+    if (uid !== undefined) this.#keys.set(uid, key);
+    if (after === undefined) {
+      if (before !== undefined) this.#reconciler.forget(key, before);
+      readiness.set(key, undefined);
+      return;
+    }
+    const completed = after.status?.completedAt;
+    if (before !== undefined && before.status?.completedAt === undefined && completed !== undefined) {
+      metrics?.ready((Date.parse(completed) - Date.parse(after.metadata.creationTimestamp ?? '')) / 1000);
+    }
+    // Its status is written here; what others write of it is put right with the next change.
+    const { generation, deletionTimestamp } = after.metadata;
+    const was = before?.metadata;
+    const same = was?.generation === generation && was?.deletionTimestamp === deletionTimestamp && was?.uid === uid;
+    if (!same || before?.status?.phase !== after.status?.phase) this.#queue.add(key);
+  }
+
+  #jobChanged(job: WarmJob, before: WarmJob | undefined): void {
+    this.#options.metrics?.moved(job, before);
+    const key = this.#keys.get(uidOfJob(job.name) ?? '');
+    if (key === undefined) return;
+    if (hasEnded(job) || partStates(job) !== partStates(before)) this.#queue.add(key);
+    else this.#queue.addAfter(key, progressMs);
+  }
+
+  #statusChanged(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): void {
+    if (before?.connected !== after?.connected) {
+      // Agents that were all away may come back with another store.
+      if (after?.connected === true) this.#executors.get(cluster)?.pins.forget();
+      this.#add((preload) => this.#isOf(preload, cluster));
+      return;
+    }
+    const names = new Set([...(before?.nodes.keys() ?? []), ...(after?.nodes.keys() ?? [])]);
+    const moved = [...names].some((name) => before?.nodes.get(name)?.ready !== after?.nodes.get(name)?.ready);
+    const changed = changedDatasets(before, after);
+    if (!moved && changed.size === 0) return;
+    this.#add((preload) => {
+      if (moved && this.#isOf(preload, cluster)) return true;
+      return preload.spec.datasets.some(({ name }) =>
+        changed.has(registeredName(preload.metadata.namespace ?? '', name)),
+      );
+    });
+  }
+
+  #isOf({ metadata, spec }: CachePreload, cluster: string): boolean {
+    return spec.datasets.some(({ name }) => {
+      const dataset = this.#options.datasets.get(`${metadata.namespace}/${name}`);
+      return (dataset?.status?.cluster ?? dataset?.spec.clusterRef?.name) === cluster;
+    });
+  }
+
+  #add(concerned: (preload: CachePreload) => boolean): void {
+    for (const preload of this.#options.preloads.all()) if (concerned(preload)) this.#queue.add(objectKey(preload));
+  }
+
+  async #sweepAll(signal: AbortSignal): Promise<void> {
+    const { preloads, clusters, logger, sweepMs = 300_000 } = this.#options;
+    const sweep = async () => {
+      const uids = new Set(preloads.all().map(({ metadata }) => metadata.uid));
+      for (const cluster of clusters.keys()) {
+        const executor = this.#executor(cluster);
+        if (executor?.agents.status?.connected !== true) continue;
+        executor.pins.forget();
+        await executor
+          .sweep((uid) => uids.has(uid), signal)
+          .catch((thrown) =>
+            logger.debug('what is left behind is looked for later', { error: HearthError.from(thrown) }),
+          );
+      }
+    };
+    try {
+      for await (const _ of setInterval(sweepMs, undefined, { signal })) await sweep();
+    } catch (thrown) {
+      if (!signal.aborted) throw thrown;
+    }
+  }
+}
+
+function usesDataset({ metadata, spec }: CachePreload, key: string): boolean {
+  return spec.datasets.some(({ name }) => `${metadata.namespace}/${name}` === key);
+}
+
+function partStates(job: WarmJob | undefined): string {
+  return (job?.nodes ?? []).map(({ node, state }) => `${node} ${state}`).join();
+}
+
+/** Names of datasets of which something is told otherwise than how much they are used. */
+function changedDatasets(before: ClusterStatus | undefined, after: ClusterStatus | undefined): Set<string> {
+  const changed = new Set<string>();
+  for (const name of new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])])) {
+    const [was, is] = [before?.datasets.get(name), after?.datasets.get(name)];
+    const same =
+      was?.manifest === is?.manifest && was?.state === is?.state && isDeepStrictEqual(was?.residency, is?.residency);
+    if (!same) changed.add(name);
+  }
+  return changed;
+}

@@ -1,0 +1,56 @@
+import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import { type CachePreload, preloadPhases } from '@hearth/common/resources';
+import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
+
+/** What Prometheus reads of CachePreloads. Only the leader counts. */
+export class PreloadMetrics {
+  readonly #bytes: Counter<'from'>;
+  readonly #seconds: Histogram;
+
+  /** `preloads`: those that there are. */
+  constructor(registry: Registry, preloads: () => readonly CachePreload[]) {
+    const registers = [registry];
+    this.#bytes = new Counter({
+      name: 'hearth_preload_bytes_total',
+      help: 'Bytes that warm jobs of CachePreloads brought to nodes: from origin, or from peers.',
+      labelNames: ['from'],
+      registers,
+    });
+    this.#seconds = new Histogram({
+      name: 'hearth_preload_ready_seconds',
+      help: 'Time from the creation of a CachePreload until everything was there.',
+      buckets: [1, 2, 5, 15, 60, 180, 600, 1800, 7200, 28_800],
+      registers,
+    });
+    new Gauge({
+      name: 'hearth_preload_objects',
+      help: 'CachePreloads, by phase.',
+      labelNames: ['phase'],
+      registers,
+      collect() {
+        for (const phase of preloadPhases) this.set({ phase }, 0);
+        for (const { status } of preloads()) this.inc({ phase: status?.phase ?? 'Pending' });
+      },
+    });
+  }
+
+  /** Bytes that a job brought since its message before; without one only if it has just been made. */
+  moved(job: WarmJob, before: WarmJob | undefined): void {
+    if (before?.createdAt !== job.createdAt) return;
+    for (const node of job.nodes) {
+      const known = before.nodes.find((one) => one.node === node.node);
+      this.#add('origin', node.originBytes - (known?.originBytes ?? 0n));
+      this.#add('peers', node.peerBytes - (known?.peerBytes ?? 0n));
+    }
+  }
+
+  /** It has become ready for the first time. */
+  ready(seconds: number): void {
+    this.#seconds.observe(Math.max(0, seconds));
+  }
+
+  /** A part that began anew counts from nothing again. */
+  #add(from: 'origin' | 'peers', bytes: bigint): void {
+    if (bytes > 0n) this.#bytes.inc({ from }, Number(bytes));
+  }
+}

@@ -1,0 +1,253 @@
+import { HearthError } from '@hearth/common';
+import { type EventRecorder, objectKey, type ResourceType } from '@hearth/common/kubernetes';
+import { type CachePreload, cachePreloads, type Dataset, registeredName } from '@hearth/common/resources';
+import type { CleanUpResult, DesiredStatus, Pass, Reconciler } from '../reconciler/index.ts';
+import { BackOff } from './back_off.ts';
+import type { PlannedNodes } from './board.ts';
+import type { ClusterExecutor } from './cluster_executor.ts';
+import { hasEnded } from './job_request.ts';
+import type { MeasureBook } from './measure_book.ts';
+import type { Measure, ObservedDataset, ObservedNode, ObservedPreload } from './observation.ts';
+import { isAway } from './pin_ledger.ts';
+import { type PreloadAction, plan, requeueAfterMs } from './plan.ts';
+import { statusOf } from './status.ts';
+import { wantedId, wantedOf } from './wanted.ts';
+import { WrittenProgress } from './written_progress.ts';
+
+export interface PreloadReconcilerOptions {
+  /** Undefined: no agent of the StorageCluster is known. */
+  cluster(name: string): ClusterExecutor | undefined;
+  dataset(key: string): Dataset | undefined;
+  nodesOf(cluster: string): readonly ObservedNode[];
+  planned: Pick<PlannedNodes, 'of'>;
+  measures: MeasureBook;
+  events: Pick<EventRecorder, 'eventFor'>;
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** See ObservedPreload. */
+  graceMs: number;
+  /** A deletion ends after this time though agents cannot be reached, milliseconds. */
+  removalPatienceMs: number;
+}
+
+const cleanUpAgainMs = 5_000;
+const noPlan: Pick<ObservedPreload, 'agents' | 'jobs' | 'pins' | 'pinTroubles' | 'nodes'> = {
+  agents: undefined,
+  jobs: [],
+  pins: undefined,
+  pinTroubles: new Map(),
+  nodes: [],
+};
+
+/** Brings the bytes of CachePreloads to nodes and keeps them there, by warm jobs and pins of the agents. */
+export class PreloadReconciler implements Reconciler<CachePreload, ObservedPreload, PreloadAction> {
+  readonly type: ResourceType<CachePreload> = cachePreloads;
+  readonly progressReasons = [
+    'Pending',
+    'Warming',
+    'Verifying',
+    'AwaitingPlan',
+    'AgentsUnavailable',
+    'DatasetNotFound',
+    'DatasetNotReady',
+  ];
+  readonly #options: PreloadReconcilerOptions;
+  readonly #backOffs = new Map<string, BackOff>();
+  readonly #written: WrittenProgress;
+  /** Since when a deletion waits for agents, by uid. */
+  readonly #unreachable = new Map<string, number>();
+
+  constructor(options: PreloadReconcilerOptions) {
+    this.#options = options;
+    this.#written = new WrittenProgress(options.now);
+  }
+
+  async observe(preload: CachePreload, signal: AbortSignal): Promise<ObservedPreload> {
+    const { planned, now, graceMs } = this.#options;
+    const key = objectKey(preload);
+    const uid = preload.metadata.uid ?? '';
+    const datasets = preload.spec.datasets.map(({ name }) => this.#dataset(preload, name));
+    const clusters = [...new Set(datasets.flatMap(({ cluster }) => (cluster === undefined ? [] : [cluster])))].sort();
+    const executor = clusters.length === 1 ? this.#options.cluster(clusters[0] as string) : undefined;
+    const status = executor?.agents.status;
+    const base = {
+      now: now(),
+      datasets,
+      clusters,
+      planned: preload.spec.placement.gatedPods === undefined ? undefined : planned.of(key),
+      measures: new Map<string, Measure>(),
+      awaySince: new Map<string, number>(),
+      retryAt: new Map<string, number>(),
+      graceMs,
+      holdMs: this.#written.holdMs(preload),
+    };
+    if (executor === undefined || status === undefined) return { ...base, ...noPlan };
+    const nodes = this.#options.nodesOf(executor.agents.cluster);
+    const { connected } = status;
+    const agents = { connected, nodes: status.nodes, datasets: status.datasets };
+    if (!connected) return { ...base, ...noPlan, agents, nodes };
+    executor.away.note(
+      [...nodes.map(({ name }) => name), ...(preload.status?.nodes ?? []).map(({ name }) => name)],
+      agents.nodes,
+      base.now,
+    );
+    const withAgents = datasets.map((dataset) => withAgentsState(dataset, status.datasets.get(dataset.registered)));
+    let pins: ObservedPreload['pins'];
+    let measures: ReadonlyMap<string, Measure> = base.measures;
+    try {
+      await executor.pins.load(signal);
+      pins = executor.pins.of(uid);
+      measures = await this.#measure(preload, executor, withAgents, signal);
+    } catch (thrown) {
+      if (!isAway(thrown) || signal.aborted) throw thrown;
+    }
+    const jobs = executor.jobs.of(uid);
+    const observed = { ...base, datasets: withAgents, agents, nodes, jobs, pins, measures };
+    const backOff = this.#backOffs.get(key) ?? new BackOff();
+    this.#backOffs.set(key, backOff);
+    backOff.note(preload, jobs, wantedOf(preload, observed), base.now);
+    const { since: awaySince } = executor.away;
+    return { ...observed, awaySince, retryAt: backOff.until, pinTroubles: executor.pins.troubles(uid) };
+  }
+
+  plan(preload: CachePreload, observed: ObservedPreload): PreloadAction[] {
+    return plan(preload, observed);
+  }
+
+  async apply(action: PreloadAction, preload: CachePreload, signal: AbortSignal): Promise<void> {
+    if (action.kind === 'tell') {
+      this.#options.events.eventFor(cachePreloads, preload, action.type, action.reason, action.message);
+      return;
+    }
+    const executor = this.#executorOf(preload);
+    if (executor === undefined)
+      throw new HearthError('Unavailable', 'the agents of its StorageCluster are not known yet');
+    const uid = preload.metadata.uid ?? '';
+    switch (action.kind) {
+      case 'pin':
+        return await executor.pins.pin(uid, action.owner, action.wanted, action.nodes, signal);
+      case 'startJob':
+        return executor.jobs.note(await executor.agents.call('createWarmJob', action.request, { signal }));
+      case 'cancelJob':
+        return await this.#cancel(executor, action.name, signal);
+      case 'releasePins':
+        return await executor.pins.release(uid, action.owner, action.nodes, signal);
+    }
+  }
+
+  status(preload: CachePreload, { observed }: Pass<ObservedPreload, PreloadAction>): DesiredStatus<CachePreload> {
+    return statusOf(preload, observed);
+  }
+
+  requeueAfterMs(preload: CachePreload, observed: ObservedPreload): number | undefined {
+    return requeueAfterMs(preload, observed);
+  }
+
+  /** Cancels its jobs and releases its pins; ends although agents cannot be reached. */
+  async cleanUp(preload: CachePreload, signal: AbortSignal): Promise<CleanUpResult> {
+    const uid = preload.metadata.uid ?? '';
+    const executor = this.#executorOf(preload);
+    try {
+      if (executor !== undefined) await this.#remove(executor, uid, signal);
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      const { message } = HearthError.from(thrown);
+      const { now, removalPatienceMs, events } = this.#options;
+      const since = this.#unreachable.get(uid) ?? now();
+      this.#unreachable.set(uid, since);
+      if (now() - since < removalPatienceMs) return { waitingFor: message, requeueAfterMs: cleanUpAgainMs };
+      // When agents answer again what is left of it is found and ended.
+      const words = `agents could not be told (${message}); they end its jobs and pins when they can be reached`;
+      events.eventFor(cachePreloads, preload, 'Warning', 'RemovedWithoutAgents', words);
+    }
+    this.forget(objectKey(preload), preload);
+    return 'done';
+  }
+
+  /** The object is gone: nothing is kept of it. */
+  forget(key: string, { metadata }: CachePreload): void {
+    this.#backOffs.delete(key);
+    this.#written.forget(key);
+    this.#unreachable.delete(metadata.uid ?? '');
+  }
+
+  async #remove({ jobs, pins, agents }: ClusterExecutor, uid: string, signal: AbortSignal): Promise<void> {
+    for (const job of jobs.of(uid)) {
+      if (!hasEnded(job)) await agents.call('cancelWarmJob', { name: job.name }, { signal }).catch(unlessNotFound);
+    }
+    await pins.releaseAll(uid, signal);
+    jobs.forget(uid);
+  }
+
+  async #cancel({ jobs, agents }: ClusterExecutor, name: string, signal: AbortSignal): Promise<void> {
+    try {
+      jobs.note(await agents.call('cancelWarmJob', { name }, { signal }));
+    } catch (thrown) {
+      unlessNotFound(thrown);
+    }
+  }
+
+  #executorOf(preload: CachePreload): ClusterExecutor | undefined {
+    for (const { name } of preload.spec.datasets) {
+      const { cluster } = this.#dataset(preload, name);
+      const executor = cluster === undefined ? undefined : this.#options.cluster(cluster);
+      if (executor !== undefined) return executor;
+    }
+    return undefined;
+  }
+
+  /** As Kubernetes tells of it. `cluster`: also of one that is gone, if only one can be meant. */
+  #dataset(preload: CachePreload, name: string): ObservedDataset & { cluster: string | undefined } {
+    const namespace = preload.metadata.namespace ?? '';
+    const dataset = this.#options.dataset(`${namespace}/${name}`);
+    const registered = registeredName(namespace, name);
+    const cluster = dataset?.status?.cluster ?? dataset?.spec.clusterRef?.name;
+    const base = { name, registered, cluster };
+    if (dataset === undefined || dataset.metadata.deletionTimestamp !== undefined) {
+      const what = dataset === undefined ? 'there is none of that name yet' : 'it is being deleted';
+      const trouble = { reason: 'DatasetNotFound' as const, message: `waits for Dataset ${name}: ${what}` };
+      return { ...base, present: undefined, trouble };
+    }
+    const { manifest = '', revision = '', conditions } = dataset.status ?? {};
+    if (manifest !== '') return { ...base, present: { manifest, revision }, trouble: undefined };
+    const ready = conditions?.find(({ type }) => type === 'Ready');
+    const message = `waits for Dataset ${name}: ${ready?.message ?? 'it has not been looked at yet'}`;
+    return { ...base, present: { manifest, revision }, trouble: { reason: 'DatasetNotReady', message } };
+  }
+
+  async #measure(
+    preload: CachePreload,
+    executor: ClusterExecutor,
+    datasets: readonly ObservedDataset[],
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, Measure>> {
+    const measures = new Map<string, Measure>();
+    const asks = datasets.flatMap(({ name, registered, present }, index) => {
+      const paths = preload.spec.datasets[index]?.paths ?? [];
+      const bound = preload.status?.revisions?.find(({ dataset }) => dataset === name)?.manifest;
+      const manifests = present === undefined ? [] : [bound, present.manifest];
+      return [...new Set(manifests)].flatMap((manifest) => (manifest ? [{ registered, manifest, paths }] : []));
+    });
+    await Promise.all(
+      asks.map(async ({ registered, manifest, paths }) => {
+        const measure = await this.#options.measures.measure(executor.agents, registered, manifest, paths, signal);
+        measures.set(wantedId(registered, manifest, paths), measure);
+      }),
+    );
+    return measures;
+  }
+}
+
+/** Agents refuse everything about a Dataset whose origin has changed since it was listed. */
+function withAgentsState<D extends ObservedDataset>(
+  dataset: D,
+  known: { state: string; message: string; manifest: string } | undefined,
+): D {
+  if (dataset.trouble !== undefined || known === undefined || known.state === 'Ready') return dataset;
+  const message = `waits for Dataset ${dataset.name}: ${known.message || known.state}`;
+  return { ...dataset, trouble: { reason: 'DatasetNotReady', message } };
+}
+
+function unlessNotFound(thrown: unknown): void {
+  if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
+}

@@ -1,0 +1,184 @@
+import type { WarmJob, WarmJobNode } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { CachePreload, PreloadedNode } from '@hearth/common/resources';
+import { hasEnded, jobPrefix, pinOwner } from './job_request.ts';
+import { type ObservedPreload, pinKey, retryKey } from './observation.ts';
+import { toldResident } from './room.ts';
+import { bytesOf, type Wanted } from './wanted.ts';
+
+/** How far one node is with the files of one Dataset. */
+export interface Part {
+  wanted: Wanted;
+  state: 'pending' | 'warming' | 'verifying' | 'ready' | 'failed';
+  bytes: number;
+  bytesReady: number;
+  bytesVerified: number;
+  originBytes: number;
+  peerBytes: number;
+  pinned: boolean;
+  /** Jobs that work on it now. */
+  jobs: readonly string[];
+  message: string;
+  errorCode: string;
+  /** Left alone until then after it failed, milliseconds since the epoch. */
+  retryAt: number | undefined;
+}
+
+/** How far one node is with everything. */
+export interface NodeProgress {
+  name: string;
+  phase: PreloadedNode['phase'];
+  parts: readonly Part[];
+  /** Its agent serves. */
+  present: boolean;
+  pinned: boolean;
+  /** Bytes of room that it lacks. */
+  missingRoom: number;
+  message: string;
+}
+
+/** What an agent tells of its caches may be older than what it tells of a job by this, milliseconds. */
+const settleMs = 30_000;
+
+/** Pure. */
+export function progressOf(
+  name: string,
+  preload: CachePreload,
+  observed: ObservedPreload,
+  wanted: readonly Wanted[],
+  missingRoom: number,
+): NodeProgress {
+  const agent = observed.agents?.nodes.get(name);
+  const present = agent?.ready === true;
+  const parts = wanted.map((one) => partOf(name, preload, observed, one));
+  const pinned = parts.every((part) => part.pinned);
+  const ready = parts.length > 0 && parts.every(({ state }) => state === 'ready');
+  const common = { name, parts, present, pinned, missingRoom };
+  if (!present) return { ...common, phase: 'Gone', message: absence(name, observed) };
+  if (ready && pinned) return { ...common, phase: 'Ready', message: '' };
+  const failed = parts.find(({ state }) => state === 'failed');
+  if (failed !== undefined) return { ...common, phase: 'Failed', message: failed.message };
+  if (missingRoom > 0) return { ...common, phase: 'Pending', message: `lacks ${missingRoom} bytes of room` };
+  const trouble = parts.map((part) => troubleOfPin(name, preload, observed, part)).find((one) => one !== undefined);
+  const waits = trouble ?? (ready ? 'is being pinned' : '');
+  if (ready) return { ...common, phase: 'Pending', message: waits };
+  const states = new Set(parts.map(({ state }) => state));
+  if (states.has('warming')) return { ...common, phase: 'Warming', message: waits };
+  if (states.has('verifying')) return { ...common, phase: 'Verifying', message: waits };
+  return { ...common, phase: 'Pending', message: waits };
+}
+
+function partOf(node: string, preload: CachePreload, observed: ObservedPreload, wanted: Wanted): Part {
+  const bytes = bytesOf(wanted);
+  const jobs = jobsFor(preload, observed, wanted).filter((job) => job.nodes.some((one) => one.node === node));
+  const told = toldResident(node, observed, wanted);
+  const row = keptRow(node, preload, wanted);
+  const pinned =
+    !preload.spec.pin || observed.pins?.get(pinOwner(preload.metadata.uid ?? '', wanted))?.has(node) === true;
+  // The newest tells most; what older ones brought stays where it is.
+  const [newest] = jobs.map((job) => ({ job, part: partIn(job, node) }));
+  const reported = newest === undefined ? 0 : Number(newest.part.bytesReady);
+  const part: Part = {
+    wanted,
+    state: 'pending',
+    bytes,
+    bytesReady: Math.min(bytes, Math.max(reported, told ?? 0)),
+    bytesVerified: Math.min(bytes, newest === undefined ? 0 : Number(newest.part.bytesVerified)),
+    originBytes: sumOf(jobs, node, 'originBytes'),
+    peerBytes: sumOf(jobs, node, 'peerBytes'),
+    pinned,
+    jobs: jobs.filter((job) => !hasEnded(job)).map(({ name }) => name),
+    message: '',
+    errorCode: '',
+    retryAt: observed.retryAt.get(retryKey(wanted.id, node)),
+  };
+  if (wanted.measure?.kind !== 'files') return part;
+  const whole = { ...part, bytesReady: bytes };
+  if (row?.phase === 'Ready' && !isLost(newest?.job, told, bytes, preload, observed)) {
+    return { ...whole, state: 'ready', bytesVerified: Math.max(part.bytesVerified, row.bytesVerified > 0 ? bytes : 0) };
+  }
+  if (newest?.part.state === 'Succeeded' && !isLost(newest.job, told, bytes, preload, observed)) {
+    return { ...whole, state: 'ready' };
+  }
+  // What is there already needs no job; whoever asks for the origin's digest wants it to be read all the same.
+  if (told !== undefined && told >= bytes && preload.spec.verify === 'Checksum' && part.jobs.length === 0) {
+    return { ...whole, state: 'ready' };
+  }
+  if (newest === undefined) return part;
+  return { ...part, ...stateOf(newest.job, newest.part) };
+}
+
+function stateOf(job: WarmJob, part: WarmJobNode): Pick<Part, 'state' | 'message' | 'errorCode'> {
+  const { message, errorCode } = part;
+  switch (part.state) {
+    case 'Running':
+      return { state: hasEnded(job) ? 'pending' : 'warming', message, errorCode: '' };
+    case 'Verifying':
+      return { state: hasEnded(job) ? 'pending' : 'verifying', message, errorCode: '' };
+    case 'Failed':
+      return { state: 'failed', message, errorCode };
+    default:
+      return { state: 'pending', message: '', errorCode: '' };
+  }
+}
+
+/** Its agent tells that the files are not all there, long after they were; only what is pinned is brought again. */
+function isLost(
+  job: WarmJob | undefined,
+  told: number | undefined,
+  bytes: number,
+  { spec, status }: CachePreload,
+  { agents, now }: ObservedPreload,
+): boolean {
+  if (!spec.pin || told === undefined || told >= bytes || agents?.connected !== true) return false;
+  const ended = Math.max(timeOf(job?.endedAt), timeOf(status?.completedAt));
+  return now - ended > settleMs;
+}
+
+/** What was written of the node, if it was for this revision and for the present spec. */
+function keptRow(node: string, { metadata, status }: CachePreload, wanted: Wanted): PreloadedNode | undefined {
+  if (status?.observedGeneration !== metadata.generation) return undefined;
+  const bound = status?.revisions?.find((one) => one.dataset === wanted.dataset);
+  return bound?.manifest === wanted.manifest ? status?.nodes?.find(({ name }) => name === node) : undefined;
+}
+
+/** Jobs for these files, the newest first, whatever their rates and nodes. */
+export function jobsFor(
+  { metadata }: CachePreload,
+  { jobs }: Pick<ObservedPreload, 'jobs'>,
+  wanted: Wanted,
+): WarmJob[] {
+  const prefix = `${jobPrefix(metadata.uid ?? '')}${wanted.id}-`;
+  return jobs
+    .filter(({ name }) => name.startsWith(prefix))
+    .sort((a, b) => Number(hasEnded(a)) - Number(hasEnded(b)) || (a.createdAt < b.createdAt ? 1 : -1));
+}
+
+function partIn(job: WarmJob, node: string): WarmJobNode {
+  return job.nodes.find((one) => one.node === node) as WarmJobNode;
+}
+
+function sumOf(jobs: readonly WarmJob[], node: string, field: 'originBytes' | 'peerBytes'): number {
+  return jobs.reduce((sum, job) => sum + Number(partIn(job, node)[field]), 0);
+}
+
+function absence(name: string, { agents, nodes }: ObservedPreload): string {
+  if (!nodes.some((node) => node.name === name)) return 'there is no such node in the StorageCluster';
+  const agent = agents?.nodes.get(name);
+  if (agent === undefined) return 'its agent is away';
+  return `its agent does not serve: ${agent.reason}`;
+}
+
+function troubleOfPin(
+  node: string,
+  { metadata }: CachePreload,
+  { pinTroubles }: ObservedPreload,
+  { wanted, pinned }: Part,
+): string | undefined {
+  if (pinned) return undefined;
+  const trouble = pinTroubles.get(pinKey(pinOwner(metadata.uid ?? '', wanted), node));
+  return trouble && `could not be pinned: ${trouble.message}`;
+}
+
+export function timeOf(text: string | undefined): number {
+  return Date.parse(text ?? '') || 0;
+}

@@ -1,0 +1,65 @@
+import type { CachePreload } from '@hearth/common/resources';
+import { hasEnded, jobPrefix, pinOwner } from './job_request.ts';
+import type { ObservedPreload } from './observation.ts';
+import { bytesOf, type Wanted } from './wanted.ts';
+
+/** Bytes of one Dataset on a node, as its agent tells them of the present revision as a whole; undefined: not of this. */
+export function toldResident(node: string, { agents }: ObservedPreload, wanted: Wanted): number | undefined {
+  const dataset = agents?.datasets.get(wanted.registered);
+  if (wanted.paths.length > 0 || dataset?.manifest !== wanted.manifest) return undefined;
+  return Number(dataset.residency.find((one) => one.node === node)?.residentBytes ?? 0n);
+}
+
+/** Bytes of all that is wanted that are on the node already, as far as that is known. */
+export function residentOf(node: string, observed: ObservedPreload, wanted: readonly Wanted[]): number {
+  return wanted.reduce((sum, one) => {
+    const told = observed.agents?.datasets.get(one.registered)?.residency.find((row) => row.node === node);
+    return sum + Math.min(bytesOf(one), Number(told?.residentBytes ?? 0n));
+  }, 0);
+}
+
+/**
+ * Pure. Bytes that the node's caches lack for what is wanted, though everything goes that is not pinned; 0: there is
+ * room, or the node has begun, and its agent will say if there is none.
+ */
+export function missingRoom(
+  node: string,
+  preload: CachePreload,
+  observed: ObservedPreload,
+  wanted: readonly Wanted[],
+): number {
+  const status = observed.agents?.nodes.get(node);
+  if (status === undefined) return 0;
+  const { budgetBytes, usedBytes, freeBytes, pinnedBytes } = status;
+  const uid = preload.metadata.uid ?? '';
+  let needed = 0;
+  for (const one of wanted) {
+    const begun = observed.jobs.some(
+      (job) => job.name.startsWith(jobPrefix(uid)) && job.name.includes(one.id) && isUnderWay(job, node),
+    );
+    if (begun) continue;
+    const bytes = bytesOf(one);
+    const resident = toldResident(node, observed, one) ?? 0;
+    if (resident >= bytes) continue;
+    // What is pinned already is among the pinned bytes, as far as it is there.
+    const pinned = observed.pins?.get(pinOwner(uid, one))?.has(node) === true || isPinned(node, observed, one);
+    needed += pinned ? bytes - resident : bytes;
+  }
+  if (needed === 0) return 0;
+  const replaceable = usedBytes > pinnedBytes ? usedBytes - pinnedBytes : 0n;
+  const onDisk = freeBytes + replaceable;
+  const inBudget = budgetBytes > pinnedBytes ? budgetBytes - pinnedBytes : 0n;
+  return Math.max(0, needed - Number(inBudget < onDisk ? inBudget : onDisk));
+}
+
+function isUnderWay(job: ObservedPreload['jobs'][number], node: string): boolean {
+  if (hasEnded(job)) return false;
+  const part = job.nodes.find((one) => one.node === node);
+  return part !== undefined && part.state !== 'Failed' && part.bytesReady > 0n;
+}
+
+function isPinned(node: string, { agents }: ObservedPreload, wanted: Wanted): boolean {
+  const dataset = agents?.datasets.get(wanted.registered);
+  if (dataset?.manifest !== wanted.manifest) return false;
+  return dataset.residency.some((one) => one.node === node && one.pinned);
+}
