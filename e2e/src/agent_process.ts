@@ -13,6 +13,8 @@ export interface AgentSettings {
   /** More flags of `hearth agent`. */
   flags?: string[];
   environment?: Record<string, string>;
+  /** A program with arguments that runs the agent, whose words follow. */
+  launcher?: readonly string[];
 }
 
 /** One `hearth agent`, which keeps its ports, folders and name when it is started again. */
@@ -73,9 +75,11 @@ export class AgentProcess {
     this.healthPort ??= await freePort();
     const { settings } = this;
     const path = (name: string) => join(this.#folder, name);
+    const [program = '', ...words] = [...(settings.launcher ?? []), join(root, 'cli/bin/hearth')];
     this.#process = new DaemonProcess(
-      join(root, 'cli/bin/hearth'),
+      program,
       [
+        ...words,
         'agent',
         ...['--node', this.name],
         ...['--cluster', settings.clusterName ?? 'e2e'],

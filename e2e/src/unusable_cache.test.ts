@@ -57,6 +57,18 @@ async function memory(context: Context, cluster: Cluster, name: string, options:
   return folder;
 }
 
+const memoryDevices = { null: 3, zero: 5, random: 8, urandom: 9 };
+/** Runs a program where the machine's devices are but those that any container has: there is no /dev/fuse. */
+const withoutFuse = [
+  ...['unshare', '--mount', '--propagation', 'private', 'sh', '-ec'],
+  [
+    'mount -t tmpfs -o mode=755 devices /dev',
+    ...Object.entries(memoryDevices).map(([name, minor]) => `mknod -m 666 /dev/${name} c 1 ${minor}`),
+    'exec "$@"',
+  ].join('\n'),
+  'sh',
+];
+
 describe('agents whose cache cannot be used', function () {
   this.timeout(120_000);
   let cluster: Cluster;
@@ -170,7 +182,7 @@ describe('a StorageCluster none of whose agents can use its cache', function () 
     await fixture?.stop();
   });
 
-  it('names each node with its reason, tells it once, and is Ready when the disks are mended', async function () {
+  it('names each node with its reason, tells it once, and is Ready when the disks are mended, with FUSE or without', async function () {
     if (fixture === undefined || cluster === undefined) throw new Error('not started');
     const [api, agents, mended] = [fixture, cluster, new Map<string, () => Promise<unknown>>()];
     const secret = await api.expect('the Secret', kinds.Secret, 'hearth-models-agent');
@@ -182,13 +194,13 @@ describe('a StorageCluster none of whose agents can use its cache', function () 
     mended.set('n1', () => run('mount', ['-o', 'remount,rw', readOnly]));
     mended.set('n2', () => run('mount', ['-o', 'remount,size=256m', small]));
     const processes: DaemonProcess[] = [];
-    for (const [node, directory, host] of [
-      ['n1', readOnly, '127.0.0.2'],
-      ['n2', small, '127.0.0.3'],
+    for (const [node, directory, host, launcher] of [
+      ['n1', readOnly, '127.0.0.2', []],
+      ['n2', small, '127.0.0.3', withoutFuse],
     ] as const) {
       const control = ['--control-listen', `${host}:7528`, '--control-certificate', file('tls.crt')];
       const flags = [...control, '--control-key', file('tls.key'), '--control-client-authorities', file('ca.crt')];
-      const settings = { clusterName: 'models', cacheDirectories: `${directory}=32MiB:0%`, flags };
+      const settings = { clusterName: 'models', cacheDirectories: `${directory}=32MiB:0%`, flags, launcher };
       processes.push((await launch(agents, node, settings)).process);
       await api.pod(`agent-${node}`, agentLabels, node, {
         phase: 'Running',
@@ -233,6 +245,13 @@ describe('a StorageCluster none of whose agents can use its cache', function () 
       ],
     );
     for (const one of processes) assert.equal(one.ended, undefined);
+
+    await until('the node without FUSE is named', async () => {
+      const { status: holds, reason, message = '' } = (await api.condition('models', 'DataPath')) ?? {};
+      return holds === 'False' && reason === 'NoFuse' && /^1 of 2 nodes .*: n2: .*modprobe fuse/.test(message);
+    });
+    assert.equal((await api.condition('models', 'Ready'))?.status, 'True');
+    assert.equal((await api.condition('models', 'Budgets'))?.status, 'True');
   });
 });
 
