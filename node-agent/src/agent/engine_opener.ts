@@ -2,7 +2,7 @@ import { HearthError, type Logger } from '@hearth/common';
 import type { Address, Engine, EngineOptions, Question } from '@hearth/engine';
 import type { CacheCheck } from '../cache/index.ts';
 import type { AgentConfig } from '../config/index.ts';
-import { pause } from '../records/index.ts';
+import { pause, unlessAborted } from '../records/index.ts';
 import { installationOf } from './installation.ts';
 
 export interface EngineOpenerOptions {
@@ -44,9 +44,15 @@ export class EngineOpener {
     let told = '';
     for (;;) {
       signal.throwIfAborted();
+      const trying = this.#try(onQuestion);
       try {
-        return await this.#try(onQuestion);
+        return await unlessAborted(trying, signal);
       } catch (thrown) {
+        if (signal.aborted) {
+          // A disk that hangs keeps nobody from ending; should it come back, nobody is left to use it.
+          void trying.then(({ engine }) => engine.close()).catch(() => undefined);
+          throw thrown;
+        }
         const error = HearthError.from(thrown);
         onFailure(error);
         if (error.message !== told) logger.error('the cache cannot be used yet; trying again', { error, againMs });

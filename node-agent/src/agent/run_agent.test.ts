@@ -10,7 +10,7 @@ import { HearthError, silentLogger } from '@hearth/common';
 import { ControlClient, type GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { EngineOptions } from '@hearth/engine';
 import { loadConfig } from '../config/index.ts';
-import { testPace } from '../testing/cluster.ts';
+import { engineOptions, testPace } from '../testing/cluster.ts';
 import { FakeDisk, FakeEngine } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
 import { until } from '../testing/until.ts';
@@ -311,6 +311,17 @@ describe('runAgent', () => {
     await rename(join(folder, 'away'), join(folder, 'a'));
     await until(async () => (await ask('/readyz')).status === 200);
     await stop();
+  });
+
+  it('ends while its cache is being opened for ever', async () => {
+    const opening = Promise.withResolvers<FakeEngine>();
+    const { ask, serving, stop } = await startPatient('a', {}, { engineFactory: () => opening.promise });
+    serving.catch(() => {});
+    await until(async () => /opening its cache/.test((await ask('/readyz').catch(() => undefined))?.text ?? ''));
+    await stop();
+    const engine = new FakeEngine(fabric, { ...engineOptions('a', () => {}), incarnation: 'late' });
+    opening.resolve(engine);
+    await until(() => engine.closed);
   });
 
   it('says what hangs when the end takes too long', async () => {

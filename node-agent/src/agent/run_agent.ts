@@ -121,7 +121,7 @@ async function startAgent(
 
   const self = {
     ...{ node, incarnation, installation: '', wire: [], control: '', health: healthAddress },
-    ...{ zone: config.zone, rack: config.rack, version, ready: false, reason: 'the agent is starting' },
+    ...{ zone: config.zone, rack: config.rack, version, ready: false, reason: 'the agent is opening its cache' },
   };
   const takeoverMs = (pace.leaseSeconds + 2) * 1000;
   const members = new Membership({ store, session, logger, takeoverMs, self });
