@@ -79,6 +79,11 @@ export class DirectoryOrigin implements Origin {
     return entries.map(({ index, path }) => ({ entry: index, path: `${root === '/' ? '' : root}/${path}` }));
   }
 
+  /** Read by the agent itself, which has no other rights from file to file. */
+  partOf(): string {
+    return '';
+  }
+
   async readByte(entry: LocatableEntry): Promise<void> {
     for (const { path } of await this.locate([entry])) await readFirstByteOfFile(path ?? '');
   }

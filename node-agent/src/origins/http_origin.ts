@@ -78,6 +78,11 @@ export class HttpOrigin implements Origin {
     }));
   }
 
+  /** Listing has read a byte of every file. */
+  partOf(): string {
+    return '';
+  }
+
   async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
     for (const location of await this.locate([entry])) await readFirstByte(this.#options.client, location, signal);
   }

@@ -82,6 +82,11 @@ export class HubOrigin implements Origin {
     });
   }
 
+  /** A repository is gated as a whole, and large files are stored apart from the others. */
+  partOf(row: ManifestRow): string {
+    return row.sourceDigest === undefined ? 'plain' : 'lfs';
+  }
+
   async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
     for (const location of await this.locate([entry], signal)) {
       await readFirstByte(this.#options.client, location, signal);

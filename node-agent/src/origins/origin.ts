@@ -46,6 +46,12 @@ export interface Origin {
   /** Where the bytes of these entries can be read now. Needs no listing before it. The results are bearer secrets. */
   locate(entries: LocatableEntry[], signal: AbortSignal): Promise<Location[]>;
 
+  /**
+   * The part of the origin that a file belongs to, where rights may differ from part to part. Who may read the first and
+   * the last file of a part is taken to be allowed all of it.
+   */
+  partOf(row: ManifestRow): string;
+
   /** Reads one byte of a file that is not empty, by the location that the engine would be given for it. */
   readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void>;
 

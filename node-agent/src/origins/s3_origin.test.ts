@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { CreateBucketCommand, PutBucketVersioningCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  CreateBucketCommand,
+  PutBucketPolicyCommand,
+  PutBucketVersioningCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import { ReadingProof } from '../datasets/reading_proof.ts';
 import { s3EtagKey } from './content_key.ts';
 import { createOrigin } from './create_origin.ts';
 import type { ManifestRow, Origin, OriginOptions } from './origin.ts';
@@ -176,8 +183,7 @@ describe('S3Origin against a real S3 server', () => {
     }
   });
 
-  it('reads without a signature when there are no credentials, and says so when that is not allowed', async () => {
-    await put('private/x', 'x');
+  async function withoutIdentity(work: () => Promise<void>): Promise<void> {
     const saved = { ...process.env };
     for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
     Object.assign(process.env, {
@@ -186,6 +192,16 @@ describe('S3Origin against a real S3 server', () => {
       AWS_SHARED_CREDENTIALS_FILE: '/dev/null',
     });
     try {
+      await work();
+    } finally {
+      for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
+      Object.assign(process.env, saved);
+    }
+  }
+
+  it('reads without a signature when there are no credentials, and says so when that is not allowed', async () => {
+    await put('private/x', 'x');
+    await withoutIdentity(async () => {
       const origin = openS3(`s3://models/private?endpoint=${server.endpoint}`, {});
       opened.push(origin);
       await assert.rejects(listAll(origin), {
@@ -194,10 +210,37 @@ describe('S3Origin against a real S3 server', () => {
       });
       const [location] = await origin.locate([{ index: 0, path: 'x', contentKey: '', validator: '' }], signal());
       assert.deepEqual(location, { entry: 0, url: `${server.endpoint}/models/private/x` });
-    } finally {
-      for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
-      Object.assign(process.env, saved);
-    }
+    });
+  });
+
+  it('lets nobody have the private folders of a bucket who may only list it', async () => {
+    const Bucket = 'mixed';
+    await client.send(new CreateBucketCommand({ Bucket }));
+    for (const key of ['README.md', 'open/a', 'secret/b', 'secret/c']) await put(key, key, Bucket);
+    const allow = (Action: string, ...paths: string[]) => ({
+      Effect: 'Allow',
+      Principal: '*',
+      Action,
+      Resource: paths.map((path) => `arn:aws:s3:::${Bucket}${path}`),
+    });
+    const Statement = [allow('s3:ListBucket', ''), allow('s3:GetObject', '/README.md', '/open/*')];
+    await client.send(new PutBucketPolicyCommand({ Bucket, Policy: JSON.stringify({ Statement }) }));
+    const prove = async (origin: Origin) => {
+      opened.push(origin);
+      const proof = new ReadingProof(origin);
+      proof.note(await listAll(origin));
+      await proof.read(signal());
+    };
+    await withoutIdentity(async () => {
+      const anonymous = (prefix: string) => openS3(`s3://${Bucket}${prefix}?endpoint=${server.endpoint}`, {});
+      await assert.rejects(prove(anonymous('')), {
+        code: 'PermissionDenied',
+        message: /^the origin lists secret\/[bc], but does not let it be read: /,
+      });
+      await prove(anonymous('/open'));
+    });
+    const { credentials, endpoint } = server;
+    await prove(openS3(`s3://${Bucket}?endpoint=${endpoint}`, { credentials }));
   });
 
   it('refuses an endpoint in a private range', async () => {

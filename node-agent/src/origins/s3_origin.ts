@@ -83,6 +83,12 @@ export class S3Origin implements Origin {
     }));
   }
 
+  /** Policies of buckets give rights by prefix: the first folder below the dataset's. */
+  partOf({ path }: ManifestRow): string {
+    const slash = path.indexOf('/');
+    return slash < 0 ? '' : path.slice(0, slash + 1);
+  }
+
   async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
     for (const location of await this.locate([entry], signal)) {
       await readFirstByte(this.#options.client, location, signal);

@@ -3,6 +3,7 @@ import { HearthError } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import type { LocatableEntry, Origin, OriginBase, OriginRevision } from '../origins/origin.ts';
+import { pause } from '../records/index.ts';
 
 /** An origin whose rows, revision and failures a test sets; it counts what is asked of it. */
 export class FakeOrigin implements Origin {
@@ -16,6 +17,8 @@ export class FakeOrigin implements Origin {
   listError: HearthError | undefined;
   locateError: HearthError | undefined;
   readError: HearthError | undefined;
+  /** What paths that cannot be read begin with. */
+  unreadable = '';
   /** Paths of which a byte was read. */
   readonly bytesRead: string[] = [];
   locateMs = 0;
@@ -35,7 +38,7 @@ export class FakeOrigin implements Origin {
   async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
     this.listed++;
     for (const row of this.rows) {
-      if (this.listMs > 0) await new Promise((resolve) => setTimeout(resolve, this.listMs));
+      await pause(this.listMs, signal);
       if (signal.aborted) throw new HearthError('Cancelled', 'the listing was given up');
       yield [row];
     }
@@ -61,9 +64,13 @@ export class FakeOrigin implements Origin {
     }));
   }
 
+  partOf(row: ManifestRow): string {
+    return row.path.slice(0, row.path.indexOf('/') + 1);
+  }
+
   async readByte(entry: LocatableEntry): Promise<void> {
     this.bytesRead.push(entry.path);
-    if (this.readError !== undefined) throw this.readError;
+    if (this.readError !== undefined && entry.path.startsWith(this.unreadable)) throw this.readError;
   }
 
   close(): void {
