@@ -43,7 +43,11 @@ export class OperatorFixture {
       const objects = await new Chart(helm as string).template();
       const chosen = objects.filter(({ kind }) => applied.has(kind));
       await kubectl(server, ['create', 'namespace', namespace]);
-      await kubectl(server, ['apply', '--server-side', '-f', '-'], chosen.map((one) => stringify(one)).join('---\n'));
+      await kubectl(
+        server,
+        ['apply', '--server-side', '-f', '-'],
+        chosen.map((one) => stringify(one, { version: '1.1' })).join('---\n'),
+      );
       const fixture = new OperatorFixture(server);
       await until('the custom resources are served', () =>
         fixture.api.list(kinds.StorageCluster).then(

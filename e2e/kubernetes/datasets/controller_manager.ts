@@ -5,21 +5,22 @@ import type { TestApiServer } from '../../cluster/api_server.ts';
 import { tools } from '../../cluster/tools/build.ts';
 
 /** Those that bind claims to volumes and protect both. */
-const controllers = [
+const volumeControllers = [
   'persistentvolume-binder-controller',
   'persistentvolumeclaim-protection-controller',
   'persistentvolume-protection-controller',
 ];
 
-/** kube-controller-manager beside a test API server, with the controllers of volumes only. Ends with this process. */
-export class VolumeControllers {
+/** kube-controller-manager beside a test API server, with a few controllers only. Ends with this process. */
+export class ControllerManager {
   readonly #child: ChildProcess;
 
   private constructor(child: ChildProcess) {
     this.#child = child;
   }
 
-  static async start(server: TestApiServer): Promise<VolumeControllers> {
+  /** `controllers`: by their names; absent: those of volumes. */
+  static async start(server: TestApiServer, controllers = volumeControllers): Promise<ControllerManager> {
     const programs = await tools(['kube-controller-manager']);
     const log = openSync(join(server.folder, 'kube-controller-manager.log'), 'a');
     const child = spawn(
@@ -37,7 +38,7 @@ export class VolumeControllers {
       { stdio: ['ignore', log, log] },
     );
     closeSync(log);
-    return new VolumeControllers(child);
+    return new ControllerManager(child);
   }
 
   async stop(): Promise<void> {

@@ -4,7 +4,7 @@ import { HearthError } from '@hearth/common';
 import type { PersistentVolume, PersistentVolumeClaim } from '@hearth/common/kubernetes';
 import type { FakeAgents } from '../../../operator/src/dataset/testing/fake_agents.ts';
 import { until } from '../../src/command.ts';
-import { VolumeControllers } from './controller_manager.ts';
+import { ControllerManager } from './controller_manager.ts';
 import { conditionOf, DatasetCluster, datasetObject, promptAgents, storageCluster } from './fixture.ts';
 import { TestOperator } from './operator.ts';
 
@@ -36,13 +36,13 @@ const now = () => Date.now() + skew;
 describe('volumes of claims, with the binder of Kubernetes', function () {
   this.timeout(90_000);
   let cluster: DatasetCluster;
-  let controllers: VolumeControllers;
+  let controllers: ControllerManager;
   let agents: FakeAgents;
   let operator: TestOperator | undefined;
 
   before(async function () {
     cluster = await DatasetCluster.start(this);
-    controllers = await VolumeControllers.start(cluster.server);
+    controllers = await ControllerManager.start(cluster.server);
     await cluster.apply(
       storageClass('hearth', { mountOptions: ['noatime'] }),
       storageClass('kept', { reclaimPolicy: 'Retain' }),

@@ -1,0 +1,348 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { kinds } from '@hearth/common/kubernetes';
+import { until } from '../../src/command.ts';
+import { ControllerManager } from '../datasets/controller_manager.ts';
+import {
+  claimObject,
+  datasetObject,
+  GateCluster,
+  type GateReplica,
+  hostsOf,
+  isGated,
+  megabyte,
+  planOf,
+  podObject,
+} from './fixture.ts';
+
+const all = BigInt(megabyte);
+
+describe('gated pods on a real API server', function () {
+  this.timeout(120_000);
+  let cluster: GateCluster;
+  let replica: GateReplica;
+  let controllers: ControllerManager;
+  let count = 0;
+  /** A Dataset that no node holds yet. */
+  let model: string;
+
+  before(async function () {
+    cluster = await GateCluster.start(this);
+    controllers = await ControllerManager.start(cluster.server, [
+      'deployment-controller',
+      'replicaset-controller',
+      'daemonset-controller',
+      'garbage-collector-controller',
+    ]);
+    for (const name of ['n1', 'n2', 'n3']) await cluster.node(name);
+    cluster.agents.serve('n1', 'n2', 'n3');
+    await begin('first');
+  });
+  beforeEach(async () => {
+    count += 1;
+    model = `model-${count}`;
+  });
+  afterEach(() => cluster?.clear());
+  after(async () => {
+    await controllers?.stop();
+    await cluster?.stop();
+  });
+
+  async function begin(name: string): Promise<void> {
+    replica = await cluster.replica(name);
+    await cluster.askAt(await replica.listening());
+    await until('it leads and may be asked', () => replica.election.isLeader && replica.reasons.length === 0);
+    await until('pods are gated', async () => {
+      const annotations = { 'hearth.storage/gate': 'Wait' };
+      const pod = podObject(
+        'probe',
+        { claims: ['none'] },
+        { metadata: { name: 'probe', namespace: 'default', annotations } },
+      );
+      const outcome = await cluster.tryKubectl(
+        ['create', '--dry-run=server', '-o', 'json', '-f', '-'],
+        JSON.stringify(pod),
+      );
+      return isGated(JSON.parse(outcome.stdout));
+    });
+  }
+
+  it('wait for bytes, and go where they are, with their plan beside them', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    await cluster.apply(podObject('web', { datasets: [model] }));
+    const name = planOf(await cluster.pod('web'));
+    const preload = await until('a plan', () => cluster.preload(name));
+    assert.deepEqual(
+      preload.spec.datasets.map((one) => one.name),
+      [model],
+    );
+    assert.deepEqual(preload.spec.placement.gatedPods, {
+      gate: { mode: 'Wait', minPercent: 100, timeout: '10m', affinity: 'Preferred' },
+      group: 'Pod/web',
+    });
+    assert.deepEqual(
+      preload.metadata.ownerReferences?.map(({ kind, name: owner }) => [kind, owner]),
+      [['Pod', 'web']],
+    );
+    const waiting = await cluster.event('web', /GateWaiting/);
+    const node = /n[123]/.exec(waiting)?.[0] ?? '';
+    cluster.agents.hold(node, `default.${model}`, all / 2n, all);
+    await sleep(1_500);
+    assert.ok(isGated(await cluster.pod('web')), 'half is not all');
+    cluster.agents.hold(node, `default.${model}`, all);
+    const pod = await cluster.released('web');
+    assert.deepEqual(hostsOf(pod), [`host-${node}`]);
+    assert.equal(pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution, undefined);
+    assert.match(await cluster.event('web', /GateWarm/), /^Normal GateWarm: has its bytes: .*; it waited \d+ s$/);
+    await cluster.kubectl('delete', 'pod', 'web', '--grace-period=0', '--force');
+    await until('the plan has gone with its pod', async () => (await cluster.preload(name)) === undefined);
+  });
+
+  it('wait as far as asked, and are bound to every node that holds the bytes when asked', async () => {
+    await cluster.dataset(model, { mode: 'Wait', minPercent: 40, affinity: 'Required' });
+    for (const node of ['n1', 'n3']) cluster.agents.hold(node, `default.${model}`, all / 2n, all);
+    const zone = { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'NotIn', values: ['windows'] }] };
+    const affinity = {
+      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [zone] } },
+    };
+    await cluster.apply(podObject('web', { datasets: [model] }, { spec: { affinity } }));
+    const pod = await cluster.released('web');
+    const [term] =
+      pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+    assert.deepEqual(term?.matchExpressions?.[0], zone.matchExpressions[0], 'its own requirement stays');
+    assert.ok(
+      hostsOf(pod).length >= 1 && hostsOf(pod).every((host) => ['host-n1', 'host-n3'].includes(host)),
+      hostsOf(pod).join(),
+    );
+  });
+
+  it('come with their Dataset and claim in one apply, in any order', async () => {
+    await cluster.apply(
+      podObject('web', { claims: ['models'] }),
+      claimObject('models', model),
+      datasetObject(model, { mode: 'Wait' }),
+    );
+    assert.ok(isGated(await cluster.pod('web')));
+    await cluster.resolved(model);
+    cluster.agents.hold('n2', `default.${model}`, all);
+    assert.deepEqual(hostsOf(await cluster.released('web')), ['host-n2']);
+  });
+
+  it('are let go when what they waited for proves none of ours, or never comes', async () => {
+    await cluster.apply(podObject('late', { claims: ['disk'] }), claimObject('disk', undefined));
+    await cluster.apply(podObject('never', { claims: ['missing'] }));
+    assert.ok(isGated(await cluster.pod('never')), 'provisionally');
+    await cluster.released('late');
+    await cluster.released('never');
+    assert.match(await cluster.event('never', /GateNoDataset/), /none of its volumes is one of a Dataset/);
+    assert.deepEqual(await cluster.preloads(), []);
+  });
+
+  it('of a Deployment are planned and released together, on nodes that spread them as they ask', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    const labels = { app: model };
+    const { spec } = podObject('x', { datasets: [model] });
+    const spread = {
+      maxSkew: 1,
+      topologyKey: 'kubernetes.io/hostname',
+      whenUnsatisfiable: 'DoNotSchedule',
+      labelSelector: { matchLabels: labels },
+    };
+    await cluster.apply({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: model, namespace: 'default' },
+      spec: {
+        replicas: 12,
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { ...spec, topologySpreadConstraints: [spread] } },
+      },
+    });
+    const list = async () =>
+      (await cluster.api.list(kinds.Pod, { namespace: 'default', labelSelector: `app=${model}` })).items;
+    await until('its pods', async () => (await list()).length === 12);
+    const pods = await list();
+    assert.ok(pods.every(isGated));
+    assert.equal(new Set(pods.map(planOf)).size, 1);
+    const preload = await until('one plan', async () => (await cluster.preloads())[0]);
+    assert.equal((await cluster.preloads()).length, 1);
+    assert.match(preload.spec.placement.gatedPods?.group ?? '', /^ReplicaSet\/model-/);
+    assert.equal(preload.metadata.ownerReferences?.[0]?.kind, 'ReplicaSet');
+    for (const node of ['n1', 'n2']) cluster.agents.hold(node, `default.${model}`, all);
+    await sleep(1_500);
+    assert.ok((await list()).every(isGated), 'one of three nodes lacks the bytes');
+    cluster.agents.hold('n3', `default.${model}`, all);
+    await until('all are released', async () => !(await list()).some(isGated));
+    for (const pod of await list()) assert.deepEqual(hostsOf(pod).sort(), ['host-n1', 'host-n2', 'host-n3']);
+    await cluster.kubectl('delete', 'deployment', model, '--cascade=foreground', '--wait=false');
+    await cluster.kubectl('delete', 'pods', '-l', `app=${model}`, '--grace-period=0', '--force', '--wait=false');
+    await until('the plan has gone', async () => (await cluster.preloads()).length === 0);
+  });
+
+  it('of one label are a group, whatever their templates', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    const labels = { 'hearth.storage/pod-group': 'gang' };
+    const member = (name: string, cpu: string) =>
+      podObject(
+        name,
+        { datasets: [model] },
+        {
+          metadata: { name, namespace: 'default', labels },
+          spec: { containers: [{ name: 'main', image: 'none', resources: { requests: { cpu } } }] },
+        },
+      );
+    await cluster.apply(member('leader', '1'), member('worker-0', '30'), member('worker-1', '30'));
+    const names = await Promise.all(
+      ['leader', 'worker-0', 'worker-1'].map(async (pod) => planOf(await cluster.pod(pod))),
+    );
+    assert.equal(new Set(names).size, 1);
+    await cluster.event('leader', /GateWaiting/);
+    for (const node of ['n1', 'n2', 'n3']) {
+      assert.ok(isGated(await cluster.pod('leader')));
+      cluster.agents.hold(node, `default.${model}`, all);
+    }
+    for (const name of ['leader', 'worker-0', 'worker-1']) await cluster.released(name);
+  });
+
+  it('of a DaemonSet are never gated', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    const labels = { app: model };
+    const { spec } = podObject('x', { datasets: [model] });
+    await cluster.apply({
+      apiVersion: 'apps/v1',
+      kind: 'DaemonSet',
+      metadata: { name: model, namespace: 'default' },
+      spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+    });
+    const { items } = await until('its pods', async () => {
+      const pods = await cluster.api.list(kinds.Pod, { namespace: 'default', labelSelector: `app=${model}` });
+      return pods.items.length === 3 && pods;
+    });
+    assert.ok(!items.some(isGated));
+  });
+
+  it('keep gates of others', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    cluster.agents.hold('n1', `default.${model}`, all);
+    const foreign = { name: 'example.com/quota' };
+    await cluster.apply(podObject('web', { datasets: [model] }, { spec: { schedulingGates: [foreign] } }));
+    const pod = await cluster.released('web');
+    assert.deepEqual(pod.spec?.schedulingGates, [foreign]);
+    assert.deepEqual(hostsOf(pod), ['host-n1']);
+  });
+
+  it('that only prefer begin at once', async () => {
+    await cluster.dataset(model, { mode: 'Prefer' });
+    cluster.agents.hold('n2', `default.${model}`, all / 4n, all);
+    await cluster.apply(podObject('web', { datasets: [model] }));
+    const pod = await cluster.released('web');
+    assert.deepEqual(hostsOf(pod), ['host-n2']);
+    assert.ok(await cluster.preload(planOf(pod)), 'warming goes on');
+  });
+
+  it('begin at once where no node could ever take them', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    const spec = { nodeSelector: { 'example.com/gpu': 'h200' } };
+    await cluster.apply(podObject('web', { datasets: [model] }, { spec }));
+    const pod = await cluster.released('web');
+    assert.deepEqual(hostsOf(pod), []);
+    assert.match(await cluster.event('web', /GateNoFeasibleNode/), /^Warning .* starts without waiting: /);
+  });
+
+  it('begin when the time of their gate is over, where most of the bytes are', async () => {
+    await cluster.dataset(model, { mode: 'Wait', timeout: '4s' });
+    await cluster.apply(podObject('web', { datasets: [model] }));
+    const node = /n[123]/.exec(await cluster.event('web', /GateWaiting/))?.[0] ?? '';
+    cluster.agents.hold(node, `default.${model}`, all / 3n, all);
+    const pod = await cluster.released('web');
+    const age = Date.now() - Date.parse(pod.metadata?.creationTimestamp ?? '');
+    assert.ok(age < 8_000, `after ${age} ms`);
+    assert.deepEqual(hostsOf(pod), [`host-${node}`]);
+    assert.match(
+      await cluster.event('web', /GateTimedOut/),
+      /^Warning GateTimedOut: starts cold, as the time of its gate \(4s\) is over/,
+    );
+    assert.equal(await replica.metric('hearth_gate_released_total{reason="TimedOut"}'), 1);
+  });
+
+  it('begin when their gate is taken away, or their plan', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    await cluster.apply(podObject('changed', { datasets: [model] }));
+    await until('a plan', async () => (await cluster.preloads()).length === 1);
+    await cluster.apply(datasetObject(model, { mode: 'Off' }));
+    await cluster.released('changed');
+    await cluster.apply(datasetObject(model, { mode: 'Wait' }));
+    await cluster.apply(podObject('deleted', { datasets: [model] }));
+    const name = planOf(await cluster.pod('deleted'));
+    await until('a plan', () => cluster.preload(name));
+    await sleep(1_100);
+    await cluster.kubectl('delete', 'cachepreload', name);
+    await cluster.released('deleted');
+    await cluster.event('deleted', /Normal GateWithdrawn: .* its CachePreload was deleted/);
+  });
+
+  it('that were given our gate by hand are not left behind', async () => {
+    const mine = { schedulingGates: [{ name: 'hearth.storage/preload' }] };
+    await cluster.apply(podObject('stray', {}, { spec: mine }));
+    await cluster.released('stray');
+    await cluster.event('stray', /GateNoPlan: .* it was given the gate by hand/);
+  });
+
+  it('that are deleted while they wait take their plan with them', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    await cluster.apply(podObject('web', { datasets: [model] }));
+    await until('a plan', async () => (await cluster.preloads()).length === 1);
+    await cluster.kubectl('delete', 'pod', 'web', '--grace-period=0', '--force');
+    await until('it has gone', async () => (await cluster.preloads()).length === 0);
+  });
+
+  it('are not gated while the operator is away, and those that are find their time over at once by the next leader', async () => {
+    await cluster.dataset(model, { mode: 'Wait', timeout: '6s' });
+    await cluster.apply(podObject('web', { datasets: [model] }));
+    assert.ok(isGated(await cluster.pod('web')));
+    await until('a plan', async () => (await cluster.preloads()).length === 1);
+    await replica.stop();
+    await cluster.apply(podObject('cold', { datasets: [model] }));
+    assert.equal(isGated(await cluster.pod('cold')), false);
+    await sleep(6_500);
+    assert.ok(isGated(await cluster.pod('web')), 'nobody is there to release it');
+    const began = Date.now();
+    replica = await cluster.replica('second');
+    await until('it leads', () => replica.election.isLeader);
+    const leads = Date.now();
+    await cluster.released('web');
+    assert.ok(
+      Date.now() - leads < 2_000,
+      `${Date.now() - leads} ms after it led, ${Date.now() - began} ms after its start`,
+    );
+    await cluster.event('web', /GateTimedOut/);
+    await replica.stop();
+    await begin('third');
+  });
+
+  it('find their plan again with the next leader', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    await cluster.apply(podObject('web', { datasets: [model] }));
+    const name = planOf(await cluster.pod('web'));
+    const node = /n[123]/.exec(await cluster.event('web', /GateWaiting/))?.[0] ?? '';
+    // As those who bring the bytes would have written it.
+    const row = {
+      phase: 'Warming',
+      bytesTotal: 1,
+      bytesReady: 0,
+      bytesVerified: 0,
+      percent: 0,
+      originBytes: 0,
+      peerBytes: 0,
+      message: '',
+    };
+    const status = { nodes: [{ name: node, ...row }] };
+    await cluster.api.patch(kinds.CachePreload, name, 'default', { status }, { kind: 'merge', subresource: 'status' });
+    const { uid } = (await cluster.preload(name))?.metadata ?? {};
+    await replica.stop();
+    await begin('fourth');
+    cluster.agents.hold(node, `default.${model}`, all);
+    assert.deepEqual(hostsOf(await cluster.released('web')), [`host-${node}`]);
+    assert.equal((await cluster.preload(name))?.metadata.uid, uid);
+  });
+});

@@ -1,0 +1,44 @@
+import type { Reflector } from '@hearth/common/kubernetes';
+import type { CachePreload } from '@hearth/common/resources';
+import type { NodeReadiness, PlannedNodes, Readiness } from '../../../operator/src/preload/index.ts';
+import type { TestAgents } from './test_agents.ts';
+
+/** Says of each CachePreload what the agents hold of it, and pins it at once; brings nothing. */
+export class TestExecutor implements Readiness {
+  readonly #agents: TestAgents;
+  readonly #preloads: Pick<Reflector<CachePreload>, 'get' | 'keys' | 'onChange'>;
+  #planned: PlannedNodes | undefined;
+  readonly #listeners = new Set<(key: string) => void>();
+
+  constructor(agents: TestAgents, preloads: Pick<Reflector<CachePreload>, 'get' | 'keys' | 'onChange'>) {
+    this.#agents = agents;
+    this.#preloads = preloads;
+    preloads.onChange((key) => this.#tell(key));
+    agents.onStatus(() => {
+      for (const key of preloads.keys()) this.#tell(key);
+    });
+  }
+
+  follow(planned: PlannedNodes): void {
+    this.#planned = planned;
+    planned.onChange((key) => this.#tell(key));
+  }
+
+  of(key: string): ReadonlyMap<string, NodeReadiness> | undefined {
+    const preload = this.#preloads.get(key);
+    const nodes = this.#planned?.of(key)?.nodes;
+    if (preload === undefined || nodes === undefined) return undefined;
+    const datasets = preload.spec.datasets.map(({ name }) => `${preload.metadata.namespace}.${name}`);
+    const percent = (node: string) => Math.min(...datasets.map((name) => this.#agents.percentOf(node, name)));
+    return new Map(nodes.map((node) => [node, { percent: percent(node), pinned: true }]));
+  }
+
+  onChange = (listener: (key: string) => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  #tell(key: string): void {
+    for (const listener of this.#listeners) listener(key);
+  }
+}
