@@ -31,6 +31,19 @@ describe('affinity of a released pod', () => {
     );
   });
 
+  it('wishes for the nodes of the plan among those that are required', () => {
+    const own = { weight: 5, preference: { matchExpressions: [zone] } };
+    const present = { preferredDuringSchedulingIgnoredDuringExecution: [own] };
+    const wished = { ...here, values: ['h2'] };
+    assert.deepEqual(withPlan(present, { kind: 'Required', hostnames, wished: ['h2'] }), {
+      ...(required({ matchExpressions: [here] }) as object),
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        own,
+        { weight: 100, preference: { matchExpressions: [wished] } },
+      ],
+    });
+  });
+
   it('stays as it is when the plan names no node', () => {
     assert.equal(withPlan(undefined, { kind: 'Required', hostnames: [] }), undefined);
   });

@@ -15,12 +15,11 @@ const preferredWeight = 100;
  */
 export function withPlan(present: NodeAffinity | undefined, plan: AffinityPlan): NodeAffinity | undefined {
   if (plan.hostnames.length === 0) return undefined;
-  const here = { key: hostnameLabel, operator: 'In', values: [...plan.hostnames] };
+  const preferred = present?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
   if (plan.kind === 'Preferred') {
-    const preferred = present?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
-    const wish = { weight: preferredWeight, preference: { matchExpressions: [here] } };
-    return { ...present, preferredDuringSchedulingIgnoredDuringExecution: [...preferred, wish] };
+    return { ...present, preferredDuringSchedulingIgnoredDuringExecution: [...preferred, wish(plan.hostnames)] };
   }
+  const here = onHosts(plan.hostnames);
   const terms = present?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
   const narrower = terms.map((term) => {
     const { matchExpressions = [], matchFields = [] } = term;
@@ -28,5 +27,18 @@ export function withPlan(present: NodeAffinity | undefined, plan: AffinityPlan):
     return { ...term, matchExpressions: [...matchExpressions, here] };
   });
   const nodeSelectorTerms = terms.length === 0 ? [{ matchExpressions: [here] }] : narrower;
-  return { ...present, requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+  const { wished = [] } = plan;
+  return {
+    ...present,
+    ...(wished.length > 0 ? { preferredDuringSchedulingIgnoredDuringExecution: [...preferred, wish(wished)] } : {}),
+    requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms },
+  };
+}
+
+function wish(hostnames: readonly string[]) {
+  return { weight: preferredWeight, preference: { matchExpressions: [onHosts(hostnames)] } };
+}
+
+function onHosts(hostnames: readonly string[]) {
+  return { key: hostnameLabel, operator: 'In', values: [...hostnames] };
 }

@@ -37,7 +37,7 @@ export function affinityOf(
   if (spread && !allFit(cluster, group, feasible, named, places)) {
     return preferred('With these nodes alone, topology spread would not let all pods run.');
   }
-  return { kind: 'Required', hostnames: hostnames(cluster, named) };
+  return { kind: 'Required', hostnames: hostnames(cluster, named), wished: hostnames(cluster, nodes) };
 }
 
 /** The plan's nodes first, then all others that hold enough and could ever take a pod. */

@@ -36,6 +36,8 @@ export interface AffinityPlan {
   kind: 'Preferred' | 'Required';
   /** Required: every node that holds the bytes, not only those of the plan. Preferred (weight 100): those of the plan. */
   hostnames: readonly string[];
+  /** Required: those of the plan. The pods wish for them (weight 100), as others hold enough but perhaps not everything. */
+  wished?: readonly string[];
   /** Why Required was asked and is not given. */
   reason?: string;
 }

@@ -158,7 +158,7 @@ describe('planner', () => {
       const runs = ['a', 'b'].map((name) => running(name, { requests: { 'nvidia.com/gpu': 8 } }));
       const found = warm(only(input(nodes, [group('g', { affinity: 'Required' })], { running: runs })));
       assert.deepEqual([names(found), places(found)], [['b'], []]);
-      assert.deepEqual(found.affinity, { kind: 'Required', hostnames: ['b'] });
+      assert.deepEqual(found.affinity, { kind: 'Required', hostnames: ['b'], wished: ['b'] });
       assert.equal(
         found.message,
         'No node has room for a pod now. One that could take it when others end: b lacks 30.0 GiB of 100.0 GiB.',
@@ -348,6 +348,7 @@ describe('planner', () => {
       assert.deepEqual(warm(only(input(nodes, [given], { running: runs }))).affinity, {
         kind: 'Required',
         hostnames: ['planned', 'b', 'c', 'full'],
+        wished: ['planned'],
       });
     });
 

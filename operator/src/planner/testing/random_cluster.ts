@@ -16,7 +16,8 @@ import { gib } from './inputs.ts';
 
 /**
  * Clusters with few different values, so that nodes, pods and datasets get in one another's way. All of it is what an API
- * server takes. `plain`: without what a test with a real scheduler cannot have, or would not see the effect of.
+ * server takes. `plain`: without what a test with a real scheduler cannot have, or would not see the effect of, and with
+ * more room, as there are fewer of them.
  */
 export function randomCluster(options: { plain?: boolean } = {}): fc.Arbitrary<PlanInput> {
   const plain = options.plain === true;
@@ -26,7 +27,7 @@ export function randomCluster(options: { plain?: boolean } = {}): fc.Arbitrary<P
       const datasets = new Map(sizes.map((size, index) => [`d${index}`, { bytes: size * gib }]));
       const keys = [...datasets.keys()];
       const nodes = fc
-        .array(node(datasets, plain), { minLength: plain ? 2 : 0, maxLength: 7 })
+        .array(node(datasets, plain), { minLength: plain ? 5 : 0, maxLength: 8 })
         .map((all) => all.map((one, index) => named(one, index)));
       return nodes.chain((all) => {
         const names = all.map(({ name }) => name);
@@ -47,9 +48,12 @@ function rarely<T>(usual: T, other: fc.Arbitrary<T>, weight = 1): fc.Arbitrary<T
   return fc.oneof({ weight: 6, arbitrary: fc.constant(usual) }, { weight, arbitrary: other });
 }
 
+/** Mostly with all of these labels. */
 function labels(values: Readonly<Record<string, readonly string[]>>): fc.Arbitrary<Record<string, string>> {
-  const entries = Object.entries(values).map(([key, some]) => [key, fc.constantFrom(...some)]);
-  return fc.record(Object.fromEntries(entries), { requiredKeys: [] }) as fc.Arbitrary<Record<string, string>>;
+  const entries = Object.entries(values).map(([key, some]) => [key, fc.option(fc.constantFrom(...some), { freq: 4 })]);
+  return fc
+    .record(Object.fromEntries(entries) as Record<string, fc.Arbitrary<string | null>>)
+    .map((all) => Object.fromEntries(Object.entries(all).flatMap(([key, value]) => (value ? [[key, value]] : []))));
 }
 
 const nodeLabels = { zone: ['a', 'b', 'c'], disk: ['ssd', 'hdd'], generation: ['1', '2', '10', 'new'] };
@@ -107,10 +111,10 @@ function node(datasets: PlanInput['datasets'], plain: boolean): fc.Arbitrary<Omi
       taints: rarely<Taint[]>([], fc.uniqueArray(plain ? taint : fc.oneof(taint, softTaint), { maxLength: 2 }), 2),
       unschedulable: rarely(false, fc.constant(true)),
       allocatable: fc.record({
-        cpu: fc.constantFrom(1000, 2000, 4000),
-        memory: fc.constantFrom(4, 8).map((size) => size * gib),
-        pods: fc.constantFrom(1, 3, 10),
-        'nvidia.com/gpu': fc.constantFrom(0, 1, 2, 4),
+        cpu: plain ? fc.constantFrom(4000, 8000) : fc.constantFrom(1000, 2000, 4000),
+        memory: fc.constantFrom(4, 8).map((size) => size * (plain ? 4 : 1) * gib),
+        pods: plain ? fc.constantFrom(3, 10) : fc.constantFrom(1, 3, 10),
+        'nvidia.com/gpu': fc.constantFrom(plain ? 8 : 0, 1, 2, 4),
       }),
       agent: rarely<unknown>(undefined, agent, 30) as fc.Arbitrary<PlannedNode['agent']>,
       host: plain ? fc.constant('own') : rarely('own', fc.constantFrom('none', 'shared')),
