@@ -314,10 +314,15 @@ describe('runAgent', () => {
   });
 
   it('ends while its cache is being opened for ever', async () => {
-    const opening = Promise.withResolvers<FakeEngine>();
-    const { ask, serving, stop } = await startPatient('a', {}, { engineFactory: () => opening.promise });
+    const [asked, opening] = [Promise.withResolvers<void>(), Promise.withResolvers<FakeEngine>()];
+    const hanging = async () => {
+      asked.resolve();
+      return await opening.promise;
+    };
+    const { ask, serving, stop } = await startPatient('a', {}, { engineFactory: hanging });
     serving.catch(() => {});
-    await until(async () => /opening its cache/.test((await ask('/readyz').catch(() => undefined))?.text ?? ''));
+    await asked.promise;
+    await until(async () => /opening its cache/.test((await ask('/readyz')).text));
     await stop();
     const engine = new FakeEngine(fabric, { ...engineOptions('a', () => {}), incarnation: 'late' });
     opening.resolve(engine);
@@ -331,8 +336,15 @@ describe('runAgent', () => {
       engine.close = () => released.promise;
       return engine;
     };
-    const { stop } = await start('a', { 'shutdown-deadline': '1s' }, { engineFactory: hanging });
+    const { running, stop } = await start('a', { 'shutdown-deadline': '1s' }, { engineFactory: hanging });
     await assert.rejects(stop(), { code: 'DeadlineExceeded', message: /did not end within 1 s: its engine hangs/ });
     released.resolve();
+    // The health server is closed last.
+    const gone = () =>
+      fetch(`http://${running.health}/healthz`).then(
+        () => false,
+        () => true,
+      );
+    await until(gone);
   });
 });

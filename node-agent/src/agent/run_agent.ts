@@ -1,28 +1,18 @@
-import { randomUUID } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { createLogger, HearthError, type Logger } from '@hearth/common';
-import type { Address, Engine, EngineOptions } from '@hearth/engine';
+import type { Engine, EngineOptions } from '@hearth/engine';
 import { CacheCheck, CacheWatch } from '../cache/index.ts';
 import { machineProbe } from '../capabilities/index.ts';
-import { type AgentConfig, formatEndpoint } from '../config/index.ts';
+import type { AgentConfig } from '../config/index.ts';
 import { type AgentContext, defaultPace, type Pace } from '../context.ts';
-import { ControlApi } from '../control/index.ts';
-import { AgentMetrics, HealthServer } from '../health/index.ts';
-import { Membership } from '../membership/index.ts';
 import { TlsPeers } from '../peers/index.ts';
-import { Session } from '../records/index.ts';
-import { openStore, type Store } from '../store/index.ts';
-import { TlsFiles } from '../tls/index.ts';
-import { advertisedAddresses, listeningAddresses } from './addresses.ts';
+import { advertisedAddresses } from './addresses.ts';
 import { Agent } from './agent.ts';
-import { Bystander } from './bystander.ts';
 import { Closing } from './closing.ts';
 import { ClusterView } from './cluster_view.ts';
 import { EngineOpener } from './engine_opener.ts';
-import { originOpener, sourcePreparer } from './sources.ts';
+import { becomePresent } from './presence.ts';
+import { originOpener } from './sources.ts';
 import { version } from './version.ts';
-import { checkWirePorts } from './wire_ports.ts';
 
 export interface RunOptions {
   /** The native engine, or a fake one in tests. */
@@ -47,10 +37,7 @@ export interface RunningAgent {
 }
 
 const startDeadlineMs = 60_000;
-const controlCloseMs = 3_000;
 const defaultCacheLookMs = 30_000;
-/** A store that does not answer within this time when the agent ends is not waited for any more. */
-const muteStoreMs = 1_500;
 
 /**
  * Runs an agent until the signal: opens what it needs in the order of dependence, serves, and closes in the
@@ -79,10 +66,7 @@ export async function runAgent(config: AgentConfig, options: RunOptions): Promis
   await stack.close(config.shutdownDeadline);
 }
 
-/**
- * First what needs no cache (health, store, membership, control API): from then on the agent says why it does not serve.
- * Then the cache and what stands on it.
- */
+/** First what needs no cache, then the cache and what stands on it. */
 async function startAgent(
   config: AgentConfig,
   options: RunOptions,
@@ -92,57 +76,12 @@ async function startAgent(
   const { cacheLookMs = defaultCacheLookMs, pace = defaultPace } = options;
   const environment = options.environment ?? process.env;
   const { node, cluster } = config;
-  const incarnation = randomUUID();
   const patient = config.onStartFailure === 'wait';
   const beginning = patient ? options.signal : within(startDeadlineMs, options.signal);
   let agent: Agent | undefined;
-  let membership: Membership | undefined;
-  const reasons = () => (membership === undefined ? ['the agent is starting'] : notReady(membership));
 
-  const metrics = async () => {
-    if (agent === undefined) throw new HearthError('Unavailable', `there are no metrics yet: ${reasons().join('; ')}`);
-    return await new AgentMetrics(agent).scrape();
-  };
-  const health = new HealthServer({ reasons, metrics }, logger);
-  stack.push('health server', () => health.close());
-  const healthAddress = await health.listen(config.health.listen);
-
-  const files = controlFiles(config, logger);
-  stack.push('certificates', async () => files?.close());
-  const listen = listeningAddresses(config.wire.listen, config.wire.networks);
-  await checkWirePorts(listen);
-
-  const store = await openConfiguredStore(config, logger);
-  stack.push('store', () => store.close());
-  stack.onBegin(() => void leaveMuteStore(store, logger));
-
-  const session = new Session(store, logger, pace.leaseSeconds);
-  stack.push('session', () => session.close());
-
-  const self = {
-    ...{ node, incarnation, installation: '', wire: [], control: '', health: healthAddress },
-    ...{ zone: config.zone, rack: config.rack, version, ready: false, reason: 'the agent is opening its cache' },
-  };
-  const takeoverMs = (pace.leaseSeconds + 2) * 1000;
-  const members = new Membership({ store, session, logger, takeoverMs, self });
-  membership = members;
-  stack.push('membership', () => members.close());
-
-  const reason = () => reasons().join('; ');
-  const bystander = new Bystander({ node, store, members, logger, reason, goneGraceMs: pace.goneGraceMs });
-  stack.push('view of the cluster', () => bystander.close());
-  const control = new ControlApi(bystander, {
-    ...{ socket: config.control.socket, cluster, prepare: sourcePreparer(config.origins, environment) },
-    ...(files === undefined || config.control.listen === undefined
-      ? {}
-      : { tcp: { listen: config.control.listen, files } }),
-  });
-  const closeControl = () => control.close(Math.min(controlCloseMs, config.shutdownDeadline / 2));
-  stack.push('control API', closeControl);
-  await control.listen();
-  if (control.tcpAddress !== undefined) {
-    members.setControl(advertisedControl(control.tcpAddress, advertisedAddresses(config.wire.advertise, listen)));
-  }
+  const presence = await becomePresent({ config, environment, pace, logger }, stack);
+  const { incarnation, listen, store, session, members, files } = presence;
 
   const check = new CacheCheck(config);
   const opener = new EngineOpener({ config, incarnation, listen, check, logger, factory: options.engineFactory });
@@ -179,76 +118,17 @@ async function startAgent(
   stack.push('agent', () => started.close());
   await agent.start(within(startDeadlineMs, options.signal));
 
-  control.answerBy(agent);
-  await bystander.close();
-  // Before the rooms that answer its calls.
-  stack.push('control API', closeControl);
+  await presence.serve(agent);
   const watch = new CacheWatch(check, cacheLookMs, logger, (trouble) =>
     members.setReady(trouble === undefined, trouble ?? ''),
   );
   stack.push('look at the cache', async () => watch.close());
   members.setReady(true, '');
-  return { agent, health: healthAddress, control: control.tcpAddress };
-}
-
-function notReady(membership: Membership): string[] {
-  const { standing, self } = membership;
-  const reasons = standing.kind === 'degraded' ? [standing.reason] : [];
-  return self.ready ? reasons : [...reasons, self.reason];
-}
-
-/** What ends tells the store so; where the store does not answer, each part would wait for it in its turn. */
-async function leaveMuteStore(store: Store, logger: Logger): Promise<void> {
-  try {
-    await store.revision({ deadlineMs: muteStoreMs });
-  } catch (thrown) {
-    const error = HearthError.from(thrown);
-    // It was closed meanwhile: everything has ended already.
-    if (error.code === 'Cancelled') return;
-    logger.warn('the store does not answer, so the agent ends without it', { error });
-    await store.close();
-  }
+  return { agent, health: presence.health, control: presence.control };
 }
 
 function within(milliseconds: number, signal: AbortSignal): AbortSignal {
   return AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
-}
-
-async function openConfiguredStore(config: AgentConfig, logger: Logger): Promise<Store> {
-  const { store, storeAuthorities, storeCertificate, storeKey, storeServerName } = config;
-  if (store.startsWith('sqlite:')) await makeFolder(dirname(store.slice('sqlite:'.length)), 'the store', 'store');
-  const tls = { ca: storeAuthorities, cert: storeCertificate, key: storeKey, serverName: storeServerName };
-  return await openStore(store, { tls, logger });
-}
-
-async function makeFolder(path: string, what: string, key: string): Promise<void> {
-  try {
-    await mkdir(path, { recursive: true, mode: 0o755 });
-  } catch (thrown) {
-    throw new HearthError(
-      'PermissionDenied',
-      `the directory ${path} of ${what} cannot be made (${(thrown as Error).message}); make it or set ${key}`,
-    );
-  }
-}
-
-/** Files of the control API's mutual TLS; undefined without a TCP address for it. */
-function controlFiles(config: AgentConfig, logger: Logger): TlsFiles | undefined {
-  const { listen, certificate, key, clientAuthorities } = config.control;
-  if (listen === undefined || certificate === undefined || key === undefined || clientAuthorities === undefined) {
-    return undefined;
-  }
-  const named = (name: string, path: string) => ({ setting: `control.${name}`, path });
-  const identity = { certificate: named('certificate', certificate), key: named('key', key) };
-  return TlsFiles.open({ authorities: named('clientAuthorities', clientAuthorities), identity }, logger);
-}
-
-/** Where others reach the control API: on every address means on the first one that they are told of for bytes. */
-function advertisedControl(listening: string, wire: readonly Address[]): string {
-  const everywhere = /^(0\.0\.0\.0|\[::\]):(\d+)$/.exec(listening);
-  const [first] = wire;
-  if (everywhere === null || first === undefined) return listening;
-  return formatEndpoint({ host: first.host, port: Number(everywhere[2]) });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
