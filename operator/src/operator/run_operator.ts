@@ -11,6 +11,7 @@ import { runWebhookController } from '../webhook/index.ts';
 import { HttpServer } from './http_server.ts';
 import { OperatorMetrics } from './metrics.ts';
 import { partOfSource } from './part_of_source.ts';
+import { PreloadingMetrics, runPreloading } from './preloading.ts';
 import { allReflectors, createReflectors, type Reflectors } from './reflectors.ts';
 import { WebhookService } from './webhook_service.ts';
 
@@ -77,6 +78,7 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
   });
   const isLeader = () => election.isLeader;
   const metrics = new OperatorMetrics({ reflectors, agents, isLeader });
+  const preloading = new PreloadingMetrics(metrics.registry, reflectors);
   const webhook =
     options.webhook &&
     new WebhookService({ api: options.webhook.api, namespace, reflectors, registry: metrics.registry, logger });
@@ -89,7 +91,7 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
     await allSynced(reflectors, logger, signal);
     options.onReady?.({ port, webhookPort, isLeader, agents });
     logger.info('the operator is ready', { port });
-    await election.run((term) => lead(options, { reflectors, agents, events }, term), signal);
+    await election.run((term) => lead(options, { reflectors, agents, events, preloading }, term), signal);
     logger.info('the operator is ending');
   } finally {
     await events.flush();
@@ -103,10 +105,12 @@ interface Parts {
   reflectors: Reflectors;
   agents: AgentDirectory;
   events: EventRecorder;
+  preloading: PreloadingMetrics;
 }
 
 /** What the leader does, until its term ends. */
-async function lead(options: OperatorOptions, { reflectors, agents, events }: Parts, term: AbortSignal): Promise<void> {
+async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): Promise<void> {
+  const { reflectors, agents, events, preloading } = parts;
   const { api, environment, grant, logger } = options;
   const { clusters, caches, datasets, nodes, ownPods, storageClasses } = reflectors;
   const claims = partOfSource(reflectors.claims, ({ pending }) => pending);
@@ -134,6 +138,7 @@ async function lead(options: OperatorOptions, { reflectors, agents, events }: Pa
       runNodeController({ ...common, nodes, datasets }, term),
       runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
       runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
+      runPreloading({ api, agents, reflectors, events, logger }, preloading, term),
       ...runWebhook(options, reflectors, term),
     ]);
   } finally {

@@ -1,0 +1,47 @@
+import type { Logger } from '@hearth/common';
+import type { EventRecorder, KubernetesClient } from '@hearth/common/kubernetes';
+import type { Registry } from '@prometheus-io/client';
+import type { Agents } from '../agents/index.ts';
+import { GateController, GateMetrics } from '../gates/index.ts';
+import { plan } from '../planner/index.ts';
+import { PreloadMetrics, ReadinessBoard, runPreloadController } from '../preload/index.ts';
+import type { Reflectors } from './reflectors.ts';
+
+export interface PreloadingOptions {
+  api: KubernetesClient;
+  agents: Agents;
+  reflectors: Reflectors;
+  events: EventRecorder;
+  logger: Logger;
+}
+
+/** What Prometheus reads of preloads and gates, for the life of the replica. */
+export class PreloadingMetrics {
+  readonly gates: GateMetrics;
+  readonly preloads: PreloadMetrics;
+
+  constructor(registry: Registry, { pods, preloads }: Pick<Reflectors, 'pods' | 'preloads'>) {
+    this.gates = new GateMetrics(registry, () => pods.all().filter(({ member }) => member?.gated !== undefined).length);
+    this.preloads = new PreloadMetrics(registry, () => preloads.all());
+  }
+}
+
+/**
+ * The two halves of preloading, each of which is told what the other knows: gates plan and release pods, the executor
+ * brings the bytes. On the leader only, until the signal aborts.
+ */
+export async function runPreloading(
+  { api, agents, reflectors, events, logger }: PreloadingOptions,
+  metrics: PreloadingMetrics,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clusters, nodes, pods, claims, volumes, datasets, preloads } = reflectors;
+  const readiness = new ReadinessBoard();
+  const common = { api, agents, nodes, datasets, preloads, readiness, events, logger };
+  const gates = new GateController({ ...common, plan, pods, claims, volumes, metrics: metrics.gates });
+  const planned = gates.plannedNodes;
+  await Promise.all([
+    gates.run(signal),
+    runPreloadController({ ...common, clusters, planned, metrics: metrics.preloads }, signal),
+  ]);
+}
