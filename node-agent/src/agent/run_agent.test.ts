@@ -217,9 +217,10 @@ describe('runAgent', () => {
       controller.abort();
       await ended;
     };
+    /** Status 0: nobody answers yet. */
     const ask = async (path: string) => {
-      const answer = await fetch(`http://${health}${path}`);
-      return { status: answer.status, text: await answer.text() };
+      const answer = await fetch(`http://${health}${path}`).catch(() => undefined);
+      return { status: answer?.status ?? 0, text: (await answer?.text()) ?? '' };
     };
     return { serving: serving.promise, stop, ask };
   }
@@ -269,7 +270,7 @@ describe('runAgent', () => {
     const what = { source, include: [], exclude: [] };
     await first.running.agent.resolution.add('d', what, () => {}, AbortSignal.timeout(3_000));
     const second = await startPatient('b', shared);
-    await until(() => existsSync(join(folder, 'b.sock')));
+    await until(async () => /locked by another agent/.test((await second.ask('/readyz')).text));
     const { datasets, mounts } = await statusOf('b');
     assert.deepEqual([datasets.map(({ name }) => name), mounts], [['d'], []]);
     const address = `unix://${join(folder, 'b.sock')}`;
