@@ -128,6 +128,29 @@ function suite(fixture: StoreFixture): void {
       await second.membership.joined(AbortSignal.timeout(800));
     });
 
+    it('is a member without a cache, and takes its own earlier place once it has it', async () => {
+      const first = add('a', '1', 'disk-1');
+      const other = add('b', '1');
+      await Promise.all([first, other].map(({ membership }) => membership.joined()));
+      first.store.cut();
+      const second = add('a', '2', '');
+      second.membership.setReady(false, 'the disk is read-only');
+      second.membership.setCache({ wire: [], installation: '' });
+      await eventually('its place to be taken', () => second.membership.standing.kind === 'degraded');
+      second.membership.setCache({ wire: [{ host: '127.0.0.1', port: 7528 }], installation: 'disk-1' });
+      await second.membership.joined(AbortSignal.timeout(800));
+      await eventually('its new address', () => other.membership.cluster()[0]?.addresses[0]?.port === 7528);
+
+      second.membership.setCache({ wire: [], installation: '' });
+      await eventually('no cache', () => !other.membership.caching().has('a'));
+      assert.equal(names(other), 'a,b');
+      assert.deepEqual(
+        other.membership.cluster().map(({ node }) => node),
+        ['b'],
+      );
+      assert.equal(other.membership.all()[0]?.reason, 'the disk is read-only');
+    });
+
     it('refuses a second agent of the same name while the first is alive', async () => {
       const first = add('a', '1');
       await first.membership.joined();
