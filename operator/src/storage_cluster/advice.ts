@@ -1,6 +1,7 @@
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Condition } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
-import type { ConditionState } from '../reconciler/index.ts';
+import { type ConditionState, findCondition } from '../reconciler/index.ts';
 
 /** Nodes that a message names. */
 const mostNamed = 3;
@@ -35,15 +36,25 @@ const advices: readonly Advice[] = [
 
 /**
  * What agents lack though they serve. These conditions are for people to look at: they do not keep the StorageCluster
- * from being Ready.
+ * from being Ready. `before`: those that are written; they stay while no agent tells.
  */
-export function adviceConditions(status: ClusterStatus | undefined): ConditionState[] {
-  return advices.map((advice) => conditionOf(advice, status));
+export function adviceConditions(
+  status: ClusterStatus | undefined,
+  before: readonly Condition[] | undefined,
+): ConditionState[] {
+  return advices.map((advice) => conditionOf(advice, status, findCondition(before, advice.type)));
 }
 
-function conditionOf({ type, capability, holds, lacks }: Advice, status: ClusterStatus | undefined): ConditionState {
+function conditionOf(
+  { type, capability, holds, lacks }: Advice,
+  status: ClusterStatus | undefined,
+  before: Condition | undefined,
+): ConditionState {
   const agents = [...(status?.nodes.values() ?? [])];
   const seen = agents.filter((agent) => capabilityOf(agent, capability) !== undefined);
+  if (seen.length === 0 && before !== undefined) {
+    return { type, status: before.status, reason: before.reason, message: before.message };
+  }
   if (seen.length === 0) {
     return { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has told yet how its machine is' };
   }

@@ -172,10 +172,19 @@ describe('status of a StorageCluster', () => {
     assert.match(condition?.message ?? '', /could tell of the store: n1: etcd at etcd:2379 does not answer$/);
   });
 
-  it('keeps the figures while no agent answers', () => {
-    const cluster = { ...sampleCluster(), status: { capacityBytes: 7, usedBytes: 3, datasets: 2 } };
+  it('keeps the figures and what nodes lack while no agent answers', () => {
+    const known = {
+      type: 'DataPath',
+      status: 'False',
+      reason: 'NoFuse',
+      message: 'none',
+      observedGeneration: 1,
+    } as const;
+    const conditions = [{ ...known, lastTransitionTime: '2026-01-01T00:00:00Z' }];
+    const cluster = { ...sampleCluster(), status: { capacityBytes: 7, usedBytes: 3, datasets: 2, conditions } };
     const status = clusterStatus(cluster, observed({ status: told([], false) }));
     assert.deepEqual([status.capacityBytes, status.usedBytes, status.datasets], [7, 3, 2]);
+    assert.equal(status.conditions.find(({ type }) => type === 'DataPath')?.reason, 'NoFuse');
   });
 
   it('calls a start a start, and trouble trouble, which comes first', () => {
