@@ -1,6 +1,6 @@
 import type { Probe } from '@hearth/engine';
 import { type CacheDirectory, type MeasuredDirectory, measureCacheDirectories } from '../config/index.ts';
-import { sizeText } from './cache_check.ts';
+import { sizeText } from './size_text.ts';
 
 /** Whether the disks can hold what the budgets promise beside the floors, as a row like those of hearth-probe. */
 export async function budgetProbe(directories: readonly CacheDirectory[]): Promise<Probe> {

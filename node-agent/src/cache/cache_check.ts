@@ -1,6 +1,7 @@
 import { access, constants, mkdir, stat } from 'node:fs/promises';
 import { HearthError } from '@hearth/common';
-import { type AgentConfig, formatSize, type MeasuredDirectory, measureCacheDirectories } from '../config/index.ts';
+import { type AgentConfig, type MeasuredDirectory, measureCacheDirectories } from '../config/index.ts';
+import { sizeText } from './size_text.ts';
 
 export type CacheCheckConfig = Pick<AgentConfig, 'cache' | 'kubelet'>;
 
@@ -102,16 +103,4 @@ async function deviceOf(path: string): Promise<bigint> {
       `kubelet.directory ${path} cannot be looked at (${(thrown as Error).message}); name a folder on the kubelet's file system`,
     );
   }
-}
-
-/** A size for people: at most one digit after the point. */
-export function sizeText(bytes: bigint): string {
-  for (const [unit, shift] of [
-    ['TiB', 40n],
-    ['GiB', 30n],
-    ['MiB', 20n],
-  ] as const) {
-    if (bytes >= 1n << shift) return `${Number((bytes * 10n) >> shift) / 10} ${unit}`;
-  }
-  return formatSize(bytes);
 }
