@@ -6,7 +6,13 @@ import { type Outcome, root, run } from '../src/command.ts';
 export interface Manifest {
   apiVersion: string;
   kind: string;
-  metadata: { name: string; namespace?: string; labels?: Record<string, string>; annotations?: Record<string, string> };
+  metadata: {
+    name: string;
+    namespace?: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+    finalizers?: string[];
+  };
   // biome-ignore lint/suspicious/noExplicitAny: objects of every kind
   [field: string]: any;
 }

@@ -19,7 +19,9 @@ import {
 import { Registry } from '@prometheus-io/client';
 import type { Context } from 'mocha';
 import { stringify } from 'yaml';
-import { GateController, GateMetrics } from '../../../operator/src/gates/index.ts';
+import type { Agents } from '../../../operator/src/agents/index.ts';
+import { GateController } from '../../../operator/src/gates/index.ts';
+import { PreloadingMetrics, runPreloading } from '../../../operator/src/operator/preloading.ts';
 import { allReflectors, createReflectors } from '../../../operator/src/operator/reflectors.ts';
 import { WebhookService } from '../../../operator/src/operator/webhook_service.ts';
 import { plan } from '../../../operator/src/planner/index.ts';
@@ -212,7 +214,8 @@ export class GateCluster {
 interface ReplicaOptions {
   api: KubernetesApi;
   name: string;
-  agents: TestAgents;
+  /** With those of a test, what brings the bytes is a test's too; with others, it is the operator's. */
+  agents: Agents;
   logger?: Logger;
 }
 
@@ -278,29 +281,31 @@ export class GateReplica {
     const { signal } = this.#ending;
     this.#port = this.#webhook.listen(0, 'localhost');
     for (const [, reflector] of allReflectors(this.#reflectors)) reflector.start(signal);
-    const metrics = new GateMetrics(this.registry, () => 0);
+    const metrics = new PreloadingMetrics(this.registry, this.#reflectors);
     await this.election.run((term) => this.#lead(metrics, logger, term), signal);
   }
 
-  async #lead(metrics: GateMetrics, logger: Logger, term: AbortSignal): Promise<void> {
-    const { api, agents } = this.#options;
-    const { pods, nodes, claims, volumes, datasets, preloads, secrets, webhooks: configurations } = this.#reflectors;
+  async #lead(metrics: PreloadingMetrics, logger: Logger, term: AbortSignal): Promise<void> {
+    const { api } = this.#options;
+    const { secrets, webhooks: configurations } = this.#reflectors;
     assert.ok(configurations);
-    const readiness = new TestExecutor(agents, preloads);
-    const sources = { pods, nodes, claims, volumes, datasets, preloads };
-    const gates = new GateController({
-      api,
-      agents,
-      plan,
-      readiness,
-      events: this.#events,
-      metrics,
-      logger,
-      ...sources,
-    });
-    readiness.follow(gates.plannedNodes);
     const common = { api, namespace: releaseNamespace, secrets, configurations, serverName, logger };
-    await Promise.all([gates.run(term), runWebhookController(common, term)]);
+    await Promise.all([this.#preload(metrics, logger, term), runWebhookController(common, term)]);
+  }
+
+  async #preload(metrics: PreloadingMetrics, logger: Logger, term: AbortSignal): Promise<void> {
+    const { api, agents } = this.#options;
+    const common = { api, agents, events: this.#events, logger };
+    if (!(agents instanceof TestAgents)) {
+      await runPreloading({ ...common, reflectors: this.#reflectors }, metrics, term);
+      return;
+    }
+    const { pods, nodes, claims, volumes, datasets, preloads } = this.#reflectors;
+    const sources = { pods, nodes, claims, volumes, datasets, preloads };
+    const readiness = new TestExecutor(api, agents, preloads);
+    const gates = new GateController({ ...common, ...sources, plan, readiness, metrics: metrics.gates });
+    readiness.follow(gates.plannedNodes);
+    await gates.run(term);
   }
 }
 

@@ -1,19 +1,30 @@
-import type { Reflector } from '@hearth/common/kubernetes';
+import { type KubernetesApi, kinds, type Reflector } from '@hearth/common/kubernetes';
 import type { CachePreload } from '@hearth/common/resources';
 import type { NodeReadiness, PlannedNodes, Readiness } from '../../../operator/src/preload/index.ts';
 import type { TestAgents } from './test_agents.ts';
 
-/** Says of each CachePreload what the agents hold of it, and pins it at once; brings nothing. */
+/** Says of each CachePreload what the agents hold of it, and pins it at once; brings nothing, and keeps none from going. */
 export class TestExecutor implements Readiness {
   readonly #agents: TestAgents;
   readonly #preloads: Pick<Reflector<CachePreload>, 'get' | 'keys' | 'onChange'>;
   #planned: PlannedNodes | undefined;
   readonly #listeners = new Set<(key: string) => void>();
 
-  constructor(agents: TestAgents, preloads: Pick<Reflector<CachePreload>, 'get' | 'keys' | 'onChange'>) {
+  constructor(
+    api: KubernetesApi,
+    agents: TestAgents,
+    preloads: Pick<Reflector<CachePreload>, 'get' | 'keys' | 'onChange'>,
+  ) {
     this.#agents = agents;
     this.#preloads = preloads;
-    preloads.onChange((key) => this.#tell(key));
+    preloads.onChange((key, _before, after) => {
+      if (after?.metadata.deletionTimestamp !== undefined && after.metadata.finalizers !== undefined) {
+        const patch = { metadata: { finalizers: null } };
+        const { name, namespace } = after.metadata;
+        void api.patch(kinds.CachePreload, name, namespace, patch, { kind: 'merge' }).catch(() => undefined);
+      }
+      this.#tell(key);
+    });
     agents.onStatus(() => {
       for (const key of preloads.keys()) this.#tell(key);
     });

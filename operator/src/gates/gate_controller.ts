@@ -14,9 +14,9 @@ import type { Agents } from '../agents/index.ts';
 import type { GroupPlan, PlanInput } from '../planner/index.ts';
 import type { PlannedNodes, Readiness } from '../preload/index.ts';
 import { hostnameLabel } from './affinity.ts';
-import { desiredPreload, isOfGate } from './desired_preload.ts';
 import type { GateMetrics } from './gate_metrics.ts';
 import { clusterOf, groupFacts, unplannable, unready } from './group_facts.ts';
+import { isOfGate, newPreload, preloadChange } from './group_preload.ts';
 import { type GatedMember, Groups, isStray } from './groups.ts';
 import { Interests } from './interests.ts';
 import type { ClaimView, Known, VolumeFacts } from './known.ts';
@@ -29,7 +29,7 @@ import { releasePod } from './release.ts';
 import { quietReasons, type Verdict, verdict } from './verdict.ts';
 
 export interface GateControllerOptions {
-  api: Pick<KubernetesClient, 'get' | 'apply' | 'patch' | 'delete'>;
+  api: Pick<KubernetesClient, 'get' | 'create' | 'patch' | 'delete'>;
   agents: Agents;
   plan: (input: PlanInput) => ReadonlyMap<string, GroupPlan>;
   pods: Source<PodView>;
@@ -231,8 +231,14 @@ export class GateController {
     if (present?.metadata.deletionTimestamp !== undefined) return 'going';
     const names = Array.from(datasets.values(), ({ metadata }) => metadata.name);
     const { namespace = '', name } = splitKey(key);
-    const desired = desiredPreload({ namespace, name }, pods, gate, names, present);
-    if (desired !== undefined) await this.#options.api.apply(kinds.CachePreload, desired, { signal });
+    const { api } = this.#options;
+    if (present === undefined) {
+      // The watch may not have told yet of one that was made a moment ago.
+      await unlessThere(api.create(kinds.CachePreload, newPreload({ namespace, name }, pods, gate, names), signal));
+      return 'there';
+    }
+    const change = preloadChange(present, pods, gate, names);
+    if (change !== undefined) await api.patch(kinds.CachePreload, name, namespace, change, { kind: 'merge', signal });
     return 'there';
   }
 
@@ -317,4 +323,12 @@ function freely(reason: Released['reason'], message: string): Released {
 
 function noPlan(why: string): Released {
   return freely('NoPlan', `starts without waiting, as ${why}`);
+}
+
+async function unlessThere(work: Promise<unknown>): Promise<void> {
+  try {
+    await work;
+  } catch (thrown) {
+    if (HearthError.from(thrown).code !== 'AlreadyExists') throw thrown;
+  }
 }

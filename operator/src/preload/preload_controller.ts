@@ -95,6 +95,8 @@ class PreloadController {
       agents.onStatus((cluster, before, after) => this.#statusChanged(cluster, before, after)),
       () => this.#placements.close(),
     ];
+    // Pods that wait for pins need not wait for the status too.
+    this.#reconciler.onActed = (preload) => void this.#tell(objectKey(preload), signal);
     const reconcile = reconcileObject({ reconciler: this.#reconciler, api, objects: preloads, events, logger });
     const ending = new AbortController();
     const sweeping = this.#sweepAll(AbortSignal.any([signal, ending.signal]));

@@ -51,6 +51,8 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     'DatasetNotFound',
     'DatasetNotReady',
   ];
+  /** Called when a pass has done what it does, before it is written into the status. */
+  onActed: (preload: CachePreload) => void = () => undefined;
   readonly #options: PreloadReconcilerOptions;
   readonly #backOffs = new Map<string, BackOff>();
   readonly #written: WrittenProgress;
@@ -136,6 +138,7 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
   }
 
   status(preload: CachePreload, { observed }: Pass<ObservedPreload, PreloadAction>): DesiredStatus<CachePreload> {
+    this.onActed(preload);
     return statusOf(preload, observed);
   }
 

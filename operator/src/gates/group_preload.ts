@@ -1,0 +1,85 @@
+import type { OwnerReference } from '@hearth/common/kubernetes';
+import { type CachePreload, finalizerName, type Gate, specHashAnnotation } from '@hearth/common/resources';
+import { hashOf, labelsOfOperator } from '../storage_cluster/index.ts';
+import { controllerOf, groupWords } from './group_name.ts';
+import type { GatedMember } from './groups.ts';
+
+/** Pods that wait go before what is preloaded for later. */
+const priorities = { Wait: 200, Prefer: 100, Off: 100 } as const;
+/** The garbage collector takes a plan away with the last of its owners. */
+const mostOwners = 50;
+
+const component = 'gate';
+const componentLabel = 'app.kubernetes.io/component';
+
+/** Whether the operator made this one for a group of pods. */
+export function isOfGate({ metadata, spec }: CachePreload): boolean {
+  return metadata.labels?.[componentLabel] === component && spec.placement.gatedPods !== undefined;
+}
+
+/** Pure. The CachePreload of a group that has none. */
+export function newPreload(
+  place: { namespace: string; name: string },
+  pods: readonly GatedMember[],
+  gate: Gate,
+  datasets: readonly string[],
+): CachePreload {
+  const spec = specOf(pods, gate, datasets);
+  return {
+    apiVersion: 'hearth.storage/v1alpha1',
+    kind: 'CachePreload',
+    metadata: {
+      ...place,
+      labels: labelsOfOperator(component),
+      annotations: { [specHashAnnotation]: hashOf(spec) },
+      // Whoever brings the bytes would put it there first of all.
+      finalizers: [finalizerName],
+      ownerReferences: ownersOf(pods, []),
+    },
+    // The API server fills in the rest.
+    spec: spec as CachePreload['spec'],
+  };
+}
+
+/**
+ * Pure. What is to be changed of it, as a merge patch for the version that was seen; undefined: nothing. Owners that it has
+ * stay: pods of a group may come one after the other.
+ */
+export function preloadChange(
+  { metadata }: CachePreload,
+  pods: readonly GatedMember[],
+  gate: Gate,
+  datasets: readonly string[],
+): object | undefined {
+  const spec = specOf(pods, gate, datasets);
+  const hash = hashOf(spec);
+  const known = metadata.ownerReferences ?? [];
+  const ownerReferences = ownersOf(pods, known);
+  if (metadata.annotations?.[specHashAnnotation] === hash && ownerReferences.length === known.length) return undefined;
+  const { uid, resourceVersion } = metadata;
+  return { metadata: { uid, resourceVersion, annotations: { [specHashAnnotation]: hash }, ownerReferences }, spec };
+}
+
+function specOf(pods: readonly GatedMember[], gate: Gate, datasets: readonly string[]) {
+  const [first] = pods;
+  return {
+    datasets: datasets.map((name) => ({ name })),
+    placement: { gatedPods: { gate, group: first === undefined ? '' : groupWords(first.gated) } },
+    priority: priorities[gate.mode],
+  };
+}
+
+function ownersOf(pods: readonly GatedMember[], known: readonly OwnerReference[]): OwnerReference[] {
+  const owners = new Map(known.map((owner) => [owner.uid, owner]));
+  for (const owner of pods.map(ownerOf)) {
+    if (owners.size < mostOwners && !owners.has(owner.uid)) owners.set(owner.uid, owner);
+  }
+  return [...owners.values()];
+}
+
+/** The controller of the pod, else the pod. It may go without waiting for the plan. */
+function ownerOf({ gated, name, uid }: GatedMember): OwnerReference {
+  const owner = controllerOf(gated) ?? { apiVersion: 'v1', kind: 'Pod', name, uid };
+  const { apiVersion, kind } = owner;
+  return { apiVersion, kind, name: owner.name, uid: owner.uid, controller: false, blockOwnerDeletion: false };
+}
