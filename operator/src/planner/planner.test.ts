@@ -1,22 +1,7 @@
 import assert from 'node:assert/strict';
-import type { PlanInput } from './input.ts';
-import type { GroupPlan, WarmPlan } from './plan.ts';
 import { plan } from './planner.ts';
 import { gib, group, input, node, pods, running, spreadOver } from './testing/inputs.ts';
-
-function only(given: PlanInput): GroupPlan {
-  const plans = [...plan(given).values()];
-  assert.equal(plans.length, 1);
-  return plans[0] as GroupPlan;
-}
-
-function warm(found: GroupPlan | undefined): WarmPlan {
-  assert.equal(found?.kind, 'warm', JSON.stringify(found));
-  return found as WarmPlan;
-}
-
-const names = (found: WarmPlan) => found.nodes.map((one) => one.node);
-const places = (found: WarmPlan) => [...found.assignment.values()];
+import { names, only, places, warm } from './testing/plans.ts';
 
 describe('planner', () => {
   describe('bytes', () => {
@@ -153,6 +138,14 @@ describe('planner', () => {
       assert.deepEqual(places(found), ['b', 'c']);
     });
 
+    it('gives the same port of the host to no two groups', () => {
+      const hostPorts = [{ ip: '0.0.0.0', protocol: 'TCP', port: 8080 }];
+      const nodes = [node('a', { resident: { model: 100 } }), node('b')];
+      const plans = plan(input(nodes, [group('first', { hostPorts }), group('second', { hostPorts })]));
+      assert.deepEqual(places(warm(plans.get('first'))), ['a']);
+      assert.deepEqual(places(warm(plans.get('second'))), ['b']);
+    });
+
     it('waits at the warmest node that could take a pod when others end', () => {
       const nodes = [node('a'), node('b', { resident: { model: 70 } })];
       const runs = ['a', 'b'].map((name) => running(name, { requests: { 'nvidia.com/gpu': 8 } }));
@@ -161,7 +154,7 @@ describe('planner', () => {
       assert.deepEqual(found.affinity, { kind: 'Required', hostnames: ['b'], wished: ['b'] });
       assert.equal(
         found.message,
-        'No node has room for a pod now. One that could take it when others end: b lacks 30.0 GiB of 100.0 GiB.',
+        'No node takes a pod now. When others end it could go where the bytes are to be: b lacks 30.0 GiB of 100.0 GiB.',
       );
     });
 
@@ -279,120 +272,6 @@ describe('planner', () => {
       const selector = { matchLabels: { app: 'g' }, matchExpressions: [] };
       const soft = group('g', { pods: pods('g', 4), spread: [spreadOver('zone', { hard: false, selector })] });
       assert.deepEqual(places(warm(only(input(zoned, [soft])))), ['a', 'b', 'c', 'a']);
-    });
-  });
-
-  describe('a plan that there is', () => {
-    it('is kept, though another node would be better now', () => {
-      const nodes = [node('a', { resident: { model: 10 } }), node('b', { resident: { model: 100 } })];
-      assert.deepEqual(names(warm(only(input(nodes, [group('g', { planned: ['a'] })])))), ['a']);
-    });
-
-    it('keeps nodes that fewer pods no longer need, and gets more for more pods', () => {
-      const nodes = ['a', 'b', 'c'].map((name) => node(name, { allocatable: { pods: 9, 'nvidia.com/gpu': 1 } }));
-      const fewer = warm(only(input(nodes, [group('g', { planned: ['c', 'b'] })])));
-      assert.deepEqual(names(fewer), ['c', 'b']);
-      const more = warm(only(input(nodes, [group('g', { planned: ['c', 'b'], pods: pods('g', 3) })])));
-      assert.deepEqual(names(more), ['c', 'b', 'a']);
-    });
-
-    it('loses nodes that have gone, are full, cordoned, without agent or without room for the bytes', () => {
-      const nodes = [
-        node('full'),
-        node('cordoned', { unschedulable: true }),
-        node('silent', { agent: false }),
-        node('small', { available: 1 }),
-        node('other'),
-      ];
-      const runs = [running('full', { requests: { 'nvidia.com/gpu': 8 } })];
-      const planned = ['gone', 'full', 'cordoned', 'silent', 'small'];
-      assert.deepEqual(names(warm(only(input(nodes, [group('g', { planned })], { running: runs })))), ['other']);
-    });
-
-    it('is kept while no node takes a pod', () => {
-      const nodes = [node('a', { resident: { model: 100 } }), node('b'), node('c')];
-      const runs = nodes.map(({ name }) => running(name, { requests: { 'nvidia.com/gpu': 8 } }));
-      const found = warm(only(input(nodes, [group('g', { planned: ['c', 'b'] })], { running: runs })));
-      assert.deepEqual(names(found), ['c', 'b']);
-    });
-
-    it('goes before groups that have none', () => {
-      const nodes = [node('a', { available: 120, allocatable: { pods: 9, 'nvidia.com/gpu': 1 } })];
-      const plans = plan(input(nodes, [group('new'), group('old', { planned: ['a'] })]));
-      assert.deepEqual([...plans.keys()], ['old', 'new']);
-      assert.deepEqual(places(warm(plans.get('old'))), ['a']);
-      assert.deepEqual(places(warm(plans.get('new'))), []);
-    });
-  });
-
-  describe('affinity', () => {
-    const few = { pods: 9, 'nvidia.com/gpu': 1 };
-
-    it('is preferred to the nodes of the plan', () => {
-      const nodes = [node('a', { labels: { 'kubernetes.io/hostname': 'host-a' } })];
-      assert.deepEqual(warm(only(input(nodes, [group('g')]))).affinity, { kind: 'Preferred', hostnames: ['host-a'] });
-    });
-
-    it('required names all nodes that hold enough and could ever take a pod', () => {
-      const nodes = [
-        node('a', { resident: { model: 89 } }),
-        node('b', { resident: { model: 90 } }),
-        node('c', { resident: { model: 100 } }),
-        node('full', { resident: { model: 100 } }),
-        node('cordoned', { resident: { model: 100 }, unschedulable: true }),
-        node('small', { resident: { model: 100 }, allocatable: { pods: 9 } }),
-        node('planned'),
-      ];
-      const runs = [running('full', { requests: { 'nvidia.com/gpu': 8 } })];
-      const given = group('g', { affinity: 'Required', minPercent: 90, planned: ['planned'] });
-      assert.deepEqual(warm(only(input(nodes, [given], { running: runs }))).affinity, {
-        kind: 'Required',
-        hostnames: ['planned', 'b', 'c', 'full'],
-        wished: ['planned'],
-      });
-    });
-
-    it('is not required of pods that use what is not modelled', () => {
-      const given = group('g', { affinity: 'Required', unmodelled: ['resource claims', 'scheduler other'] });
-      assert.deepEqual(warm(only(input([node('a')], [given]))).affinity, {
-        kind: 'Preferred',
-        hostnames: ['a'],
-        reason: 'The pods use resource claims, scheduler other, of which the plan does not know where it is.',
-      });
-    });
-
-    it('is not required when pods could run elsewhere only', () => {
-      const nodes = [node('a', { allocatable: few }), node('b', { agent: false })];
-      const given = group('g', { affinity: 'Required', pods: pods('g', 3) });
-      const found = warm(only(input(nodes, [given])));
-      assert.deepEqual(found.affinity, {
-        kind: 'Preferred',
-        hostnames: ['a'],
-        reason: '2 of 3 pods fit only on nodes that cannot hold the bytes.',
-      });
-      assert.match(found.message, /^1 pod on 1 node: .* 2 more pods fit on no node that can hold the bytes now\.$/);
-    });
-
-    it('is not required when topology spread would then see too few domains', () => {
-      const nodes = ['a', 'b', 'c'].map((name) => node(name, { labels: { zone: name } }));
-      const selector = { matchLabels: { app: 'g' }, matchExpressions: [] };
-      const spread = [spreadOver('zone', { selector, minDomains: 3 })];
-      const runs = [running('b', { labels: { app: 'g' } }), running('c', { labels: { app: 'g' } })];
-      const given = (honorAffinity: boolean) =>
-        group('g', {
-          affinity: 'Required',
-          pods: pods('g', 2),
-          spread: spread.map((one) => ({ ...one, honorAffinity })),
-          requests: {},
-        });
-      const found = warm(only(input(nodes, [given(true)], { running: runs })));
-      assert.deepEqual(places(found), ['a', 'a']);
-      assert.deepEqual(found.affinity, {
-        kind: 'Preferred',
-        hostnames: ['a'],
-        reason: 'With these nodes alone, topology spread would not let all pods run.',
-      });
-      assert.equal(warm(only(input(nodes, [given(false)], { running: runs }))).affinity.kind, 'Required');
     });
   });
 });

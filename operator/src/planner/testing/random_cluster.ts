@@ -79,8 +79,8 @@ const hostPorts: fc.Arbitrary<HostPort[]> = rarely<HostPort[]>(
   fc
     .record({
       ip: fc.constantFrom('0.0.0.0', '10.0.0.1', '10.0.0.2'),
-      protocol: fc.constantFrom('TCP', 'UDP'),
-      port: fc.constantFrom(8080, 9090),
+      protocol: fc.constantFrom('TCP', 'TCP', 'UDP'),
+      port: fc.constantFrom(8080, 8080, 9090),
     })
     .map((port) => [port]),
 );
