@@ -27,8 +27,9 @@ export function affinityOf(
     return preferred(`The pods use ${group.unmodelled.join(', ')}, of which the plan does not know where it is.`);
   }
   const left = group.pods.length - places.length;
-  if (cold.length > 0)
+  if (cold.length > 0) {
     return preferred(`${left} of ${group.pods.length} pods fit only on nodes that cannot hold the bytes.`);
+  }
   const spread = group.spread.some(({ hard }) => hard);
   if (spread && left > 0 && places.length > 0) {
     return preferred(`Where topology spread will let ${left} of ${group.pods.length} pods run is not known yet.`);

@@ -1,5 +1,4 @@
-import type { Holding } from './caches.ts';
-import { hasRoom } from './caches.ts';
+import { type Holding, hasRoom } from './caches.ts';
 import type { Cluster, Feasible } from './cluster.ts';
 import type { PodGroup } from './input.ts';
 import { Ranking } from './ranking.ts';

@@ -90,8 +90,9 @@ function sentence(
     return lacks === 0 ? `${name} has all ${all}` : `${name} lacks ${formatBytes(lacks)} of ${all}`;
   });
   const where = listed(parts, '; ');
-  if (places.length === 0)
+  if (places.length === 0) {
     return `No node takes a pod now. When others end it could go where the bytes are to be: ${where}.`;
+  }
   const left = group.pods.length - places.length;
   const rest = left === 0 ? '' : ` ${counted(left, 'more pod')} fit on no node that can hold the bytes now.`;
   return `${counted(places.length, 'pod')} on ${counted(nodes.length, 'node')}: ${where}.${rest}`;
