@@ -120,12 +120,20 @@ describe('the programs of the operator', function () {
     // As the controllers of a whole cluster do when there are to be no replicas.
     await fixture.expect('no replicas', kinds.Deployment, 'hearth-operator', ({ spec }) => spec?.replicas === 0);
     await process.end('SIGTERM');
+    // Nobody would ever open its gate.
+    const schedulingGates = [{ name: 'hearth.storage/preload' }, { name: 'example.org/kept' }];
+    await fixture.api.create(kinds.Pod, {
+      metadata: { name: 'gated', namespace: 'team' },
+      spec: { schedulingGates, containers: [{ name: 'main', image: 'none' }] },
+    });
     await fixture.api.delete(kinds.Pod, 'operator-0', namespace, { gracePeriodSeconds: 0 });
     const outcome = await cleaning;
     assert.equal(outcome.code, 0, outcome.stderr);
     await assertCleared();
     const dataset = await fixture.api.get(kinds.Dataset, 'model', 'team');
     assert.deepEqual(dataset?.metadata.finalizers, ['example.org/kept']);
+    const gated = await fixture.api.get(kinds.Pod, 'gated', 'team');
+    assert.deepEqual(gated?.spec?.schedulingGates, [{ name: 'example.org/kept' }]);
   });
 
   async function assertCleared(): Promise<void> {

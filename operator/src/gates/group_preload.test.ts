@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { gate } from '@hearth/common/resources';
+import { isOfGate, newPreload, preloadChange } from './group_preload.ts';
+import type { GatedMember } from './groups.ts';
+import { ownedBy, podOf } from './testing/objects.ts';
+
+function member(name: string, owner?: string): GatedMember {
+  const references = owner === undefined ? {} : { ownerReferences: ownedBy(owner) };
+  const gated = podOf(name, [], { metadata: { name, namespace: 'team', uid: `uid-${name}`, ...references } });
+  return { namespace: 'team', name, uid: `uid-${name}`, createdAt: 0, preload: 'p', node: '', deleting: false, gated };
+}
+
+const place = { namespace: 'team', name: 'p' };
+const wait = gate.parse({});
+
+describe('CachePreload of a group', () => {
+  it('belongs to the controller of its pods, else to the pods', () => {
+    const owned = newPreload(place, [member('a', 'web'), member('b', 'web')], wait, ['llama']);
+    assert.deepEqual(owned.metadata.ownerReferences, [
+      {
+        apiVersion: 'apps/v1',
+        kind: 'ReplicaSet',
+        name: 'web',
+        uid: 'uid-web',
+        controller: false,
+        blockOwnerDeletion: false,
+      },
+    ]);
+    assert.equal(owned.spec.placement.gatedPods?.group, 'ReplicaSet/web');
+    assert.ok(isOfGate(owned));
+    const bare = newPreload(place, [member('a')], wait, ['llama']);
+    assert.deepEqual(
+      bare.metadata.ownerReferences?.map(({ kind, uid }) => [kind, uid]),
+      [['Pod', 'uid-a']],
+    );
+  });
+
+  it('goes before what is preloaded for later when pods wait for it', () => {
+    assert.equal(newPreload(place, [member('a')], wait, []).spec.priority, 200);
+    assert.equal(newPreload(place, [member('a')], gate.parse({ mode: 'Prefer' }), []).spec.priority, 100);
+  });
+
+  it('is changed only when it must, and keeps the owners that it has', () => {
+    const made = newPreload(place, [member('a', 'web')], wait, ['llama']);
+    const present = { ...made, metadata: { ...made.metadata, uid: 'u', resourceVersion: '7' } };
+    assert.equal(preloadChange(present, [member('b', 'web')], wait, ['llama']), undefined);
+    const more = preloadChange(present, [member('c', 'other')], wait, ['llama']) as typeof present;
+    assert.deepEqual(
+      more.metadata.ownerReferences?.map(({ name }) => name),
+      ['web', 'other'],
+    );
+    assert.deepEqual([more.metadata.uid, more.metadata.resourceVersion], ['u', '7']);
+    assert.equal(more.metadata.finalizers, undefined, 'not ours alone to write');
+    const other = preloadChange(present, [member('a', 'web')], gate.parse({ timeout: '1h' }), ['llama']);
+    assert.equal((other as typeof present).spec.placement.gatedPods?.gate.timeout, '1h');
+  });
+
+  it('of somebody else is none of ours', () => {
+    const { metadata, ...rest } = newPreload(place, [member('a')], wait, []);
+    const { labels: _, ...unlabelled } = metadata;
+    assert.equal(isOfGate({ ...rest, metadata: unlabelled }), false);
+  });
+});
