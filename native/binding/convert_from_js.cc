@@ -166,6 +166,9 @@ Location location(const Napi::Object& from) {
   result.path = textOr(from, "path");
   if (result.url.empty() == result.path.empty())
     wrong(from.Env(), "a location has exactly one of url and path");
+  result.below = textOr(from, "below");
+  if (result.path.empty() != result.below.empty())
+    wrong(from.Env(), "a location has a directory to lie below if it has a path, and only then");
   result.expiresAtMs = static_cast<std::int64_t>(numberOr(from, "expiresAt", 0));
   const Napi::Value headers = field(from, "headers");
   if (present(headers)) {

@@ -148,6 +148,7 @@ class Agent {
     EXPECT_TRUE(added.ok()) << (added.ok() ? "" : added.error().message);
     Location base;
     base.path = origin.folder();
+    base.below = base.path;
     (*added)->locations.setBase(std::move(base));
     return *added;
   }

@@ -29,12 +29,6 @@ Status DirectoryRead::check(const FileInfo& info) const {
                      "; the file has changed since it was listed: add the dataset again for a new "
                      "revision"};
   };
-  if (info.kind == FileInfo::Kind::kSymlink) {
-    return Error{ErrorCode::kUnsupported, path_ + ": it is a symbolic link, which is not followed"};
-  }
-  if (info.kind != FileInfo::Kind::kFile) {
-    return Error{ErrorCode::kUnsupported, path_ + ": it is not a regular file"};
-  }
   if (expectation_.objectSize != 0 && info.size != expectation_.objectSize) {
     return changed("it has " + std::to_string(info.size) + " bytes instead of " +
                    std::to_string(expectation_.objectSize));
@@ -46,14 +40,16 @@ Status DirectoryRead::check(const FileInfo& info) const {
   return {};
 }
 
-Task<Status> DirectoryRead::open(const std::string& path) {
-  path_ = path;
-  // Before it is opened, because opening a pipe could wait for ever.
-  auto look = files_.info(path_);
-  const auto before = co_await look;
-  if (!before.ok()) co_return before.error();
-  if (Status usable = check(*before); !usable.ok()) co_return usable;
-  auto opening = files_.open(path_, OpenFlags{});  // never follows a link in the last part
+Task<Status> DirectoryRead::open(const Location& location) {
+  path_ = location.path;
+  const std::string folder = location.below == "/" ? "/" : location.below + "/";
+  if (location.below.empty() || !path_.starts_with(folder) || path_.size() == folder.size()) {
+    co_return Error{ErrorCode::kInvalidArgument, path_ + ": it does not lie below the directory '" +
+                                                     location.below +
+                                                     "', which its location must name"};
+  }
+  // Whoever writes to the directory may have put a link there since it was listed.
+  auto opening = files_.openBelow(location.below, path_.substr(folder.size()));
   auto file = co_await opening;
   if (!file.ok()) co_return file.error();
   file_ = std::move(*file);
@@ -96,16 +92,16 @@ Task<void> DirectoryRead::readPiece(std::size_t index, std::uint64_t offset,
   ended_[index]->set();
 }
 
-Task<Status> DirectoryRead::run(std::string path, OriginExpectation expectation,
+Task<Status> DirectoryRead::run(Location location, OriginExpectation expectation,
                                 std::uint64_t offset, std::vector<std::span<std::byte>> into,
                                 std::function<void(std::size_t)> filled) {
   expectation_ = std::move(expectation);
   if (!expectation_.validator.empty() && !expectation_.validator.starts_with("stat:")) {
     co_return Error{
         ErrorCode::kInvalidArgument,
-        path + ": the validator is not one of a file (stat:...); list the origin again"};
+        location.path + ": the validator is not one of a file (stat:...); list the origin again"};
   }
-  auto opening = open(path);
+  auto opening = open(location);
   if (Status opened = co_await opening; !opened.ok()) co_return opened;
   std::uint64_t total = 0;
   for (const auto& piece : into) total += piece.size();

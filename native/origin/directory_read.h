@@ -23,13 +23,13 @@ class DirectoryRead {
                 OriginStatistics& statistics);
 
   // Fills `into` from `offset` of the file; errors and `filled` as OriginClient::fetch. A symbolic
-  // link as the last part of the path is refused, as is everything that is not a regular file.
-  [[nodiscard]] Task<Status> run(std::string path, OriginExpectation expectation,
+  // link below the location's directory is refused, as is everything that is not a regular file.
+  [[nodiscard]] Task<Status> run(Location location, OriginExpectation expectation,
                                  std::uint64_t offset, std::vector<std::span<std::byte>> into,
                                  std::function<void(std::size_t)> filled);
 
  private:
-  Task<Status> open(const std::string& path);
+  Task<Status> open(const Location& location);
   Status check(const FileInfo& info) const;
   Task<Status> unchanged();
   Task<void> readPiece(std::size_t index, std::uint64_t offset, std::span<std::byte> into);

@@ -10,7 +10,7 @@
 namespace hearth {
 namespace {
 
-const std::string kObject = patternedObject(20'000'000);
+const std::string kFile = patternedObject(20'000'000);
 
 class DirectoryReadTest : public OriginFixture {
  protected:
@@ -20,7 +20,7 @@ class DirectoryReadTest : public OriginFixture {
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder = pattern;
     path = folder + "/object";
-    write(path, kObject);
+    write(path, kFile);
   }
   void TearDown() override {
     OriginFixture::TearDown();
@@ -32,6 +32,7 @@ class DirectoryReadTest : public OriginFixture {
   static Location of(const std::string& file) {
     Location location;
     location.path = file;
+    location.below = std::filesystem::path(file).parent_path();
     return location;
   }
   [[nodiscard]] OriginExpectation listed() const {
@@ -56,7 +57,7 @@ TEST_P(DirectoryReadTest, ReadsARangeInOrder) {
   pieces.push_back(123);
   const auto result = fetch(of(path), listed(), 1'500'000, pieces);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  EXPECT_TRUE(result.bytes == kObject.substr(1'500'000, 17'000'123));
+  EXPECT_TRUE(result.bytes == kFile.substr(1'500'000, 17'000'123));
   ASSERT_EQ(result.filled.size(), pieces.size());
   for (std::size_t i = 0; i < pieces.size(); ++i) EXPECT_EQ(result.filled[i], i);
   EXPECT_EQ(client().statistics().bytes, 17'000'123u);
@@ -65,7 +66,7 @@ TEST_P(DirectoryReadTest, ReadsARangeInOrder) {
 
 TEST_P(DirectoryReadTest, NoticesThatTheFileHasChanged) {
   const OriginExpectation before = listed();
-  EXPECT_EQ(fetch(of(path), {kObject.size() + 1, ""}, 0, {10}).status.code(),
+  EXPECT_EQ(fetch(of(path), {kFile.size() + 1, ""}, 0, {10}).status.code(),
             ErrorCode::kOriginChanged);
   {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -73,7 +74,7 @@ TEST_P(DirectoryReadTest, NoticesThatTheFileHasChanged) {
   }
   EXPECT_EQ(fetch(of(path), before, 0, {10}).status.code(), ErrorCode::kOriginChanged);
   EXPECT_TRUE(fetch(of(path), listed(), 0, {10}).status.ok());
-  EXPECT_EQ(fetch(of(path), {}, kObject.size() - 5, {10}).status.code(), ErrorCode::kOriginChanged);
+  EXPECT_EQ(fetch(of(path), {}, kFile.size() - 5, {10}).status.code(), ErrorCode::kOriginChanged);
 }
 
 // Gives the first piece, then the file is written to: no later piece may be given.
@@ -98,6 +99,37 @@ TEST_P(DirectoryReadTest, RefusesWhatIsNoRegularFile) {
   EXPECT_EQ(fetch(of(folder + "/pipe"), {}, 0, {10}).status.code(), ErrorCode::kUnsupported);
   EXPECT_EQ(fetch(of(folder), {}, 0, {10}).status.code(), ErrorCode::kUnsupported);
   EXPECT_EQ(fetch(of(folder + "/absent"), {}, 0, {10}).status.code(), ErrorCode::kNotFound);
+}
+
+// Whoever writes to the directory puts a link to files of others where a listed folder was.
+TEST_P(DirectoryReadTest, IsNotLedElsewhereByALinkThatTookTheFoldersPlace) {
+  std::filesystem::create_directory(folder + "/prefix");
+  std::filesystem::create_directory(folder + "/prefix/tenant");
+  std::filesystem::create_directory(folder + "/outside");
+  write(folder + "/outside/file", "secret");
+  write(folder + "/prefix/tenant/file", "listed");
+  Location location;
+  location.path = folder + "/prefix/tenant/file";
+  location.below = folder + "/prefix";
+  ASSERT_EQ(fetch(location, {}, 0, {6}).bytes, "listed");
+  std::filesystem::remove_all(folder + "/prefix/tenant");
+  std::filesystem::create_directory_symlink(folder + "/outside", folder + "/prefix/tenant");
+  const auto swapped = fetch(location, {}, 0, {6});
+  EXPECT_EQ(swapped.status.code(), ErrorCode::kUnsupported);
+  EXPECT_TRUE(swapped.filled.empty());
+  // The directory itself may be reached by a link: whoever named it answers for it.
+  location.below = folder + "/prefix/tenant";
+  EXPECT_EQ(fetch(location, {}, 0, {6}).bytes, "secret");
+}
+
+TEST_P(DirectoryReadTest, WantsToKnowBelowWhichDirectory) {
+  Location location = of(path);
+  for (const std::string& below : {std::string(), folder + "/other", path, folder.substr(0, 3)}) {
+    location.below = below;
+    EXPECT_EQ(fetch(location, {}, 0, {6}).status.code(), ErrorCode::kInvalidArgument) << below;
+  }
+  location.below = "/";
+  EXPECT_TRUE(fetch(location, {}, 0, {6}).status.ok());
 }
 
 TEST_P(DirectoryReadTest, EndsWhenTheClientCloses) {

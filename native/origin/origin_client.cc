@@ -67,7 +67,7 @@ class RoutingOriginClient final : public OriginClient {
     }
     if (!location.path.empty()) {
       DirectoryRead read(reactor_, files_, closing_, statistics_);
-      auto run = read.run(std::move(location.path), std::move(expectation), offset, std::move(into),
+      auto run = read.run(std::move(location), std::move(expectation), offset, std::move(into),
                           std::move(filled));
       Status status = co_await run;
       co_return std::move(status);

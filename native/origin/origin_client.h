@@ -20,7 +20,10 @@ namespace hearth {
 // path only.
 struct Location {
   std::string url;   // http:// or https://; exactly one of url and path
-  std::string path;  // of a directory origin
+  std::string path;  // of a directory origin, absolute
+  // With path: an absolute directory above it that nobody leads the read out of. Below it no
+  // symlink is followed.
+  std::string below;
   std::vector<std::pair<std::string, std::string>> headers;
   std::int64_t expiresAtMs = 0;  // since the epoch; 0: never
 };

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "files/posix_file_system.h"
 #include "origin/origin_client.h"
@@ -79,8 +80,13 @@ int measure(int count, char** arguments) {
   const std::uint64_t total = count > 5 ? number(5) : number(2);
   Run run{.client = **client, .objectBytes = number(2), .requestBytes = number(3), .left = total};
   run.memory.resize(number(4), std::vector<std::byte>(number(3)));
-  (std::string_view(arguments[1]).starts_with("/") ? run.location.path : run.location.url) =
-      arguments[1];
+  const std::string source = arguments[1];
+  if (source.starts_with("/")) {
+    run.location.path = source;
+    run.location.below = std::filesystem::path(source).parent_path();
+  } else {
+    run.location.url = source;
+  }
   const auto begin = Clock::now();
   const double cpuBefore = cpuSeconds();
   (*reactor)->runUntilComplete(workers(run, **reactor));

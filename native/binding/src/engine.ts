@@ -63,6 +63,8 @@ export interface Location {
   /** Exactly one of url and path. */
   url?: string;
   path?: string;
+  /** With path: an absolute directory above it. Below it no symbolic link is followed, whoever puts one there. */
+  below?: string;
   headers?: Record<string, string>;
   /** Milliseconds since the epoch; absent: does not expire. */
   expiresAt?: number;
@@ -278,7 +280,7 @@ export interface Engine {
   entriesAt(digest: string, indexes: number[]): Promise<ManifestEntry[]>;
 
   /** For datasets whose every location is base + path: the engine then asks no questions. */
-  setOriginBase(manifest: string, base: { url?: string; path?: string; headers?: Record<string, string> }): void;
+  setOriginBase(manifest: string, base: Pick<Location, 'url' | 'path' | 'below' | 'headers'>): void;
   setLocations(manifest: string, locations: Location[]): void;
   failLocations(manifest: string, entries: number[], error: { code: ErrorCode; message: string }): void;
 

@@ -81,9 +81,9 @@ describe('DirectoryOrigin', () => {
 
   it('locates by a base path', async () => {
     const origin = open();
-    assert.deepEqual(origin.base(), { path: root });
+    assert.deepEqual(origin.base(), { path: root, below: root });
     assert.deepEqual(await origin.locate([{ index: 7, path: 'a/b', contentKey: '', validator: '' }]), [
-      { entry: 7, path: join(root, 'a/b') },
+      { entry: 7, path: join(root, 'a/b'), below: root },
     ]);
   });
 
@@ -172,6 +172,11 @@ describe('DirectoryOrigin', () => {
       assert.throws(() => origin.base(), { code: 'PermissionDenied' });
     }
     symlinkSync(join(root, 'allowed'), join(root, 'also'));
+    symlinkSync('x', join(root, 'allowed/y'));
+    for (const path of ['allowed/x', 'allowed/y', 'also/y']) {
+      const origin = open({ path: join(root, path), allowed: [join(root, 'allowed'), join(root, 'also')] });
+      assert.deepEqual(origin.base(), { path: join(root, 'allowed/x'), below: join(root, 'allowed') }, 'without links');
+    }
     assert.deepEqual(await listAll(open({ path: join(root, 'also/x'), allowed: [join(root, 'also')] })), []);
     await assert.rejects(listAll(open({ path: join(root, 'allowed/x'), allowed: [] })), {
       code: 'PermissionDenied',

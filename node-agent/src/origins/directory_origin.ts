@@ -62,21 +62,24 @@ export class DirectoryOrigin implements Origin {
     return { name: '', warnings: this.#warnings };
   }
 
-  base(): OriginBase {
-    if (this.#allowed !== undefined) {
-      this.#checkAllowed(this.#root);
-      try {
-        this.#checkAllowed(realpathSync(this.#root));
-      } catch (error) {
-        throw rootError(error, this.#root);
-      }
+  /**
+   * Where only some directories are allowed: what the directory is called without links, below the allowed one, which is
+   * the administrator's. From there on the engine follows no link.
+   */
+  base(): OriginBase & { path: string; below: string } {
+    if (this.#allowed === undefined) return { path: this.#root, below: this.#root };
+    this.#allowedAbove(this.#root);
+    try {
+      const real = realpathSync(this.#root);
+      return { path: real, below: this.#allowedAbove(real) };
+    } catch (error) {
+      throw rootError(error, this.#root);
     }
-    return { path: this.#root };
   }
 
   async locate(entries: LocatableEntry[]): Promise<Location[]> {
-    const { path: root } = this.base();
-    return entries.map(({ index, path }) => ({ entry: index, path: `${root === '/' ? '' : root}/${path}` }));
+    const { path: root, below } = this.base();
+    return entries.map(({ index, path }) => ({ entry: index, path: `${root === '/' ? '' : root}/${path}`, below }));
   }
 
   /** Read by the agent itself, which has no other rights from file to file. */
@@ -85,7 +88,7 @@ export class DirectoryOrigin implements Origin {
   }
 
   async readByte(entry: LocatableEntry): Promise<void> {
-    for (const { path } of await this.locate([entry])) await readFirstByteOfFile(path ?? '');
+    for (const location of await this.locate([entry])) await readFirstByteOfFile(location);
   }
 
   close(): void {}
@@ -120,23 +123,27 @@ export class DirectoryOrigin implements Origin {
 
   async #checkRoot(): Promise<void> {
     // Before anything is looked at: nobody learns what there is where nothing may be read.
-    this.#checkAllowed(this.#root);
+    if (this.#allowed !== undefined) this.#allowedAbove(this.#root);
     try {
       if (!(await stat(this.#root)).isDirectory()) {
         throw new HearthError('InvalidArgument', `${this.#root} is not a directory; give the directory that it is in`);
       }
+      if (this.#allowed === undefined) return;
       const real = await realpath(this.#root);
-      this.#checkAllowed(real);
-      if (this.#allowed !== undefined) this.#realRoot = real;
+      this.#allowedAbove(real);
+      this.#realRoot = real;
     } catch (error) {
       throw rootError(error, this.#root);
     }
   }
 
-  #checkAllowed(real: string): void {
-    if (this.#allowed === undefined || this.#allowed.some((prefix) => isBelow(real, prefix))) return;
-    if (this.#allowed.some((prefix) => isBelow(real, resolved(prefix)))) return;
-    const list = this.#allowed.length === 0 ? 'none is' : `these are: ${this.#allowed.join(', ')}`;
+  /** The allowed directory that a path lies in, `PermissionDenied` when there is none. */
+  #allowedAbove(path: string): string {
+    const allowed = this.#allowed ?? ['/'];
+    for (const prefix of [...allowed.map((one) => resolve(one)), ...allowed.map(resolved)]) {
+      if (isBelow(path, prefix)) return prefix;
+    }
+    const list = allowed.length === 0 ? 'none is' : `these are: ${allowed.join(', ')}`;
     throw new HearthError(
       'PermissionDenied',
       `directory origins may lie only below directories that are allowed (${list}), and ${this.#root} does not, symbolic links resolved; add its directory to the allowed ones of the agent`,
@@ -154,8 +161,7 @@ function resolved(prefix: string): string {
 }
 
 function isBelow(path: string, prefix: string): boolean {
-  const normal = resolve(prefix);
-  return normal === '/' || path === normal || path.startsWith(`${normal}/`);
+  return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`);
 }
 
 async function fileRow(full: string, path: string, stats: BigIntStats): Promise<ManifestRow> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createOrigin } from './create_origin.ts';
@@ -90,6 +91,15 @@ describe('the first byte of a file', () => {
     await assert.rejects(origin.readByte(entry('a'), signal()), { code: 'OriginChanged', message: /ELOOP/ });
     await writeFile(join(folder, 'b'), '');
     await assert.rejects(origin.readByte(entry('b'), signal()), { code: 'OriginChanged', message: /became empty/ });
+    await mkdir(join(folder, 'sub'));
+    await writeFile(join(folder, 'sub/passwd'), 'listed');
+    await origin.readByte(entry('sub/passwd'), signal());
+    await rm(join(folder, 'sub'), { recursive: true });
+    await symlink('/etc', join(folder, 'sub'));
+    const elsewhere = { code: 'OriginChanged', message: /is not where it was listed/ };
+    await assert.rejects(origin.readByte(entry('sub/passwd'), signal()), elsewhere);
+    execFileSync('mkfifo', [join(folder, 'pipe')]);
+    await assert.rejects(origin.readByte(entry('pipe'), signal()), { code: 'OriginChanged', message: /no file/ });
     await rm(folder, { recursive: true });
   });
 

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, readlink, realpath } from 'node:fs/promises';
 import { HearthError } from '@hearth/common';
 import type { Location } from '@hearth/engine';
 import type { HttpClient } from './http_client.ts';
@@ -21,11 +21,14 @@ export async function readFirstByte(client: HttpClient, location: Location, sign
   if (response.status !== 200 && response.status !== 206) throw statusError(response.status, response.url);
 }
 
-/** As `readFirstByte`, of a file of this machine. A symbolic link in the place of the file is refused. */
-export async function readFirstByteOfFile(path: string): Promise<void> {
+/** As `readFirstByte`, of a file of this machine. Symbolic links in its place, or below the location's directory, are refused. */
+export async function readFirstByteOfFile({ path = '', below = '' }: Location): Promise<void> {
   let file: Awaited<ReturnType<typeof open>>;
+  let real: string;
   try {
-    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    real = `${await realpath(below)}${path.slice(below.length)}`;
+    // Not waiting for who writes to what became a pipe.
+    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (thrown) {
     const { code } = thrown as NodeJS.ErrnoException;
     const denied = code === 'EACCES' || code === 'EPERM';
@@ -35,6 +38,16 @@ export async function readFirstByteOfFile(path: string): Promise<void> {
     );
   }
   try {
+    // What was opened is where the kernel says, whoever replaced a folder by a link meanwhile.
+    if (!(await readlink(`/proc/self/fd/${file.fd}`, 'buffer')).equals(Buffer.from(real))) {
+      throw new HearthError(
+        'OriginChanged',
+        `${path} is not where it was listed; list it again when nobody writes to it`,
+      );
+    }
+    if (!(await file.stat()).isFile()) {
+      throw new HearthError('OriginChanged', `${path} is no file any more; list it again when nobody writes to it`);
+    }
     const { bytesRead } = await file.read(Buffer.alloc(1), 0, 1, 0);
     if (bytesRead === 1) return;
   } finally {

@@ -2,11 +2,7 @@ import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestEntry, ManifestRow } from '@hearth/engine';
 
 /** How the engine reads every entry: the base, '/' and the entry's path (percent-encoded in URLs). Headers are secrets. */
-export interface OriginBase {
-  url?: string;
-  path?: string;
-  headers?: Record<string, string>;
-}
+export type OriginBase = Pick<Location, 'url' | 'path' | 'below' | 'headers'>;
 
 /** What `locate` needs of an entry of the manifest. */
 export type LocatableEntry = Pick<ManifestEntry, 'index' | 'path' | 'contentKey' | 'validator'>;

@@ -59,10 +59,11 @@ describe('SelfTestOrigin', () => {
 
   it('is read where it lies, whatever directories are allowed', async () => {
     const origin = open();
-    assert.deepEqual(origin.base(), { path: join(folder, 'a') });
+    assert.deepEqual(origin.base(), { path: join(folder, 'a'), below: join(folder, 'a') });
     const entry = { index: 7, path: 'sizes/4096', contentKey: '', validator: '' };
     const signal = AbortSignal.timeout(5_000);
-    assert.deepEqual(await origin.locate([entry], signal), [{ entry: 7, path: join(folder, 'a', 'sizes/4096') }]);
+    const located = { entry: 7, path: join(folder, 'a', 'sizes/4096'), below: join(folder, 'a') };
+    assert.deepEqual(await origin.locate([entry], signal), [located]);
     await origin.readByte(entry, signal);
   });
 

@@ -55,11 +55,11 @@ export class SelfTestOrigin implements Origin {
   }
 
   base(): OriginBase {
-    return { path: this.#folder };
+    return { path: this.#folder, below: this.#folder };
   }
 
   async locate(entries: LocatableEntry[]): Promise<Location[]> {
-    return entries.map(({ index, path }) => ({ entry: index, path: `${this.#folder}/${path}` }));
+    return entries.map(({ index, path }) => ({ entry: index, path: `${this.#folder}/${path}`, below: this.#folder }));
   }
 
   /** Read by the agent itself, which has no other rights from file to file. */
@@ -68,7 +68,7 @@ export class SelfTestOrigin implements Origin {
   }
 
   async readByte(entry: LocatableEntry): Promise<void> {
-    for (const { path } of await this.locate([entry])) await readFirstByteOfFile(path ?? '');
+    for (const location of await this.locate([entry])) await readFirstByteOfFile(location);
   }
 
   close(): void {}

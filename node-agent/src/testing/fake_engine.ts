@@ -44,7 +44,7 @@ export class FakeEngine implements Engine {
   readonly warms = new Map<string, FakeWarm>();
   /** Owners by manifest digest, with the entries pinned. */
   readonly pins = new Map<string, Map<string, number[] | undefined>>();
-  readonly bases = new Map<string, { url?: string; path?: string; headers?: Record<string, string> }>();
+  readonly bases = new Map<string, Parameters<Engine['setOriginBase']>[1]>();
   readonly locations = new Map<string, Map<number, Location>>();
   readonly failedLocations: { manifest: string; entries: number[]; error: { code: ErrorCode; message: string } }[] = [];
   readonly lastUse = new Map<string, number>();
@@ -169,7 +169,7 @@ export class FakeEngine implements Engine {
     });
   }
 
-  setOriginBase(manifest: string, base: { url?: string; path?: string; headers?: Record<string, string> }): void {
+  setOriginBase(manifest: string, base: Parameters<Engine['setOriginBase']>[1]): void {
     this.bases.set(manifest, base);
   }
 

@@ -11,7 +11,7 @@ export class FakeOrigin implements Origin {
   rows: ManifestRow[];
   name = 'r1';
   warnings: string[] = [];
-  originBase: OriginBase | undefined = { path: '/data' };
+  originBase: OriginBase | undefined = { path: '/data', below: '/data' };
   /** Every page of a listing waits this long. */
   listMs = 0;
   listError: HearthError | undefined;
