@@ -93,7 +93,10 @@ describe('gated pods on a real API server', function () {
     const pod = await cluster.released('web');
     assert.deepEqual(hostsOf(pod), [`host-${node}`]);
     assert.equal(pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution, undefined);
-    assert.match(await cluster.event('web', /GateWarm/), /^Normal GateWarm: has its bytes: .*; it waited \d+ s$/);
+    assert.match(
+      await cluster.event('web', /GateWarm/),
+      /^Normal GateWarm: starts where its bytes are: n[123]; it waited \d+ s$/,
+    );
     await cluster.kubectl('delete', 'pod', 'web', '--grace-period=0', '--force');
     await until('the plan has gone with its pod', async () => (await cluster.preload(name)) === undefined);
   });

@@ -11,7 +11,7 @@ const warm: Outcome = {
   expected: new Map(),
   presentBytes: 0,
   missingBytes: 10,
-  message: 'n1 and n2 are nearest',
+  message: 'N1 and n2 are nearest.',
 };
 
 function judge(fields: Partial<Omit<Situation, 'gate'>> & { gate?: Partial<Gate> } = {}) {
@@ -34,12 +34,12 @@ const at = (...percents: [string, number, boolean?][]) =>
 describe('verdict on a group', () => {
   it('is to wait until every node of the plan has enough, and keeps it', () => {
     assert.equal(judge().kind, 'wait');
-    assert.match(judge().message, /n1 and n2 are nearest; .* n1 has not begun, n2 has not begun/);
-    assert.match(judge({ readiness: at(['n1', 100], ['n2', 40]) }).message, /n2 has 40 %$/);
-    assert.match(
-      judge({ readiness: at(['n1', 100], ['n2', 100, false]) }).message,
-      /n2 has 100 % and is not pinned yet/,
+    assert.equal(
+      judge().message,
+      'n1 has not begun, n2 has not begun, of 100 % that are wanted there (N1 and n2 are nearest)',
     );
+    assert.match(judge({ readiness: at(['n1', 100], ['n2', 40]) }).message, /^n2 has 40 %, of/);
+    assert.match(judge({ readiness: at(['n1', 100], ['n2', 100, false]) }).message, /n2 has 100 % \(not pinned yet\)/);
     const released = judge({ readiness: at(['n1', 100], ['n2', 100]) });
     assert.deepEqual([released.kind, 'reason' in released && released.reason], ['release', 'Warm']);
     assert.ok('affinity' in released);
@@ -53,7 +53,7 @@ describe('verdict on a group', () => {
   });
 
   it('is to go at once when waiting mends nothing, unchanged', () => {
-    const found = judge({ outcome: { kind: 'release', reason: 'NoFeasibleNode', message: 'no node has a GPU' } });
+    const found = judge({ outcome: { kind: 'release', reason: 'NoFeasibleNode', message: 'No node has a GPU.' } });
     assert.deepEqual(found, {
       kind: 'release',
       reason: 'NoFeasibleNode',
@@ -74,7 +74,7 @@ describe('verdict on a group', () => {
     const readiness = at(['n1', 20], ['n2', 70]);
     const found = judge({ overdue: true, readiness, gate: { affinity: 'Required' } });
     assert.ok('reason' in found && found.reason === 'TimedOut');
-    assert.match(found.message, /^starts cold, as the time of its gate \(10m\) is over; .* n1 has 20 %, n2 has 70 %/);
+    assert.match(found.message, /^starts cold, as the time of its gate \(10m\) is over: n1 has 20 %, n2 has 70 %/);
     assert.deepEqual(found.affinity, { kind: 'Preferred', hostnames: ['h-n2'] });
     const cold = judge({ overdue: true, readiness: at(['n1', 0], ['n2', 0]) });
     assert.ok('affinity' in cold && cold.affinity === undefined);
@@ -92,7 +92,7 @@ describe('verdict on a group', () => {
     assert.deepEqual(found.affinity, { kind: 'Preferred', hostnames: ['h-n1'] });
     assert.match(
       judge({ overdue: true, outcome: undefined, unready: 'Dataset x is not ready' }).message,
-      /; Dataset x/,
+      /: Dataset x/,
     );
   });
 });

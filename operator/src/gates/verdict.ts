@@ -59,12 +59,15 @@ export function verdict(situation: Situation): Verdict {
     return { kind: 'wait', message: unready };
   }
   if (outcome === undefined) return { kind: 'wait', message: 'its plan is being made' };
-  if (outcome.kind === 'release') return released(outcome.reason, `starts without waiting: ${outcome.message}`);
+  const why = clause(outcome.message);
+  if (outcome.kind === 'release') return released(outcome.reason, `starts without waiting: ${why}`);
   const affinity = (pod: string) => outcome.affinity.get(pod);
-  if (gate.mode === 'Prefer') return { ...released('Prefer', `starts at once: ${outcome.message}`), affinity };
+  if (gate.mode === 'Prefer') return { ...released('Prefer', `starts at once: ${why}`), affinity };
   const behind = outcome.nodes.filter((node) => !isWarm(readiness?.get(node), gate.minPercent));
-  if (behind.length === 0) return { ...released('Warm', `has its bytes: ${outcome.message}`), affinity };
-  return { kind: 'wait', message: `${outcome.message}; ${progress(behind, readiness, gate.minPercent)}` };
+  if (behind.length === 0) {
+    return { ...released('Warm', `starts where its bytes are: ${listed(outcome.nodes)}`), affinity };
+  }
+  return { kind: 'wait', message: `${progress(behind, readiness, gate.minPercent)} (${why})` };
 }
 
 export function isWarm(node: NodeReadiness | undefined, minPercent: number): boolean {
@@ -81,14 +84,14 @@ function timedOut({ gate, outcome, readiness, unready, formerNodes, hostname }: 
   const planned = outcome?.kind === 'warm' ? outcome.nodes : formerNodes.map(({ name }) => name);
   if (planned.length === 0) {
     const why = unready === '' ? 'there was no plan for it' : unready;
-    return { ...release, message: `${release.message}; ${why}` };
+    return { ...release, message: `${release.message}: ${why}` };
   }
   const former = new Map(formerNodes.map(({ name, percent }) => [name, percent]));
   const states = new Map(
     planned.map((node) => [node, readiness?.get(node) ?? { percent: former.get(node) ?? 0, pinned: true }]),
   );
   const most = Math.max(...Array.from(states.values(), ({ percent }) => percent));
-  const message = `${release.message}; ${progress(planned, states, gate.minPercent)}`;
+  const message = `${release.message}: ${progress(planned, states, gate.minPercent)}`;
   if (most === 0) return { ...release, message };
   const best = planned.filter((node) => states.get(node)?.percent === most);
   const hostnames = best.flatMap((node) => hostname(node) ?? []);
@@ -97,18 +100,28 @@ function timedOut({ gate, outcome, readiness, unready, formerNodes, hostname }: 
 
 const mostListed = 5;
 
-/** `node1 has 40 %, node2 100 % and is not pinned yet`. */
+/** `node1 has 40 % and node2 has 100 %, not pinned yet, of the 100 % that it waits for`. */
 function progress(
   nodes: readonly string[],
   readiness: ReadonlyMap<string, NodeReadiness> | undefined,
   minPercent: number,
 ): string {
-  const states = nodes.slice(0, mostListed).map((node) => {
+  const states = nodes.map((node) => {
     const state = readiness?.get(node);
     if (state === undefined) return `${node} has not begun`;
-    const pinned = state.percent >= minPercent && !state.pinned ? ' and is not pinned yet' : '';
+    const pinned = state.percent >= minPercent && !state.pinned ? ' (not pinned yet)' : '';
     return `${node} has ${state.percent} %${pinned}`;
   });
-  const more = nodes.length > mostListed ? ` and ${nodes.length - mostListed} more` : '';
-  return `of the ${minPercent} % that are wanted there, ${states.join(', ')}${more}`;
+  return `${listed(states)}, of ${minPercent} % that are wanted there`;
+}
+
+function listed(words: readonly string[]): string {
+  const more = words.length > mostListed ? ` and ${words.length - mostListed} more` : '';
+  return `${words.slice(0, mostListed).join(', ')}${more}`;
+}
+
+/** A sentence as part of another one. */
+function clause(sentence: string): string {
+  const text = sentence.replace(/\.$/, '');
+  return /^[A-Z][a-z ]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
 }
