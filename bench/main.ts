@@ -13,6 +13,7 @@ import { type Measure, measure, type Row, tableHead, tableLine } from './result.
 import { completeFile } from './rows/complete_file.ts';
 import { http } from './rows/http.ts';
 import { limits } from './rows/limits.ts';
+import { planner } from './rows/planner.ts';
 import { smallFiles } from './rows/small_files.ts';
 import { warmDirectory } from './rows/warm_directory.ts';
 
@@ -24,7 +25,7 @@ function count(name: string, otherwise: number): number {
 
 const wanted = (process.env.BENCH_ROWS ?? '').split(',').filter((word) => word !== '');
 const isWanted = (id: string): boolean => wanted.length === 0 || wanted.some((word) => id.startsWith(word));
-const groups = [completeFile, smallFiles, http, warmDirectory, limits].filter(({ ids }) =>
+const groups = [completeFile, smallFiles, http, warmDirectory, limits, planner].filter(({ ids }) =>
   ids.some((id) => wanted.length === 0 || wanted.some((word) => id.startsWith(word) || word.startsWith(id))),
 );
 

@@ -1,0 +1,31 @@
+import type { PlanInput } from '../input.ts';
+import { plan } from '../planner.ts';
+import { type LargeCluster, largeCluster } from './large_cluster.ts';
+
+const size: Omit<LargeCluster, 'podsPerGroup'> = {
+  nodes: 5000,
+  datasets: 1000,
+  residentDatasets: 40,
+  podsPerNode: 30,
+  gatedPods: 500,
+};
+
+export function measuredCluster(podsPerGroup: number): PlanInput {
+  return largeCluster({ ...size, podsPerGroup });
+}
+
+/**
+ * Seconds of processor time that a plan takes, whatever else the machine does meanwhile: the best of a few, as in a process
+ * that has run for a while.
+ */
+export function planningSeconds(input: PlanInput): number {
+  const runs = Array.from({ length: 5 }, () => {
+    const before = process.cpuUsage();
+    plan(input);
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1e6;
+  });
+  return Math.min(...runs);
+}
+
+if (import.meta.main) console.log(planningSeconds(measuredCluster(1)));
