@@ -92,16 +92,21 @@ export class Cluster {
     return path;
   }
 
-  async startHolder(): Promise<void> {
+  async startHolder(flags: string[] = []): Promise<void> {
     const socket = join(this.folder, 'holder.sock');
-    this.#holder = new DaemonProcess(join(root, 'build/release/holder/hearth-holder'), ['--socket', socket]);
+    const program = join(root, 'build/release/holder/hearth-holder');
+    this.#holder = new DaemonProcess(program, ['--socket', socket, ...flags]);
     await until('the holder listens', () => existsSync(socket) || this.#holder?.ended, 10_000);
+  }
+
+  async endHolder(): Promise<Outcome | undefined> {
+    return await this.#holder?.end('SIGTERM');
   }
 
   async close(): Promise<void> {
     // The holder detaches its mounts; agents that wait for one another's answers need not end in order here.
     await Promise.all([...this.agents.values()].map((agent) => agent.kill()));
-    await this.#holder?.end('SIGTERM');
+    await this.endHolder();
     for (const target of mountsBelow(this.folder)) await run('umount', ['--lazy', '--no-canonicalize', target]);
     rmSync(this.folder, { recursive: true, force: true });
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { Cluster } from './cluster.ts';
@@ -19,7 +19,8 @@ describe('volumes of pods, by the driver and a real agent', function () {
 
   before(async function () {
     needsMounts(this);
-    cluster = await Cluster.start([], { holder: true });
+    cluster = await Cluster.start([]);
+    await cluster.startHolder(['--volumes', CsiNode.volumesDirectory(cluster)]);
     await cluster.add('a', { flags: ['--volumes-directory', CsiNode.volumesDirectory(cluster)] });
     node = await CsiNode.start(cluster, 'a');
     origin = join(cluster.folder, 'origin');
@@ -87,6 +88,30 @@ describe('volumes of pods, by the driver and a real agent', function () {
     verify('pinned');
   });
 
+  it('of complete datasets are read on when agent and holder leave the node, with no mount of theirs left', async () => {
+    const changed = new Map(digests).set('weights', sha256(readFileSync(join(origin, 'weights'))));
+    const folder = join(CsiNode.volumesDirectory(cluster), 'mounts');
+    const mounts = () => readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${folder}/`);
+    assert.equal((await cluster.agent('a').stop()).code, 0);
+    assert.ok(mounts(), 'for the next agent');
+    assert.equal((await cluster.endHolder())?.code, 0);
+    assert.equal(mounts(), false);
+    assert.deepEqual(readdirSync(folder), []);
+    verify('later');
+    verify('fresh', changed);
+    await node.unpublish('pinned');
+    await cluster.startHolder(['--volumes', CsiNode.volumesDirectory(cluster)]);
+    await cluster.agent('a').start();
+    // So that nothing of what they read is evicted.
+    for (const pod of ['later', 'fresh']) {
+      const view = ` ${folder}/${record(pod)?.manifest}/view `;
+      await until(`${pod} is held`, () => readFileSync('/proc/self/mountinfo', 'utf8').includes(view));
+    }
+    await node.publish('after', { dataset: 'model' });
+    verify('after', changed);
+    verify('later');
+  });
+
   it('are refused with a sentence when they cannot be had', async () => {
     await assert.rejects(node.publish('bad', { dataset: 'absent' }), {
       code: status.NOT_FOUND,
@@ -104,8 +129,24 @@ describe('volumes of pods, by the driver and a real agent', function () {
     });
   });
 
+  it('keep their dataset while a pod has one, and not a moment longer', async () => {
+    const remove = () => cluster.hearth('a', 'dataset', 'rm', '--evict', 'default.model');
+    for (const pod of ['early', 'later', 'fresh']) await node.unpublish(pod);
+    const refused = await remove();
+    assert.notEqual(refused.code, 0);
+    assert.match(
+      refused.stderr,
+      /dataset default\.model is mounted on a by pod default\/after; it can be removed when/,
+    );
+    verify('after', new Map(digests).set('weights', sha256(readFileSync(join(origin, 'weights')))));
+    await node.unpublish('after');
+    const removed = await remove();
+    assert.equal(removed.code, 0, removed.stderr);
+    assert.deepEqual(readdirSync(join(CsiNode.volumesDirectory(cluster), 'mounts')), []);
+  });
+
   it('leave nothing behind', async () => {
-    for (const pod of ['early', 'later', 'fresh', 'pinned', 'bad']) await node.unpublish(pod);
+    for (const pod of ['early', 'later', 'fresh', 'after', 'pinned', 'bad']) await node.unpublish(pod);
     assert.deepEqual([...node.records(cluster)], []);
     const ended = await node.end('SIGTERM');
     assert.equal(ended?.code, 0, ended?.stderr);
