@@ -50,6 +50,7 @@ struct Fetcher::RunState {
   FetchOptions options;
   // Those that this run was started for; a chunk that was lost again may have a newer one by now.
   std::vector<std::shared_ptr<ChunkFlight>> flights;
+  bool abandoned = false;  // the job was cancelled while it was held back by its rate
 
   [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
     return *flights[chunk - chunks.first];
@@ -59,6 +60,7 @@ struct Fetcher::RunState {
     ChunkFlight& landing = flight(chunk);
     if (landing.landed.isSet()) return;
     landing.status = status;
+    landing.abandoned = abandoned;
     landing.landed.set();
     const auto known = fetch->flights.find(chunk);
     if (known != fetch->flights.end() && known->second.get() == &landing)
@@ -134,16 +136,22 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
   }
   for (const ChunkRun& part : runs) shard_.gate->spawn(run(fetch, part, options));
   Status status;
+  bool abandoned = false;
   for (const std::shared_ptr<ChunkFlight>& flight : awaited) {
     co_await flight->landed.wait();
+    abandoned = abandoned || flight->abandoned;
     if (status.ok() && !flight->status.ok()) status = flight->status;
   }
-  co_return status;
+  const bool ours = (options.rate && options.rate->cancelled()) ||
+                    (options.peerRate && options.peerRate->cancelled());
+  if (!abandoned || ours) co_return status;
+  Task<Status> again = ensure(fetch, first, end, std::move(options));
+  co_return co_await again;
 }
 
 Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options) {
   if (options.counters == nullptr) options.counters = fetch->counters;
-  RunState state{shard_, std::move(fetch), chunks, std::move(options), {}};
+  RunState state{shard_, std::move(fetch), chunks, std::move(options), {}, false};
   for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
     state.flights.push_back(state.fetch->flights.at(chunk));
   }
@@ -178,7 +186,7 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
       shard_.directory->have(file.about.key, file.about.size, stripe, state.fetch->held(stripe));
       co_return last;
     }
-    if (!mayPass(last.code()) || shard_.gate->closed()) co_return last;
+    if (state.abandoned || !mayPass(last.code()) || shard_.gate->closed()) co_return last;
     co_await shard_.reactor->sleep(pause);
     pause *= 2;
   }
@@ -198,6 +206,10 @@ Task<Status> Fetcher::fromOrigin(RunState& state) {
     Task<void> spending =
         state.options.rate->spend(*shard_.reactor, end - state.fetch->chunkOffset(first));
     co_await spending;
+    if (state.options.rate->cancelled()) {
+      state.abandoned = true;
+      co_return Error{ErrorCode::kCancelled, "the job was cancelled"};
+    }
   }
   auto acquiring = shard_.originBuffers->acquire(state.options.priority, state.chunks.end() - first,
                                                  state.options.rank);
@@ -308,6 +320,12 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
     Task<void> spending =
         state.options.peerRate->spend(*state.shard.reactor, state.fetch->chunkSize(chunk));
     co_await spending;
+    if (state.options.peerRate->cancelled()) {
+      state.abandoned = true;
+      state.flight(chunk).source.clear();
+      status = Error{ErrorCode::kCancelled, "the job was cancelled"};
+      co_return;
+    }
   }
   auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1, state.options.rank);
   std::vector<ChunkBuffer> buffer = co_await acquiring;

@@ -16,8 +16,9 @@ class RateLimiter {
   explicit RateLimiter(std::uint64_t bytesPerSecond) : rate_(bytesPerSecond) {}
 
   void setRate(std::uint64_t bytesPerSecond);
-  // Nobody waits any more, now or later.
+  // Nobody waits any more, now or later; what they wanted to spend for is no longer wanted.
   void cancel() { cancelled_.store(true); }
+  [[nodiscard]] bool cancelled() const { return cancelled_.load(); }
   // Continues on `reactor`, the caller's, when `bytes` may be spent. Debt is allowed: a request
   // larger than the burst passes at once and the next ones wait for it. Those who wait have
   // reserved nothing, so a new rate holds for them at once.

@@ -45,6 +45,8 @@ WarmProgress WarmJob::progress() const {
 }
 
 void WarmJob::fail(const Error& error) {
+  // What ends early because nobody wants it any more has not failed.
+  if (cancelled_.load()) return;
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = error;
   failed_.store(true);

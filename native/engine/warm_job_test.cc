@@ -57,6 +57,33 @@ TEST(WarmJob, AJobThatIsHeldBackHoldsNobodyElseBack) {
   ASSERT_TRUE(agent.engine().cancelWarm("limited").ok());
 }
 
+TEST(WarmJob, WhatACancelledJobWaitedForIsNotFetched) {
+  Origin origin;
+  for (int i = 0; i < 4; ++i) origin.add("file" + std::to_string(i), 64'000'000);
+  Agent agent("one");
+  const auto dataset = agent.add(origin);
+  WarmOptions limited = optionsFor(dataset);
+  limited.rateLimit = 1'000'000;
+  ASSERT_TRUE(agent.engine().warm(std::move(limited)).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  // A reader that waits for a chunk of the job gets it all the same.
+  WarmOptions reader = optionsFor(dataset);
+  reader.job = "reader";
+  reader.entries.resize(1);
+  ASSERT_TRUE(agent.engine().warm(std::move(reader)).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ASSERT_TRUE(agent.engine().cancelWarm("warm").ok());
+  const WarmProgress progress = agent.awaitWarm();
+  EXPECT_EQ(progress.state, WarmState::kCancelled);
+  EXPECT_LT(progress.originBytes, 40'000'000u);
+  const auto until = Clock::now() + std::chrono::seconds(30);
+  while (agent.engine().findJob("reader")->progress().state < WarmState::kSucceeded &&
+         Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(agent.engine().findJob("reader")->progress().state, WarmState::kSucceeded);
+}
+
 TEST(WarmJob, CountsTheBytesThatItVerifies) {
   for (const Verification verify : {Verification::kChecksum, Verification::kDigest}) {
     Origin origin;
