@@ -177,6 +177,15 @@ describe('chart', function () {
     assert.ok(!operator.env.some(({ name }: { name: string }) => name === 'HEARTH_WEBHOOK_PORT'));
   });
 
+  it('leaves nothing of a test behind, be it passed or failed', async () => {
+    const objects = await chart.template();
+    const policies = (kind: string) =>
+      find(objects, kind, 'hearth-selftest').metadata.annotations?.['helm.sh/hook-delete-policy']?.split(',');
+    assert.deepEqual(policies('Pod'), ['before-hook-creation', 'hook-succeeded', 'hook-failed']);
+    // Helm deletes what was made before the hook that failed as if all had succeeded.
+    assert.deepEqual(policies('Dataset'), ['before-hook-creation', 'hook-succeeded']);
+  });
+
   it('lets the driver do what it can', async () => {
     const driver = find(await chart.template(), 'CSIDriver', 'csi.hearth.storage');
     assert.deepEqual(driver.spec, {
