@@ -382,11 +382,11 @@ describe('chart on an API server', function () {
     assert.equal(answer.body.spec.failurePolicy, 'Fail');
   }
 
-  it('lets people of a namespace have Datasets', async () => {
+  it('lets people of a namespace have Datasets and CachePreloads', async () => {
     // Aggregation is done by the controller manager; here the labels must be right.
     const { body } = await admin.ask('GET', '/apis/rbac.authorization.k8s.io/v1/clusterroles/hearth-edit');
     assert.equal(body.metadata.labels['rbac.authorization.k8s.io/aggregate-to-edit'], 'true');
-    assert.ok(body.rules.every((one: { resources: string[] }) => one.resources.join() === 'datasets'));
+    assert.ok(body.rules.every((one: { resources: string[] }) => one.resources.join() === 'datasets,cachepreloads'));
   });
 
   it('is upgraded, and leaves only its definitions behind', async () => {
