@@ -126,12 +126,12 @@ function isLost(
   job: WarmJob | undefined,
   told: number | undefined,
   bytes: number,
-  { spec, status }: CachePreload,
+  { spec }: CachePreload,
   { agents, now }: ObservedPreload,
 ): boolean {
   if (!spec.pin || told === undefined || told >= bytes || agents?.connected !== true) return false;
-  const ended = Math.max(timeOf(job?.endedAt), timeOf(status?.completedAt));
-  return now - ended > settleMs;
+  // The end of a job is seen before its time is written down.
+  return job === undefined || (hasEnded(job) && job.endedAt !== '' && now - timeOf(job.endedAt) > settleMs);
 }
 
 /** What was written of the node, if it was for this revision and for the present spec. */

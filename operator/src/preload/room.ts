@@ -19,8 +19,8 @@ export function residentOf(node: string, observed: ObservedPreload, wanted: read
 }
 
 /**
- * Pure. Bytes that the node's caches lack for what is wanted, though everything goes that is not pinned; 0: there is
- * room, or the node has begun, and its agent will say if there is none.
+ * Pure. Bytes that the budget of a node lacks for what is wanted, though everything goes that is not pinned; 0: there is
+ * room, or the node has begun. What the disk lacks its agent says when it gets there.
  */
 export function missingRoom(
   node: string,
@@ -30,7 +30,7 @@ export function missingRoom(
 ): number {
   const status = observed.agents?.nodes.get(node);
   if (status === undefined) return 0;
-  const { budgetBytes, usedBytes, freeBytes, pinnedBytes } = status;
+  const { budgetBytes, pinnedBytes } = status;
   const uid = preload.metadata.uid ?? '';
   let needed = 0;
   for (const one of wanted) {
@@ -46,10 +46,8 @@ export function missingRoom(
     needed += pinned ? bytes - resident : bytes;
   }
   if (needed === 0) return 0;
-  const replaceable = usedBytes > pinnedBytes ? usedBytes - pinnedBytes : 0n;
-  const onDisk = freeBytes + replaceable;
   const inBudget = budgetBytes > pinnedBytes ? budgetBytes - pinnedBytes : 0n;
-  return Math.max(0, needed - Number(inBudget < onDisk ? inBudget : onDisk));
+  return Math.max(0, needed - Number(inBudget));
 }
 
 function isUnderWay(job: ObservedPreload['jobs'][number], node: string): boolean {

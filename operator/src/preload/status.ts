@@ -240,7 +240,7 @@ function waitingFor(assessment: Assessment, { now, agents }: ObservedPreload): s
   if (complete || expired || deadlinePassed) return '';
   if (obstacle !== undefined || agents?.connected !== true) return (obstacle?.message ?? '').slice(0, longestText);
   const lacking = nodes.filter(({ phase }) => phase !== 'Ready');
-  const words = lacking.slice(0, mostTold).map((node) => `${node.name} ${describe(node, now)}`);
+  const words = lacking.slice(0, mostTold).map((node) => `${node.name}${describe(node, now)}`);
   if (lacking.length > mostTold) words.push(`and ${lacking.length - mostTold} more nodes`);
   if (choice.trouble !== undefined) words.unshift(choice.trouble.message);
   return words.join('; ').slice(0, longestText);
@@ -251,15 +251,15 @@ function describe(node: NodeProgress, now: number): string {
   const retryAt = Math.max(0, ...node.parts.map((part) => (part.state === 'failed' ? (part.retryAt ?? 0) : 0)));
   if (node.phase === 'Failed') {
     const when = retryAt > now ? `tries again in ${Math.ceil((retryAt - now) / 1000)} s` : 'tries again';
-    return `(${percent} %) ${when}: ${node.message}`;
+    return ` (${percent} %) ${when}: ${node.message}`;
   }
-  if (node.message !== '') return node.phase === 'Warming' ? `(${percent} %): ${node.message}` : `: ${node.message}`;
+  if (node.message !== '') return node.phase === 'Warming' ? ` (${percent} %): ${node.message}` : `: ${node.message}`;
   switch (node.phase) {
     case 'Warming':
-      return `(${percent} %)`;
+      return ` (${percent} %)`;
     case 'Verifying':
-      return '(verifying)';
+      return ' (verifying)';
     default:
-      return '(not begun)';
+      return ' (not begun)';
   }
 }

@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import type { CachePreload, CachePreloadStatus } from '@hearth/common/resources';
+import { tools } from '../../cluster/tools/build.ts';
+import { until } from '../../src/command.ts';
+import { conditionOf, mib, PreloadCluster } from './fixture.ts';
+
+describe('CachePreloads bring bytes to nodes', function () {
+  this.timeout(180_000);
+  let cluster: PreloadCluster;
+  before(async function () {
+    cluster = await PreloadCluster.start(this);
+    await cluster.addNode('n1', { pool: 'gpu' });
+    await cluster.addNode('n2', { pool: 'gpu' });
+    await cluster.addNode('n3');
+    await cluster.startExecutor();
+  });
+  after(async () => cluster?.stop());
+  beforeEach(() => {
+    cluster.origin.bytesPerSecond = undefined;
+    cluster.origin.sentBytes = 0;
+  });
+
+  it('as many as asked for, reading the origin once, and pin them', async () => {
+    const size = await cluster.dataset('replicas', { 'a.bin': 9 * mib, 'b.bin': 5 * mib });
+    cluster.origin.sentBytes = 0;
+    await cluster.preload('replicas', { placement: { replicas: 2, nodeSelector: { pool: 'gpu' } } });
+    const { status } = await cluster.ready('replicas');
+    assert.deepEqual(
+      status?.nodes?.map(({ name, phase, bytesTotal, bytesReady, bytesVerified, percent }) => {
+        return [name, phase, bytesTotal, bytesReady, bytesVerified, percent];
+      }),
+      ['n1', 'n2'].map((name) => [name, 'Ready', size, size, size, 100]),
+    );
+    assert.deepEqual(
+      [status?.bytesTotal, status?.bytesReady, status?.percent, status?.nodesTotal, status?.nodesReady],
+      [2 * size, 2 * size, 100, 2, 2],
+    );
+    assert.equal(status?.waitingFor, '');
+    assert.ok(status?.startedAt !== undefined && status.completedAt !== undefined);
+    const moved = status?.nodes?.reduce((sum, node) => sum + node.originBytes, 0);
+    assert.deepEqual([moved, cluster.origin.sentBytes], [size, size], 'the origin is read once');
+    for (const node of ['n1', 'n2']) {
+      const evicted = await cluster.hearth.json<{ nodes: { bytesFreed: number; filesKept: number }[] }>(
+        'n1',
+        'evict',
+        'default.replicas',
+        '--node',
+        node,
+      );
+      assert.deepEqual([evicted.nodes[0]?.bytesFreed, evicted.nodes[0]?.filesKept], [0, 2], 'pins hold');
+    }
+    await cluster.remove('replicas');
+    await until('unpinned', async () => {
+      const dataset = (await cluster.status()).datasets.find(({ name }) => name === 'default.replicas');
+      return dataset?.residency.every(({ pinned }) => !pinned);
+    });
+    await cluster.hearth.json('n1', 'evict', 'default.replicas');
+    await until('evicted', async () =>
+      Object.values(await cluster.residency('replicas')).every((bytes) => bytes === 0),
+    );
+    await cluster.removeDataset('replicas');
+  });
+
+  it('need no byte and no job where the bytes are', async () => {
+    await cluster.dataset('there', { 'a.bin': 3 * mib });
+    await cluster.hearth.json('n2', 'warm', 'default.there', '--node', 'n2', '--name', 'by-hand');
+    await until('told', async () => (await cluster.kubernetes.dataset('there')).status?.percent === 100);
+    cluster.origin.sentBytes = 0;
+    await cluster.preload('there', { placement: { replicas: 1 } });
+    const { status } = await cluster.ready('there');
+    assert.deepEqual(
+      status?.nodes?.map(({ name, bytesReady }) => [name, bytesReady]),
+      [['n2', 3 * mib]],
+    );
+    assert.equal(cluster.origin.sentBytes, 0);
+    const jobs = (await cluster.status()).jobs.filter(({ name }) => name.startsWith('preload-'));
+    assert.deepEqual(
+      jobs.filter(({ state }) => state === 'Running'),
+      [],
+    );
+    await cluster.remove('there');
+    await cluster.removeDataset('there');
+  });
+
+  it('are a progress bar to whoever watches', async () => {
+    const size = await cluster.dataset('bar', { 'a.bin': 12 * mib, 'b.bin': 12 * mib });
+    const seen: CachePreloadStatus[] = [];
+    const { kubectl } = await tools(['kubectl']);
+    const watch = spawn(kubectl as string, [
+      '--kubeconfig',
+      cluster.kubernetes.server.kubeconfig,
+      ...['get', 'cachepreloads', '-w', '-o', 'json', '--output-watch-events'],
+    ]);
+    try {
+      let text = '';
+      watch.stdout.setEncoding('utf8').on('data', (more: string) => {
+        text += more;
+      });
+      await cluster.preload('bar', { placement: { nodeNames: ['n1', 'n3'] }, rateLimit: { origin: '4Mi' } });
+      const { status } = await cluster.ready('bar');
+      assert.equal(status?.bytesReady, 2 * size);
+      await until('the watch has seen it', () => text.includes('"completedAt"'));
+      for (const event of jsonObjects(text) as { object: CachePreload }[]) {
+        if (event.object.metadata.name === 'bar' && event.object.status) seen.push(event.object.status);
+      }
+    } finally {
+      watch.kill();
+    }
+    const ready = seen.map(({ bytesReady }) => bytesReady ?? 0);
+    assert.deepEqual(
+      ready,
+      [...ready].sort((a, b) => a - b),
+      'bytes never go back',
+    );
+    const steps = new Set(ready);
+    assert.ok(steps.size >= 5, `only ${steps.size} steps: ${[...steps]}`);
+    const phases = seen.map(({ phase }) => phase).filter((phase, index, all) => phase !== all[index - 1]);
+    assert.match(phases.join(' '), /^(Pending )?Warming (Verifying )?Ready$/);
+    const moving = seen.filter(({ secondsLeft }) => secondsLeft !== undefined);
+    assert.ok(moving.length > 0 && moving.every(({ bytesPerSecond = 0 }) => bytesPerSecond > 0));
+    await cluster.remove('bar');
+    await cluster.removeDataset('bar');
+  });
+
+  it('choose files by globs, and say when there are none', async () => {
+    await cluster.dataset('globs', { 'a.bin': 2 * mib, 'b.txt': 1000 });
+    await cluster.preload('globs', {
+      datasets: [{ name: 'globs', paths: ['*.txt'] }],
+      placement: { nodeNames: ['n1'] },
+    });
+    const { status } = await cluster.ready('globs');
+    assert.deepEqual([status?.bytesTotal, status?.bytesReady], [1000, 1000]);
+    await cluster.preload('globs', {
+      datasets: [{ name: 'globs', paths: ['*.none'] }],
+      placement: { nodeNames: ['n1'] },
+    });
+    const failed = await cluster.expect('globs', 'Failed', ({ status: now }) => now?.phase === 'Failed');
+    assert.equal(conditionOf(failed, 'Ready').reason, 'NoFilesMatch');
+    assert.match(conditionOf(failed, 'Ready').message, /no file .*\*\.none/);
+    await cluster.remove('globs');
+    await cluster.removeDataset('globs');
+  });
+
+  it('wait for a Dataset that there is not yet', async () => {
+    await cluster.preload('later', { placement: { replicas: 1 } });
+    const waiting = await cluster.expect('later', 'waits', ({ status }) => (status?.waitingFor ?? '') !== '');
+    assert.match(waiting.status?.waitingFor ?? '', /waits for Dataset later: there is none of that name yet/);
+    assert.equal(conditionOf(waiting, 'DatasetsReady').reason, 'DatasetNotFound');
+    await cluster.dataset('later', { 'a.bin': 1000 });
+    await cluster.ready('later');
+    await cluster.remove('later');
+    await cluster.removeDataset('later');
+  });
+
+  it('say which nodes do not qualify, and why, when more are asked for', async () => {
+    await cluster.dataset('many', { 'a.bin': 1000 });
+    await cluster.preload('many', { placement: { replicas: 3, nodeSelector: { pool: 'gpu' } } });
+    const few = await cluster.expect('many', 'has what there is', ({ status }) => status?.nodesReady === 2);
+    const chosen = conditionOf(few, 'NodesChosen');
+    assert.equal(chosen.reason, 'TooFewNodes');
+    assert.equal(chosen.message, '3 nodes are asked for and 2 of 3 qualify: n3 has not the labels of nodeSelector');
+    assert.equal(conditionOf(few, 'Ready').reason, 'TooFewNodes');
+    await cluster.kubernetes.kubectl('label', 'node', 'n3', 'pool=gpu');
+    await cluster.ready('many');
+    await cluster.kubernetes.kubectl('label', 'node', 'n3', 'pool-');
+    await cluster.remove('many');
+    await cluster.removeDataset('many');
+  });
+
+  it('follow the plan for gated pods, and tell how far they are at once', async () => {
+    const size = await cluster.dataset('gated', { 'a.bin': 2 * mib });
+    const placement = { gatedPods: { gate: {}, group: 'ReplicaSet/web' } };
+    await cluster.preload('gated', { placement });
+    const waiting = await cluster.expect('gated', 'waits', ({ status }) => (status?.waitingFor ?? '') !== '');
+    assert.equal(conditionOf(waiting, 'Ready').reason, 'AwaitingPlan');
+    const executor = cluster.executor;
+    assert.ok(executor !== undefined);
+    executor.plans.set('default/gated', ['n3']);
+    await until('n3 has it', () => {
+      const n3 = executor.readiness.of('default/gated')?.get('n3');
+      return n3?.percent === 100 && n3.pinned;
+    });
+    const { status } = await cluster.ready('gated');
+    assert.deepEqual(status?.pods, { waiting: 1, released: 0, reason: 'a test says so' });
+    // A former leader's plan stands until there is a new one.
+    const next = await cluster.startExecutor();
+    await until('it is known again', () => next.readiness.of('default/gated')?.get('n3')?.pinned === true);
+    next.plans.set('default/gated', ['n1']);
+    await until('n1 has it', () => next.readiness.of('default/gated')?.get('n1')?.percent === 100);
+    assert.equal(next.readiness.of('default/gated')?.has('n3'), false);
+    await cluster.expect('gated', 'is on n1', ({ status: now }) => now?.nodes?.[0]?.name === 'n1');
+    // What is there already is pinned within a second of the plan.
+    const began = performance.now();
+    next.plans.set('default/gated', ['n3']);
+    await until('n3 is ready again', () => {
+      const n3 = next.readiness.of('default/gated')?.get('n3');
+      return n3?.percent === 100 && n3.pinned;
+    });
+    assert.ok(performance.now() - began < 1000, `${Math.round(performance.now() - began)} ms`);
+    assert.equal((await cluster.residency('gated')).n3, size);
+    await cluster.remove('gated');
+    await cluster.removeDataset('gated');
+  });
+
+  it('all nodes, also those that come later', async () => {
+    const size = await cluster.dataset('all', { 'a.bin': 3 * mib });
+    await cluster.preload('all', { placement: { allNodes: true } });
+    assert.equal((await cluster.ready('all')).status?.nodesTotal, 3);
+    cluster.origin.sentBytes = 0;
+    await cluster.addNode('n4');
+    const four = await cluster.expect('all', 'on four', ({ status }) => status?.nodesReady === 4);
+    assert.equal(four.status?.bytesReady, 4 * size);
+    assert.equal(cluster.origin.sentBytes, 0, 'from peers');
+    await cluster.remove('all');
+    await cluster.removeDataset('all');
+  });
+
+  it('nowhere when caches are too small, and say how many bytes are missing where', async () => {
+    await cluster.addNode('small', {}, '20MiB');
+    const size = await cluster.dataset('large', { 'a.bin': 30 * mib });
+    await cluster.preload('large', { placement: { nodeNames: ['n1', 'small'] } });
+    const partial = await cluster.expect('large', 'on n1', ({ status }) => status?.nodesReady === 1);
+    const space = conditionOf(partial, 'InsufficientSpace');
+    assert.equal(space.status, 'True');
+    const missing = Number(/^the caches lack (\d+) bytes on small;/.exec(space.message)?.[1]);
+    assert.ok(missing >= size - 20 * mib && missing < size, space.message);
+    const row = partial.status?.nodes?.find(({ name }) => name === 'small');
+    assert.deepEqual([row?.phase, row?.bytesReady], ['Pending', 0]);
+    await cluster.remove('large');
+    await cluster.removeDataset('large');
+  });
+});
+
+/** JSON objects that stand one after the other. */
+function jsonObjects(text: string): unknown[] {
+  return text
+    .trim()
+    .split(/\n(?=\{)/)
+    .flatMap((one) => {
+      try {
+        return [JSON.parse(one)];
+      } catch {
+        return [];
+      }
+    });
+}
