@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { utimesSync, writeFileSync } from 'node:fs';
+import { renameSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { s3ServerProgram, startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
@@ -55,6 +55,20 @@ describe('origins through real agents', function () {
     const dataset = await cluster.json<{ state: string; message: string }>('a', 'dataset', 'show', name);
     assert.equal(dataset.state, 'Failed', dataset.message);
     assert.match(dataset.message, /changed/);
+  });
+
+  it('a directory in which a link takes the place of a folder: nobody is led elsewhere', async () => {
+    const folder = join(cluster.folder, 'tenant');
+    const elsewhere = join(cluster.folder, 'elsewhere');
+    writeSample(folder, { 'sub/file': MiB, 'other/file': MiB });
+    const name = await add(folder);
+    // The very file that was listed, with its times: only the way to it is another.
+    renameSync(join(folder, 'sub'), elsewhere);
+    symlinkSync(elsewhere, join(folder, 'sub'));
+    const { code, stderr } = await cluster.hearth('a', 'cat', name, 'sub/file');
+    assert.notEqual(code, 0);
+    assert.match(stderr, /a symbolic link leads there, or out of its directory, and is not followed/);
+    assert.equal((await cluster.hearth('a', 'cat', name, 'other/file')).code, 0);
   });
 
   describe('HTTP', () => {
