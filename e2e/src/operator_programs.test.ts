@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { request } from 'node:https';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
 import { ToolUnavailable } from '../cluster/tools/build.ts';
@@ -38,7 +39,7 @@ describe('the programs of the operator', function () {
     await fixture?.stop();
   });
 
-  async function start(): Promise<{ process: DaemonProcess; url: string }> {
+  async function start(variables: Record<string, string> = {}): Promise<{ process: DaemonProcess; url: string }> {
     const port = await freePort();
     const started = new DaemonProcess(program, [], {
       KUBECONFIG: operatorKubeconfig,
@@ -47,6 +48,7 @@ describe('the programs of the operator', function () {
       HEARTH_IMAGE: 'registry/hearth:1',
       HEARTH_ETCD_IMAGE: 'registry/etcd:3',
       HEARTH_HTTP_PORT: String(port),
+      ...variables,
     });
     processes.push(started);
     const url = `http://127.0.0.1:${port}`;
@@ -110,6 +112,37 @@ describe('the programs of the operator', function () {
     });
     await fixture.pod('operator-0', operatorLabels, 'n1', {});
   }
+
+  it('answer reviews of pods with a certificate of their own', async () => {
+    const port = await freePort();
+    const { process, url } = await start({ HEARTH_WEBHOOK_PORT: String(port) });
+    const secret = await fixture.expect('the certificate', kinds.Secret, 'hearth-webhook');
+    const ca = Buffer.from(secret.data?.['ca.crt'] ?? '', 'base64').toString();
+    const resource = { group: '', version: 'v1', resource: 'pods' };
+    const pod = { metadata: { name: 'plain' }, spec: { containers: [] } };
+    const review = { uid: 'u-1', resource, namespace: 'team', operation: 'CREATE', object: pod };
+    const body = JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: review });
+    const ask = () =>
+      new Promise<string>((resolve, reject) => {
+        const place = { host: '127.0.0.1', port, servername: `hearth-webhook.${namespace}.svc`, path: '/mutate-pods' };
+        const asked = request({ ...place, ca, method: 'POST', agent: false }, (response) => {
+          let text = '';
+          response.setEncoding('utf8').on('data', (part) => {
+            text += part;
+          });
+          response.on('end', () => resolve(text));
+        });
+        asked.on('error', reject).end(body);
+      });
+    assert.deepEqual(JSON.parse(await ask()).response, { uid: 'u-1', allowed: true });
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    assert.match(metrics, /hearth_webhook_reviews_total\{result="unchanged"\} 1/);
+    assert.match(metrics, /hearth_gate_waiting_pods 0/);
+    const ended = process.end('SIGTERM');
+    assert.deepEqual(JSON.parse(await ask()).response, { uid: 'u-1', allowed: true }, 'it serves while it ends');
+    await ended;
+    await assert.rejects(ask());
+  });
 
   it('leave nothing of theirs behind before an uninstallation, and everything of users', async () => {
     const { process } = await start();
