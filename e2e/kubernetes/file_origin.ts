@@ -11,6 +11,8 @@ export class FileOrigin implements AsyncDisposable {
   readonly #server: Server;
   /** Bytes per second of each answer; undefined: as fast as it goes. */
   bytesPerSecond: number | undefined;
+  /** Every request is answered with 503. */
+  failing = false;
   /** Bytes of files that were sent. */
   sentBytes = 0;
 
@@ -45,6 +47,7 @@ export class FileOrigin implements AsyncDisposable {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.failing) return void response.writeHead(503).end();
     const file = this.#files.get(request.url ?? '');
     if (!file) return void response.writeHead(404).end();
     const { bytes, tag, token } = file;
@@ -58,6 +61,7 @@ export class FileOrigin implements AsyncDisposable {
     if (request.method === 'HEAD') return void response.end();
     for (let at = first; at <= last && !response.destroyed; at += pieceBytes) {
       const piece = bytes.subarray(at, Math.min(at + pieceBytes, last + 1));
+      if (this.failing) return void response.destroy();
       if (!response.write(piece) && !response.destroyed) await drained(response);
       this.sentBytes += piece.length;
       if (this.bytesPerSecond) await sleep((1000 * piece.length) / this.bytesPerSecond);

@@ -174,6 +174,13 @@ export class PreloadCluster {
     return await this.hearth.json<AgentStatus>(node, 'status');
   }
 
+  /** Pins of CachePreloads, as the agents tell them. */
+  async pins() {
+    const agents = this.#directory.get('main');
+    assert.ok(agents !== undefined);
+    return await agents.call('listPins', { ownerPrefix: 'preload/' }, { signal: AbortSignal.timeout(10_000) });
+  }
+
   async residency(dataset: string, node = 'n1'): Promise<Record<string, number>> {
     const found = (await this.status(node)).datasets.find(({ name }) => name === `default.${dataset}`);
     return Object.fromEntries(found?.residency.map((one) => [one.node, one.residentBytes]) ?? []);
