@@ -174,15 +174,15 @@ TEST_F(ContentCacheTest, AMappedPageThatCannotBeReadIsCorruptAndNotTheEndOfThePr
 
 TEST_F(ContentCacheTest, TwoShardsNeverExceedTheBudget) {
   constexpr std::uint64_t kSize = 100000;
-  constexpr std::uint64_t kBudget = 20 * 102400;
-  open(kBudget);
+  constexpr std::uint64_t kRoom = 20 * 102400;
+  open(kRoom);
   std::vector<std::future<Status>> writes;
   for (std::uint64_t n = 0; n < 120; ++n) {
     writes.push_back(shards.start(shardOfKey(keyOf(n)), fill(*cache, keyOf(n), kSize)));
   }
   for (auto& write : writes) {
     while (write.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
-      EXPECT_LE(cache->statistics().directories[0].usedBytes, kBudget);
+      EXPECT_LE(cache->statistics().directories[0].usedBytes, kRoom);
     }
     const Status done = write.get();
     // Everything may be in use at the same moment.

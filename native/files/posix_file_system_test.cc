@@ -10,7 +10,9 @@
 namespace hearth {
 namespace {
 
-std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> textBytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 
 class PosixFileSystemTest : public testing::TestWithParam<Reactor::Backend> {
  protected:
@@ -44,7 +46,7 @@ class PosixFileSystemTest : public testing::TestWithParam<Reactor::Backend> {
 TEST_P(PosixFileSystemTest, WritesReadsTruncatesAndMaps) {
   const auto file = make("a");
   ASSERT_TRUE(run(file->truncate(10000)).ok());
-  ASSERT_TRUE(run(file->writeAt(bytesOf("hello"), 9000)).ok());
+  ASSERT_TRUE(run(file->writeAt(textBytes("hello"), 9000)).ok());
   ASSERT_TRUE(run(file->syncData()).ok());
   std::array<std::byte, 2000> into{};
   const Result<std::size_t> count = run(file->readAt(into, 9000));
@@ -115,7 +117,7 @@ TEST_P(PosixFileSystemTest, ChangesNamesAndListsThem) {
 TEST_P(PosixFileSystemTest, ReadsPastThePageCacheUpToTheEndOfTheFile) {
   const auto file = make("direct");
   const std::string text(5000, 'x');
-  ASSERT_TRUE(run(file->writeAt(bytesOf(text), 0)).ok());
+  ASSERT_TRUE(run(file->writeAt(textBytes(text), 0)).ok());
   const auto direct = run(files->open(folder + "/direct", {.direct = true}));
   ASSERT_TRUE(direct.ok()) << direct.error().message;
   const std::unique_ptr<std::byte, decltype(&free)> buffer(
@@ -154,7 +156,7 @@ TEST_P(PosixFileSystemTest, WritesPastThePageCacheWhatIsAlignedAndTheRestThrough
 
 TEST_P(PosixFileSystemTest, OpensForReadingWithoutTheReactor) {
   const auto file = make("r");
-  ASSERT_TRUE(run(file->writeAt(bytesOf("abc"), 0)).ok());
+  ASSERT_TRUE(run(file->writeAt(textBytes("abc"), 0)).ok());
   const auto opened = files->openForReading(folder + "/r");
   ASSERT_TRUE(opened.ok());
   EXPECT_GE((*opened)->descriptor(), 0);

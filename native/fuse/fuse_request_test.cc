@@ -28,7 +28,8 @@ std::string raw(const T& value) {
 }
 
 TEST(FuseRequest, ReadsNames) {
-  const auto request = decodeFuseRequest(message(FUSE_LOOKUP, std::string("model.bin\0", 10)));
+  const auto bytes = message(FUSE_LOOKUP, std::string("model.bin\0", 10));
+  const auto request = decodeFuseRequest(bytes);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->unique, 42U);
   EXPECT_EQ(request->node, 7U);

@@ -65,7 +65,7 @@ bool connectionDead(const std::string& target) {
     const int result =
         statx(AT_FDCWD, target.c_str(), AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &info);
     const char answer = result != 0 && (errno == ENOTCONN || errno == ECONNABORTED) ? 1 : 0;
-    const ssize_t written = write(STDIN_FILENO, &answer, 1);
+    const ssize_t written = ::write(STDIN_FILENO, &answer, 1);
     _exit(written == 1 ? 0 : 1);
   }
   close(channel[1]);
@@ -82,7 +82,7 @@ bool connectionDead(const std::string& target) {
 Status writeText(const std::string& path, const std::string& text) {
   const OwnedFd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file) return errnoError(errno, "open " + path);
-  if (write(file.get(), text.data(), text.size()) < 0) return errnoError(errno, "write " + path);
+  if (::write(file.get(), text.data(), text.size()) < 0) return errnoError(errno, "write " + path);
   return {};
 }
 

@@ -94,7 +94,7 @@ HolderServer::~HolderServer() {
 void HolderServer::stop() {
   const std::uint64_t one = 1;
   // Only a full counter makes this fail, and then the loop is awake already.
-  [[maybe_unused]] const ssize_t written = write(wakeup_.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = ::write(wakeup_.get(), &one, sizeof one);
 }
 
 int HolderServer::pollTimeoutMs() const {

@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kPiece = 30'000;
-const std::string kObject = patternedObject(100 * kPiece);
+const std::string kManyPieces = patternedObject(100 * kPiece);
 
 class ConcurrencyTest : public OriginFixture {};
 
@@ -75,22 +75,22 @@ struct Batch {
 
 TEST_P(ConcurrencyTest, StartsFetchesFromInsideFilled) {
   ScriptedServer server(
-      [](const auto& request, auto& to) { return serveObject(kObject, request, to); });
+      [](const auto& request, auto& to) { return serveObject(kManyPieces, request, to); });
   Batch batch(client(), reactor(), server.url(), 100);
   run(Batch::halves(batch));
   for (const Status& status : batch.statuses) EXPECT_TRUE(status.ok()) << status.error().message;
-  EXPECT_TRUE(batch.bytes == kObject);
+  EXPECT_TRUE(batch.bytes == kManyPieces);
 }
 
 TEST_P(ConcurrencyTest, BoundsItsConnectionsAndServesInOrder) {
   options.connections = 3;
   ScriptedServer server([](const auto& request, auto& to) {
     to.sleep(2ms);
-    return serveObject(kObject, request, to);
+    return serveObject(kManyPieces, request, to);
   });
   Batch batch(client(), reactor(), server.url(), 60);
   run(Batch::all(batch));
-  EXPECT_TRUE(batch.bytes == kObject.substr(0, 60 * kPiece));
+  EXPECT_TRUE(batch.bytes == kManyPieces.substr(0, 60 * kPiece));
   EXPECT_LE(server.connections(), 3);
   EXPECT_EQ(server.mostAtOnce(), 3);
   for (std::size_t i = 0; i < batch.order.size(); ++i) {
@@ -105,14 +105,14 @@ TEST_P(ConcurrencyTest, SurvivesConnectionsThatComeAndGo) {
       to.resetOnClose();
       return false;
     }
-    serveObject(kObject, request, to);
+    serveObject(kManyPieces, request, to);
     return false;
   });
   for (int round = 0; round < 3; ++round) {
     Batch batch(client(), reactor(), server.url(), 100);
     run(Batch::all(batch));
     for (const Status& status : batch.statuses) EXPECT_TRUE(status.ok()) << status.error().message;
-    EXPECT_TRUE(batch.bytes == kObject);
+    EXPECT_TRUE(batch.bytes == kManyPieces);
   }
 }
 
@@ -154,7 +154,7 @@ TEST_P(ConcurrencyTest, CloseCancelsWhateverAFetchIsDoing) {
 
 TEST_P(ConcurrencyTest, CloseAtOnceEndsAtOnce) {
   ScriptedServer server(
-      [](const auto& request, auto& to) { return serveObject(kObject, request, to); });
+      [](const auto& request, auto& to) { return serveObject(kManyPieces, request, to); });
   Batch batch(client(), reactor(), server.url(), 30);
   run(Batch::closedMeanwhile(batch, reactor(), 0ms));
   for (const Status& status : batch.statuses) {

@@ -5,6 +5,7 @@ import { add, type Counts, suites } from './suites.ts';
 const wanted = process.argv[2] ?? 'all';
 const names = wanted === 'all' ? Object.keys(suites) : [wanted];
 let total: Counts = { passed: 0, failed: 0, skipped: 0 };
+const rows: (Counts & { title: string; seconds: number })[] = [];
 
 for (const name of names) {
   const suite = suites[name];
@@ -15,13 +16,29 @@ for (const name of names) {
   console.log(`\n== ${suite.title}`);
   const started = Date.now();
   const counts = await suite.run();
-  const seconds = ((Date.now() - started) / 1000).toFixed(0);
+  const seconds = Math.round((Date.now() - started) / 1000);
   console.log(
     `== ${suite.title}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped in ${seconds} s`,
   );
+  rows.push({ ...counts, title: suite.title, seconds });
   total = add(total, counts);
 }
 
+if (rows.length > 1) printRows();
 if (total.skipped > 0) console.log('\nSkipped tests print their reason above.');
 console.log(`\n${total.passed} passed, ${total.failed} failed${total.skipped > 0 ? `, ${total.skipped} skipped` : ''}`);
 process.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);
+
+function printRows(): void {
+  const width = Math.max(...rows.map(({ title }) => title.length));
+  const line = (title: string, ...cells: (string | number)[]) =>
+    console.log(`${title.padEnd(width)}${cells.map((cell) => String(cell).padStart(9)).join('')}`);
+  console.log('');
+  line('', 'passed', 'failed', 'skipped', 'minutes');
+  const minutes = (seconds: number) => (seconds / 60).toFixed(1);
+  for (const { title, passed, failed, skipped, seconds } of rows) {
+    line(title, passed, failed, skipped, minutes(seconds));
+  }
+  const seconds = rows.reduce((sum, row) => sum + row.seconds, 0);
+  line('all', total.passed, total.failed, total.skipped, minutes(seconds));
+}
