@@ -35,7 +35,7 @@ describe('nodes for the planner', () => {
     assert.deepEqual(nodes[1]?.agent, {
       availableBytes: 50,
       residentBytes: {},
-      pinnedBytes: { 'team/a': 0, 'team/b': 0 },
+      pinnedBytes: {},
     });
   });
 

@@ -15,7 +15,7 @@ export function plannedNodes(
   status: ClusterStatus | undefined,
   datasets: Iterable<string>,
 ): PlannedNode[] {
-  const wanted = Array.from(datasets, (key) => ({ key, registered: registeredOf(key) }));
+  const wanted = new Map(Array.from(datasets, (key) => [registeredOf(key), key]));
   const pinned = pinnedBytes(status);
   return nodes.map((node) => {
     const agent = status?.nodes.get(node.name);
@@ -30,22 +30,26 @@ function registeredOf(key: string): string {
   return registeredName(key.slice(0, slash), key.slice(slash + 1));
 }
 
+/** `wanted`: keys of the Datasets by the names that agents know. Agents have bytes of few of them. */
 function agentOf(
   agent: NodeStatus,
   pins: ReadonlyMap<string, { bytes: number; missing: number }>,
-  wanted: readonly { key: string; registered: string }[],
+  wanted: ReadonlyMap<string, string>,
 ): NonNullable<PlannedNode['agent']> {
-  // What is pinned and still on its way is spoken for as well.
-  const coming = [...pins.values()].reduce((sum, { missing }) => sum + missing, 0);
-  const taken = Number(agent.pinnedBytes) + coming;
   const residentBytes: Record<string, number> = {};
-  const kept: Record<string, number> = {};
-  for (const { key, registered } of wanted) {
-    const resident = Number(agent.residentBytes[registered] ?? 0n);
-    if (resident > 0) residentBytes[key] = resident;
-    kept[key] = pins.get(registered)?.bytes ?? 0;
+  for (const [registered, bytes] of Object.entries(agent.residentBytes)) {
+    const key = wanted.get(registered);
+    if (key !== undefined && bytes > 0n) residentBytes[key] = Number(bytes);
   }
-  return { availableBytes: Math.max(0, Number(agent.budgetBytes) - taken), residentBytes, pinnedBytes: kept };
+  const pinnedBytes: Record<string, number> = {};
+  // What is pinned and still on its way is spoken for as well.
+  let taken = Number(agent.pinnedBytes);
+  for (const [registered, { bytes, missing }] of pins) {
+    taken += missing;
+    const key = wanted.get(registered);
+    if (key !== undefined) pinnedBytes[key] = bytes;
+  }
+  return { availableBytes: Math.max(0, Number(agent.budgetBytes) - taken), residentBytes, pinnedBytes };
 }
 
 /** By node and name of the dataset, what pins keep there: all of it, and what of it has not come yet. */

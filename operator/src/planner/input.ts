@@ -32,7 +32,7 @@ export interface PlannedNode {
     residentBytes: Readonly<Record<string, number>>;
     /**
      * By dataset key: bytes that pins keep there, whether they have come already or not, so that `availableBytes` is
-     * without them. Absent: of every dataset as many as are resident.
+     * without them; none of a dataset that is not among them. Absent: of every dataset as many as are resident.
      */
     pinnedBytes?: Readonly<Record<string, number>> | undefined;
   };
