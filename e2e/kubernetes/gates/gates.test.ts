@@ -234,6 +234,22 @@ describe('gated pods on a real API server', function () {
     assert.deepEqual(hostsOf(pod), ['host-n1']);
   });
 
+  it('wait for another node when the one that is being warmed is lost', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    await cluster.apply(podObject('web', { datasets: [model] }));
+    const node = /n[123]/.exec(await cluster.event('web', /GateWaiting/))?.[0] ?? '';
+    cluster.agents.hold(node, `default.${model}`, all / 2n, all);
+    cluster.agents.lose(node);
+    await sleep(2_000);
+    assert.ok(isGated(await cluster.pod('web')));
+    const others = ['n1', 'n2', 'n3'].filter((one) => one !== node);
+    for (const one of others) cluster.agents.hold(one, `default.${model}`, all);
+    const hosts = hostsOf(await cluster.released('web'));
+    cluster.agents.serve(node);
+    assert.equal(hosts.length, 1);
+    assert.ok(others.map((one) => `host-${one}`).includes(hosts[0] ?? ''), hosts.join());
+  });
+
   it('that only prefer begin at once', async () => {
     await cluster.dataset(model, { mode: 'Prefer' });
     cluster.agents.hold('n2', `default.${model}`, all / 4n, all);
@@ -289,6 +305,28 @@ describe('gated pods on a real API server', function () {
     await cluster.apply(podObject('stray', {}, { spec: mine }));
     await cluster.released('stray');
     await cluster.event('stray', /GateNoPlan: .* it was given the gate by hand/);
+  });
+
+  it('are let go where a quota leaves no room for their plan', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    const metadata = { name: 'no-plans', namespace: 'default' };
+    const hard = { 'count/cachepreloads.hearth.storage': '0' };
+    await cluster.apply({ apiVersion: 'v1', kind: 'ResourceQuota', metadata, spec: { hard } });
+    // Its usage is counted by a controller that does not run.
+    const status = { hard, used: { 'count/cachepreloads.hearth.storage': '0' } };
+    await cluster.kubectl(
+      'patch',
+      'resourcequota',
+      'no-plans',
+      '--subresource=status',
+      '--type=merge',
+      '-p',
+      JSON.stringify({ status }),
+    );
+    await cluster.apply(podObject('web', { datasets: [model] }));
+    await cluster.released('web');
+    await cluster.event('web', /Warning GateNoPlan: .* its CachePreload is refused: .* exceeded quota/);
+    await cluster.kubectl('delete', 'resourcequota', 'no-plans');
   });
 
   it('that are deleted while they wait take their plan with them', async () => {

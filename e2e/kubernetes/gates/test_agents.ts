@@ -38,6 +38,13 @@ export class TestAgents implements Agents {
     this.#tell();
   }
 
+  /** The agent there says that it does not serve. */
+  lose(node: string): void {
+    const known = this.#nodes.get(node) ?? nodeStatus(node, { budgetBytes });
+    this.#nodes.set(node, { ...known, ready: false, reason: 'its disk is gone' });
+    this.#tell();
+  }
+
   /** The node has so much of a dataset (`NAMESPACE.NAME`) of this size. */
   hold(node: string, dataset: string, bytes: bigint, size = bytes): void {
     const known = this.#nodes.get(node) ?? nodeStatus(node, { budgetBytes });

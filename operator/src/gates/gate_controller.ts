@@ -178,7 +178,8 @@ export class GateController {
     const overdue = now >= facts.until;
     const why = unplannable(facts.datasets);
     if (why !== undefined) return noPlan(why);
-    const state = overdue ? 'there' : await this.#ensurePreload(key, pods, facts, signal);
+    const state = overdue ? 'there' : await orRefusal(this.#ensurePreload(key, pods, facts, signal));
+    if (state instanceof HearthError) return noPlan(`its CachePreload is refused: ${state.message}`);
     if (state === 'foreign') return noPlan(`CachePreload ${splitKey(key).name} was made by somebody else`);
     if (state === 'withdrawn') return freely('Withdrawn', 'starts, as its CachePreload was deleted');
     if (state === 'going') return undefined;
@@ -323,6 +324,17 @@ function freely(reason: Released['reason'], message: string): Released {
 
 function noPlan(why: string): Released {
   return freely('NoPlan', `starts without waiting, as ${why}`);
+}
+
+/** What the API server will not take however often it is tried, as by a quota or a policy. */
+async function orRefusal<T>(work: Promise<T>): Promise<T | HearthError> {
+  try {
+    return await work;
+  } catch (thrown) {
+    const error = HearthError.from(thrown);
+    if (error.code === 'PermissionDenied' || error.code === 'InvalidArgument') return error;
+    throw error;
+  }
 }
 
 async function unlessThere(work: Promise<unknown>): Promise<void> {

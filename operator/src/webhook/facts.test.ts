@@ -87,6 +87,13 @@ describe('facts of a pod that is being made', () => {
     assert.equal(claims.listeners, 0);
   });
 
+  it('are asked for so often and no more, however many a pod names', async () => {
+    const many = Array.from({ length: 500 }, (_, index) => claimed(`claim-${index}`));
+    const found = await facts.of(podOf('web', many), 'team', signal);
+    assert.equal(found.missing.length, 500);
+    assert.equal(api.calls.length, 64);
+  });
+
   it('fail with the API server, and end with their signal', async () => {
     api.fail = new HearthError('Unavailable', 'away');
     await assert.rejects(facts.of(pod, 'team', signal), { code: 'Unavailable' });

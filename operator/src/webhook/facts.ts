@@ -45,12 +45,20 @@ export class Facts {
     const until = performance.now() + patienceMs;
     const asked = new Asked(this.#options);
     for (let last = false; ; ) {
+      let awaited: ReadonlySet<string> = new Set();
       const changed = new AbortController();
-      const wake = () => changed.abort();
-      const stops = [claims.onChange(wake), volumes.onChange(wake), datasets.onChange(wake)];
+      const wake = (kind: Missing['kind']) => (key: string) => {
+        if (awaited.has(`${kind} ${key}`)) changed.abort();
+      };
+      const stops = [
+        claims.onChange(wake('PersistentVolumeClaim')),
+        volumes.onChange(wake('PersistentVolume')),
+        datasets.onChange(wake('Dataset')),
+      ];
       try {
         const found = await this.#withAsked(pod, namespace, asked, signal);
         if (found.missing.length === 0 || last) return found;
+        awaited = new Set(found.missing.map(({ kind, key }) => `${kind} ${key}`));
         const left = Math.max(0, until - performance.now());
         await sleep(left, undefined, { signal: AbortSignal.any([changed.signal, signal]) }).catch(() => undefined);
         signal.throwIfAborted();
@@ -67,17 +75,22 @@ export class Facts {
   async #withAsked(pod: Pod, namespace: string, asked: Asked, signal: AbortSignal): Promise<PodDatasets> {
     for (;;) {
       const found = podDatasets(pod, namespace, asked);
-      const open = found.missing.filter((one) => !asked.has(one));
+      const open = found.missing.filter((one) => !asked.has(one)).slice(0, asked.left);
       if (open.length === 0) return found;
       await Promise.all(open.map((one) => asked.ask(one, signal)));
     }
   }
 }
 
+/** Of one pod. What is beyond them counts as missing: whoever makes pods must not make us flood the API server. */
+const mostQuestions = 64;
+
 /** What the reflectors know, and what the API server said about the rest. */
 class Asked implements Known {
   readonly #options: FactsOptions;
   readonly #answers = new Map<string, unknown>();
+  /** Questions that may still be asked. */
+  left = mostQuestions;
 
   constructor(options: FactsOptions) {
     this.#options = options;
@@ -106,6 +119,7 @@ class Asked implements Known {
   async ask({ kind, key }: Missing, signal: AbortSignal): Promise<void> {
     const { api } = this.#options;
     const { name, namespace } = splitKey(key);
+    this.left -= 1;
     this.#answers.set(`${kind} ${key}`, await this.#get(kind, api, name, namespace, signal));
   }
 

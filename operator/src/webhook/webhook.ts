@@ -14,10 +14,13 @@ export interface WebhookOptions {
 }
 
 const nothing = { patch: [], warnings: [] };
+/** Reviews at the same time; API servers themselves admit a few hundred changes at a time. */
+const mostAtOnce = 1_000;
 
 /** Answers reviews of pods that are being made. */
 export class Webhook {
   readonly #options: WebhookOptions;
+  #running = 0;
 
   constructor(options: WebhookOptions) {
     this.#options = options;
@@ -31,6 +34,11 @@ export class Webhook {
     const { metrics, logger } = this.#options;
     const request = readReview(body);
     const began = performance.now();
+    if (this.#running >= mostAtOnce) {
+      metrics.answered('late', 0);
+      return reviewOf(request.uid, nothing);
+    }
+    this.#running += 1;
     const ending = AbortSignal.timeout(Math.max(1, budgetMs));
     try {
       const admission = await during(this.#admit(request, ending), ending);
@@ -44,6 +52,8 @@ export class Webhook {
       const name = pod?.metadata?.name ?? pod?.metadata?.generateName;
       logger.warn('a pod is admitted without a gate, as it could not be looked at', { namespace, name, late, error });
       return reviewOf(request.uid, nothing);
+    } finally {
+      this.#running -= 1;
     }
   }
 

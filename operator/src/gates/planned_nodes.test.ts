@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { Groups, isStray } from './groups.ts';
+import type { Outcome } from './outcome.ts';
+import { GroupNodes } from './planned_nodes.ts';
+import type { Member } from './pod_view.ts';
+import { podOf } from './testing/objects.ts';
+
+const outcome: Outcome = {
+  kind: 'warm',
+  nodes: ['n2', 'n1'],
+  affinity: new Map(),
+  expected: new Map(),
+  presentBytes: 0,
+  missingBytes: 1,
+  message: 'n2 and n1 are best',
+};
+const member = (name: string, fields: Partial<Member> = {}): Member => ({
+  namespace: 'team',
+  name,
+  uid: name,
+  createdAt: 0,
+  preload: 'p',
+  node: '',
+  deleting: false,
+  gated: podOf(name, []),
+  ...fields,
+});
+const released = { gated: undefined };
+
+describe('groups of pods', () => {
+  it('follow their pods, in the order in which they were made', () => {
+    const changed: string[] = [];
+    const groups = new Groups((key) => changed.push(key));
+    groups.update('team/b', undefined, member('b', { createdAt: 1 }));
+    groups.update('team/a', undefined, member('a', { createdAt: 2 }));
+    groups.update('team/c', undefined, member('c', { createdAt: 2, deleting: true }));
+    const names = (list: Member[]) => list.map(({ name }) => name);
+    assert.deepEqual(names(groups.members('team/p')), ['b', 'a', 'c']);
+    assert.deepEqual(names(groups.gated('team/p')), ['b', 'a'], 'one that is going waits for nothing');
+    groups.update('team/b', member('b'), member('b', released));
+    assert.deepEqual(names(groups.gated('team/p')), ['a']);
+    groups.update('team/b', member('b', released), undefined);
+    assert.deepEqual(names(groups.members('team/p')), ['a', 'c']);
+    assert.deepEqual(new Set(changed), new Set(['team/p']));
+    groups.update('team/a', member('a'), undefined);
+    groups.update('team/c', member('c'), undefined);
+    assert.deepEqual(groups.keys(), []);
+  });
+
+  it('are told from pods that have our gate and no plan', () => {
+    const groups = new Groups(() => undefined);
+    groups.update('team/a', undefined, member('a', { preload: '' }));
+    groups.update('team/b', undefined, member('b', { preload: '' }));
+    assert.equal(groups.keys().length, 2);
+    assert.ok(groups.keys().every(isStray));
+    assert.equal(isStray('team/p'), false);
+  });
+});
+
+describe('nodes of a group', () => {
+  let heard: string[];
+  let groups: Groups;
+  let last: Outcome | undefined;
+  let nodes: GroupNodes;
+  beforeEach(() => {
+    heard = [];
+    last = undefined;
+    groups = new Groups(() => undefined);
+    nodes = new GroupNodes(groups, { lastOutcome: () => last });
+    nodes.onChange((key) => heard.push(key));
+  });
+  const put = (name: string, after: Member | undefined) => {
+    const before = groups.members('team/p').find((one) => one.name === name);
+    groups.update(`team/${name}`, before, after);
+    nodes.look('team/p');
+  };
+
+  it('are those of its plan while pods wait, and where they are afterwards', () => {
+    last = outcome;
+    put('a', member('a'));
+    put('b', member('b'));
+    assert.deepEqual(nodes.of('team/p'), { nodes: ['n2', 'n1'], reason: outcome.message, waiting: 2, released: 0 });
+    nodes.say('team/p', 'each starts where its bytes are');
+    put('a', member('a', { ...released, node: 'n7' }));
+    assert.deepEqual(nodes.of('team/p')?.nodes, ['n2', 'n1', 'n7'], 'one has no node yet');
+    put('b', member('b', { ...released, node: 'n2' }));
+    assert.deepEqual(nodes.of('team/p'), {
+      nodes: ['n7', 'n2'],
+      reason: 'each starts where its bytes are',
+      waiting: 0,
+      released: 2,
+    });
+    put('c', member('c'));
+    assert.deepEqual(nodes.of('team/p')?.nodes, ['n2', 'n1', 'n7'], 'scaled up: bytes in use stay');
+    for (const name of ['a', 'b', 'c']) put(name, undefined);
+    assert.equal(nodes.of('team/p'), undefined);
+  });
+
+  it('are unknown before a plan is made, unless all pods run', () => {
+    put('a', member('a'));
+    assert.equal(nodes.of('team/p'), undefined, 'what the status tells stands');
+    put('a', member('a', { ...released, node: 'n1' }));
+    assert.deepEqual(nodes.of('team/p')?.nodes, ['n1']);
+  });
+
+  it('are none for pods that were released without a plan', () => {
+    put('a', member('a', released));
+    nodes.say('team/p', 'each starts without waiting');
+    assert.deepEqual(nodes.of('team/p'), {
+      nodes: [],
+      reason: 'each starts without waiting',
+      waiting: 0,
+      released: 1,
+    });
+    put('b', member('b'));
+    nodes.unsay('team/p');
+    assert.equal(nodes.of('team/p'), undefined);
+  });
+
+  it('are told when they change, and only then', () => {
+    last = outcome;
+    put('a', member('a'));
+    nodes.look('team/p');
+    nodes.look('team/p');
+    assert.deepEqual(heard, ['team/p']);
+    put('a', undefined);
+    assert.deepEqual(heard, ['team/p', 'team/p']);
+  });
+});
