@@ -112,6 +112,16 @@ describe('volumes of pods, by the driver and a real agent', function () {
     verify('later');
   });
 
+  it('are made anew for the next pod when the holder alone was replaced', async () => {
+    await cluster.endHolder();
+    await cluster.startHolder(['--volumes', CsiNode.volumesDirectory(cluster)]);
+    verify('later');
+    await node.publish('next', { dataset: 'model' });
+    assert.equal(record('next')?.dataPath, 'view');
+    verify('next', new Map(digests).set('weights', sha256(readFileSync(join(origin, 'weights')))));
+    await node.unpublish('next');
+  });
+
   it('are refused with a sentence when they cannot be had', async () => {
     await assert.rejects(node.publish('bad', { dataset: 'absent' }), {
       code: status.NOT_FOUND,

@@ -99,6 +99,8 @@ describe('HubOrigin', () => {
         validator: '',
       },
     ]);
+    const parts = (await listAll(open('hf://org/llama'))).map((row) => origin.partOf(row));
+    assert.deepEqual(parts, ['lfs', 'plain'], 'stored apart, so read apart to see that both may be read');
     assert.deepEqual(origin.revision(), { name: commit, warnings: [] });
     assert.equal(origin.base(), undefined);
     assert.equal((await listAll(open('hf://org/llama@refs/pr/1'))).length, 2);
