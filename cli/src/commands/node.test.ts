@@ -137,12 +137,12 @@ describe('hearth commands', () => {
     assert.equal((await hearth(['pin', 'llama', '--node', 'b'])).out, 'Pinned llama on 1 node: b\n');
     assert.deepEqual(agent.requests.at(-1)?.[1], {
       ...{ dataset: 'llama', paths: [], nodes: ['b'], owner: 'user' },
-      ...{ manifest: '', tolerant: false },
+      ...{ manifest: '', tolerant: false, moreOwners: [] },
     });
     assert.equal((await hearth(['unpin', 'llama', '*.bin', '--owner', 'job:x'])).out, 'Unpinned llama on 1 node: a\n');
     assert.deepEqual(agent.requests.at(-1)?.[1], {
       ...{ dataset: 'llama', paths: ['*.bin'], nodes: [], owner: 'job:x' },
-      ...{ manifest: '', tolerant: false },
+      ...{ manifest: '', tolerant: false, moreOwners: [] },
     });
     assert.deepEqual(jsonLines((await hearth(['pin', 'llama', '--json'])).out), [{ nodes: ['a', 'b'] }]);
     assert.equal((await hearth(['unpin', 'unknown'])).code, 3);

@@ -69,7 +69,7 @@ function placement(name: string, description: string): Command {
 
 function pinAction(verb: 'pin' | 'unpin') {
   return async (session: Session, options: Options, dataset: string, paths: string[]): Promise<undefined> => {
-    const whose = { owner: options.owner ?? defaultOwner, manifest: '', tolerant: false };
+    const whose = { owner: options.owner ?? defaultOwner, manifest: '', tolerant: false, moreOwners: [] };
     const request: PinRequest = { dataset, paths, nodes: options.node ?? [], ...whose };
     const { nodes } = await session.withAgent((agent) => agent.call(verb, request));
     if (nodes.length === 0) {

@@ -36,7 +36,7 @@ const job = {
   ensure: false,
 };
 /** Of a pin that asks for nothing special. */
-const plain = { manifest: '', tolerant: false };
+const plain = { manifest: '', tolerant: false, moreOwners: [] };
 
 function addRequest(name: string, source: Source | undefined): AddDatasetRequest {
   return { name, source, include: [], exclude: [], credentials: undefined };

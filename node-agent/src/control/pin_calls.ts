@@ -45,13 +45,13 @@ export class PinCalls {
   }
 
   async #ask(kind: 'pin' | 'unpin', request: PinRequest, signal: AbortSignal): Promise<PinResponse> {
-    const { paths, nodes, tolerant } = request;
+    const { paths, nodes, tolerant, moreOwners } = request;
     const owner = request.owner || 'user';
-    checkOwner(owner);
+    for (const one of [owner, ...moreOwners]) checkOwner(one);
     new PathFilter(paths);
     const dataset = request.dataset;
     const manifest = await this.#manifest(kind, request);
-    const asked = { kind, dataset, manifest, paths, owner, evict: false };
+    const asked = { kind, dataset, manifest, paths, owner, moreOwners, evict: false };
     const answers = await this.#agent.requests.ask(asked, nodes, signal);
     const done = answers.flatMap(({ node, errorCode }) => (errorCode === undefined ? [node] : []));
     const failures = answers.flatMap(({ node, errorCode, message }) =>

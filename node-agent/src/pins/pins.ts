@@ -69,35 +69,41 @@ export class Pins {
   }
 
   /** Pins here: first in the engine, so that the record never promises what is not so. */
-  async pin(pin: Omit<PinRecord, 'node'>, signal: AbortSignal): Promise<void> {
-    await this.pinWith(pin, signal, async (operation) => {
-      const { revision } = await this.#context.store.transact({ compare: [], success: [operation] }, { signal });
+  async pin({ owner, ...pin }: Omit<PinRecord, 'node'>, signal: AbortSignal): Promise<void> {
+    await this.pinWith(pin, [owner], signal, async (operations) => {
+      const { revision } = await this.#context.store.transact({ compare: [], success: operations }, { signal });
       return revision;
     });
   }
 
-  /** As `pin`; `write` writes the record, perhaps with others, and resolves to the store's revision. */
+  /** As `pin`, for several owners; `write` writes the records, perhaps with others, and resolves to the store's revision. */
   async pinWith(
-    pin: Omit<PinRecord, 'node'>,
+    pin: Omit<PinRecord, 'node' | 'owner'>,
+    owners: readonly string[],
     signal: AbortSignal,
-    write: (operation: Operation) => Promise<number>,
+    write: (operations: Operation[]) => Promise<number>,
   ): Promise<void> {
-    const record = { ...pin, node: this.#context.node };
-    const id = pinId(record);
-    const before = this.#own.get(id);
-    if (before?.held !== true || !isDeepStrictEqual(before.record, record)) {
+    const records = [...new Set(owners)].map((owner) => ({ ...pin, owner, node: this.#context.node }));
+    const before = new Map(records.map((record) => [pinId(record), this.#own.get(pinId(record))]));
+    for (const record of records) {
+      const known = before.get(pinId(record));
+      if (known?.held === true && isDeepStrictEqual(known.record, record)) continue;
       // One owner has one choice of files of a dataset: another one takes its place.
-      if (before !== undefined) await this.#context.engine.unpin(before.record.manifest, record.owner);
+      if (known !== undefined) await this.#context.engine.unpin(known.record.manifest, record.owner);
       await this.#set(record, signal);
     }
-    const own: OwnPin = { record, held: true, writtenAt: Number.POSITIVE_INFINITY };
-    this.#own.set(id, own);
+    const own = records.map((record): OwnPin => ({ record, held: true, writtenAt: Number.POSITIVE_INFINITY }));
+    for (const one of own) this.#own.set(pinId(one.record), one);
     try {
-      own.writtenAt = await write(this.#table.putOperation(id, record));
+      const writtenAt = await write(records.map((record) => this.#table.putOperation(pinId(record), record)));
+      for (const one of own) one.writtenAt = writtenAt;
     } catch (thrown) {
-      // Nobody would know of it, to release it.
-      own.writtenAt = before?.writtenAt ?? 0;
-      if (before === undefined) this.#releasedByOthers(id);
+      // Nobody would know of them, to release them.
+      for (const one of own) {
+        const id = pinId(one.record);
+        one.writtenAt = before.get(id)?.writtenAt ?? 0;
+        if (before.get(id) === undefined) this.#releasedByOthers(id);
+      }
       throw thrown;
     }
   }

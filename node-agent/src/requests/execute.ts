@@ -23,7 +23,9 @@ export async function execute(
   switch (request.kind) {
     case 'pin':
       // One write for both: many agents that do this at once wait for one another's writes.
-      await pins.pinWith({ dataset, manifest, paths, owner }, signal, (record) => write(nothingDone, record));
+      await pins.pinWith({ dataset, manifest, paths }, [owner, ...request.moreOwners], signal, (records) =>
+        write(nothingDone, ...records),
+      );
       return;
     case 'unpin':
       await pins.unpin(dataset, owner);

@@ -6,7 +6,8 @@ import type { Operation } from '../store/store.ts';
 import { execute, nothingDone, type WriteAnswer } from './execute.ts';
 import { type AnswerRecord, answerSchema, type RequestRecord, requestSchema } from './record.ts';
 
-export type Asked = Omit<RequestRecord, 'id' | 'from' | 'nodes'>;
+export type Asked = Omit<RequestRecord, 'id' | 'from' | 'nodes' | 'moreOwners'> &
+  Partial<Pick<RequestRecord, 'moreOwners'>>;
 
 /**
  * What one agent asks others to do, by way of the store: agents need no connection to each other's control API.
@@ -41,7 +42,7 @@ export class Requests {
   async ask(asked: Asked, nodes: readonly string[], signal: AbortSignal): Promise<AnswerRecord[]> {
     const targets = this.#targets(nodes);
     const id = randomUUID();
-    const request: RequestRecord = { ...asked, id, from: this.#context.node, nodes: targets };
+    const request: RequestRecord = { moreOwners: [], ...asked, id, from: this.#context.node, nodes: targets };
     await this.#answersMirror.ready(signal);
     await this.#requests.put(id, request, { signal, lease: await this.#context.session.lease(signal) });
     const offMembers = this.#context.members.onChange(() => this.#wake());

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
+import type { PinResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ClusterAgents } from '../agents/index.ts';
 import { ownerPrefix, uidOfOwner } from './job_request.ts';
 import { pinKey } from './observation.ts';
@@ -6,10 +8,19 @@ import type { Wanted } from './wanted.ts';
 
 const pinDeadlineMs = 15_000;
 const againAfterMs = 5_000;
+/** Pins that are asked for within this time go by one call, milliseconds. */
+const gatherMs = 5;
+const mostOwners = 100;
 
 interface Trouble {
   message: string;
   until: number;
+}
+
+/** The same files on the same nodes, for several CachePreloads. */
+interface Gathered {
+  owners: string[];
+  answer: Promise<PinResponse>;
 }
 
 /**
@@ -23,6 +34,7 @@ export class PinLedger {
   #pins: Map<string, Map<string, Set<string>>> | undefined;
   readonly #troubles = new Map<string, Map<string, Trouble>>();
   #loading: Promise<void> | undefined;
+  readonly #gathered = new Map<string, Gathered>();
 
   constructor(agents: Pick<ClusterAgents, 'call'>, now: () => number) {
     this.#agents = agents;
@@ -59,13 +71,11 @@ export class PinLedger {
 
   /** Agents that do not do it are left alone for a moment. */
   async pin(uid: string, owner: string, wanted: Wanted, nodes: readonly string[], signal: AbortSignal): Promise<void> {
-    const { registered: dataset, manifest, paths } = wanted;
-    const request = { dataset, manifest, paths: [...paths], nodes: [...nodes], owner, tolerant: true };
     const troubles = this.#troubles.get(uid) ?? new Map<string, Trouble>();
     this.#troubles.set(uid, troubles);
     const until = this.#now() + againAfterMs;
     try {
-      const { nodes: done, failures } = await this.#agents.call('pin', request, { signal, deadlineMs: pinDeadlineMs });
+      const { nodes: done, failures } = await this.#gather(owner, wanted, nodes, signal);
       for (const node of done) {
         this.#nodesOf(uid, owner)?.add(node);
         troubles.delete(pinKey(owner, node));
@@ -76,6 +86,34 @@ export class PinLedger {
       this.forget();
       throw thrown;
     }
+  }
+
+  /** Many groups of pods that come at once want the same files: one call for all of them. */
+  #gather(owner: string, wanted: Wanted, nodes: readonly string[], signal: AbortSignal): Promise<PinResponse> {
+    const key = JSON.stringify([wanted.id, [...nodes].sort()]);
+    const known = this.#gathered.get(key);
+    if (known !== undefined && known.owners.length < mostOwners) {
+      known.owners.push(owner);
+      return known.answer;
+    }
+    const owners = [owner];
+    const answer = sleep(gatherMs).then(() => {
+      if (this.#gathered.get(key)?.owners === owners) this.#gathered.delete(key);
+      const [first = '', ...moreOwners] = owners;
+      const { registered: dataset, manifest, paths } = wanted;
+      const what = {
+        dataset,
+        manifest,
+        paths: [...paths],
+        nodes: [...nodes],
+        owner: first,
+        moreOwners,
+        tolerant: true,
+      };
+      return this.#agents.call('pin', what, { signal, deadlineMs: pinDeadlineMs });
+    });
+    this.#gathered.set(key, { owners, answer });
+    return answer;
   }
 
   /** Pins of the owner on these nodes go, and are heard of as gone when the agents know of it. */

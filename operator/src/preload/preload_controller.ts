@@ -73,6 +73,7 @@ class PreloadController {
       nodesOf: (cluster) => this.#nodesOf(cluster),
       planned,
       measures: new MeasureBook(now),
+      pinned: (key, signal) => this.#tell(key, signal),
       events,
       now,
       graceMs: options.graceMs ?? 20_000,
@@ -107,7 +108,7 @@ class PreloadController {
       await runController({
         name: 'preloads',
         queue: this.#queue,
-        workers: this.#options.workers ?? 16,
+        workers: this.#options.workers ?? 128,
         reconcile: async (key, pass) => {
           try {
             return await reconcile(key, pass);

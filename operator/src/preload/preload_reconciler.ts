@@ -22,6 +22,8 @@ export interface PreloadReconcilerOptions {
   planned: Pick<PlannedNodes, 'of'>;
   measures: MeasureBook;
   events: Pick<EventRecorder, 'eventFor'>;
+  /** Called when nodes have pinned: whoever waits for that need not wait for the end of the pass. */
+  pinned(key: string, signal: AbortSignal): Promise<void>;
   /** Milliseconds since the epoch. */
   now(): number;
   /** See ObservedPreload. */
@@ -127,7 +129,8 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     const uid = preload.metadata.uid ?? '';
     switch (action.kind) {
       case 'pin':
-        return await executor.pins.pin(uid, action.owner, action.wanted, action.nodes, signal);
+        await executor.pins.pin(uid, action.owner, action.wanted, action.nodes, signal);
+        return await this.#options.pinned(objectKey(preload), signal);
       case 'startJob':
         return executor.jobs.note(await executor.agents.call('createWarmJob', action.request, { signal }));
       case 'cancelJob':

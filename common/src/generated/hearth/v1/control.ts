@@ -445,6 +445,8 @@ export interface PinRequest {
   manifest: string;
   /** Agents that did not do it are told in the answer; else any of them makes the call fail. */
   tolerant: boolean;
+  /** Others who pin the same at the same time. */
+  moreOwners: string[];
 }
 
 export interface PinResponse {
@@ -6834,7 +6836,7 @@ export const DeleteVolumeResponse: MessageFns<DeleteVolumeResponse> = {
 };
 
 function createBasePinRequest(): PinRequest {
-  return { dataset: "", paths: [], nodes: [], owner: "", manifest: "", tolerant: false };
+  return { dataset: "", paths: [], nodes: [], owner: "", manifest: "", tolerant: false, moreOwners: [] };
 }
 
 export const PinRequest: MessageFns<PinRequest> = {
@@ -6856,6 +6858,9 @@ export const PinRequest: MessageFns<PinRequest> = {
     }
     if (message.tolerant !== false) {
       writer.uint32(48).bool(message.tolerant);
+    }
+    for (const v of message.moreOwners) {
+      writer.uint32(58).string(v!);
     }
     return writer;
   },
@@ -6921,6 +6926,14 @@ export const PinRequest: MessageFns<PinRequest> = {
             message.tolerant = reader.bool();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.moreOwners.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -6941,6 +6954,11 @@ export const PinRequest: MessageFns<PinRequest> = {
       owner: isSet(object.owner) ? globalThis.String(object.owner) : "",
       manifest: isSet(object.manifest) ? globalThis.String(object.manifest) : "",
       tolerant: isSet(object.tolerant) ? globalThis.Boolean(object.tolerant) : false,
+      moreOwners: globalThis.Array.isArray(object?.moreOwners)
+        ? object.moreOwners.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.more_owners)
+        ? object.more_owners.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -6964,6 +6982,9 @@ export const PinRequest: MessageFns<PinRequest> = {
     if (message.tolerant !== false) {
       obj.tolerant = message.tolerant;
     }
+    if (message.moreOwners?.length) {
+      obj.moreOwners = message.moreOwners;
+    }
     return obj;
   },
 
@@ -6978,6 +6999,7 @@ export const PinRequest: MessageFns<PinRequest> = {
     message.owner = object.owner ?? "";
     message.manifest = object.manifest ?? "";
     message.tolerant = object.tolerant ?? false;
+    message.moreOwners = object.moreOwners?.map((e) => e) || [];
     return message;
   },
 };
