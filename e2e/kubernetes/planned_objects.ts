@@ -11,6 +11,9 @@ import type {
 
 /** Objects of the API of which the planner's adapters make what they are made from. */
 
+/** Of pods that are to be seen while they are deleted. */
+const holdingFinalizer = 'hearth.test/hold';
+
 export function nodeObject({ name, labels, taints, unschedulable, allocatable }: PlannedNode): Node {
   return {
     metadata: { name, labels: { ...labels } },
@@ -28,8 +31,15 @@ export function runningObject(name: string, pod: RunningPod): Pod {
     ...(namespaces === undefined ? { namespaceSelector: {} } : { namespaces: [...namespaces] }),
     ...(selector === undefined ? {} : { labelSelector: labelSelector(selector) }),
   }));
+  const owner = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'lasting', uid: 'lasting', controller: true };
   return {
-    metadata: { name, labels: { ...pod.labels } },
+    metadata: {
+      name,
+      labels: { ...pod.labels },
+      ...(pod.lasting === true ? { ownerReferences: [owner] } : {}),
+      // Keeps it on its way out.
+      ...(pod.deleting ? { finalizers: [holdingFinalizer] } : {}),
+    },
     spec: {
       nodeName: pod.node,
       containers: [container(pod)],

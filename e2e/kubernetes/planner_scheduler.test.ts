@@ -61,6 +61,7 @@ describe('planner and the real scheduler', function () {
   async function tryCluster(given: PlanInput, see: (what: string, count: number) => void): Promise<void> {
     await cluster.createNodes(given.nodes.map(nodeObject));
     await cluster.createPods(given.running.map((pod, index) => runningObject(`running-${index}`, pod)));
+    await cluster.deletePods(given.running.flatMap(({ deleting }, index) => (deleting ? [`running-${index}`] : [])));
     await cluster.createPods(given.groups.flatMap(gatedObjects));
     const agents: Agents = new Map(given.nodes.flatMap(({ name, agent }) => (agent ? [[name, agent]] : [])));
     let groups = given.groups;

@@ -119,8 +119,13 @@ export class SimulatedCluster implements AsyncDisposable {
     await Promise.all(names.map((name) => this.#delete(`/api/v1/namespaces/${namespace}/pods/${name}`)));
   }
 
-  /** Removes all nodes and pods. */
+  /** Removes all nodes and pods, also pods that a finalizer holds. */
   async clear(): Promise<void> {
+    const held = (await this.pods()).filter(({ metadata }) => (metadata?.finalizers ?? []).length > 0);
+    const patch = { metadata: { finalizers: null } };
+    await Promise.all(
+      held.map(({ metadata }) => this.api.patch(kinds.Pod, metadata?.name ?? '', namespace, patch, { kind: 'merge' })),
+    );
     await this.#delete(`/api/v1/namespaces/${namespace}/pods`);
     await this.#delete('/api/v1/nodes');
     await until('no pods and nodes', async () => {

@@ -144,8 +144,8 @@ function running(names: readonly string[], plain: boolean): fc.Arbitrary<Running
     node: fc.constantFrom(...names),
     requests,
     hostPorts,
-    deleting: plain ? fc.constant(false) : rarely(false, fc.constant(true)),
-    lasting: plain ? fc.constant(false) : rarely(false, fc.constant(true)),
+    deleting: rarely(false, fc.constant(true)),
+    lasting: rarely(false, fc.constant(true)),
     repels: rarely(
       [],
       fc
