@@ -141,6 +141,20 @@ export class Journey {
     return { ...made, spec: { ...spec, restartPolicy, nodeSelector } };
   }
 
+  /** A pod that reads a file of a volume again and again, and fails when it is not what it should be. */
+  watcher(name: string, volume: object, file: string, digest: string, more: object = {}): Manifest {
+    const right = `[ "$(sha256sum < /models/${file})" = "${digest}  -" ]`;
+    const command = `n=0; while ${right}; do n=$((n+1)); echo $n > /tmp/rounds; sleep 0.2; done; echo wrong after $n`;
+    return this.reader(name, volume, { ...more, command });
+  }
+
+  /** How often a watcher has read its file; all of it was right, and it still reads. */
+  async rounds(name: string): Promise<number> {
+    const { code, stdout, stderr } = await this.inPod(name, 'cat /tmp/rounds || echo 0');
+    if (code !== 0) assert.fail(`${stderr}${(await this.kubectl(['logs', name])).stdout}`);
+    return Number(stdout);
+  }
+
   inPod(name: string, command: string): Promise<Outcome> {
     return this.kubectl(['exec', name, '--', 'sh', '-c', command]);
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { ok } from '../cluster/testing/ok.ts';
+import { until } from '../src/command.ts';
 import { bytesOf, MiB, sha256 } from '../src/sample.ts';
 import { releaseNamespace } from './chart.ts';
 import { FileOrigin } from './file_origin.ts';
@@ -26,7 +27,10 @@ describe('from nothing to a pod with a model', function () {
   }
 
   it('has a StorageCluster that is ready on all nodes', async () => {
-    const [main] = await table('storageclusters');
+    const [main] = await until('its figures', async () => {
+      const rows = await table('storageclusters');
+      return rows[0]?.CAPACITY !== '0' && rows;
+    });
     assert.deepEqual([main?.NAME, main?.READY, main?.NODES, main?.DESIRED], [clusterName, 'True', '2', '2']);
     assert.match(main?.CAPACITY ?? '', /^[1-9]\d*$/);
     const nodes = await table('nodecaches');

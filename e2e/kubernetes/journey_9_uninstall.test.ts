@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { hearthImageName } from '../cluster/images/hearth_image.ts';
+import { ok } from '../cluster/testing/ok.ts';
+import { until } from '../src/command.ts';
+import { bytesOf, MiB, sha256 } from '../src/sample.ts';
+import { chartFolder, releaseNamespace } from './chart.ts';
+import { FileOrigin } from './file_origin.ts';
+import { chartValues, clusterName, inline, ofClaim, useJourney } from './journey.ts';
+
+/** The same image by another name: what an upgrade is to Kubernetes. */
+const nextImage = 'local/hearth:next';
+
+describe('upgrade and uninstallation', function () {
+  this.timeout(400_000);
+  const journey = useJourney('ends');
+  const place = ['-n', releaseNamespace];
+  let origin: FileOrigin;
+
+  before(async () => {
+    origin = await FileOrigin.start(journey().cluster.network.hostAddress);
+  });
+  after(() => origin?.[Symbol.asyncDispose]());
+
+  async function uidsOf(component: string): Promise<string[]> {
+    const select = ['-l', `app.kubernetes.io/component=${component}`];
+    const uids = '{range .items[*]}{.metadata.uid}{"\\n"}{end}';
+    const text = await ok(journey().cluster.kubectl([...place, 'get', 'pods', ...select, '-o', `jsonpath=${uids}`]));
+    return text.trim().split('\n').sort();
+  }
+
+  it('is upgraded, agents and all, under pods that read', async () => {
+    const { nodes } = journey().cluster;
+    const whole = bytesOf(91, 6 * MiB);
+    const slow = bytesOf(92, 40 * MiB);
+    const http = (name: string, bytes: Buffer) =>
+      journey().dataset(name, { http: { urls: [origin.add(name, bytes)] } });
+    await journey().apply(http('whole', whole), http('slow', slow), journey().claim('whole'));
+    for (const name of ['whole', 'slow']) await journey().ready(`dataset/${name}`);
+    const watch = (name: string) => journey().watcher(name, ofClaim('whole'), 'whole', sha256(whole));
+    await journey().apply(watch('fuse'));
+    await journey().ready('pod/fuse', 90);
+    await until('all of it is there', async () => (await journey().get('dataset', 'whole'))?.status.nodes === 1);
+    await journey().apply(watch('view'));
+    await journey().ready('pod/view');
+    origin.bytesPerSecond = 2 * MiB;
+    await journey().apply(journey().reader('slow', inline('slow'), { command: 'sha256sum /models/slow' }));
+    await until(
+      'a pod reads what is not there',
+      async () => (await journey().get('pod', 'slow'))?.status.phase === 'Running',
+    );
+
+    const parts = ['operator', 'csi-node', 'agent', 'holder'];
+    const before = Object.fromEntries(
+      await Promise.all(parts.map(async (part) => [part, await uidsOf(part)] as const)),
+    );
+    const rounds = { fuse: await journey().rounds('fuse'), view: await journey().rounds('view') };
+    for (const node of nodes) {
+      const names = [hearthImageName, nextImage].map((name) => `docker.io/${name}`);
+      assert.equal((await node.ctr(['images', 'tag', '--force', ...names])).code, 0);
+    }
+    const values = ['--set', `image=${nextImage}`, '--set', 'logLevel=debug'];
+    const upgrade = ['upgrade', 'hearth', chartFolder, ...place, ...chartValues, ...values];
+    await ok(journey().cluster.helm([...upgrade, '--wait', '--timeout', '3m']));
+    for (const part of ['operator', 'csi-node', 'agent']) {
+      await until(
+        `every ${part} is another`,
+        async () => {
+          // Sooner or later every page comes from the disk or the agent.
+          writeFileSync('/proc/sys/vm/drop_caches', '1');
+          const now = await uidsOf(part);
+          return now.length === before[part]?.length && !now.some((uid) => before[part]?.includes(uid));
+        },
+        120_000,
+      );
+    }
+    const level = "jsonpath={.spec.template.spec.containers[0].env[?(@.name=='HEARTH_LOG_LEVEL')].value}";
+    for (const object of ['deployment/hearth-operator', 'daemonset/hearth-csi-node']) {
+      assert.equal(await ok(journey().cluster.kubectl([...place, 'get', object, '-o', level])), 'debug');
+    }
+    for (const object of [
+      'daemonset/hearth-csi-node',
+      'daemonset/hearth-main-all-agent',
+      'deployment/hearth-operator',
+    ]) {
+      const status = [...place, 'rollout', 'status', object, '--timeout=90s'];
+      await ok(journey().cluster.kubectl(status, { timeoutMs: 100_000 }));
+    }
+    assert.deepEqual(
+      await uidsOf('holder'),
+      before.holder,
+      'holders keep the mounts until somebody drains their nodes',
+    );
+    origin.bytesPerSecond = undefined;
+    assert.equal((await journey().finished('slow')).slice(0, 64), sha256(slow));
+    for (const [name, count] of Object.entries(rounds)) assert.ok((await journey().rounds(name)) > count + 10, name);
+    await journey().apply(journey().reader('new', inline('whole'), { command: 'sha256sum /models/whole' }));
+    assert.equal((await journey().finished('new')).slice(0, 64), sha256(whole));
+    await journey().ready(`storagecluster/${clusterName}`, 90);
+  });
+
+  it('is uninstalled: only the definitions and what users made are left', async () => {
+    await journey().remove('pod/fuse', 'pod/view', 'pod/new', 'pod/slow', 'persistentvolumeclaim/whole');
+    for (const { machine } of journey().cluster.nodes) {
+      await until('no pod has a mount', async () => {
+        return !(await machine.must('cat', '/proc/self/mountinfo')).includes('kubernetes.io~csi');
+      });
+    }
+    await ok(journey().cluster.helm(['uninstall', 'hearth', ...place, '--timeout', '5m']));
+    const kinds =
+      'pods,deployments,daemonsets,statefulsets,jobs,services,configmaps,secrets,serviceaccounts,roles,rolebindings,' +
+      'clusterroles,clusterrolebindings,csidrivers,storageclasses,poddisruptionbudgets,leases,' +
+      'validatingadmissionpolicies,validatingadmissionpolicybindings,persistentvolumes';
+    const left = async () => {
+      const lines = await ok(journey().cluster.kubectl(['get', kinds, '-A', '-o', 'name']));
+      return lines.split('\n').filter((one) => one.includes('hearth'));
+    };
+    await until('nothing is left', async () => (await left()).length === 0, 90_000).catch(async () => {
+      assert.deepEqual(await left(), []);
+    });
+    const own = await ok(journey().cluster.kubectl(['get', 'crds', '-o', 'name']));
+    assert.equal(own.match(/hearth\.storage/g)?.length, 4);
+    for (const kind of ['storageclusters', 'nodecaches']) {
+      assert.equal(await ok(journey().cluster.kubectl(['get', kind, '-o', 'name'])), '');
+    }
+    const dataset = await journey().get('dataset', 'whole');
+    assert.ok(dataset, 'Datasets are of users');
+    assert.deepEqual((dataset.metadata as { finalizers?: string[] }).finalizers ?? [], []);
+    for (const { machine } of journey().cluster.nodes) {
+      const mounts = (await machine.must('cat', '/proc/self/mountinfo')).split('\n');
+      const ours = mounts.filter((line) => / \/var\/(lib|cache)\/hearth|kubernetes\.io~csi| - fuse/.test(line));
+      assert.deepEqual(ours, []);
+      assert.equal(await machine.must('ls', '/var/lib/kubelet/plugins_registry'), '');
+      assert.equal(await machine.must('find', '/var/lib/hearth', '-name', '*.sock'), '', 'no socket');
+      assert.equal(
+        await machine.must('find', '/var/lib/hearth/main/mounts', '-mindepth', '1'),
+        '',
+        'no folder of a mount',
+      );
+    }
+  });
+});
