@@ -45,6 +45,8 @@ export class Network {
     await control.must('ip', 'link', 'set', 'host', 'master', 'bridge', 'up');
     await control.must('ip', 'link', 'set', 'bridge', 'up');
     await control.must('sysctl', '-qw', 'net.ipv4.ip_forward=1');
+    // For the API server itself, which calls webhooks: kube-proxy's rules turn packets around that have any route.
+    await control.must('ip', 'route', 'add', this.serviceRange, 'dev', 'bridge');
     await must('ip', 'address', 'add', `${this.hostAddress}/24`, 'dev', this.device);
     await must('ip', 'link', 'set', this.device, 'up');
     for (const range of [this.podRange, this.serviceRange]) {
