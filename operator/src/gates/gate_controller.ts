@@ -50,6 +50,8 @@ export interface GateControllerOptions {
 const provisionalMs = 5_000;
 /** How long a plan outlives its last pod: one that is replaced finds it again, ms. */
 const lingerMs = 5_000;
+/** The pods of a large group come and change one by one, and each look is at all of them: it waits for more, ms a pod. */
+const msPerPod = 0.2;
 /** Pods that are released sooner hear nothing of having waited, ms. */
 const quietMs = 2_000;
 
@@ -76,10 +78,7 @@ export class GateController {
   constructor(options: GateControllerOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#groups = new Groups((key) => {
-      this.#nodes.look(key);
-      this.#queue.add(key);
-    });
+    this.#groups = new Groups((key) => this.#queue.addAfter(key, this.#groups.size(key) * msPerPod));
     this.#board = new PlanBoard({
       ...options,
       changed: (key) => {
@@ -148,6 +147,7 @@ export class GateController {
   }
 
   async #reconcile(key: string, signal: AbortSignal): Promise<void> {
+    this.#nodes.look(key);
     const pods = this.#groups.gated(key).filter(({ uid }) => !this.#open.has(uid));
     if (pods.length === 0) {
       this.#interests.drop(key);

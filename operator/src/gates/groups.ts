@@ -33,6 +33,11 @@ export class Groups {
     return [...this.#groups.keys()];
   }
 
+  /** How many pods it has. */
+  size(key: string): number {
+    return this.#groups.get(key)?.size ?? 0;
+  }
+
   /** In the order in which they were made. */
   members(key: string): Member[] {
     const members = [...(this.#groups.get(key)?.values() ?? [])];
