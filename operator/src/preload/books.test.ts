@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError, silentLogger } from '@hearth/common';
+import { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { ClusterStatus } from '../agents/index.ts';
+import { BackOff } from './back_off.ts';
+import { JobBook } from './job_book.ts';
+import { MeasureBook } from './measure_book.ts';
+import { PinLedger } from './pin_ledger.ts';
+import { job, manifest, now, observed, preloadObject, uid } from './testing/fixtures.ts';
+import { type Wanted, wantedId, wantedOf } from './wanted.ts';
+
+const { signal } = new AbortController();
+const named = (...nodeNames: string[]) => ({ placement: { nodeNames } });
+
+/** Agents whose answers a test gives; every call is noted. */
+function scripted(answers: Record<string, (request: never) => unknown>) {
+  const calls: [string, unknown][] = [];
+  const call = async (name: string, request: unknown) => {
+    calls.push([name, request]);
+    return answers[name]?.(request as never);
+  };
+  return { calls, agents: { call } as never };
+}
+
+describe('back-off', () => {
+  it('doubles with each job that fails, by node, and ends with success', () => {
+    const preload = preloadObject(named('a', 'b'));
+    const seen = observed({ nodes: { a: {}, b: {} } });
+    const wanted = wantedOf(preload, seen);
+    const failed = (at: string) =>
+      job(preload, seen, { a: ['Failed'], b: ['Succeeded'] }, { state: 'Failed', createdAt: at });
+    const backOff = new BackOff();
+    const key = `${wanted[0]?.id}/a`;
+    const note = (at: string, later: number) => {
+      backOff.note(preload, [failed(at)], wanted, now + later);
+      return (backOff.until.get(key) ?? 0) - now;
+    };
+    assert.equal(note('2026-05-01T11:00:00Z', 0), 2_000);
+    assert.equal(note('2026-05-01T11:00:00Z', 1_000), 2_000, 'the same job counts once');
+    assert.equal(note('2026-05-01T11:00:05Z', 5_000), 9_000);
+    assert.equal(backOff.until.has(`${wanted[0]?.id}/b`), false);
+    const good = job(preload, seen, { a: ['Succeeded'] }, { state: 'Succeeded', createdAt: '2026-05-01T11:10:00Z' });
+    backOff.note(preload, [good, failed('2026-05-01T11:00:05Z')], wanted, now);
+    assert.equal(backOff.until.size, 0, 'the newest has the last word');
+  });
+});
+
+describe('pins of CachePreloads', () => {
+  const wanted = wantedOf(preloadObject(named('a')), observed({}))[0] as Wanted;
+  const owner = `preload/${uid}/${wanted.id}`;
+
+  it('are read once, and then known by what was asked for', async () => {
+    const { agents, calls } = scripted({
+      listPins: () => ({ pins: [{ owner, node: 'a', dataset: '', manifest: '', paths: [] }] }),
+      pin: () => ({ nodes: ['b'], failures: [{ node: 'c', errorCode: 'Unavailable', message: 'busy' }] }),
+      releasePins: () => ({ pins: 1 }),
+    });
+    const ledger = new PinLedger(agents, () => now);
+    assert.equal(ledger.of(uid), undefined);
+    await Promise.all([ledger.load(signal), ledger.load(signal)]);
+    await ledger.pin(uid, owner, wanted, ['b', 'c'], signal);
+    assert.deepEqual([...(ledger.of(uid)?.get(owner) ?? [])], ['a', 'b']);
+    assert.deepEqual([...ledger.troubles(uid)], [[`${owner}/c`, { message: 'busy', until: now + 5_000 }]]);
+    await ledger.release(uid, owner, ['a'], signal);
+    assert.deepEqual([...(ledger.of(uid)?.get(owner) ?? [])], ['b']);
+    await ledger.releaseAll(uid, signal);
+    assert.equal(ledger.of(uid)?.size, 0);
+    assert.deepEqual(
+      calls.map(([name]) => name),
+      ['listPins', 'pin', 'releasePins', 'releasePins'],
+    );
+  });
+
+  it('of many that want the same on the same nodes are asked for by one call', async () => {
+    const { agents, calls } = scripted({
+      listPins: () => ({ pins: [] }),
+      pin: ({ nodes }: { nodes: string[] }) => ({ nodes, failures: [] }),
+    });
+    const ledger = new PinLedger(agents, () => now);
+    await ledger.load(signal);
+    const owners = Array.from({ length: 30 }, (_, index) => `preload/u${index}/x`);
+    await Promise.all(owners.map((one, index) => ledger.pin(`u${index}`, one, wanted, ['a', 'b'], signal)));
+    const pins = calls.filter(([name]) => name === 'pin').map(([, request]) => request as { moreOwners: string[] });
+    assert.deepEqual([pins.length, pins[0]?.moreOwners.length], [1, 29]);
+    for (const [index, one] of owners.entries()) assert.equal(ledger.of(`u${index}`)?.get(one)?.size, 2);
+  });
+
+  it('are read again after a call that may have done something', async () => {
+    let broken = true;
+    const { agents } = scripted({
+      listPins: () => ({ pins: [] }),
+      pin: () => {
+        if (broken) throw new HearthError('DeadlineExceeded', 'late');
+        return { nodes: ['a'], failures: [] };
+      },
+    });
+    const ledger = new PinLedger(agents, () => now);
+    await ledger.load(signal);
+    await assert.rejects(ledger.pin(uid, owner, wanted, ['a'], signal), /late/);
+    assert.equal(ledger.of(uid), undefined);
+    broken = false;
+    await ledger.load(signal);
+    assert.equal(ledger.of(uid)?.size, 0);
+  });
+});
+
+describe('measures of files', () => {
+  it('are asked for once, and tell files that there are not from revisions that there are not', async () => {
+    let known = false;
+    const { agents, calls } = scripted({
+      measureFiles: ({ paths }: { paths: string[] }) => {
+        if (!known) throw new HearthError('NotFound', 'no revision');
+        if (paths.includes('*.none')) throw new HearthError('NotFound', 'no file matches');
+        return { files: 2n, bytes: 7n };
+      },
+    });
+    let time = now;
+    const book = new MeasureBook(() => time);
+    const ask = (paths: string[]) => book.measure(agents, 'ns.d', manifest, paths, signal);
+    assert.equal((await ask(['*.none'])).kind, 'unknown');
+    known = true;
+    assert.equal((await ask(['*.none'])).kind, 'unknown', 'not asked again at once');
+    time += 6_000;
+    assert.equal((await ask(['*.none'])).kind, 'none');
+    assert.deepEqual(await ask([]), { kind: 'files', files: 2n, bytes: 7n });
+    const before = calls.length;
+    await ask([]);
+    await ask(['*.none']);
+    assert.equal(calls.length, before);
+    assert.notEqual(wantedId('ns.d', manifest, []), wantedId('ns.d', manifest, ['a']));
+  });
+});
+
+describe('jobs of CachePreloads', () => {
+  const name = `preload-${uid}-aaaaaaaaaa-bbbbbbbbbb-cccccccccc`;
+  const message = (state: string, ready: bigint) => WarmJob.fromPartial({ name, state, bytesReady: ready });
+
+  function setUp(stream: () => AsyncIterable<WarmJob>) {
+    const told: string[] = [];
+    const jobs = new Map([
+      [name, message('Running', 0n)],
+      ['other', WarmJob.fromPartial({ name: 'other', state: 'Running' })],
+    ]);
+    const status = { jobs, receivedAt: now } as unknown as ClusterStatus;
+    const book = new JobBook({
+      agents: { status, stream: stream as never },
+      changed: (job) => told.push(job.state),
+      logger: silentLogger,
+      now: () => now + 1,
+    });
+    return { book, told };
+  }
+
+  it('that run are followed, and what a stream tells is newer than the status', async () => {
+    const { book, told } = setUp(async function* () {
+      yield message('Running', 5n);
+      yield message('Succeeded', 9n);
+    });
+    assert.deepEqual(
+      book.of(uid).map(({ name: one }) => one),
+      [name],
+    );
+    await sleep(20);
+    assert.deepEqual(told, ['Running', 'Succeeded']);
+    assert.deepEqual(
+      book.of(uid).map(({ state, bytesReady }) => [state, bytesReady]),
+      [['Succeeded', 9n]],
+    );
+    book.close();
+  });
+
+  it('are followed again when a stream breaks', async () => {
+    let streams = 0;
+    const { book, told } = setUp(async function* () {
+      streams += 1;
+      if (streams === 1) throw new HearthError('Unavailable', 'gone');
+      yield message('Succeeded', 9n);
+    });
+    book.of(uid);
+    await sleep(1_200);
+    assert.deepEqual([streams, told], [2, ['Succeeded']]);
+    book.close();
+  });
+});

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import type { CachePreload, CachePreloadStatus } from '@hearth/common/resources';
+import { retryKey } from './observation.ts';
+import { readinessOf, statusOf } from './status.ts';
+import { datasetView, job, manifest, now, observed, preloadObject, type Scene, size } from './testing/fixtures.ts';
+import { wantedId } from './wanted.ts';
+
+const named = (...nodeNames: string[]) => ({ placement: { nodeNames } });
+
+function statusFor(preload: CachePreload, scene: Scene, parts?: Parameters<typeof job>[2], changes = {}) {
+  const seen = observed(scene);
+  const jobs = parts === undefined ? [] : [job(preload, seen, parts, changes)];
+  return statusOf(preload, { ...seen, jobs });
+}
+
+function condition(
+  { conditions }: { conditions: { type: string; status: string; reason: string; message: string }[] },
+  type: string,
+) {
+  const found = conditions.find((one) => one.type === type);
+  return found && [found.status, found.reason];
+}
+
+describe('status of a CachePreload', () => {
+  it('tells bytes, percent, rate and time left, and a row a node', () => {
+    const status = statusFor(
+      preloadObject(named('a', 'b')),
+      { nodes: { a: {}, b: {} }, pinned: ['a', 'b'] },
+      { a: ['Running', 250], b: ['Running', 500] },
+      { bytesPerSecond: 100n },
+    );
+    const { phase, bytesTotal, bytesReady, percent, bytesPerSecond, secondsLeft, nodesTotal, nodesReady } = status;
+    assert.deepEqual(
+      [phase, bytesTotal, bytesReady, percent, bytesPerSecond, secondsLeft, nodesTotal, nodesReady],
+      ['Warming', 2000, 750, 37, 100, 13, 2, 0],
+    );
+    assert.deepEqual(
+      status.nodes?.map((row) => [row.name, row.phase, row.bytesReady, row.percent]),
+      [
+        ['a', 'Warming', 250, 25],
+        ['b', 'Warming', 500, 50],
+      ],
+    );
+    assert.equal(status.waitingFor, 'a (25 %); b (50 %)');
+    assert.deepEqual(condition(status, 'Ready'), ['False', 'Warming']);
+  });
+
+  it('is Ready when everything is there and pinned, and not before', () => {
+    const nodes = { a: { resident: size } };
+    const unpinned = statusFor(preloadObject(named('a')), { nodes });
+    assert.deepEqual([unpinned.phase, unpinned.percent], ['Pending', 100]);
+    assert.deepEqual(condition(unpinned, 'Pinned'), ['False', 'Pending']);
+    const ready = statusFor(preloadObject(named('a')), { nodes, pinned: ['a'] });
+    assert.deepEqual([ready.phase, ready.waitingFor, ready.nodesReady], ['Ready', '', 1]);
+    assert.equal(ready.completedAt, '2026-05-01T12:00:00Z');
+    assert.deepEqual(condition(ready, 'Ready'), ['True', 'Ready']);
+  });
+
+  it('never goes back in bytes while it is about the same revisions', () => {
+    const row = { bytesTotal: size, bytesReady: 900, bytesVerified: 0, percent: 90, originBytes: 900, peerBytes: 0 };
+    const before: CachePreloadStatus = {
+      revisions: [{ dataset: 'd', manifest, revision: 'r1' }],
+      nodes: [{ name: 'a', phase: 'Warming', message: '', ...row }],
+    };
+    const scene = { nodes: { a: {} }, pinned: ['a'] };
+    const again = statusFor(preloadObject(named('a'), before), scene, { a: ['Running', 100] });
+    assert.equal(again.bytesReady, 900);
+    const revisions = [{ dataset: 'd', manifest: 'ef'.repeat(32), revision: 'r0' }];
+    const other = preloadObject({ ...named('a'), revisions: 'Every' }, { ...before, revisions });
+    const next = statusFor(other, scene, { a: ['Running', 100] });
+    assert.equal(next.bytesReady, 100);
+  });
+
+  it('holds its figures within a second of writing them, but not a new phase', () => {
+    const preload = preloadObject(named('a'), {
+      phase: 'Warming',
+      bytesReady: 5,
+      revisions: [{ dataset: 'd', manifest, revision: 'r1' }],
+    });
+    const scene = { nodes: { a: {} }, pinned: ['a'], holdMs: 300 };
+    assert.equal(statusFor(preload, scene, { a: ['Running', 100] }).bytesReady, 5);
+    assert.equal(statusFor(preload, scene, { a: ['Verifying', size] }).bytesReady, size);
+  });
+
+  it('says how many bytes are missing on which nodes', () => {
+    const status = statusFor(preloadObject(named('a', 'b')), { nodes: { a: { budget: 400 }, b: {} } });
+    const space = status.conditions.find(({ type }) => type === 'InsufficientSpace');
+    assert.deepEqual(
+      [space?.status, space?.message],
+      ['True', 'the caches lack 600 bytes on a; raise their budgets, or unpin other data'],
+    );
+    assert.equal(status.nodes?.[0]?.message, 'lacks 600 bytes of room');
+  });
+
+  it('says what failed and when it is tried again, and keeps what is there', () => {
+    const id = wantedId('ns.d', manifest, []);
+    const retryAt = new Map([[retryKey(id, 'a'), now + 4_000]]);
+    const status = statusFor(
+      preloadObject(named('a')),
+      { nodes: { a: {} }, pinned: ['a'], retryAt },
+      { a: ['Failed', 400, 'the origin answered 503'] },
+      { state: 'Failed' },
+    );
+    assert.equal(status.waitingFor, 'a (40 %) tries again in 4 s: the origin answered 503');
+    assert.deepEqual(condition(status, 'Ready'), ['False', 'Unavailable']);
+    assert.deepEqual([status.bytesReady, status.nodes?.[0]?.phase], [400, 'Failed']);
+  });
+
+  it('says what is awaited, and fails for what waiting does not mend', () => {
+    const trouble = { reason: 'DatasetNotFound' as const, message: 'waits for Dataset d: there is none' };
+    const missing = statusFor(preloadObject(named('a')), { datasets: [datasetView({ present: undefined, trouble })] });
+    assert.deepEqual([missing.phase, missing.waitingFor], ['Pending', trouble.message]);
+    const measures = new Map([[wantedId('ns.d', manifest, []), { kind: 'none' as const, message: 'no file matches' }]]);
+    const none = statusFor(preloadObject(named('a')), { nodes: { a: {} }, measures });
+    assert.deepEqual([none.phase, condition(none, 'Ready')], ['Failed', ['False', 'NoFilesMatch']]);
+    const several = statusFor(preloadObject(named('a')), { nodes: { a: {} }, clusters: ['x', 'y'] });
+    assert.deepEqual([several.phase, condition(several, 'Ready')], ['Failed', ['False', 'ClustersDiffer']]);
+    const late = statusFor(preloadObject({ ...named('a'), deadline: '10s' }), { nodes: { a: {} } });
+    assert.deepEqual([late.phase, condition(late, 'DeadlineMet')], ['Failed', ['False', 'DeadlineExceeded']]);
+  });
+
+  it('keeps what was written while no agent answers', () => {
+    const preload = preloadObject(named('a'), { phase: 'Ready', bytesReady: size, nodesReady: 1 });
+    const status = statusOf(preload, { ...observed({}), agents: undefined, pins: undefined });
+    assert.deepEqual([status.phase, status.bytesReady, status.nodesReady], ['Ready', size, 1]);
+    assert.deepEqual(condition(status, 'Ready'), ['False', 'AgentsUnavailable']);
+  });
+
+  it('lists 500 nodes, those that are not ready first, and counts all', () => {
+    const names = Array.from({ length: 600 }, (_, index) => `n${String(index).padStart(3, '0')}`);
+    const nodes = Object.fromEntries(names.map((name, index) => [name, { resident: index < 300 ? size : 0 }]));
+    const status = statusFor(preloadObject(named(...names)), { nodes, pinned: names });
+    assert.deepEqual([status.nodes?.length, status.nodesTotal, status.nodesReady], [500, 600, 300]);
+    assert.equal(status.nodes?.[0]?.name, 'n300');
+    assert.equal(status.bytesReady, 300 * size);
+  });
+});
+
+describe('readiness for the gates', () => {
+  it('is 100 percent only of what is there and verified, and tells of pins by themselves', () => {
+    const preload = preloadObject(named('a', 'b', 'c', 'd'));
+    const nodes = { a: { resident: size }, b: {}, c: {}, d: { agent: false } };
+    const seen = observed({ nodes, pinned: ['b'] });
+    const running = job(preload, seen, { b: ['Verifying', size], c: ['Running', 421] });
+    assert.deepEqual(
+      [...(readinessOf(preload, { ...seen, jobs: [running] }) ?? [])],
+      [
+        ['a', { percent: 100, pinned: false }],
+        ['b', { percent: 99, pinned: true }],
+        ['c', { percent: 42, pinned: false }],
+        ['d', { percent: 0, pinned: false }],
+      ],
+    );
+    assert.equal(readinessOf(preload, { ...seen, pins: undefined }), undefined);
+  });
+});
