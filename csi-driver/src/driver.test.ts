@@ -161,12 +161,14 @@ describe('the driver on a node', function () {
       return await new Promise(() => undefined);
     };
     const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
+    // Heard of from the beginning: it may be over before the call is.
+    const exited = once(child, 'exit');
     for (let i = 0; i < 600 && !existsSync(socket); i++) await sleep(50);
     const cut = publish('1');
     await Promise.race([asking, cut]);
     child.kill('SIGKILL');
     await assert.rejects(cut, { code: status.UNAVAILABLE });
-    await once(child, 'exit');
+    await exited;
     agent.publish = () => published(dataPath('a'), manifest('a'));
     await start();
     await publish('1');

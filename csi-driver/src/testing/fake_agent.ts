@@ -11,7 +11,7 @@ import {
 import { errorTable, HearthError } from '@hearth/common';
 import {
   ControlService,
-  type Dataset,
+  Dataset,
   type PublishedVolume,
   type PublishVolumeRequest,
   type Volume,
@@ -67,7 +67,7 @@ export class FakeAgent {
       getDataset: ({ name }: { name: string }) => {
         const found = this.datasets.get(name);
         if (found === undefined) throw missing(`dataset ${name}`);
-        return { name, ...found, files: 0n, warnings: [], residency: [] };
+        return Dataset.fromPartial({ name, ...found });
       },
       createVolume: (volume: Volume) => {
         const present = this.volumes.get(volume.name) ?? volume;
