@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { root, run } from './command.ts';
+import { commandAt, type Place } from './network.ts';
 
 const hearthProgram = join(root, 'cli/bin/hearth');
 const holderProgram = join(root, 'build/release/holder/hearth-holder');
@@ -25,21 +26,28 @@ const mounted = (target: string): boolean =>
     .split('\n')
     .some((line) => line.split(' ')[4] === target);
 
-/** Agents and a mount holder of our own on loopback, below one folder. */
+/** Agents and a mount holder of our own below one folder: on loopback, or each agent in a place of its own. */
 export class Cluster {
   readonly directory: string;
   readonly nodes: string[];
+  readonly #placeOf: ((node: string) => Place) | undefined;
   readonly #children = new Map<string, ChildProcess>();
   readonly #mounts = new Set<string>();
 
-  private constructor(directory: string, nodes: string[]) {
+  private constructor(directory: string, nodes: string[], placeOf: ((node: string) => Place) | undefined) {
     this.directory = directory;
     this.nodes = nodes;
+    this.#placeOf = placeOf;
   }
 
-  static async start(directory: string, nodes: string[], budgetBytes: number): Promise<Cluster> {
+  static async start(
+    directory: string,
+    nodes: string[],
+    budgetBytes: number,
+    placeOf?: (node: string) => Place,
+  ): Promise<Cluster> {
     mkdirSync(directory, { recursive: true });
-    const cluster = new Cluster(directory, nodes);
+    const cluster = new Cluster(directory, nodes, placeOf);
     writeFileSync(join(directory, 'secret'), 'a secret of this benchmark alone\n', { mode: 0o600 });
     try {
       cluster.#spawn('holder', holderProgram, ['--socket', join(directory, 'holder.sock')]);
@@ -114,13 +122,15 @@ export class Cluster {
 
   async #startAgent(node: string, budgetBytes: number): Promise<void> {
     const path = (name: string): string => join(this.directory, name);
-    this.#spawn(node, hearthProgram, [
+    const place = this.#placeOf?.(node);
+    const args = [
       ...['agent', '--node', node, '--cluster', 'bench', '--store', `sqlite:${path('store.sqlite')}`],
-      ...['--secret-file', path('secret'), '--wire-listen', `127.0.0.1:${await freePort()}`],
+      ...['--secret-file', path('secret'), '--wire-listen', `${place?.address ?? '127.0.0.1'}:${await freePort()}`],
       ...['--cache-directories', `${path(`cache-${node}`)}=${budgetBytes}:1GiB`],
       ...['--control-socket', this.socket(node), '--health-listen', `127.0.0.1:${await freePort()}`],
       ...['--holder-socket', path('holder.sock'), '--origins-allow-private', 'yes', '--log-level', 'warn'],
-    ]);
+    ];
+    this.#spawn(node, ...commandAt(place, hearthProgram, args));
   }
 
   #spawn(name: string, program: string, args: string[]): void {

@@ -15,6 +15,7 @@ import { http } from './rows/http.ts';
 import { limits } from './rows/limits.ts';
 import { planner } from './rows/planner.ts';
 import { smallFiles } from './rows/small_files.ts';
+import { spreading } from './rows/spread.ts';
 import { warmDirectory } from './rows/warm_directory.ts';
 
 function count(name: string, otherwise: number): number {
@@ -25,7 +26,7 @@ function count(name: string, otherwise: number): number {
 
 const wanted = (process.env.BENCH_ROWS ?? '').split(',').filter((word) => word !== '');
 const isWanted = (id: string): boolean => wanted.length === 0 || wanted.some((word) => id.startsWith(word));
-const groups = [completeFile, smallFiles, http, warmDirectory, limits, planner].filter(({ ids }) =>
+const groups = [completeFile, smallFiles, http, warmDirectory, spreading, limits, planner].filter(({ ids }) =>
   ids.some((id) => wanted.length === 0 || wanted.some((word) => id.startsWith(word) || word.startsWith(id))),
 );
 
@@ -60,6 +61,9 @@ async function measureAll(settings: Settings): Promise<{ rows: Row[]; failures: 
   }
   return { rows, failures };
 }
+
+// So that what is removed when the process ends is also removed then.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 if (process.getuid?.() !== 0) {
   console.error('make bench mounts and drops the page cache: run it as root');

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './cluster.ts';
+import { commandAt, type Place } from './network.ts';
 
-/** An nginx on loopback that serves one folder and counts the bytes it sends. */
+/** An nginx, on loopback or in a place of its own, that serves one folder and counts the bytes it sends. */
 export class Nginx {
   readonly url: string;
   readonly #log: string;
@@ -18,9 +19,9 @@ export class Nginx {
     this.#child = child;
   }
 
-  static async start(directory: string, served: string): Promise<Nginx> {
+  static async start(directory: string, served: string, place?: Place): Promise<Nginx> {
     mkdirSync(directory, { recursive: true });
-    const port = await freePort();
+    const address = `${place?.address ?? '127.0.0.1'}:${await freePort()}`;
     const log = join(directory, 'access.log');
     const configuration = join(directory, 'nginx.conf');
     writeFileSync(
@@ -30,12 +31,11 @@ export class Nginx {
        http {
          log_format bytes '$body_bytes_sent'; access_log ${log} bytes;
          sendfile on; keepalive_requests 1000000; client_body_temp_path ${directory}/body;
-         server { listen 127.0.0.1:${port}; root ${served}; }
+         server { listen ${address}; root ${served}; }
        }\n`,
     );
-    const child = spawn('nginx', ['-c', configuration, '-p', directory, '-e', join(directory, 'error.log')], {
-      stdio: 'ignore',
-    });
+    const args = ['-c', configuration, '-p', directory, '-e', join(directory, 'error.log')];
+    const child = spawn(...commandAt(place, 'nginx', args), { stdio: 'ignore' });
     child.on('error', () => {}); // told below
     for (let tries = 0; !existsSync(join(directory, 'nginx.pid')); ++tries) {
       if (child.exitCode !== null || child.pid === undefined || tries > 200) {
@@ -45,7 +45,7 @@ export class Nginx {
       }
       await sleep(50);
     }
-    return new Nginx(`http://127.0.0.1:${port}`, log, child);
+    return new Nginx(`http://${address}`, log, child);
   }
 
   /** Bytes of bodies sent so far, by requests that have ended. */

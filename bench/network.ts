@@ -1,0 +1,137 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { run } from './command.ts';
+
+/** Where a program runs: a network namespace, and its address there. */
+export interface Place {
+  namespace: string;
+  address: string;
+}
+
+/** Bytes of frames since the link was made. */
+export interface Carried {
+  received: number;
+  sent: number;
+}
+
+const prefix = 'hearth-bench-';
+/** The largest packet that the kernel hands over in one piece is 64 KiB: smaller bursts would cut it up. */
+const burstBytes = 128 * 2 ** 10;
+const queueBytes = 2 ** 20;
+
+const ip = (...args: string[]): Promise<string> => run('ip', args, 10_000);
+
+/**
+ * Network namespaces on one bridge, each connected by a link that is shaped in both directions. The bridge is in a
+ * namespace too, so nothing is added to the machine's own network.
+ */
+export class Network {
+  readonly #bitsPerSecond: number;
+  readonly #places = new Map<string, Place>();
+  readonly #removeAtExit = (): void => {
+    for (const namespace of namespaces(process.pid)) spawnSync('ip', ['netns', 'delete', namespace]);
+  };
+
+  private constructor(bitsPerSecond: number) {
+    this.#bitsPerSecond = bitsPerSecond;
+  }
+
+  static async create(names: string[], bitsPerSecond: number): Promise<Network> {
+    await removeForgotten();
+    const network = new Network(bitsPerSecond);
+    process.once('exit', network.#removeAtExit);
+    try {
+      await ip('netns', 'add', hub());
+      await ip('-n', hub(), 'link', 'add', 'bridge', 'type', 'bridge');
+      await ip('-n', hub(), 'link', 'set', 'bridge', 'up');
+      for (const name of names) await network.#connect(name);
+    } catch (error) {
+      await network.remove();
+      throw error;
+    }
+    return network;
+  }
+
+  place(name: string): Place {
+    const place = this.#places.get(name);
+    if (place === undefined) throw new Error(`no namespace was made for ${name}`);
+    return place;
+  }
+
+  async carried(name: string): Promise<Carried> {
+    const shown = await ip('-n', this.place(name).namespace, '-s', '-j', 'link', 'show', 'eth0');
+    const [link] = JSON.parse(shown) as [{ stats64: { rx: { bytes: number }; tx: { bytes: number } } }];
+    return { received: link.stats64.rx.bytes, sent: link.stats64.tx.bytes };
+  }
+
+  /** After the programs in it have ended. */
+  async remove(): Promise<void> {
+    process.off('exit', this.#removeAtExit);
+    for (const namespace of namespaces(process.pid)) await ip('netns', 'delete', namespace);
+  }
+
+  async #connect(name: string): Promise<void> {
+    const namespace = `${prefix}${process.pid}-${name}`;
+    const number = this.#places.size + 1;
+    const place: Place = { namespace, address: `10.251.0.${number}` };
+    const port = `port${number}`;
+    await ip('netns', 'add', namespace);
+    const ends = ['eth0', 'netns', namespace, 'type', 'veth', 'peer', 'name', port, 'netns', hub()];
+    await ip('link', 'add', ...ends);
+    await ip('-n', hub(), 'link', 'set', port, 'master', 'bridge', 'up');
+    await ip('-n', namespace, 'address', 'add', `${place.address}/24`, 'dev', 'eth0');
+    await ip('-n', namespace, 'link', 'set', 'eth0', 'up');
+    await ip('-n', namespace, 'link', 'set', 'lo', 'up');
+    await this.#shape(namespace, 'eth0');
+    await this.#shape(hub(), port);
+    this.#places.set(name, place);
+  }
+
+  /** What leaves by the device. */
+  async #shape(namespace: string, device: string): Promise<void> {
+    const bucket = ['rate', `${this.#bitsPerSecond}bit`, 'burst', String(burstBytes), 'limit', String(queueBytes)];
+    await run('tc', ['-n', namespace, 'qdisc', 'add', 'dev', device, 'root', 'tbf', ...bucket], 10_000);
+  }
+}
+
+const hub = (): string => `${prefix}${process.pid}-hub`;
+
+/** Names of namespaces that a process made; of all processes when none is given. */
+function namespaces(pid?: number): string[] {
+  const listed = execFileSync('ip', ['netns', 'list'], { encoding: 'utf8' });
+  const names = listed.split('\n').map((line) => line.split(' ')[0] ?? '');
+  return names.filter((name) => name.startsWith(pid === undefined ? prefix : `${prefix}${pid}-`));
+}
+
+/** Removes what a benchmark left that was killed. */
+async function removeForgotten(): Promise<void> {
+  for (const namespace of namespaces()) {
+    const pid = Number(namespace.slice(prefix.length).split('-')[0]);
+    if (!alive(pid)) await ip('netns', 'delete', namespace);
+  }
+}
+
+function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A command line that runs a program in a place, or where we are. */
+export function commandAt(place: Place | undefined, program: string, args: string[]): [string, string[]] {
+  if (place === undefined) return [program, args];
+  return ['ip', ['netns', 'exec', place.namespace, program, ...args]]; // which becomes the program
+}
+
+/** Waits until nothing has passed a link for a moment. */
+export async function quiet(network: Network, name: string): Promise<void> {
+  for (let before = -1, tries = 0; tries < 50; ++tries) {
+    const { sent } = await network.carried(name);
+    if (sent - before < 4096) return;
+    before = sent;
+    await sleep(100);
+  }
+}
