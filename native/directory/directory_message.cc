@@ -8,6 +8,27 @@ namespace {
 // Bounds of what is believed; more is a malformed message.
 constexpr std::size_t kMostHolders = 64;
 constexpr std::size_t kMostStripes = 1u << 18;  // a file of 16 TiB
+constexpr std::size_t kMostFetching = kMostStripes * kChunksPerStripe;
+
+void write(ByteWriter& writer, const std::vector<StripeHolder>& agents) {
+  writer.u16(static_cast<std::uint16_t>(agents.size()));
+  for (const StripeHolder& agent : agents) {
+    writer.text(agent.node);
+    writer.u16(agent.chunks);
+  }
+}
+
+bool read(ByteReader& reader, std::vector<StripeHolder>& agents) {
+  const std::size_t count = reader.u16();
+  if (count > kMostHolders) return false;
+  for (std::size_t i = 0; i < count && reader.ok(); ++i) {
+    StripeHolder agent;
+    agent.node = reader.text();
+    agent.chunks = reader.u16();
+    agents.push_back(std::move(agent));
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -17,7 +38,9 @@ std::vector<std::byte> encode(const DirectoryRequest& request) {
   writer.u64(request.size);
   writer.u32(request.stripe);
   writer.u16(request.chunks);
-  writer.text(request.avoid);
+  writer.u8(request.intent == Intent::kFetch ? 1 : 0);
+  writer.u8(request.complaint.held ? 1 : 0);
+  writer.text(request.complaint.node);
   return writer.take();
 }
 
@@ -28,37 +51,29 @@ std::optional<DirectoryRequest> decodeDirectoryRequest(std::span<const std::byte
   request.size = reader.u64();
   request.stripe = reader.u32();
   request.chunks = reader.u16();
-  request.avoid = reader.text();
+  request.intent = reader.u8() != 0 ? Intent::kFetch : Intent::kLook;
+  request.complaint.held = reader.u8() != 0;
+  request.complaint.node = reader.text();
   if (!reader.finished() || request.size > kMostStripes * kStripeBytes) return std::nullopt;
   return request;
 }
 
 std::vector<std::byte> encode(const LocateAnswer& answer) {
   ByteWriter writer;
-  writer.u8(answer.granted ? 1 : 0);
-  writer.text(answer.fetcher);
-  writer.u16(static_cast<std::uint16_t>(answer.holders.size()));
-  for (const StripeHolder& holder : answer.holders) {
-    writer.text(holder.node);
-    writer.u16(holder.chunks);
-  }
+  writer.u16(answer.granted);
+  writer.u32(answer.sharers);
+  write(writer, answer.holders);
+  write(writer, answer.fetchers);
   return writer.take();
 }
 
 std::optional<LocateAnswer> decodeLocateAnswer(std::span<const std::byte> body) {
   ByteReader reader(body);
   LocateAnswer answer;
-  answer.granted = reader.u8() != 0;
-  answer.fetcher = reader.text();
-  const std::size_t holders = reader.u16();
-  if (holders > kMostHolders) return std::nullopt;
-  for (std::size_t i = 0; i < holders && reader.ok(); ++i) {
-    StripeHolder holder;
-    holder.node = reader.text();
-    holder.chunks = reader.u16();
-    answer.holders.push_back(std::move(holder));
-  }
-  if (!reader.finished()) return std::nullopt;
+  answer.granted = reader.u16();
+  answer.sharers = reader.u32();
+  if (!read(reader, answer.holders) || !read(reader, answer.fetchers) || !reader.finished())
+    return std::nullopt;
   return answer;
 }
 
@@ -68,7 +83,7 @@ std::vector<std::byte> encode(const AgentReport& report) {
   writer.u32(static_cast<std::uint32_t>(report.held.size()));
   for (const ChunkMask chunks : report.held) writer.u16(chunks);
   writer.u32(static_cast<std::uint32_t>(report.fetching.size()));
-  for (const std::uint32_t stripe : report.fetching) writer.u32(stripe);
+  for (const std::uint32_t chunk : report.fetching) writer.u32(chunk);
   return writer.take();
 }
 
@@ -80,7 +95,7 @@ std::optional<AgentReport> decodeAgentReport(std::span<const std::byte> body) {
   if (held > kMostStripes || held * 2 > reader.left()) return std::nullopt;
   for (std::size_t i = 0; i < held; ++i) report.held.push_back(reader.u16());
   const std::size_t fetching = reader.u32();
-  if (fetching > kMostStripes || fetching * 4 > reader.left()) return std::nullopt;
+  if (fetching > kMostFetching || fetching * 4 > reader.left()) return std::nullopt;
   for (std::size_t i = 0; i < fetching; ++i) report.fetching.push_back(reader.u32());
   if (!reader.finished()) return std::nullopt;
   return report;

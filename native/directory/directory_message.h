@@ -2,12 +2,14 @@
 // the frames around them are wire/frame.h's. Pure: any thread.
 //
 // An agent that opens a file asks the directory of its key:
-//   locate   "I want stripe s of this key"           -> LocateAnswer
-//   have     "I hold these chunks of stripe s"       -> empty
-//   giveUp   "I shall not fetch stripe s after all"  -> empty
-//   dropped  "I have evicted the key"                -> empty
-// and a new directory asks every ready agent:
-//   query    "What is your part in this key?"        -> AgentReport
+//   locate   "I want these chunks of stripe s"               -> LocateAnswer
+//   have     "I hold these chunks of stripe s"               -> empty
+//   giveUp   "I shall not fetch these chunks after all"      -> empty
+//   dropped  "I have evicted the key"                        -> empty
+// a new directory asks every ready agent:
+//   query    "What is your part in this key?"                -> AgentReport
+// and who wants a chunk asks the agent that fetches it from the origin:
+//   await    "Tell me when you have this chunk of stripe s"  -> empty
 #pragma once
 
 #include <cstddef>
@@ -16,17 +18,19 @@
 #include <string>
 #include <vector>
 
+#include "base/content_key.h"
 #include "directory/key_directory.h"
 
 namespace hearth {
 
 // Values of ControlMessage::type. Part of the protocol: never reused.
 enum class DirectoryMessage : std::uint16_t {
-  kLocate = 1,
   kHave = 2,
-  kGiveUp = 3,
   kDropped = 4,
-  kQuery = 5
+  kLocate = 6,
+  kGiveUp = 7,
+  kQuery = 8,
+  kAwait = 9
 };
 
 // One layout serves all requests; unused fields are zero. Files of more than 16 TiB have no
@@ -36,7 +40,8 @@ struct DirectoryRequest {
   std::uint64_t size = 0;
   std::uint32_t stripe = 0;
   ChunkMask chunks = 0;
-  std::string avoid;  // locate only
+  Intent intent = Intent::kLook;  // locate only
+  Complaint complaint;            // locate only
 
   bool operator==(const DirectoryRequest&) const = default;
 };

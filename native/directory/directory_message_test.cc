@@ -11,7 +11,8 @@ DirectoryRequest sampleRequest() {
   request.size = 1ull << 40;
   request.stripe = 77;
   request.chunks = 0x8001;
-  request.avoid = "node-b";
+  request.intent = Intent::kFetch;
+  request.complaint = {"node-b", true};
   return request;
 }
 
@@ -20,12 +21,13 @@ TEST(DirectoryMessage, RequestsRoundTrip) {
 }
 
 TEST(DirectoryMessage, AnswersRoundTrip) {
-  const LocateAnswer answer{{{"a", 0xffff}, {"b", 1}}, "c", false};
+  const LocateAnswer answer{{{"a", 0xffff}, {"b", 1}}, {{"c", 2}}, 0x8000, 70'000};
   const auto decoded = decodeLocateAnswer(encode(answer));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->holders, answer.holders);
-  EXPECT_EQ(decoded->fetcher, "c");
-  EXPECT_FALSE(decoded->granted);
+  EXPECT_EQ(decoded->fetchers, answer.fetchers);
+  EXPECT_EQ(decoded->granted, 0x8000);
+  EXPECT_EQ(decoded->sharers, 70'000u);
 }
 
 TEST(DirectoryMessage, ReportsRoundTrip) {
@@ -38,7 +40,7 @@ TEST(DirectoryMessage, ReportsRoundTrip) {
 
 TEST(DirectoryMessage, RefusesEveryTruncationAndTrailingBytes) {
   const auto request = encode(sampleRequest());
-  const auto answer = encode(LocateAnswer{{{"a", 1}}, "b", true});
+  const auto answer = encode(LocateAnswer{{{"a", 1}}, {{"b", 2}}, 4, 3});
   const auto report = encode(AgentReport{true, {1, 2}, {3}});
   for (std::size_t size = 0; size < request.size(); ++size) {
     EXPECT_FALSE(decodeDirectoryRequest(std::span(request).first(size)));

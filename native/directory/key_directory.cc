@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "directory/placement.h"
 
@@ -11,15 +12,44 @@ namespace {
 // An answer names no more holders: the asker tries one or two before it asks again.
 constexpr std::size_t kHoldersNamed = 4;
 
+ChunkMask bitOf(std::uint32_t chunk) {
+  return static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
+}
+
 ChunkMask heldOf(const std::vector<ChunkMask>& held, std::uint32_t stripe) {
   return stripe < held.size() ? held[stripe] : ChunkMask{0};
 }
 
+void addTo(std::vector<StripeHolder>& agents, const std::string& node, std::uint32_t chunk) {
+  const auto known = std::find_if(agents.begin(), agents.end(),
+                                  [&](const StripeHolder& each) { return each.node == node; });
+  if (known != agents.end()) {
+    known->chunks |= bitOf(chunk);
+  } else {
+    agents.push_back({node, bitOf(chunk)});
+  }
+}
+
+const std::string& named(const std::vector<StripeHolder>& agents, std::uint32_t chunk) {
+  static const std::string kNobody;
+  for (const StripeHolder& agent : agents) {
+    if ((agent.chunks & bitOf(chunk)) != 0) return agent.node;
+  }
+  return kNobody;
+}
+
 }  // namespace
 
-KeyDirectory::KeyDirectory(ContentKey key, std::uint64_t size)
-    : prefix_(key.prefix()),
-      chunks_((size + kChunkBytes - 1) / kChunkBytes),
+const std::string& LocateAnswer::holderOf(std::uint32_t chunk) const {
+  return named(holders, chunk);
+}
+
+const std::string& LocateAnswer::fetcherOf(std::uint32_t chunk) const {
+  return named(fetchers, chunk);
+}
+
+KeyDirectory::KeyDirectory(std::uint64_t size)
+    : chunks_((size + kChunkBytes - 1) / kChunkBytes),
       stripes_(static_cast<std::uint32_t>((size + kStripeBytes - 1) / kStripeBytes)) {}
 
 ChunkMask KeyDirectory::whole(std::uint32_t stripe) const {
@@ -29,74 +59,82 @@ ChunkMask KeyDirectory::whole(std::uint32_t stripe) const {
   return static_cast<ChunkMask>((1u << count) - 1);
 }
 
-const std::string& KeyDirectory::assignee(std::uint32_t stripe, const std::string& asker,
-                                          std::string_view avoid) const {
-  const std::uint64_t item = stripeItem(prefix_, stripe);
-  const std::string* best = &asker;
-  std::uint64_t bestWeight = placementWeight(item, nodeHash(asker));
-  for (const auto& [node, agent] : agents_) {
-    if (!agent.wants || node == avoid) continue;
-    const std::uint64_t weight = placementWeight(item, nodeHash(node));
-    if (weight > bestWeight) {
-      best = &node;
-      bestWeight = weight;
-    }
-  }
-  return *best;
-}
-
-bool KeyDirectory::ended(Grant& grant, const std::string& asker, std::string_view avoid,
-                         TimePoint now) {
+bool KeyDirectory::ended(Grant& grant, const std::string& asker, const Complaint& complaint,
+                         TimePoint now) const {
   if (grant.node == asker) return false;
-  if (now - grant.lastProgress > kGrantPatience) return true;
-  if (grant.node != avoid) return false;
-  if (!grant.taken) return true;
+  const auto agent = agents_.find(grant.node);
+  if (agent == agents_.end() || now - agent->second.lastProgress > kGrantPatience) return true;
+  if (grant.node != complaint.node) return false;
   if (!grant.doubted) grant.doubted = now;
   return now - *grant.doubted >= kDoubtPatience;
 }
 
-LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
-                                  std::string_view avoid, TimePoint now) {
-  agents_[node].wants = true;
-  const auto failed = agents_.find(std::string(avoid));
-  if (failed != agents_.end() && stripe < failed->second.held.size())
-    failed->second.held[stripe] = 0;
-  LocateAnswer answer;
-  ChunkMask covered = heldOf(agents_[node].held, stripe);
-  for (const auto& [holder, agent] : agents_) {
-    const ChunkMask chunks = heldOf(agent.held, stripe);
-    if (holder == node || chunks == 0) continue;
-    answer.holders.push_back({holder, chunks});
-    covered |= chunks;
+ChunkMask KeyDirectory::nameHolders(const std::string& asker, std::uint32_t stripe,
+                                    ChunkMask chunks, std::vector<StripeHolder>& holders,
+                                    TimePoint now) {
+  if (now - halvedAt_ >= kNamedHalfLife) {
+    for (auto& [node, agent] : agents_) agent.named /= 2;
+    halvedAt_ = now;
   }
-  // The fullest first; equals in an order that differs from asker to asker, so that they share the
-  // load.
-  const std::uint64_t spread = nodeHash(node) ^ stripe;
-  std::sort(answer.holders.begin(), answer.holders.end(),
-            [&](const StripeHolder& a, const StripeHolder& b) {
-              const int countA = std::popcount(a.chunks), countB = std::popcount(b.chunks);
-              if (countA != countB) return countA > countB;
-              return placementWeight(spread, nodeHash(a.node)) >
-                     placementWeight(spread, nodeHash(b.node));
-            });
-  if (answer.holders.size() > kHoldersNamed) answer.holders.resize(kHoldersNamed);
+  struct Candidate {
+    int chunks;
+    std::uint32_t named;
+    std::uint64_t weight;  // so that it is not always the first by name
+    StripeHolder holder;
+  };
+  const std::uint64_t item = stripeItem(nodeHash(asker), stripe) + chunks;
+  std::vector<Candidate> candidates;
+  ChunkMask covered = 0;
+  for (const auto& [node, agent] : agents_) {
+    const auto held = static_cast<ChunkMask>(heldOf(agent.held, stripe) & chunks);
+    if (node == asker || held == 0) continue;
+    candidates.push_back(
+        {std::popcount(held), agent.named, placementWeight(item, nodeHash(node)), {node, held}});
+    covered |= held;
+  }
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tuple(-a.chunks, a.named, a.weight) < std::tuple(-b.chunks, b.named, b.weight);
+  });
+  if (candidates.size() > kHoldersNamed) candidates.resize(kHoldersNamed);
+  for (Candidate& candidate : candidates) holders.push_back(std::move(candidate.holder));
+  for (ChunkMask left = covered; left != 0; left &= static_cast<ChunkMask>(left - 1)) {
+    const std::string& node = named(holders, static_cast<std::uint32_t>(std::countr_zero(left)));
+    if (!node.empty()) ++agents_[node].named;
+  }
+  return covered;
+}
 
-  auto grant = grants_.find(stripe);
-  if (grant != grants_.end() && ended(grant->second, node, avoid, now)) {
-    grants_.erase(grant);
-    grant = grants_.end();
-  }
-  if (grant == grants_.end() && covered == whole(stripe)) return answer;
-  if (grant == grants_.end()) {
-    grant =
-        grants_.emplace(stripe, Grant{.node = assignee(stripe, node, avoid), .lastProgress = now})
-            .first;
-  }
-  answer.fetcher = grant->second.node;
-  answer.granted = answer.fetcher == node;
-  if (answer.granted) {
-    grant->second.lastProgress = now;
-    grant->second.taken = true;
+LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
+                                  Intent intent, const Complaint& complaint, TimePoint now) {
+  Agent& asker = agents_[node];
+  asker.wants = true;
+  chunks &= whole(stripe) & static_cast<ChunkMask>(~heldOf(asker.held, stripe));
+  // A chunk that it could not give while it was fetched may be there by now.
+  const auto failed = complaint.held ? agents_.find(complaint.node) : agents_.end();
+  if (failed != agents_.end() && stripe < failed->second.held.size())
+    failed->second.held[stripe] &= static_cast<ChunkMask>(~chunks);
+  LocateAnswer answer;
+  answer.sharers = static_cast<std::uint32_t>(std::count_if(
+      agents_.begin(), agents_.end(), [](const auto& agent) { return agent.second.wants; }));
+  const ChunkMask covered = nameHolders(node, stripe, chunks, answer.holders, now);
+  for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
+    const std::uint32_t chunk = stripe * kChunksPerStripe + i;
+    if ((chunks & ~covered & bitOf(chunk)) == 0) continue;
+    auto grant = grants_.find(chunk);
+    if (grant != grants_.end() && ended(grant->second, node, complaint, now)) {
+      grants_.erase(grant);
+      grant = grants_.end();
+    }
+    if (grant == grants_.end()) {
+      if (intent == Intent::kLook) continue;
+      grant = grants_.emplace(chunk, Grant{.node = node, .doubted = {}}).first;
+    }
+    if (grant->second.node == node) {
+      answer.granted |= bitOf(chunk);
+      asker.lastProgress = now;
+    } else {
+      addTo(answer.fetchers, grant->second.node, chunk);
+    }
   }
   return answer;
 }
@@ -104,22 +142,28 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
 void KeyDirectory::have(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                         TimePoint now) {
   if (stripe >= stripes_) return;
-  auto& held = agents_[node].held;
-  if (held.size() <= stripe) held.resize(stripe + 1, 0);
-  held[stripe] = chunks & whole(stripe);
-  const auto grant = grants_.find(stripe);
-  if (grant == grants_.end() || grant->second.node != node) return;
-  if (held[stripe] == whole(stripe)) {
-    grants_.erase(grant);
-  } else {
-    grant->second.lastProgress = now;
+  Agent& agent = agents_[node];
+  agent.lastProgress = now;
+  if (agent.held.size() <= stripe) agent.held.resize(stripe + 1, 0);
+  agent.held[stripe] = chunks & whole(stripe);
+  const std::uint32_t first = stripe * kChunksPerStripe;
+  for (auto grant = grants_.lower_bound(first);
+       grant != grants_.end() && grant->first < first + kChunksPerStripe;) {
+    if (grant->second.node != node) {
+      ++grant;
+      continue;
+    }
     grant->second.doubted.reset();
+    grant =
+        (agent.held[stripe] & bitOf(grant->first)) != 0 ? grants_.erase(grant) : std::next(grant);
   }
 }
 
-void KeyDirectory::giveUp(const std::string& node, std::uint32_t stripe) {
-  const auto grant = grants_.find(stripe);
-  if (grant != grants_.end() && grant->second.node == node) grants_.erase(grant);
+void KeyDirectory::giveUp(const std::string& node, std::uint32_t stripe, ChunkMask chunks) {
+  std::erase_if(grants_, [&](const auto& grant) {
+    return grant.first / kChunksPerStripe == stripe && (chunks & bitOf(grant.first)) != 0 &&
+           grant.second.node == node;
+  });
 }
 
 void KeyDirectory::dropped(const std::string& node) { agents_.erase(node); }
@@ -133,12 +177,12 @@ void KeyDirectory::report(const std::string& node, const AgentReport& report, Ti
   if (!report.wants && report.held.empty()) return;
   Agent& agent = agents_[node];
   agent.wants = agent.wants || report.wants;
+  agent.lastProgress = now;
   for (std::uint32_t stripe = 0; stripe < report.held.size() && stripe < stripes_; ++stripe) {
     if (report.held[stripe] != 0) have(node, stripe, report.held[stripe], now);
   }
-  for (const std::uint32_t stripe : report.fetching) {
-    if (stripe < stripes_)
-      grants_.try_emplace(stripe, Grant{.node = node, .lastProgress = now, .taken = true});
+  for (const std::uint32_t chunk : report.fetching) {
+    if (chunk < chunks_) grants_.try_emplace(chunk, Grant{.node = node, .doubted = {}});
   }
 }
 

@@ -1,12 +1,16 @@
-// The directory of one content key: who holds which of its stripes, who fetches them from the
+// The directory of one content key: who holds which of its chunks, who fetches them from the
 // origin, and who wants them. A pure state machine: no input/output, no clock of its own. It lives
 // on the agent that is first in rendezvous order for the key; losing it loses no bytes, only
 // knowledge that the agents can give again (report()).
 //
-// What must stay true: at any moment at most one agent has the grant to fetch a stripe from the
-// origin. A grant ends when its agent reports the stripe whole, gives it up, is gone, has shown no
-// progress for kGrantPatience while somebody else asks, or cannot be read from: at once before it
-// has taken the grant up, after kDoubtPatience when it is fetching. Not thread-safe.
+// A chunk that nobody holds or fetches is granted to the first who asks and can fetch it at once.
+// Agents ask for as much as they can fetch, all in the same order: so they divide a file by how
+// fast they are, and what is on its way is what all of them need next.
+//
+// What must stay true: at any moment at most one agent has the grant to fetch a chunk from the
+// origin. A grant ends when its agent reports the chunk, gives it up, is gone, has shown no
+// progress with the key for kGrantPatience while somebody else asks, or cannot be read from for
+// kDoubtPatience. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -14,10 +18,8 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/content_key.h"
 #include "base/generated/constants.h"
 
 namespace hearth {
@@ -34,44 +36,67 @@ struct StripeHolder {
   auto operator<=>(const StripeHolder&) const = default;
 };
 
-// Where a stripe can be had.
+// What an asker does with chunks that it may be granted.
+enum class Intent : std::uint8_t {
+  kLook,   // learn where they are
+  kFetch,  // fetch them from the origin now, if nobody holds or fetches them
+};
+
+// About an agent that has just failed the asker; empty: none has.
+struct Complaint {
+  std::string node;
+  bool held = false;  // it was asked for what it holds, not for what it fetches
+
+  bool operator==(const Complaint&) const = default;
+};
+
+// Where chunks of a stripe can be had. Chunks in none of the masks have to wait.
 struct LocateAnswer {
-  // Agents that hold some of it, the fullest first; never the asker.
+  // Agents that hold some of what was asked for, those of the most chunks first, of equals who gave
+  // the least lately; never the asker.
   std::vector<StripeHolder> holders;
-  // Who fetches from the origin what no holder has: the asker itself when `granted`.
-  std::string fetcher;
-  bool granted = false;
+  // Other agents that fetch from the origin what no holder has.
+  std::vector<StripeHolder> fetchers;
+  // What the asker itself fetches.
+  ChunkMask granted = 0;
+  // Agents that want the key, the asker among them.
+  std::uint32_t sharers = 1;
+
+  // Who holds the chunk, or else fetches it; empty: nobody that we were told of.
+  [[nodiscard]] const std::string& holderOf(std::uint32_t chunk) const;
+  [[nodiscard]] const std::string& fetcherOf(std::uint32_t chunk) const;
 };
 
 // All that one agent knows of its own part in a key; what report() restores.
 struct AgentReport {
   bool wants = false;
   std::vector<ChunkMask> held;          // by stripe; shorter means nothing more
-  std::vector<std::uint32_t> fetching;  // stripes whose grant it has
+  std::vector<std::uint32_t> fetching;  // chunks whose grant it has
 };
 
 class KeyDirectory {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds kGrantPatience{30};
-  // An agent that has just begun may have turned somebody away a moment before. Shorter than the
+  // An agent that was granted a chunk may not know it yet when it is asked for it. Shorter than the
   // asker's attempts take.
   static constexpr std::chrono::milliseconds kDoubtPatience{300};
+  static constexpr std::chrono::seconds kNamedHalfLife{2};
 
-  KeyDirectory(ContentKey key, std::uint64_t size);
+  explicit KeyDirectory(std::uint64_t size);
 
   [[nodiscard]] std::uint32_t stripes() const { return stripes_; }
   // The mask of a whole stripe (the last one may be short).
   [[nodiscard]] ChunkMask whole(std::uint32_t stripe) const;
 
-  // `node` wants this stripe and stores what it gets. `avoid`: an agent that just failed the asker;
-  // it is neither named as holder nor kept as fetcher.
-  [[nodiscard]] LocateAnswer locate(const std::string& node, std::uint32_t stripe,
-                                    std::string_view avoid, TimePoint now);
+  // `node` wants these chunks of the stripe and stores what it gets. Who is complained about is not
+  // named as a holder of them again, or loses its grants of them when it goes on failing.
+  [[nodiscard]] LocateAnswer locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
+                                    Intent intent, const Complaint& complaint, TimePoint now);
   // `node` holds these chunks of the stripe now (all that it holds, not only news).
   void have(const std::string& node, std::uint32_t stripe, ChunkMask chunks, TimePoint now);
-  // The grant is given back unused.
-  void giveUp(const std::string& node, std::uint32_t stripe);
+  // The grants of these chunks are given back unused.
+  void giveUp(const std::string& node, std::uint32_t stripe, ChunkMask chunks);
   // `node` has evicted the key, so it no longer wants it either; it asks when it does again.
   void dropped(const std::string& node);
   // `node` left the cluster or restarted.
@@ -85,26 +110,26 @@ class KeyDirectory {
   struct Agent {
     bool wants = false;
     std::vector<ChunkMask> held;
+    TimePoint lastProgress;   // with what it was granted
+    std::uint32_t named = 0;  // chunks that others were sent to it for; halved every kNamedHalfLife
   };
   struct Grant {
     std::string node;
-    TimePoint lastProgress;
-    bool taken = false;  // its agent knows of it
     // Since when somebody fails to read from its agent.
     std::optional<TimePoint> doubted;
   };
 
-  [[nodiscard]] static bool ended(Grant& grant, const std::string& asker, std::string_view avoid,
-                                  TimePoint now);
+  [[nodiscard]] bool ended(Grant& grant, const std::string& asker, const Complaint& complaint,
+                           TimePoint now) const;
+  // Holders of `chunks`, and the chunks that they cover.
+  ChunkMask nameHolders(const std::string& asker, std::uint32_t stripe, ChunkMask chunks,
+                        std::vector<StripeHolder>& holders, TimePoint now);
 
-  [[nodiscard]] const std::string& assignee(std::uint32_t stripe, const std::string& asker,
-                                            std::string_view avoid) const;
-
-  std::uint64_t prefix_;
   std::uint64_t chunks_;
   std::uint32_t stripes_;
   std::map<std::string, Agent> agents_;
-  std::map<std::uint32_t, Grant> grants_;
+  std::map<std::uint32_t, Grant> grants_;  // by chunk
+  TimePoint halvedAt_{};
 };
 
 }  // namespace hearth

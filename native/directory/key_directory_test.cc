@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
-#include <set>
 
 namespace hearth {
 namespace {
@@ -11,165 +11,249 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr ChunkMask kAll = 0xffff;
+using enum Intent;
 
 struct KeyDirectoryTest : testing::Test {
-  ContentKey key{};
   KeyDirectory::TimePoint now{};
   // Three whole stripes and one of two chunks.
-  KeyDirectory directory{key, 3 * kStripeBytes + kChunkBytes + 1};
+  KeyDirectory directory{3 * kStripeBytes + kChunkBytes + 1};
 };
 
 TEST_F(KeyDirectoryTest, KnowsTheShapeOfTheFile) {
   EXPECT_EQ(directory.stripes(), 4u);
   EXPECT_EQ(directory.whole(0), kAll);
   EXPECT_EQ(directory.whole(3), 0b11);
-  EXPECT_EQ(KeyDirectory(key, 0).stripes(), 0u);
+  EXPECT_EQ(KeyDirectory(0).stripes(), 0u);
 }
 
-TEST_F(KeyDirectoryTest, GrantsAStripeToOneAgentOnly) {
-  const auto first = directory.locate("a", 0, "", now);
-  EXPECT_TRUE(first.granted);
-  const auto second = directory.locate("b", 0, "", now);
-  EXPECT_FALSE(second.granted);
-  EXPECT_EQ(second.fetcher, "a");
-  EXPECT_TRUE(directory.locate("a", 0, "", now).granted) << "asking again keeps the grant";
+TEST_F(KeyDirectoryTest, GrantsAChunkToOneAgentOnly) {
+  EXPECT_EQ(directory.locate("a", 0, 0b0011, kFetch, {}, now).granted, 0b0011);
+  const auto second = directory.locate("b", 0, 0b0110, kFetch, {}, now);
+  EXPECT_EQ(second.granted, 0b0100);
+  EXPECT_EQ(second.fetchers, (std::vector<StripeHolder>{{"a", 0b0010}}));
+  EXPECT_EQ(second.fetcherOf(1), "a");
+  EXPECT_EQ(second.fetcherOf(2), "");
+  EXPECT_EQ(directory.locate("a", 0, 0b0001, kFetch, {}, now).granted, 0b0001)
+      << "asking again keeps the grant";
 }
 
-TEST_F(KeyDirectoryTest, SpreadsStripesOverTheAgentsThatWantTheFile) {
-  KeyDirectory large(key, 64 * kStripeBytes);
-  for (const char* node : {"a", "b", "c"}) (void)large.locate(node, 63, "", now);
-  std::map<std::string, int> share;
-  for (std::uint32_t stripe = 0; stripe < 63; ++stripe)
-    ++share[large.locate("a", stripe, "", now).fetcher];
-  EXPECT_EQ(share.size(), 3u);
-  for (const auto& [node, count] : share) EXPECT_GT(count, 8) << node;
+TEST_F(KeyDirectoryTest, GrantsNothingToWhoOnlyLooks) {
+  const auto look = directory.locate("a", 0, kAll, kLook, {}, now);
+  EXPECT_EQ(look.granted, 0);
+  EXPECT_TRUE(look.fetchers.empty());
+  EXPECT_EQ(directory.locate("b", 0, 0b1, kFetch, {}, now).granted, 0b1);
+  EXPECT_EQ(directory.locate("a", 0, 0b1, kLook, {}, now).fetcherOf(0), "b");
 }
 
-TEST_F(KeyDirectoryTest, NamesHoldersOnceTheStripeIsWhole) {
-  (void)directory.locate("a", 0, "", now);
+TEST_F(KeyDirectoryTest, CountsTheAgentsThatWantTheKey) {
+  EXPECT_EQ(directory.locate("a", 0, 1, kLook, {}, now).sharers, 1u);
+  EXPECT_EQ(directory.locate("b", 1, 1, kLook, {}, now).sharers, 2u);
+  directory.report("c", {.wants = false, .held = {kAll}, .fetching = {}}, now);
+  EXPECT_EQ(directory.locate("b", 1, 1, kLook, {}, now).sharers, 2u) << "c only holds it";
+  directory.dropped("a");
+  EXPECT_EQ(directory.locate("b", 1, 1, kLook, {}, now).sharers, 1u);
+}
+
+TEST_F(KeyDirectoryTest, NamesHoldersAsSoonAsAChunkIsThere) {
+  (void)directory.locate("a", 0, 0b11, kFetch, {}, now);
+  directory.have("a", 0, 0b01, now);
+  const auto answer = directory.locate("b", 0, 0b11, kFetch, {}, now);
+  EXPECT_EQ(answer.holders, (std::vector<StripeHolder>{{"a", 0b01}}));
+  EXPECT_EQ(answer.fetchers, (std::vector<StripeHolder>{{"a", 0b10}}));
+  EXPECT_EQ(answer.granted, 0);
   directory.have("a", 0, kAll, now);
-  const auto answer = directory.locate("b", 0, "", now);
-  EXPECT_FALSE(answer.granted);
-  EXPECT_TRUE(answer.fetcher.empty());
-  EXPECT_EQ(answer.holders, (std::vector<StripeHolder>{{"a", kAll}}));
+  EXPECT_EQ(directory.locate("b", 0, 0b1100, kFetch, {}, now).holderOf(3), "a");
 }
 
-TEST_F(KeyDirectoryTest, NamesPartialHoldersAndStillLetsSomebodyFetchTheRest) {
-  directory.have("a", 0, 0x000f, now);
-  const auto answer = directory.locate("b", 0, "", now);
-  EXPECT_EQ(answer.holders, (std::vector<StripeHolder>{{"a", 0x000f}}));
-  EXPECT_EQ(answer.fetcher, "b");
+TEST_F(KeyDirectoryTest, NeverNamesTheAskerAndNeverWhatItHolds) {
+  directory.have("a", 0, 0b01, now);
+  const auto answer = directory.locate("a", 0, 0b11, kFetch, {}, now);
+  EXPECT_TRUE(answer.holders.empty());
+  EXPECT_EQ(answer.granted, 0b10);
 }
 
-TEST_F(KeyDirectoryTest, PassesTheGrantOnWhenItsAgentIsGoneGivesUpFailsOrStalls) {
-  (void)directory.locate("a", 0, "", now);
+TEST_F(KeyDirectoryTest, SpreadsAskersOverHolders) {
+  KeyDirectory large(64 * kStripeBytes);
+  for (const char* node : {"a", "b", "c", "d"}) {
+    for (std::uint32_t stripe = 0; stripe < 64; ++stripe) large.have(node, stripe, kAll, now);
+  }
+  std::map<std::string, int> asked;
+  for (std::uint32_t stripe = 0; stripe < 64; ++stripe) {
+    for (const char* node : {"x", "y", "z"}) {
+      for (std::uint32_t chunk = 0; chunk < kChunksPerStripe; chunk += 2) {
+        const auto mask = static_cast<ChunkMask>(0b11 << chunk);
+        ++asked[large.locate(node, stripe, mask, kLook, {}, now).holders.front().node];
+      }
+    }
+  }
+  EXPECT_EQ(asked.size(), 4u);
+  for (const auto& [node, count] : asked) EXPECT_NEAR(count, 3 * 64 * 8 / 4, 1) << node;
+}
+
+// Only A has what came first, and has sent it to two others by now: these serve what all three
+// have.
+TEST_F(KeyDirectoryTest, SendsAskersToWhoGaveTheLeastLately) {
+  directory.have("a", 0, kAll, now);
+  for (const char* node : {"b", "c"}) {
+    EXPECT_EQ(directory.locate(node, 0, 0b11, kLook, {}, now).holderOf(0), "a");
+  }
+  for (const char* node : {"b", "c"}) directory.have(node, 0, 0b11, now);
+  std::map<std::string, int> asked;
+  for (const char* node : {"d", "e", "f", "g"})
+    ++asked[directory.locate(node, 0, 0b11, kLook, {}, now).holderOf(0)];
+  EXPECT_EQ(asked, (std::map<std::string, int>{{"b", 2}, {"c", 2}}));
+  EXPECT_EQ(directory.locate("h", 0, 0b100, kLook, {}, now).holderOf(2), "a")
+      << "who alone has it is named whatever it gave";
+}
+
+// Agents that ask in the same order for as much as they can fetch get what fits their speed, and
+// what is on its way is always the next of the file.
+TEST_F(KeyDirectoryTest, DividesAFileByTheSpeedOfItsFetchers) {
+  KeyDirectory large(64 * kStripeBytes);
+  const std::map<std::string, int> turnsAMinute{{"fast", 3}, {"even", 2}, {"slow", 1}};
+  std::map<std::string, std::uint32_t> at, share;
+  const std::uint32_t chunks = 64 * kChunksPerStripe;
+  std::uint32_t granted = 0;
+  while (granted < chunks) {
+    for (const auto& [node, turns] : turnsAMinute) {
+      for (int turn = 0; turn < turns && granted < chunks; ++turn) {
+        for (;; ++at[node]) {
+          const std::uint32_t stripe = at[node] / kChunksPerStripe;
+          const auto bit = static_cast<ChunkMask>(1u << (at[node] % kChunksPerStripe));
+          if (large.locate(node, stripe, bit, kFetch, {}, now).granted == 0) continue;
+          EXPECT_EQ(at[node]++, granted) << "the next one of all";
+          ++granted;
+          ++share[node];
+          break;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(share["fast"], chunks / 2);
+  EXPECT_NEAR(share["even"], chunks / 3, 1);
+  EXPECT_NEAR(share["slow"], chunks / 6, 1);
+}
+
+TEST_F(KeyDirectoryTest, PassesTheGrantOnWhenItsAgentIsGoneGivesUpOrFails) {
+  (void)directory.locate("a", 0, 1, kFetch, {}, now);
   directory.gone("a");
-  EXPECT_TRUE(directory.locate("b", 0, "", now).granted);
-  directory.giveUp("b", 0);
-  EXPECT_TRUE(directory.locate("c", 0, "b", now).granted);
-  EXPECT_FALSE(directory.locate("d", 0, "", now).granted);
-  EXPECT_EQ(directory.locate("d", 0, "c", now + 1s).fetcher, "c") << "c may have begun just now";
-  EXPECT_NE(directory.locate("d", 0, "c", now + 2s).fetcher, "c") << "c goes on failing the asker";
-  const std::string fetcher = directory.locate("e", 1, "", now).fetcher;
-  const std::string other = fetcher == "e" ? "b" : "e";
-  EXPECT_EQ(directory.locate(other, 1, "", now + 29s).fetcher, fetcher);
-  directory.have(fetcher, 1, 1, now + 29s);
-  EXPECT_EQ(directory.locate(other, 1, "", now + 58s).fetcher, fetcher)
-      << "progress prolongs the grant";
+  EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {}, now).granted, 1);
+  directory.giveUp("b", 0, 1);
+  EXPECT_EQ(directory.locate("c", 0, 1, kFetch, {"b"}, now).granted, 1);
+  EXPECT_EQ(directory.locate("d", 0, 1, kFetch, {"c"}, now + 1s).fetcherOf(0), "c")
+      << "c may not know of it yet";
+  EXPECT_EQ(directory.locate("d", 0, 1, kFetch, {"c"}, now + 2s).granted, 1)
+      << "c goes on failing the asker";
 }
 
-// A and B want the file; B is told that A fetches a stripe before A has begun with the file, and is
-// turned away. When A has begun in the meantime, the stripe must not be fetched twice.
-TEST_F(KeyDirectoryTest, AnAgentThatBeganSinceItTurnedTheAskerAwayKeepsItsGrant) {
-  (void)directory.locate("a", 3, "", now);
-  std::uint32_t stripe = 0;
-  while (directory.locate("b", stripe, "", now).fetcher != "a") ++stripe;
-  ASSERT_LT(stripe, 3u);
-  EXPECT_TRUE(directory.locate("a", stripe, "", now).granted);
-  const auto again = directory.locate("b", stripe, "a", now + 10ms);
-  EXPECT_FALSE(again.granted);
-  EXPECT_EQ(again.fetcher, "a");
-  directory.have("a", stripe, 1, now + 200ms);
-  EXPECT_EQ(directory.locate("b", stripe, "a", now + 400ms).fetcher, "a") << "it makes progress";
-  EXPECT_NE(directory.locate("b", stripe, "a", now + 800ms).fetcher, "a");
+TEST_F(KeyDirectoryTest, GivingUpLeavesOtherGrantsAlone) {
+  (void)directory.locate("a", 0, 0b11, kFetch, {}, now);
+  (void)directory.locate("b", 0, 0b100, kFetch, {}, now);
+  directory.giveUp("a", 0, 0b101);
+  EXPECT_EQ(directory.locate("c", 0, 0b111, kLook, {}, now).fetchers,
+            (std::vector<StripeHolder>{{"a", 0b10}, {"b", 0b100}}));
 }
 
-TEST_F(KeyDirectoryTest, AnAgentThatHasNotBegunLosesItsGrantToTheAskerItTurnedAway) {
-  (void)directory.locate("a", 3, "", now);
-  std::uint32_t stripe = 0;
-  while (directory.locate("b", stripe, "", now).fetcher != "a") ++stripe;
-  ASSERT_LT(stripe, 3u);
-  EXPECT_TRUE(directory.locate("b", stripe, "a", now + 10ms).granted);
+TEST_F(KeyDirectoryTest, ProgressEndsDoubt) {
+  (void)directory.locate("a", 0, 0b11, kFetch, {}, now);
+  EXPECT_EQ(directory.locate("b", 0, 0b10, kFetch, {"a"}, now).fetcherOf(1), "a");
+  directory.have("a", 0, 0b01, now + 200ms);
+  EXPECT_EQ(directory.locate("b", 0, 0b10, kFetch, {"a"}, now + 400ms).fetcherOf(1), "a");
+  EXPECT_EQ(directory.locate("b", 0, 0b10, kFetch, {"a"}, now + 800ms).granted, 0b10);
 }
 
 TEST_F(KeyDirectoryTest, AStalledGrantEnds) {
-  EXPECT_TRUE(directory.locate("a", 0, "", now).granted);
-  const auto answer = directory.locate("b", 0, "", now + 31s);
-  EXPECT_FALSE(answer.fetcher.empty());
-  directory.gone("a");
-  EXPECT_TRUE(directory.locate("b", 0, "", now + 31s).granted);
+  (void)directory.locate("a", 0, 0b1, kFetch, {}, now);
+  (void)directory.locate("a", 1, 0b1, kFetch, {}, now);
+  EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {}, now + 29s).fetcherOf(0), "a");
+  directory.have("a", 1, 0b1, now + 29s);
+  EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {}, now + 58s).fetcherOf(0), "a")
+      << "progress with the key prolongs its grants";
+  EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {}, now + 60s).granted, 1);
+}
+
+// B is turned away by A, which does not know of its grant yet, and complains when A has the chunk.
+TEST_F(KeyDirectoryTest, WhatCameInSinceAComplaintIsKnown) {
+  (void)directory.locate("a", 0, 1, kFetch, {}, now);
+  directory.have("a", 0, 1, now);
+  EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {"a"}, now + 1s).holderOf(0), "a");
+}
+
+TEST_F(KeyDirectoryTest, AHolderThatFailsIsNotNamedAgain) {
+  directory.have("a", 0, 0b111, now);
+  const auto answer = directory.locate("b", 0, 0b011, kFetch, {"a", true}, now);
+  EXPECT_TRUE(answer.holders.empty());
+  EXPECT_EQ(answer.granted, 0b011);
+  EXPECT_EQ(directory.locate("b", 0, 0b100, kFetch, {}, now).holderOf(2), "a")
+      << "what it was not asked for it still has";
 }
 
 TEST_F(KeyDirectoryTest, ForgetsWhatWasEvicted) {
-  (void)directory.locate("a", 0, "", now);
   directory.have("a", 0, kAll, now);
   directory.dropped("a");
-  EXPECT_TRUE(directory.locate("b", 0, "", now).holders.empty());
-  KeyDirectory other(key, 64 * kStripeBytes);
-  (void)other.locate("a", 0, "", now);
-  other.dropped("a");
-  for (std::uint32_t stripe = 1; stripe < 64; ++stripe)
-    EXPECT_TRUE(other.locate("b", stripe, "", now).granted) << "a no longer wants the file";
+  EXPECT_TRUE(directory.locate("b", 0, kAll, kLook, {}, now).holders.empty());
 }
 
 TEST_F(KeyDirectoryTest, IsRebuiltFromReports) {
-  directory.report("a", {.wants = true, .held = {kAll, 0, 3}, .fetching = {1}}, now);
-  directory.report("b", {.wants = true, .held = {}, .fetching = {1}}, now);
-  EXPECT_EQ(directory.locate("c", 0, "", now).holders.size(), 1u);
-  EXPECT_EQ(directory.locate("c", 1, "", now).fetcher, "a") << "the first reported grant stands";
+  directory.report("a", {.wants = true, .held = {kAll, 0, 3}, .fetching = {17}}, now);
+  directory.report("b", {.wants = true, .held = {}, .fetching = {17, 18}}, now);
+  EXPECT_EQ(directory.locate("c", 0, 1, kFetch, {}, now).holderOf(0), "a");
+  const auto answer = directory.locate("c", 1, 0b110, kFetch, {}, now);
+  EXPECT_EQ(answer.fetcherOf(17), "a") << "the first reported grant stands";
+  EXPECT_EQ(answer.fetcherOf(18), "b");
 }
 
-TEST_F(KeyDirectoryTest, IgnoresStripesThatDoNotExist) {
+TEST_F(KeyDirectoryTest, IgnoresWhatDoesNotExist) {
   directory.have("a", 77, kAll, now);
   directory.report(
       "a", {.wants = true, .held = std::vector<ChunkMask>(100, kAll), .fetching = {99}}, now);
-  EXPECT_EQ(directory.locate("b", 3, "", now).holders, (std::vector<StripeHolder>{{"a", 0b11}}));
+  const auto answer = directory.locate("b", 3, kAll, kFetch, {}, now);
+  EXPECT_EQ(answer.holders, (std::vector<StripeHolder>{{"a", 0b11}}));
+  EXPECT_EQ(answer.granted, 0);
+  EXPECT_EQ(directory.locate("b", 77, kAll, kFetch, {}, now).granted, 0);
 }
 
-// Random agents ask, finish, fail and vanish: never are two granted the same stripe at once.
+// Random agents ask, finish, fail and vanish: never are two granted the same chunk at once.
 TEST_F(KeyDirectoryTest, NeverGrantsTwice) {
   std::mt19937 random(11);
   const std::vector<std::string> nodes{"a", "b", "c", "d", "e"};
   std::map<std::uint32_t, std::string> granted;
+  const auto forget = [&](const std::string& node, std::uint32_t stripe, ChunkMask chunks) {
+    std::erase_if(granted, [&](const auto& entry) {
+      return entry.second == node && entry.first / kChunksPerStripe == stripe &&
+             (chunks >> (entry.first % kChunksPerStripe) & 1) != 0;
+    });
+  };
   for (int step = 0; step < 20'000; ++step) {
     now += 1ms;
     const std::string& node = nodes[random() % nodes.size()];
     const std::uint32_t stripe = random() % 4;
+    const auto chunks = static_cast<ChunkMask>(random());
     switch (random() % 6) {
       case 0:
       case 1:
       case 2: {
-        const auto answer = directory.locate(node, stripe, "", now);
-        if (answer.granted) {
-          const auto holder = granted.find(stripe);
-          ASSERT_TRUE(holder == granted.end() || holder->second == node) << "step " << step;
-          granted[stripe] = node;
+        const Intent intent = random() % 3 == 0 ? kLook : kFetch;
+        const auto answer = directory.locate(node, stripe, chunks, intent, {}, now);
+        for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
+          if ((answer.granted >> i & 1) == 0) continue;
+          const auto [known, isNew] = granted.emplace(stripe * kChunksPerStripe + i, node);
+          ASSERT_EQ(known->second, node) << "step " << step;
         }
         break;
       }
       case 3:
-        directory.have(node, stripe, directory.whole(stripe), now);
-        if (granted[stripe] == node) granted.erase(stripe);
+        directory.have(node, stripe, chunks, now);
+        forget(node, stripe, chunks);
         break;
       case 4:
-        directory.giveUp(node, stripe);
-        if (granted[stripe] == node) granted.erase(stripe);
+        directory.giveUp(node, stripe, chunks);
+        forget(node, stripe, chunks);
         break;
       default:
         directory.gone(node);
         std::erase_if(granted, [&](const auto& entry) { return entry.second == node; });
     }
-    std::erase_if(granted, [](const auto& entry) { return entry.second.empty(); });
   }
 }
 

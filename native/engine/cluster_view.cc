@@ -39,10 +39,6 @@ std::vector<std::string> ClusterView::directoriesOf(const ContentKey& key) const
   return names;
 }
 
-bool ClusterView::ours(std::uint64_t item) const {
-  return rendezvousOrder(item, readyHashes_, 1).front() == 0;
-}
-
 std::string ClusterView::incarnation(const std::string& node) const {
   for (const ClusterMember& member : members_) {
     if (member.identity.node == node) return member.identity.incarnation;

@@ -31,9 +31,6 @@ class ClusterView {
   // The agents that may be the directory of a key, first choice first: at most three ready ones. We
   // count as ready, so that the list is never empty.
   [[nodiscard]] std::vector<std::string> directoriesOf(const ContentKey& key) const;
-  // Whether we come first of all ready agents for an item (placement.h): the order in which agents
-  // that warm the same dataset begin with different parts.
-  [[nodiscard]] bool ours(std::uint64_t item) const;
   // Incarnation of a member; empty when it is unknown.
   [[nodiscard]] std::string incarnation(const std::string& node) const;
 

@@ -38,15 +38,5 @@ TEST(ClusterView, LeavesOutAgentsThatAreNotReadyButNeverItself) {
   EXPECT_EQ(view.readyOthers(), std::vector<std::string>{"c"});
 }
 
-TEST(ClusterView, DividesWorkWithoutOverlap) {
-  const std::vector<ClusterMember> members{member("a", true), member("b", true), member("c", true)};
-  for (std::uint64_t item = 0; item < 200; ++item) {
-    int owners = 0;
-    for (const char* self : {"a", "b", "c"})
-      owners += ClusterView(self, members).ours(item) ? 1 : 0;
-    EXPECT_EQ(owners, 1) << item;
-  }
-}
-
 }  // namespace
 }  // namespace hearth

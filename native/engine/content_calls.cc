@@ -168,8 +168,7 @@ Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file
   if (!opened.ok()) co_return opened.error();
   const std::shared_ptr<FileFetch> fetch = *opened;
   const auto counters = std::make_shared<FetchCounters>();
-  FetchOptions options{
-      .priority = Priority::kBackground, .rate = {}, .counters = counters, .onBehalfOf = {}};
+  FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = counters};
   Task<Status> ensuring =
       owner.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
   const Status ensured = co_await ensuring;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/location_book.h"
+#include "engine/origin_turns.h"
 #include "manifest/manifest.h"
 #include "origin/origin_client.h"
 
@@ -16,6 +17,7 @@ struct Dataset {
 
   const std::shared_ptr<const Manifest> manifest;
   LocationBook locations;
+  OriginTurns originTurns;
 };
 
 // One file of a dataset, by entry index. `about` points into the manifest that `dataset` keeps.

@@ -10,9 +10,13 @@ constexpr auto kPatience = std::chrono::seconds(4);
 }  // namespace
 
 Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
-                                           std::string avoid) {
-  const DirectoryRequest request{
-      .key = key, .size = size, .stripe = stripe, .chunks = 0, .avoid = std::move(avoid)};
+                                           ChunkMask chunks, Intent intent, Complaint complaint) {
+  const DirectoryRequest request{.key = key,
+                                 .size = size,
+                                 .stripe = stripe,
+                                 .chunks = chunks,
+                                 .intent = intent,
+                                 .complaint = std::move(complaint)};
   const std::vector<std::string> candidates = shard_.view->directoriesOf(key);
   for (const std::string& node : candidates) {
     if (node == shard_.commons.self) {
@@ -27,8 +31,27 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
     auto decoded = decodeLocateAnswer(answer->body);
     if (decoded) co_return std::move(*decoded);
   }
-  shard_.commons.counters.directoryBypassed.fetch_add(1, std::memory_order_relaxed);
-  co_return LocateAnswer{.holders = {}, .fetcher = shard_.commons.self, .granted = true};
+  LocateAnswer alone;
+  if (intent == Intent::kFetch) {
+    shard_.commons.counters.directoryBypassed.fetch_add(1, std::memory_order_relaxed);
+    alone.granted = chunks;
+  }
+  co_return alone;
+}
+
+Task<Status> DirectoryClient::awaitOrigin(std::string node, ContentKey key, std::uint64_t size,
+                                          std::uint32_t chunk, Clock::time_point deadline) {
+  const DirectoryRequest request{
+      .key = key,
+      .size = size,
+      .stripe = chunk / kChunksPerStripe,
+      .chunks = static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe))};
+  ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kAwait), encode(request)};
+  Task<Result<ControlMessage>> call =
+      shard_.transport->call(std::move(node), std::move(message), deadline);
+  const Result<ControlMessage> answer = co_await call;
+  if (!answer.ok()) co_return answer.error();
+  co_return Status();
 }
 
 void DirectoryClient::have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe,
@@ -36,8 +59,9 @@ void DirectoryClient::have(const ContentKey& key, std::uint64_t size, std::uint3
   tell(DirectoryMessage::kHave, {.key = key, .size = size, .stripe = stripe, .chunks = chunks});
 }
 
-void DirectoryClient::giveUp(const ContentKey& key, std::uint64_t size, std::uint32_t stripe) {
-  tell(DirectoryMessage::kGiveUp, {.key = key, .size = size, .stripe = stripe});
+void DirectoryClient::giveUp(const ContentKey& key, std::uint64_t size, std::uint32_t stripe,
+                             ChunkMask chunks) {
+  tell(DirectoryMessage::kGiveUp, {.key = key, .size = size, .stripe = stripe, .chunks = chunks});
 }
 
 void DirectoryClient::dropped(const ContentKey& key, std::uint64_t size) {
@@ -60,6 +84,7 @@ void DirectoryClient::tell(DirectoryMessage type, DirectoryRequest request) {
       return shard_.directoryService->dropped(node, request);
     case DirectoryMessage::kLocate:
     case DirectoryMessage::kQuery:
+    case DirectoryMessage::kAwait:
       return;
   }
 }

@@ -10,14 +10,19 @@ class DirectoryClient {
  public:
   explicit DirectoryClient(Shard& shard) : shard_(shard) {}
 
-  // Tries the key's directory and then its two stand-ins. When none answers we act alone: granted,
-  // and counted; reading twice from the origin is better than not reading.
+  // Tries the key's directory and then its two stand-ins. When none answers we act alone: what we
+  // would fetch is granted, and counted; reading twice from the origin is better than not reading.
   [[nodiscard]] Task<LocateAnswer> locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
-                                          std::string avoid);
+                                          ChunkMask chunks, Intent intent, Complaint complaint);
+
+  // Ends when `node`, which fetches the chunk from the origin, has it. Errors: its own, and those
+  // of PeerTransport::call.
+  [[nodiscard]] Task<Status> awaitOrigin(std::string node, ContentKey key, std::uint64_t size,
+                                         std::uint32_t chunk, Clock::time_point deadline);
 
   // Tell the directory; nobody waits, and a lost message costs only a detour.
   void have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);
-  void giveUp(const ContentKey& key, std::uint64_t size, std::uint32_t stripe);
+  void giveUp(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);
   void dropped(const ContentKey& key, std::uint64_t size);
 
  private:

@@ -15,7 +15,7 @@ constexpr auto kSweepEvery = std::chrono::seconds(30);
 
 struct DirectoryService::Entry {
   Entry(Reactor& reactor, const DirectoryRequest& request)
-      : directory(request.key, request.size), built(reactor) {}
+      : directory(request.size), built(reactor) {}
   KeyDirectory directory;
   Event built;
   Clock::time_point lastUse = Clock::now();
@@ -37,7 +37,8 @@ Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest r
     co_await entry->built.wait();
   }
   entry->lastUse = Clock::now();
-  co_return entry->directory.locate(node, request.stripe, request.avoid, entry->lastUse);
+  co_return entry->directory.locate(node, request.stripe, request.chunks, request.intent,
+                                    request.complaint, entry->lastUse);
 }
 
 Task<void> DirectoryService::build(std::shared_ptr<Entry> entry, DirectoryRequest request) {
@@ -71,7 +72,8 @@ void DirectoryService::have(const std::string& node, const DirectoryRequest& req
 
 void DirectoryService::giveUp(const std::string& node, const DirectoryRequest& request) {
   const auto entry = entries_.find(request.key);
-  if (entry != entries_.end()) entry->second->directory.giveUp(node, request.stripe);
+  if (entry != entries_.end())
+    entry->second->directory.giveUp(node, request.stripe, request.chunks);
 }
 
 void DirectoryService::dropped(const std::string& node, const DirectoryRequest& request) {

@@ -1,5 +1,7 @@
 #include "engine/fetcher.h"
 
+#include <bit>
+
 #include "base/crc32c.h"
 #include "engine/chunk_retention.h"
 #include "engine/directory_client.h"
@@ -10,6 +12,10 @@ namespace {
 constexpr int kAttempts = 8;
 constexpr auto kPeerPatience = std::chrono::seconds(40);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
+// Read from peers at the same time, for nobody who waits.
+constexpr std::uint64_t kPeerChunks = 4;
+// How often who waits for a turn looks whether another agent has come first.
+constexpr auto kLookAgain = std::chrono::milliseconds(250);
 
 // Errors that another agent, or the origin, may not give.
 bool mayPass(ErrorCode code) {
@@ -30,6 +36,10 @@ bool mayPass(ErrorCode code) {
   }
 }
 
+ChunkMask bitOf(std::uint32_t chunk) {
+  return static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
+}
+
 std::vector<std::uint32_t> checksumsOf(std::span<const std::byte> chunk) {
   std::vector<std::uint32_t> checksums;
   checksums.reserve((chunk.size() + kBlockBytes - 1) / kBlockBytes);
@@ -42,6 +52,56 @@ std::vector<std::uint32_t> checksumsOf(std::span<const std::byte> chunk) {
 
 }  // namespace
 
+// What a run may spend of the origin's rate. It waits for that before it asks for a turn, and gives
+// back what others made needless.
+class Fetcher::Allowance {
+ public:
+  explicit Allowance(RateLimiter* rate) : rate_(rate), given_(rate == nullptr || !rate->limits()) {}
+  ~Allowance() {
+    if (unused_ != 0) rate_->giveBack(unused_);
+  }
+  Allowance(const Allowance&) = delete;
+  Allowance& operator=(const Allowance&) = delete;
+
+  [[nodiscard]] bool given() const { return given_; }
+  [[nodiscard]] Task<void> spend(Reactor& reactor, std::uint64_t bytes) {
+    Task<void> spending = rate_->spend(reactor, bytes);
+    co_await spending;
+    given_ = true;
+    unused_ = bytes;
+  }
+  void use() { unused_ = 0; }
+
+ private:
+  RateLimiter* rate_;
+  bool given_;
+  std::uint64_t unused_ = 0;
+};
+
+// A run's place among those that read from peers in the background.
+class Fetcher::PeerPlace {
+ public:
+  explicit PeerPlace(Semaphore& places) : places_(places) {}
+  ~PeerPlace() { leave(); }
+  PeerPlace(const PeerPlace&) = delete;
+  PeerPlace& operator=(const PeerPlace&) = delete;
+
+  [[nodiscard]] bool held() const { return chunks_ != 0; }
+  [[nodiscard]] bool tryTake(std::uint32_t chunks) {
+    if (places_.tryAcquire(chunks)) chunks_ = chunks;
+    return held();
+  }
+  [[nodiscard]] Task<void> take(std::uint32_t chunks) {
+    co_await places_.acquire(chunks);
+    chunks_ = chunks;
+  }
+  void leave() { places_.release(std::exchange(chunks_, 0)); }
+
+ private:
+  Semaphore& places_;
+  std::uint32_t chunks_ = 0;
+};
+
 // One run on its way. Lives in run()'s frame.
 struct Fetcher::RunState {
   Shard& shard;
@@ -50,10 +110,31 @@ struct Fetcher::RunState {
   FetchOptions options;
   // Those that this run was started for; a chunk that was lost again may have a newer one by now.
   std::vector<std::shared_ptr<ChunkFlight>> flights;
-  bool abandoned = false;  // the job was cancelled while it was held back by its rate
+  bool abandoned = false;  // the job was cancelled while it waited
+
+  [[nodiscard]] bool cancelled() const {
+    return (options.rate && options.rate->cancelled()) ||
+           (options.peerRate && options.peerRate->cancelled());
+  }
 
   [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
     return *flights[chunk - chunks.first];
+  }
+  [[nodiscard]] bool demand() const { return options.priority == Priority::kDemand; }
+  // Those that are not here yet.
+  [[nodiscard]] ChunkMask missing() const {
+    ChunkMask mask = 0;
+    for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
+      if (!fetch->cache->resident(chunk)) mask |= bitOf(chunk);
+    }
+    return mask;
+  }
+  [[nodiscard]] std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
+      sum += fetch->chunkSize(chunk);
+    }
+    return sum;
   }
   // The chunk is here, or will not come: whoever waits for it may go on.
   void land(std::uint32_t chunk, const Status& status) {
@@ -67,6 +148,8 @@ struct Fetcher::RunState {
       fetch->flights.erase(known);
   }
 };
+
+Fetcher::Fetcher(Shard& shard) : shard_(shard), peerPlaces_(*shard.reactor, kPeerChunks) {}
 
 Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) {
   if (auto known = find(reference.about.key)) {
@@ -102,7 +185,7 @@ AgentReport Fetcher::report(const ContentKey& key) {
     report.wants = true;
     cached = fetch->cache;
     for (const auto& [chunk, flight] : fetch->flights) {
-      if (flight->source.empty()) report.fetching.push_back(chunk / kChunksPerStripe);
+      if (flight->fromOrigin) report.fetching.push_back(chunk);
     }
   }
   if (cached == nullptr) return report;
@@ -123,9 +206,6 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
     if (fetch->cache->resident(chunk)) continue;
     const auto known = fetch->flights.find(chunk);
     if (known != fetch->flights.end()) {
-      if (!options.onBehalfOf.empty() && known->second->source == options.onBehalfOf) {
-        co_return Error{ErrorCode::kTryElsewhere, "this agent waits for the asker itself"};
-      }
       awaited.push_back(known->second);
       continue;
     }
@@ -149,6 +229,22 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
   co_return co_await again;
 }
 
+Task<Status> Fetcher::awaitOrigin(ContentKey key, std::uint32_t chunk) {
+  const std::shared_ptr<FileFetch> fetch = find(key);
+  const std::shared_ptr<CachedFile> file =
+      fetch != nullptr ? fetch->cache : shard_.commons.cache->find(key);
+  if (file != nullptr && chunk < file->chunkCount() && file->resident(chunk)) co_return Status();
+  if (fetch != nullptr) {
+    const auto known = fetch->flights.find(chunk);
+    if (known != fetch->flights.end() && known->second->fromOrigin) {
+      const std::shared_ptr<ChunkFlight> flight = known->second;
+      co_await flight->landed.wait();
+      co_return flight->status;
+    }
+  }
+  co_return Error{ErrorCode::kTryElsewhere, "this agent does not fetch the chunk"};
+}
+
 Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options) {
   if (options.counters == nullptr) options.counters = fetch->counters;
   RunState state{shard_, std::move(fetch), chunks, std::move(options), {}, false};
@@ -163,60 +259,98 @@ Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, Fetch
 Task<Status> Fetcher::fetchRun(RunState& state) {
   const FileReference& file = state.fetch->reference;
   const std::uint32_t stripe = state.chunks.stripe();
-  std::string avoid;
-  Status last;
+  OriginTurns& turns = file.dataset->originTurns;
+  Allowance ofOrigin(state.options.rate.get()), ofPeers(state.options.peerRate.get());
+  OriginTurns::Turn turn;
+  PeerPlace place(peerPlaces_);
+  Complaint complaint;
   auto pause = std::chrono::duration_cast<Clock::duration>(kFirstPause);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    Task<LocateAnswer> locating =
-        shard_.directory->locate(file.about.key, file.about.size, stripe, avoid);
-    const LocateAnswer answer = co_await locating;
-    avoid.clear();
-    if (answer.granted && answer.holders.empty()) {
-      Task<Status> fetching = fromOrigin(state);
-      last = co_await fetching;
-      if (!last.ok()) {
-        shard_.directory->giveUp(file.about.key, file.about.size, stripe);
-        co_return last;  // the origin client has tried again already
-      }
-    } else {
-      Task<Status> fetching = fromPeers(state, answer, avoid);
-      last = co_await fetching;
-    }
-    if (last.ok()) {
-      shard_.directory->have(file.about.key, file.about.size, stripe, state.fetch->held(stripe));
-      co_return last;
-    }
-    if (state.abandoned || !mayPass(last.code()) || shard_.gate->closed()) co_return last;
-    co_await shard_.reactor->sleep(pause);
-    pause *= 2;
-  }
-  co_return last.error().within("no agent gave the bytes");
-}
-
-Task<Status> Fetcher::fromOrigin(RunState& state) {
-  // Runs are short: from the first chunk that is missing to the end, even if one between is here by
-  // now.
-  std::uint32_t first = state.chunks.first;
-  while (first < state.chunks.end() && state.fetch->cache->resident(first)) ++first;
-  if (first == state.chunks.end()) co_return Status();
-  // Before the buffers: whoever is held back by a rate holds none of them.
-  if (state.options.rate) {
-    const std::uint64_t end = state.fetch->chunkOffset(state.chunks.end() - 1) +
-                              state.fetch->chunkSize(state.chunks.end() - 1);
-    Task<void> spending =
-        state.options.rate->spend(*shard_.reactor, end - state.fetch->chunkOffset(first));
-    co_await spending;
-    if (state.options.rate->cancelled()) {
+  for (int attempt = 0; !shard_.gate->closed();) {
+    const ChunkMask missing = state.missing();
+    if (missing == 0) co_return Status();
+    if (state.cancelled()) {
       state.abandoned = true;
       co_return Error{ErrorCode::kCancelled, "the job was cancelled"};
     }
+    if (!turn.asked() && !place.held() && ofOrigin.given()) {
+      turn = state.demand() ? turns.force(*shard_.reactor, state.bytes())
+                            : turns.ask(*shard_.reactor, state.bytes());
+    }
+    // What is granted must come in soon: it is asked for when there is memory for it.
+    std::vector<ChunkBuffer> memory;
+    if (turn.held()) {
+      auto acquiring = shard_.originBuffers->acquire(state.options.priority, state.chunks.count,
+                                                     state.options.rank);
+      memory = co_await acquiring;
+    }
+    Task<LocateAnswer> locating =
+        shard_.directory->locate(file.about.key, file.about.size, stripe, missing,
+                                 memory.empty() ? Intent::kLook : Intent::kFetch, complaint);
+    const LocateAnswer answer = co_await locating;
+    complaint = {};
+    turns.setSharers(answer.sharers);
+    if (answer.granted != 0) {
+      ofOrigin.use();
+      Task<Status> fetching = fromOrigin(state, answer.granted, std::move(memory));
+      const Status fetched = co_await fetching;
+      turn.end(fetched.ok() ? state.bytes() : 0);
+      if (fetched.ok()) continue;
+      shard_.directory->giveUp(file.about.key, file.about.size, stripe, answer.granted);
+      co_return fetched;  // the origin client has tried again already
+    }
+    memory.clear();
+    if (answer.holders.empty() && answer.fetchers.empty()) {
+      place.leave();
+      Task<void> waiting = ofOrigin.given() ? turn.wait(Clock::now() + kLookAgain)
+                                            : ofOrigin.spend(*shard_.reactor, state.bytes());
+      co_await waiting;
+      continue;
+    }
+    turn.end();
+    Status read;
+    if (answer.holders.empty()) {
+      place.leave();
+      Task<Status> awaiting = awaitFetcher(state, answer.fetchers.front(), complaint);
+      read = co_await awaiting;
+    } else {
+      if (!state.demand() && !place.held()) {
+        const bool atOnce = ofPeers.given() && place.tryTake(state.chunks.count);
+        if (!atOnce) {
+          if (!ofPeers.given()) {
+            Task<void> spending = ofPeers.spend(*shard_.reactor, state.bytes());
+            co_await spending;
+          }
+          Task<void> taking = place.take(state.chunks.count);
+          co_await taking;
+          continue;  // others may hold it by now, and be less busy
+        }
+      }
+      ofPeers.use();
+      Task<Status> reading = fromPeers(state, answer, complaint);
+      read = co_await reading;
+      place.leave();
+    }
+    if (read.ok()) continue;
+    if (!mayPass(read.code())) co_return read;
+    if (++attempt == kAttempts) co_return read.error().within("no agent gave the bytes");
+    co_await shard_.reactor->sleep(pause);
+    pause *= 2;
   }
-  auto acquiring = shard_.originBuffers->acquire(state.options.priority, state.chunks.end() - first,
-                                                 state.options.rank);
-  std::vector<ChunkBuffer> buffers = co_await acquiring;
+  co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
+}
+
+Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
+                                 std::vector<ChunkBuffer> memory) {
+  // One request: up to the first chunk that is not ours.
+  std::uint32_t first = state.chunks.first;
+  while ((granted & bitOf(first)) == 0) ++first;
+  std::uint32_t end = first;
+  while (end < state.chunks.end() && (granted & bitOf(end)) != 0) {
+    state.flight(end++).fromOrigin = true;
+  }
   std::vector<std::shared_ptr<LoadedChunk>> chunks;
-  for (std::uint32_t chunk = first; chunk < state.chunks.end(); ++chunk) {
-    chunks.push_back(loadInto(*shard_.reactor, std::move(buffers[chunk - first]),
+  for (std::uint32_t chunk = first; chunk < end; ++chunk) {
+    chunks.push_back(loadInto(*shard_.reactor, std::move(memory[chunk - first]),
                               static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
   }
   Task<Status> requesting = originRequest(state, first, chunks);
@@ -279,54 +413,47 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
   co_return status;
 }
 
-Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, std::string& failed) {
+Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
+                                   Complaint& complaint) {
+  const FileReference& file = state.fetch->reference;
+  const std::uint32_t chunk = state.chunks.stripe() * kChunksPerStripe +
+                              static_cast<std::uint32_t>(std::countr_zero(fetcher.chunks));
+  Task<Status> awaiting = shard_.directory->awaitOrigin(
+      fetcher.node, file.about.key, file.about.size, chunk, Clock::now() + kPeerPatience);
+  const Status awaited = co_await awaiting;
+  if (!awaited.ok()) complaint = {.node = fetcher.node, .held = false};
+  co_return awaited;
+}
+
+Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint) {
   Gate reading(*shard_.reactor);
   std::vector<Status> statuses(state.chunks.count);
-  std::vector<std::string> sources(state.chunks.count);
   for (std::uint32_t chunk = state.chunks.first; chunk < state.chunks.end(); ++chunk) {
-    if (state.fetch->cache->resident(chunk)) continue;
-    const std::uint32_t at = chunk - state.chunks.first;
-    const ChunkMask bit = static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
-    for (const StripeHolder& holder : answer.holders) {
-      if ((holder.chunks & bit) != 0 && holder.node != state.options.onBehalfOf) {
-        sources[at] = holder.node;
-        break;
-      }
-    }
-    if (sources[at].empty() && !answer.granted) sources[at] = answer.fetcher;
-    if (sources[at].empty()) continue;  // ours to fetch from the origin, below
-    if (sources[at] == state.options.onBehalfOf) {
-      statuses[at] = Error{ErrorCode::kTryElsewhere, "the asker itself fetches this stripe"};
-      continue;
-    }
-    reading.spawn(readPeer(state, chunk, sources[at], statuses[at]));
+    const std::string& holder = answer.holderOf(chunk);
+    if (holder.empty() || state.fetch->cache->resident(chunk)) continue;
+    reading.spawn(readPeer(state, chunk, holder, statuses[chunk - state.chunks.first]));
   }
   Task<void> closing = reading.close();
   co_await closing;
   for (std::uint32_t at = 0; at < state.chunks.count; ++at) {
     if (statuses[at].ok()) continue;
-    failed = sources[at];
+    complaint = {.node = answer.holderOf(state.chunks.first + at), .held = true};
     co_return statuses[at];
   }
-  // The grant is ours for what no holder has.
-  Task<Status> fetching = fromOrigin(state);
-  co_return co_await fetching;
+  co_return Status();
+}
+
+void Fetcher::tellHeld(const RunState& state) {
+  const FileReference& file = state.fetch->reference;
+  const std::uint32_t stripe = state.chunks.stripe();
+  const ChunkMask held = state.fetch->held(stripe);
+  if (held != 0) {
+    state.shard.directory->have(file.about.key, file.about.size, stripe, held);
+  }
 }
 
 Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node,
                              Status& status) {
-  state.flight(chunk).source = node;
-  if (state.options.peerRate) {
-    Task<void> spending =
-        state.options.peerRate->spend(*state.shard.reactor, state.fetch->chunkSize(chunk));
-    co_await spending;
-    if (state.options.peerRate->cancelled()) {
-      state.abandoned = true;
-      state.flight(chunk).source.clear();
-      status = Error{ErrorCode::kCancelled, "the job was cancelled"};
-      co_return;
-    }
-  }
   auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1, state.options.rank);
   std::vector<ChunkBuffer> buffer = co_await acquiring;
   const auto loaded = loadInto(*state.shard.reactor, std::move(buffer.front()),
@@ -337,10 +464,7 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
       state.shard.transport->read(node, state.fetch->key(), state.fetch->chunkOffset(chunk), memory,
                                   checksums, Clock::now() + kPeerPatience);
   status = co_await reading;
-  if (!status.ok()) {
-    state.flight(chunk).source.clear();
-    co_return;
-  }
+  if (!status.ok()) co_return;
   state.shard.commons.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
   if (state.options.counters)
     state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
@@ -357,7 +481,9 @@ Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<
     status = co_await writing;
     if (status.ok()) retention.keep(state.fetch, chunk, std::move(loaded));
   }
-  if (status.ok()) state.land(chunk, status);
+  if (!status.ok()) co_return;
+  state.land(chunk, status);
+  tellHeld(state);
 }
 
 }  // namespace hearth

@@ -18,12 +18,11 @@ struct FetchOptions {
   std::shared_ptr<RateLimiter> rate;        // of the origin; may be null
   std::shared_ptr<RateLimiter> peerRate;    // of what comes from peers; may be null
   std::shared_ptr<FetchCounters> counters;  // null: those of the file
-  std::string onBehalfOf;                   // the agent that we fetch for; never read from it
 };
 
 class Fetcher {
  public:
-  explicit Fetcher(Shard& shard) : shard_(shard) {}
+  explicit Fetcher(Shard& shard);
 
   // The key is wanted while the result lives. The caller has entered this shard.
   [[nodiscard]] Task<Result<std::shared_ptr<FileFetch>>> open(FileReference reference);
@@ -33,6 +32,11 @@ class Fetcher {
   [[nodiscard]] Task<Status> ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                                     std::uint32_t end, FetchOptions options);
 
+  // Ends when the chunk, which we fetch from the origin, is here, with what that came to.
+  // kTryElsewhere when it neither is here nor on its way from there: agents that waited for one
+  // another's reads could wait for ever.
+  [[nodiscard]] Task<Status> awaitOrigin(ContentKey key, std::uint32_t chunk);
+
   // The wanted key, if it is.
   [[nodiscard]] std::shared_ptr<FileFetch> find(const ContentKey& key);
   // Our part in a key, for a directory that is being made.
@@ -40,21 +44,35 @@ class Fetcher {
 
  private:
   struct RunState;
+  class Allowance;
+  class PeerPlace;
 
   Task<void> run(std::shared_ptr<FileFetch> fetch, ChunkRun run, FetchOptions options);
   Task<Status> fetchRun(RunState& state);
-  Task<Status> fromOrigin(RunState& state);
-  Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, std::string& failed);
+  // What was granted, into `memory`, which has a buffer for each chunk of the run.
+  Task<Status> fromOrigin(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
   // `chunks`: memory for the chunks from `first` on.
   Task<Status> originRequest(RunState& state, std::uint32_t first,
                              std::span<const std::shared_ptr<LoadedChunk>> chunks);
+  // Ends when the first of the chunks that another agent fetches is there. `complaint`: about who
+  // failed us.
+  Task<Status> awaitFetcher(RunState& state, const StripeHolder& fetcher, Complaint& complaint);
+  // What others hold.
+  Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint);
   static Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node,
                              Status& status);
   // Writes the chunk and keeps it in memory for its readers.
   static Task<void> store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
                           std::vector<std::uint32_t> checksums, ChunkRetention& retention,
                           Status& status);
+  // The directory learns what we hold of the run's stripe.
+  static void tellHeld(const RunState& state);
+
   Shard& shard_;
+  // Chunks that are read from peers in the background. Few, so that what comes from the origin at
+  // the same time keeps its part of the link: an agent that fetched less than the others would give
+  // less to them, too.
+  Semaphore peerPlaces_;
   std::unordered_map<ContentKey, std::weak_ptr<FileFetch>, ContentKeyHash> wanted_;
   std::size_t sweepAt_ = 1024;
 };

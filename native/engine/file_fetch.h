@@ -37,8 +37,8 @@ struct ChunkFlight {
   explicit ChunkFlight(Reactor& reactor) : landed(reactor) {}
   Event landed;
   Status status;
-  std::string source;      // the agent it is being read from; empty: not known yet, or the origin
-  bool abandoned = false;  // by the job that began it: whoever else wants it begins anew
+  bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
+  bool abandoned = false;   // by the job that began it: whoever else wants it begins anew
 };
 
 // Where the bytes of one piece of work came from. Any thread.

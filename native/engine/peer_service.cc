@@ -1,5 +1,7 @@
 #include "engine/peer_service.h"
 
+#include <bit>
+
 #include "base/crc32c.h"
 #include "engine/directory_service.h"
 #include "engine/fetcher.h"
@@ -12,12 +14,11 @@ Error notHere() { return {ErrorCode::kTryElsewhere, "this agent does not hold th
 
 }  // namespace
 
-Task<Result<BytesAnswer>> PeerService::onRead(std::string fromNode, ContentKey key,
-                                              std::uint64_t offset, std::uint32_t length,
-                                              Clock::time_point) {
+Task<Result<BytesAnswer>> PeerService::onRead(std::string, ContentKey key, std::uint64_t offset,
+                                              std::uint32_t length, Clock::time_point) {
   Shard& owner = shard_.commons.owner(key);
   co_await owner.reactor->enter();
-  Task<Result<BytesAnswer>> reading = readHere(owner, std::move(fromNode), key, offset, length);
+  Task<Result<BytesAnswer>> reading = readHere(owner, key, offset, length);
   Result<BytesAnswer> answer = co_await reading;
   co_await shard_.reactor->enter();
   if (answer.ok()) {
@@ -26,8 +27,8 @@ Task<Result<BytesAnswer>> PeerService::onRead(std::string fromNode, ContentKey k
   co_return answer;
 }
 
-Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, std::string fromNode, ContentKey key,
-                                                std::uint64_t offset, std::uint32_t length) {
+Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, ContentKey key, std::uint64_t offset,
+                                                std::uint32_t length) {
   const std::shared_ptr<FileFetch> fetch = owner.fetcher->find(key);
   const std::shared_ptr<CachedFile> file =
       fetch != nullptr ? fetch->cache : owner.commons.cache->find(key);
@@ -38,14 +39,7 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, std::string fromNo
   if (!inside)
     co_return Error{ErrorCode::kInvalidArgument,
                     "the range asked for lies outside one chunk of the file"};
-  if (!file->resident(chunk)) {
-    if (fetch == nullptr) co_return notHere();
-    FetchOptions options;
-    options.onBehalfOf = std::move(fromNode);
-    Task<Status> ensuring = owner.fetcher->ensure(fetch, chunk, chunk + 1, std::move(options));
-    const Status ensured = co_await ensuring;
-    if (!ensured.ok()) co_return ensured.error();
-  }
+  if (!file->resident(chunk)) co_return notHere();
   BytesAnswer answer;
   const std::shared_ptr<LoadedChunk> loaded =
       fetch != nullptr ? fetch->loaded.find(chunk) : nullptr;
@@ -127,6 +121,16 @@ Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string 
     case DirectoryMessage::kDropped:
       owner.directoryService->dropped(fromNode, about);
       co_return answer;
+    case DirectoryMessage::kAwait: {
+      if (std::popcount(about.chunks) != 1)
+        co_return Error{ErrorCode::kProtocolError, "not one chunk is awaited"};
+      const std::uint32_t chunk = about.stripe * kChunksPerStripe +
+                                  static_cast<std::uint32_t>(std::countr_zero(about.chunks));
+      Task<Status> awaiting = owner.fetcher->awaitOrigin(about.key, chunk);
+      const Status awaited = co_await awaiting;
+      if (!awaited.ok()) co_return awaited.error();
+      co_return answer;
+    }
     case DirectoryMessage::kQuery:
       answer.body = encode(owner.fetcher->report(about.key));
       co_return answer;

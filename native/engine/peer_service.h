@@ -11,8 +11,7 @@ class PeerService final : public PeerHandler {
  public:
   explicit PeerService(Shard& shard) : shard_(shard) {}
 
-  // A wanted key's missing chunk is fetched for the asker; kTryElsewhere when we neither hold nor
-  // want it.
+  // kTryElsewhere when the chunk is not here: what is on its way is awaited by a control message.
   Task<Result<BytesAnswer>> onRead(std::string fromNode, ContentKey key, std::uint64_t offset,
                                    std::uint32_t length, Clock::time_point deadline) override;
   Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest,
@@ -20,8 +19,8 @@ class PeerService final : public PeerHandler {
   Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) override;
 
  private:
-  static Task<Result<BytesAnswer>> readHere(Shard& owner, std::string fromNode, ContentKey key,
-                                            std::uint64_t offset, std::uint32_t length);
+  static Task<Result<BytesAnswer>> readHere(Shard& owner, ContentKey key, std::uint64_t offset,
+                                            std::uint32_t length);
   static Task<Result<ControlMessage>> controlHere(Shard& owner, std::string fromNode,
                                                   ControlMessage request);
 

@@ -89,8 +89,7 @@ Task<void> Prefetcher::fetchStart(Shard& shard, FileReference file, std::uint64_
 
 Task<void> Prefetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun chunks,
                                    std::shared_ptr<Semaphore> window) {
-  FetchOptions options{
-      .priority = Priority::kBackground, .rate = {}, .counters = {}, .onBehalfOf = {}};
+  FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
   Task<Status> ensuring =
       shard_.fetcher->ensure(fetch, chunks.first, chunks.end(), std::move(options));
   [[maybe_unused]] const Status ignored = co_await ensuring;  // the reader itself will hear of it

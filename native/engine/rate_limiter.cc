@@ -34,6 +34,18 @@ Clock::duration RateLimiter::trySpend(std::uint64_t bytes) {
   return Clock::duration::zero();
 }
 
+void RateLimiter::giveBack(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (rate_ == 0) return;
+  paidUntil_ -= std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(static_cast<double>(bytes) / static_cast<double>(rate_)));
+}
+
+bool RateLimiter::limits() const {
+  const std::lock_guard lock(mutex_);
+  return rate_ != 0;
+}
+
 Task<void> RateLimiter::spend(Reactor& reactor, std::uint64_t bytes) {
   while (!cancelled_.load()) {
     const Clock::duration wait = trySpend(bytes);

@@ -23,13 +23,16 @@ class RateLimiter {
   // larger than the burst passes at once and the next ones wait for it. Those who wait have
   // reserved nothing, so a new rate holds for them at once.
   [[nodiscard]] Task<void> spend(Reactor& reactor, std::uint64_t bytes);
+  // They were spent and not used.
+  void giveBack(std::uint64_t bytes);
+  [[nodiscard]] bool limits() const;
 
  private:
   // How long to wait before the next try; zero: they are spent.
   Clock::duration trySpend(std::uint64_t bytes);
 
   std::atomic<bool> cancelled_{false};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::uint64_t rate_;
   Clock::time_point paidUntil_{};  // when all that was spent will have been earned
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "directory/placement.h"
 #include "engine/file_digest.h"
 
 namespace hearth {
@@ -11,11 +10,9 @@ namespace {
 // Files under way on one shard: many, because most datasets of many files have small ones; the
 // bytes under way are bounded by the chunk window and by the buffers.
 constexpr std::size_t kFilesAtOnce = 64;
-// With a rate: those that wait for their turn have grants, which others may wait for.
-constexpr std::size_t kLimitedFilesAtOnce = 8;
 constexpr std::size_t kVerifiedAtOnce = 2;
-// Runs of one file under way.
-constexpr std::uint64_t kWindowRuns = 8;
+// Runs under way on one shard. Those that wait for other agents or for their turn hold no memory.
+constexpr std::uint64_t kWindowRuns = 32;
 
 }  // namespace
 
@@ -57,14 +54,11 @@ FetchOptions WarmJob::fetchOptions() const {
           .rank = options_.priority,
           .rate = rate_,
           .peerRate = peerRate_,
-          .counters = counters_,
-          .onBehalfOf = {}};
+          .counters = counters_};
 }
 
 Task<void> WarmJob::run(std::shared_ptr<WarmJob> job, EngineCommons& commons, Shard& home) {
-  const bool limited = job->options_.rateLimit != 0 || job->options_.peerRateLimit != 0;
-  Task<void> warming =
-      phase(job, commons, home, &WarmJob::warmFile, limited ? kLimitedFilesAtOnce : kFilesAtOnce);
+  Task<void> warming = phase(job, commons, home, &WarmJob::warmFile, kFilesAtOnce);
   co_await warming;
   if (!job->stopped() && job->options_.verify != Verification::kNone) {
     job->state_.store(WarmState::kVerifying);
@@ -97,10 +91,6 @@ std::vector<std::uint32_t> WarmJob::entriesOf(const Shard& shard) const {
   for (const std::uint32_t entry : options_.entries) {
     if (shardOf(manifest.entry(entry).key, shards) == shard.index) mine.push_back(entry);
   }
-  // Agents that warm the same files at the same time begin with different ones.
-  std::stable_partition(mine.begin(), mine.end(), [&](std::uint32_t entry) {
-    return shard.view->ours(stripeItem(manifest.entry(entry).key.prefix(), 0));
-  });
   return mine;
 }
 
@@ -109,6 +99,7 @@ Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, Shard& shard, Step ste
   co_await shard.reactor->enter();
   {
     Semaphore window(*shard.reactor, atOnce);
+    Semaphore runs(*shard.reactor, kWindowRuns);
     Gate files(*shard.reactor);
     const std::vector<std::uint32_t> entries = job->entriesOf(shard);
     for (const std::uint32_t entry : entries) {
@@ -117,7 +108,7 @@ Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, Shard& shard, Step ste
         window.release(1);
         break;
       }
-      files.spawn(each(job, shard, entry, step, window));
+      files.spawn(each(job, shard, entry, step, window, runs));
     }
     Task<void> closing = files.close();
     co_await closing;
@@ -126,14 +117,15 @@ Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, Shard& shard, Step ste
 }
 
 Task<void> WarmJob::each(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry, Step step,
-                         Semaphore& window) {
-  Task<Status> stepping = step(job, shard, entry);
+                         Semaphore& window, Semaphore& runs) {
+  Task<Status> stepping = step(job, shard, entry, runs);
   const Status status = co_await stepping;
   if (!status.ok()) job->fail(status.error());
   window.release(1);
 }
 
-Task<Status> WarmJob::warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry) {
+Task<Status> WarmJob::warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
+                               Semaphore& window) {
   Task<Result<std::shared_ptr<FileFetch>>> opening =
       shard.fetcher->open(FileReference::of(job->options_.dataset, entry));
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
@@ -147,12 +139,8 @@ Task<Status> WarmJob::warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::
     if (fetch->cache->resident(chunk)) continue;
     addToRuns(runs, chunk);
   }
-  std::stable_partition(runs.begin(), runs.end(), [&](const ChunkRun& run) {
-    return shard.view->ours(stripeItem(fetch->key().prefix(), run.stripe()));
-  });
   Status status;
   {
-    Semaphore window(*shard.reactor, kWindowRuns);
     Gate running(*shard.reactor);
     for (const ChunkRun& run : runs) {
       co_await window.acquire(1);
@@ -187,7 +175,8 @@ Task<void> WarmJob::warmRun(std::shared_ptr<WarmJob> job, Shard& shard,
   window.release(1);
 }
 
-Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry) {
+Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
+                                 Semaphore&) {
   Task<Result<std::shared_ptr<FileFetch>>> opening =
       shard.fetcher->open(FileReference::of(job->options_.dataset, entry));
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;

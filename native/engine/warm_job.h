@@ -56,18 +56,22 @@ class WarmJob {
   [[nodiscard]] const WarmOptions& options() const { return options_; }
 
  private:
-  using Step = Task<Status> (*)(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry);
+  // `window` bounds the runs under way on the shard.
+  using Step = Task<Status> (*)(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
+                                Semaphore& window);
 
   // Runs `step` for every entry that `shard` owns, a bounded number at a time.
   static Task<void> onShard(std::shared_ptr<WarmJob> job, Shard& shard, Step step,
                             std::size_t atOnce, Shard& home);
   static Task<void> each(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry, Step step,
-                         Semaphore& window);
-  static Task<Status> warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry);
+                         Semaphore& window, Semaphore& runs);
+  static Task<Status> warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
+                               Semaphore& window);
   static Task<void> warmRun(std::shared_ptr<WarmJob> job, Shard& shard,
                             std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
                             Status& status);
-  static Task<Status> verifyFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry);
+  static Task<Status> verifyFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
+                                 Semaphore& window);
   static Task<void> phase(std::shared_ptr<WarmJob> job, EngineCommons& commons, Shard& home,
                           Step step, std::size_t atOnce);
 
