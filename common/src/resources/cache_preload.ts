@@ -101,10 +101,13 @@ export const cachePreloadSpecSchema = z.object({
     .min(0)
     .max(1000)
     .default(100)
-    .describe('Of two preloads that want the same link or disk the one with the higher number goes first.'),
+    .describe('Of two preloads that want the same buffers of a node the one with the higher number goes first.'),
   deadline: duration('1s', '720h')
     .optional()
-    .describe('The preload fails when not everything is there after this time. What is there stays.'),
+    .describe(
+      'The preload fails when not everything is there this long after its creation. What is there stays. Once everything was ' +
+        'there it has been met, also for later revisions and nodes.',
+    ),
   rateLimit: z
     .object({
       origin: rate('Most bytes a second from the origin, all nodes together.'),
@@ -116,8 +119,8 @@ export const cachePreloadSpecSchema = z.object({
     .enum(['Checksum', 'SourceDigest'])
     .default('Checksum')
     .describe(
-      'Checksum: what was written is read again and compared with the checksums of arrival. SourceDigest: also with ' +
-        'the SHA-256 that the origin gives, where it gives one.',
+      'Checksum: what this preload brought is read again and compared with the checksums of arrival. SourceDigest: all of it, ' +
+        'also what was there before, and also with the SHA-256 that the origin gives, where it gives one.',
     ),
   revisions: z
     .enum(['Once', 'Every'])
