@@ -24,11 +24,12 @@ async function run(logger: Parameters<typeof runOperator>[0]['logger'], signal: 
   const environment = readEnvironment(process.env);
   const instance = process.env.POD_NAME ?? hostname();
   const api = KubernetesApi.fromDefault({ userAgent: 'hearth-operator' });
-  const webhookApi = KubernetesApi.fromDefault({ userAgent: 'hearth-webhook' });
+  const urgentApi = KubernetesApi.fromDefault({ userAgent: 'hearth-operator' });
   const webhookPort = process.env.HEARTH_WEBHOOK_PORT ?? '';
   try {
     await runOperator({
       api,
+      urgentApi,
       environment,
       instance,
       identity: `${instance}_${randomUUID()}`,
@@ -40,13 +41,13 @@ async function run(logger: Parameters<typeof runOperator>[0]['logger'], signal: 
         },
       },
       http: { port: portOf('HEARTH_HTTP_PORT', '8080') },
-      ...(webhookPort === '' ? {} : { webhook: { port: portOf('HEARTH_WEBHOOK_PORT'), api: webhookApi, lingerMs } }),
+      ...(webhookPort === '' ? {} : { webhook: { port: portOf('HEARTH_WEBHOOK_PORT'), lingerMs } }),
       logger,
       signal,
     });
   } finally {
     api.close();
-    webhookApi.close();
+    urgentApi.close();
   }
 }
 

@@ -97,8 +97,9 @@ export class GateCluster {
   /** A replica of the operator with the rights of the chart's account. */
   async replica(name: string, options: Partial<ReplicaOptions> = {}): Promise<GateReplica> {
     const groups = ['system:serviceaccounts', `system:serviceaccounts:${releaseNamespace}`, 'system:authenticated'];
-    const api = apiOf(await this.server.userKubeconfig(operatorUser, groups));
-    const replica = new GateReplica({ api, name, agents: this.agents, ...options });
+    const kubeconfig = await this.server.userKubeconfig(operatorUser, groups);
+    const [api, urgentApi] = [apiOf(kubeconfig), apiOf(kubeconfig)];
+    const replica = new GateReplica({ api, urgentApi, name, agents: this.agents, ...options });
     this.#replicas.add(replica);
     await replica.listening();
     return replica;
@@ -213,6 +214,7 @@ export class GateCluster {
 
 interface ReplicaOptions {
   api: KubernetesApi;
+  urgentApi: KubernetesApi;
   name: string;
   /** With those of a test, what brings the bytes is a test's too; with others, it is the operator's. */
   agents: Agents;
@@ -223,7 +225,6 @@ interface ReplicaOptions {
 export class GateReplica {
   readonly #options: ReplicaOptions;
   readonly #ending = new AbortController();
-  readonly #webhookApi: KubernetesApi;
   readonly #webhook: WebhookService;
   readonly #reflectors: ReturnType<typeof createReflectors>;
   readonly #events: EventRecorder;
@@ -234,12 +235,11 @@ export class GateReplica {
 
   constructor(options: ReplicaOptions) {
     this.#options = options;
-    const { api, name, logger = silentLogger } = options;
+    const { api, urgentApi, name, logger = silentLogger } = options;
     const namespace = releaseNamespace;
-    this.#webhookApi = api;
     this.#reflectors = createReflectors({ api, namespace, webhook: true, logger });
     const { registry } = this;
-    this.#webhook = new WebhookService({ api, namespace, reflectors: this.#reflectors, registry, logger });
+    this.#webhook = new WebhookService({ api: urgentApi, namespace, reflectors: this.#reflectors, registry, logger });
     this.#events = new EventRecorder({ api, component: 'hearth-operator', instance: name, logger });
     this.election = new LeaderElection({
       api,
@@ -274,7 +274,8 @@ export class GateReplica {
     await this.#running;
     await this.#events.flush();
     await this.#webhook.close(0);
-    this.#webhookApi.close();
+    this.#options.api.close();
+    this.#options.urgentApi.close();
   }
 
   async #run(logger: Logger): Promise<void> {
@@ -294,16 +295,23 @@ export class GateReplica {
   }
 
   async #preload(metrics: PreloadingMetrics, logger: Logger, term: AbortSignal): Promise<void> {
-    const { api, agents } = this.#options;
-    const common = { api, agents, events: this.#events, logger };
+    const { api, urgentApi, agents } = this.#options;
+    const common = { agents, events: this.#events, logger };
     if (!(agents instanceof TestAgents)) {
-      await runPreloading({ ...common, reflectors: this.#reflectors }, metrics, term);
+      await runPreloading({ ...common, api, urgentApi, reflectors: this.#reflectors }, metrics, term);
       return;
     }
     const { pods, nodes, claims, volumes, datasets, preloads } = this.#reflectors;
     const sources = { pods, nodes, claims, volumes, datasets, preloads };
     const readiness = new TestExecutor(api, agents, preloads);
-    const gates = new GateController({ ...common, ...sources, plan, readiness, metrics: metrics.gates });
+    const gates = new GateController({
+      ...common,
+      api: urgentApi,
+      ...sources,
+      plan,
+      readiness,
+      metrics: metrics.gates,
+    });
     readiness.follow(gates.plannedNodes);
     await gates.run(term);
   }

@@ -42,10 +42,9 @@ export class GroupNodes implements PlannedNodes {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Why pods of the group were released. */
+  /** Why pods of the group were released: told as soon as the watch shows that they are. */
   say(key: string, words: string): void {
     this.#words.set(key, words);
-    this.look(key);
   }
 
   /** Pods of the group wait again: what was said of others no longer holds. */

@@ -9,6 +9,8 @@ import type { Reflectors } from './reflectors.ts';
 
 export interface PreloadingOptions {
   api: KubernetesClient;
+  /** Gates do not wait for what is written into statuses. */
+  urgentApi: KubernetesClient;
   agents: Agents;
   reflectors: Reflectors;
   events: EventRecorder;
@@ -31,17 +33,17 @@ export class PreloadingMetrics {
  * brings the bytes. On the leader only, until the signal aborts.
  */
 export async function runPreloading(
-  { api, agents, reflectors, events, logger }: PreloadingOptions,
+  { api, urgentApi, agents, reflectors, events, logger }: PreloadingOptions,
   metrics: PreloadingMetrics,
   signal: AbortSignal,
 ): Promise<void> {
   const { clusters, nodes, pods, claims, volumes, datasets, preloads } = reflectors;
   const readiness = new ReadinessBoard();
-  const common = { api, agents, nodes, datasets, preloads, readiness, events, logger };
-  const gates = new GateController({ ...common, plan, pods, claims, volumes, metrics: metrics.gates });
+  const common = { agents, nodes, datasets, preloads, readiness, events, logger };
+  const gates = new GateController({ ...common, api: urgentApi, plan, pods, claims, volumes, metrics: metrics.gates });
   const planned = gates.plannedNodes;
   await Promise.all([
     gates.run(signal),
-    runPreloadController({ ...common, clusters, planned, metrics: metrics.preloads }, signal),
+    runPreloadController({ ...common, api, clusters, planned, metrics: metrics.preloads }, signal),
   ]);
 }

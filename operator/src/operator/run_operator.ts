@@ -17,6 +17,8 @@ import { WebhookService } from './webhook_service.ts';
 
 export interface OperatorOptions {
   api: KubernetesClient;
+  /** With connections of its own, for what pods wait for: reviews and open gates. Absent: `api`. */
+  urgentApi?: KubernetesClient;
   environment: Environment;
   grant: SecretGrant;
   /** Of the replica: unique among all, and among its restarts. */
@@ -39,8 +41,6 @@ export interface OperatorOptions {
 export interface WebhookOptions {
   port: number;
   host?: string;
-  /** For what it asks the API server: a review must not wait for what the controllers ask. */
-  api: KubernetesClient;
   /** By which the API server calls it; absent: the name of the chart's Service. */
   serverName?: string;
   /** It serves for this time after the signal, until nobody asks any more, ms. */
@@ -62,7 +62,7 @@ const leaseName = 'hearth-operator';
  * leads. Nothing that happens to the API server ends it.
  */
 export async function runOperator(options: OperatorOptions): Promise<void> {
-  const { api, environment, identity, instance, logger, signal } = options;
+  const { api, urgentApi = api, environment, identity, instance, logger, signal } = options;
   const { namespace } = environment;
   const reflectors = createReflectors({ api, namespace, webhook: options.webhook !== undefined, logger });
   const agents = new AgentDirectory(logger);
@@ -81,7 +81,7 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
   const preloading = new PreloadingMetrics(metrics.registry, reflectors);
   const webhook =
     options.webhook &&
-    new WebhookService({ api: options.webhook.api, namespace, reflectors, registry: metrics.registry, logger });
+    new WebhookService({ api: urgentApi, namespace, reflectors, registry: metrics.registry, logger });
   const reasons = () => [...unsynced(reflectors), ...(webhook?.reasons() ?? [])];
   const http = new HttpServer({ reasons, metrics: () => metrics.scrape() }, logger);
   try {
@@ -111,7 +111,7 @@ interface Parts {
 /** What the leader does, until its term ends. */
 async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): Promise<void> {
   const { reflectors, agents, events, preloading } = parts;
-  const { api, environment, grant, logger } = options;
+  const { api, urgentApi = api, environment, grant, logger } = options;
   const { clusters, caches, datasets, nodes, ownPods, storageClasses } = reflectors;
   const claims = partOfSource(reflectors.claims, ({ pending }) => pending);
   const volumes = partOfSource(reflectors.volumes, ({ ours }) => ours);
@@ -138,7 +138,7 @@ async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): 
       runNodeController({ ...common, nodes, datasets }, term),
       runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
       runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
-      runPreloading({ api, agents, reflectors, events, logger }, preloading, term),
+      runPreloading({ api, urgentApi, agents, reflectors, events, logger }, preloading, term),
       ...runWebhook(options, reflectors, term),
     ]);
   } finally {
