@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODE := node_modules/.bin/node
 STAMP := build/.setup
 
-.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify e2e cluster cluster-down image bench build setup generate format clean
+.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify e2e cluster cluster-down image bench bench-pods build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ image: $(STAMP) ## Build the container image, without a daemon (root); its size 
 
 bench: build ## Measure against baselines in the same run; writes bench/results.json
 	@$(NODE) bench/main.ts
+
+bench-pods: build ## Measure reads in pods against the node's disk, on a cluster; writes bench/results-pods.json
+	@$(NODE) e2e/bench/main.ts
 
 build: $(STAMP) ## Build the native engine (release)
 	@scripts/build-native.sh release

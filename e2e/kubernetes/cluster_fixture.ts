@@ -17,7 +17,7 @@ export function useCluster(): () => KubernetesCluster {
   let cluster: KubernetesCluster | undefined;
   before(async function () {
     this.timeout(45 * 60_000); // The first run on a machine builds the programs and the image.
-    await needsCluster(this);
+    await timed('programs', () => needsCluster(this));
     shared ??= open();
     cluster = await shared;
   });
@@ -29,12 +29,21 @@ export function useCluster(): () => KubernetesCluster {
 
 async function open(): Promise<KubernetesCluster> {
   const name = process.env.HEARTH_E2E_CLUSTER;
-  const cluster = name
-    ? await KubernetesCluster.open(name)
-    : await KubernetesCluster.start({ name: `e2e-${process.pid}`, owned: true });
+  const own = () => KubernetesCluster.start({ name: `e2e-${process.pid}`, owned: true });
+  const cluster = await timed('cluster', () => (name ? KubernetesCluster.open(name) : own()));
   if (!cluster) throw new Error(`there is no running cluster ${name}; \`make cluster NAME=${name}\` starts it`);
-  await cluster.importImage((await hearthImage()).archive);
+  const { archive } = await timed('image', hearthImage);
+  await cluster.importImage(archive);
   return cluster;
+}
+
+/** Says how long the preparation of a run took, if that is worth a line. */
+async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
+  const began = performance.now();
+  const result = await work();
+  const seconds = Math.round((performance.now() - began) / 1000);
+  if (seconds > 0) console.log(`      ${what}: ready in ${seconds} s`);
+  return result;
 }
 
 /** Called by mocha when all suites have run. */
