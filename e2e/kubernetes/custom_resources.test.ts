@@ -8,6 +8,7 @@ import { ToolUnavailable } from '../cluster/tools/build.ts';
 import { root, until } from '../src/command.ts';
 import { skip } from '../src/needs.ts';
 import { Admission, type Answer } from './admission.ts';
+import { cachePreloadCases } from './cache_preload_cases.ts';
 import type { Case } from './custom_resource_case.ts';
 import { datasetCases } from './dataset_cases.ts';
 import { nodeCacheCases, storageClusterCases } from './storage_cluster_cases.ts';
@@ -64,6 +65,7 @@ describe('custom resources', function () {
     StorageCluster: storageClusterCases,
     Dataset: datasetCases,
     NodeCache: nodeCacheCases,
+    CachePreload: cachePreloadCases,
   }) as [string, Case[]][]) {
     describe(kind, () => {
       for (const { what, spec, refused } of cases) {
@@ -85,7 +87,7 @@ describe('custom resources', function () {
   }
 
   it('explains every field', async () => {
-    for (const plural of ['storageclusters', 'nodecaches', 'datasets']) {
+    for (const plural of ['storageclusters', 'nodecaches', 'datasets', 'cachepreloads']) {
       const { code, body } = await admission.ask(
         'GET',
         `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${plural}.hearth.storage`,
@@ -95,6 +97,20 @@ describe('custom resources', function () {
       for (const part of ['spec', 'status']) assertDescribed(properties[part], `${plural}.${part}`);
       const conditions = body.status.conditions as { type: string; status: string }[];
       assert.ok(!conditions.some((one) => one.type === 'NonStructuralSchema' && one.status === 'True'));
+    }
+  });
+
+  it('lets no CachePreload become one of gated pods, nor any other of those', async () => {
+    const [replicas, , , gated] = cachePreloadCases.map(({ spec }) => spec);
+    for (const [name, before, after] of [
+      ['plain', replicas, gated],
+      ['gated', gated, replicas],
+    ] as const) {
+      await create('CachePreload', name, before ?? {});
+      const path = `${paths.CachePreload}/${name}`;
+      const present = (await admission.ask('GET', path)).body;
+      const answer = await admission.ask('PUT', path, { ...present, spec: after });
+      assertRefused(answer, 'spec.placement', /stays one, and no other becomes one/);
     }
   });
 
