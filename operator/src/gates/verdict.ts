@@ -70,7 +70,7 @@ export function verdict(situation: Situation): Verdict {
   return { kind: 'wait', message: `${progress(behind, readiness, gate.minPercent)} (${why})` };
 }
 
-export function isWarm(node: NodeReadiness | undefined, minPercent: number): boolean {
+function isWarm(node: NodeReadiness | undefined, minPercent: number): boolean {
   return node?.pinned === true && node.percent >= minPercent;
 }
 

@@ -139,6 +139,8 @@ describe('a node and a pod as the planner takes them', () => {
     const cases: [Partial<Spec>, string[]][] = [
       [{ schedulerName: 'other' }, ['scheduler other']],
       [{ schedulerName: 'default-scheduler' }, []],
+      [{ schedulingGates: [{ name: 'hearth.storage/preload' }] }, []],
+      [{ schedulingGates: [{ name: 'kueue.x-k8s.io/admission' }] }, ['gates of others']],
       [{ resourceClaims: [{ name: 'gpu' }] }, ['resource claims']],
       [{ affinity: { podAffinity: required } }, ['affinity to other pods']],
       [{ affinity: { podAntiAffinity: required } }, ['anti-affinity to other pods']],

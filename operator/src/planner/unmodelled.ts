@@ -1,4 +1,5 @@
 import type { Pod } from '@hearth/common/kubernetes';
+import { preloadGateName } from '@hearth/common/resources';
 
 export interface UnmodelledOptions {
   /** It mounts claims of others than Hearth, whose volumes may be bound to nodes or zones. */
@@ -15,7 +16,10 @@ export function unmodelled({ spec = { containers: [] } }: Pod, { foreignVolumes 
   const rules = [...spec.containers, ...(spec.initContainers ?? [])].flatMap(
     ({ restartPolicyRules = [] }) => restartPolicyRules,
   );
+  const gates = (spec.schedulingGates ?? []).filter(({ name }) => name !== preloadGateName);
   const uses: [boolean, string][] = [
+    // Whoever opens them may narrow down where it can run until then, as queues for jobs do.
+    [gates.length > 0, 'gates of others'],
     [scheduler !== 'default-scheduler', `scheduler ${scheduler}`],
     [(spec.resourceClaims ?? []).length > 0, 'resource claims'],
     [spec.schedulingGroup !== undefined, 'a scheduling group'],

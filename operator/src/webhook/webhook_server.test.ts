@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { Agent, request } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, silentLogger } from '@hearth/common';
 import { Registry } from '@prometheus-io/client';
 import type { PodDatasets } from '../gates/index.ts';
@@ -155,6 +156,21 @@ describe('server of the webhook', () => {
     });
     assert.throws(() => server.setCertificate('none', ''), { code: 'InvalidArgument' });
     assert.equal((await post('{}')).serial, renewed.serial);
+  });
+
+  it('gives the answers that it owes when it ends', async () => {
+    certify();
+    const owed = lookUp;
+    lookUp = async (signal) => {
+      await sleep(150);
+      return await owed(signal);
+    };
+    const asked = ask(review(podOf('web', [inline('llama')])));
+    await sleep(60);
+    const ending = server.close(0);
+    assert.equal((await asked).patchType, 'JSONPatch');
+    await ending;
+    await assert.rejects(post('{}'));
   });
 
   it('speaks no TLS older than 1.2', async () => {

@@ -72,13 +72,14 @@ export class WebhookServer {
     return this.#certificate?.validToDate;
   }
 
-  /** Serves for this time on, as it takes a while until nobody asks any more, and ends. */
+  /** Serves for this time on, as it takes a while until nobody asks any more, and ends when the last answer is given. */
   async close(lingerMs: number): Promise<void> {
     if (!this.#server.listening) return;
     await sleep(lingerMs);
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeAllConnections();
+    const late = setTimeout(() => this.#server.closeAllConnections(), defaultTimeMs);
     await closed;
+    clearTimeout(late);
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
