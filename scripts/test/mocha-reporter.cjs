@@ -1,6 +1,9 @@
-// Mocha's spec reporter on the terminal, and its counts as JSON in the file named by the option `output`.
+// Mocha's spec reporter on the terminal, and its counts as JSON in the file named by the option `output`. A process that does
+// not end by itself after its tests fails: what it waits for is a handle that some code under test has left open.
 const { writeFileSync } = require('node:fs');
 const { reporters, Runner } = require('mocha');
+
+const patienceMilliseconds = 15_000;
 
 module.exports = class SpecWithCounts extends reporters.Spec {
   constructor(runner, options) {
@@ -9,4 +12,22 @@ module.exports = class SpecWithCounts extends reporters.Spec {
       writeFileSync(options.reporterOptions.output, JSON.stringify({ stats: this.stats }));
     });
   }
+
+  /** Called when the global teardown has ended. */
+  done(failures, end) {
+    // Does not keep the process itself.
+    setTimeout(endWithHandles, patienceMilliseconds).unref();
+    end(failures);
+  }
 };
+
+function endWithHandles() {
+  const handles = process.getActiveResourcesInfo().filter((name) => name !== 'TTYWrap');
+  console.error(`\nAll tests have run, and the process does not end: it waits for ${handles.join(', ')}.`);
+  console.error('Some test has left them open; run its file alone with this reporter to find it.');
+  // After Mocha's own handler, which makes the exit code that of the tests.
+  process.on('exit', () => {
+    process.exitCode = 1;
+  });
+  process.exit();
+}

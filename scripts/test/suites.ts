@@ -54,7 +54,7 @@ async function mocha(name: string, args: string[] = [], timeoutMs?: number): Pro
   ];
   const outcome = await run(
     node,
-    ['node_modules/mocha/bin/mocha.js', ...args, ...reporter, '--exit'],
+    ['node_modules/mocha/bin/mocha.js', ...args, ...reporter],
     timeoutMs ? { timeoutMs } : {},
   );
   if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
