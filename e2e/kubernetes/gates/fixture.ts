@@ -199,7 +199,11 @@ export class GateCluster {
 
   /** Takes away what a test made. */
   async clear(): Promise<void> {
-    const all = ['deployments,replicasets,daemonsets,pods,persistentvolumeclaims,datasets', '--all', '-A'];
+    const all = [
+      'deployments,replicasets,daemonsets,statefulsets,jobs,pods,persistentvolumeclaims,datasets',
+      '--all',
+      '-A',
+    ];
     await this.kubectl('delete', ...all, '--grace-period=0', '--force', '--wait=false');
     await this.kubectl('delete', 'cachepreloads', '--all', '-A');
     await until('no pod left', async () => (await this.api.list(kinds.Pod)).items.length === 0);

@@ -32,6 +32,8 @@ describe('gated pods on a real API server', function () {
       'deployment-controller',
       'replicaset-controller',
       'daemonset-controller',
+      'statefulset-controller',
+      'job-controller',
       'garbage-collector-controller',
     ]);
     for (const name of ['n1', 'n2', 'n3']) await cluster.node(name);
@@ -180,6 +182,51 @@ describe('gated pods on a real API server', function () {
     await cluster.kubectl('delete', 'deployment', model, '--cascade=foreground', '--wait=false');
     await cluster.kubectl('delete', 'pods', '-l', `app=${model}`, '--grace-period=0', '--force', '--wait=false');
     await until('the plan has gone', async () => (await cluster.preloads()).length === 0);
+  });
+
+  it('of a StatefulSet and of an indexed Job are one group each, whatever their claims and names', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    const { spec: claim } = claimObject('model', model) as { spec: object };
+    const template = (app: string) => {
+      const { spec } = podObject('x', app === 'set' ? {} : { datasets: [model] });
+      return { metadata: { labels: { app } }, spec };
+    };
+    await cluster.apply(
+      {
+        apiVersion: 'apps/v1',
+        kind: 'StatefulSet',
+        metadata: { name: 'set', namespace: 'default' },
+        spec: {
+          replicas: 3,
+          podManagementPolicy: 'Parallel',
+          serviceName: 'set',
+          selector: { matchLabels: { app: 'set' } },
+          volumeClaimTemplates: [{ metadata: { name: 'model' }, spec: claim }],
+          template: template('set'),
+        },
+      },
+      {
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata: { name: 'job', namespace: 'default' },
+        spec: {
+          completions: 3,
+          parallelism: 3,
+          completionMode: 'Indexed',
+          template: { ...template('job'), spec: { ...template('job').spec, restartPolicy: 'Never' } },
+        },
+      },
+    );
+    for (const app of ['set', 'job']) {
+      const list = async () =>
+        (await cluster.api.list(kinds.Pod, { namespace: 'default', labelSelector: `app=${app}` })).items;
+      await until(`pods of the ${app}`, async () => (await list()).length === 3);
+      assert.ok((await list()).every(isGated));
+      assert.equal(new Set((await list()).map(planOf)).size, 1, app);
+    }
+    await until('two plans', async () => (await cluster.preloads()).length === 2);
+    for (const node of ['n1', 'n2', 'n3']) cluster.agents.hold(node, `default.${model}`, all);
+    await until('all are released', async () => !(await cluster.api.list(kinds.Pod)).items.some(isGated));
   });
 
   it('of one label are a group, whatever their templates', async () => {
