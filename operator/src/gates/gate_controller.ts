@@ -277,7 +277,7 @@ export class GateController {
     if (failed !== undefined) throw HearthError.from(failed.reason);
   }
 
-  /** Once it has waited for a moment, each pod is told why, and again when that has changed but for percentages. */
+  /** Once it has waited for a moment, each pod is told why, and again when more than a percentage or a size has changed. */
   #tell(key: string, pods: readonly GatedMember[], message: string): void {
     this.#nodes.unsay(key);
     const age = this.#clock.date().getTime() - Math.min(...pods.map(({ createdAt }) => createdAt));
@@ -285,7 +285,7 @@ export class GateController {
       this.#lookAgain(key, quietMs - age);
       return;
     }
-    const what = message.replace(/\d+/g, '#');
+    const what = message.replace(/[\d.]+ (%|[KMGTPE]?i?B\b|bytes?)/g, '#');
     if (this.#told.get(key) === what) return;
     this.#told.set(key, what);
     for (const { gated } of pods) this.#options.events.event(gated, 'Normal', 'GateWaiting', `waits: ${message}`);
