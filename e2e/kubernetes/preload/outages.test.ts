@@ -255,4 +255,26 @@ describe('CachePreloads while things go wrong', function () {
     assert.match(text ?? '', /hearth_preload_bytes_total\{from="origin"\} [1-9]\d+/);
     assert.match(text ?? '', /hearth_preload_ready_seconds_count [1-9]/);
   });
+
+  it('leave nothing behind when they go while no operator is there', async () => {
+    await cluster.dataset('orphan', { 'a.bin': 32 * mib });
+    await cluster.preload('orphan', { placement: { nodeNames: ['n1'] }, rateLimit: { origin: '1Mi' } });
+    await cluster.expect('orphan', 'is on its way', ({ status }) => (status?.bytesReady ?? 0) > 0);
+    await cluster.executor?.stop();
+    await cluster.kubernetes.kubectl(
+      'patch',
+      'cachepreload',
+      'orphan',
+      '--type=merge',
+      '-p',
+      '{"metadata":{"finalizers":[]}}',
+    );
+    await cluster.remove('orphan');
+    assert.equal((await running()).length, 1);
+    assert.ok((await cluster.pins()).pins.length > 0);
+    await cluster.startExecutor({ sweepMs: 500 });
+    await until('its job has ended', async () => (await running()).length === 0);
+    await until('its pins are gone', async () => (await cluster.pins()).pins.length === 0);
+    await cluster.removeDataset('orphan');
+  });
 });

@@ -40,6 +40,14 @@ describe('nodes of a CachePreload', () => {
     assert.deepEqual([away(21_000).nodes, away(21_000).replaced], [['b'], ['a']]);
   });
 
+  it('are replaced when they are not Ready though their agent serves', () => {
+    const preload = preloadObject({ placement: { replicas: 1 } }, { nodes: [row('a')] });
+    const seen = observed({ nodes: { a: {}, b: {} }, awaySince: new Map([['a', now - 21_000]]) });
+    const nodes = seen.nodes.map((node) => ({ ...node, ready: node.name !== 'a' }));
+    const choice = chooseNodes(preload, { ...seen, nodes }, wantedOf(preload, seen));
+    assert.deepEqual([choice.nodes, choice.replaced], [['b'], ['a']]);
+  });
+
   it('that do not qualify are named with their reasons', () => {
     const nodes = {
       a: { labels: { pool: 'gpu' } },

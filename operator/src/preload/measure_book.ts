@@ -9,7 +9,7 @@ const mostKnown = 10_000;
 
 /** How much the globs choose of revisions, as agents tell: each is asked for once. */
 export class MeasureBook {
-  readonly #known = new Map<string, { measure: Measure; until: number }>();
+  readonly #known = new Map<string, { dataset: string; measure: Measure; until: number }>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -30,8 +30,13 @@ export class MeasureBook {
     const measure = await this.#ask(agents, { dataset, manifest, paths: [...paths] }, signal);
     const until = measure.kind === 'unknown' ? this.#now() + unknownMs : Number.POSITIVE_INFINITY;
     if (this.#known.size >= mostKnown) this.#known.clear();
-    this.#known.set(id, { measure, until });
+    this.#known.set(id, { dataset, measure, until });
     return measure;
+  }
+
+  /** Another Dataset may come by this name, which has other revisions. */
+  forget(dataset: string): void {
+    for (const [id, known] of this.#known) if (known.dataset === dataset) this.#known.delete(id);
   }
 
   async #ask(

@@ -23,7 +23,7 @@ export interface ObservedPreload {
   pinTroubles: ReadonlyMap<string, { message: string; until: number }>;
   /** Files and bytes of what is wanted, by its id. */
   measures: ReadonlyMap<string, Measure>;
-  /** Since when the agent of a node is away or not ready, milliseconds since the epoch. */
+  /** Since when a node is not Ready, or its agent does not serve, milliseconds since the epoch. */
   awaySince: ReadonlyMap<string, number>;
   /** Until when a node is left alone with something after it failed, by `retryKey`. */
   retryAt: ReadonlyMap<string, number>;

@@ -7,6 +7,7 @@ import {
   type KubernetesClient,
   objectKey,
   runController,
+  splitKey,
   WorkQueue,
 } from '@hearth/common/kubernetes';
 import { type CachePreload, type Dataset, registeredName, type StorageCluster } from '@hearth/common/resources';
@@ -59,6 +60,7 @@ class PreloadController {
   /** Keys of CachePreloads by uid. */
   readonly #keys = new Map<string, string>();
   readonly #placements: Placements;
+  readonly #measures: MeasureBook;
   readonly #reconciler: PreloadReconciler;
   readonly #now: () => number;
 
@@ -66,13 +68,14 @@ class PreloadController {
     this.#options = options;
     const { datasets, clusters, nodes, planned, events, now = Date.now } = options;
     this.#now = now;
+    this.#measures = new MeasureBook(now);
     this.#placements = new Placements(clusters, nodes);
     this.#reconciler = new PreloadReconciler({
       cluster: (name) => this.#executor(name),
       dataset: (key) => datasets.get(key),
       nodesOf: (cluster) => this.#nodesOf(cluster),
       planned,
-      measures: new MeasureBook(now),
+      measures: this.#measures,
       pinned: (key, signal) => this.#tell(key, signal),
       events,
       now,
@@ -85,7 +88,10 @@ class PreloadController {
     const { preloads, datasets, clusters, nodes, planned, agents, api, events, logger } = this.#options;
     const stops = [
       preloads.onChange((key, before, after) => this.#preloadChanged(key, before, after)),
-      datasets.onChange((key) => this.#add((preload) => usesDataset(preload, key))),
+      datasets.onChange((key, before, after) => {
+        if (before?.metadata.uid !== after?.metadata.uid) this.#datasetGone(key);
+        this.#add((preload) => usesDataset(preload, key));
+      }),
       nodes.onChange((_name, before, after) => {
         if (!isDeepStrictEqual(before, after)) this.#add(({ spec }) => spec.placement.gatedPods === undefined);
       }),
@@ -96,13 +102,13 @@ class PreloadController {
       agents.onStatus((cluster, before, after) => this.#statusChanged(cluster, before, after)),
       () => this.#placements.close(),
     ];
-    // Pods that wait for pins need not wait for the status too.
-    this.#reconciler.onActed = (preload) => void this.#tell(objectKey(preload), signal);
     const reconcile = reconcileObject({ reconciler: this.#reconciler, api, objects: preloads, events, logger });
     const ending = new AbortController();
-    const sweeping = this.#sweepAll(AbortSignal.any([signal, ending.signal]));
+    let sweeping: Promise<void> | undefined;
     try {
       await Promise.all([preloads, datasets, clusters, nodes].map((source) => source.synced()));
+      // Without all of them what belongs to one would be taken for left behind.
+      sweeping = this.#sweepAll(AbortSignal.any([signal, ending.signal]));
       for (const { metadata } of preloads.all()) this.#keys.set(metadata.uid ?? '', objectKey({ metadata }));
       this.#add(() => true);
       await runController({
@@ -110,6 +116,8 @@ class PreloadController {
         queue: this.#queue,
         workers: this.#options.workers ?? 128,
         reconcile: async (key, pass) => {
+          // Where all is there already nobody waits for the status to be written.
+          await this.#tell(key, pass);
           try {
             return await reconcile(key, pass);
           } finally {
@@ -202,6 +210,9 @@ class PreloadController {
     }
     const names = new Set([...(before?.nodes.keys() ?? []), ...(after?.nodes.keys() ?? [])]);
     const moved = [...names].some((name) => before?.nodes.get(name)?.ready !== after?.nodes.get(name)?.ready);
+    const forgotten = [...(before?.datasets.keys() ?? [])].filter((name) => after?.datasets.has(name) === false);
+    for (const name of forgotten) this.#measures.forget(name);
+    if (forgotten.length > 0) this.#executors.get(cluster)?.pins.forget();
     const changed = changedDatasets(before, after);
     if (!moved && changed.size === 0) return;
     this.#add((preload) => {
@@ -210,6 +221,13 @@ class PreloadController {
         changed.has(registeredName(preload.metadata.namespace ?? '', name)),
       );
     });
+  }
+
+  /** Agents that forget a Dataset release its pins, whoever has them, and forget its revisions. */
+  #datasetGone(key: string): void {
+    const { namespace = '', name } = splitKey(key);
+    this.#measures.forget(registeredName(namespace, name));
+    for (const { pins } of this.#executors.values()) pins.forget();
   }
 
   #isOf({ metadata, spec }: CachePreload, cluster: string): boolean {

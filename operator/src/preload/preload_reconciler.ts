@@ -53,8 +53,6 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     'DatasetNotFound',
     'DatasetNotReady',
   ];
-  /** Called when a pass has done what it does, before it is written into the status. */
-  onActed: (preload: CachePreload) => void = () => undefined;
   readonly #options: PreloadReconcilerOptions;
   readonly #backOffs = new Map<string, BackOff>();
   readonly #written: WrittenProgress;
@@ -90,11 +88,9 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     const { connected } = status;
     const agents = { connected, nodes: status.nodes, datasets: status.datasets };
     if (!connected) return { ...base, ...noPlan, agents, nodes };
-    executor.away.note(
-      [...nodes.map(({ name }) => name), ...(preload.status?.nodes ?? []).map(({ name }) => name)],
-      agents.nodes,
-      base.now,
-    );
+    const readyNodes = new Set(nodes.flatMap(({ name, ready }) => (ready ? [name] : [])));
+    const names = [...nodes, ...(preload.status?.nodes ?? [])].map(({ name }) => name);
+    executor.away.note(names, (name) => readyNodes.has(name) && agents.nodes.get(name)?.ready === true, base.now);
     const withAgents = datasets.map((dataset) => withAgentsState(dataset, status.datasets.get(dataset.registered)));
     let pins: ObservedPreload['pins'];
     let measures: ReadonlyMap<string, Measure> = base.measures;
@@ -141,7 +137,6 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
   }
 
   status(preload: CachePreload, { observed }: Pass<ObservedPreload, PreloadAction>): DesiredStatus<CachePreload> {
-    this.onActed(preload);
     return statusOf(preload, observed);
   }
 

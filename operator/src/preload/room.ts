@@ -1,3 +1,4 @@
+import type { Dataset as AgentDataset, DatasetResidency } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CachePreload } from '@hearth/common/resources';
 import { hasEnded, jobPrefix, pinOwner } from './job_request.ts';
 import type { ObservedPreload } from './observation.ts';
@@ -7,13 +8,26 @@ import { bytesOf, type Wanted } from './wanted.ts';
 export function toldResident(node: string, { agents }: ObservedPreload, wanted: Wanted): number | undefined {
   const dataset = agents?.datasets.get(wanted.registered);
   if (wanted.paths.length > 0 || dataset?.manifest !== wanted.manifest) return undefined;
-  return Number(dataset.residency.find((one) => one.node === node)?.residentBytes ?? 0n);
+  return Number(rowOf(dataset, node)?.residentBytes ?? 0n);
+}
+
+/** Of messages with thousands of nodes, of each of which it is asked. */
+const rows = new WeakMap<readonly DatasetResidency[], ReadonlyMap<string, DatasetResidency>>();
+
+function rowOf({ residency }: Pick<AgentDataset, 'residency'>, node: string): DatasetResidency | undefined {
+  let byNode = rows.get(residency);
+  if (byNode === undefined) {
+    byNode = new Map(residency.map((row) => [row.node, row]));
+    rows.set(residency, byNode);
+  }
+  return byNode.get(node);
 }
 
 /** Bytes of all that is wanted that are on the node already, as far as that is known. */
 export function residentOf(node: string, observed: ObservedPreload, wanted: readonly Wanted[]): number {
   return wanted.reduce((sum, one) => {
-    const told = observed.agents?.datasets.get(one.registered)?.residency.find((row) => row.node === node);
+    const dataset = observed.agents?.datasets.get(one.registered);
+    const told = dataset && rowOf(dataset, node);
     return sum + Math.min(bytesOf(one), Number(told?.residentBytes ?? 0n));
   }, 0);
 }
@@ -59,5 +73,5 @@ function isUnderWay(job: ObservedPreload['jobs'][number], node: string): boolean
 function isPinned(node: string, { agents }: ObservedPreload, wanted: Wanted): boolean {
   const dataset = agents?.datasets.get(wanted.registered);
   if (dataset?.manifest !== wanted.manifest) return false;
-  return dataset.residency.some((one) => one.node === node && one.pinned);
+  return rowOf(dataset, node)?.pinned === true;
 }

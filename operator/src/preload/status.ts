@@ -19,8 +19,10 @@ export function statusOf(preload: CachePreload, observed: ObservedPreload): Desi
   const { status } = preload;
   // Nobody could say, or nothing changes any more: the figures stay as they were.
   if (observed.agents?.connected !== true || assessment.expired) return { ...figuresOf(status), ...common };
-  if (observed.holdMs > 0 && status?.phase === phase && !assessment.newRound)
+  const unbound = assessment.wanted.length < (status?.revisions?.length ?? 0);
+  if (observed.holdMs > 0 && status?.phase === phase && !assessment.newRound && !unbound) {
     return { ...figuresOf(status), ...common };
+  }
   return { ...freshFigures(preload, observed, assessment), ...common };
 }
 
