@@ -64,7 +64,8 @@ export function unplannable(datasets: ReadonlyMap<string, Dataset>): string | un
   if (datasets.size > mostDatasets) return `it uses ${datasets.size} Datasets, and a plan has at most ${mostDatasets}`;
   const clusters = new Set([...datasets.values()].flatMap((one) => clusterOf(one) ?? []));
   if (clusters.size > 1) return `its Datasets are of several StorageClusters: ${[...clusters].sort().join(', ')}`;
-  return undefined;
+  const going = [...datasets].find(([, { metadata }]) => metadata.deletionTimestamp !== undefined);
+  return going && `Dataset ${going[0]} is being deleted`;
 }
 
 /** The Datasets of which no agent knows the files yet, as the end of a sentence; empty: there is none. */

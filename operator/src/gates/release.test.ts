@@ -70,12 +70,14 @@ describe('release of a pod', () => {
     assert.equal(await release(server(gated('2', [foreign]), 'Conflict')), false);
   });
 
-  it('leaves the affinity out rather than the pod behind', async () => {
-    const api = server(gated(), 'InvalidArgument');
-    assert.equal(await release(api), true);
-    assert.equal(api.patches[1]?.spec.affinity, undefined);
-    await assert.rejects(release(server(gated(), 'InvalidArgument', 'InvalidArgument')), { code: 'InvalidArgument' });
-  });
+  for (const code of ['InvalidArgument', 'PermissionDenied'] as const) {
+    it(`leaves the affinity out rather than the pod behind when the answer is ${code}`, async () => {
+      const api = server(gated(), code);
+      assert.equal(await release(api), true);
+      assert.equal(api.patches[1]?.spec.affinity, undefined);
+      await assert.rejects(release(server(gated(), code, code)), { code });
+    });
+  }
 
   it('gives up after some tries, and at once when the API server is away', async () => {
     const busy = server(gated(), 'Conflict', 'Conflict', 'Conflict', 'Conflict', 'Conflict');

@@ -7,6 +7,8 @@ import { isGated } from './pod_view.ts';
 
 /** How often a pod that others change at the same time is tried. */
 const tries = 5;
+/** The API server's answers to an affinity that it, or a policy of the cluster, does not take. */
+const refusals: ReadonlySet<string> = new Set(['InvalidArgument', 'PermissionDenied']);
 
 export interface ReleaseOptions {
   api: Pick<KubernetesClient, 'get' | 'patch'>;
@@ -33,7 +35,7 @@ export async function releasePod(
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (error.code === 'NotFound') return false;
-      if (error.code === 'InvalidArgument' && wanted !== undefined) {
+      if (refusals.has(error.code) && wanted !== undefined) {
         logger.warn('a pod is released without affinity, as the API server refuses it', { namespace, name, error });
         wanted = undefined;
       } else if (error.code !== 'Conflict' || attempt === tries) {
