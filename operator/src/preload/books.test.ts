@@ -105,6 +105,52 @@ describe('pins of CachePreloads', () => {
   });
 });
 
+describe('a list of pins that is on its way', () => {
+  const wanted = wantedOf(preloadObject(named('a')), observed({}))[0] as Wanted;
+  const owner = `preload/${uid}/${wanted.id}`;
+
+  /** The first list is told when the test says so; `rows` is what agents have at each time. */
+  function setUp(rows: Set<string>) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let lists = 0;
+    const { agents } = scripted({
+      listPins: async () => {
+        lists += 1;
+        const pins = [...rows].map((node) => ({ owner, node, dataset: '', manifest: '', paths: [] }));
+        if (lists === 1) await promise;
+        return { pins };
+      },
+      pin: ({ nodes }: { nodes: string[] }) => {
+        for (const node of nodes) rows.add(node);
+        return { nodes, failures: [] };
+      },
+      releasePins: ({ nodes }: { nodes: string[] }) => {
+        for (const node of nodes) rows.delete(node);
+        return { pins: nodes.length };
+      },
+    });
+    return { ledger: new PinLedger(agents, () => now), arrive: resolve };
+  }
+
+  it('does not hide a pin that was set meanwhile', async () => {
+    const { ledger, arrive } = setUp(new Set());
+    const loading = ledger.load(signal);
+    await ledger.pin(uid, owner, wanted, ['a'], signal);
+    arrive();
+    await loading;
+    assert.deepEqual([...(ledger.of(uid)?.get(owner) ?? [])], ['a']);
+  });
+
+  it('does not bring back a pin that was released meanwhile', async () => {
+    const { ledger, arrive } = setUp(new Set(['a', 'b']));
+    const loading = ledger.load(signal);
+    await ledger.release(uid, owner, ['a'], signal);
+    arrive();
+    await loading;
+    assert.deepEqual([...(ledger.of(uid)?.get(owner) ?? [])], ['b']);
+  });
+});
+
 describe('measures of files', () => {
   it('are asked for once, and tell files that there are not from revisions that there are not', async () => {
     let known = false;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
-import type { PinResponse } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { ListPinsResponse, PinResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ClusterAgents } from '../agents/index.ts';
 import { ownerPrefix, uidOfOwner } from './job_request.ts';
 import { pinKey } from './observation.ts';
@@ -34,6 +34,8 @@ export class PinLedger {
   #pins: Map<string, Map<string, Set<string>>> | undefined;
   readonly #troubles = new Map<string, Map<string, Trouble>>();
   #loading: Promise<void> | undefined;
+  /** Pins came or went while they were not known: a list that is on its way may be without that. */
+  #missed = false;
   readonly #gathered = new Map<string, Gathered>();
 
   constructor(agents: Pick<ClusterAgents, 'call'>, now: () => number) {
@@ -76,6 +78,7 @@ export class PinLedger {
     const until = this.#now() + againAfterMs;
     try {
       const { nodes: done, failures } = await this.#gather(owner, wanted, nodes, signal);
+      if (this.#pins === undefined) this.#missed = true;
       for (const node of done) {
         this.#nodesOf(uid, owner)?.add(node);
         troubles.delete(pinKey(owner, node));
@@ -119,6 +122,7 @@ export class PinLedger {
   /** Pins of the owner on these nodes go, and are heard of as gone when the agents know of it. */
   async release(uid: string, owner: string, nodes: readonly string[], signal: AbortSignal): Promise<void> {
     await this.#agents.call('releasePins', { ownerPrefix: owner, nodes: [...nodes], exceptOwners: [] }, { signal });
+    if (this.#pins === undefined) this.#missed = true;
     const known = this.#nodesOf(uid, owner);
     for (const node of nodes) known?.delete(node);
     if (known?.size === 0) this.#pins?.get(uid)?.delete(owner);
@@ -128,6 +132,7 @@ export class PinLedger {
   async releaseAll(uid: string, signal: AbortSignal): Promise<number> {
     const request = { ownerPrefix: ownerPrefix(uid), nodes: [], exceptOwners: [] };
     const { pins } = await this.#agents.call('releasePins', request, { signal });
+    if (this.#pins === undefined) this.#missed = true;
     this.#pins?.delete(uid);
     this.#troubles.delete(uid);
     return pins;
@@ -143,7 +148,11 @@ export class PinLedger {
   }
 
   async #read(signal: AbortSignal): Promise<void> {
-    const { pins } = await this.#agents.call('listPins', { ownerPrefix: ownerPrefix('') }, { signal });
+    let pins: ListPinsResponse['pins'];
+    do {
+      this.#missed = false;
+      ({ pins } = await this.#agents.call('listPins', { ownerPrefix: ownerPrefix('') }, { signal }));
+    } while (this.#missed);
     this.#pins = new Map();
     for (const { owner, node } of pins) {
       const uid = uidOfOwner(owner);
