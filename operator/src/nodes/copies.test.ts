@@ -101,6 +101,16 @@ describe('last copies on a node that is to go', () => {
     assert.deepEqual(moved(dataset('team.a', { n1: 100 }), ['n1'], []), [], 'nobody asked');
   });
 
+  it('go nowhere where pins leave no room, but for what they keep of it already', () => {
+    const pinned = [{}, { pinnedBytes: 950n }];
+    const targets = (one: Dataset) =>
+      lastCopies('n1', [one.name], new Set(['n1']), status([one], pinned)).map(({ target }) => target);
+    const partly = dataset('team.a', { n1: 100, n2: 60 });
+    assert.deepEqual(targets(partly), [undefined]);
+    const kept = partly.residency.map((row) => ({ ...row, pinned: row.node === 'n2' }));
+    assert.deepEqual(targets({ ...partly, residency: kept }), ['n2']);
+  });
+
   it('go nowhere that goes too or has no room, and say so', () => {
     assert.match(
       moved(dataset('team.a', { n1: 100, n2: 100 }), ['n1', 'n2']).join(),

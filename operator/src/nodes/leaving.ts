@@ -1,4 +1,4 @@
-import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Dataset as AgentDataset, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ClusterStatus } from '../agents/index.ts';
 import { isComplete } from './copy.ts';
 
@@ -26,7 +26,7 @@ export function lastCopies(
     if (dataset === undefined || dataset.manifest === '' || dataset.bytes === 0n || !isComplete(dataset, node))
       return [];
     if (staying.some((one) => isComplete(dataset, one.node))) return [];
-    const roomy = staying.filter(({ budgetBytes }) => budgetBytes >= dataset.bytes);
+    const roomy = staying.filter((one) => lacking(dataset, one) === 0n);
     const [target] = roomy.sort(
       (a, b) =>
         compare(residentOn(dataset, b.node), residentOn(dataset, a.node)) ||
@@ -37,9 +37,17 @@ export function lastCopies(
     const trouble =
       staying.length === 0
         ? 'no other node of the cluster is ready'
-        : `it has ${dataset.bytes} bytes, and no node that stays may hold as many`;
+        : `it has ${dataset.bytes} bytes, and no node that stays has room for as many beside what is pinned there`;
     return [{ dataset, target: undefined, trouble }];
   });
+}
+
+/** Bytes of room that a node lacks for all of it, though everything goes that is not pinned. */
+function lacking(dataset: AgentDataset, { node, budgetBytes, pinnedBytes }: NodeStatus): bigint {
+  const row = dataset.residency.find((one) => one.node === node);
+  const pinnedHere = row?.pinned === true ? row.residentBytes : 0n;
+  const left = budgetBytes - pinnedBytes - (dataset.bytes - pinnedHere);
+  return left < 0n ? -left : 0n;
 }
 
 function residentOn({ residency }: AgentDataset, node: string): bigint {
