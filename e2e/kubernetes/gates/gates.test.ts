@@ -241,7 +241,7 @@ describe('gated pods on a real API server', function () {
           spec: { containers: [{ name: 'main', image: 'none', resources: { requests: { cpu } } }] },
         },
       );
-    await cluster.apply(member('leader', '1'), member('worker-0', '30'), member('worker-1', '30'));
+    await cluster.apply(member('leader', '3'), member('worker-0', '30'), member('worker-1', '30'));
     const names = await Promise.all(
       ['leader', 'worker-0', 'worker-1'].map(async (pod) => planOf(await cluster.pod(pod))),
     );

@@ -26,7 +26,7 @@ import { GroupNodes } from './planned_nodes.ts';
 import { podGroups } from './pod_group.ts';
 import type { Member, PodView } from './pod_view.ts';
 import { releasePod } from './release.ts';
-import { quietReasons, type Verdict, verdict } from './verdict.ts';
+import { plannedReasons, quietReasons, type Verdict, verdict, warmReasons } from './verdict.ts';
 
 export interface GateControllerOptions {
   api: Pick<KubernetesClient, 'get' | 'create' | 'patch' | 'delete'>;
@@ -54,6 +54,8 @@ const lingerMs = 5_000;
 const msPerPod = 0.2;
 /** Pods that are released sooner hear nothing of having waited, ms. */
 const quietMs = 2_000;
+
+const noBytes = { presentBytes: 0, missingBytes: 0 };
 
 type Released = Extract<Verdict, { kind: 'release' }>;
 
@@ -159,8 +161,15 @@ export class GateController {
     this.#idle.delete(key);
     const decision = isStray(key) ? noPlan('it was given the gate by hand') : await this.#decide(key, pods, signal);
     if (decision === undefined) return;
-    if (decision.kind === 'release') await this.#release(key, pods, decision, signal);
-    else this.#tell(key, pods, decision.message);
+    if (decision.kind === 'wait') {
+      this.#tell(key, pods, decision.message);
+      return;
+    }
+    const planned = plannedReasons.has(decision.reason) ? this.#board.planOf(key)?.pods : undefined;
+    const going = pods.filter(({ name }) => planned === undefined || planned.has(name));
+    await this.#release(key, going, decision, signal);
+    // Those that came meanwhile have a plan of their own soon.
+    if (going.length < pods.length) this.#queue.add(key);
   }
 
   /** Undefined: it is too early to say anything; the key comes again. */
@@ -189,7 +198,7 @@ export class GateController {
     return verdict({
       gate: facts.gate,
       overdue,
-      outcome: this.#board.planOf(key) ?? (overdue ? this.#board.lastOutcome(key) : undefined),
+      outcome: this.#board.planOf(key)?.outcome ?? (overdue ? this.#board.lastOutcome(key) : undefined),
       readiness: readiness.of(key),
       unready: waitsFor,
       formerNodes: this.#options.preloads.get(key)?.status?.nodes ?? [],
@@ -246,7 +255,8 @@ export class GateController {
   async #release(key: string, pods: readonly GatedMember[], decision: Released, signal: AbortSignal): Promise<void> {
     const { api, metrics, logger, events } = this.#options;
     const { namespace = '' } = splitKey(key);
-    const { presentBytes, missingBytes: broughtBytes } = this.#board.bytesOf(key);
+    const warm = warmReasons.has(decision.reason);
+    const { presentBytes, missingBytes: broughtBytes } = warm ? this.#board.takeBytes(key) : noBytes;
     this.#board.released(
       key,
       namespace,

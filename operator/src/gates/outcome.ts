@@ -1,6 +1,12 @@
 import type { AffinityPlan, GroupPlan, ReleaseReason, RunningPod } from '../planner/index.ts';
 import type { UnplannedGroup } from './pod_group.ts';
 
+/** Bytes on a node of a plan, and bytes that have to be brought there. */
+export interface PlanBytes {
+  presentBytes: number;
+  missingBytes: number;
+}
+
 /** What the planner found for all pods of a group together. */
 export type Outcome =
   | { kind: 'release'; reason: ReleaseReason; message: string }
@@ -12,9 +18,8 @@ export type Outcome =
       affinity: ReadonlyMap<string, AffinityPlan>;
       /** By name of the pod: the room that it will take on its node. Pods that fit nowhere now are absent. */
       expected: ReadonlyMap<string, RunningPod>;
-      /** Bytes on these nodes, and bytes that have to be brought there. */
-      presentBytes: number;
-      missingBytes: number;
+      /** By node. */
+      bytes: ReadonlyMap<string, PlanBytes>;
       message: string;
     };
 
@@ -27,7 +32,8 @@ export function outcomeOf(
   plans: ReadonlyMap<string, GroupPlan>,
   bytesOf: (dataset: string) => number,
 ): Outcome | undefined {
-  const nodes = new Map<string, number>();
+  const nodes = new Map<string, PlanBytes>();
+  const wantedBytes = (parts[0]?.datasets ?? []).reduce((sum, dataset) => sum + bytesOf(dataset), 0);
   const affinity = new Map<string, AffinityPlan>();
   const expected = new Map<string, RunningPod>();
   const messages: string[] = [];
@@ -36,10 +42,8 @@ export function outcomeOf(
     if (plan === undefined) return undefined;
     if (plan.kind === 'release') return plan;
     for (const { node, missingBytes } of plan.nodes) {
-      nodes.set(
-        node,
-        Object.values(missingBytes).reduce((sum, bytes) => sum + bytes, 0),
-      );
+      const missing = Object.values(missingBytes).reduce((sum, bytes) => sum + bytes, 0);
+      nodes.set(node, { presentBytes: Math.max(0, wantedBytes - missing), missingBytes: missing });
     }
     for (const pod of part.pods) {
       affinity.set(pod, plan.affinity);
@@ -48,15 +52,12 @@ export function outcomeOf(
     }
     messages.push(plan.message);
   }
-  const wantedBytes = (parts[0]?.datasets ?? []).reduce((sum, dataset) => sum + bytesOf(dataset), 0);
-  const missingBytes = [...nodes.values()].reduce((sum, bytes) => sum + bytes, 0);
   return {
     kind: 'warm',
     nodes: [...nodes.keys()],
     affinity,
     expected,
-    missingBytes,
-    presentBytes: Math.max(0, wantedBytes * nodes.size - missingBytes),
+    bytes: nodes,
     message: messages.join('; '),
   };
 }

@@ -121,24 +121,32 @@ describe('plan board', () => {
     await clock.advance(50);
     assert.equal(inputs.length, 1);
     assert.deepEqual(changed, ['team/p', 'team/q']);
-    const outcome = board.planOf('team/p');
+    const outcome = board.planOf('team/p')?.outcome;
     assert.ok(outcome?.kind === 'warm');
-    assert.deepEqual([outcome.nodes, outcome.missingBytes, outcome.presentBytes], [['n1'], 40, 60]);
+    assert.deepEqual([...outcome.bytes], [['n1', { missingBytes: 40, presentBytes: 60 }]]);
     assert.deepEqual(outcome.affinity.get('a')?.hostnames, ['h1']);
     board.want('team/p', wanted('team/p', ['a']));
     await clock.advance(5_000);
     assert.equal(inputs.length, 1, 'nothing has changed');
   });
 
-  it('has no plan for pods that came later until it has planned again, and keeps the nodes that it has', async () => {
+  it('lets a plan stand for its pods while others come, and keeps its nodes', async () => {
     board.want('team/p', wanted('team/p', ['a']));
     await clock.advance(50);
     board.want('team/p', wanted('team/p', ['a', 'b']));
-    assert.equal(board.planOf('team/p'), undefined);
-    assert.ok(board.lastOutcome('team/p'));
+    assert.deepEqual(board.planOf('team/p')?.pods, new Set(['a']));
     await clock.advance(50);
     assert.deepEqual(inputs[1]?.groups[0]?.planned, ['n1']);
-    assert.equal(board.planOf('team/p')?.kind, 'warm');
+    assert.deepEqual(board.planOf('team/p')?.pods, new Set(['a', 'b']));
+    assert.deepEqual(changed, ['team/p', 'team/p']);
+  });
+
+  it('has no plan when something else is wanted for the same pods', async () => {
+    board.want('team/p', wanted('team/p', ['a']));
+    await clock.advance(50);
+    board.want('team/p', { ...wanted('team/p', ['a']), datasets: new Map([['team/a', 200]]) });
+    assert.equal(board.planOf('team/p'), undefined);
+    assert.ok(board.lastOutcome('team/p'));
   });
 
   it('takes over the plan of a former leader from its status', async () => {
@@ -179,7 +187,6 @@ describe('plan board', () => {
   it('expects released pods where they go, until they run or are gone', async () => {
     board.want('team/p', wanted('team/p', ['a', 'b']));
     await clock.advance(50);
-    assert.deepEqual(board.bytesOf('team/p'), { presentBytes: 60, missingBytes: 40 });
     board.released('team/p', 'team', ['a', 'b']);
     assert.equal(board.planOf('team/p'), undefined);
     board.want('team/q', wanted('team/q', ['c']));
@@ -195,13 +202,14 @@ describe('plan board', () => {
     assert.deepEqual(inputs[2]?.running, [running('n1')]);
   });
 
-  it('remembers what was there when the first of the plans was made', async () => {
+  it('tells once of each node what was there when it was first planned', async () => {
     board.want('team/p', wanted('team/p', ['a']));
     await clock.advance(50);
     missing = 0;
     board.want('team/p', wanted('team/p', ['a', 'b']));
     await clock.advance(50);
-    assert.deepEqual(board.bytesOf('team/p'), { presentBytes: 60, missingBytes: 40 });
+    assert.deepEqual(board.takeBytes('team/p'), { presentBytes: 60, missingBytes: 40 });
+    assert.deepEqual(board.takeBytes('team/p'), { presentBytes: 0, missingBytes: 0 });
   });
 
   it('waits for agents of which nothing was heard yet, but not for ever', async () => {

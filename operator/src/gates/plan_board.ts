@@ -4,7 +4,7 @@ import { type Clock, type KubernetesObject, type Reflector, systemClock } from '
 import type { CachePreload } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import type { GroupPlan, PlanInput, RunningPod } from '../planner/index.ts';
-import { type Outcome, outcomeOf } from './outcome.ts';
+import { type Outcome, outcomeOf, type PlanBytes } from './outcome.ts';
 import { type BareNode, plannedNodes } from './plan_world.ts';
 import type { UnplannedGroup } from './pod_group.ts';
 import type { PodView } from './pod_view.ts';
@@ -32,19 +32,16 @@ export interface Wanted {
   datasets: ReadonlyMap<string, number>;
 }
 
-/** Bytes on the nodes of a plan, and bytes that have to be brought there. */
-export interface PlanBytes {
-  presentBytes: number;
-  missingBytes: number;
-}
-
 interface Entry extends Wanted {
   /** Clock time since when it is wanted. */
   since: number;
-  /** As it was when the first of these plans was made. */
-  bytes: PlanBytes | undefined;
-  /** Made for just these pods. */
-  outcome: Outcome | undefined;
+  plan: Plan | undefined;
+}
+
+/** A plan, and the pods that it is for. */
+export interface Plan {
+  outcome: Outcome;
+  pods: ReadonlySet<string>;
 }
 
 /** After a change of what is wanted, so that pods that come together are planned together, ms. */
@@ -63,6 +60,8 @@ export class PlanBoard {
   readonly #wanted = new Map<string, Entry>();
   /** The last outcome of every group, for as long as it has pods. */
   readonly #outcomes = new Map<string, Outcome>();
+  /** By group and node: what the first plan with this node found there, and whether it was taken. */
+  readonly #bytes = new Map<string, Map<string, PlanBytes & { taken: boolean }>>();
   /** By 'namespace/name': released pods that no scheduler has bound yet. */
   readonly #expected = new Map<string, RunningPod>();
   #timer: { at: number; cancel: () => void } | undefined;
@@ -95,12 +94,16 @@ export class PlanBoard {
     };
   }
 
-  /** From now on these pods of the group are to be planned. Cheap when nothing has changed. */
+  /**
+   * From now on these pods of the group are to be planned. Cheap when nothing has changed. A plan for some of them stands
+   * until there is one for all: while pods keep coming, those that came first must not wait for the last.
+   */
   want(key: string, wanted: Wanted): void {
     const known = this.#wanted.get(key);
     if (known !== undefined && isSame(known, wanted)) return;
-    const { since = this.#clock.now(), bytes } = known ?? {};
-    this.#wanted.set(key, { ...wanted, since, bytes, outcome: undefined });
+    const { since = this.#clock.now() } = known ?? {};
+    const plan = known !== undefined && differsInPods(known, wanted) ? known.plan : undefined;
+    this.#wanted.set(key, { ...wanted, since, plan });
     for (const { namespace, pods } of wanted.parts) {
       for (const name of pods) this.#expected.delete(`${namespace}/${name}`);
     }
@@ -109,7 +112,7 @@ export class PlanBoard {
 
   /** The pods go where their plan says. They take room there until they are seen to run. */
   released(key: string, namespace: string, pods: readonly string[]): void {
-    const outcome = this.#wanted.get(key)?.outcome;
+    const outcome = this.#wanted.get(key)?.plan?.outcome;
     this.#wanted.delete(key);
     if (outcome?.kind !== 'warm') return;
     for (const pod of pods) {
@@ -127,11 +130,12 @@ export class PlanBoard {
   forget(key: string): void {
     this.#wanted.delete(key);
     this.#outcomes.delete(key);
+    this.#bytes.delete(key);
   }
 
-  /** The plan for just the pods that are wanted now; undefined: it is being made. */
-  planOf(key: string): Outcome | undefined {
-    return this.#wanted.get(key)?.outcome;
+  /** The plan for pods that are wanted now; undefined: it is being made. */
+  planOf(key: string): Plan | undefined {
+    return this.#wanted.get(key)?.plan;
   }
 
   /** The last plan of the group, whichever pods it was for. */
@@ -139,9 +143,19 @@ export class PlanBoard {
     return this.#outcomes.get(key);
   }
 
-  /** What the first plan for those that wait found. */
-  bytesOf(key: string): PlanBytes {
-    return this.#wanted.get(key)?.bytes ?? { presentBytes: 0, missingBytes: 0 };
+  /** What was found on the nodes of the group's plan when each was first planned; each node is told once. */
+  takeBytes(key: string): PlanBytes {
+    const sum: PlanBytes = { presentBytes: 0, missingBytes: 0 };
+    const outcome = this.#outcomes.get(key);
+    if (outcome?.kind !== 'warm') return sum;
+    for (const node of outcome.nodes) {
+      const found = this.#bytes.get(key)?.get(node);
+      if (found === undefined || found.taken) continue;
+      found.taken = true;
+      sum.presentBytes += found.presentBytes;
+      sum.missingBytes += found.missingBytes;
+    }
+    return sum;
   }
 
   /** Plans at the end of this time, or at that of one that was set before, whichever is earlier. */
@@ -213,14 +227,21 @@ export class PlanBoard {
       if (outcome === undefined) continue;
       if (outcome.kind === 'warm') {
         running.push(...outcome.expected.values());
-        entry.bytes ??= { presentBytes: outcome.presentBytes, missingBytes: outcome.missingBytes };
+        this.#noteBytes(key, outcome.bytes);
       }
-      const same = isDeepStrictEqual(entry.outcome, outcome);
-      entry.outcome = outcome;
+      const made = { outcome, pods: new Set(entry.parts.flatMap(({ pods }) => pods)) };
+      const same = isDeepStrictEqual(entry.plan, made);
+      entry.plan = made;
       this.#outcomes.set(key, outcome);
       if (!same) changed.push(key);
     }
     return changed;
+  }
+
+  #noteBytes(key: string, bytes: ReadonlyMap<string, PlanBytes>): void {
+    const known = this.#bytes.get(key) ?? new Map<string, PlanBytes & { taken: boolean }>();
+    for (const [node, found] of bytes) if (!known.has(node)) known.set(node, { ...found, taken: false });
+    this.#bytes.set(key, known);
   }
 
   /** Of the plan that there is: after a new leader's start, what the CachePreload tells of it. */
@@ -229,6 +250,12 @@ export class PlanBoard {
     if (outcome !== undefined) return outcome.kind === 'warm' ? outcome.nodes : [];
     return (this.#options.preloads.get(key)?.status?.nodes ?? []).map(({ name }) => name);
   }
+}
+
+/** In nothing else but which pods there are, and so which labels all of them have. */
+function differsInPods(a: Wanted, b: Wanted): boolean {
+  const bare = ({ pods: _, labels: __, ...rest }: UnplannedGroup) => rest;
+  return isSame({ ...a, parts: a.parts.map(bare) as never }, { ...b, parts: b.parts.map(bare) as never });
 }
 
 function isSame(a: Wanted, b: Wanted): boolean {

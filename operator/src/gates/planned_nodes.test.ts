@@ -10,8 +10,7 @@ const outcome: Outcome = {
   nodes: ['n2', 'n1'],
   affinity: new Map(),
   expected: new Map(),
-  presentBytes: 0,
-  missingBytes: 1,
+  bytes: new Map(),
   message: 'n2 and n1 are best',
 };
 const member = (name: string, fields: Partial<Member> = {}): Member => ({

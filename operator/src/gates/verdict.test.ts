@@ -9,8 +9,7 @@ const warm: Outcome = {
   nodes: ['n1', 'n2'],
   affinity: new Map([['web', affinity]]),
   expected: new Map(),
-  presentBytes: 0,
-  missingBytes: 10,
+  bytes: new Map(),
   message: 'N1 and n2 are nearest.',
 };
 

@@ -48,6 +48,13 @@ export interface Situation {
 
 /** Reasons for which pods start where the bytes are. The others are told as warnings, but for those that are nobody's fault. */
 export const warmReasons: ReadonlySet<Release> = new Set<Release>(['Warm', 'Prefer']);
+/** Reasons that hold for the pods that a plan is for, and not for those that came after it. */
+export const plannedReasons: ReadonlySet<Release> = new Set<Release>([
+  ...warmReasons,
+  'NoFeasibleNode',
+  'NoRoom',
+  'NoAgent',
+]);
 export const quietReasons: ReadonlySet<Release> = new Set<Release>([...warmReasons, 'NoDataset', 'Off', 'Withdrawn']);
 
 /** Pure. Whether the pods of a group go on waiting, and for what; or are released, all together, and why. */
