@@ -72,6 +72,7 @@ class PreloadController {
     this.#placements = new Placements(clusters, nodes);
     this.#reconciler = new PreloadReconciler({
       cluster: (name) => this.#executor(name),
+      isCluster: (name) => clusters.get(name) !== undefined,
       dataset: (key) => datasets.get(key),
       nodesOf: (cluster) => this.#nodesOf(cluster),
       planned,
@@ -242,15 +243,15 @@ class PreloadController {
   }
 
   async #sweepAll(signal: AbortSignal): Promise<void> {
-    const { preloads, clusters, logger, sweepMs = 300_000 } = this.#options;
+    const { clusters, logger, sweepMs = 300_000 } = this.#options;
     const sweep = async () => {
-      const uids = new Set(preloads.all().map(({ metadata }) => metadata.uid));
       for (const cluster of clusters.keys()) {
         const executor = this.#executor(cluster);
         if (executor?.agents.status?.connected !== true) continue;
         executor.pins.forget();
         await executor
-          .sweep((uid) => uids.has(uid), signal)
+          // Asked when the agents have answered: others may have been made meanwhile.
+          .sweep((uid) => this.#keys.has(uid), signal)
           .catch((thrown) =>
             logger.debug('what is left behind is looked for later', { error: HearthError.from(thrown) }),
           );

@@ -17,6 +17,8 @@ import { WrittenProgress } from './written_progress.ts';
 export interface PreloadReconcilerOptions {
   /** Undefined: no agent of the StorageCluster is known. */
   cluster(name: string): ClusterExecutor | undefined;
+  /** Whether there is a StorageCluster of this name. */
+  isCluster(name: string): boolean;
   dataset(key: string): Dataset | undefined;
   nodesOf(cluster: string): readonly ObservedNode[];
   planned: Pick<PlannedNodes, 'of'>;
@@ -147,9 +149,8 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
   /** Cancels its jobs and releases its pins; ends although agents cannot be reached. */
   async cleanUp(preload: CachePreload, signal: AbortSignal): Promise<CleanUpResult> {
     const uid = preload.metadata.uid ?? '';
-    const executor = this.#executorOf(preload);
     try {
-      if (executor !== undefined) await this.#remove(executor, uid, signal);
+      await this.#remove(preload, uid, signal);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       const { message } = HearthError.from(thrown);
@@ -172,7 +173,14 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     this.#unreachable.delete(metadata.uid ?? '');
   }
 
-  async #remove({ jobs, pins, agents }: ClusterExecutor, uid: string, signal: AbortSignal): Promise<void> {
+  async #remove(preload: CachePreload, uid: string, signal: AbortSignal): Promise<void> {
+    const executor = this.#executorOf(preload);
+    if (executor?.agents.status === undefined) {
+      // Without a StorageCluster there is nobody who could have anything of it.
+      if (!this.#isCached(preload)) return;
+      throw new HearthError('Unavailable', 'no agent of its StorageCluster has answered yet');
+    }
+    const { jobs, pins, agents } = executor;
     for (const job of jobs.of(uid)) {
       if (!hasEnded(job)) await agents.call('cancelWarmJob', { name: job.name }, { signal }).catch(unlessNotFound);
     }
@@ -186,6 +194,11 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     } catch (thrown) {
       unlessNotFound(thrown);
     }
+  }
+
+  #isCached(preload: CachePreload): boolean {
+    const clusters = preload.spec.datasets.map(({ name }) => this.#dataset(preload, name).cluster);
+    return clusters.some((cluster) => cluster !== undefined && this.#options.isCluster(cluster));
   }
 
   #executorOf(preload: CachePreload): ClusterExecutor | undefined {

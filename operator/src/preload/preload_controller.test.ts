@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { silentLogger } from '@hearth/common';
+import { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import { objectKey } from '@hearth/common/kubernetes';
+import { type CachePreload, finalizerName } from '@hearth/common/resources';
+import type { Agents, ClusterStatus } from '../agents/index.ts';
+import { sampleCluster } from '../storage_cluster/testing/samples.ts';
+import { runPreloadController } from './preload_controller.ts';
+import { ReadinessBoard } from './readiness_board.ts';
+import { preloadObject, uid } from './testing/fixtures.ts';
+
+type Listener = (key: string, before: unknown, after: unknown) => void;
+
+/** What a reflector would know, given by a test. */
+class Known<T> {
+  readonly #objects = new Map<string, T>();
+  readonly #listeners = new Set<Listener>();
+
+  constructor(objects: Record<string, T> = {}) {
+    for (const [key, object] of Object.entries(objects)) this.#objects.set(key, object);
+  }
+
+  put(key: string, object: T): void {
+    const before = this.#objects.get(key);
+    this.#objects.set(key, object);
+    for (const listener of this.#listeners) listener(key, before, object);
+  }
+
+  get = (key: string) => this.#objects.get(key);
+  all = () => [...this.#objects.values()];
+  keys = () => [...this.#objects.keys()];
+  synced = async () => undefined;
+  onChange = (listener: Listener) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+}
+
+describe('controller of CachePreloads', () => {
+  const jobName = `preload-${uid}-aaaaaaaaaa-bbbbbbbbbb-cccccccccc`;
+  let calls: string[];
+  let jobs: Map<string, WarmJob>;
+  let preloads: Known<CachePreload>;
+  let status: ClusterStatus | undefined;
+  let known: boolean;
+  let listed: () => void;
+  let patched: { metadata: { finalizers?: string[] } }[];
+  let ending: AbortController;
+  let running: Promise<void>;
+
+  const pool = {
+    cluster: 'main',
+    get status() {
+      return status;
+    },
+    async call(name: string) {
+      calls.push(name);
+      if (name === 'listPins') {
+        listed();
+        return { pins: [{ owner: `preload/${uid}/aaaaaaaaaa`, node: 'n1', dataset: '', manifest: '', paths: [] }] };
+      }
+      return name === 'cancelWarmJob' ? WarmJob.fromPartial({ name: jobName, state: 'Cancelled' }) : { pins: 1 };
+    },
+    async *stream() {},
+  };
+
+  function start(sweepMs: number): void {
+    const dataset = {
+      metadata: { name: 'd', namespace: 'ns' },
+      spec: { source: {} },
+      status: { cluster: 'main' },
+    };
+    ending = new AbortController();
+    running = runPreloadController(
+      {
+        api: {
+          apply: async () => ({}) as never,
+          patch: async (_type: unknown, _name: string, _namespace: string | undefined, patch: unknown) => {
+            patched.push(patch as (typeof patched)[number]);
+            return {} as never;
+          },
+        },
+        agents: { get: () => (known ? pool : undefined), onStatus: () => () => undefined } as unknown as Agents,
+        preloads: preloads as never,
+        datasets: new Known({ 'ns/d': dataset }) as never,
+        clusters: new Known({ main: sampleCluster({}) }) as never,
+        nodes: new Known() as never,
+        planned: { of: () => undefined, onChange: () => () => undefined },
+        readiness: new ReadinessBoard(),
+        events: { eventFor: () => undefined },
+        logger: silentLogger,
+        sweepMs,
+      },
+      ending.signal,
+    );
+  }
+
+  beforeEach(() => {
+    calls = [];
+    patched = [];
+    known = true;
+    listed = () => undefined;
+    preloads = new Known();
+    jobs = new Map([[jobName, WarmJob.fromPartial({ name: jobName, state: 'Running' })]]);
+    status = { receivedAt: 0, connected: true, nodes: new Map(), datasets: new Map(), jobs };
+  });
+  afterEach(async () => {
+    ending.abort();
+    await running;
+  });
+
+  const preload = () => {
+    const made = preloadObject({ placement: { nodeNames: ['n1'] } });
+    return { ...made, metadata: { ...made.metadata, finalizers: [finalizerName] } };
+  };
+
+  it('ends jobs and pins of those that are gone', async () => {
+    start(20);
+    await sleep(60);
+    assert.ok(calls.includes('cancelWarmJob') && calls.includes('releasePins'));
+  });
+
+  it('takes nothing from one that is made while agents are asked what is left behind', async () => {
+    const made = preload();
+    jobs.clear();
+    listed = () => preloads.put(objectKey(made), made);
+    start(20);
+    await sleep(60);
+    assert.ok(calls.includes('listPins'));
+    assert.ok(!calls.includes('releasePins'), 'its pins were released');
+  });
+
+  it('lets one that is deleted go only when agents could be told, though they are not known yet', async () => {
+    const made = preload();
+    const going = { ...made, metadata: { ...made.metadata, deletionTimestamp: '2026-05-01T12:00:00Z' } };
+    preloads = new Known<CachePreload>({ [objectKey(going)]: going });
+    known = false;
+    start(600_000);
+    await sleep(50);
+    assert.deepEqual([calls, patched.length], [[], 0]);
+    known = true;
+    preloads.put(objectKey(going), { ...going, metadata: { ...going.metadata, generation: 2 } });
+    await sleep(50);
+    assert.deepEqual(calls, ['cancelWarmJob', 'releasePins']);
+    assert.equal(patched.length, 1);
+  });
+});
