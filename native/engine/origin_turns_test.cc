@@ -23,6 +23,12 @@ struct OriginTurnsTest : testing::Test {
     keptBusy = turns.force(*reactor, kRun);
     first.end(OriginTurns::kBytes);
   }
+  // Whoever's turn it is learns of it on the reactor.
+  void TearDown() override {
+    keptBusy = OriginTurns::Turn();
+    reactor->stop();
+    reactor->run();
+  }
   OriginTurns::Turn keptBusy;
 };
 
