@@ -15,7 +15,7 @@ import type { GroupPlan, PlanInput } from '../planner/index.ts';
 import type { PlannedNodes, Readiness } from '../preload/index.ts';
 import { hostnameLabel } from './affinity.ts';
 import type { GateMetrics } from './gate_metrics.ts';
-import { clusterOf, groupFacts, unplannable, unready } from './group_facts.ts';
+import { clusterOf, groupFacts, isOutdated, unplannable, unready } from './group_facts.ts';
 import { isOfGate, newPreload, preloadChange } from './group_preload.ts';
 import { type GatedMember, Groups, isStray } from './groups.ts';
 import { Interests } from './interests.ts';
@@ -195,13 +195,14 @@ export class GateController {
     const waitsFor = unready(facts.datasets);
     if (waitsFor === '') this.#want(key, pods, facts);
     const { nodes, readiness } = this.#options;
+    const preload = this.#options.preloads.get(key);
     return verdict({
       gate: facts.gate,
       overdue,
       outcome: this.#board.planOf(key)?.outcome ?? (overdue ? this.#board.lastOutcome(key) : undefined),
-      readiness: readiness.of(key),
+      readiness: isOutdated(preload, facts.datasets) ? undefined : readiness.of(key),
       unready: waitsFor,
-      formerNodes: this.#options.preloads.get(key)?.status?.nodes ?? [],
+      formerNodes: preload?.status?.nodes ?? [],
       hostname: (node) => nodes.get(node)?.planned.labels[hostnameLabel],
     });
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { unplannable } from './group_facts.ts';
+import type { CachePreload } from '@hearth/common/resources';
+import { isOutdated, unplannable } from './group_facts.ts';
 import { datasetOf } from './testing/objects.ts';
 
 const ofNames = (...names: string[]) =>
@@ -21,5 +22,20 @@ describe('facts of a group of pods', () => {
     const [, second] = datasets.values();
     Object.assign(second?.metadata ?? {}, { deletionTimestamp: '2026-01-01T00:00:00Z' });
     assert.equal(unplannable(datasets), 'Dataset team/b is being deleted');
+  });
+
+  it('do not go by what is told of another revision, or of other Datasets', () => {
+    const datasets = ofNames('a', 'b');
+    const told = (revisions: Record<string, string> | undefined) => {
+      const rows = Object.entries(revisions ?? {}).map(([dataset, manifest]) => ({ dataset, manifest, revision: '' }));
+      const status = revisions === undefined ? undefined : { revisions: rows };
+      return isOutdated({ status } as CachePreload, datasets);
+    };
+    const present = datasetOf('a', undefined).status?.manifest ?? '';
+    assert.equal(isOutdated(undefined, datasets), false);
+    assert.equal(told(undefined), false, 'nothing is told yet');
+    assert.equal(told({ a: present, b: present }), false);
+    assert.equal(told({ a: present, b: 'cd'.repeat(32) }), true);
+    assert.equal(told({ a: present }), true, 'b was added');
   });
 });

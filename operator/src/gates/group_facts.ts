@@ -1,4 +1,4 @@
-import { type Dataset, type Gate, parseDuration } from '@hearth/common/resources';
+import { type CachePreload, type Dataset, type Gate, parseDuration } from '@hearth/common/resources';
 import { chooseGate, strictest } from './gate_choice.ts';
 import type { GatedMember } from './groups.ts';
 import type { Known } from './known.ts';
@@ -79,6 +79,16 @@ export function unready(datasets: ReadonlyMap<string, Dataset>): string {
       return `Dataset ${key} is not ready${why === undefined ? '' : `: ${why}`}`;
     })
     .join('; ');
+}
+
+/**
+ * Whether what is told of a CachePreload is about other revisions or Datasets than its pods will start with, as of one that
+ * was made for those before them.
+ */
+export function isOutdated(preload: CachePreload | undefined, datasets: ReadonlyMap<string, Dataset>): boolean {
+  const told = new Map(preload?.status?.revisions?.map(({ dataset, manifest }) => [dataset, manifest]));
+  if (told.size === 0) return false;
+  return [...datasets.values()].some(({ metadata, status }) => told.get(metadata.name) !== status?.manifest);
 }
 
 /** StorageCluster of a Dataset; undefined: it is not known yet. */

@@ -28,12 +28,14 @@ export function shortHash(value: unknown): string {
 
 /**
  * Pure. The revision of each Dataset that is preloaded: with `Once` the one that it had when it was bound first, as long
- * as agents know it; with `Every` its present one. Datasets that have none yet are left out.
+ * as agents know it; with `Every`, and while pods wait, which will start with no other, its present one. Datasets that have
+ * none yet are left out.
  */
 export function wantedOf(
   { spec, status }: CachePreload,
-  observed: Pick<ObservedPreload, 'datasets' | 'measures'>,
+  observed: Pick<ObservedPreload, 'datasets' | 'measures' | 'planned'>,
 ): Wanted[] {
+  const follows = spec.revisions === 'Every' || (observed.planned?.waiting ?? 0) > 0;
   return observed.datasets.flatMap((dataset, index): Wanted[] => {
     const { name, registered, present, trouble } = dataset;
     if (present === undefined) return [];
@@ -42,7 +44,7 @@ export function wantedOf(
     const boundId = wantedId(registered, bound?.manifest ?? '', paths);
     const keeps =
       bound !== undefined &&
-      (spec.revisions === 'Once' || present.manifest === '') &&
+      (!follows || present.manifest === '') &&
       observed.measures.get(boundId)?.kind !== 'unknown';
     const { manifest, revision } = keeps ? bound : present;
     if (manifest === '') return [];
