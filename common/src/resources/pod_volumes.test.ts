@@ -10,12 +10,14 @@ describe('volumes of a pod', () => {
     const volumes = [
       { name: 'model', csi: { driver: 'csi.hearth.storage', volumeAttributes: { dataset: 'llama' } } },
       { name: 'other', csi: { driver: 'else', volumeAttributes: { dataset: 'llama' } } },
+      { name: 'old', csi: { driver: 'csi.hearth.storage', volumeAttributes: { dataset: 'llama', revision: 'ab' } } },
       { name: 'none', csi: { driver: 'csi.hearth.storage' } },
       { name: 'scratch', emptyDir: {} },
     ];
     const pod = { metadata: { name: 'web', namespace: 'team' }, spec: { containers: [], volumes } } as Pod;
     assert.deepEqual(podVolumes(pod), [
       { volume: 'model', kind: 'dataset', dataset: { namespace: 'team', name: 'llama' } },
+      { volume: 'old', kind: 'dataset', dataset: { namespace: 'team', name: 'llama' }, revision: 'ab' },
     ]);
   });
 

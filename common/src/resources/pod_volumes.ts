@@ -9,8 +9,8 @@ export interface DatasetName {
 
 /** Where a volume of a pod leads. Volumes that cannot lead to a Dataset are none of these. */
 export type PodVolume =
-  /** An inline volume of ours: always of the pod's own namespace. */
-  | { volume: string; kind: 'dataset'; dataset: DatasetName }
+  /** An inline volume of ours: always of the pod's own namespace. `revision`: digest of the manifest that it keeps to, if any. */
+  | { volume: string; kind: 'dataset'; dataset: DatasetName; revision?: string }
   /** A claim, of the pod's namespace; what it stands for has to be looked up. */
   | { volume: string; kind: 'claim'; claim: string }
   /** A claim that is made with the pod, from this template: known before it is there. */
@@ -24,8 +24,9 @@ export function podVolumes(
   return (pod.spec?.volumes ?? []).flatMap((one): PodVolume[] => {
     const volume = one.name;
     if (one.csi?.driver === driverName) {
-      const name = one.csi.volumeAttributes?.dataset;
-      return name ? [{ volume, kind: 'dataset', dataset: { namespace, name } }] : [];
+      const { dataset: name, revision } = one.csi.volumeAttributes ?? {};
+      if (!name) return [];
+      return [{ volume, kind: 'dataset', dataset: { namespace, name }, ...(revision ? { revision } : {}) }];
     }
     if (one.persistentVolumeClaim !== undefined) {
       return [{ volume, kind: 'claim', claim: one.persistentVolumeClaim.claimName }];

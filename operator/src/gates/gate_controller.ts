@@ -185,7 +185,7 @@ export class GateController {
     if (facts.datasets.size === 0) return freely('NoDataset', 'starts, as none of its volumes is one of a Dataset');
     if (facts.gate.mode === 'Off') return freely('Off', 'starts, as its gate is Off now');
     const overdue = now >= facts.until;
-    const why = unplannable(facts.datasets);
+    const why = unplannable(facts);
     if (why !== undefined) return noPlan(why);
     const state = overdue ? 'there' : await orRefusal(this.#ensurePreload(key, pods, facts, signal));
     if (state instanceof HearthError) return noPlan(`its CachePreload is refused: ${state.message}`);

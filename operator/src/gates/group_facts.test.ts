@@ -6,22 +6,29 @@ import { datasetOf } from './testing/objects.ts';
 const ofNames = (...names: string[]) =>
   new Map(names.map((name) => [`team/${name}`, datasetOf(name, { mode: 'Wait' })] as const));
 
+const why = (datasets: ReturnType<typeof ofNames>, ...former: string[]) =>
+  unplannable({ datasets, former: new Set(former) });
+
 describe('facts of a group of pods', () => {
   it('let there be a plan for Datasets of one StorageCluster, up to 32 of them', () => {
-    assert.equal(unplannable(ofNames('a', 'b')), undefined);
+    assert.equal(why(ofNames('a', 'b')), undefined);
     const many = ofNames(...Array.from({ length: 33 }, (_, index) => `d${index}`));
-    assert.match(unplannable(many) ?? '', /uses 33 Datasets/);
+    assert.match(why(many) ?? '', /uses 33 Datasets/);
     const datasets = ofNames('a', 'b');
     const [, second] = datasets.values();
     Object.assign(second?.status ?? {}, { cluster: 'other' });
-    assert.match(unplannable(datasets) ?? '', /several StorageClusters: main, other/);
+    assert.match(why(datasets) ?? '', /several StorageClusters: main, other/);
   });
 
   it('let there be none for a Dataset that is being deleted, whose bytes nobody brings any more', () => {
     const datasets = ofNames('a', 'b');
     const [, second] = datasets.values();
     Object.assign(second?.metadata ?? {}, { deletionTimestamp: '2026-01-01T00:00:00Z' });
-    assert.equal(unplannable(datasets), 'Dataset team/b is being deleted');
+    assert.equal(why(datasets), 'Dataset team/b is being deleted');
+  });
+
+  it('let there be none for volumes that keep to another revision', () => {
+    assert.match(why(ofNames('a', 'b'), 'team/a') ?? '', /keeps to another revision of Dataset team\/a/);
   });
 
   it('do not go by what is told of another revision, or of other Datasets', () => {

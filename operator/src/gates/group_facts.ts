@@ -10,6 +10,8 @@ export interface GroupFacts {
   /** By key, in the order of their names. */
   datasets: ReadonlyMap<string, Dataset>;
   missing: Missing[];
+  /** Keys of the Datasets of which a volume keeps to another revision than the present one. */
+  former: ReadonlySet<string>;
   /** Names of the pods that mount volumes of other drivers too. */
   foreign: ReadonlySet<string>;
   /** Milliseconds since the epoch: when the first of the pods was made, and when its gate opens at the latest. */
@@ -29,12 +31,14 @@ export function groupFacts(pods: readonly GatedMember[], known: Known): GroupFac
   };
   const datasets = new Map<string, Dataset>();
   const missing = new Map<string, Missing>();
+  const former = new Set<string>();
   const foreign = new Set<string>();
   const gates: Gate[] = [];
   for (const { gated, namespace, name } of pods) {
     const found = podDatasets(gated, namespace, seen);
     for (const dataset of found.datasets) datasets.set(`${namespace}/${dataset.metadata.name}`, dataset);
     for (const one of found.missing) missing.set(`${one.kind} ${one.key}`, one);
+    for (const one of found.former) former.add(`${namespace}/${one}`);
     if (found.foreign || found.missing.length > 0) foreign.add(name);
     gates.push(chooseGate(found.datasets, gated.metadata?.annotations ?? {}).gate);
   }
@@ -44,6 +48,7 @@ export function groupFacts(pods: readonly GatedMember[], known: Known): GroupFac
     gate,
     datasets: new Map([...datasets].sort(([a], [b]) => (a < b ? -1 : 1))),
     missing: [...missing.values()],
+    former,
     foreign,
     since,
     until: since + (parseDuration(gate.timeout) ?? 0),
@@ -60,12 +65,14 @@ function noted(looked: Set<string>, kind: Missing['kind'], key: string): string 
 const mostDatasets = 32;
 
 /** Why no plan can be made for these, as the end of a sentence; undefined: one can. */
-export function unplannable(datasets: ReadonlyMap<string, Dataset>): string | undefined {
+export function unplannable({ datasets, former }: Pick<GroupFacts, 'datasets' | 'former'>): string | undefined {
   if (datasets.size > mostDatasets) return `it uses ${datasets.size} Datasets, and a plan has at most ${mostDatasets}`;
   const clusters = new Set([...datasets.values()].flatMap((one) => clusterOf(one) ?? []));
   if (clusters.size > 1) return `its Datasets are of several StorageClusters: ${[...clusters].sort().join(', ')}`;
   const going = [...datasets].find(([, { metadata }]) => metadata.deletionTimestamp !== undefined);
-  return going && `Dataset ${going[0]} is being deleted`;
+  if (going !== undefined) return `Dataset ${going[0]} is being deleted`;
+  const [first] = former;
+  return first && `a volume keeps to another revision of Dataset ${first} than the present one, which plans bring`;
 }
 
 /** The Datasets of which no agent knows the files yet, as the end of a sentence; empty: there is none. */

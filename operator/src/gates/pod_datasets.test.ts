@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { VolumeFacts } from './known.ts';
 import { podDatasets } from './pod_datasets.ts';
 import { claimed, claimOf, datasetOf, inline, known, podOf, volumeOf } from './testing/objects.ts';
 
@@ -34,6 +35,25 @@ describe('Datasets of a pod', () => {
     assert.deepEqual(names(podDatasets(podOf('web', [claimed('x')]), 'team', facts)), ['b']);
   });
 
+  it('name those of which a volume keeps to another revision than the present one', () => {
+    const present = datasets[0]?.status?.manifest ?? '';
+    const ofRevision = (name: string, revision: string) => ({
+      name: `${name}-${revision.slice(0, 2)}`,
+      csi: { driver: 'csi.hearth.storage', volumeAttributes: { dataset: name, revision } },
+    });
+    const pod = podOf('web', [ofRevision('a', present), ofRevision('b', 'ef'.repeat(32)), inline('c'), claimed('old')]);
+    const ours = { ...volumeOf('team.d').ours, revision: 'ef'.repeat(32) } as NonNullable<VolumeFacts['ours']>;
+    const facts = known({ claims: { 'team/old': claimOf('d', 'pv-1') }, volumes: { 'pv-1': { ours } }, datasets });
+    const found = podDatasets(pod, 'team', facts);
+    assert.deepEqual(
+      [names(found), found.former],
+      [
+        ['a', 'b', 'c', 'd'],
+        ['b', 'd'],
+      ],
+    );
+  });
+
   it('name what is missing on the way to them', () => {
     const pod = podOf('web', [claimed('none'), claimed('bound'), claimed('asks'), inline('gone')]);
     const claims = { 'team/bound': claimOf('a', 'pv-9'), 'team/asks': claimOf('later') };
@@ -54,6 +74,6 @@ describe('Datasets of a pod', () => {
     };
     const volumes = { ebs: { ours: undefined }, shared: volumeOf('models.a') };
     const found = podDatasets(pod, 'team', known({ claims, volumes, datasets }));
-    assert.deepEqual(found, { datasets: [], missing: [], foreign: true });
+    assert.deepEqual(found, { datasets: [], missing: [], foreign: true, former: [] });
   });
 });

@@ -6,11 +6,17 @@ import { admit } from './admit.ts';
 
 const wait = datasetOf('llama', { mode: 'Wait' });
 const plain = datasetOf('llama', undefined);
-const found = (...datasets: PodDatasets['datasets']): PodDatasets => ({ datasets, missing: [], foreign: false });
+const found = (...datasets: PodDatasets['datasets']): PodDatasets => ({
+  datasets,
+  missing: [],
+  foreign: false,
+  former: [],
+});
 const absent: PodDatasets = {
   datasets: [],
   missing: [{ kind: 'PersistentVolumeClaim', key: 'team/later' }],
   foreign: false,
+  former: [],
 };
 const make = (pod: Pod, facts: PodDatasets) => admit(pod, 'team', facts, 'random');
 const gate = { name: 'hearth.storage/preload' };

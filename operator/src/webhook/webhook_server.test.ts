@@ -31,7 +31,7 @@ describe('server of the webhook', () => {
     texts = (await planWebhookCertificates(name, {}, '', new Date())).texts;
   });
   beforeEach(async () => {
-    const found = { datasets: [datasetOf('llama', { mode: 'Wait' })], missing: [], foreign: false };
+    const found = { datasets: [datasetOf('llama', { mode: 'Wait' })], missing: [], foreign: false, former: [] };
     lookUp = async () => found;
     registry = new Registry();
     const metrics = new WebhookMetrics(registry, () => server.expiresAt?.getTime());
