@@ -12,6 +12,7 @@ import { root, run, until } from './command.ts';
 import { DaemonProcess } from './daemon_process.ts';
 import { skip } from './needs.ts';
 import { namespace, OperatorFixture } from './operator_fixture.ts';
+import { SimulatedNodes } from './simulated_nodes.ts';
 
 const nodeCount = 200;
 const datasetCount = 500;
@@ -27,12 +28,13 @@ const mostResidentMiB = 150;
 const mostCores = 0.02;
 const idleSeconds = 20;
 
-describe('the operator with many nodes and Datasets, on a real API server', function () {
+describe('the operator with many simulated nodes and many Datasets, on a real API server', function () {
   this.timeout(300_000);
   let fixture: OperatorFixture;
   let agent: FakeAgent;
   let teller: NodeJS.Timeout;
   let operator: DaemonProcess;
+  let nodes: SimulatedNodes;
   let kubeconfig: string;
   const registered = new Map<string, Dataset>();
   let uptime = 0n;
@@ -51,13 +53,13 @@ describe('the operator with many nodes and Datasets, on a real API server', func
     const user = `system:serviceaccount:${namespace}:hearth-operator`;
     kubeconfig = await fixture.server.userKubeconfig(user, ['system:authenticated']);
     await fixture.cluster('models');
+    nodes = await SimulatedNodes.start(fixture.server, host);
     await each(nodeCount, async (index) => {
-      await fixture.node(`n${index}`, { 'topology.kubernetes.io/zone': `z${index % 3}` }, false);
-      await fixture.pod(`agent-n${index}`, agentLabels, `n${index}`, {
-        phase: 'Running',
-        hostIP: host,
-        hostIPs: [{ ip: host }],
-        conditions: [{ type: 'Ready', status: 'True' }],
+      const labels = { 'kubernetes.io/os': 'linux', 'topology.kubernetes.io/zone': `z${index % 3}` };
+      await fixture.api.create(kinds.Node, {
+        apiVersion: 'v1',
+        kind: 'Node',
+        metadata: { name: `n${index}`, labels },
       });
     });
     await each(datasetCount, async (index) => {
@@ -72,6 +74,7 @@ describe('the operator with many nodes and Datasets, on a real API server', func
   after(async () => {
     clearInterval(teller);
     await operator?.end('SIGKILL');
+    await nodes?.stop();
     agent?.kill();
     await fixture?.stop();
   });
@@ -142,11 +145,12 @@ describe('the operator with many nodes and Datasets, on a real API server', func
       async () => {
         const datasets = await fixture.api.list(kinds.Dataset, {});
         const caches = await fixture.api.list(kinds.NodeCache, {});
+        const { status: cluster } = (await fixture.api.get(kinds.StorageCluster, 'models')) ?? {};
         const ready = datasets.items.filter(({ status: told }) =>
           told?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True'),
         );
         const known = caches.items.filter(({ status: told }) => told?.ready === true);
-        return ready.length === datasetCount && known.length === nodeCount;
+        return ready.length === datasetCount && known.length === nodeCount && cluster?.nodesReady === nodeCount;
       },
       settleMs,
     );
@@ -166,6 +170,8 @@ describe('the operator with many nodes and Datasets, on a real API server', func
   });
 
   it('rewrites nothing after a restart', async () => {
+    // From now on nobody else writes.
+    await nodes.stop();
     const before = await versions();
     await operator.end('SIGTERM');
     await start();
@@ -190,14 +196,6 @@ describe('the operator with many nodes and Datasets, on a real API server', func
     return Number(/^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid()}/status`, 'utf8'))?.[1]) / 1024;
   }
 });
-
-const agentLabels = {
-  'app.kubernetes.io/name': 'hearth',
-  'app.kubernetes.io/component': 'agent',
-  'app.kubernetes.io/managed-by': 'hearth-operator',
-  'hearth.storage/cluster': 'models',
-  'hearth.storage/node-group': 'all',
-};
 
 /** Twenty at a time. */
 async function each(count: number, work: (index: number) => Promise<void>): Promise<void> {

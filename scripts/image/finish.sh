@@ -19,4 +19,6 @@ if [ -f scripts/image/selftest.ts ]; then node scripts/image/selftest.ts /usr/sh
 for user in 0 65532; do
   setpriv --reuid="$user" --regid="$user" --clear-groups env HOME=/tmp node scripts/image/compile.ts
 done
+# And by this flag, with which the operator runs.
+setpriv --reuid=65532 --regid=65532 --clear-groups env HOME=/tmp node --optimize-for-size scripts/image/compile.ts
 chmod 755 "$NODE_COMPILE_CACHE"
