@@ -22,7 +22,7 @@ Peer::Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity
     : gate_(gate),
       dialler_(dialler),
       identity_(std::move(identity)),
-      streams_(std::max(streams, 1u)),
+      streams_(std::max(streams, 1u) + 1),
       firstAddress_(firstAddress),
       account_(std::move(account)),
       changed_(reactor),
@@ -44,14 +44,21 @@ void Peer::setAddresses(std::vector<PeerAddress> addresses) {
   }
 }
 
+std::span<Peer::Stream> Peer::streamsOf(Lane lane) {
+  const std::span<Stream> all(streams_);
+  return lane == Lane::kControl ? all.last(1) : all.first(all.size() - 1);
+}
+
 Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
-    std::shared_ptr<ClientConnection> avoid, Clock::time_point deadline) {
+    Lane lane, std::shared_ptr<ClientConnection> avoid, Clock::time_point deadline) {
   const std::shared_ptr<Peer> self = shared_from_this();
   for (;;) {
     if (left_) co_return lastError_;
-    dialMissing();
+    dialMissing(lane);
     std::shared_ptr<ClientConnection> best;
-    for (const Stream& stream : streams_) {
+    bool dialling = false;
+    for (const Stream& stream : streamsOf(lane)) {
+      dialling = dialling || stream.dialling;
       const std::shared_ptr<ClientConnection>& candidate = stream.connection;
       if (!candidate || !candidate->alive()) continue;
       const auto rank = [&](const std::shared_ptr<ClientConnection>& connection) {
@@ -60,7 +67,7 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
       if (!best || rank(candidate) < rank(best)) best = candidate;
     }
     if (best) co_return best;
-    if (!dialling()) co_return lastError_;
+    if (!dialling) co_return lastError_;
     changed_.reset();
     const bool inTime = co_await changed_.waitUntil(deadline);
     if (!inTime && !changed_.isSet()) {
@@ -70,22 +77,19 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
   }
 }
 
-void Peer::dialMissing() {
+void Peer::dialMissing(Lane lane) {
   const Clock::time_point now = Clock::now();
-  for (std::size_t i = 0; i < streams_.size(); ++i) {
-    Stream& stream = streams_[i];
+  for (Stream& stream : streamsOf(lane)) {
     const bool ready = stream.connection && stream.connection->alive();
     if (ready || stream.dialling || now < stream.notBefore) continue;
     stream.connection.reset();
     stream.dialling = true;
-    gate_.spawn(dialStream(shared_from_this(), i));
+    gate_.spawn(
+        dialStream(shared_from_this(), static_cast<std::size_t>(&stream - streams_.data())));
   }
 }
 
-bool Peer::dialling() const {
-  return std::any_of(streams_.begin(), streams_.end(),
-                     [](const Stream& stream) { return stream.dialling; });
-}
+bool Peer::ready(const Stream& stream) { return stream.connection && stream.connection->alive(); }
 
 Task<void> Peer::dialStream(std::shared_ptr<Peer> self, std::size_t index) {
   const std::vector<PeerAddress> addresses = self->identity_.addresses;
@@ -127,10 +131,11 @@ void Peer::leave(Error reason) {
   changed_.set();
 }
 
+bool Peer::connected() const { return std::any_of(streams_.begin(), streams_.end(), ready); }
+
 std::uint32_t Peer::readyStreams() const {
-  return static_cast<std::uint32_t>(std::count_if(
-      streams_.begin(), streams_.end(),
-      [](const Stream& stream) { return stream.connection && stream.connection->alive(); }));
+  return static_cast<std::uint32_t>(
+      std::count_if(streams_.begin(), std::prev(streams_.end()), ready));
 }
 
 }  // namespace hearth

@@ -2,11 +2,14 @@
 //   idle -> dialling -> ready -> idle ...   and after a dial that failed, idle but not before
 //   `notBefore`.
 // Each stream begins at an address (NIC) of its own and goes on to the others when that fails.
+// Control messages have a stream of their own: behind the payloads of a slow link they would come
+// seconds late.
 // On the reactor's thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "reactor/reactor.h"
@@ -17,6 +20,8 @@
 
 namespace hearth {
 
+enum class Lane : std::uint8_t { kPayload, kControl };
+
 class Peer : public std::enable_shared_from_this<Peer> {
  public:
   // `firstAddress`: where the first stream begins in the list of addresses, so that shards differ.
@@ -26,14 +31,16 @@ class Peer : public std::enable_shared_from_this<Peer> {
   [[nodiscard]] const PeerIdentity& identity() const { return identity_; }
   // For dials from now on; connections to addresses that are no longer listed are closed.
   void setAddresses(std::vector<PeerAddress> addresses);
-  // The ready stream with the least to do, other than `avoid` where there is one. Starts dialling
-  // the streams that are not there, and waits for the first when none is. kUnavailable at once when
-  // none can be dialled now; kDeadlineExceeded.
+  // The lane's ready stream with the least to do, other than `avoid` where there is one. Starts
+  // dialling those that are not there, and waits for the first when none is. kUnavailable at once
+  // when none can be dialled now; kDeadlineExceeded.
   [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> stream(
-      std::shared_ptr<ClientConnection> avoid, Clock::time_point deadline);
+      Lane lane, std::shared_ptr<ClientConnection> avoid, Clock::time_point deadline);
   // Ends everything with this reason, now and in future.
   void leave(Error reason);
 
+  [[nodiscard]] bool connected() const;
+  // For payloads.
   [[nodiscard]] std::uint32_t readyStreams() const;
 
  private:
@@ -44,14 +51,15 @@ class Peer : public std::enable_shared_from_this<Peer> {
     Clock::duration backOff{};
   };
   static Task<void> dialStream(std::shared_ptr<Peer> self, std::size_t index);
-  void dialMissing();
-  [[nodiscard]] bool dialling() const;
+  [[nodiscard]] static bool ready(const Stream& stream);
+  [[nodiscard]] std::span<Stream> streamsOf(Lane lane);
+  void dialMissing(Lane lane);
   [[nodiscard]] bool listed(const PeerAddress& address) const;
 
   Gate& gate_;
   Dialler& dialler_;
   PeerIdentity identity_;
-  std::vector<Stream> streams_;
+  std::vector<Stream> streams_;  // the last one for control messages
   std::uint32_t firstAddress_;
   std::shared_ptr<PeerStatistics> account_;
   Event changed_;  // a dial has ended

@@ -65,7 +65,7 @@ struct TransportOptions {
   std::string node, incarnation, cluster;
   std::vector<std::byte> secret;  // proved by HMAC-SHA-256 over both nonces, in both directions
   std::uint32_t shard = 0, shards = 1;  // ours
-  std::uint32_t streamsPerPeer = 1;     // of this shard
+  std::uint32_t streamsPerPeer = 1;  // of this shard, for payloads; control messages have one more
   std::uint32_t creditBytes =
       64u << 20;  // a peer may have this much requested from us on one connection
   Clock::duration connectTimeout = std::chrono::seconds(3);
@@ -78,7 +78,7 @@ struct PeerStatistics {
   // their number, `error` the last one's address and reason.
   std::string node;
   bool connected = false;
-  std::uint32_t streams = 0;  // that we have dialled
+  std::uint32_t streams = 0;  // for payloads, that we have dialled
   // Both directions, all of the protocol's bytes; requests that either side has made.
   std::uint64_t bytesReceived = 0, bytesSent = 0, requests = 0;
   std::string error;  // why the last connection failed or ended

@@ -147,12 +147,12 @@ void TcpTransport::adopt(int fd) {
 // A request that failed without being answered is tried once more, on another stream where there is
 // one.
 template <class Attempt>
-Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Attempt& attempt,
+Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Lane lane, Attempt& attempt,
                                     Clock::time_point deadline) {
   std::shared_ptr<ClientConnection> tried;
   Status status;
   for (int i = 0; i < 2; ++i) {
-    Task<Result<std::shared_ptr<ClientConnection>>> picking = peer->stream(tried, deadline);
+    Task<Result<std::shared_ptr<ClientConnection>>> picking = peer->stream(lane, tried, deadline);
     const Result<std::shared_ptr<ClientConnection>> picked = co_await picking;
     if (!picked.ok()) co_return tried ? status : Status(picked.error());
     tried = *picked;
@@ -173,7 +173,7 @@ Task<void> TcpTransport::readSlice(TcpTransport& transport, Slices& slices, std:
   const std::size_t firstBlock = begin / kBlockBytes;
   SliceAttempt attempt{slices.key, slices.offset + begin, slices.into.subspan(begin, end - begin),
                        slices.checksums.subspan(firstBlock, blocksOf(end - begin))};
-  Task<Status> trying = transport.tryTwice(slices.peer, attempt, slices.deadline);
+  Task<Status> trying = transport.tryTwice(slices.peer, Lane::kPayload, attempt, slices.deadline);
   const Status status = co_await trying;
   if (!status.ok() && slices.status.ok()) slices.status = status;
   if (--slices.left == 0) slices.done.set();
@@ -196,7 +196,7 @@ Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t 
   const std::size_t count = std::clamp<std::size_t>(into.size() / kSliceBytes, 1, streams);
   if (count == 1) {
     SliceAttempt attempt{key, offset, into, blockChecksums};
-    Task<Status> trying = tryTwice(*peer, attempt, deadline);
+    Task<Status> trying = tryTwice(*peer, Lane::kPayload, attempt, deadline);
     const Status status = co_await trying;
     co_return status;
   }
@@ -223,7 +223,7 @@ Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node
     }
     bytes.resize(before + kChunkBytes);
     ManifestAttempt attempt{digest, before, std::span(bytes).subspan(before)};
-    Task<Status> trying = tryTwice(*peer, attempt, deadline);
+    Task<Status> trying = tryTwice(*peer, Lane::kPayload, attempt, deadline);
     const Status status = co_await trying;
     if (!status.ok()) co_return status.error();
     bytes.resize(before + attempt.received);
@@ -244,7 +244,7 @@ Task<Result<ControlMessage>> TcpTransport::call(std::string node, ControlMessage
   const Result<std::shared_ptr<Peer>> peer = peerOf(node);
   if (!peer.ok()) co_return peer.error();
   ControlAttempt attempt{std::move(request)};
-  Task<Status> trying = tryTwice(*peer, attempt, deadline);
+  Task<Status> trying = tryTwice(*peer, Lane::kControl, attempt, deadline);
   const Status status = co_await trying;
   if (!status.ok()) co_return status.error();
   co_return std::move(attempt.message);
@@ -268,7 +268,7 @@ std::vector<PeerStatistics> TcpTransport::statistics() const {
     const auto found = peers_.find(node);
     if (found == peers_.end()) continue;
     result.back().streams = found->second->readyStreams();
-    result.back().connected = result.back().streams > 0;
+    result.back().connected = found->second->connected();
   }
   if (acceptor_.turnedAway() > 0) {
     PeerStatistics strangers;

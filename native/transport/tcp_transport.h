@@ -39,8 +39,8 @@ class TcpTransport final : public PeerTransport {
   static Task<void> readSlice(TcpTransport& transport, Slices& slices, std::size_t begin,
                               std::size_t end);
   template <class Attempt>
-  [[nodiscard]] static Task<Status> tryTwice(std::shared_ptr<Peer> peer, Attempt& attempt,
-                                             Clock::time_point deadline);
+  [[nodiscard]] static Task<Status> tryTwice(std::shared_ptr<Peer> peer, Lane lane,
+                                             Attempt& attempt, Clock::time_point deadline);
 
   Reactor& reactor_;
   const TransportOptions options_;

@@ -100,6 +100,20 @@ TEST_P(TransportTest, CarriesControlMessages) {
   EXPECT_EQ(failed.code(), ErrorCode::kOutOfSpace);
 }
 
+// Behind the payloads of a slow link a control message would come seconds late.
+TEST_P(TransportTest, ControlMessagesHaveAStreamOfTheirOwn) {
+  start();
+  const auto answer = asker->await([&] {
+    return asker->transport->call("asked", ControlMessage{7, {}}, Clock::now() + 10s);
+  });
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  EXPECT_TRUE(asker->statisticsOf("asked").connected);
+  EXPECT_EQ(asker->statisticsOf("asked").streams, 0u);
+  std::vector<std::byte> into(kBlockBytes);
+  ASSERT_TRUE(asker->read("asked", kPlain, 0, into).ok());
+  EXPECT_EQ(asker->statisticsOf("asked").streams, 1u);
+}
+
 TEST_P(TransportTest, SpeaksIpv6AndSpreadsStreamsOverAddresses) {
   start(2, 64u << 20, {"127.0.0.1", "::1"});
   std::vector<std::byte> into(kChunkBytes);
