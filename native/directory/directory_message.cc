@@ -38,7 +38,7 @@ std::vector<std::byte> encode(const DirectoryRequest& request) {
   writer.u64(request.size);
   writer.u32(request.stripe);
   writer.u16(request.chunks);
-  writer.u8(request.intent == Intent::kFetch ? 1 : 0);
+  writer.u8(static_cast<std::uint8_t>(request.intent));
   writer.u8(request.complaint.held ? 1 : 0);
   writer.text(request.complaint.node);
   return writer.take();
@@ -51,7 +51,9 @@ std::optional<DirectoryRequest> decodeDirectoryRequest(std::span<const std::byte
   request.size = reader.u64();
   request.stripe = reader.u32();
   request.chunks = reader.u16();
-  request.intent = reader.u8() != 0 ? Intent::kFetch : Intent::kLook;
+  const std::uint8_t intent = reader.u8();
+  if (intent > static_cast<std::uint8_t>(Intent::kFetch)) return std::nullopt;
+  request.intent = static_cast<Intent>(intent);
   request.complaint.held = reader.u8() != 0;
   request.complaint.node = reader.text();
   if (!reader.finished() || request.size > kMostStripes * kStripeBytes) return std::nullopt;

@@ -8,7 +8,7 @@
 //   dropped  "I have evicted the key"                        -> empty
 // a new directory asks every ready agent:
 //   query    "What is your part in this key?"                -> AgentReport
-// and who wants a chunk asks the agent that fetches it from the origin:
+// and who wants a chunk asks the agent that fetches or reads it:
 //   await    "Tell me when you have this chunk of stripe s"  -> empty
 #pragma once
 

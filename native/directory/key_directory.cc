@@ -9,9 +9,6 @@
 namespace hearth {
 namespace {
 
-// An answer names no more holders: the asker tries one or two before it asks again.
-constexpr std::size_t kHoldersNamed = 4;
-
 ChunkMask bitOf(std::uint32_t chunk) {
   return static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
 }
@@ -69,39 +66,58 @@ bool KeyDirectory::ended(Grant& grant, const std::string& asker, const Complaint
   return now - *grant.doubted >= kDoubtPatience;
 }
 
-ChunkMask KeyDirectory::nameHolders(const std::string& asker, std::uint32_t stripe,
-                                    ChunkMask chunks, std::vector<StripeHolder>& holders,
-                                    TimePoint now) {
-  if (now - halvedAt_ >= kNamedHalfLife) {
-    for (auto& [node, agent] : agents_) agent.named /= 2;
+std::string KeyDirectory::holderFor(const std::string& asker, std::uint32_t chunk, Intent intent,
+                                    bool& held) const {
+  const std::uint32_t stripe = chunk / kChunksPerStripe;
+  // Of equals another one for each asker and chunk.
+  const std::uint64_t item = stripeItem(nodeHash(asker), chunk);
+  std::optional<std::tuple<std::uint32_t, std::uint64_t, std::string>> best;
+  for (const auto& [node, agent] : agents_) {
+    if (node == asker || (heldOf(agent.held, stripe) & bitOf(chunk)) == 0) continue;
+    held = true;
+    if (intent == Intent::kRead && reads_.readersOf(chunk, node) >= kReadersPerHolder) continue;
+    std::tuple candidate(agent.gave, placementWeight(item, nodeHash(node)), node);
+    if (!best || candidate < *best) best = std::move(candidate);
+  }
+  return best ? std::get<2>(*best) : std::string();
+}
+
+void KeyDirectory::noteRead(const std::string& asker, std::uint32_t chunk,
+                            const std::string& holder, TimePoint now) {
+  if (now - halvedAt_ >= kGaveHalfLife) {
+    for (auto& [node, agent] : agents_) agent.gave /= 2;
     halvedAt_ = now;
   }
-  struct Candidate {
-    int chunks;
-    std::uint32_t named;
-    std::uint64_t weight;  // so that it is not always the first by name
-    StripeHolder holder;
-  };
-  const std::uint64_t item = stripeItem(nodeHash(asker), stripe) + chunks;
-  std::vector<Candidate> candidates;
-  ChunkMask covered = 0;
-  for (const auto& [node, agent] : agents_) {
-    const auto held = static_cast<ChunkMask>(heldOf(agent.held, stripe) & chunks);
-    if (node == asker || held == 0) continue;
-    candidates.push_back(
-        {std::popcount(held), agent.named, placementWeight(item, nodeHash(node)), {node, held}});
-    covered |= held;
+  ++agents_[holder].gave;
+  reads_.begin(chunk, asker, holder, now);
+}
+
+void KeyDirectory::takeBack(const std::string& asker, std::uint32_t chunk,
+                            const Complaint& complaint, TimePoint now) {
+  reads_.end(chunk, asker);
+  if (complaint.node.empty()) return;
+  if (now - reads_.since(chunk, complaint.node) >= kDoubtPatience) {
+    reads_.end(chunk, complaint.node);
   }
-  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return std::tuple(-a.chunks, a.named, a.weight) < std::tuple(-b.chunks, b.named, b.weight);
-  });
-  if (candidates.size() > kHoldersNamed) candidates.resize(kHoldersNamed);
-  for (Candidate& candidate : candidates) holders.push_back(std::move(candidate.holder));
-  for (ChunkMask left = covered; left != 0; left &= static_cast<ChunkMask>(left - 1)) {
-    const std::string& node = named(holders, static_cast<std::uint32_t>(std::countr_zero(left)));
-    if (!node.empty()) ++agents_[node].named;
+  // A chunk that it could not give while it was on its way may be there by now.
+  const auto failed = complaint.held ? agents_.find(complaint.node) : agents_.end();
+  const std::uint32_t stripe = chunk / kChunksPerStripe;
+  if (failed != agents_.end() && stripe < failed->second.held.size())
+    failed->second.held[stripe] &= static_cast<ChunkMask>(~bitOf(chunk));
+}
+
+std::string KeyDirectory::fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
+                                     const Complaint& complaint, TimePoint now) {
+  auto grant = grants_.find(chunk);
+  if (grant != grants_.end() && ended(grant->second, asker, complaint, now)) {
+    grants_.erase(grant);
+    grant = grants_.end();
   }
-  return covered;
+  if (grant == grants_.end()) {
+    if (intent != Intent::kFetch) return {};
+    grant = grants_.emplace(chunk, Grant{.node = asker, .doubted = {}}).first;
+  }
+  return grant->second.node;
 }
 
 LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
@@ -109,31 +125,28 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
   Agent& asker = agents_[node];
   asker.wants = true;
   chunks &= whole(stripe) & static_cast<ChunkMask>(~heldOf(asker.held, stripe));
-  // A chunk that it could not give while it was fetched may be there by now.
-  const auto failed = complaint.held ? agents_.find(complaint.node) : agents_.end();
-  if (failed != agents_.end() && stripe < failed->second.held.size())
-    failed->second.held[stripe] &= static_cast<ChunkMask>(~chunks);
   LocateAnswer answer;
   answer.sharers = static_cast<std::uint32_t>(std::count_if(
       agents_.begin(), agents_.end(), [](const auto& agent) { return agent.second.wants; }));
-  const ChunkMask covered = nameHolders(node, stripe, chunks, answer.holders, now);
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
     const std::uint32_t chunk = stripe * kChunksPerStripe + i;
-    if ((chunks & ~covered & bitOf(chunk)) == 0) continue;
-    auto grant = grants_.find(chunk);
-    if (grant != grants_.end() && ended(grant->second, node, complaint, now)) {
-      grants_.erase(grant);
-      grant = grants_.end();
+    if ((chunks & bitOf(chunk)) == 0) continue;
+    takeBack(node, chunk, complaint, now);
+    bool held = false;
+    const std::string holder = holderFor(node, chunk, intent, held);
+    if (!holder.empty()) {
+      addTo(answer.holders, holder, chunk);
+      if (intent != Intent::kLook) noteRead(node, chunk, holder, now);
+      continue;
     }
-    if (grant == grants_.end()) {
-      if (intent == Intent::kLook) continue;
-      grant = grants_.emplace(chunk, Grant{.node = node, .doubted = {}}).first;
-    }
-    if (grant->second.node == node) {
+    const std::string other = held ? reads_.nameReader(chunk, node, now)
+                                   : fetcherFor(node, chunk, intent, complaint, now);
+    if (other == node) {
+      if (intent != Intent::kFetch) continue;
       answer.granted |= bitOf(chunk);
       asker.lastProgress = now;
-    } else {
-      addTo(answer.fetchers, grant->second.node, chunk);
+    } else if (!other.empty()) {
+      addTo(answer.fetchers, other, chunk);
     }
   }
   return answer;
@@ -147,6 +160,9 @@ void KeyDirectory::have(const std::string& node, std::uint32_t stripe, ChunkMask
   if (agent.held.size() <= stripe) agent.held.resize(stripe + 1, 0);
   agent.held[stripe] = chunks & whole(stripe);
   const std::uint32_t first = stripe * kChunksPerStripe;
+  for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
+    if ((agent.held[stripe] & bitOf(i)) != 0) reads_.end(first + i, node);
+  }
   for (auto grant = grants_.lower_bound(first);
        grant != grants_.end() && grant->first < first + kChunksPerStripe;) {
     if (grant->second.node != node) {
@@ -166,10 +182,13 @@ void KeyDirectory::giveUp(const std::string& node, std::uint32_t stripe, ChunkMa
   });
 }
 
-void KeyDirectory::dropped(const std::string& node) { agents_.erase(node); }
+void KeyDirectory::dropped(const std::string& node) {
+  agents_.erase(node);
+  reads_.forget(node);
+}
 
 void KeyDirectory::gone(const std::string& node) {
-  agents_.erase(node);
+  dropped(node);
   std::erase_if(grants_, [&](const auto& grant) { return grant.second.node == node; });
 }
 

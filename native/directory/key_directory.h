@@ -7,6 +7,9 @@
 // Agents ask for as much as they can fetch, all in the same order: so they divide a file by how
 // fast they are, and what is on its way is what all of them need next.
 //
+// Whoever holds a chunk gives it to few at a time; others wait for these, and then have more to
+// choose from. So no agent gives much more than it gets, whoever fetched from the origin.
+//
 // What must stay true: at any moment at most one agent has the grant to fetch a chunk from the
 // origin. A grant ends when its agent reports the chunk, gives it up, is gone, has shown no
 // progress with the key for kGrantPatience while somebody else asks, or cannot be read from for
@@ -21,6 +24,7 @@
 #include <vector>
 
 #include "base/generated/constants.h"
+#include "directory/read_book.h"
 
 namespace hearth {
 
@@ -39,6 +43,7 @@ struct StripeHolder {
 // What an asker does with chunks that it may be granted.
 enum class Intent : std::uint8_t {
   kLook,   // learn where they are
+  kRead,   // read them now from who is named as their holder
   kFetch,  // fetch them from the origin now, if nobody holds or fetches them
 };
 
@@ -52,10 +57,9 @@ struct Complaint {
 
 // Where chunks of a stripe can be had. Chunks in none of the masks have to wait.
 struct LocateAnswer {
-  // Agents that hold some of what was asked for, those of the most chunks first, of equals who gave
-  // the least lately; never the asker.
+  // Whom to read what from; never the asker. Of those that hold a chunk, who gave the least lately.
   std::vector<StripeHolder> holders;
-  // Other agents that fetch from the origin what no holder has.
+  // Other agents that will have the rest soon: they fetch it from the origin, or read it.
   std::vector<StripeHolder> fetchers;
   // What the asker itself fetches.
   ChunkMask granted = 0;
@@ -81,7 +85,9 @@ class KeyDirectory {
   // An agent that was granted a chunk may not know it yet when it is asked for it. Shorter than the
   // asker's attempts take.
   static constexpr std::chrono::milliseconds kDoubtPatience{300};
-  static constexpr std::chrono::seconds kNamedHalfLife{2};
+  static constexpr std::chrono::seconds kGaveHalfLife{2};
+  // Agents that read one chunk from one other at the same time, while nobody waits for the bytes.
+  static constexpr std::size_t kReadersPerHolder = 2;
 
   explicit KeyDirectory(std::uint64_t size);
 
@@ -110,8 +116,8 @@ class KeyDirectory {
   struct Agent {
     bool wants = false;
     std::vector<ChunkMask> held;
-    TimePoint lastProgress;   // with what it was granted
-    std::uint32_t named = 0;  // chunks that others were sent to it for; halved every kNamedHalfLife
+    TimePoint lastProgress;  // with what it was granted
+    std::uint32_t gave = 0;  // chunks that others were sent to it for; halved every kGaveHalfLife
   };
   struct Grant {
     std::string node;
@@ -121,14 +127,24 @@ class KeyDirectory {
 
   [[nodiscard]] bool ended(Grant& grant, const std::string& asker, const Complaint& complaint,
                            TimePoint now) const;
-  // Holders of `chunks`, and the chunks that they cover.
-  ChunkMask nameHolders(const std::string& asker, std::uint32_t stripe, ChunkMask chunks,
-                        std::vector<StripeHolder>& holders, TimePoint now);
+  // Whom the asker may read the chunk from; empty: nobody holds it, or those who do are busy with
+  // it. `held`: whether anybody holds it.
+  [[nodiscard]] std::string holderFor(const std::string& asker, std::uint32_t chunk, Intent intent,
+                                      bool& held) const;
+  void noteRead(const std::string& asker, std::uint32_t chunk, const std::string& holder,
+                TimePoint now);
+  // Drops what no longer holds now that the asker asks for the chunk again.
+  void takeBack(const std::string& asker, std::uint32_t chunk, const Complaint& complaint,
+                TimePoint now);
+  // Grants the chunk to the asker if nobody else fetches it; who fetches it now, if anybody does.
+  [[nodiscard]] std::string fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
+                                       const Complaint& complaint, TimePoint now);
 
   std::uint64_t chunks_;
   std::uint32_t stripes_;
   std::map<std::string, Agent> agents_;
   std::map<std::uint32_t, Grant> grants_;  // by chunk
+  ReadBook reads_;
   TimePoint halvedAt_{};
 };
 

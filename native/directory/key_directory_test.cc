@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <map>
 #include <random>
 
@@ -35,6 +36,7 @@ TEST_F(KeyDirectoryTest, GrantsAChunkToOneAgentOnly) {
   EXPECT_EQ(second.fetcherOf(2), "");
   EXPECT_EQ(directory.locate("a", 0, 0b0001, kFetch, {}, now).granted, 0b0001)
       << "asking again keeps the grant";
+  EXPECT_EQ(directory.locate("a", 0, 0b0001, kLook, {}, now).granted, 0) << "it cannot fetch now";
 }
 
 TEST_F(KeyDirectoryTest, GrantsNothingToWhoOnlyLooks) {
@@ -72,38 +74,64 @@ TEST_F(KeyDirectoryTest, NeverNamesTheAskerAndNeverWhatItHolds) {
   EXPECT_EQ(answer.granted, 0b10);
 }
 
-TEST_F(KeyDirectoryTest, SpreadsAskersOverHolders) {
+TEST_F(KeyDirectoryTest, SpreadsReadersOverHolders) {
   KeyDirectory large(64 * kStripeBytes);
   for (const char* node : {"a", "b", "c", "d"}) {
     for (std::uint32_t stripe = 0; stripe < 64; ++stripe) large.have(node, stripe, kAll, now);
   }
-  std::map<std::string, int> asked;
+  std::map<std::string, int> read;
   for (std::uint32_t stripe = 0; stripe < 64; ++stripe) {
     for (const char* node : {"x", "y", "z"}) {
-      for (std::uint32_t chunk = 0; chunk < kChunksPerStripe; chunk += 2) {
-        const auto mask = static_cast<ChunkMask>(0b11 << chunk);
-        ++asked[large.locate(node, stripe, mask, kLook, {}, now).holders.front().node];
-      }
+      for (const StripeHolder& holder : large.locate(node, stripe, kAll, kRead, {}, now).holders)
+        read[holder.node] += std::popcount(holder.chunks);
     }
   }
-  EXPECT_EQ(asked.size(), 4u);
-  for (const auto& [node, count] : asked) EXPECT_NEAR(count, 3 * 64 * 8 / 4, 1) << node;
+  EXPECT_EQ(read.size(), 4u);
+  for (const auto& [node, chunks] : read) EXPECT_NEAR(chunks, 3 * 64 * 16 / 4, 1) << node;
 }
 
-// Only A has what came first, and has sent it to two others by now: these serve what all three
-// have.
-TEST_F(KeyDirectoryTest, SendsAskersToWhoGaveTheLeastLately) {
-  directory.have("a", 0, kAll, now);
-  for (const char* node : {"b", "c"}) {
-    EXPECT_EQ(directory.locate(node, 0, 0b11, kLook, {}, now).holderOf(0), "a");
+// Only A has the chunk: two read it from there, the others wait for these and read it from them.
+TEST_F(KeyDirectoryTest, AHolderGivesAChunkToFewAtATime) {
+  directory.have("a", 0, 1, now);
+  for (const char* node : {"b", "c"})
+    EXPECT_EQ(directory.locate(node, 0, 1, kRead, {}, now).holderOf(0), "a");
+  std::map<std::string, int> awaited, read;
+  for (const char* node : {"d", "e", "f", "g"}) {
+    EXPECT_EQ(directory.locate(node, 0, 1, kLook, {}, now).holderOf(0), "a");
+    const auto answer = directory.locate(node, 0, 1, kRead, {}, now);
+    EXPECT_TRUE(answer.holders.empty());
+    ++awaited[answer.fetcherOf(0)];
   }
-  for (const char* node : {"b", "c"}) directory.have(node, 0, 0b11, now);
-  std::map<std::string, int> asked;
+  EXPECT_EQ(awaited, (std::map<std::string, int>{{"b", 2}, {"c", 2}}));
+  for (const char* node : {"b", "c"}) directory.have(node, 0, 1, now);
   for (const char* node : {"d", "e", "f", "g"})
-    ++asked[directory.locate(node, 0, 0b11, kLook, {}, now).holderOf(0)];
-  EXPECT_EQ(asked, (std::map<std::string, int>{{"b", 2}, {"c", 2}}));
-  EXPECT_EQ(directory.locate("h", 0, 0b100, kLook, {}, now).holderOf(2), "a")
-      << "who alone has it is named whatever it gave";
+    ++read[directory.locate(node, 0, 1, kRead, {}, now).holderOf(0)];
+  EXPECT_EQ(read, (std::map<std::string, int>{{"b", 2}, {"c", 2}}));
+}
+
+TEST_F(KeyDirectoryTest, AReaderForWhomSomebodyWaitsIsNeverToldToWaitForReaders) {
+  directory.have("a", 0, 1, now);
+  for (const char* node : {"b", "c", "d", "e"})
+    EXPECT_EQ(directory.locate(node, 0, 1, kFetch, {}, now).holderOf(0), "a");
+}
+
+TEST_F(KeyDirectoryTest, ReadsThatEndMakePlace) {
+  directory.have("a", 0, 1, now);
+  const auto holder = [&](const char* node, Complaint complaint = {}) {
+    return directory.locate(node, 0, 1, kRead, complaint, now).holderOf(0);
+  };
+  EXPECT_EQ(holder("b"), "a");
+  EXPECT_EQ(holder("c"), "a");
+  EXPECT_EQ(holder("d"), "");
+  directory.gone("b");
+  EXPECT_EQ(holder("d"), "a");
+  EXPECT_EQ(holder("e"), "");
+  EXPECT_EQ(holder("e", {"c"}), "") << "c may not have begun yet";
+  now += 1s;
+  EXPECT_EQ(holder("e", {"c"}), "a") << "c does not read it";
+  now += ReadBook::kPatience + 1s;
+  EXPECT_EQ(directory.locate("f", 0, 1, kRead, {}, now).fetcherOf(0), "")
+      << "nobody reads any more";
 }
 
 // Agents that ask in the same order for as much as they can fetch get what fits their speed, and

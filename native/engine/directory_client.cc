@@ -39,8 +39,8 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
   co_return alone;
 }
 
-Task<Status> DirectoryClient::awaitOrigin(std::string node, ContentKey key, std::uint64_t size,
-                                          std::uint32_t chunk, Clock::time_point deadline) {
+Task<Status> DirectoryClient::awaitChunk(std::string node, ContentKey key, std::uint64_t size,
+                                         std::uint32_t chunk, Clock::time_point deadline) {
   const DirectoryRequest request{
       .key = key,
       .size = size,

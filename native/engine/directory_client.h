@@ -15,10 +15,10 @@ class DirectoryClient {
   [[nodiscard]] Task<LocateAnswer> locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
                                           ChunkMask chunks, Intent intent, Complaint complaint);
 
-  // Ends when `node`, which fetches the chunk from the origin, has it. Errors: its own, and those
+  // Ends when `node`, to which the chunk is on its way, has it. Errors: its own, and those
   // of PeerTransport::call.
-  [[nodiscard]] Task<Status> awaitOrigin(std::string node, ContentKey key, std::uint64_t size,
-                                         std::uint32_t chunk, Clock::time_point deadline);
+  [[nodiscard]] Task<Status> awaitChunk(std::string node, ContentKey key, std::uint64_t size,
+                                        std::uint32_t chunk, Clock::time_point deadline);
 
   // Tell the directory; nobody waits, and a lost message costs only a detour.
   void have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);

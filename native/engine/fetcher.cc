@@ -13,7 +13,7 @@ constexpr int kAttempts = 8;
 constexpr auto kPeerPatience = std::chrono::seconds(40);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
 // Read from peers at the same time, for nobody who waits.
-constexpr std::uint64_t kPeerChunks = 4;
+constexpr std::uint64_t kPeerChunks = 6;
 // How often who waits for a turn looks whether another agent has come first.
 constexpr auto kLookAgain = std::chrono::milliseconds(250);
 
@@ -38,6 +38,11 @@ bool mayPass(ErrorCode code) {
 
 ChunkMask bitOf(std::uint32_t chunk) {
   return static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
+}
+
+// The first of its chunks alone.
+StripeHolder firstOf(const StripeHolder& agent) {
+  return {agent.node, static_cast<ChunkMask>(agent.chunks & -agent.chunks)};
 }
 
 std::vector<std::uint32_t> checksumsOf(std::span<const std::byte> chunk) {
@@ -87,10 +92,6 @@ class Fetcher::PeerPlace {
   PeerPlace& operator=(const PeerPlace&) = delete;
 
   [[nodiscard]] bool held() const { return chunks_ != 0; }
-  [[nodiscard]] bool tryTake(std::uint32_t chunks) {
-    if (places_.tryAcquire(chunks)) chunks_ = chunks;
-    return held();
-  }
   [[nodiscard]] Task<void> take(std::uint32_t chunks) {
     co_await places_.acquire(chunks);
     chunks_ = chunks;
@@ -229,20 +230,20 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
   co_return co_await again;
 }
 
-Task<Status> Fetcher::awaitOrigin(ContentKey key, std::uint32_t chunk) {
+Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
   const std::shared_ptr<FileFetch> fetch = find(key);
   const std::shared_ptr<CachedFile> file =
       fetch != nullptr ? fetch->cache : shard_.commons.cache->find(key);
   if (file != nullptr && chunk < file->chunkCount() && file->resident(chunk)) co_return Status();
   if (fetch != nullptr) {
     const auto known = fetch->flights.find(chunk);
-    if (known != fetch->flights.end() && known->second->fromOrigin) {
+    if (known != fetch->flights.end() && known->second->underWay()) {
       const std::shared_ptr<ChunkFlight> flight = known->second;
       co_await flight->landed.wait();
       co_return flight->status;
     }
   }
-  co_return Error{ErrorCode::kTryElsewhere, "this agent does not fetch the chunk"};
+  co_return Error{ErrorCode::kTryElsewhere, "the chunk is not on its way to this agent"};
 }
 
 Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options) {
@@ -264,6 +265,7 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
   OriginTurns::Turn turn;
   PeerPlace place(peerPlaces_);
   Complaint complaint;
+  StripeHolder come;  // what came to an agent that we waited for
   auto pause = std::chrono::duration_cast<Clock::duration>(kFirstPause);
   for (int attempt = 0; !shard_.gate->closed();) {
     const ChunkMask missing = state.missing();
@@ -283,11 +285,18 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
                                                      state.options.rank);
       memory = co_await acquiring;
     }
-    Task<LocateAnswer> locating =
-        shard_.directory->locate(file.about.key, file.about.size, stripe, missing,
-                                 memory.empty() ? Intent::kLook : Intent::kFetch, complaint);
-    const LocateAnswer answer = co_await locating;
+    const Intent intent = !memory.empty() ? Intent::kFetch
+                          : place.held()  ? Intent::kRead
+                                          : Intent::kLook;
+    Task<LocateAnswer> locating = shard_.directory->locate(file.about.key, file.about.size, stripe,
+                                                           missing, intent, complaint);
+    LocateAnswer answer = co_await locating;
     complaint = {};
+    // The directory may not have heard of it yet.
+    if (answer.holders.empty() && !answer.fetchers.empty() &&
+        firstOf(answer.fetchers.front()) == come) {
+      answer.holders.push_back(come);
+    }
     turns.setSharers(answer.sharers);
     if (answer.granted != 0) {
       ofOrigin.use();
@@ -301,6 +310,7 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     memory.clear();
     if (answer.holders.empty() && answer.fetchers.empty()) {
       place.leave();
+      if (ofOrigin.given() && !turn.asked()) continue;
       Task<void> waiting = ofOrigin.given() ? turn.wait(Clock::now() + kLookAgain)
                                             : ofOrigin.spend(*shard_.reactor, state.bytes());
       co_await waiting;
@@ -310,27 +320,30 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     Status read;
     if (answer.holders.empty()) {
       place.leave();
-      Task<Status> awaiting = awaitFetcher(state, answer.fetchers.front(), complaint);
+      come = firstOf(answer.fetchers.front());
+      Task<Status> awaiting = awaitFetcher(state, come, complaint);
       read = co_await awaiting;
     } else {
       if (!state.demand() && !place.held()) {
-        const bool atOnce = ofPeers.given() && place.tryTake(state.chunks.count);
-        if (!atOnce) {
-          if (!ofPeers.given()) {
-            Task<void> spending = ofPeers.spend(*shard_.reactor, state.bytes());
-            co_await spending;
-          }
-          Task<void> taking = place.take(state.chunks.count);
-          co_await taking;
-          continue;  // others may hold it by now, and be less busy
+        if (!ofPeers.given()) {
+          Task<void> spending = ofPeers.spend(*shard_.reactor, state.bytes());
+          co_await spending;
         }
+        Task<void> taking = place.take(state.chunks.count);
+        co_await taking;
+        continue;  // and read at once from who is the best to read from then
       }
       ofPeers.use();
       Task<Status> reading = fromPeers(state, answer, complaint);
       read = co_await reading;
       place.leave();
     }
-    if (read.ok()) continue;
+    if (read.ok()) {
+      attempt = 0;
+      pause = kFirstPause;
+      continue;
+    }
+    come = {};
     if (!mayPass(read.code())) co_return read;
     if (++attempt == kAttempts) co_return read.error().within("no agent gave the bytes");
     co_await shard_.reactor->sleep(pause);
@@ -418,7 +431,7 @@ Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
   const FileReference& file = state.fetch->reference;
   const std::uint32_t chunk = state.chunks.stripe() * kChunksPerStripe +
                               static_cast<std::uint32_t>(std::countr_zero(fetcher.chunks));
-  Task<Status> awaiting = shard_.directory->awaitOrigin(
+  Task<Status> awaiting = shard_.directory->awaitChunk(
       fetcher.node, file.about.key, file.about.size, chunk, Clock::now() + kPeerPatience);
   const Status awaited = co_await awaiting;
   if (!awaited.ok()) complaint = {.node = fetcher.node, .held = false};
@@ -454,6 +467,7 @@ void Fetcher::tellHeld(const RunState& state) {
 
 Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node,
                              Status& status) {
+  state.flight(chunk).fromPeer = true;
   auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1, state.options.rank);
   std::vector<ChunkBuffer> buffer = co_await acquiring;
   const auto loaded = loadInto(*state.shard.reactor, std::move(buffer.front()),
@@ -464,7 +478,10 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
       state.shard.transport->read(node, state.fetch->key(), state.fetch->chunkOffset(chunk), memory,
                                   checksums, Clock::now() + kPeerPatience);
   status = co_await reading;
-  if (!status.ok()) co_return;
+  if (!status.ok()) {
+    state.flight(chunk).fromPeer = false;
+    co_return;
+  }
   state.shard.commons.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
   if (state.options.counters)
     state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);

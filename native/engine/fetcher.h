@@ -32,10 +32,10 @@ class Fetcher {
   [[nodiscard]] Task<Status> ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                                     std::uint32_t end, FetchOptions options);
 
-  // Ends when the chunk, which we fetch from the origin, is here, with what that came to.
-  // kTryElsewhere when it neither is here nor on its way from there: agents that waited for one
-  // another's reads could wait for ever.
-  [[nodiscard]] Task<Status> awaitOrigin(ContentKey key, std::uint32_t chunk);
+  // Ends when the chunk, which we fetch from the origin or read from who holds it, is here, with
+  // what that came to. kTryElsewhere when it neither is here nor on its way: agents that waited for
+  // one another's waiting could wait for ever.
+  [[nodiscard]] Task<Status> awaitChunk(ContentKey key, std::uint32_t chunk);
 
   // The wanted key, if it is.
   [[nodiscard]] std::shared_ptr<FileFetch> find(const ContentKey& key);
@@ -54,8 +54,8 @@ class Fetcher {
   // `chunks`: memory for the chunks from `first` on.
   Task<Status> originRequest(RunState& state, std::uint32_t first,
                              std::span<const std::shared_ptr<LoadedChunk>> chunks);
-  // Ends when the first of the chunks that another agent fetches is there. `complaint`: about who
-  // failed us.
+  // Ends when the first of the chunks that are on their way to another agent is there. `complaint`:
+  // about who failed us.
   Task<Status> awaitFetcher(RunState& state, const StripeHolder& fetcher, Complaint& complaint);
   // What others hold.
   Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint);

@@ -38,7 +38,9 @@ struct ChunkFlight {
   Event landed;
   Status status;
   bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
+  bool fromPeer = false;    // it is being read from an agent that holds it
   bool abandoned = false;   // by the job that began it: whoever else wants it begins anew
+  [[nodiscard]] bool underWay() const { return fromOrigin || fromPeer; }
 };
 
 // Where the bytes of one piece of work came from. Any thread.

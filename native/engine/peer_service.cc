@@ -126,7 +126,7 @@ Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string 
         co_return Error{ErrorCode::kProtocolError, "not one chunk is awaited"};
       const std::uint32_t chunk = about.stripe * kChunksPerStripe +
                                   static_cast<std::uint32_t>(std::countr_zero(about.chunks));
-      Task<Status> awaiting = owner.fetcher->awaitOrigin(about.key, chunk);
+      Task<Status> awaiting = owner.fetcher->awaitChunk(about.key, chunk);
       const Status awaited = co_await awaiting;
       if (!awaited.ok()) co_return awaited.error();
       co_return answer;
