@@ -55,6 +55,16 @@ describe('CachePreload of a group', () => {
     assert.equal((other as typeof present).spec.placement.gatedPods?.gate.timeout, '1h');
   });
 
+  it('has no owners when there are too many to name: it must not go with some of them', () => {
+    const pods = Array.from({ length: 51 }, (_, index) => member(`pod-${index}`));
+    const first = newPreload(place, pods.slice(0, 50), wait, ['llama']);
+    assert.equal(first.metadata.ownerReferences?.length, 50);
+    const more = preloadChange(first, pods.slice(50), wait, ['llama']) as typeof first;
+    assert.deepEqual(more.metadata.ownerReferences, []);
+    const present = { ...first, metadata: { ...first.metadata, ownerReferences: [] } };
+    assert.equal(preloadChange(present, pods.slice(0, 1), wait, ['llama']), undefined, 'they are not named again');
+  });
+
   it('of somebody else is none of ours', () => {
     const { metadata, ...rest } = newPreload(place, [member('a')], wait, []);
     const { labels: _, ...unlabelled } = metadata;

@@ -6,7 +6,10 @@ import type { GatedMember } from './groups.ts';
 
 /** Pods that wait go before what is preloaded for later. */
 const priorities = { Wait: 200, Prefer: 100, Off: 100 } as const;
-/** The garbage collector takes a plan away with the last of its owners. */
+/**
+ * The garbage collector takes a plan away with the last of its owners. One with more than these has none: it would go with
+ * those that are named, before the others. The operator takes it away with its last pod in any case.
+ */
 const mostOwners = 50;
 
 const component = 'gate';
@@ -54,7 +57,7 @@ export function preloadChange(
   const spec = specOf(pods, gate, datasets);
   const hash = hashOf(spec);
   const known = metadata.ownerReferences ?? [];
-  const ownerReferences = ownersOf(pods, known);
+  const ownerReferences = known.length === 0 ? [] : ownersOf(pods, known);
   if (metadata.annotations?.[specHashAnnotation] === hash && ownerReferences.length === known.length) return undefined;
   const { uid, resourceVersion } = metadata;
   return { metadata: { uid, resourceVersion, annotations: { [specHashAnnotation]: hash }, ownerReferences }, spec };
@@ -71,10 +74,8 @@ function specOf(pods: readonly GatedMember[], gate: Gate, datasets: readonly str
 
 function ownersOf(pods: readonly GatedMember[], known: readonly OwnerReference[]): OwnerReference[] {
   const owners = new Map(known.map((owner) => [owner.uid, owner]));
-  for (const owner of pods.map(ownerOf)) {
-    if (owners.size < mostOwners && !owners.has(owner.uid)) owners.set(owner.uid, owner);
-  }
-  return [...owners.values()];
+  for (const owner of pods.map(ownerOf)) if (!owners.has(owner.uid)) owners.set(owner.uid, owner);
+  return owners.size > mostOwners ? [] : [...owners.values()];
 }
 
 /** The controller of the pod, else the pod. It may go without waiting for the plan. */
