@@ -121,6 +121,16 @@ describe('EventRecorder', () => {
     );
   });
 
+  it('tells nothing after its end, also of what had to wait', async () => {
+    for (let number = 0; number < 100; ++number) recorder.event(pod, 'Normal', `Reason${number}`, 'often');
+    await recorder.close();
+    const told = events().length;
+    assert.ok(told > 0 && told < 100, `${told}`);
+    recorder.event(pod, 'Warning', 'Late', 'after the end');
+    await clock.advance(600_000);
+    assert.equal(events().length, told);
+  });
+
   it('waits for what is being told, but not for ever', async () => {
     api.delay = () => new Promise(() => undefined);
     recorder.event(pod, 'Warning', 'Broken', 'once');

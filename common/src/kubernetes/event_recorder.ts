@@ -60,6 +60,7 @@ export class EventRecorder {
   readonly #total: TokenBucket;
   #sending: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
+  #closed = false;
 
   constructor(options: EventRecorderOptions) {
     this.#options = options;
@@ -69,6 +70,7 @@ export class EventRecorder {
 
   /** `reason` is one CamelCase word, `message` a sentence without secrets. The object has its kind, name and uid. */
   event(object: KubernetesObject, type: EventType, reason: string, message: string): void {
+    if (this.#closed) return;
     const { namespace, name = '', uid = '' } = object.metadata ?? {};
     const { apiVersion = '', kind = '' } = object;
     const key = JSON.stringify([kind, namespace, name, uid, type, reason]);
@@ -117,7 +119,14 @@ export class EventRecorder {
     this.event({ apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: object.metadata }, type, reason, message);
   }
 
-  /** Resolves when all that may be told now has been, or after this time. For the end of a process and for tests. */
+  /** Tells what may be told now, and forgets the rest: nothing is told afterwards, and no timer is left. Idempotent. */
+  async close(deadlineMs = 2_000): Promise<void> {
+    await this.flush(deadlineMs);
+    this.#closed = true;
+    this.#cancelTimer?.();
+  }
+
+  /** Resolves when all that may be told now has been, or after this time. */
   async flush(deadlineMs = 2_000): Promise<void> {
     const late = new AbortController();
     const sent = (async () => {
@@ -145,7 +154,7 @@ export class EventRecorder {
 
   /** Sends what is due, one after the other, and comes back for the rest. */
   #wake(): void {
-    if (this.#sending !== undefined) return;
+    if (this.#sending !== undefined || this.#closed) return;
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     const now = this.#clock.now();

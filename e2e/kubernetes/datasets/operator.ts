@@ -45,7 +45,7 @@ export class TestOperator {
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
-    await this.#events.flush();
+    await this.#events.close();
     this.#api.close();
   }
 }

@@ -276,7 +276,7 @@ export class GateReplica {
     if (this.#ending.signal.aborted) return;
     this.#ending.abort();
     await this.#running;
-    await this.#events.flush();
+    await this.#events.close();
     await this.#webhook.close(0);
     this.#options.api.close();
     this.#options.urgentApi.close();

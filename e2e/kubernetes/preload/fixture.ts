@@ -255,7 +255,7 @@ export class TestExecutor {
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
-    await this.#events.flush();
+    await this.#events.close();
     this.#api.close();
   }
 }

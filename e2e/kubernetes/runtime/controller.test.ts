@@ -107,7 +107,7 @@ class Operator {
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#ended.catch(() => undefined);
-    await this.events.flush();
+    await this.events.close();
   }
 }
 

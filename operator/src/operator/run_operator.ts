@@ -94,7 +94,7 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
     await election.run((term) => lead(options, { reflectors, agents, events, preloading }, term), signal);
     logger.info('the operator is ending');
   } finally {
-    await events.flush();
+    await events.close();
     await agents.close();
     await webhook?.close(options.webhook?.lingerMs ?? 0);
     await http.close();
