@@ -61,10 +61,12 @@ const channelOptions: ChannelOptions = {
 const connectMs = 2_000;
 const repeatableAttemptMs = 3_000;
 /**
- * After this an attempt to connect is given up. gRPC leaves that to TCP, which takes two minutes: so long would the
- * address of a Service lead to a pod that has gone, since connection tracking keeps to it.
+ * A member that has not been connected for this time is given a new channel. gRPC leaves an attempt to TCP, which takes
+ * two minutes: so long would the address of a Service lead to a pod that has gone, since connection tracking keeps to
+ * it. Each new channel has twice as long, for machines that are too busy to be quicker.
  */
-const stuckMs = 4_000;
+const firstPatienceMs = 4_000;
+const longestPatienceMs = 16_000;
 
 /** Calls to an etcd cluster: stays with one member while that works, else tries the next, with back-off. */
 export class EtcdConnection {
@@ -72,8 +74,8 @@ export class EtcdConnection {
   readonly #members: EtcdMember[];
   readonly #credentials: ChannelCredentials;
   readonly #options: ChannelOptions;
-  /** Since when a member has been neither connected nor refused; milliseconds of performance.now(). */
-  readonly #connectingSince = new Map<EtcdMember, number>();
+  /** By endpoint of members that are not connected: since when (performance.now()), and how long their channel has. */
+  readonly #away = new Map<string, { since: number; patienceMs: number }>();
   readonly #address: EtcdAddress;
   readonly #files: TlsFiles | undefined;
   #current = 0;
@@ -135,14 +137,16 @@ export class EtcdConnection {
       const member = this.#members[this.#current];
       if (member === undefined) throw new HearthError('Internal', `${named}: there is no member. Please report this.`);
       const state = await connectedState(member.channel, Math.min(connectMs, bounds.remainingMs()), bounds.signal);
-      if (state === connectivityState.CONNECTING) this.#giveUpIfStuck(member);
-      else this.#connectingSince.delete(member);
-      if (state === connectivityState.READY) return member;
+      if (state === connectivityState.READY) {
+        this.#away.delete(member.endpoint);
+        return member;
+      }
       if (state === connectivityState.TRANSIENT_FAILURE) {
         said = await connectionError(member, bounds.signal);
         // It may be that the certificates were renewed a moment ago.
         await this.#files?.reread();
       }
+      this.#giveUpIfStuck(member);
       this.#leave(member);
       // A little before the deadline, so that the caller hears the cause instead of a bare time-out.
       const wait = backOffMs(Math.floor(failures / this.#members.length), 50, 1_000);
@@ -169,15 +173,19 @@ export class EtcdConnection {
     };
   }
 
+  /** A state of failure tells nothing of the attempt that is under way: gRPC keeps it until one succeeds. */
   #giveUpIfStuck(member: EtcdMember): void {
     const index = this.#members.indexOf(member);
+    // Another call has given it up.
     if (index === -1) return;
     const now = performance.now();
-    const since = this.#connectingSince.get(member) ?? now;
-    this.#connectingSince.set(member, since);
-    if (now - since < stuckMs) return;
+    const { since, patienceMs } = this.#away.get(member.endpoint) ?? { since: now, patienceMs: firstPatienceMs };
+    if (now - since < patienceMs) {
+      this.#away.set(member.endpoint, { since, patienceMs });
+      return;
+    }
+    this.#away.set(member.endpoint, { since: now, patienceMs: Math.min(2 * patienceMs, longestPatienceMs) });
     this.#members[index] = this.#member(member.endpoint);
-    this.#connectingSince.delete(member);
     member.channel.close();
   }
 

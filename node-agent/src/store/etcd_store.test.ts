@@ -108,26 +108,39 @@ describe('EtcdStore', () => {
     silent.close();
   });
 
-  it('connects anew when an attempt is neither accepted nor refused', async function () {
-    this.timeout(30_000);
-    // The first connection leads nowhere, as to a pod that has gone; later ones to the server.
-    const sockets: Socket[] = [];
-    const relay = createServer((socket) => {
-      sockets.push(socket);
-      if (sockets.length === 1) return;
-      const [host, port] = server.endpoint.split(':');
-      const other = connect(Number(port), host).on('error', () => socket.destroy());
-      sockets.push(other.pipe(socket.on('error', () => other.destroy())).pipe(other));
-    }).listen(0, '127.0.0.1');
-    await new Promise((done) => relay.once('listening', done));
-    const store = open('', `127.0.0.1:${(relay.address() as { port: number }).port}`);
-    const began = performance.now();
-    await store.put('k', '1', { deadlineMs: 20_000 });
-    assert.ok(performance.now() - began < 10_000);
-    await store.close();
-    for (const socket of sockets) socket.destroy();
-    relay.close();
-  });
+  for (const refused of [false, true]) {
+    const before = refused ? 'after it was refused' : 'at first';
+    it(`connects anew when an attempt is neither accepted nor refused, ${before}`, async function () {
+      this.timeout(30_000);
+      // The first connection leads nowhere, as to a pod that has gone; later ones to the server.
+      const sockets: Socket[] = [];
+      const relay = createServer((socket) => {
+        sockets.push(socket);
+        if (sockets.length === 1) return;
+        const [host, port] = server.endpoint.split(':');
+        const other = connect(Number(port), host).on('error', () => socket.destroy());
+        sockets.push(other.pipe(socket.on('error', () => other.destroy())).pipe(other));
+      });
+      const listen = async (port: number) => {
+        relay.listen(port, '127.0.0.1');
+        await new Promise((done) => relay.once('listening', done));
+        return (relay.address() as { port: number }).port;
+      };
+      const port = await listen(0);
+      if (refused) await new Promise((done) => relay.close(done));
+      const store = open('', `127.0.0.1:${port}`);
+      if (refused) {
+        await assert.rejects(store.put('k', '1', { deadlineMs: 500 }), fails('Unavailable', /ECONNREFUSED/));
+        await listen(port);
+      }
+      const began = performance.now();
+      await store.put('k', '1', { deadlineMs: 20_000 });
+      assert.ok(performance.now() - began < 10_000);
+      await store.close();
+      for (const socket of sockets) socket.destroy();
+      relay.close();
+    });
+  }
 
   it('survives the failure of each member of three in turn', async () => {
     const cluster = await EtcdServer.cluster(program, 3);
