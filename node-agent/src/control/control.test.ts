@@ -193,7 +193,9 @@ describe('control API', () => {
         ['b', 1n, 1n],
       ],
     );
-    await call('unpin', { dataset: 'd', paths: [], nodes: ['b'], owner: '', ...plain });
+    await call('pin', { dataset: 'd', paths: ['a.bin'], nodes: ['b'], owner: '', ...plain, moreOwners: ['x', 'y'] });
+    assert.deepEqual([...(cluster.engine('b').pins.get(manifest)?.keys() ?? [])], ['user', 'x', 'y']);
+    await call('unpin', { dataset: 'd', paths: [], nodes: ['b'], owner: '', ...plain, moreOwners: ['x', 'y'] });
     const again = await call('evict', { dataset: 'd', paths: [], nodes: ['b'] });
     assert.equal(again.nodes[0]?.bytesFreed, 3_000_000n);
     await assert.rejects(

@@ -28,7 +28,7 @@ export async function execute(
       );
       return;
     case 'unpin':
-      await pins.unpin(dataset, owner);
+      for (const one of [owner, ...request.moreOwners]) await pins.unpin(dataset, one);
       break;
     case 'evict':
       await keeper.opened(manifest, signal);

@@ -15,7 +15,7 @@ export const requestSchema = z.object({
   manifest: z.string(),
   paths: z.array(z.string()),
   owner: z.string(),
-  /** Of a pin: others who want the same. */
+  /** Of pin and unpin: others who want the same. */
   moreOwners: z.array(z.string()).default([]),
   evict: z.boolean(),
 });

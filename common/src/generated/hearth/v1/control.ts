@@ -445,7 +445,7 @@ export interface PinRequest {
   manifest: string;
   /** Agents that did not do it are told in the answer; else any of them makes the call fail. */
   tolerant: boolean;
-  /** Others who pin the same at the same time. */
+  /** Others who pin, or unpin, the same at the same time. */
   moreOwners: string[];
 }
 
