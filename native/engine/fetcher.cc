@@ -14,6 +14,7 @@ constexpr auto kPeerPatience = std::chrono::seconds(40);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
 // Read from peers at the same time, for nobody who waits.
 constexpr std::uint64_t kPeerChunks = 6;
+constexpr std::uint32_t kManySharers = 4;
 // How often who waits for a turn looks whether another agent has come first.
 constexpr auto kLookAgain = std::chrono::milliseconds(250);
 
@@ -264,12 +265,15 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
   Allowance ofOrigin(state.options.rate.get()), ofPeers(state.options.peerRate.get());
   OriginTurns::Turn turn;
   PeerPlace place(peerPlaces_);
+  std::uint32_t sharers = 1;
   Complaint complaint;
   StripeHolder come;  // what came to an agent that we waited for
   auto pause = std::chrono::duration_cast<Clock::duration>(kFirstPause);
   for (int attempt = 0; !shard_.gate->closed();) {
-    const ChunkMask missing = state.missing();
+    ChunkMask missing = state.missing();
     if (missing == 0) co_return Status();
+    // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
+    if (sharers >= kManySharers && !state.demand()) missing &= static_cast<ChunkMask>(-missing);
     if (state.cancelled()) {
       state.abandoned = true;
       co_return Error{ErrorCode::kCancelled, "the job was cancelled"};
@@ -297,7 +301,8 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
         firstOf(answer.fetchers.front()) == come) {
       answer.holders.push_back(come);
     }
-    turns.setSharers(answer.sharers);
+    sharers = answer.sharers;
+    turns.setSharers(sharers);
     if (answer.granted != 0) {
       ofOrigin.use();
       Task<Status> fetching = fromOrigin(state, answer.granted, std::move(memory));
@@ -329,7 +334,7 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
           Task<void> spending = ofPeers.spend(*shard_.reactor, state.bytes());
           co_await spending;
         }
-        Task<void> taking = place.take(state.chunks.count);
+        Task<void> taking = place.take(static_cast<std::uint32_t>(std::popcount(missing)));
         co_await taking;
         continue;  // and read at once from who is the best to read from then
       }
