@@ -30,7 +30,7 @@ export class GateMetrics {
     });
     this.#released = new Counter({
       name: 'hearth_gate_released_total',
-      help: 'Pods whose gate was opened, by reason: Warm, Prefer, TimedOut, NoFeasibleNode, NoRoom, NoAgent, NoDataset, Off, Withdrawn, NoPlan.',
+      help: 'Pods whose gate was opened, by reason: Warm, Prefer, TimedOut, NoFreeNode, NoFeasibleNode, NoRoom, NoAgent, NoDataset, Off, Withdrawn, NoPlan.',
       labelNames: ['reason'],
       registers,
     });

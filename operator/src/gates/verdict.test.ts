@@ -4,11 +4,12 @@ import type { Outcome } from './outcome.ts';
 import { type Situation, verdict } from './verdict.ts';
 
 const affinity = { kind: 'Required', hostnames: ['h-n1', 'h-n2'] } as const;
-const warm: Outcome = {
+const place = { namespace: 'team', labels: {}, node: 'n1', requests: {}, hostPorts: [], deleting: false };
+const warm: Extract<Outcome, { kind: 'warm' }> = {
   kind: 'warm',
   nodes: ['n1', 'n2'],
   affinity: new Map([['web', affinity]]),
-  expected: new Map(),
+  expected: new Map([['web', place]]),
   bytes: new Map(),
   message: 'N1 and n2 are nearest.',
 };
@@ -59,6 +60,19 @@ describe('verdict on a group', () => {
       message: 'starts without waiting: no node has a GPU',
       affinity: undefined,
     });
+  });
+
+  it('is to go at once when every node is full, with a wish for the nodes that are warmed meanwhile', () => {
+    const full = { ...warm, expected: new Map(), message: 'No node takes a pod now.' };
+    const found = judge({ outcome: full, readiness: at(['n1', 100], ['n2', 40]) });
+    assert.deepEqual(found, {
+      kind: 'release',
+      reason: 'NoFreeNode',
+      message: 'starts without waiting: no node takes a pod now',
+      affinity: { kind: 'Preferred', hostnames: ['h-n1', 'h-n2'] },
+    });
+    const there = judge({ outcome: full, readiness: at(['n1', 100], ['n2', 100]) });
+    assert.ok('reason' in there && there.reason === 'Warm');
   });
 
   it('is to go where the bytes are when the gate prefers, without waiting for Datasets', () => {

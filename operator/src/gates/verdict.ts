@@ -10,6 +10,8 @@ export type Release =
   | 'Warm'
   /** Its gate only prefers the nodes that hold the bytes. */
   | 'Prefer'
+  /** Every node that could take them is full: only an autoscaler can help soon, and it does not see gated pods. */
+  | 'NoFreeNode'
   | 'TimedOut'
   /** No volume turned out to be one of a Dataset. */
   | 'NoDataset'
@@ -51,6 +53,7 @@ export const warmReasons: ReadonlySet<Release> = new Set<Release>(['Warm', 'Pref
 /** Reasons that hold for the pods that a plan is for, and not for those that came after it. */
 export const plannedReasons: ReadonlySet<Release> = new Set<Release>([
   ...warmReasons,
+  'NoFreeNode',
   'NoFeasibleNode',
   'NoRoom',
   'NoAgent',
@@ -74,7 +77,15 @@ export function verdict(situation: Situation): Verdict {
   if (behind.length === 0) {
     return { ...released('Warm', `starts where its bytes are: ${listed(outcome.nodes)}`), affinity };
   }
+  if (outcome.expected.size === 0) {
+    return { ...released('NoFreeNode', `starts without waiting: ${why}`), affinity: (pod) => wish(affinity(pod)) };
+  }
   return { kind: 'wait', message: `${progress(behind, readiness, gate.minPercent)} (${why})` };
+}
+
+/** The plan as a wish: a node that an autoscaler adds has another name than any that the plan knows. */
+function wish(plan: AffinityPlan | undefined): AffinityPlan | undefined {
+  return plan && { kind: 'Preferred', hostnames: plan.wished ?? plan.hostnames };
 }
 
 function isWarm(node: NodeReadiness | undefined, minPercent: number): boolean {
