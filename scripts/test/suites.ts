@@ -134,7 +134,7 @@ export const suites: Record<string, { title: string; run: () => Promise<Counts> 
   unit: { title: 'TypeScript tests', run: () => mocha('mocha') },
   lint: { title: 'Types and style', run: lint },
   verify: { title: 'Generated files', run: verify },
-  e2e: { title: 'Kubernetes', run: () => mocha('e2e', ['--config', 'e2e/.mocharc.json'], 40 * 60_000) },
+  e2e: { title: 'Kubernetes', run: () => mocha('e2e', ['--config', 'e2e/.mocharc.json', '--exit'], 40 * 60_000) },
   fuzz: { title: 'Fuzzers', run: fuzz },
   asan: { title: 'C++ tests under AddressSanitizer and UBSan', run: () => native('asan') },
   tsan: { title: 'C++ tests under ThreadSanitizer', run: () => native('tsan') },
