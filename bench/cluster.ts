@@ -33,6 +33,9 @@ export class Cluster {
   readonly #placeOf: ((node: string) => Place) | undefined;
   readonly #children = new Map<string, ChildProcess>();
   readonly #mounts = new Set<string>();
+  readonly #killAtExit = (): void => {
+    for (const child of this.#children.values()) child.kill('SIGKILL');
+  };
 
   private constructor(directory: string, nodes: string[], placeOf: ((node: string) => Place) | undefined) {
     this.directory = directory;
@@ -48,6 +51,7 @@ export class Cluster {
   ): Promise<Cluster> {
     mkdirSync(directory, { recursive: true });
     const cluster = new Cluster(directory, nodes, placeOf);
+    process.once('exit', cluster.#killAtExit);
     writeFileSync(join(directory, 'secret'), 'a secret of this benchmark alone\n', { mode: 0o600 });
     try {
       cluster.#spawn('holder', holderProgram, ['--socket', join(directory, 'holder.sock')]);
@@ -116,6 +120,7 @@ export class Cluster {
       const ended = once(child, 'exit');
       if ((await Promise.race([ended, sleep(15_000)])) === undefined) child.kill('SIGKILL');
     }
+    process.off('exit', this.#killAtExit);
     if ([...this.#mounts].some(mounted)) console.error(`a mount below ${this.directory} is left; unmount it`);
     else rmSync(this.directory, { recursive: true, force: true });
   }

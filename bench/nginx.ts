@@ -12,11 +12,15 @@ export class Nginx {
   readonly url: string;
   readonly #log: string;
   readonly #child: ChildProcess;
+  readonly #killAtExit = (): void => {
+    this.#child.kill('SIGKILL');
+  };
 
   private constructor(url: string, log: string, child: ChildProcess) {
     this.url = url;
     this.#log = log;
     this.#child = child;
+    process.once('exit', this.#killAtExit);
   }
 
   static async start(directory: string, served: string, place?: Place): Promise<Nginx> {
@@ -56,6 +60,7 @@ export class Nginx {
   }
 
   async stop(): Promise<void> {
+    process.off('exit', this.#killAtExit);
     if (this.#child.exitCode !== null) return;
     const ended = once(this.#child, 'exit');
     this.#child.kill('SIGTERM');
