@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hearthImage } from '../cluster/images/hearth_image.ts';
+import type { ClusterNode } from '../cluster/node.ts';
 import { ok } from '../cluster/testing/ok.ts';
 import { root, run, until } from '../src/command.ts';
 import { bytesOf, MiB, sha256 } from '../src/sample.ts';
@@ -25,6 +27,7 @@ describe('bytes before pods', function () {
   after(() => origin?.[Symbol.asyncDispose]());
   afterEach(() => {
     origin.bytesPerSecond = undefined;
+    origin.failing = false;
   });
 
   /** A Dataset of one file that no other test knows. */
@@ -248,79 +251,177 @@ describe('bytes before pods', function () {
     assert.match(await journey().finished('held', 120), /OK/);
   });
 
-  it('come to a node that joins before its pods do, from the other nodes; and leave it before it goes', async () => {
-    const { manifest, digest } = model('joined', { lastCopy: 'Move' });
-    await journey().apply(manifest);
-    await journey().ready('dataset/joined');
-    const preload = (name: string, placement: object) => ({
-      apiVersion: 'hearth.storage/v1alpha1',
-      kind: 'CachePreload',
-      metadata: { name, namespace: 'preload' },
-      spec: { datasets: [{ name: 'joined' }], placement, pin: false },
-    });
-    await journey().apply(preload('seed', { nodeNames: ['node1'] }));
-    await journey().ready('cachepreload/seed', 90);
-    const policies = [
-      { name: 'late', nodeSelector: { pool: 'late' }, datasets: [{ namespace: 'preload', name: 'joined' }] },
-    ];
-    const patch = (joinPolicies: object[]) =>
-      journey().must(
-        'patch',
-        'storagecluster',
-        clusterName,
-        '--type=merge',
-        '-p',
-        JSON.stringify({ spec: { joinPolicies } }),
-      );
-    await patch(policies);
-    const sent = origin.sentBytes;
-    const { cluster } = journey();
-    const node = await cluster.addNode({ labels: { pool: 'late' }, taints: [startupTaint] }, [
-      (await hearthImage()).archive,
-    ]);
-    try {
-      const taints = async () => ((await journey().get('node', node.name))?.spec.taints ?? []) as { key: string }[];
-      await until(
-        'the startup taint goes',
-        async () => !(await taints()).some(({ key }) => key === startupTaint.key),
-        120_000,
-      );
-      const rows = async () =>
-        ((await journey().get('dataset', 'joined'))?.status.residency ?? []) as { node: string; percent: number }[];
-      const complete = async (name: string) => (await rows()).some((row) => row.node === name && row.percent === 100);
-      await until('the Dataset tells of it', () => complete(node.name));
-      assert.equal(origin.sentBytes, sent, 'the origin was asked, though a node had the bytes');
-      assert.match(
-        await ok(cluster.kubectl(['get', 'events', '-A', '--field-selector', `involvedObject.name=${node.name}`])),
-        /holds preload\.joined/,
-      );
+  const preload = (name: string, spec: object): Manifest => ({
+    apiVersion: 'hearth.storage/v1alpha1',
+    kind: 'CachePreload',
+    metadata: { name, namespace: 'preload' },
+    spec,
+  });
+  const onNode = (dataset: string, ...nodeNames: string[]) => ({
+    datasets: [{ name: dataset }],
+    placement: { nodeNames },
+  });
+  const statusOf = async (name: string) => (await journey().get('cachepreload', name))?.status;
 
-      // Now it has the only copy.
+  it('say what is wrong with what was asked, and do what they can', async () => {
+    const { manifest } = model('small', {}, 3 * MiB);
+    const folder = journey().sample('huge', { small: 1000 });
+    const path = join(folder, 'weights');
+    await writeFile(path, '');
+    await truncate(path, 2 ** 43);
+    await journey().apply(manifest, journey().dataset('huge', { directory: { path: folder } }));
+    await journey().ready('dataset/small');
+    await journey().ready('dataset/huge');
+    await journey().apply(
+      preload('nothing', { datasets: [{ name: 'small', paths: ['*.bin'] }], placement: { allNodes: true } }),
+      preload('many', { datasets: [{ name: 'small' }], placement: { replicas: 5 } }),
+      preload('large', onNode('huge', 'node1')),
+      preload('early', onNode('later', 'node1')),
+    );
+    assert.match(await journey().reason('cachepreload', 'nothing', 'NoFilesMatch'), /\*\.bin/);
+    assert.match(await journey().reason('cachepreload', 'many', 'TooFewNodes'), /5.*2/);
+    assert.equal((await statusOf('many'))?.nodesReady, 2, 'those that there are have it all the same');
+    assert.match(await journey().reason('cachepreload', 'large', 'InsufficientSpace'), /node1/);
+    assert.match(await journey().reason('cachepreload', 'early', 'DatasetNotFound'), /later/);
+    await journey().apply(model('later', {}, MiB).manifest);
+    await journey().ready('cachepreload/early');
+    await journey().remove('cachepreload/nothing', 'cachepreload/many', 'cachepreload/large', 'cachepreload/early');
+  });
+
+  it('go on where they were when their origin comes back, and end when they are deleted', async () => {
+    const { manifest, size } = model('shaky');
+    await journey().apply(manifest, model('dropped').manifest);
+    await journey().ready('dataset/shaky');
+    await journey().ready('dataset/dropped');
+    const sent = origin.sentBytes;
+    origin.bytesPerSecond = MiB;
+    await journey().apply(preload('shaky', onNode('shaky', 'node1')));
+    await until('some of it has come', async () => ((await statusOf('shaky'))?.bytesReady ?? 0) > 0);
+    origin.failing = true;
+    await until('it says why it waits', async () => /503/.test(JSON.stringify(await statusOf('shaky'))));
+    origin.failing = false;
+    origin.bytesPerSecond = undefined;
+    await journey().ready('cachepreload/shaky', 120);
+    // What an answer had sent when it was given up is sent again.
+    assert.ok(origin.sentBytes - sent < 2 * size, `${origin.sentBytes - sent} bytes for ${size}`);
+
+    // Requests that are under way when it is deleted run to their end, so few may be.
+    await journey().apply(preload('dropped', { ...onNode('dropped', 'node1'), rateLimit: { origin: '1Mi' } }));
+    await until('it has begun', async () => ((await statusOf('dropped'))?.bytesReady ?? 0) > 0);
+    await journey().remove('cachepreload/dropped');
+    await until('nothing is sent any more', async () => {
+      const before = origin.sentBytes;
+      await sleep(2_000);
+      return origin.sentBytes === before;
+    });
+    const rows = (await journey().get('dataset', 'dropped'))?.status.residency ?? [];
+    assert.ok(!rows.some(({ percent }: { percent: number }) => percent === 100), 'it was brought all the same');
+  });
+
+  describe('with a node that joins', () => {
+    let node: ClusterNode;
+    let sent: number;
+    const joined = { digest: '' };
+    const policy = {
+      name: 'late',
+      nodeSelector: { pool: 'late' },
+      datasets: [{ namespace: 'preload', name: 'joined' }],
+    };
+    const policies = (joinPolicies: object[]) => {
+      const patch = JSON.stringify({ spec: { joinPolicies } });
+      return journey().must('patch', 'storagecluster', clusterName, '--type=merge', '-p', patch);
+    };
+    const isComplete = async (name: string, dataset: string) => {
+      const rows = ((await journey().get('dataset', dataset))?.status.residency ?? []) as Residency[];
+      return rows.some((row) => row.node === name && row.percent === 100);
+    };
+
+    before(async function () {
+      this.timeout(200_000);
+      const { manifest, digest } = model('joined', { lastCopy: 'Move' });
+      joined.digest = digest;
+      await journey().apply(manifest);
+      await journey().ready('dataset/joined');
+      await journey().apply(preload('seed', { ...onNode('joined', 'node1'), pin: false }));
+      await journey().ready('cachepreload/seed', 90);
+      await policies([policy]);
+      sent = origin.sentBytes;
+      const { archive } = await hearthImage();
+      node = await journey().cluster.addNode({ labels: { pool: 'late' }, taints: [startupTaint] }, [archive]);
+    });
+    after(async function () {
+      this.timeout(120_000);
+      if (node) await journey().cluster.removeNode();
+      await policies([]);
+    });
+
+    it('come there before its pods do, from the other nodes', async () => {
+      const { cluster } = journey();
+      const taints = async () => ((await journey().get('node', node.name))?.spec.taints ?? []) as { key: string }[];
+      const isFree = async () => !(await taints()).some(({ key }) => key === startupTaint.key);
+      await until('the startup taint goes', isFree, 120_000);
+      await until('the Dataset tells of it', () => isComplete(node.name, 'joined'));
+      assert.equal(origin.sentBytes, sent, 'the origin was asked, though a node had the bytes');
+      const ofNode = ['--field-selector', `involvedObject.name=${node.name}`];
+      assert.match(await ok(cluster.kubectl(['get', 'events', '-A', ...ofNode])), /holds preload\.joined/);
+    });
+
+    it('are brought to one of three nodes, on which their pod then starts', async () => {
+      const { manifest, digest } = model('third', wait());
+      await journey().apply(manifest);
+      await journey().ready('dataset/third');
+      await journey().apply(reader('third', 'third', digest, { spec: { nodeSelector: { pool: 'late' } } }));
+      assert.ok(await isGated('third'));
+      await released('third');
+      const before = origin.sentBytes;
+      assert.match(await journey().finished('third'), /OK/);
+      assert.equal((await podOf('third')).spec.nodeName, node.name);
+      assert.equal(origin.sentBytes, before);
+    });
+
+    it('leave it before it goes', async () => {
+      const { cluster } = journey();
+      const before = origin.sentBytes;
       await journey().remove('cachepreload/seed');
-      const agent = (await journey().partOn('agent', cluster.nodes[0] as never))[0];
-      const evict = [
-        'exec',
-        agent?.metadata.name as string,
-        '--',
-        'hearth',
-        '--socket',
-        `/var/lib/hearth/${clusterName}/run/agent.sock`,
-        'evict',
-        'preload.joined',
-        '--node',
-        'node1',
-      ];
-      await ok(cluster.kubectl(['-n', releaseNamespace, ...evict]));
-      await until('node1 has lost its copy', async () => !(await complete('node1')));
+      const [agent] = await journey().partOn('agent', cluster.nodes[0] as ClusterNode);
+      const socket = `/var/lib/hearth/${clusterName}/run/agent.sock`;
+      const evict = ['hearth', '--socket', socket, 'evict', 'preload.joined', '--node', 'node1'];
+      await ok(cluster.kubectl(['-n', releaseNamespace, 'exec', agent?.metadata.name as string, '--', ...evict]));
+      await until('node1 has lost its copy', async () => !(await isComplete('node1', 'joined')));
       await ok(cluster.kubectl(['cordon', node.name]));
       await ok(cluster.kubectl(['wait', `nodecache/${node.name}`, '--for=condition=LastCopiesMoved', '--timeout=90s']));
-      assert.ok((await complete('node1')) || (await complete('node2')), 'no other node has a copy');
-    } finally {
-      await cluster.removeNode();
-      await patch([]);
-    }
-    await journey().apply(reader('after', 'joined', digest));
-    assert.match(await journey().finished('after', 120), /OK/);
-    assert.equal(origin.sentBytes, sent, 'the last copy was lost with its node');
+      // The Dataset's figures are written a few seconds later.
+      const elsewhere = async () => (await isComplete('node1', 'joined')) || (await isComplete('node2', 'joined'));
+      await until('another node has a copy', elsewhere);
+      await ok(cluster.kubectl(['uncordon', node.name]));
+      const selector = { 'kubernetes.io/hostname': (await isComplete('node1', 'joined')) ? 'node1' : 'node2' };
+      await journey().apply(reader('after', 'joined', joined.digest, { spec: { nodeSelector: selector } }));
+      assert.match(await journey().finished('after', 120), /OK/);
+      assert.equal(origin.sentBytes, before, 'the last copy was not taken from the node that had it');
+    });
+
+    it('go to another node when the one that is warmed dies', async () => {
+      const { manifest } = model('lost');
+      await journey().apply(manifest);
+      await journey().ready('dataset/lost');
+      // Whoever has some of the bytes is chosen.
+      origin.bytesPerSecond = MiB / 2;
+      await journey().apply(preload('begun', onNode('lost', node.name)));
+      await until('the node has some of it', async () => ((await statusOf('begun'))?.bytesReady ?? 0) > 0);
+      await journey().apply(preload('lost', { datasets: [{ name: 'lost' }], placement: { replicas: 1 } }));
+      const chosen = async () => (await statusOf('lost'))?.nodes?.map(({ name }: { name: string }) => name) ?? [];
+      await until('it is chosen', async () => (await chosen()).includes(node.name));
+      await node.cutPower();
+      origin.bytesPerSecond = undefined;
+      await journey().ready('cachepreload/lost', 120);
+      const ready = (await statusOf('lost')).nodes.filter(({ phase }: { phase: string }) => phase === 'Ready');
+      assert.ok(ready.length === 1 && ready[0].name !== node.name, JSON.stringify(ready));
+      await journey().remove('cachepreload/lost', 'cachepreload/begun');
+    });
   });
 });
+
+interface Residency {
+  node: string;
+  percent: number;
+}
