@@ -193,7 +193,8 @@ export class GateController {
     if (state === 'withdrawn') return freely('Withdrawn', 'starts, as its CachePreload was deleted');
     if (state === 'going') return undefined;
     const waitsFor = unready(facts.datasets);
-    if (waitsFor === '') this.#want(key, pods, facts);
+    // When its time is over nothing may keep it: a plan that there is is used, and none is asked for.
+    if (waitsFor === '' && !overdue) this.#want(key, pods, facts);
     const { nodes, readiness } = this.#options;
     const preload = this.#options.preloads.get(key);
     return verdict({

@@ -81,6 +81,7 @@ describe('plan board', () => {
     const plan = (input: PlanInput): Map<string, GroupPlan> => {
       inputs.push(input);
       clock.stall(planMs);
+      if (input.groups.some(({ pods: [pod] }) => pod === 'bad')) throw new TypeError('a defect');
       return new Map(
         input.groups.map((group) => [
           group.key,
@@ -128,6 +129,14 @@ describe('plan board', () => {
     board.want('team/p', wanted('team/p', ['a']));
     await clock.advance(5_000);
     assert.equal(inputs.length, 1, 'nothing has changed');
+  });
+
+  it('plans the others when one cannot be planned', async () => {
+    board.want('team/p', wanted('team/p', ['a']));
+    board.want('team/q', wanted('team/q', ['bad']));
+    await clock.advance(50);
+    assert.equal(board.planOf('team/p')?.outcome.kind, 'warm');
+    assert.equal(board.planOf('team/q'), undefined);
   });
 
   it('lets a plan stand for its pods while others come, and keeps its nodes', async () => {

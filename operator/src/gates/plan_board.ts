@@ -177,14 +177,21 @@ export class PlanBoard {
     const { running, clusters } = this.#world();
     for (const [cluster, groups] of clusters) {
       if (this.#waitsForAgents(cluster, groups)) continue;
-      try {
-        changed.push(...this.#planCluster(cluster, groups, running));
-      } catch (thrown) {
-        this.#options.logger.error('the pods of a cluster could not be planned', { cluster, error: thrown });
-      }
+      changed.push(...this.#planned(cluster, groups, running));
     }
     this.#notBefore = this.#clock.now() + (this.#clock.now() - began) * (share - 1);
     for (const key of changed) this.#options.changed(key);
+  }
+
+  /** A group that cannot be planned, which is a defect, holds up no other: then each is planned alone. */
+  #planned(cluster: string, groups: readonly [string, Entry][], running: RunningPod[]): string[] {
+    try {
+      return this.#planCluster(cluster, groups, running);
+    } catch (error) {
+      if (groups.length > 1) return groups.flatMap((group) => this.#planned(cluster, [group], running));
+      this.#options.logger.error('a group of pods could not be planned', { cluster, group: groups[0]?.[0], error });
+      return [];
+    }
   }
 
   /** What runs, to which what is planned is added; and the groups of each StorageCluster, those that came first first. */
