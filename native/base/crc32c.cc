@@ -1,5 +1,6 @@
 #include "base/crc32c.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -132,6 +133,15 @@ std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t crc) {
 
 std::uint32_t crc32cCombine(std::uint32_t crcA, std::uint32_t crcB, std::uint64_t lengthB) {
   return advance(crcA, lengthB) ^ crcB;
+}
+
+std::vector<std::uint32_t> crc32cOfBlocks(std::span<const std::byte> data, std::size_t blockBytes) {
+  std::vector<std::uint32_t> checksums;
+  checksums.reserve((data.size() + blockBytes - 1) / blockBytes);
+  for (std::size_t at = 0; at < data.size(); at += blockBytes) {
+    checksums.push_back(crc32c(data.subspan(at, std::min(blockBytes, data.size() - at))));
+  }
+  return checksums;
 }
 
 }  // namespace hearth

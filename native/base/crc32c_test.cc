@@ -53,5 +53,14 @@ TEST(Crc32c, ContinuesAndCombines) {
   }
 }
 
+TEST(Crc32c, OfBlocksIsThatOfEach) {
+  std::vector<std::byte> data(10, std::byte{7});
+  const std::span<const std::byte> all(data);
+  EXPECT_EQ(crc32cOfBlocks(all, 4),
+            (std::vector<std::uint32_t>{crc32c(all.first(4)), crc32c(all.subspan(4, 4)),
+                                        crc32c(all.last(2))}));
+  EXPECT_TRUE(crc32cOfBlocks({}, 4).empty());
+}
+
 }  // namespace
 }  // namespace hearth

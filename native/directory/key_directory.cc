@@ -9,10 +9,6 @@
 namespace hearth {
 namespace {
 
-ChunkMask bitOf(std::uint32_t chunk) {
-  return static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
-}
-
 ChunkMask heldOf(const std::vector<ChunkMask>& held, std::uint32_t stripe) {
   return stripe < held.size() ? held[stripe] : ChunkMask{0};
 }

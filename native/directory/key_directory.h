@@ -33,6 +33,10 @@ static_assert(kChunksPerStripe == 16, "a stripe's chunks are a 16-bit mask");
 
 // Bit i: chunk i of the stripe is resident.
 using ChunkMask = std::uint16_t;
+// The chunk's bit in the mask of its stripe.
+inline ChunkMask bitOf(std::uint32_t chunk) {
+  return static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
+}
 
 struct StripeHolder {
   std::string node;

@@ -42,10 +42,7 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
 Task<Status> DirectoryClient::awaitChunk(std::string node, ContentKey key, std::uint64_t size,
                                          std::uint32_t chunk, Clock::time_point deadline) {
   const DirectoryRequest request{
-      .key = key,
-      .size = size,
-      .stripe = chunk / kChunksPerStripe,
-      .chunks = static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe))};
+      .key = key, .size = size, .stripe = chunk / kChunksPerStripe, .chunks = bitOf(chunk)};
   ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kAwait), encode(request)};
   Task<Result<ControlMessage>> call =
       shard_.transport->call(std::move(node), std::move(message), deadline);

@@ -5,6 +5,8 @@
 #include "base/crc32c.h"
 #include "engine/chunk_retention.h"
 #include "engine/directory_client.h"
+#include "engine/fetch_run.h"
+#include "engine/peer_place.h"
 
 namespace hearth {
 namespace {
@@ -37,119 +39,12 @@ bool mayPass(ErrorCode code) {
   }
 }
 
-ChunkMask bitOf(std::uint32_t chunk) {
-  return static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
-}
-
 // The first of its chunks alone.
 StripeHolder firstOf(const StripeHolder& agent) {
   return {agent.node, static_cast<ChunkMask>(agent.chunks & -agent.chunks)};
 }
 
-std::vector<std::uint32_t> checksumsOf(std::span<const std::byte> chunk) {
-  std::vector<std::uint32_t> checksums;
-  checksums.reserve((chunk.size() + kBlockBytes - 1) / kBlockBytes);
-  for (std::size_t offset = 0; offset < chunk.size(); offset += kBlockBytes) {
-    checksums.push_back(
-        crc32c(chunk.subspan(offset, std::min<std::size_t>(kBlockBytes, chunk.size() - offset))));
-  }
-  return checksums;
-}
-
 }  // namespace
-
-// What a run may spend of the origin's rate. It waits for that before it asks for a turn, and gives
-// back what others made needless.
-class Fetcher::Allowance {
- public:
-  explicit Allowance(RateLimiter* rate) : rate_(rate), given_(rate == nullptr || !rate->limits()) {}
-  ~Allowance() {
-    if (unused_ != 0) rate_->giveBack(unused_);
-  }
-  Allowance(const Allowance&) = delete;
-  Allowance& operator=(const Allowance&) = delete;
-
-  [[nodiscard]] bool given() const { return given_; }
-  [[nodiscard]] Task<void> spend(Reactor& reactor, std::uint64_t bytes) {
-    Task<void> spending = rate_->spend(reactor, bytes);
-    co_await spending;
-    given_ = true;
-    unused_ = bytes;
-  }
-  void use() { unused_ = 0; }
-
- private:
-  RateLimiter* rate_;
-  bool given_;
-  std::uint64_t unused_ = 0;
-};
-
-// A run's place among those that read from peers in the background.
-class Fetcher::PeerPlace {
- public:
-  explicit PeerPlace(Semaphore& places) : places_(places) {}
-  ~PeerPlace() { leave(); }
-  PeerPlace(const PeerPlace&) = delete;
-  PeerPlace& operator=(const PeerPlace&) = delete;
-
-  [[nodiscard]] bool held() const { return chunks_ != 0; }
-  [[nodiscard]] Task<void> take(std::uint32_t chunks) {
-    co_await places_.acquire(chunks);
-    chunks_ = chunks;
-  }
-  void leave() { places_.release(std::exchange(chunks_, 0)); }
-
- private:
-  Semaphore& places_;
-  std::uint32_t chunks_ = 0;
-};
-
-// One run on its way. Lives in run()'s frame.
-struct Fetcher::RunState {
-  Shard& shard;
-  std::shared_ptr<FileFetch> fetch;
-  ChunkRun chunks;
-  FetchOptions options;
-  // Those that this run was started for; a chunk that was lost again may have a newer one by now.
-  std::vector<std::shared_ptr<ChunkFlight>> flights;
-  bool abandoned = false;  // the job was cancelled while it waited
-
-  [[nodiscard]] bool cancelled() const {
-    return (options.rate && options.rate->cancelled()) ||
-           (options.peerRate && options.peerRate->cancelled());
-  }
-
-  [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
-    return *flights[chunk - chunks.first];
-  }
-  [[nodiscard]] bool demand() const { return options.priority == Priority::kDemand; }
-  // Those that are not here yet.
-  [[nodiscard]] ChunkMask missing() const {
-    ChunkMask mask = 0;
-    for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
-      if (!fetch->cache->resident(chunk)) mask |= bitOf(chunk);
-    }
-    return mask;
-  }
-  [[nodiscard]] std::uint64_t bytes() const {
-    std::uint64_t sum = 0;
-    for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
-      sum += fetch->chunkSize(chunk);
-    }
-    return sum;
-  }
-  // The chunk is here, or will not come: whoever waits for it may go on.
-  void land(std::uint32_t chunk, const Status& status) {
-    ChunkFlight& landing = flight(chunk);
-    if (landing.landed.isSet()) return;
-    landing.status = status;
-    landing.abandoned = abandoned;
-    landing.landed.set();
-    const auto known = fetch->flights.find(chunk);
-    if (known != fetch->flights.end() && known->second.get() == &landing)
-      fetch->flights.erase(known);
-  }
-};
 
 Fetcher::Fetcher(Shard& shard) : shard_(shard), peerPlaces_(*shard.reactor, kPeerChunks) {}
 
@@ -193,8 +88,7 @@ AgentReport Fetcher::report(const ContentKey& key) {
   if (cached == nullptr) return report;
   for (std::uint32_t chunk = 0; chunk < cached->chunkCount(); ++chunk) {
     if (chunk % kChunksPerStripe == 0) report.held.push_back(0);
-    if (cached->resident(chunk))
-      report.held.back() |= static_cast<ChunkMask>(1u << (chunk % kChunksPerStripe));
+    if (cached->resident(chunk)) report.held.back() |= bitOf(chunk);
   }
   return report;
 }
@@ -262,7 +156,7 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
   const FileReference& file = state.fetch->reference;
   const std::uint32_t stripe = state.chunks.stripe();
   OriginTurns& turns = file.dataset->originTurns;
-  Allowance ofOrigin(state.options.rate.get()), ofPeers(state.options.peerRate.get());
+  RateAllowance ofOrigin(state.options.rate.get()), ofPeers(state.options.peerRate.get());
   OriginTurns::Turn turn;
   PeerPlace place(peerPlaces_);
   std::uint32_t sharers = 1;
@@ -415,7 +309,7 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
       if (state.options.counters)
         state.options.counters->originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
       storing.spawn(store(state, first + static_cast<std::uint32_t>(at), chunks[at],
-                          checksumsOf(bytes), *shard_.originRetention, stored[at]));
+                          crc32cOfBlocks(bytes, kBlockBytes), *shard_.originRetention, stored[at]));
     };
     Task<Status> fetching = shard_.origin->fetch(std::move(*location), expectation, start,
                                                  std::move(pieces), std::move(filled));

@@ -44,8 +44,6 @@ class Fetcher {
 
  private:
   struct RunState;
-  class Allowance;
-  class PeerPlace;
 
   Task<void> run(std::shared_ptr<FileFetch> fetch, ChunkRun run, FetchOptions options);
   Task<Status> fetchRun(RunState& state);

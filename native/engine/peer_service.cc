@@ -80,10 +80,7 @@ Task<Result<BytesAnswer>> PeerService::onReadManifest(std::string, Sha256Digest 
   // Nothing beyond the end: that is how the asker finds it.
   const auto start = static_cast<std::size_t>(std::min<std::uint64_t>(offset, all.size()));
   answer.bytes = all.subspan(start, std::min<std::size_t>(length, all.size() - start));
-  for (std::size_t at = 0; at < answer.bytes.size(); at += kBlockBytes) {
-    answer.blockChecksums.push_back(crc32c(
-        answer.bytes.subspan(at, std::min<std::size_t>(kBlockBytes, answer.bytes.size() - at))));
-  }
+  answer.blockChecksums = crc32cOfBlocks(answer.bytes, kBlockBytes);
   answer.keep = *manifest;
   co_return answer;
 }

@@ -37,4 +37,31 @@ class RateLimiter {
   Clock::time_point paidUntil_{};  // when all that was spent will have been earned
 };
 
+// What somebody may spend of a rate: waited for before it is known whether it is needed, and given
+// back when it was not. On the limiter's shard only, and not for longer than the limiter lives.
+class RateAllowance {
+ public:
+  explicit RateAllowance(RateLimiter* rate)
+      : rate_(rate), given_(rate == nullptr || !rate->limits()) {}
+  ~RateAllowance() {
+    if (unused_ != 0) rate_->giveBack(unused_);
+  }
+  RateAllowance(const RateAllowance&) = delete;
+  RateAllowance& operator=(const RateAllowance&) = delete;
+
+  [[nodiscard]] bool given() const { return given_; }
+  [[nodiscard]] Task<void> spend(Reactor& reactor, std::uint64_t bytes) {
+    Task<void> spending = rate_->spend(reactor, bytes);
+    co_await spending;
+    given_ = true;
+    unused_ = bytes;
+  }
+  void use() { unused_ = 0; }
+
+ private:
+  RateLimiter* rate_;
+  bool given_;
+  std::uint64_t unused_ = 0;
+};
+
 }  // namespace hearth

@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, HostileAcceptorTest,
 std::vector<std::byte> answerFor(std::uint64_t requestId, std::span<const std::byte> payload) {
   ReadAnswer answer;
   answer.payloadLength = static_cast<std::uint32_t>(payload.size());
-  answer.blockChecksums = checksumsOf(payload);
+  answer.blockChecksums = crc32cOfBlocks(payload, kBlockBytes);
   std::vector<std::byte> bytes = encodeFrame(answer, requestId);
   bytes.insert(bytes.end(), payload.begin(), payload.end());
   return bytes;

@@ -22,15 +22,6 @@ namespace hearth {
 
 using namespace std::chrono_literals;
 
-inline std::vector<std::uint32_t> checksumsOf(std::span<const std::byte> bytes) {
-  std::vector<std::uint32_t> checksums;
-  for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) {
-    checksums.push_back(
-        crc32c(bytes.subspan(at, std::min<std::size_t>(kBlockBytes, bytes.size() - at))));
-  }
-  return checksums;
-}
-
 inline std::vector<std::byte> patternBytes(std::size_t size) {
   std::vector<std::byte> bytes(size);
   std::uint64_t state = 88172645463325252ull;
@@ -66,7 +57,7 @@ class TestHandler final : public PeerHandler {
     static const std::vector<std::byte> bytes = patternBytes(2 * kChunkBytes + 12345);
     manifest = bytes;
     chunk.assign(bytes.begin(), bytes.begin() + kChunkBytes);
-    checksums = checksumsOf(chunk);
+    checksums = crc32cOfBlocks(chunk, kBlockBytes);
     manifestDigest = Sha256::of(manifest);
   }
 
@@ -80,7 +71,7 @@ class TestHandler final : public PeerHandler {
       const auto first = checksums.begin() + static_cast<long>(offset % kChunkBytes / kBlockBytes);
       answer.blockChecksums.assign(first, first + static_cast<long>(blocksOf(length)));
     } else {
-      answer.blockChecksums = checksumsOf(bytes);
+      answer.blockChecksums = crc32cOfBlocks(bytes, kBlockBytes);
     }
     switch (static_cast<Behaviour>(key.bytes[0])) {
       case kPlain:
@@ -112,7 +103,7 @@ class TestHandler final : public PeerHandler {
     const std::size_t size = std::min<std::size_t>(length, manifest.size() - begin);
     const std::span<const std::byte> bytes =
         std::span<const std::byte>(manifest).subspan(begin, size);
-    co_return BytesAnswer{bytes, checksumsOf(bytes), {}};
+    co_return BytesAnswer{bytes, crc32cOfBlocks(bytes, kBlockBytes), {}};
   }
   // Answers with the same body and the next type; type 99 fails.
   Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) override {
@@ -216,7 +207,7 @@ class TestNode {
                              Clock::now() + patience);
     });
     if (status.ok()) {
-      EXPECT_EQ(checksums, checksumsOf(into));
+      EXPECT_EQ(checksums, crc32cOfBlocks(into, kBlockBytes));
     }
     return status;
   }

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/fetcher.h"
+
+namespace hearth {
+
+// One run on its way. Lives in run()'s frame.
+struct Fetcher::RunState {
+  Shard& shard;
+  std::shared_ptr<FileFetch> fetch;
+  ChunkRun chunks;
+  FetchOptions options;
+  // Those that this run was started for; a chunk that was lost again may have a newer one by now.
+  std::vector<std::shared_ptr<ChunkFlight>> flights;
+  bool abandoned = false;  // the job was cancelled while it waited
+
+  [[nodiscard]] bool cancelled() const {
+    return (options.rate && options.rate->cancelled()) ||
+           (options.peerRate && options.peerRate->cancelled());
+  }
+
+  [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
+    return *flights[chunk - chunks.first];
+  }
+  [[nodiscard]] bool demand() const { return options.priority == Priority::kDemand; }
+  // Those that are not here yet.
+  [[nodiscard]] ChunkMask missing() const {
+    ChunkMask mask = 0;
+    for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
+      if (!fetch->cache->resident(chunk)) mask |= bitOf(chunk);
+    }
+    return mask;
+  }
+  [[nodiscard]] std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
+      sum += fetch->chunkSize(chunk);
+    }
+    return sum;
+  }
+  // The chunk is here, or will not come: whoever waits for it may go on.
+  void land(std::uint32_t chunk, const Status& status) {
+    ChunkFlight& landing = flight(chunk);
+    if (landing.landed.isSet()) return;
+    landing.status = status;
+    landing.abandoned = abandoned;
+    landing.landed.set();
+    const auto known = fetch->flights.find(chunk);
+    if (known != fetch->flights.end() && known->second.get() == &landing)
+      fetch->flights.erase(known);
+  }
+};
+
+}  // namespace hearth
