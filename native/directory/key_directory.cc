@@ -120,7 +120,9 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
                                   Intent intent, const Complaint& complaint, TimePoint now) {
   Agent& asker = agents_[node];
   asker.wants = true;
-  chunks &= whole(stripe) & static_cast<ChunkMask>(~heldOf(asker.held, stripe));
+  chunks &= whole(stripe);
+  // Whoever asks for a chunk does not have it, whatever it said before: evictions are not told.
+  if (stripe < asker.held.size()) asker.held[stripe] &= static_cast<ChunkMask>(~chunks);
   LocateAnswer answer;
   answer.sharers = static_cast<std::uint32_t>(std::count_if(
       agents_.begin(), agents_.end(), [](const auto& agent) { return agent.second.wants; }));

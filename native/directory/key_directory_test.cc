@@ -67,11 +67,21 @@ TEST_F(KeyDirectoryTest, NamesHoldersAsSoonAsAChunkIsThere) {
   EXPECT_EQ(directory.locate("b", 0, 0b1100, kFetch, {}, now).holderOf(3), "a");
 }
 
-TEST_F(KeyDirectoryTest, NeverNamesTheAskerAndNeverWhatItHolds) {
+TEST_F(KeyDirectoryTest, NeverNamesTheAsker) {
   directory.have("a", 0, 0b01, now);
-  const auto answer = directory.locate("a", 0, 0b11, kFetch, {}, now);
+  const auto answer = directory.locate("a", 0, 0b10, kFetch, {}, now);
   EXPECT_TRUE(answer.holders.empty());
   EXPECT_EQ(answer.granted, 0b10);
+}
+
+// Files that make room for others are evicted without a word to their directories.
+TEST_F(KeyDirectoryTest, WhoAsksForWhatItHadIsGrantedItAndNotNamedForIt) {
+  directory.have("a", 0, 0b11, now);
+  EXPECT_EQ(directory.locate("a", 0, 0b01, kFetch, {}, now).granted, 0b01);
+  const auto other = directory.locate("b", 0, 0b11, kFetch, {}, now);
+  EXPECT_EQ(other.holderOf(0), "");
+  EXPECT_EQ(other.fetcherOf(0), "a");
+  EXPECT_EQ(other.holderOf(1), "a") << "of the rest it said nothing";
 }
 
 TEST_F(KeyDirectoryTest, SpreadsReadersOverHolders) {
