@@ -145,6 +145,11 @@ TEST(Engine, StaysInItsBudgetByEvictingTheLeastRecentlyUsed) {
   const WarmProgress progress = agent.awaitWarm();
   EXPECT_EQ(progress.state, WarmState::kSucceeded) << errorOf(progress);
   EXPECT_EQ(agent.await(agent.engine().contents().residency(old)).bytesResident, 0u);
+
+  // What made room is fetched again like any other file.
+  ASSERT_TRUE(agent.engine().cancelWarm("warm").ok());
+  agent.beginWarm(old);
+  EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
 }
 
 TEST(Engine, SaysWhatIsMissingWhenTheBudgetIsTooSmall) {
