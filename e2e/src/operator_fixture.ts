@@ -13,7 +13,7 @@ import { until } from './command.ts';
 export { namespace };
 
 /** Kinds of the chart that a cluster without controllers can take, and that bind the operator. */
-const applied = new Set([
+export const appliedKinds: ReadonlySet<string> = new Set([
   'ClusterRole',
   'ClusterRoleBinding',
   'CustomResourceDefinition',
@@ -41,7 +41,7 @@ export class OperatorFixture {
     const server = await TestApiServer.start();
     try {
       const objects = await new Chart(helm as string).template();
-      const chosen = objects.filter(({ kind }) => applied.has(kind));
+      const chosen = objects.filter(({ kind }) => appliedKinds.has(kind));
       await kubectl(server, ['create', 'namespace', namespace]);
       await kubectl(
         server,

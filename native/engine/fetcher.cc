@@ -86,9 +86,9 @@ AgentReport Fetcher::report(const ContentKey& key) {
     }
   }
   if (cached == nullptr) return report;
-  for (std::uint32_t chunk = 0; chunk < cached->chunkCount(); ++chunk) {
-    if (chunk % kChunksPerStripe == 0) report.held.push_back(0);
-    if (cached->resident(chunk)) report.held.back() |= bitOf(chunk);
+  const std::uint32_t chunks = cached->chunkCount();
+  for (std::uint32_t stripe = 0; stripe * kChunksPerStripe < chunks; ++stripe) {
+    report.held.push_back(heldOf(*cached, stripe));
   }
   return report;
 }
@@ -358,7 +358,7 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, Com
 void Fetcher::tellHeld(const RunState& state) {
   const FileReference& file = state.fetch->reference;
   const std::uint32_t stripe = state.chunks.stripe();
-  const ChunkMask held = state.fetch->held(stripe);
+  const ChunkMask held = heldOf(*state.fetch->cache, stripe);
   if (held != 0) {
     state.shard.directory->have(file.about.key, file.about.size, stripe, held);
   }

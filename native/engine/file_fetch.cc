@@ -13,12 +13,11 @@ void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk) {
   }
 }
 
-ChunkMask FileFetch::held(std::uint32_t stripe) const {
+ChunkMask heldOf(const CachedFile& file, std::uint32_t stripe) {
   ChunkMask mask = 0;
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
     const std::uint32_t chunk = stripe * kChunksPerStripe + i;
-    if (chunk < cache->chunkCount() && cache->resident(chunk))
-      mask |= static_cast<ChunkMask>(1u << i);
+    if (chunk < file.chunkCount() && file.resident(chunk)) mask |= bitOf(chunk);
   }
   return mask;
 }

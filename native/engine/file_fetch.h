@@ -76,8 +76,9 @@ struct FileFetch {
   [[nodiscard]] std::uint64_t chunkSize(std::uint32_t chunk) const {
     return std::min<std::uint64_t>(kChunkBytes, reference.about.size - chunkOffset(chunk));
   }
-  // Bit i: chunk i of the stripe is resident here.
-  [[nodiscard]] ChunkMask held(std::uint32_t stripe) const;
 };
+
+// Bit i: chunk i of the stripe is resident here.
+[[nodiscard]] ChunkMask heldOf(const CachedFile& file, std::uint32_t stripe);
 
 }  // namespace hearth

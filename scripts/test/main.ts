@@ -4,7 +4,7 @@ import { add, type Counts, suites } from './suites.ts';
 
 const wanted = process.argv[2] ?? 'all';
 const names = wanted === 'all' ? Object.keys(suites) : [wanted];
-let total: Counts = { passed: 0, failed: 0, skipped: 0 };
+let total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 const rows: (Counts & { title: string; seconds: number })[] = [];
 
 for (const name of names) {
@@ -25,6 +25,7 @@ for (const name of names) {
 }
 
 if (rows.length > 1) printRows();
+if (total.failures.length > 0) console.log(`\nFailed:\n${total.failures.map((one) => `  ${one}`).join('\n')}`);
 if (total.skipped > 0) console.log('\nSkipped tests print their reason above.');
 console.log(`\n${total.passed} passed, ${total.failed} failed${total.skipped > 0 ? `, ${total.skipped} skipped` : ''}`);
 process.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);

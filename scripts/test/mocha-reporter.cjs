@@ -1,5 +1,5 @@
-// Mocha's spec reporter on the terminal, and its counts as JSON in the file named by the option `output`. A process that does
-// not end by itself after its tests fails: what it waits for is a handle that some code under test has left open.
+// Mocha's spec reporter on the terminal, and as JSON in the file named by the option `output` its counts and what failed. A
+// process that does not end by itself after its tests fails: what it waits for is a handle that some code under test has left open.
 const { writeFileSync } = require('node:fs');
 const { reporters, Runner } = require('mocha');
 
@@ -8,8 +8,12 @@ const patienceMilliseconds = 15_000;
 module.exports = class SpecWithCounts extends reporters.Spec {
   constructor(runner, options) {
     super(runner, options);
+    const failed = [];
+    runner.on(Runner.constants.EVENT_TEST_FAIL, (test, error) => {
+      failed.push(`${test.fullTitle()}: ${String(error.message).split('\n', 1)[0]}`);
+    });
     runner.once(Runner.constants.EVENT_RUN_END, () => {
-      writeFileSync(options.reporterOptions.output, JSON.stringify({ stats: this.stats }));
+      writeFileSync(options.reporterOptions.output, JSON.stringify({ stats: this.stats, failed }));
     });
   }
 

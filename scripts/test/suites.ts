@@ -6,15 +6,19 @@ export interface Counts {
   passed: number;
   failed: number;
   skipped: number;
+  /** What failed: the name of a test or step, and the first line of why when it is known. */
+  failures: string[];
 }
 
-const single = (outcome: Outcome): Counts =>
-  outcome.code === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 };
+const failedStep = (name: string): Counts => ({ passed: 0, failed: 1, skipped: 0, failures: [name] });
+
+const step = (name: string, { code }: Outcome): Counts =>
+  code === 0 ? { passed: 1, failed: 0, skipped: 0, failures: [] } : failedStep(name);
 
 /** Builds a preset and runs its GoogleTest programs through ctest, counting from its JUnit report. */
 async function native(preset: 'release' | 'asan' | 'tsan'): Promise<Counts> {
   const built = await run('scripts/build-native.sh', [preset]);
-  if (built.code !== 0) return { passed: 0, failed: 1, skipped: 0 };
+  if (built.code !== 0) return failedStep(`the build of ${preset}`);
   const report = join(root, `build/${preset}.junit.xml`);
   const outcome = await run(
     'ctest',
@@ -27,19 +31,23 @@ async function native(preset: 'release' | 'asan' | 'tsan'): Promise<Counts> {
       },
     },
   );
-  const header = existsSync(report) ? /<testsuite [^>]*>/s.exec(readFileSync(report, 'utf8'))?.[0] : undefined;
+  const xml = existsSync(report) ? readFileSync(report, 'utf8') : '';
+  const header = /<testsuite [^>]*>/s.exec(xml)?.[0];
+  const failures = [...xml.matchAll(/<testcase name="([^"]*)"[^>]*status="fail"/g)].map(([, name]) => `${name}`);
   const attribute = (name: string): number => Number(new RegExp(`${name}="(\\d+)"`).exec(header ?? '')?.[1] ?? 0);
   const failed = attribute('failures');
   const skipped = attribute('skipped') + attribute('disabled');
-  const counts = { passed: attribute('tests') - failed - skipped, failed, skipped };
+  const counts = { passed: attribute('tests') - failed - skipped, failed, skipped, failures };
   if (outcome.code !== 0) process.stdout.write(outcome.output.slice(-20_000));
-  if (outcome.code !== 0 && failed === 0) counts.failed = 1;
+  if (outcome.code !== 0 && failed === 0) return add(counts, failedStep(`ctest: exit code ${outcome.code}`));
   for (const line of outcome.output.split('\n')) if (line.includes('***Skipped')) console.log(`  ${line.trim()}`);
   return counts;
 }
 
 interface MochaReport {
   stats: { passes: number; failures: number; pending: number };
+  /** Titles of the tests and hooks that failed, each with the first line of its error. */
+  failed: string[];
 }
 
 async function mocha(name: string, args: string[] = [], timeoutMs?: number): Promise<Counts> {
@@ -57,10 +65,11 @@ async function mocha(name: string, args: string[] = [], timeoutMs?: number): Pro
     ['node_modules/mocha/bin/mocha.js', ...args, ...reporter],
     timeoutMs ? { timeoutMs } : {},
   );
-  if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
-  const { stats } = JSON.parse(readFileSync(report, 'utf8')) as MochaReport;
-  const failed = stats.failures === 0 && outcome.code !== 0 ? 1 : stats.failures;
-  return { passed: stats.passes, failed, skipped: stats.pending };
+  if (!existsSync(report)) return failedStep(`mocha ended without a report, with exit code ${outcome.code}`);
+  const { stats, failed } = JSON.parse(readFileSync(report, 'utf8')) as MochaReport;
+  const counts = { passed: stats.passes, failed: stats.failures, skipped: stats.pending, failures: failed };
+  if (stats.failures > 0 || outcome.code === 0) return counts;
+  return add(counts, failedStep(`mocha passed, and its process ended with exit code ${outcome.code}`));
 }
 
 /** Reads the sources as the release build compiles them. Tests are left out: they take as long again. */
@@ -75,35 +84,34 @@ async function clangTidy(): Promise<Outcome> {
 }
 
 async function lint(): Promise<Counts> {
-  const results = [
-    await run('node_modules/.bin/tsc', ['-b']),
-    await run('node_modules/.bin/biome', ['check', '--error-on-warnings', '.']),
-    await run('bash', [
-      '-c',
-      "git ls-files 'native/*.h' 'native/*.cc' | grep -v /generated/ | xargs clang-format --dry-run -Werror",
-    ]),
-    await clangTidy(),
-  ];
-  return results.map(single).reduce(add);
+  const format = "git ls-files 'native/*.h' 'native/*.cc' | grep -v /generated/ | xargs clang-format --dry-run -Werror";
+  return [
+    step('tsc', await run('node_modules/.bin/tsc', ['-b'])),
+    step('biome', await run('node_modules/.bin/biome', ['check', '--error-on-warnings', '.'])),
+    step('clang-format', await run('bash', ['-c', format])),
+    step('clang-tidy', await clangTidy()),
+  ].reduce(add);
 }
 
 /** Generated files are written anew and must not differ from what is committed. */
 async function verify(): Promise<Counts> {
-  const outcomes: Counts[] = [];
+  const counts: Counts[] = [];
   for (const script of globSync('scripts/generate-*.ts', { cwd: root }).sort()) {
-    outcomes.push(single(await run(node, [script], { quiet: true })));
+    counts.push(step(script, await run(node, [script], { quiet: true })));
   }
   const generated = globSync('**/generated', {
     cwd: root,
     exclude: (name) => name.includes('node_modules') || name.startsWith('build'),
   });
   const paths = [...generated, 'crds', 'docs/reference'];
-  outcomes.push(single(await run('git', ['diff', '--exit-code', '--stat', '--', ...paths])));
+  const changed = await run('git', ['diff', '--exit-code', '--stat', '--', ...paths]);
+  counts.push(step('generated files differ from what is committed', changed));
   // A diff does not see files that were never committed.
   const unknown = await run('git', ['ls-files', '--others', '--exclude-standard', '--', ...paths], { quiet: true });
   if (unknown.output !== '') console.log(`generated, and not committed:\n${unknown.output}`);
-  outcomes.push(single({ ...unknown, code: unknown.output === '' ? unknown.code : 1 }));
-  return outcomes.reduce(add);
+  const code = unknown.output === '' ? unknown.code : 1;
+  counts.push(step('generated files that are not committed', { ...unknown, code }));
+  return counts.reduce(add);
 }
 
 async function fuzz(): Promise<Counts> {
@@ -111,7 +119,7 @@ async function fuzz(): Promise<Counts> {
   const sources = globSync('native/*/*_fuzz.cc', { cwd: root }).sort();
   const targets = sources.map((path) => `hearth_${path.split('/').at(-1)?.replace('.cc', '')}`);
   const built = await run('scripts/build-native.sh', ['fuzz', ...targets]);
-  if (built.code !== 0) return { passed: 0, failed: 1, skipped: 0 };
+  if (built.code !== 0) return failedStep('the build of the fuzzers');
   const outcomes = sources.map(async (path, index) => {
     const program = `build/fuzz/${path.split('/')[1]}/${targets[index]}`;
     const corpus = join(root, 'build/corpus', targets[index] ?? '');
@@ -120,13 +128,18 @@ async function fuzz(): Promise<Counts> {
     const executed = /number_of_executed_units: (\d+)/.exec(outcome.output)?.[1];
     console.log(`  ${targets[index]}: ${executed ?? 'no'} inputs in ${seconds} s, exit ${outcome.code}`);
     if (outcome.code !== 0) process.stdout.write(outcome.output.slice(-4000));
-    return single(outcome);
+    return step(path, outcome);
   });
   return (await Promise.all(outcomes)).reduce(add);
 }
 
 export function add(a: Counts, b: Counts): Counts {
-  return { passed: a.passed + b.passed, failed: a.failed + b.failed, skipped: a.skipped + b.skipped };
+  return {
+    passed: a.passed + b.passed,
+    failed: a.failed + b.failed,
+    skipped: a.skipped + b.skipped,
+    failures: [...a.failures, ...b.failures],
+  };
 }
 
 export const suites: Record<string, { title: string; run: () => Promise<Counts> }> = {

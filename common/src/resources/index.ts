@@ -33,7 +33,7 @@ export * from './names.ts';
 export type { CachedDataset, NodeCache, NodeCacheSpec, NodeCacheStatus } from './node_cache.ts';
 export type { CacheDirectory, NodeGroup } from './node_group.ts';
 export { claimedDataset, type DatasetName, datasetOfVolume, type PodVolume, podVolumes } from './pod_volumes.ts';
-export { parseDuration, parseQuantity, parseShare } from './quantity.ts';
+export { binaryUnits, parseDuration, parseQuantity, parseShare } from './quantity.ts';
 export type {
   JoinPolicy,
   NodeState,

@@ -1,6 +1,7 @@
 /** Sizes, shares of a disk and durations as custom resources spell them. The schemas allow exactly these. */
 
-const binary: Record<string, bigint> = {
+/** Suffixes of powers of two, and what they stand for. */
+export const binaryUnits: Readonly<Record<string, bigint>> = {
   Ki: 1n << 10n,
   Mi: 1n << 20n,
   Gi: 1n << 30n,
@@ -27,7 +28,7 @@ export function parseQuantity(text: string): bigint | undefined {
   const match = /^(\d{1,19})(?:\.(\d{1,9}))?([A-Za-z]{0,2})$/.exec(text);
   if (match === null) return undefined;
   const [, whole = '', fraction = '', suffix = ''] = match;
-  const unit = binary[suffix] ?? decimal[suffix];
+  const unit = binaryUnits[suffix] ?? decimal[suffix];
   if (unit === undefined) return undefined;
   return BigInt(whole) * unit + (BigInt(fraction || '0') * unit) / 10n ** BigInt(fraction.length);
 }

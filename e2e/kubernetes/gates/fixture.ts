@@ -29,6 +29,7 @@ import { runWebhookController } from '../../../operator/src/webhook/index.ts';
 import type { TestApiServer } from '../../cluster/api_server.ts';
 import { tools } from '../../cluster/tools/build.ts';
 import { type Outcome, until } from '../../src/command.ts';
+import { appliedKinds } from '../../src/operator_fixture.ts';
 import { Chart, type Manifest, releaseNamespace } from '../chart.ts';
 import { apiOf, startApiServer } from '../runtime/fixture.ts';
 import { TestAgents } from './test_agents.ts';
@@ -38,16 +39,6 @@ export const operatorUser = `system:serviceaccount:${releaseNamespace}:hearth-op
 /** As the API server calls the webhook here: nobody translates the addresses of Services. */
 export const serverName = 'localhost';
 export const megabyte = 1_000_000;
-
-const applied = new Set([
-  'ClusterRole',
-  'ClusterRoleBinding',
-  'CustomResourceDefinition',
-  'Role',
-  'RoleBinding',
-  'ValidatingAdmissionPolicy',
-  'ValidatingAdmissionPolicyBinding',
-]);
 
 /** A real API server with the chart's definitions, rights, policies and webhook. */
 export class GateCluster {
@@ -72,7 +63,7 @@ export class GateCluster {
     assert.ok(configuration);
     const cluster = new GateCluster(server, configuration);
     await cluster.kubectl('create', 'namespace', releaseNamespace);
-    const chosen = objects.filter(({ kind }) => applied.has(kind));
+    const chosen = objects.filter(({ kind }) => appliedKinds.has(kind));
     await cluster.applyText(chosen.map((one) => stringify(one, { version: '1.1' })).join('---\n'));
     await cluster.kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s');
     await cluster.apply({

@@ -84,7 +84,7 @@ describe('CachePreloads bring bytes to nodes', function () {
   });
 
   it('are a progress bar to whoever watches', async () => {
-    const size = await cluster.dataset('bar', { 'a.bin': 12 * mib, 'b.bin': 12 * mib });
+    const size = await cluster.dataset('bar', { 'a.bin': 20 * mib, 'b.bin': 20 * mib });
     const seen: CachePreloadStatus[] = [];
     const { kubectl } = await tools(['kubectl']);
     const watch = spawn(kubectl as string, [
@@ -114,7 +114,7 @@ describe('CachePreloads bring bytes to nodes', function () {
       'bytes never go back',
     );
     const steps = new Set(ready);
-    assert.ok(steps.size >= 4, `only ${steps.size} steps: ${[...steps]}`);
+    assert.ok(steps.size >= 5, `only ${steps.size} steps: ${[...steps]}`);
     const phases = seen.map(({ phase }) => phase).filter((phase, index, all) => phase !== all[index - 1]);
     assert.match(phases.join(' '), /^(Pending )?Warming (Verifying )?Ready$/);
     const moving = seen.filter(({ secondsLeft }) => secondsLeft !== undefined);

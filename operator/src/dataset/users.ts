@@ -1,5 +1,5 @@
 import { type PersistentVolume, type Pod, splitKey } from '@hearth/common/kubernetes';
-import { driverName } from '@hearth/common/resources';
+import { datasetOfVolume, podVolumes } from '@hearth/common/resources';
 
 /** What keeps a Dataset from going: a claim bound to one of its volumes, or a pod with an inline volume. */
 export interface DatasetUser {
@@ -19,26 +19,25 @@ const none: Uses = new Map();
  * A volume uses its Dataset while it is bound, and from the moment on at which it was made for a claim; one that no
  * claim has, or that was released, does not.
  */
-export function usesOfVolume({ metadata, spec, status }: PersistentVolume): Uses {
-  const { driver, volumeAttributes: attributes } = spec?.csi ?? {};
-  const { datasetNamespace, dataset } = attributes ?? {};
+export function usesOfVolume(volume: PersistentVolume): Uses {
+  const { metadata, spec, status } = volume;
+  const dataset = datasetOfVolume(volume);
   const { namespace, name, uid = '' } = spec?.claimRef ?? {};
   const phase = status?.phase ?? 'Pending';
   const used = phase === 'Bound' || (uid !== '' && (phase === 'Pending' || phase === 'Available'));
-  if (driver !== driverName || !used || !datasetNamespace || !dataset) return none;
+  if (!used || dataset === undefined) return none;
   const user: DatasetUser =
     namespace !== undefined && name !== undefined
       ? { kind: 'PersistentVolumeClaim', key: `${namespace}/${name}`, uid }
       : { kind: 'PersistentVolume', key: metadata?.name ?? '' };
-  return new Map([[`${datasetNamespace}/${dataset}`, user]]);
+  return new Map([[`${dataset.namespace}/${dataset.name}`, user]]);
 }
 
 /** Inline volumes are always of the pod's own namespace. A pod that has ended uses nothing. */
-export function usesOfPod({ metadata, spec, status }: Pod): Uses {
+export function usesOfPod(pod: Pod): Uses {
+  const { metadata, status } = pod;
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return none;
-  const names = (spec?.volumes ?? []).flatMap(({ csi }) =>
-    csi?.driver === driverName && csi.volumeAttributes?.dataset ? [csi.volumeAttributes.dataset] : [],
-  );
+  const names = podVolumes(pod).flatMap((one) => (one.kind === 'dataset' ? [one.dataset.name] : []));
   if (names.length === 0) return none;
   const namespace = metadata?.namespace ?? '';
   const user: DatasetUser = { kind: 'Pod', key: `${namespace}/${metadata?.name}` };

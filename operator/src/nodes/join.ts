@@ -1,6 +1,7 @@
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import { registeredName, type StorageClusterSpec } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
+import { hasLabels } from '../storage_cluster/index.ts';
 import { isComplete } from './copy.ts';
 
 /** A Dataset that a node must hold before pods may run there. */
@@ -23,9 +24,7 @@ export function joinDemands(
   status: Pick<ClusterStatus, 'nodes' | 'datasets'>,
 ): JoinDemand[] {
   const demands = new Map<string, JoinDemand>();
-  const concerned = policies.filter(({ nodeSelector }) =>
-    Object.entries(nodeSelector).every(([key, value]) => node.labels[key] === value),
-  );
+  const concerned = policies.filter(({ nodeSelector }) => hasLabels(node, nodeSelector));
   for (const { namespace, name } of concerned.flatMap(({ datasets }) => datasets)) {
     const dataset = registeredName(namespace, name);
     demands.set(dataset, demandFor(dataset, status.datasets.get(dataset), node.name));

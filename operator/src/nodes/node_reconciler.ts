@@ -81,15 +81,11 @@ export class NodeReconciler {
   }
 
   async #fetchDemanded(node: NodeFacts, missing: JoinDemand[], cluster: Connected, signal: AbortSignal): Promise<void> {
-    const troubles: string[] = [];
-    for (const { dataset, known, trouble } of missing) {
-      const state =
-        known === undefined
-          ? undefined
-          : await this.#bring('join', { dataset: known, node: node.name }, cluster, signal);
-      const why = state?.kind === 'failed' ? state.message : trouble;
-      if (why !== '') troubles.push(`${dataset}: ${why}`);
-    }
+    const wanted = missing.map(({ dataset: name, known: dataset, trouble }): WantedCopy => {
+      const copy = dataset && { purpose: 'join', dataset, node: node.name };
+      return { name, copy, trouble };
+    });
+    const troubles = await this.#bring(wanted, cluster, signal);
     const names = missing.map(({ dataset }) => dataset).join(', ');
     const message = `Pods may run here when the node holds ${names}, as the join policies ask`;
     this.#tell('join', node, troubles, 'JoinWaits', message);
@@ -98,13 +94,11 @@ export class NodeReconciler {
   /** Whether there are any. */
   async #moveLastCopies(node: NodeFacts, cluster: Connected, signal: AbortSignal): Promise<boolean> {
     const copies = this.#options.kept.on(node.name, cluster.status);
-    const troubles: string[] = [];
-    for (const { dataset, target, trouble } of copies) {
-      const state =
-        target === undefined ? undefined : await this.#bring('keep', { dataset, node: target }, cluster, signal);
-      const why = state?.kind === 'failed' ? state.message : trouble;
-      if (why !== '') troubles.push(`${dataset.name}: ${why}`);
-    }
+    const wanted = copies.map(({ dataset, target, trouble }): WantedCopy => {
+      const copy = target === undefined ? undefined : { purpose: 'keep', dataset, node: target };
+      return { name: dataset.name, copy, trouble };
+    });
+    const troubles = await this.#bring(wanted, cluster, signal);
     if (copies.length > 0) {
       const moves = copies.flatMap(({ dataset, target }) =>
         target === undefined ? [] : [`${dataset.name} to ${target}`],
@@ -123,8 +117,15 @@ export class NodeReconciler {
     return copies.length > 0;
   }
 
-  async #bring(purpose: string, copy: Omit<Copy, 'purpose'>, { pool, status }: Connected, signal: AbortSignal) {
-    return await bringCopy(pool, status, { purpose, ...copy }, this.#options.now(), signal);
+  /** What is in the way, by Dataset. */
+  async #bring(wanted: readonly WantedCopy[], { pool, status }: Connected, signal: AbortSignal): Promise<string[]> {
+    const troubles: string[] = [];
+    for (const { name, copy, trouble } of wanted) {
+      const state = copy && (await bringCopy(pool, status, copy, this.#options.now(), signal));
+      const why = state?.kind === 'failed' ? state.message : trouble;
+      if (why !== '') troubles.push(`${name}: ${why}`);
+    }
+    return troubles;
   }
 
   /** Tells of it by an event, once as long as it stays the same. */
@@ -184,6 +185,14 @@ export class NodeReconciler {
       if (error.code !== 'Unsupported') throw error;
     }
   }
+}
+
+interface WantedCopy {
+  /** Of the Dataset. */
+  name: string;
+  /** Undefined: it cannot be brought, for the trouble. */
+  copy: Copy | undefined;
+  trouble: string;
 }
 
 /** The agents of a cluster that answers, and what they said. */

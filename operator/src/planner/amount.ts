@@ -1,11 +1,5 @@
-const binary: Readonly<Record<string, bigint>> = {
-  Ki: 1n << 10n,
-  Mi: 1n << 20n,
-  Gi: 1n << 30n,
-  Ti: 1n << 40n,
-  Pi: 1n << 50n,
-  Ei: 1n << 60n,
-};
+import { binaryUnits } from '@hearth/common/resources';
+
 /** Powers of ten. */
 const decimal: Readonly<Record<string, number>> = {
   n: -9,
@@ -31,7 +25,7 @@ export function amountOf(resource: string, text: string): number | undefined {
   if (match === null) return undefined;
   const [, sign = '', whole = '', fraction = '', exponent, suffix = ''] = match;
   if (whole === '' && fraction === '') return undefined;
-  let digits = BigInt(whole + fraction) * (binary[suffix] ?? 1n);
+  let digits = BigInt(whole + fraction) * (binaryUnits[suffix] ?? 1n);
   let power = (exponent === undefined ? (decimal[suffix] ?? 0) : Number(exponent.slice(1))) - fraction.length;
   if (resource === 'cpu') power += 3;
   // Beyond what can be counted, also in a 64 bit integer.

@@ -1,4 +1,5 @@
 import type { CachePreload } from '@hearth/common/resources';
+import { hasLabels } from '../storage_cluster/index.ts';
 import type { ObservedNode, ObservedPreload } from './observation.ts';
 import { missingRoom, residentOf } from './room.ts';
 import type { Wanted } from './wanted.ts';
@@ -24,7 +25,7 @@ export function chooseNodes(preload: CachePreload, observed: ObservedPreload, wa
   };
   if (placement.nodeNames !== undefined) return fixed(placement.nodeNames);
   if (placement.allNodes !== undefined) {
-    const nodes = observed.nodes.filter((node) => isSelected(placement.nodeSelector, node)).map(({ name }) => name);
+    const nodes = observed.nodes.filter((node) => hasLabels(node, placement.nodeSelector)).map(({ name }) => name);
     if (nodes.length > 0) return fixed(nodes.sort());
     return fixed([], { reason: 'NoNodes', message: 'no node of the StorageCluster has the labels of nodeSelector' });
   }
@@ -93,7 +94,7 @@ function unfitness(
   { agents, awaySince, now, graceMs }: ObservedPreload,
   chosen: boolean,
 ): string | undefined {
-  if (!isSelected(spec.placement.nodeSelector, node)) return 'has not the labels of nodeSelector';
+  if (!hasLabels(node, spec.placement.nodeSelector)) return 'has not the labels of nodeSelector';
   const agent = agents?.nodes.get(node.name);
   // One that was chosen may be back in a moment, and then has the bytes already.
   const waits = chosen && now - (awaySince.get(node.name) ?? now) < graceMs;
@@ -101,10 +102,6 @@ function unfitness(
   if (agent === undefined && !waits) return 'has no agent';
   if (agent?.ready === false && !waits) return `has an agent that does not serve: ${agent.reason}`;
   return undefined;
-}
-
-function isSelected(selector: Readonly<Record<string, string>> | undefined, { labels }: ObservedNode): boolean {
-  return Object.entries(selector ?? {}).every(([key, value]) => labels[key] === value);
 }
 
 function roomOf(node: string, { agents }: ObservedPreload): number {

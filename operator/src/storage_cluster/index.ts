@@ -1,7 +1,7 @@
 /** StorageClusters: what runs on their nodes, the store, certificates, and how each node is. */
 export { type Environment, readEnvironment } from './environment.ts';
 export { labelsOfOperator, ownedSelector } from './names.ts';
-export { type NodeFacts, nodeFacts } from './node_facts.ts';
+export { hasLabels, type NodeFacts, nodeFacts } from './node_facts.ts';
 export { hashOf } from './objects/desired_object.ts';
 export { type OwnedSources, ownedTypes, type Source } from './owned_objects.ts';
 export { type Place, placeNodes } from './placement.ts';

@@ -23,6 +23,14 @@ const zoneLabel = 'topology.kubernetes.io/zone';
 /** Kubernetes has no label for racks; the second is for clusters that already have the first for something else. */
 const rackLabels = ['hearth.storage/rack', 'topology.kubernetes.io/rack'];
 
+/** Whether a node has all of these labels; no selector asks for none. */
+export function hasLabels(
+  { labels }: Pick<NodeFacts, 'labels'>,
+  selector: Readonly<Record<string, string>> | undefined,
+): boolean {
+  return Object.entries(selector ?? {}).every(([name, value]) => labels[name] === value);
+}
+
 export function nodeFacts(node: Node): NodeFacts {
   const { name = '', uid = '', labels = {}, creationTimestamp = '' } = node.metadata ?? {};
   const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');

@@ -1,5 +1,5 @@
 import type { NodeGroup, StorageCluster } from '@hearth/common/resources';
-import type { NodeFacts } from './node_facts.ts';
+import { hasLabels, type NodeFacts } from './node_facts.ts';
 
 /** The one group that a node belongs to. */
 export interface Place {
@@ -45,9 +45,8 @@ export function placeNodes(clusters: readonly StorageCluster[], nodes: readonly 
 }
 
 /** As the scheduler does for the pods of the group. */
-function selects(group: NodeGroup, { labels }: NodeFacts): boolean {
-  if (labels['kubernetes.io/os'] !== 'linux') return false;
-  return Object.entries(group.nodeSelector).every(([name, value]) => labels[name] === value);
+function selects(group: NodeGroup, node: NodeFacts): boolean {
+  return node.labels['kubernetes.io/os'] === 'linux' && hasLabels(node, group.nodeSelector);
 }
 
 function byAge(a: StorageCluster, b: StorageCluster): number {
