@@ -13,6 +13,8 @@ export interface Measure {
   better: 'more' | 'less';
   /** The least ratio that is good. */
   target: number;
+  /** How many times as many runs as were asked for, where single runs differ much and are short; 1 unless given. */
+  times?: number;
   /** Measures the value and its baseline once each; which of the two comes first changes from run to run. */
   sides: { value: (run: number) => Promise<number>; baseline: (run: number) => Promise<number> };
 }
@@ -42,7 +44,7 @@ export function median(numbers: number[]): number {
 /** Measures one row, value and baseline alternating, so that what disturbs the machine disturbs both. */
 export async function measure(about: Measure, runs: number, machine: Machine): Promise<Row> {
   const samples: Row['runs'] = [];
-  for (let run = 0; run < runs; ++run) {
+  for (let run = 0; run < runs * (about.times ?? 1); ++run) {
     const sample: Sample = { value: 0, baseline: 0 };
     const order = run % 2 === 0 ? (['baseline', 'value'] as const) : (['value', 'baseline'] as const);
     for (const side of order) sample[side] = await about.sides[side](run);

@@ -8,13 +8,22 @@ namespace hearth {
 namespace {
 
 // Files under way on one shard: many, because most datasets of many files have small ones; the
-// bytes under way are bounded by the chunk window and by the buffers.
-constexpr std::size_t kFilesAtOnce = 64;
-constexpr std::size_t kVerifiedAtOnce = 2;
+// bytes under way are bounded by the window of runs and by the buffers. Those that wait to be
+// verified are among them, so that a disk that is slower than the network sets the pace.
+constexpr std::uint64_t kFilesAtOnce = 64;
+constexpr std::uint64_t kVerifiedAtOnce = 2;
 // Runs under way on one shard. Those that wait for other agents or for their turn hold no memory.
 constexpr std::uint64_t kWindowRuns = 32;
 
 }  // namespace
+
+struct WarmJob::Windows {
+  explicit Windows(Reactor& reactor)
+      : files(reactor, kFilesAtOnce),
+        runs(reactor, kWindowRuns),
+        verifications(reactor, kVerifiedAtOnce) {}
+  Semaphore files, runs, verifications;
+};
 
 WarmJob::WarmJob(WarmOptions options)
     : options_(std::move(options)),
@@ -27,7 +36,6 @@ WarmJob::WarmJob(WarmOptions options)
 
 WarmProgress WarmJob::progress() const {
   WarmProgress progress;
-  progress.state = state_.load();
   progress.bytesTotal = bytesTotal_;
   progress.bytesReady = bytesReady_.load();
   progress.filesTotal = static_cast<std::uint32_t>(options_.entries.size());
@@ -36,6 +44,11 @@ WarmProgress WarmJob::progress() const {
   progress.originBytes = counters_->originBytes.load();
   progress.peerBytes = counters_->peerBytes.load();
   progress.bytesVerified = bytesVerified_.load();
+  progress.state = state_.load();
+  if (progress.state == WarmState::kRunning && options_.verify != Verification::kNone &&
+      progress.filesReady == progress.filesTotal) {
+    progress.state = WarmState::kVerifying;
+  }
   const std::lock_guard lock(mutex_);
   progress.error = error_;
   return progress;
@@ -58,13 +71,10 @@ FetchOptions WarmJob::fetchOptions() const {
 }
 
 Task<void> WarmJob::run(std::shared_ptr<WarmJob> job, EngineCommons& commons, Shard& home) {
-  Task<void> warming = phase(job, commons, home, &WarmJob::warmFile, kFilesAtOnce);
-  co_await warming;
-  if (!job->stopped() && job->options_.verify != Verification::kNone) {
-    job->state_.store(WarmState::kVerifying);
-    Task<void> verifying = phase(job, commons, home, &WarmJob::verifyFile, kVerifiedAtOnce);
-    co_await verifying;
-  }
+  Gate all(*home.reactor);
+  for (const std::unique_ptr<Shard>& shard : commons.shards) all.spawn(onShard(job, *shard, home));
+  Task<void> closing = all.close();
+  co_await closing;
   if (job->failed_.load()) {
     job->state_.store(WarmState::kFailed);
   } else if (job->cancelled_.load()) {
@@ -72,16 +82,6 @@ Task<void> WarmJob::run(std::shared_ptr<WarmJob> job, EngineCommons& commons, Sh
   } else {
     job->state_.store(WarmState::kSucceeded);
   }
-}
-
-Task<void> WarmJob::phase(std::shared_ptr<WarmJob> job, EngineCommons& commons, Shard& home,
-                          Step step, std::size_t atOnce) {
-  Gate all(*home.reactor);
-  for (const std::unique_ptr<Shard>& shard : commons.shards) {
-    all.spawn(onShard(job, *shard, step, atOnce, home));
-  }
-  Task<void> closing = all.close();
-  co_await closing;
 }
 
 std::vector<std::uint32_t> WarmJob::entriesOf(const Shard& shard) const {
@@ -94,21 +94,19 @@ std::vector<std::uint32_t> WarmJob::entriesOf(const Shard& shard) const {
   return mine;
 }
 
-Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, Shard& shard, Step step,
-                            std::size_t atOnce, Shard& home) {
+Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, Shard& shard, Shard& home) {
   co_await shard.reactor->enter();
   {
-    Semaphore window(*shard.reactor, atOnce);
-    Semaphore runs(*shard.reactor, kWindowRuns);
+    Windows windows(*shard.reactor);
     Gate files(*shard.reactor);
     const std::vector<std::uint32_t> entries = job->entriesOf(shard);
     for (const std::uint32_t entry : entries) {
-      co_await window.acquire(1);
+      co_await windows.files.acquire(1);
       if (job->stopped()) {
-        window.release(1);
+        windows.files.release(1);
         break;
       }
-      files.spawn(each(job, shard, entry, step, window, runs));
+      files.spawn(takeFile(job, shard, entry, windows));
     }
     Task<void> closing = files.close();
     co_await closing;
@@ -116,39 +114,46 @@ Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, Shard& shard, Step ste
   co_await home.reactor->enter();
 }
 
-Task<void> WarmJob::each(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry, Step step,
-                         Semaphore& window, Semaphore& runs) {
-  Task<Status> stepping = step(job, shard, entry, runs);
-  const Status status = co_await stepping;
-  if (!status.ok()) job->fail(status.error());
-  window.release(1);
-}
-
-Task<Status> WarmJob::warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
-                               Semaphore& window) {
+Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
+                             Windows& windows) {
   Task<Result<std::shared_ptr<FileFetch>>> opening =
       shard.fetcher->open(FileReference::of(job->options_.dataset, entry));
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
-  if (!opened.ok()) co_return opened.error();
-  const std::shared_ptr<FileFetch> fetch = *opened;
+  Status status = opened.ok() ? Status() : Status(opened.error());
+  if (opened.ok()) {
+    Task<Status> fetching = fetchFile(job, shard, *opened, windows);
+    status = co_await fetching;
+    if (status.ok() && job->options_.verify != Verification::kNone) {
+      co_await windows.verifications.acquire(1);
+      if (!job->stopped()) {
+        Task<Status> verifying = verifyFile(job, shard, *opened);
+        status = co_await verifying;
+      }
+      windows.verifications.release(1);
+    }
+  }
+  if (!status.ok()) job->fail(status.error());
+  windows.files.release(1);
+}
+
+Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, Shard& shard,
+                                std::shared_ptr<FileFetch> fetch, Windows& windows) {
   fetch->counters = job->counters_;
   job->bytesReady_.fetch_add(fetch->cache->residentBytes());
-
   std::vector<ChunkRun> runs;
   for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount(); ++chunk) {
-    if (fetch->cache->resident(chunk)) continue;
-    addToRuns(runs, chunk);
+    if (!fetch->cache->resident(chunk)) addToRuns(runs, chunk);
   }
   Status status;
   {
     Gate running(*shard.reactor);
     for (const ChunkRun& run : runs) {
-      co_await window.acquire(1);
+      co_await windows.runs.acquire(1);
       if (job->stopped() || !status.ok()) {
-        window.release(1);
+        windows.runs.release(1);
         break;
       }
-      running.spawn(warmRun(job, shard, fetch, run, window, status));
+      running.spawn(fetchRun(job, shard, fetch, run, windows, status));
     }
     Task<void> closing = running.close();
     co_await closing;
@@ -160,9 +165,9 @@ Task<Status> WarmJob::warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::
   co_return status;
 }
 
-Task<void> WarmJob::warmRun(std::shared_ptr<WarmJob> job, Shard& shard,
-                            std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
-                            Status& status) {
+Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, Shard& shard,
+                             std::shared_ptr<FileFetch> fetch, ChunkRun run, Windows& windows,
+                             Status& status) {
   Task<Status> ensuring = shard.fetcher->ensure(fetch, run.first, run.end(), job->fetchOptions());
   const Status ensured = co_await ensuring;
   if (ensured.ok()) {
@@ -172,16 +177,11 @@ Task<void> WarmJob::warmRun(std::shared_ptr<WarmJob> job, Shard& shard,
   } else if (status.ok()) {
     status = ensured;
   }
-  window.release(1);
+  windows.runs.release(1);
 }
 
-Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
-                                 Semaphore&) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening =
-      shard.fetcher->open(FileReference::of(job->options_.dataset, entry));
-  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
-  if (!opened.ok()) co_return opened.error();
-  const std::shared_ptr<FileFetch> fetch = *opened;
+Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard,
+                                 std::shared_ptr<FileFetch> fetch) {
   const std::optional<Sha256Digest> expected = fetch->reference.about.sourceDigest;
   const bool hashed = job->options_.verify == Verification::kDigest && expected.has_value();
   // The last look at a byte is the one that counts.

@@ -1,6 +1,6 @@
-// One warm job on this agent: makes a dataset's files resident and claimed, verifies them, and
-// counts as it goes. Every shard works on the keys it owns. Any thread may look at the progress,
-// cancel or set the rate.
+// One warm job on this agent: makes a dataset's files resident and claimed, verifies each when it
+// is complete, while others are fetched, and counts as it goes. Every shard works on the keys it
+// owns. Any thread may look at the progress, cancel or set the rate.
 #pragma once
 
 #include <atomic>
@@ -26,6 +26,7 @@ struct WarmOptions {
   Verification verify = Verification::kChecksum;
 };
 
+// Verifying: all bytes are there, and some are still read again and compared.
 enum class WarmState : std::uint8_t { kRunning, kVerifying, kSucceeded, kFailed, kCancelled };
 
 struct WarmProgress {
@@ -56,24 +57,20 @@ class WarmJob {
   [[nodiscard]] const WarmOptions& options() const { return options_; }
 
  private:
-  // `window` bounds the runs under way on the shard.
-  using Step = Task<Status> (*)(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
-                                Semaphore& window);
+  // What is under way on one shard.
+  struct Windows;
 
-  // Runs `step` for every entry that `shard` owns, a bounded number at a time.
-  static Task<void> onShard(std::shared_ptr<WarmJob> job, Shard& shard, Step step,
-                            std::size_t atOnce, Shard& home);
-  static Task<void> each(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry, Step step,
-                         Semaphore& window, Semaphore& runs);
-  static Task<Status> warmFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
-                               Semaphore& window);
-  static Task<void> warmRun(std::shared_ptr<WarmJob> job, Shard& shard,
-                            std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
-                            Status& status);
-  static Task<Status> verifyFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
-                                 Semaphore& window);
-  static Task<void> phase(std::shared_ptr<WarmJob> job, EngineCommons& commons, Shard& home,
-                          Step step, std::size_t atOnce);
+  static Task<void> onShard(std::shared_ptr<WarmJob> job, Shard& shard, Shard& home);
+  // Fetches a file and verifies it while others are fetched.
+  static Task<void> takeFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
+                             Windows& windows);
+  static Task<Status> fetchFile(std::shared_ptr<WarmJob> job, Shard& shard,
+                                std::shared_ptr<FileFetch> fetch, Windows& windows);
+  static Task<void> fetchRun(std::shared_ptr<WarmJob> job, Shard& shard,
+                             std::shared_ptr<FileFetch> fetch, ChunkRun run, Windows& windows,
+                             Status& status);
+  static Task<Status> verifyFile(std::shared_ptr<WarmJob> job, Shard& shard,
+                                 std::shared_ptr<FileFetch> fetch);
 
   [[nodiscard]] std::vector<std::uint32_t> entriesOf(const Shard& shard) const;
   [[nodiscard]] bool stopped() const { return cancelled_.load() || failed_.load(); }

@@ -84,6 +84,27 @@ TEST(WarmJob, WhatACancelledJobWaitedForIsNotFetched) {
   EXPECT_EQ(agent.engine().findJob("reader")->progress().state, WarmState::kSucceeded);
 }
 
+TEST(WarmJob, VerifiesAFileWhileOthersAreFetched) {
+  Origin origin;
+  for (int i = 0; i < 8; ++i) origin.add("file" + std::to_string(i), 8'000'000);
+  Agent agent("one");
+  WarmOptions options = optionsFor(agent.add(origin));
+  options.rateLimit = 8'000'000;
+  ASSERT_TRUE(agent.engine().warm(std::move(options)).ok());
+  const auto until = Clock::now() + std::chrono::seconds(10);
+  WarmProgress progress;
+  while (progress.filesVerified == 0 && Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    progress = agent.engine().findJob("warm")->progress();
+  }
+  EXPECT_GE(progress.filesVerified, 1u);
+  EXPECT_GE(progress.bytesVerified, 8'000'000u);
+  EXPECT_LT(progress.filesReady, 4u);
+  EXPECT_EQ(progress.state, WarmState::kRunning);
+  ASSERT_TRUE(agent.engine().cancelWarm("warm").ok());
+  EXPECT_EQ(agent.awaitWarm().state, WarmState::kCancelled);
+}
+
 TEST(WarmJob, CountsTheBytesThatItVerifies) {
   for (const Verification verify : {Verification::kChecksum, Verification::kDigest}) {
     Origin origin;
