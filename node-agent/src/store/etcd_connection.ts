@@ -9,6 +9,7 @@ import {
   Metadata,
 } from '@grpc/grpc-js';
 import { HearthError, type Logger } from '@hearth/common';
+import { connectedState } from '@hearth/common/grpc';
 import { TlsFiles } from '../tls/index.ts';
 import { type Bounds, backOffMs, pause } from './deadline.ts';
 import type { EtcdAddress, EtcdTls } from './etcd_address.ts';
@@ -241,20 +242,6 @@ function describe(named: string, thrown: unknown, lost: boolean): unknown {
   if (!lost) return isServiceError(thrown) ? thrown : etcdError(named, thrown);
   const { code, message } = etcdError(named, thrown);
   return new HearthError(code, `${message} It may or may not have been written.`, { cause: thrown });
-}
-
-/** READY, TRANSIENT_FAILURE, or what it was when the time was over. */
-async function connectedState(channel: Channel, limitMs: number, signal: AbortSignal): Promise<connectivityState> {
-  const endsAt = performance.now() + limitMs;
-  for (;;) {
-    signal.throwIfAborted();
-    const state = channel.getConnectivityState(true);
-    const left = endsAt - performance.now();
-    if (state === connectivityState.READY || state === connectivityState.TRANSIENT_FAILURE || left <= 0) return state;
-    await new Promise<void>((done) => {
-      channel.watchConnectivityState(state, new Date(Date.now() + Math.min(left, 250)), () => done());
-    });
-  }
 }
 
 /** Why the member cannot be reached, as its channel tells any call while it is in that state. */

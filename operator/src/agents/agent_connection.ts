@@ -1,6 +1,7 @@
-import { Client, credentials, Metadata } from '@grpc/grpc-js';
+import { type Client, credentials, Metadata } from '@grpc/grpc-js';
 import { unaryCall } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
+import { ReconnectingClient } from '@hearth/common/grpc';
 import type { CallName, RequestOf, ResponseOf, StreamName } from './agents.ts';
 import { callError } from './call_error.ts';
 
@@ -31,13 +32,20 @@ const options = {
   'grpc.max_reconnect_backoff_ms': 5_000,
 };
 
-/** The control API of one agent by mutual TLS. Connects when first used; errors are HearthError. */
+/**
+ * The control API of one agent by mutual TLS. Connects when first used. Whatever the agent or its host do, a call ends at
+ * its deadline, a stream fails `connectMs` after its beginning when there is no connection, and 25 s after the agent's last sign
+ * of life when there is. Errors are HearthError, and name the agent's node and address.
+ */
 export class AgentConnection {
   readonly node: string;
   readonly address: string;
-  readonly #client: Client;
+  readonly #who: string;
+  readonly #connectMs: number;
+  readonly #client: ReconnectingClient;
 
-  constructor(endpoint: AgentEndpoint, identity: ClientIdentity) {
+  /** `connectMs`: how long a call waits for a connection. */
+  constructor(endpoint: AgentEndpoint, identity: ClientIdentity, connectMs: number) {
     this.node = endpoint.node;
     this.address = endpoint.address;
     const secure = credentials.createSsl(
@@ -45,10 +53,18 @@ export class AgentConnection {
       Buffer.from(identity.key),
       Buffer.from(identity.certificate),
     );
-    this.#client = new Client(endpoint.address, secure, {
-      ...options,
-      'grpc.ssl_target_name_override': identity.serverName,
-      'grpc.default_authority': identity.serverName,
+    this.#connectMs = connectMs;
+    this.#who = `the agent on ${endpoint.node}`;
+    this.#client = new ReconnectingClient({
+      address: endpoint.address,
+      credentials: secure,
+      options: {
+        ...options,
+        'grpc.ssl_target_name_override': identity.serverName,
+        'grpc.default_authority': identity.serverName,
+      },
+      connectMs,
+      who: this.#who,
     });
   }
 
@@ -58,13 +74,14 @@ export class AgentConnection {
     deadlineMs: number,
     signal: AbortSignal,
   ): Promise<ResponseOf<Name>> {
-    signal.throwIfAborted();
-    return await unaryCall(this.#client, ControlService[name], request, {
+    const endsAt = performance.now() + deadlineMs;
+    const client = await this.#connected(deadlineMs, signal);
+    return await unaryCall(client, ControlService[name], request, {
       metadata: new Metadata(),
-      deadlineMs,
+      deadlineMs: Math.max(1, endsAt - performance.now()),
       signal,
-      who: `the agent on ${this.node}`,
-      failure: (error) => callError(error, this.node, signal),
+      who: this.#who,
+      failure: (error) => callError(error, this, signal),
     });
   }
 
@@ -75,22 +92,23 @@ export class AgentConnection {
     deadlineMs: number | undefined,
     signal: AbortSignal,
   ): AsyncGenerator<ResponseOf<Name>> {
-    signal.throwIfAborted();
+    const deadline = deadlineMs === undefined ? {} : { deadline: Date.now() + deadlineMs };
+    const client = await this.#connected(deadlineMs ?? this.#connectMs, signal);
     const definition = ControlService[name];
-    const call = this.#client.makeServerStreamRequest<RequestOf<Name>, ResponseOf<Name>>(
+    const call = client.makeServerStreamRequest<RequestOf<Name>, ResponseOf<Name>>(
       definition.path,
       definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
       definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
       request,
       new Metadata(),
-      deadlineMs === undefined ? {} : { deadline: Date.now() + deadlineMs },
+      deadline,
     );
     const cancel = () => call.cancel();
     signal.addEventListener('abort', cancel, { once: true });
     try {
       for await (const answer of call) yield answer as ResponseOf<Name>;
     } catch (thrown) {
-      throw callError(thrown, this.node, signal);
+      throw callError(thrown, this, signal);
     } finally {
       signal.removeEventListener('abort', cancel);
       call.cancel();
@@ -100,5 +118,13 @@ export class AgentConnection {
   /** Calls under way go on to their end. */
   close(): void {
     this.#client.close();
+  }
+
+  async #connected(limitMs: number, signal: AbortSignal): Promise<Client> {
+    try {
+      return await this.#client.connected(limitMs, signal);
+    } catch (thrown) {
+      throw callError(thrown, this, signal);
+    }
   }
 }

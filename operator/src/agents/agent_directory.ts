@@ -3,14 +3,19 @@ import type { AgentEndpoint, ClientIdentity } from './agent_connection.ts';
 import { AgentPool } from './agent_pool.ts';
 import type { Agents, ClusterAgents, ClusterStatus, StatusListener } from './agents.ts';
 
+const defaultConnectMs = 5_000;
+
 /** The agents of every cluster, as the controller of StorageClusters tells of them. */
 export class AgentDirectory implements Agents {
   readonly #logger: Logger;
+  readonly #connectMs: number;
   readonly #pools = new Map<string, AgentPool>();
   readonly #listeners = new Set<StatusListener>();
 
-  constructor(logger: Logger) {
+  /** `connectMs`: how long a call waits for a connection to one agent. */
+  constructor(logger: Logger, { connectMs = defaultConnectMs } = {}) {
     this.#logger = logger;
+    this.#connectMs = connectMs;
   }
 
   get(cluster: string): ClusterAgents | undefined {
@@ -28,7 +33,7 @@ export class AgentDirectory implements Agents {
     if (pool === undefined) {
       const onStatus = (before: ClusterStatus | undefined, after: ClusterStatus | undefined) =>
         this.#tell(cluster, before, after);
-      pool = new AgentPool({ cluster, logger: this.#logger, onStatus });
+      pool = new AgentPool({ cluster, logger: this.#logger, connectMs: this.#connectMs, onStatus });
       this.#pools.set(cluster, pool);
     }
     pool.configure(identity, endpoints);

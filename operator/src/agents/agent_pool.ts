@@ -26,6 +26,8 @@ const silenceMs = 120_000;
 export interface AgentPoolOptions {
   cluster: string;
   logger: Logger;
+  /** How long a call waits for a connection to one agent. */
+  connectMs: number;
   onStatus: (before: ClusterStatus | undefined, after: ClusterStatus | undefined) => void;
 }
 
@@ -36,6 +38,7 @@ export interface AgentPoolOptions {
 export class AgentPool implements ClusterAgents {
   readonly cluster: string;
   readonly #logger: Logger;
+  readonly #connectMs: number;
   readonly #onStatus: AgentPoolOptions['onStatus'];
   readonly #connections = new Map<string, AgentConnection>();
   readonly #ending = new AbortController();
@@ -51,6 +54,7 @@ export class AgentPool implements ClusterAgents {
   constructor(options: AgentPoolOptions) {
     this.cluster = options.cluster;
     this.#logger = options.logger.child({ cluster: options.cluster });
+    this.#connectMs = options.connectMs;
     this.#onStatus = options.onStatus;
   }
 
@@ -173,7 +177,7 @@ export class AgentPool implements ClusterAgents {
     if (this.#identity === undefined) {
       throw new HearthError('Unavailable', `cluster ${this.cluster} has no certificates yet`);
     }
-    const made = new AgentConnection(endpoint, this.#identity);
+    const made = new AgentConnection(endpoint, this.#identity, this.#connectMs);
     this.#connections.set(endpoint.address, made);
     return made;
   }

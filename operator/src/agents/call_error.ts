@@ -1,11 +1,12 @@
 import { type ErrorCode, fromCallError, HearthError } from '@hearth/common';
+import type { AgentEndpoint } from './agent_connection.ts';
 
 /** The agent's own error when it sent one, else what happened to the call. */
-export function callError(thrown: unknown, node: string, signal: AbortSignal): HearthError {
+export function callError(thrown: unknown, endpoint: AgentEndpoint, signal: AbortSignal): HearthError {
   if (thrown instanceof HearthError) return thrown;
   if (signal.aborted)
-    return new HearthError('Cancelled', `a call to the agent on ${node} was given up`, { cause: thrown });
-  return fromCallError(thrown, (code, details) => explain(code, details, node));
+    return new HearthError('Cancelled', `a call to the agent on ${endpoint.node} was given up`, { cause: thrown });
+  return fromCallError(thrown, (code, details) => explain(code, details, endpoint));
 }
 
 /** Whether another agent may answer what this one did not. */
@@ -13,12 +14,12 @@ export function isWorthAnotherAgent(error: HearthError): boolean {
   return error.code === 'Unavailable' || error.code === 'DeadlineExceeded' || error.code === 'TryElsewhere';
 }
 
-function explain(code: ErrorCode, details: string, node: string): string {
+function explain(code: ErrorCode, details: string, { node, address }: AgentEndpoint): string {
   switch (code) {
     case 'DeadlineExceeded':
-      return `the agent on ${node} did not answer in time; look at the log of its pod`;
+      return `the agent on ${node} did not answer at ${address} in time; look at the log of its pod`;
     case 'Unavailable':
-      return `the agent on ${node} cannot be reached (${details})`;
+      return `the agent on ${node} cannot be reached at ${address} (${details}); look at its pod and its log`;
     case 'Unsupported':
       return `the agent on ${node} does not know this call (${details}); it may be older than the operator: update its image`;
     default:

@@ -1,0 +1,53 @@
+import type { Socket } from 'node:net';
+import { ChannelCredentials } from '@grpc/grpc-js';
+
+type Connector = ReturnType<ChannelCredentials['_createSecureConnector']>;
+
+/**
+ * Credentials whose handshakes fail after `limitMs` milliseconds. gRPC sets them no end, and neither does TCP once the
+ * other side has taken our first message: the channel would never try again.
+ */
+export class HandshakeLimit extends ChannelCredentials {
+  readonly #inner: ChannelCredentials;
+  readonly #limitMs: number;
+
+  constructor(inner: ChannelCredentials, limitMs: number) {
+    super();
+    this.#inner = inner;
+    this.#limitMs = limitMs;
+  }
+
+  override _isSecure(): boolean {
+    return this.#inner._isSecure();
+  }
+
+  override _equals(other: ChannelCredentials): boolean {
+    return this === other;
+  }
+
+  override _createSecureConnector(...where: Parameters<ChannelCredentials['_createSecureConnector']>): Connector {
+    const inner = this.#inner._createSecureConnector(...where);
+    const limitMs = this.#limitMs;
+    const shaking = new Set<Socket>();
+    return {
+      waitForReady: () => inner.waitForReady(),
+      getCallCredentials: () => inner.getCallCredentials(),
+      async connect(socket) {
+        const late = new Error(`the TLS handshake was not answered within ${limitMs} ms`);
+        const timer = setTimeout(() => socket.destroy(late), limitMs);
+        shaking.add(socket);
+        try {
+          return await inner.connect(socket);
+        } finally {
+          clearTimeout(timer);
+          shaking.delete(socket);
+        }
+      },
+      // Of a channel that is closed: gRPC forgets its attempt, but not the socket.
+      destroy() {
+        for (const socket of shaking) socket.destroy();
+        inner.destroy();
+      },
+    };
+  }
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { credentials, Server, ServerCredentials } from '@grpc/grpc-js';
+import { ReconnectingClient } from './reconnecting_client.ts';
+import { BlackHole, SilentListener } from './testing/index.ts';
+
+const connectMs = 300;
+const signal = new AbortController().signal;
+
+describe('client of an address', () => {
+  const ends: (() => unknown)[] = [];
+
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+
+  function open(address: string, secure = credentials.createSsl()): ReconnectingClient {
+    const options = {
+      'grpc.initial_reconnect_backoff_ms': 100,
+      'grpc.min_reconnect_backoff_ms': 100,
+      'grpc.max_reconnect_backoff_ms': 200,
+    };
+    const client = new ReconnectingClient({ address, credentials: secure, options, connectMs, who: 'the agent on n1' });
+    ends.push(() => client.close());
+    return client;
+  }
+
+  /** Milliseconds until it has failed, for want of a connection. */
+  async function failing(client: ReconnectingClient, address: string, limitMs = 10_000): Promise<number> {
+    const began = performance.now();
+    await assert.rejects(client.connected(limitMs, signal), {
+      code: 'Unavailable',
+      message: new RegExp(`^the agent on n1 has not taken a connection to ${address} within 0.[0-9] s; look whether`),
+    });
+    return performance.now() - began;
+  }
+
+  async function blackHole(): Promise<BlackHole> {
+    const hole = await BlackHole.start();
+    ends.push(() => hole.stop());
+    return hole;
+  }
+
+  async function server(): Promise<string> {
+    const running = new Server();
+    ends.push(() => running.forceShutdown());
+    const port = await new Promise<number>((done, failed) => {
+      running.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+        error === null ? done(bound) : failed(error),
+      );
+    });
+    return `127.0.0.1:${port}`;
+  }
+
+  it('fails in time where packets get lost, and at once until the next attempt', async () => {
+    const { address } = await blackHole();
+    const client = open(address);
+    const first = await failing(client, address);
+    assert.ok(first >= connectMs - 20 && first < 3 * connectMs, `${first} ms`);
+    assert.ok((await failing(client, address)) < 100);
+    await sleep(connectMs);
+    // The next attempt has its time.
+    assert.ok((await failing(client, address)) >= connectMs - 20);
+    assert.ok((await failing(open(address), address, 100)) < 250, 'a shorter deadline holds');
+  });
+
+  it('fails in time where handshakes are not answered, and leaves no connection behind', async () => {
+    const silent = await SilentListener.start();
+    ends.push(() => silent.stop());
+    const client = open(silent.address);
+    assert.ok((await failing(client, silent.address)) < 3 * connectMs);
+    assert.equal(silent.connections, 1);
+    await sleep(2 * connectMs);
+    assert.ok(silent.connections <= 1, 'one attempt at a time');
+    client.close();
+    await sleep(100);
+    assert.equal(silent.connections, 0);
+  });
+
+  it('says what was said by an address that refuses', async () => {
+    const silent = await SilentListener.start();
+    await silent.stop();
+    const client = await open(silent.address).connected(1000, signal);
+    await new Promise<void>((done) => {
+      client.makeUnaryRequest('/a/b', Buffer.from, Buffer.from, Buffer.of(), (error) => {
+        assert.match(error?.details ?? '', /ECONNREFUSED/);
+        done();
+      });
+    });
+  });
+
+  it('connects anew when an attempt has led nowhere', async () => {
+    const address = await server();
+    const [host, port] = address.split(':');
+    const sockets: Socket[] = [];
+    const relay = createServer((socket) => {
+      sockets.push(socket.on('error', () => undefined));
+      // The first connection leads nowhere, as one to a machine that was lost a moment later.
+      if (sockets.length === 1) return;
+      const other = connect(Number(port), host).on('error', () => socket.destroy());
+      sockets.push(other);
+      other.pipe(socket).pipe(other);
+    }).listen(0, '127.0.0.1');
+    ends.push(() => {
+      for (const socket of sockets) socket.destroy();
+      relay.close();
+    });
+    await new Promise((done) => relay.once('listening', done));
+    const { port: relayed } = relay.address() as { port: number };
+    const client = open(`127.0.0.1:${relayed}`, credentials.createInsecure());
+    await failing(client, `127.0.0.1:${relayed}`);
+    await sleep(2 * connectMs);
+    const connected = await client.connected(1000, signal);
+    assert.equal(connected, await client.connected(1000, signal), 'the same from then on');
+  });
+
+  it('ends with its signal, and with the client', async () => {
+    const { address } = await blackHole();
+    const caller = new AbortController();
+    setTimeout(() => caller.abort(new Error('enough')), 20);
+    await assert.rejects(open(address).connected(1000, caller.signal), /enough/);
+    const client = open(address);
+    const waiting = client.connected(1000, signal);
+    client.close();
+    await assert.rejects(waiting, /the connection to the agent on n1 at [0-9.:]+ was closed meanwhile/);
+  });
+});

@@ -1,0 +1,94 @@
+import { type ChannelCredentials, type ChannelOptions, Client, connectivityState } from '@grpc/grpc-js';
+import { HearthError } from '../error.ts';
+import { connectedState } from './connected_state.ts';
+import { HandshakeLimit } from './handshake_limit.ts';
+
+/**
+ * In times of `connectMs`. An attempt has longer than a call waits for it: a machine that is too busy to be quicker gets
+ * there all the same. Each further one has twice the time.
+ */
+const handshakeTimes = 2;
+const firstPatienceTimes = 2;
+const longestPatienceTimes = 8;
+
+export interface ReconnectingClientOptions {
+  /** `host:port`. */
+  address: string;
+  credentials: ChannelCredentials;
+  options: ChannelOptions;
+  /** How long calls wait for a connection, milliseconds. */
+  connectMs: number;
+  /** Who listens there, for sentences: "the agent on n1". */
+  who: string;
+}
+
+/**
+ * A gRPC client of one address whose attempts to connect have an end. gRPC leaves an attempt to TCP, which takes two
+ * minutes where packets get lost, during which every call waits for its deadline, and a stream for ever; and where the
+ * address has come back meanwhile, nobody is asked until then.
+ */
+export class ReconnectingClient {
+  readonly #options: ReconnectingClientOptions;
+  readonly #credentials: ChannelCredentials;
+  #client: Client;
+  /** While there is no connection: since when (performance.now()), and how long this attempt has. */
+  #away: { since: number; patienceMs: number } | undefined;
+
+  constructor(options: ReconnectingClientOptions) {
+    this.#options = options;
+    this.#credentials = new HandshakeLimit(options.credentials, handshakeTimes * options.connectMs);
+    this.#client = this.#open();
+  }
+
+  /**
+   * A client to put calls to: connected, or one whose calls fail at once since its last attempt was refused. Throws
+   * `Unavailable` when there is no connection within `connectMs` of the beginning of the attempt or after `limitMs`
+   * milliseconds; so calls during an attempt that leads nowhere fail at once. Throws the reason of the signal.
+   */
+  async connected(limitMs: number, signal: AbortSignal): Promise<Client> {
+    const { connectMs } = this.#options;
+    const away = this.#attempt();
+    const client = this.#client;
+    const left = away === undefined ? connectMs : away.since + connectMs - performance.now();
+    const state = await connectedState(client.getChannel(), Math.max(0, Math.min(left, limitMs)), signal);
+    if (state === connectivityState.READY && client === this.#client) this.#away = undefined;
+    if (state === connectivityState.READY || state === connectivityState.TRANSIENT_FAILURE) return client;
+    const { who, address } = this.#options;
+    if (state === connectivityState.SHUTDOWN) {
+      throw new HearthError('Unavailable', `the connection to ${who} at ${address} was closed meanwhile`);
+    }
+    const within = `${(Math.min(connectMs, limitMs) / 1000).toFixed(1)} s`;
+    throw new HearthError(
+      'Unavailable',
+      `${who} has not taken a connection to ${address} within ${within}; look whether its node runs and nothing drops packets to that port`,
+    );
+  }
+
+  /** Calls under way go on to their end, those that wait for a connection fail. */
+  close(): void {
+    this.#client.close();
+  }
+
+  /** Begins a new attempt when the one under way has had its time. A state of failure tells nothing of that one. */
+  #attempt(): { since: number; patienceMs: number } | undefined {
+    const now = performance.now();
+    const { connectMs } = this.#options;
+    if (this.#client.getChannel().getConnectivityState(false) === connectivityState.READY) this.#away = undefined;
+    else if (this.#away === undefined) this.#away = { since: now, patienceMs: firstPatienceTimes * connectMs };
+    else if (now - this.#away.since >= this.#away.patienceMs) {
+      const patienceMs = Math.min(2 * this.#away.patienceMs, longestPatienceTimes * connectMs);
+      this.#away = { since: now, patienceMs };
+      const old = this.#client;
+      this.#client = this.#open();
+      // Not under the hands of one who has just got it.
+      setImmediate(() => old.close());
+    }
+    return this.#away;
+  }
+
+  #open(): Client {
+    const { address, options } = this.#options;
+    // Sharing a subchannel with the client before it would share its attempt.
+    return new Client(address, this.#credentials, { ...options, 'grpc.use_local_subchannel_pool': 1 });
+  }
+}

@@ -1,0 +1,48 @@
+import { connect, type Socket } from 'node:net';
+import { Worker } from 'node:worker_threads';
+
+const backlog = 1;
+
+// A listener whose thread never accepts.
+const listener = `
+  const { createServer } = require('node:net');
+  const { parentPort } = require('node:worker_threads');
+  const server = createServer().listen({ port: 0, host: '127.0.0.1', backlog: ${backlog} }, () => {
+    parentPort.postMessage(server.address().port);
+    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
+  });
+`;
+
+/**
+ * An address of loopback that swallows packets, as that of a node that is lost: its queue of connections is full, so Linux
+ * drops what begins another one (listen(2), tcp_abort_on_overflow of tcp(7) at 0).
+ */
+export class BlackHole {
+  readonly address: string;
+  readonly #worker: Worker;
+  readonly #sockets: Socket[];
+
+  private constructor(worker: Worker, sockets: Socket[], address: string) {
+    this.#worker = worker;
+    this.#sockets = sockets;
+    this.address = address;
+  }
+
+  static async start(): Promise<BlackHole> {
+    const worker = new Worker(listener, { eval: true });
+    const port = await new Promise<number>((done, failed) => worker.once('message', done).once('error', failed));
+    const sockets: Socket[] = [];
+    // The queue takes one more than it was asked to.
+    for (let i = 0; i <= backlog; i++) {
+      const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+      sockets.push(socket);
+      await new Promise((done) => socket.once('connect', done));
+    }
+    return new BlackHole(worker, sockets, `127.0.0.1:${port}`);
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await this.#worker.terminate();
+  }
+}
