@@ -256,10 +256,12 @@ void Engine::close() {
   commons_.cache.reset();
 }
 
+// Mounts first: a read that something below refuses because it ends would fail, instead of waiting
+// for the next agent.
 Task<void> Engine::stopServices() {
-  manifests_->close();
   Task<void> detaching = mounts_->close();
   co_await detaching;
+  manifests_->close();
   for (const std::unique_ptr<Listener>& listener : listeners_) {
     Task<void> closing = listener->close();
     co_await closing;

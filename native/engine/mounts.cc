@@ -344,15 +344,15 @@ Task<Result<std::vector<std::string>>> Mounts::resume(std::string holder) {
 }
 
 Task<void> Mounts::close() {
-  std::vector<std::shared_ptr<FuseSession>> sessions;
-  for (const auto& [target, mounted] : mounted_) {
-    if (mounted->session != nullptr) sessions.push_back(std::move(mounted->session));
+  // All at once: each may wait for its reads.
+  Gate sessions(*home_.reactor);
+  for (auto& [target, mounted] : std::exchange(mounted_, {})) {
+    if (mounted->session != nullptr) {
+      sessions.spawn(closeSession(home_, std::move(mounted->session), true));
+    }
   }
-  mounted_.clear();
-  for (std::shared_ptr<FuseSession>& session : sessions) {
-    Task<void> closing = closeSession(home_, std::move(session), true);
-    co_await closing;
-  }
+  Task<void> closing = sessions.close();
+  co_await closing;
   holder_ = nullptr;
 }
 

@@ -132,4 +132,17 @@ describe('locations', () => {
     locations.forget(manifest);
     assert.equal(origin.closed, 1);
   });
+
+  it('leave what is asked at the end to the next agent, whose readers would fail by an answer', async () => {
+    origin.locateMs = 50;
+    ask(1);
+    await until(() => origin.located.length === 1); // 1 is looked up
+    ask(2); // and 2 waits for others
+    locations.close();
+    ask(3);
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    assert.deepEqual(engine.failedLocations, []);
+    assert.equal(known(), 0);
+    assert.deepEqual([opened.length, origin.closed], [1, 1]);
+  });
 });

@@ -33,7 +33,8 @@ interface OfManifest {
 
 /**
  * Answers the engine's question where entries can be read. Each entry is resolved by one request at a time;
- * what was resolved is kept in memory until it expires. Every question is answered, by failure if need be.
+ * what was resolved is kept in memory until it expires. Every question is answered, by failure if need be, until
+ * `close`.
  */
 export class Locations {
   readonly #engine: Engine;
@@ -77,9 +78,7 @@ export class Locations {
       return;
     }
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#waitMs)]);
-    const answer = () => {
-      if (!this.#stop.signal.aborted) this.#answer(question);
-    };
+    const answer = () => this.#answer(question);
     this.#credentials.arrived(awaiting, signal).then(answer, answer);
   }
 
@@ -90,6 +89,7 @@ export class Locations {
   }
 
   #answer(question: Extract<Question, { kind: 'locations' }>): void {
+    if (this.#stop.signal.aborted) return;
     let known: OfManifest;
     try {
       known = this.#ofManifest(question.manifest);
@@ -124,9 +124,10 @@ export class Locations {
     if (entries.length > 0) this.answer({ kind: 'locations', manifest: digest, entries });
   }
 
+  /** Before the engine closes. What it still asks stays without an answer: its readers wait for the next agent. */
   close(): void {
     this.#stop.abort();
-    for (const digest of [...this.#manifests.keys()]) this.forget(digest);
+    for (const digest of [...this.#manifests.keys()]) this.#drop(digest);
   }
 
   /** Closes the origin; the entries that were asked for and not yet looked up. */
