@@ -32,6 +32,7 @@ export type { Condition, ObjectMeta, OwnerReference } from './metadata.ts';
 export * from './names.ts';
 export type { CachedDataset, NodeCache, NodeCacheSpec, NodeCacheStatus } from './node_cache.ts';
 export type { CacheDirectory, NodeGroup } from './node_group.ts';
+export { placeOf } from './node_place.ts';
 export { claimedDataset, type DatasetName, datasetOfVolume, type PodVolume, podVolumes } from './pod_volumes.ts';
 export { binaryUnits, parseDuration, parseQuantity, parseShare } from './quantity.ts';
 export type {

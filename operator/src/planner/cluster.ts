@@ -1,5 +1,6 @@
 import { Caches } from './caches.ts';
 import type { PlanInput, PodGroup } from './input.ts';
+import { Places } from './nearness.ts';
 import type { NodeSet } from './node_set.ts';
 import { Nodes } from './nodes.ts';
 import { PodCensus } from './pod_census.ts';
@@ -21,6 +22,7 @@ export interface Feasible extends Allowed {
 /** The cluster as groups find it one after the other: what runs, what was planned for those before, what is left. */
 export class Cluster {
   readonly nodes: Nodes;
+  readonly places: Places;
   readonly filter: StaticFilter;
   readonly resources: Resources;
   readonly caches: Caches;
@@ -30,6 +32,7 @@ export class Cluster {
 
   constructor({ nodes, running, groups, datasets }: PlanInput) {
     this.nodes = new Nodes(nodes);
+    this.places = new Places(this.nodes);
     this.filter = new StaticFilter(this.nodes);
     this.resources = new Resources(
       this.nodes.all,

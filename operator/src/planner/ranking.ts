@@ -1,6 +1,7 @@
 import type { Holding } from './caches.ts';
 import type { Cluster } from './cluster.ts';
 import type { PodGroup } from './input.ts';
+import { Nearness } from './nearness.ts';
 
 /**
  * Which of two nodes is the better one for the next pod of a group. In this order:
@@ -10,7 +11,7 @@ import type { PodGroup } from './input.ts';
  * 3. the one that has more now, in whole percents;
  * 4. what the pod wishes for: preferred node affinity, even topology spread, no PreferNoSchedule taint;
  * 5. one that takes more of the pods that are left, so that fewer copies do; of those that hold everything the emptier;
- * 6. fewer bytes to bring, more room for them, and the name.
+ * 6. fewer bytes to bring, agents that have them nearer, more room for them, and the name.
  */
 export class Ranking {
   readonly #brought: Uint8Array;
@@ -20,6 +21,7 @@ export class Ranking {
   readonly #reluctance: Int32Array | undefined;
   readonly #planned: Uint8Array;
   readonly #holding: Holding;
+  readonly #nearness: Nearness;
   readonly #available: Float64Array;
 
   constructor(cluster: Cluster, group: PodGroup, holding: Holding) {
@@ -34,6 +36,7 @@ export class Ranking {
     }
     this.#bringPercent = percents(holding.toBring, holding.total);
     this.#missingPercent = percents(holding.missing, holding.total);
+    this.#nearness = new Nearness(cluster.places, this.#bringPercent);
     this.#wishes = wishes(cluster, group);
     this.#reluctance = cluster.filter.reluctance(group.tolerations);
   }
@@ -67,6 +70,10 @@ export class Ranking {
     if (order !== 0) return order > 0;
     order = (this.#holding.toBring[b] as number) - (this.#holding.toBring[a] as number);
     if (order !== 0) return order > 0;
+    if (toBring > 0) {
+      order = this.#nearness.of(a) - this.#nearness.of(b);
+      if (order !== 0) return order > 0;
+    }
     order = (this.#available[a] as number) - (this.#available[b] as number);
     if (order !== 0) return order > 0;
     return a < b;

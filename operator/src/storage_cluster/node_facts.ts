@@ -1,5 +1,5 @@
 import type { Node } from '@hearth/common/kubernetes';
-import { startupTaintKey } from '@hearth/common/resources';
+import { placeOf, startupTaintKey } from '@hearth/common/resources';
 
 /** What the operator keeps of a node. */
 export interface NodeFacts {
@@ -19,9 +19,6 @@ export interface NodeFacts {
 
 /** Taints by which Cluster Autoscaler and Karpenter mark a node that is to go. */
 const leavingTaints = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted'];
-const zoneLabel = 'topology.kubernetes.io/zone';
-/** Kubernetes has no label for racks; the second is for clusters that already have the first for something else. */
-const rackLabels = ['hearth.storage/rack', 'topology.kubernetes.io/rack'];
 
 /** Whether a node has all of these labels; no selector asks for none. */
 export function hasLabels(
@@ -43,7 +40,6 @@ export function nodeFacts(node: Node): NodeFacts {
     tainted: node.spec?.taints?.some(({ key }) => key === startupTaintKey) ?? false,
     leaving:
       node.spec?.unschedulable === true || (node.spec?.taints?.some(({ key }) => leavingTaints.includes(key)) ?? false),
-    zone: labels[zoneLabel] ?? '',
-    rack: rackLabels.map((label) => labels[label]).find((value) => value !== undefined) ?? '',
+    ...placeOf(labels),
   };
 }
