@@ -1,9 +1,13 @@
-// Mocha's spec reporter on the terminal, and as JSON in the file named by the option `output` its counts and what failed. A
-// process that does not end by itself after its tests fails: what it waits for is a handle that some code under test has left open.
+// Mocha's spec reporter on the terminal, with the files that took longest, and as JSON in the file named by the option
+// `output` its counts and what failed. A process that does not end by itself after its tests fails: what it waits for is a handle that some code under test has left open.
 const { writeFileSync } = require('node:fs');
+const { relative } = require('node:path');
 const { reporters, Runner } = require('mocha');
 
 const patienceMilliseconds = 15_000;
+/** Files that are named for their time. */
+const mostFiles = 12;
+const leastSeconds = 5;
 
 module.exports = class SpecWithCounts extends reporters.Spec {
   constructor(runner, options) {
@@ -12,7 +16,9 @@ module.exports = class SpecWithCounts extends reporters.Spec {
     runner.on(Runner.constants.EVENT_TEST_FAIL, (test, error) => {
       failed.push(`${test.fullTitle()}: ${String(error.message).split('\n', 1)[0]}`);
     });
+    const seconds = secondsByFile(runner);
     runner.once(Runner.constants.EVENT_RUN_END, () => {
+      printSlowest(seconds);
       writeFileSync(options.reporterOptions.output, JSON.stringify({ stats: this.stats, failed }));
     });
   }
@@ -24,6 +30,32 @@ module.exports = class SpecWithCounts extends reporters.Spec {
     end(failures);
   }
 };
+
+/** Seconds that the suites of each file take, their hooks included; filled while the tests run. */
+function secondsByFile(runner) {
+  const seconds = new Map();
+  let began = 0;
+  runner.on(Runner.constants.EVENT_SUITE_BEGIN, ({ parent }) => {
+    if (parent?.root) began = performance.now();
+  });
+  runner.on(Runner.constants.EVENT_SUITE_END, ({ parent, file }) => {
+    if (!parent?.root || file === undefined) return;
+    seconds.set(file, (seconds.get(file) ?? 0) + (performance.now() - began) / 1000);
+  });
+  return seconds;
+}
+
+function printSlowest(seconds) {
+  const slowest = [...seconds].sort(([, a], [, b]) => b - a).filter(([, one]) => one >= leastSeconds);
+  if (slowest.length === 0) return;
+  console.log('  seconds, with hooks:');
+  for (const [file, one] of slowest.slice(0, mostFiles)) {
+    console.log(`  ${one.toFixed(1).padStart(7)} ${relative(process.cwd(), file)}`);
+  }
+  const rest = slowest.length - mostFiles;
+  if (rest > 0) console.log(`  and ${rest} more files of ${leastSeconds} s or longer`);
+  console.log('');
+}
 
 function endWithHandles() {
   const handles = process.getActiveResourcesInfo().filter((name) => name !== 'TTYWrap');
