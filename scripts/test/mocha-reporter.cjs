@@ -1,5 +1,6 @@
 // Mocha's spec reporter on the terminal, with the files that took longest, and as JSON in the file named by the option
-// `output` its counts and what failed. A process that does not end by itself after its tests fails: what it waits for is a handle that some code under test has left open.
+// `output` its counts and what failed. A process that does not end by itself after its tests fails: what it waits for is a
+// handle that some code under test has left open.
 const { writeFileSync } = require('node:fs');
 const { relative } = require('node:path');
 const { reporters, Runner } = require('mocha');
