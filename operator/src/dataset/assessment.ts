@@ -1,6 +1,7 @@
 import { type ErrorCode, isErrorCode } from '@hearth/common';
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type Condition, type Dataset, parseDuration, registeredName, sourceKind } from '@hearth/common/resources';
+import { retryDelayMs } from '../reconciler/index.ts';
 import type { ObservedDataset } from './observation.ts';
 import { choiceOf, credentialsDigest, type Registration } from './registration.ts';
 import type { Attempt, Failure } from './resolutions.ts';
@@ -64,13 +65,6 @@ export type Assessed = Extract<Assessment, { state: 'assessed' }>;
 
 /** Agents tell one another of a change within this time, milliseconds. */
 const settleMs = 10_000;
-const firstBackOffMs = 2_000;
-const longestBackOffMs = 300_000;
-
-/** 2 s, doubled for each further failure, at most 5 min. */
-export function backOffMs(failures: number): number {
-  return Math.min(longestBackOffMs, firstBackOffMs * 2 ** Math.min(30, failures - 1));
-}
 
 export function assess(dataset: Dataset, observed: ObservedDataset): Assessment {
   const { choice } = observed;
@@ -181,7 +175,7 @@ function assessKnown(dataset: Dataset, observed: ObservedDataset, registration: 
   const sameCredentials = attempt?.credentials === credentialsDigest(registration.credentials);
   const running = attempt?.running !== undefined && sameCredentials;
   // Other credentials are a new chance at once.
-  const notBefore = failed !== undefined && sameCredentials ? failed.at + backOffMs(failed.failures) : 0;
+  const notBefore = failed !== undefined && sameCredentials ? failed.at + retryDelayMs(failed.failures) : 0;
   const wanted = lack === undefined ? refreshAt : 0;
   return {
     state: 'assessed',

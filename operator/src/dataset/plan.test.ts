@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { HearthError } from '@hearth/common';
 import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
-import { backOffMs, registrationOf } from './assessment.ts';
+import { retryDelayMs } from '../reconciler/index.ts';
+import { registrationOf } from './assessment.ts';
 import { plan, requeueAfterMs } from './plan.ts';
 import { choiceOf, credentialsDigest, noCredentials } from './registration.ts';
 import type { Attempt } from './resolutions.ts';
@@ -91,7 +92,7 @@ describe('plan for a Dataset', () => {
   });
 
   it('tries a failed origin later and later, at most every five minutes', () => {
-    assert.deepEqual([1, 2, 3, 8, 9, 100].map(backOffMs), [2_000, 4_000, 8_000, 256_000, 300_000, 300_000]);
+    assert.deepEqual([1, 2, 3, 8, 9, 100].map(retryDelayMs), [2_000, 4_000, 8_000, 256_000, 300_000, 300_000]);
     assert.deepEqual(plan(fresh, observed({ attempt: attempt({ outcome: failed(7_000, 3) }) })), []);
     assert.equal(requeueAfterMs(fresh, observed({ attempt: attempt({ outcome: failed(7_000, 3) }) })), 2_000);
     assert.deepEqual(kindsOf(fresh, observed({ attempt: attempt({ outcome: failed(8_000, 3) }) })), ['look']);

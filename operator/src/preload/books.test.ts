@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, silentLogger } from '@hearth/common';
 import { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ClusterStatus } from '../agents/index.ts';
-import { BackOff } from './back_off.ts';
 import { JobBook } from './job_book.ts';
 import { MeasureBook } from './measure_book.ts';
 import { PinLedger } from './pin_ledger.ts';
+import { Retries } from './retries.ts';
 import { job, manifest, now, observed, preloadObject, uid } from './testing/fixtures.ts';
 import { type Wanted, wantedId, wantedOf } from './wanted.ts';
 
@@ -23,26 +23,26 @@ function scripted(answers: Record<string, (request: never) => unknown>) {
   return { calls, agents: { call } as never };
 }
 
-describe('back-off', () => {
-  it('doubles with each job that fails, by node, and ends with success', () => {
+describe('retries of what failed on nodes', () => {
+  it('are later with each job that fails, by node, and end with success', () => {
     const preload = preloadObject(named('a', 'b'));
     const seen = observed({ nodes: { a: {}, b: {} } });
     const wanted = wantedOf(preload, seen);
     const failed = (at: string) =>
       job(preload, seen, { a: ['Failed'], b: ['Succeeded'] }, { state: 'Failed', createdAt: at });
-    const backOff = new BackOff();
+    const retries = new Retries();
     const key = `${wanted[0]?.id}/a`;
     const note = (at: string, later: number) => {
-      backOff.note(preload, [failed(at)], wanted, now + later);
-      return (backOff.until.get(key) ?? 0) - now;
+      retries.note(preload, [failed(at)], wanted, now + later);
+      return (retries.until.get(key) ?? 0) - now;
     };
     assert.equal(note('2026-05-01T11:00:00Z', 0), 2_000);
     assert.equal(note('2026-05-01T11:00:00Z', 1_000), 2_000, 'the same job counts once');
     assert.equal(note('2026-05-01T11:00:05Z', 5_000), 9_000);
-    assert.equal(backOff.until.has(`${wanted[0]?.id}/b`), false);
+    assert.equal(retries.until.has(`${wanted[0]?.id}/b`), false);
     const good = job(preload, seen, { a: ['Succeeded'] }, { state: 'Succeeded', createdAt: '2026-05-01T11:10:00Z' });
-    backOff.note(preload, [good, failed('2026-05-01T11:00:05Z')], wanted, now);
-    assert.equal(backOff.until.size, 0, 'the newest has the last word');
+    retries.note(preload, [good, failed('2026-05-01T11:00:05Z')], wanted, now);
+    assert.equal(retries.until.size, 0, 'the newest has the last word');
   });
 });
 

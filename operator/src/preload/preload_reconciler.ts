@@ -2,7 +2,6 @@ import { HearthError } from '@hearth/common';
 import { type EventRecorder, objectKey, type ResourceType } from '@hearth/common/kubernetes';
 import { type CachePreload, cachePreloads, type Dataset, registeredName } from '@hearth/common/resources';
 import type { CleanUpResult, DesiredStatus, Pass, Reconciler } from '../reconciler/index.ts';
-import { BackOff } from './back_off.ts';
 import type { PlannedNodes } from './board.ts';
 import type { ClusterExecutor } from './cluster_executor.ts';
 import { hasEnded } from './job_request.ts';
@@ -10,6 +9,7 @@ import type { MeasureBook } from './measure_book.ts';
 import type { Measure, ObservedDataset, ObservedNode, ObservedPreload } from './observation.ts';
 import { isAway } from './pin_ledger.ts';
 import { type PreloadAction, plan, requeueAfterMs } from './plan.ts';
+import { Retries } from './retries.ts';
 import { statusOf } from './status.ts';
 import { wantedId, wantedOf } from './wanted.ts';
 import { WrittenProgress } from './written_progress.ts';
@@ -56,7 +56,7 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     'DatasetNotReady',
   ];
   readonly #options: PreloadReconcilerOptions;
-  readonly #backOffs = new Map<string, BackOff>();
+  readonly #retries = new Map<string, Retries>();
   readonly #written: WrittenProgress;
   /** Since when a deletion waits for agents, by uid. */
   readonly #unreachable = new Map<string, number>();
@@ -105,11 +105,11 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     }
     const jobs = executor.jobs.of(uid);
     const observed = { ...base, datasets: withAgents, agents, nodes, jobs, pins, measures };
-    const backOff = this.#backOffs.get(key) ?? new BackOff();
-    this.#backOffs.set(key, backOff);
-    backOff.note(preload, jobs, wantedOf(preload, observed), base.now);
+    const retries = this.#retries.get(key) ?? new Retries();
+    this.#retries.set(key, retries);
+    retries.note(preload, jobs, wantedOf(preload, observed), base.now);
     const { since: awaySince } = executor.away;
-    return { ...observed, awaySince, retryAt: backOff.until, pinTroubles: executor.pins.troubles(uid) };
+    return { ...observed, awaySince, retryAt: retries.until, pinTroubles: executor.pins.troubles(uid) };
   }
 
   plan(preload: CachePreload, observed: ObservedPreload): PreloadAction[] {
@@ -168,7 +168,7 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
 
   /** The object is gone: nothing is kept of it. */
   forget(key: string, { metadata }: CachePreload): void {
-    this.#backOffs.delete(key);
+    this.#retries.delete(key);
     this.#written.forget(key);
     this.#unreachable.delete(metadata.uid ?? '');
   }

@@ -9,4 +9,5 @@ export type {
   ReconciledObject,
   Reconciler,
 } from './reconciler.ts';
+export { retryDelayMs } from './retry_delay.ts';
 export { reconcileObject, type ShellOptions } from './shell.ts';

@@ -1,11 +1,9 @@
 import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CachePreload } from '@hearth/common/resources';
+import { retryDelayMs } from '../reconciler/index.ts';
 import { retryKey } from './observation.ts';
 import { jobsFor } from './progress.ts';
 import type { Wanted } from './wanted.ts';
-
-const firstMs = 2_000;
-const longestMs = 300_000;
 
 interface Failing {
   failures: number;
@@ -14,8 +12,8 @@ interface Failing {
   job: string;
 }
 
-/** When what failed on the nodes of one CachePreload is tried again: 2 s later, doubled for each further failure, at most 5 min. */
-export class BackOff {
+/** When what failed on the nodes of one CachePreload is tried again (`retryDelayMs`). */
+export class Retries {
   readonly #failing = new Map<string, Failing>();
 
   /** Notices failures and successes in the jobs; by node the newest counts. `now`: milliseconds since the epoch. */
@@ -41,6 +39,6 @@ export class BackOff {
     if (state === 'Succeeded') this.#failing.delete(key);
     if (state !== 'Failed' || known?.job === job) return;
     const failures = (known?.failures ?? 0) + 1;
-    this.#failing.set(key, { failures, until: now + Math.min(longestMs, firstMs * 2 ** (failures - 1)), job });
+    this.#failing.set(key, { failures, until: now + retryDelayMs(failures), job });
   }
 }
