@@ -33,12 +33,16 @@ describe('from nothing to a pod with a model', function () {
     });
     assert.deepEqual([main?.NAME, main?.READY, main?.NODES, main?.DESIRED], [clusterName, 'True', '2', '2']);
     assert.match(main?.CAPACITY ?? '', /^[1-9]\d*$/);
-    const nodes = await table('nodecaches');
+    // Written by themselves, from the same answer of an agent.
+    const nodes = await until('its nodes are ready too', async () => {
+      const rows = await table('nodecaches');
+      return rows.length === 2 && rows.every(({ READY }) => READY === 'True') && rows;
+    });
     assert.deepEqual(
-      nodes.map((one) => [one.NAME, one.CLUSTER, one.READY]),
+      nodes.map((one) => [one.NAME, one.CLUSTER]),
       [
-        ['node1', clusterName, 'True'],
-        ['node2', clusterName, 'True'],
+        ['node1', clusterName],
+        ['node2', clusterName],
       ],
     );
     for (const one of nodes)

@@ -24,7 +24,7 @@ describe('bytes before pods', function () {
   };
 
   it('start a pod on the node that was warmed, which then asks the origin for nothing', async () => {
-    const { manifest, digest, size } = preloads().model('gated', waiting());
+    const { manifest, digest, size } = preloads().model('gated', waiting(), 10 * MiB);
     await journey().apply(manifest);
     await journey().ready('dataset/gated');
     preloads().origin.bytesPerSecond = MiB;
@@ -66,7 +66,7 @@ describe('bytes before pods', function () {
   });
 
   it('show their way as a progress bar', async () => {
-    const { manifest } = preloads().model('slow', {}, 32 * MiB);
+    const { manifest, size } = preloads().model('slow', {}, 24 * MiB);
     await journey().apply(manifest);
     await journey().ready('dataset/slow');
     preloads().origin.bytesPerSecond = MiB;
@@ -90,9 +90,9 @@ describe('bytes before pods', function () {
       await journey().ready('cachepreload/whole', 120);
       const status = (await journey().get('cachepreload', 'whole'))?.status;
       assert.deepEqual([status.phase, status.percent, status.nodesReady], ['Ready', 100, 2]);
-      assert.deepEqual([status.bytesReady, status.bytesVerified], [64 * MiB, 64 * MiB]);
+      assert.deepEqual([status.bytesReady, status.bytesVerified], [2 * size, 2 * size]);
       const origins = status.nodes.map((row: { originBytes: number }) => row.originBytes);
-      assert.equal(origins[0] + origins[1], 32 * MiB, 'both fetched the same bytes');
+      assert.equal(origins[0] + origins[1], size, 'both fetched the same bytes');
       await until('the watch has seen the end', async () => text.trimEnd().endsWith('100'));
       const percents = text.split('\n').filter(Boolean).map(Number);
       assert.ok(new Set(percents).size >= 4, `it was no progress: ${percents}`);
@@ -229,7 +229,9 @@ describe('bytes before pods', function () {
     );
     assert.match(await journey().reason('cachepreload', 'nothing', 'NoFilesMatch'), /\*\.bin/);
     assert.match(await journey().reason('cachepreload', 'many', 'TooFewNodes'), /5.*2/);
-    assert.equal((await preloads().statusOf('many'))?.nodesReady, 2, 'those that there are have it all the same');
+    await until('those nodes that there are have it all the same', async () => {
+      return (await preloads().statusOf('many'))?.nodesReady === 2;
+    });
     assert.match(await journey().reason('cachepreload', 'large', 'InsufficientSpace'), /node1/);
     assert.match(await journey().reason('cachepreload', 'early', 'DatasetNotFound'), /later/);
     await journey().apply(preloads().model('later', {}, MiB).manifest);
