@@ -1,6 +1,8 @@
 #include "engine/fetcher.h"
 
+#include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "base/crc32c.h"
 #include "engine/chunk_retention.h"
@@ -11,9 +13,11 @@
 namespace hearth {
 namespace {
 
-constexpr int kAttempts = 8;
 constexpr auto kPeerPatience = std::chrono::seconds(40);
-constexpr auto kFirstPause = std::chrono::milliseconds(5);
+// Between attempts. They go on for kPeerPatience: where links are full an agent may hear seconds
+// after the others what the directory has given to it.
+constexpr Clock::duration kFirstPause = std::chrono::milliseconds(5);
+constexpr Clock::duration kLongestPause = std::chrono::milliseconds(250);
 // Read from peers at the same time, for nobody who waits.
 constexpr std::uint64_t kPeerChunks = 6;
 constexpr std::uint32_t kManySharers = 4;
@@ -162,8 +166,9 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
   std::uint32_t sharers = 1;
   Complaint complaint;
   StripeHolder come;  // what came to an agent that we waited for
-  auto pause = std::chrono::duration_cast<Clock::duration>(kFirstPause);
-  for (int attempt = 0; !shard_.gate->closed();) {
+  Clock::duration pause = kFirstPause;
+  std::optional<Clock::time_point> failing;
+  while (!shard_.gate->closed()) {
     ChunkMask missing = state.missing();
     if (missing == 0) co_return Status();
     // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
@@ -238,15 +243,18 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
       place.leave();
     }
     if (read.ok()) {
-      attempt = 0;
+      failing.reset();
       pause = kFirstPause;
       continue;
     }
     come = {};
     if (!mayPass(read.code())) co_return read;
-    if (++attempt == kAttempts) co_return read.error().within("no agent gave the bytes");
+    if (!failing) failing = Clock::now();
+    if (Clock::now() - *failing > kPeerPatience) {
+      co_return read.error().within("no agent gave the bytes");
+    }
     co_await shard_.reactor->sleep(pause);
-    pause *= 2;
+    pause = std::min(2 * pause, kLongestPause);
   }
   co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
 }
