@@ -35,7 +35,7 @@ describe('configuration', () => {
     assert.ok(config.node.length > 0);
     assert.deepEqual(config.wire.listen, [{ host: '0.0.0.0', port: 7527 }]);
     assert.deepEqual(config.wire.advertise, []);
-    assert.equal(config.engine.bufferBytes, 256n << 20n);
+    assert.equal(config.engine.bufferBytes, 512n << 20n);
     assert.equal(config.control.listen, undefined);
     assert.equal(config.shutdownDeadline, 10_000);
     assert.equal(Buffer.from(config.secret).toString(), secret);

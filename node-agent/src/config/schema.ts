@@ -265,7 +265,7 @@ export const configSchema = z.strictObject({
           const size = parseSize(value);
           return size !== undefined && size >= 32n << 20n ? size : undefined;
         },
-        '256MiB',
+        '512MiB',
       ),
     })
     .prefault({}),
