@@ -115,4 +115,6 @@ export interface KubernetesClient {
     options: WatchOptions,
     signal: AbortSignal,
   ): AsyncIterable<WatchEvent<T>>;
+  /** The time of day by the API server's clock, which stamps objects; right within a second. Ours before the first answer. */
+  date(): Date;
 }

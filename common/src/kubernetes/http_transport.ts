@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '../error.ts';
 import { ApiFailure } from './api_failure.ts';
 import type { Connection, Credentials } from './credentials.ts';
+import { ServerClock } from './server_clock.ts';
 
 export interface ApiRequest {
   /** For messages: `get Pod default/web`. */
@@ -31,6 +32,7 @@ const tries = 4;
 
 /** Requests to the API server over HTTP/1.1, each with a deadline. */
 export class HttpTransport {
+  readonly clock = new ServerClock();
   readonly #credentials: Credentials;
   readonly #userAgent: string;
   readonly #agents = new Map<string, http.Agent>();
@@ -102,6 +104,7 @@ export class HttpTransport {
     const { server, headers, tls } = connection;
     const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const askedAt = Date.now();
     const outgoing = (server.protocol === 'http:' ? http : https).request({
       ...tls,
       agent,
@@ -118,7 +121,10 @@ export class HttpTransport {
           : { 'content-type': request.contentType ?? 'application/json', 'content-length': body.length }),
       },
     });
-    outgoing.on('response', resolve);
+    outgoing.on('response', (response) => {
+      this.clock.note(response.headers.date, askedAt, Date.now());
+      resolve(response);
+    });
     outgoing.on('error', (error: NodeJS.ErrnoException) =>
       reject(outgoing.reusedSocket && error.code === 'ECONNRESET' ? new StaleConnection(error) : error),
     );

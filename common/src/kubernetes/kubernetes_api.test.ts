@@ -25,6 +25,19 @@ describe('KubernetesApi', () => {
     return error;
   };
 
+  it("knows the server's time of day from its answers, refusals included", async () => {
+    const minutes = (ahead: number) => new Date(Date.now() + ahead * 60_000);
+    const dated = (ahead: number) => ({ date: minutes(ahead).toUTCString() });
+    const refused = refusal(403, 'Forbidden');
+    await start(json(configMap('a', 1), 200, dated(10)), json(refused, 403, dated(-10)));
+    const apart = (ahead: number) => Math.abs(api.date().getTime() - minutes(ahead).getTime());
+    assert.ok(apart(0) < 1_000, 'nobody has answered yet');
+    await api.get(kinds.ConfigMap, 'a', 'default');
+    assert.ok(apart(10) < 1_500, `${apart(10)} ms`);
+    await thrown(api.get(kinds.ConfigMap, 'a', 'default'));
+    assert.ok(apart(-10) < 1_500, `${apart(-10)} ms`);
+  });
+
   it('asks for paths, queries and contents as the API has them', async () => {
     await start(json(configMap('a', 1)));
     await api.get(kinds.ConfigMap, 'a', 'default');

@@ -182,6 +182,10 @@ export class KubernetesApi implements KubernetesClient {
     }
   }
 
+  date(): Date {
+    return this.#transport.clock.date();
+  }
+
   /** Closes idle connections. */
   close(): void {
     this.#transport.close();

@@ -1,5 +1,5 @@
 import type { Logger } from '@hearth/common';
-import type { EventRecorder, KubernetesClient } from '@hearth/common/kubernetes';
+import { type EventRecorder, type KubernetesClient, systemClock } from '@hearth/common/kubernetes';
 import type { Registry } from '@prometheus-io/client';
 import type { Agents } from '../agents/index.ts';
 import { GateController, GateMetrics } from '../gates/index.ts';
@@ -40,7 +40,10 @@ export async function runPreloading(
   const { clusters, nodes, pods, claims, volumes, datasets, preloads } = reflectors;
   const readiness = new ReadinessBoard();
   const common = { agents, nodes, datasets, preloads, readiness, events, logger };
-  const gates = new GateController({ ...common, api: urgentApi, plan, pods, claims, volumes, metrics: metrics.gates });
+  // Gates are as old as the API server's clock says that their pods are.
+  const clock = { ...systemClock, date: () => api.date() };
+  const sources = { pods, claims, volumes };
+  const gates = new GateController({ ...common, ...sources, api: urgentApi, plan, clock, metrics: metrics.gates });
   const planned = gates.plannedNodes;
   await Promise.all([
     gates.run(signal),
