@@ -125,6 +125,21 @@ describe('NodeCacheReconciler', () => {
     assert.deepEqual(writes, []);
   });
 
+  it('tells at once when the agent begins or ends to serve', async () => {
+    const { reconciler, state, writes, tell } = setUp();
+    tell(10n);
+    await reconciler.reconcile('n1', signal);
+    for (const ready of [false, true]) {
+      writes.length = 0;
+      state.now += 1_000;
+      const agent = nodeStatus('n1', { budgetBytes: 100n, usedBytes: 10n, ready });
+      if (state.status !== undefined) state.status = { ...state.status, nodes: new Map([['n1', agent]]) };
+      assert.deepEqual(await reconciler.reconcile('n1', signal), {});
+      assert.deepEqual(writes, ['status']);
+      assert.equal(state.cache?.status?.conditions?.[0]?.status, ready ? 'True' : 'False');
+    }
+  });
+
   it('waits after a start before it says that nobody answers', async () => {
     const { reconciler, state, writes } = setUp();
     assert.deepEqual(await reconciler.reconcile('n1', signal), { requeueAfterMs: 30_000 });

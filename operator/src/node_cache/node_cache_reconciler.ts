@@ -7,10 +7,10 @@ import {
   ownerReference,
   type ReconcileResult,
 } from '@hearth/common/kubernetes';
-import type { NodeCache, StorageCluster } from '@hearth/common/resources';
+import type { Condition, NodeCache, StorageCluster } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import type { KeptCopies } from '../nodes/index.ts';
-import { writtenConditions } from '../reconciler/index.ts';
+import { type ConditionState, findCondition, writtenConditions } from '../reconciler/index.ts';
 import type { Place, Source } from '../storage_cluster/index.ts';
 import { type Figures, figuresOf, readyCondition } from './cached.ts';
 
@@ -25,7 +25,7 @@ export interface NodeCacheReconcilerOptions {
   now: () => number;
 }
 
-/** Between two writes of one status. */
+/** Between two writes of one status whose figures have changed; a condition that turns is written at once. */
 export const betweenWritesMs = 10_000;
 /** How long a new leader waits for the agents before it says that none answers. */
 const patienceMs = 30_000;
@@ -84,7 +84,7 @@ export class NodeCacheReconciler {
     if (!news) return {};
     const last = this.#written.get(name) ?? 0;
     const wait = last + betweenWritesMs - now();
-    if (wait > 0) return { requeueAfterMs: wait };
+    if (wait > 0 && !turned(before?.conditions, states)) return { requeueAfterMs: wait };
     this.#written.set(name, now());
     const written = { ...figures, observedGeneration: generation, conditions, updatedAt: time.toISOString() };
     await api.apply(kinds.NodeCache, { metadata: { name }, status: written }, { subresource: 'status', signal });
@@ -103,6 +103,11 @@ function isPresent(wanted: Applied<NodeCache>, cache: NodeCache | undefined): bo
   if (cache === undefined || cache.metadata.deletionTimestamp !== undefined) return false;
   const owner = wanted.metadata?.ownerReferences?.[0]?.uid;
   return isDeepStrictEqual(cache.spec, wanted.spec) && cache.metadata.ownerReferences?.[0]?.uid === owner;
+}
+
+/** Whether one of them has another status than it had. */
+function turned(before: readonly Condition[] | undefined, states: readonly ConditionState[]): boolean {
+  return states.some(({ type, status }) => findCondition(before, type)?.status !== status);
 }
 
 /** The figures that were written last. */
