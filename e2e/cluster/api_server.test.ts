@@ -1,21 +1,14 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { skip } from '../src/needs.ts';
+import { needsPrograms } from '../src/needs.ts';
 import { TestApiServer } from './api_server.ts';
-import { ToolUnavailable } from './tools/build.ts';
 
 describe('test API server', function () {
   this.timeout(180_000);
   let server: TestApiServer;
 
   before(async function () {
-    this.timeout(30 * 60_000); // The first run on a machine builds the programs.
-    try {
-      server = await TestApiServer.start();
-    } catch (error) {
-      if (error instanceof ToolUnavailable) skip(this, error.message);
-      throw error;
-    }
+    server = await needsPrograms(this, () => TestApiServer.start());
   });
   after(() => server?.stop());
 

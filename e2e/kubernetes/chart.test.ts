@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { readConfiguration } from '../../csi-driver/src/configuration/index.ts';
 import { readEnvironment } from '../../operator/src/storage_cluster/environment.ts';
-import { ToolUnavailable, tools } from '../cluster/tools/build.ts';
+import { tools } from '../cluster/tools/build.ts';
 import { root } from '../src/command.ts';
-import { skip } from '../src/needs.ts';
+import { needsPrograms } from '../src/needs.ts';
 import { Chart, chartFolder, type Manifest } from './chart.ts';
 import { oddValues } from './odd_values.ts';
 
@@ -36,14 +36,8 @@ describe('chart', function () {
   let chart: Chart;
 
   before(async function () {
-    this.timeout(30 * 60_000); // The first run on a machine builds helm.
-    try {
-      const { helm = '' } = await tools(['helm']);
-      chart = new Chart(helm);
-    } catch (error) {
-      if (error instanceof ToolUnavailable) skip(this, error.message);
-      throw error;
-    }
+    const { helm = '' } = await needsPrograms(this, () => tools(['helm']));
+    chart = new Chart(helm);
   });
 
   const find = (objects: Manifest[], kind: string, name: string): Manifest => {

@@ -3,14 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StructuralSchema } from '@hearth/common/resources';
 import { parse } from 'yaml';
-import { TestApiServer } from '../cluster/api_server.ts';
-import { ToolUnavailable } from '../cluster/tools/build.ts';
+import type { TestApiServer } from '../cluster/api_server.ts';
 import { root, until } from '../src/command.ts';
-import { skip } from '../src/needs.ts';
 import { Admission, type Answer } from './admission.ts';
 import { cachePreloadCases } from './cache_preload_cases.ts';
 import type { Case } from './custom_resource_case.ts';
 import { datasetCases } from './dataset_cases.ts';
+import { startApiServer } from './runtime/fixture.ts';
 import { nodeCacheCases, storageClusterCases } from './storage_cluster_cases.ts';
 
 const group = '/apis/hearth.storage/v1alpha1';
@@ -28,13 +27,7 @@ describe('custom resources', function () {
   let admission: Admission;
 
   before(async function () {
-    this.timeout(30 * 60_000); // The first run on a machine builds the programs.
-    try {
-      server = await TestApiServer.start();
-    } catch (error) {
-      if (error instanceof ToolUnavailable) skip(this, error.message);
-      throw error;
-    }
+    server = await startApiServer(this);
     admission = new Admission(server.kubeconfig);
     for (const file of readdirSync(join(root, 'crds'))) {
       const definition = parse(readFileSync(join(root, 'crds', file), 'utf8'), { version: '1.1' });

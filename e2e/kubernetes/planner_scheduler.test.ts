@@ -16,8 +16,7 @@ import {
 import { refusedNow } from '../../operator/src/planner/testing/naive_filter.ts';
 import { randomCluster } from '../../operator/src/planner/testing/random_cluster.ts';
 import { podOn } from '../../operator/src/planner/testing/replay.ts';
-import { ToolUnavailable } from '../cluster/tools/build.ts';
-import { skip } from '../src/needs.ts';
+import { needsPrograms } from '../src/needs.ts';
 import { gatedObjects, nodeObject, runningObject } from './planned_objects.ts';
 import { SimulatedCluster } from './simulated_cluster.ts';
 
@@ -32,13 +31,7 @@ describe('planner and the real scheduler', function () {
   let cluster: SimulatedCluster;
 
   before(async function () {
-    this.timeout(30 * 60_000); // The first run on a machine builds the programs.
-    try {
-      cluster = await SimulatedCluster.start();
-    } catch (error) {
-      if (error instanceof ToolUnavailable) skip(this, error.message);
-      throw error;
-    }
+    cluster = await needsPrograms(this, () => SimulatedCluster.start());
   });
   after(() => cluster?.[Symbol.asyncDispose]());
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ToolUnavailable, tool } from '../cluster/tools/build.ts';
+import { tool } from '../cluster/tools/build.ts';
 import { Cluster } from './cluster.ts';
 import { run } from './command.ts';
 import { CsiNode } from './csi_node.ts';
-import { needsMounts, skip } from './needs.ts';
+import { needsMounts, unlessUnavailable } from './needs.ts';
 import { writeSample } from './sample.ts';
 
 /** What the driver does not offer, in the suite's words. Anything else that is skipped is a failure. */
@@ -52,12 +52,7 @@ describe('csi-sanity', function () {
 
   before(async function () {
     needsMounts(this);
-    try {
-      program = await tool('csi-sanity');
-    } catch (thrown) {
-      if (thrown instanceof ToolUnavailable) skip(this, thrown.message);
-      throw thrown;
-    }
+    program = await unlessUnavailable(this, () => tool('csi-sanity'));
     cluster = await Cluster.start([], { holder: true });
     await cluster.add('a', { flags: ['--volumes-directory', CsiNode.volumesDirectory(cluster)] });
     node = await CsiNode.start(cluster, 'a');

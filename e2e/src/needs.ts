@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Context } from 'mocha';
+import { ToolUnavailable } from '../cluster/tools/build.ts';
 
 /** Skips the test or the suite, with the reason, when FUSE mounts cannot be made here. */
 export function needsMounts(context: Context): void {
@@ -11,4 +12,20 @@ export function skip(context: Context, reason: string): never {
   console.log(`      skipped: ${reason}`);
   context.skip();
   throw new Error('unreachable');
+}
+
+/** For a hook of a suite: what `start` gives, with time for the first run on a machine, which builds programs for minutes. */
+export async function needsPrograms<T>(context: Context, start: () => Promise<T>): Promise<T> {
+  context.timeout(30 * 60_000);
+  return await unlessUnavailable(context, start);
+}
+
+/** What `start` gives; skips the test or the suite, with the reason, where its programs cannot be built. */
+export async function unlessUnavailable<T>(context: Context, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start();
+  } catch (error) {
+    if (error instanceof ToolUnavailable) skip(context, error.message);
+    throw error;
+  }
 }

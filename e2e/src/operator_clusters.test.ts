@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { kinds } from '@hearth/common/kubernetes';
 import { FakeAgent, nodeStatus } from '../../operator/src/agents/testing/fake_agent.ts';
-import { ToolUnavailable } from '../cluster/tools/build.ts';
 import { until } from './command.ts';
-import { skip } from './needs.ts';
+import { needsPrograms } from './needs.ts';
 import { namespace, OperatorFixture, type Replica } from './operator_fixture.ts';
 
 const agentLabels = (cluster: string) => ({
@@ -28,13 +27,7 @@ describe('the operator and StorageClusters, on a real API server', function () {
   const agents: FakeAgent[] = [];
 
   before(async function () {
-    this.timeout(30 * 60_000); // The first run on a machine builds the programs.
-    try {
-      fixture = await OperatorFixture.start();
-    } catch (error) {
-      if (error instanceof ToolUnavailable) skip(this, error.message);
-      throw error;
-    }
+    fixture = await needsPrograms(this, () => OperatorFixture.start());
     await fixture.node('n1', { 'topology.kubernetes.io/zone': 'east' });
     await fixture.node('n2');
     operator = await fixture.operator();

@@ -1,72 +1,38 @@
 import { randomUUID } from 'node:crypto';
 import { silentLogger } from '@hearth/common';
-import { KubernetesApi, type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
+import { type KubernetesApi, type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
-import { KubeConfig } from '@kubernetes/client-node';
-import { stringify } from 'yaml';
 import { type RunningOperator, runOperator } from '../../operator/src/operator/index.ts';
-import { TestApiServer } from '../cluster/api_server.ts';
-import { tools } from '../cluster/tools/build.ts';
-import { Chart, releaseNamespace as namespace } from '../kubernetes/chart.ts';
+import type { TestApiServer } from '../cluster/api_server.ts';
+import { releaseNamespace as namespace } from '../kubernetes/chart.ts';
+import { ChartServer } from '../kubernetes/chart_server.ts';
+import { apiOf } from '../kubernetes/runtime/fixture.ts';
 import { until } from './command.ts';
 
 export { namespace };
-
-/** Kinds of the chart that a cluster without controllers can take, and that bind the operator. */
-export const appliedKinds: ReadonlySet<string> = new Set([
-  'ClusterRole',
-  'ClusterRoleBinding',
-  'CustomResourceDefinition',
-  'Role',
-  'RoleBinding',
-  'ValidatingAdmissionPolicy',
-  'ValidatingAdmissionPolicyBinding',
-]);
 
 /** A real API server with the chart's definitions, rights and policies, and nodes that a test makes. */
 export class OperatorFixture {
   readonly server: TestApiServer;
   /** As an administrator. */
   readonly api: KubernetesApi;
+  readonly #chart: ChartServer;
   readonly #running: Replica[] = [];
 
-  private constructor(server: TestApiServer) {
-    this.server = server;
-    this.api = apiOf(server.kubeconfig);
+  private constructor(chart: ChartServer) {
+    this.#chart = chart;
+    this.server = chart.server;
+    this.api = chart.api;
   }
 
   /** Throws ToolUnavailable where the programs cannot be built. */
   static async start(): Promise<OperatorFixture> {
-    const { helm } = await tools(['helm']);
-    const server = await TestApiServer.start();
-    try {
-      const objects = await new Chart(helm as string).template();
-      const chosen = objects.filter(({ kind }) => appliedKinds.has(kind));
-      await kubectl(server, ['create', 'namespace', namespace]);
-      await kubectl(
-        server,
-        ['apply', '--server-side', '-f', '-'],
-        chosen.map((one) => stringify(one, { version: '1.1' })).join('---\n'),
-      );
-      const fixture = new OperatorFixture(server);
-      await until('the custom resources are served', () =>
-        fixture.api.list(kinds.StorageCluster).then(
-          () => true,
-          () => false,
-        ),
-      );
-      return fixture;
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
+    return new OperatorFixture(await ChartServer.start());
   }
 
   /** A replica with the rights of the chart's service account. */
   async operator(name = 'operator-0', options: { deletionPatienceMs?: number } = {}): Promise<Replica> {
-    const user = `system:serviceaccount:${namespace}:hearth-operator`;
-    const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
-    const replica = new Replica(apiOf(await this.server.userKubeconfig(user, groups)), name, options);
+    const replica = new Replica(apiOf(await this.#chart.operatorKubeconfig()), name, options);
     this.#running.push(replica);
     await replica.ready();
     return replica;
@@ -159,8 +125,7 @@ export class OperatorFixture {
 
   async stop(): Promise<void> {
     for (const replica of this.#running) await replica.stop();
-    this.api.close();
-    await this.server.stop();
+    await this.#chart.stop();
   }
 }
 
@@ -210,15 +175,4 @@ export class Replica {
     this.#ending.abort();
     await this.#end;
   }
-}
-
-function apiOf(kubeconfig: string): KubernetesApi {
-  const config = new KubeConfig();
-  config.loadFromFile(kubeconfig);
-  return KubernetesApi.fromKubeConfig(config);
-}
-
-async function kubectl(server: TestApiServer, args: string[], input = ''): Promise<void> {
-  const outcome = await server.kubectl(args, { input });
-  if (outcome.code !== 0) throw new Error(`kubectl ${args.join(' ')}: ${outcome.stderr}`);
 }

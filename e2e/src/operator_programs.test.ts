@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
-import { ToolUnavailable } from '../cluster/tools/build.ts';
 import { freePort } from './agent_process.ts';
 import { root, run, until } from './command.ts';
 import { DaemonProcess } from './daemon_process.ts';
-import { skip } from './needs.ts';
+import { needsPrograms } from './needs.ts';
 import { namespace, OperatorFixture } from './operator_fixture.ts';
 
 const program = join(root, 'operator/bin/hearth-operator');
@@ -20,13 +19,7 @@ describe('the programs of the operator', function () {
   const processes: DaemonProcess[] = [];
 
   before(async function () {
-    this.timeout(30 * 60_000); // The first run on a machine builds the programs.
-    try {
-      fixture = await OperatorFixture.start();
-    } catch (error) {
-      if (error instanceof ToolUnavailable) skip(this, error.message);
-      throw error;
-    }
+    fixture = await needsPrograms(this, () => OperatorFixture.start());
     const user = (name: string) =>
       fixture.server.userKubeconfig(`system:serviceaccount:${namespace}:${name}`, ['system:authenticated']);
     operatorKubeconfig = await user('hearth-operator');

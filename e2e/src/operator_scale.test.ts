@@ -6,11 +6,10 @@ import { AddDatasetProgress, Dataset, type NodeStatus } from '@hearth/common/gen
 import { kinds } from '@hearth/common/kubernetes';
 import { statusIntervalMs } from '../../operator/src/agents/cluster_status.ts';
 import { FakeAgent, nodeStatus } from '../../operator/src/agents/testing/fake_agent.ts';
-import { ToolUnavailable } from '../cluster/tools/build.ts';
 import { freePort } from './agent_process.ts';
 import { root, run, until } from './command.ts';
 import { DaemonProcess } from './daemon_process.ts';
-import { skip } from './needs.ts';
+import { needsPrograms } from './needs.ts';
 import { namespace, OperatorFixture } from './operator_fixture.ts';
 import { SimulatedNodes } from './simulated_nodes.ts';
 
@@ -41,13 +40,7 @@ describe('the operator with many simulated nodes and many Datasets, on a real AP
   let uptime = 0n;
 
   before(async function () {
-    this.timeout(30 * 60_000); // The first run on a machine builds the programs.
-    try {
-      fixture = await OperatorFixture.start();
-    } catch (error) {
-      if (error instanceof ToolUnavailable) skip(this, error.message);
-      throw error;
-    }
+    fixture = await needsPrograms(this, () => OperatorFixture.start());
     await run(join(root, 'operator/bin/hearth-operator'), ['--help'], {
       environment: { NODE_COMPILE_CACHE: compileCache },
     });

@@ -13,9 +13,9 @@ import { etcdArguments } from '../../operator/src/storage_cluster/objects/etcd_s
 import { lastSentence } from '../../operator/src/storage_cluster/pod_state.ts';
 import { storeAddress } from '../../operator/src/storage_cluster/store_address.ts';
 import { sampleCluster } from '../../operator/src/storage_cluster/testing/samples.ts';
-import { ToolUnavailable, tools } from '../cluster/tools/build.ts';
+import { tools } from '../cluster/tools/build.ts';
 import { until } from './command.ts';
-import { skip } from './needs.ts';
+import { skip, unlessUnavailable } from './needs.ts';
 
 const namespace = 'hearth-system';
 
@@ -110,10 +110,7 @@ describe('what the operator gives its pods', () => {
     for (const replicas of [1, 3]) {
       it(`of ${replicas} lets agents in by their certificate, and nobody else`, async function () {
         if (process.getuid?.() !== 0) skip(this, 'a file /etc/hosts for the members alone needs root');
-        const etcd = await etcdProgram().catch((error) => {
-          if (error instanceof ToolUnavailable) skip(this, error.message);
-          throw error;
-        });
+        const etcd = await unlessUnavailable(this, etcdProgram);
         const { texts } = await planCertificates(
           { cluster: 'models', peers: [etcdPeerName('models', namespace, '*')] },
           {},
@@ -180,10 +177,7 @@ describe('what the operator gives its pods', () => {
 
     it('says so when a member comes back without its data', async function () {
       if (process.getuid?.() !== 0) skip(this, 'a file /etc/hosts for the members alone needs root');
-      const etcd = await etcdProgram().catch((error) => {
-        if (error instanceof ToolUnavailable) skip(this, error.message);
-        throw error;
-      });
+      const etcd = await unlessUnavailable(this, etcdProgram);
       const subject = { cluster: 'models', peers: [etcdPeerName('models', namespace, '*')] };
       const { texts } = await planCertificates(subject, {}, new Date());
       for (const index of [0, 1, 2]) rmSync(dataOf(index, 3), { recursive: true, force: true });

@@ -3,12 +3,11 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
 import type { Context } from 'mocha';
-import { ToolUnavailable } from '../cluster/tools/build.ts';
 import type { AgentProcess, AgentSettings } from './agent_process.ts';
 import { Cluster } from './cluster.ts';
 import { run, until } from './command.ts';
 import type { DaemonProcess } from './daemon_process.ts';
-import { skip } from './needs.ts';
+import { needsPrograms, skip } from './needs.ts';
 import { namespace, OperatorFixture } from './operator_fixture.ts';
 
 const waiting = ['--on-start-failure', 'wait'];
@@ -164,13 +163,7 @@ describe('a StorageCluster none of whose agents can use its cache', function () 
   let cluster: Cluster | undefined;
 
   before(async function () {
-    this.timeout(30 * 60_000); // The first run on a machine builds the programs.
-    try {
-      fixture = await OperatorFixture.start();
-    } catch (error) {
-      if (error instanceof ToolUnavailable) skip(this, error.message);
-      throw error;
-    }
+    fixture = await needsPrograms(this, () => OperatorFixture.start());
     cluster = await Cluster.start([]);
     await fixture.node('n1', {}, false);
     await fixture.node('n2', {}, false);

@@ -1,43 +1,20 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
-import { type Logger, silentLogger } from '@hearth/common';
-import {
-  type CoreEvent,
-  EventRecorder,
-  type KubernetesApi,
-  kinds,
-  LeaderElection,
-  type Pod,
-} from '@hearth/common/kubernetes';
-import {
-  type CachePreload,
-  type Dataset,
-  type Gate,
-  preloadAnnotation,
-  preloadGateName,
-} from '@hearth/common/resources';
-import { Registry } from '@prometheus-io/client';
+import { type CoreEvent, type KubernetesApi, kinds, type Pod } from '@hearth/common/kubernetes';
+import type { CachePreload, Gate } from '@hearth/common/resources';
 import type { Context } from 'mocha';
-import { stringify } from 'yaml';
-import type { Agents } from '../../../operator/src/agents/index.ts';
-import { GateController } from '../../../operator/src/gates/index.ts';
-import { PreloadingMetrics, runPreloading } from '../../../operator/src/operator/preloading.ts';
-import { allReflectors, createReflectors } from '../../../operator/src/operator/reflectors.ts';
-import { WebhookService } from '../../../operator/src/operator/webhook_service.ts';
-import { plan } from '../../../operator/src/planner/index.ts';
-import { runWebhookController } from '../../../operator/src/webhook/index.ts';
 import type { TestApiServer } from '../../cluster/api_server.ts';
-import { tools } from '../../cluster/tools/build.ts';
 import { type Outcome, until } from '../../src/command.ts';
-import { appliedKinds } from '../../src/operator_fixture.ts';
-import { Chart, type Manifest, releaseNamespace } from '../chart.ts';
-import { apiOf, startApiServer } from '../runtime/fixture.ts';
+import { needsPrograms } from '../../src/needs.ts';
+import { ChartServer } from '../chart_server.ts';
+import { apiOf } from '../runtime/fixture.ts';
+import { datasetObject, isGated, podObject } from './gate_objects.ts';
+import { GateReplica, type ReplicaOptions, serverName } from './gate_replica.ts';
 import { TestAgents } from './test_agents.ts';
-import { TestExecutor } from './test_executor.ts';
 
-export const operatorUser = `system:serviceaccount:${releaseNamespace}:hearth-operator`;
-/** As the API server calls the webhook here: nobody translates the addresses of Services. */
-export const serverName = 'localhost';
+export { operatorUser } from '../chart_server.ts';
+export * from './gate_objects.ts';
+export { GateReplica, serverName } from './gate_replica.ts';
+
 export const megabyte = 1_000_000;
 
 /** A real API server with the chart's definitions, rights, policies and webhook. */
@@ -46,26 +23,17 @@ export class GateCluster {
   /** As an administrator. */
   readonly api: KubernetesApi;
   readonly agents = new TestAgents('main');
-  readonly #configuration: Manifest;
+  readonly #chart: ChartServer;
   readonly #replicas = new Set<GateReplica>();
 
-  private constructor(server: TestApiServer, configuration: Manifest) {
-    this.server = server;
-    this.api = apiOf(server.kubeconfig);
-    this.#configuration = configuration;
+  private constructor(chart: ChartServer) {
+    this.#chart = chart;
+    this.server = chart.server;
+    this.api = chart.api;
   }
 
   static async start(context: Context): Promise<GateCluster> {
-    const server = await startApiServer(context);
-    const { helm = '' } = await tools(['helm']);
-    const objects = await new Chart(helm).template();
-    const configuration = objects.find(({ kind }) => kind === 'MutatingWebhookConfiguration');
-    assert.ok(configuration);
-    const cluster = new GateCluster(server, configuration);
-    await cluster.kubectl('create', 'namespace', releaseNamespace);
-    const chosen = objects.filter(({ kind }) => appliedKinds.has(kind));
-    await cluster.applyText(chosen.map((one) => stringify(one, { version: '1.1' })).join('---\n'));
-    await cluster.kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s');
+    const cluster = new GateCluster(await needsPrograms(context, () => ChartServer.start()));
     await cluster.apply({
       apiVersion: 'hearth.storage/v1alpha1',
       kind: 'StorageCluster',
@@ -77,22 +45,37 @@ export class GateCluster {
 
   /** The configuration of the chart, but for where the API server finds the webhook. */
   async askAt(port: number): Promise<void> {
-    const [webhook] = this.#configuration.webhooks;
+    const configuration = this.#chart.objects.find(({ kind }) => kind === 'MutatingWebhookConfiguration');
+    assert.ok(configuration);
+    const [webhook] = configuration.webhooks;
     const { service, ...clientConfig } = webhook.clientConfig;
     const webhooks = [
       { ...webhook, clientConfig: { ...clientConfig, url: `https://${serverName}:${port}${service.path}` } },
     ];
-    await this.apply({ ...this.#configuration, webhooks });
+    await this.apply({ ...configuration, webhooks });
   }
 
   /** A replica of the operator with the rights of the chart's account. */
   async replica(name: string, options: Partial<ReplicaOptions> = {}): Promise<GateReplica> {
-    const groups = ['system:serviceaccounts', `system:serviceaccounts:${releaseNamespace}`, 'system:authenticated'];
-    const kubeconfig = await this.server.userKubeconfig(operatorUser, groups);
+    const kubeconfig = await this.#chart.operatorKubeconfig();
     const [api, urgentApi] = [apiOf(kubeconfig), apiOf(kubeconfig)];
     const replica = new GateReplica({ api, urgentApi, name, agents: this.agents, ...options });
     this.#replicas.add(replica);
     await replica.listening();
+    return replica;
+  }
+
+  /** A replica that leads, and whose webhook the API server asks about pods. */
+  async leader(name: string): Promise<GateReplica> {
+    const replica = await this.replica(name);
+    await this.askAt(await replica.listening());
+    await until('it leads and may be asked', () => replica.election.isLeader && replica.reasons.length === 0);
+    const metadata = { name: 'probe', namespace: 'default', annotations: { 'hearth.storage/gate': 'Wait' } };
+    const probe = JSON.stringify(podObject('probe', { claims: ['none'] }, { metadata }));
+    await until('pods are gated', async () => {
+      const { stdout } = await this.tryKubectl(['create', '--dry-run=server', '-o', 'json', '-f', '-'], probe);
+      return isGated(JSON.parse(stdout));
+    });
     return replica;
   }
 
@@ -138,11 +121,6 @@ export class GateCluster {
     );
     assert.equal(outcome.code, 0, outcome.stderr);
     return outcome.stderr;
-  }
-
-  async applyText(text: string): Promise<void> {
-    const outcome = await this.tryKubectl(['apply', '--server-side', '-f', '-'], text);
-    assert.equal(outcome.code, 0, outcome.stderr);
   }
 
   async pod(name: string, namespace = 'default'): Promise<Pod> {
@@ -196,187 +174,14 @@ export class GateCluster {
       '-A',
     ];
     await this.kubectl('delete', ...all, '--grace-period=0', '--force', '--wait=false');
-    await this.kubectl('delete', 'cachepreloads', '--all', '-A');
+    // kubectl would wait for one after the other.
+    await this.kubectl('delete', 'cachepreloads', '--all', '-A', '--wait=false');
+    await until('no CachePreload left', async () => (await this.api.list(kinds.CachePreload)).items.length === 0);
     await until('no pod left', async () => (await this.api.list(kinds.Pod)).items.length === 0);
   }
 
   async stop(): Promise<void> {
     for (const replica of this.#replicas) await replica.stop();
-    this.api.close();
-    await this.server.stop();
+    await this.#chart.stop();
   }
-}
-
-interface ReplicaOptions {
-  api: KubernetesApi;
-  urgentApi: KubernetesApi;
-  name: string;
-  /** With those of a test, what brings the bytes is a test's too; with others, it is the operator's. */
-  agents: Agents;
-  logger?: Logger;
-}
-
-/** The parts of an operator that have to do with gates: the webhook always, the controllers while it leads. */
-export class GateReplica {
-  readonly #options: ReplicaOptions;
-  readonly #ending = new AbortController();
-  readonly #webhook: WebhookService;
-  readonly #reflectors: ReturnType<typeof createReflectors>;
-  readonly #events: EventRecorder;
-  readonly registry = new Registry();
-  readonly election: LeaderElection;
-  #port: Promise<number> | undefined;
-  #running: Promise<void>;
-
-  constructor(options: ReplicaOptions) {
-    this.#options = options;
-    const { api, urgentApi, name, logger = silentLogger } = options;
-    const namespace = releaseNamespace;
-    this.#reflectors = createReflectors({ api, namespace, webhook: true, logger });
-    const { registry } = this;
-    this.#webhook = new WebhookService({ api: urgentApi, namespace, reflectors: this.#reflectors, registry, logger });
-    this.#events = new EventRecorder({ api, component: 'hearth-operator', instance: name, logger });
-    this.election = new LeaderElection({
-      api,
-      namespace,
-      name: 'hearth-operator',
-      identity: `${name}_${randomUUID()}`,
-      logger,
-      leaseSeconds: 3,
-      renewSeconds: 2,
-      retrySeconds: 0.3,
-    });
-    this.#running = this.#run(logger);
-  }
-
-  async listening(): Promise<number> {
-    return (await this.#port) ?? 0;
-  }
-
-  /** Whether the API server may ask it. */
-  get reasons(): string[] {
-    return this.#webhook.reasons();
-  }
-
-  async metric(name: string): Promise<number> {
-    const line = (await this.registry.metrics()).split('\n').find((one) => one.startsWith(`${name} `));
-    return Number(line?.split(' ')[1] ?? 0);
-  }
-
-  async stop(): Promise<void> {
-    if (this.#ending.signal.aborted) return;
-    this.#ending.abort();
-    await this.#running;
-    await this.#events.close();
-    await this.#webhook.close(0);
-    this.#options.api.close();
-    this.#options.urgentApi.close();
-  }
-
-  async #run(logger: Logger): Promise<void> {
-    const { signal } = this.#ending;
-    this.#port = this.#webhook.listen(0, 'localhost');
-    for (const [, reflector] of allReflectors(this.#reflectors)) reflector.start(signal);
-    const metrics = new PreloadingMetrics(this.registry, this.#reflectors);
-    await this.election.run((term) => this.#lead(metrics, logger, term), signal);
-  }
-
-  async #lead(metrics: PreloadingMetrics, logger: Logger, term: AbortSignal): Promise<void> {
-    const { api } = this.#options;
-    const { secrets, webhooks: configurations } = this.#reflectors;
-    assert.ok(configurations);
-    const common = { api, namespace: releaseNamespace, secrets, configurations, serverName, logger };
-    await Promise.all([this.#preload(metrics, logger, term), runWebhookController(common, term)]);
-  }
-
-  async #preload(metrics: PreloadingMetrics, logger: Logger, term: AbortSignal): Promise<void> {
-    const { api, urgentApi, agents } = this.#options;
-    const common = { agents, events: this.#events, logger };
-    if (!(agents instanceof TestAgents)) {
-      await runPreloading({ ...common, api, urgentApi, reflectors: this.#reflectors }, metrics, term);
-      return;
-    }
-    const { pods, nodes, claims, volumes, datasets, preloads } = this.#reflectors;
-    const sources = { pods, nodes, claims, volumes, datasets, preloads };
-    const readiness = new TestExecutor(api, agents, preloads);
-    const gates = new GateController({
-      ...common,
-      api: urgentApi,
-      ...sources,
-      plan,
-      readiness,
-      metrics: metrics.gates,
-    });
-    readiness.follow(gates.plannedNodes);
-    await gates.run(term);
-  }
-}
-
-export const isGated = ({ spec }: Pod): boolean =>
-  spec?.schedulingGates?.some(({ name }) => name === preloadGateName) ?? false;
-
-export const planOf = ({ metadata }: Pod): string => metadata?.annotations?.[preloadAnnotation] ?? '';
-
-/** Host names that a released pod is sent to, by its one wish or its one requirement. */
-export function hostsOf({ spec }: Pod): string[] {
-  const affinity = spec?.affinity?.nodeAffinity;
-  const terms = [
-    ...(affinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []).map(({ preference }) => preference),
-    ...(affinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []),
-  ];
-  const expressions = terms.flatMap(({ matchExpressions = [] }) => matchExpressions);
-  return expressions.flatMap(({ key, values = [] }) => (key === 'kubernetes.io/hostname' ? values : []));
-}
-
-export function datasetObject(
-  name: string,
-  gate: Partial<Gate> | undefined,
-  namespace = 'default',
-): Pick<Dataset, 'kind'> {
-  return {
-    apiVersion: 'hearth.storage/v1alpha1',
-    kind: 'Dataset',
-    metadata: { name, namespace },
-    spec: { source: { selfTest: {} }, ...(gate === undefined ? {} : { gate }) },
-  } as never;
-}
-
-export function claimObject(name: string, dataset: string | undefined, namespace = 'default'): object {
-  const dataSourceRef = { apiGroup: 'hearth.storage', kind: 'Dataset', name: dataset };
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolumeClaim',
-    metadata: { name, namespace },
-    spec: {
-      accessModes: ['ReadOnlyMany'],
-      storageClassName: dataset === undefined ? 'disks' : 'hearth',
-      resources: { requests: { storage: '1Gi' } },
-      ...(dataset === undefined ? {} : { dataSourceRef }),
-    },
-  };
-}
-
-/** A pod that mounts Datasets inline, or claims. */
-export function podObject(
-  name: string,
-  mounts: { datasets?: string[]; claims?: string[] },
-  fields: { metadata?: Pod['metadata']; spec?: Partial<NonNullable<Pod['spec']>> } = {},
-): Pod {
-  const { datasets = [], claims = [] } = mounts;
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, namespace: 'default', ...fields.metadata },
-    spec: {
-      containers: [{ name: 'main', image: 'none', resources: { requests: { cpu: '100m' } } }],
-      volumes: [
-        ...datasets.map((dataset) => ({
-          name: `d-${dataset}`,
-          csi: { driver: 'csi.hearth.storage', volumeAttributes: { dataset } },
-        })),
-        ...claims.map((claimName) => ({ name: `c-${claimName}`, persistentVolumeClaim: { claimName } })),
-      ],
-      ...fields.spec,
-    },
-  };
 }

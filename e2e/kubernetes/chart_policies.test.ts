@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict';
+import { until } from '../src/command.ts';
+import { Admission, type Answer } from './admission.ts';
+import type { Manifest } from './chart.ts';
+import { operatorUser } from './chart_server.ts';
+import { cleanupUser, InstalledChart } from './installed_chart.ts';
+
+describe('policies of the chart on an API server', function () {
+  this.timeout(120_000);
+  let installed: InstalledChart;
+  let admin: Admission;
+
+  before(async function () {
+    installed = await InstalledChart.start(this);
+    ({ admin } = installed);
+  });
+  after(() => installed?.stop());
+
+  /** Policies come into force a moment after they are made. */
+  async function policyActive(name: string, path: string): Promise<void> {
+    const hearth = new Admission(installed.server.kubeconfig, operatorUser);
+    await until(`${name} in force`, async () => {
+      const answer = await hearth.ask(
+        'PATCH',
+        `${path}?dryRun=All`,
+        { metadata: { labels: { probe: 'a' } } },
+        'application/merge-patch+json',
+      );
+      return JSON.stringify(answer.causes).includes(name);
+    });
+    const answer = await admin.ask('GET', `/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/${name}`);
+    // Types are checked by the controller manager, which is not here; a broken expression is refused at once.
+    assert.equal(answer.body.spec.failurePolicy, 'Fail');
+  }
+
+  it("holds the operator's writes on nodes to the startup taint", async () => {
+    const startup = { key: 'hearth.storage/agent-not-ready', effect: 'NoSchedule' };
+    const gpu = { key: 'gpu', value: 'yes', effect: 'NoSchedule' };
+    const node: Manifest = {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: 'node-1', labels: { zone: 'a' } },
+      spec: { taints: [startup, gpu] },
+    };
+    // The API server adds one of its own.
+    const others = (await installed.create(node)).body.spec.taints.filter(
+      (one: { key: string }) => one.key !== startup.key,
+    );
+    assert.ok(others.length >= 1);
+    const path = '/api/v1/nodes/node-1';
+    await policyActive('hearth-node-updates', path);
+    for (const user of [operatorUser, cleanupUser]) {
+      const hearth = new Admission(installed.server.kubeconfig, user);
+      const refuses = async (what: string, patch: object, message = /Hearth changes/): Promise<void> => {
+        const answer = await hearth.merge(path, patch);
+        assert.equal(answer.code, 422, `${what}: ${answer.code}`);
+        assert.match(JSON.stringify(answer.causes), message);
+      };
+      const noTaint = /no taint but/;
+      const withTaints = (...taints: object[]) => ({ spec: { taints } });
+      await refuses('another taint taken away', withTaints(startup, ...others.slice(1)), noTaint);
+      await refuses('another taint added', withTaints(startup, ...others, { ...gpu, key: 'more' }), noTaint);
+      await refuses(
+        'another taint changed',
+        withTaints(startup, { ...others[0], value: 'x' }, ...others.slice(1)),
+        noTaint,
+      );
+      await refuses('cordoned', { spec: { unschedulable: true } });
+      await refuses('labelled', { metadata: { labels: { zone: 'b' } } }, /no metadata/);
+      await refuses(
+        'a new label',
+        { metadata: { labels: { 'node-role.kubernetes.io/control-plane': '' } } },
+        /no metadata/,
+      );
+      await refuses('annotated', { metadata: { annotations: { a: 'b' } } }, /no metadata/);
+      await refuses('provider', { spec: { providerID: 'aws://x' } });
+      for (const taints of [others, [startup, ...others]]) {
+        const answer = await hearth.merge(path, { spec: { taints } });
+        assert.equal(answer.code, 200, JSON.stringify(answer.causes));
+      }
+    }
+    assert.equal((await admin.merge(path, { metadata: { labels: { zone: 'c' } } })).code, 200, 'others are not held');
+  });
+
+  it("holds the operator's writes on pods to gates and affinity", async () => {
+    // More than the chart gives, so that it is the policy that refuses.
+    const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'pods' } };
+    await installed.create({ ...role, rules: [{ apiGroups: [''], resources: ['pods', 'pods/*'], verbs: ['*'] }] });
+    await installed.create({
+      ...role,
+      kind: 'ClusterRoleBinding',
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'pods' },
+      subjects: [{ kind: 'User', name: operatorUser, apiGroup: 'rbac.authorization.k8s.io' }],
+    });
+    const gate = { name: 'hearth.storage/preload' };
+    const foreign = { name: 'example.com/quota' };
+    const pod: Manifest = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'gated', namespace: 'default', labels: { app: 'a' } },
+      spec: { schedulingGates: [gate, foreign], containers: [{ name: 'main', image: 'a:1' }] },
+    };
+    const { tolerations } = (await installed.create(pod)).body.spec;
+    const path = '/api/v1/namespaces/default/pods/gated';
+    await policyActive('hearth-pod-updates', path);
+    const hearth = new Admission(installed.server.kubeconfig, operatorUser);
+    const refuses = async (what: string, answer: Promise<Answer>, message = /Hearth changes/): Promise<void> => {
+      const { code, causes } = await answer;
+      assert.equal(code, 422, `${what}: ${code} ${JSON.stringify(causes)}`);
+      assert.match(JSON.stringify(causes), message);
+    };
+    await refuses('another gate', hearth.merge(path, { spec: { schedulingGates: [gate] } }), /no scheduling gate but/);
+    await refuses(
+      'an image',
+      hearth.merge(path, { spec: { containers: [{ name: 'main', image: 'b:1' }] } }),
+      /no image/,
+    );
+    await refuses('a label', hearth.merge(path, { metadata: { labels: { app: 'b' } } }), /no metadata/);
+    await refuses(
+      'a toleration',
+      hearth.merge(path, { spec: { tolerations: [...tolerations, { operator: 'Exists' }] } }),
+    );
+    await refuses('a deadline', hearth.merge(path, { spec: { activeDeadlineSeconds: 5 } }));
+    await refuses('a node selector', hearth.merge(path, { spec: { nodeSelector: { a: 'b' } } }));
+    await refuses('deleted', hearth.ask('DELETE', path));
+    await refuses('made', hearth.create('/api/v1/namespaces/default/pods', { ...pod, metadata: { name: 'other' } }));
+    const terms = [{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['node-1'] }] }];
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } };
+    const tightened = await hearth.merge(path, { spec: { affinity: { nodeAffinity }, schedulingGates: [foreign] } });
+    assert.equal(tightened.code, 200, JSON.stringify(tightened.causes));
+  });
+
+  it("holds the operator's writes on volumes to those of the driver", async () => {
+    const volume = (name: string, source: object): Manifest => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name, finalizers: ['hearth.storage/finalizer', 'example.org/kept'] },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadOnlyMany'],
+        storageClassName: 'hearth',
+        persistentVolumeReclaimPolicy: 'Retain',
+        ...source,
+      },
+    });
+    const csi = { driver: 'csi.hearth.storage', volumeHandle: 'pvc-1' };
+    const ours = { csi };
+    const foreign = { hostPath: { path: '/' } };
+    const all = '/api/v1/persistentvolumes';
+    const path = (name: string) => `${all}/${name}`;
+    for (const [name, source] of Object.entries({ foreign, ours, taken: ours }))
+      await installed.create(volume(name, source));
+    await policyActive('hearth-volume-updates', path('foreign'));
+    for (const user of [operatorUser, cleanupUser]) {
+      const hearth = new Admission(installed.server.kubeconfig, user);
+      // The API server has added one of its own.
+      const kept = ['example.org/kept', 'kubernetes.io/pv-protection'];
+      const finalizers = { metadata: { finalizers: kept } };
+      const refuses = async (what: string, asked: Promise<Answer>, message: RegExp): Promise<void> => {
+        const { code, causes } = await asked;
+        assert.equal(code, 422, `${what}: ${code} ${JSON.stringify(causes)}`);
+        assert.match(JSON.stringify(causes), message);
+      };
+      const only = /only volumes of csi\.hearth\.storage/;
+      await refuses("a foreign one's finalizer taken away", hearth.merge(path('foreign'), finalizers), only);
+      const limits = { spec: { capacity: { storage: '2Gi' } } };
+      await refuses('another size', hearth.merge(path('ours'), limits), /changes no spec/);
+      await refuses(
+        'kept no more',
+        hearth.merge(path('ours'), { spec: { persistentVolumeReclaimPolicy: 'Delete' } }),
+        /no spec/,
+      );
+      await refuses('a label', hearth.merge(path('ours'), { metadata: { labels: { a: 'b' } } }), /no metadata/);
+      await refuses("others' finalizers", hearth.merge(path('ours'), { metadata: { finalizers: [] } }), /no metadata/);
+      const dropped = await hearth.merge(path('ours'), finalizers);
+      assert.equal(dropped.code, 200, JSON.stringify(dropped.causes));
+      const again = { metadata: { finalizers: ['hearth.storage/finalizer', ...kept] } };
+      assert.equal((await admin.merge(path('ours'), again)).code, 200);
+    }
+    const hearth = new Admission(installed.server.kubeconfig, operatorUser);
+    const made = async (source: object, message?: RegExp): Promise<void> => {
+      const { code, causes } = await hearth.create(all, volume('made', source), { dryRun: true });
+      if (message === undefined) assert.equal(code, 201, JSON.stringify(causes));
+      else {
+        assert.equal(code, 422);
+        assert.match(JSON.stringify(causes), message);
+      }
+    };
+    await made(foreign, /only volumes of/);
+    await made({ csi: { ...csi, driver: 'csi.example.org' } }, /only volumes of/);
+    const secret = { name: 's', namespace: 'kube-system' };
+    await made({ csi: { ...csi, nodePublishSecretRef: secret } }, /name Secrets/);
+    await made({ csi: { ...csi, nodeStageSecretRef: secret } }, /name Secrets/);
+    await made(ours);
+    const refused = await hearth.ask('DELETE', path('foreign'));
+    assert.equal(refused.code, 422, JSON.stringify(refused.causes));
+    assert.equal((await hearth.ask('DELETE', path('taken'))).code, 200);
+    assert.equal((await admin.merge(path('foreign'), { spec: { capacity: { storage: '2Gi' } } })).code, 200);
+  });
+});

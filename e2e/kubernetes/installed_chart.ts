@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import type { Context } from 'mocha';
+import type { TestApiServer } from '../cluster/api_server.ts';
+import { tools } from '../cluster/tools/build.ts';
+import { until } from '../src/command.ts';
+import { needsPrograms } from '../src/needs.ts';
+import { Admission, type Answer } from './admission.ts';
+import { Chart, chartFolder, collectionPath, flags, type Manifest, releaseNamespace } from './chart.ts';
+import { startApiServer } from './runtime/fixture.ts';
+
+export const cleanupUser = `system:serviceaccount:${releaseNamespace}:hearth-cleanup`;
+
+/** An API server on which helm has installed the chart, for Datasets whose Secrets are in the namespace `models`. */
+export class InstalledChart {
+  readonly server: TestApiServer;
+  readonly chart: Chart;
+  readonly admin: Admission;
+
+  private constructor(server: TestApiServer, chart: Chart) {
+    this.server = server;
+    this.chart = chart;
+    this.admin = new Admission(server.kubeconfig);
+  }
+
+  static async start(context: Context): Promise<InstalledChart> {
+    const { helm = '' } = await needsPrograms(context, () => tools(['helm']));
+    const made = new InstalledChart(await startApiServer(context), new Chart(helm));
+    try {
+      await made.#install();
+    } catch (error) {
+      await made.stop();
+      throw error;
+    }
+    return made;
+  }
+
+  /** What helm says; it must succeed. */
+  async helm(...args: string[]): Promise<string> {
+    const outcome = await this.chart.helm(args, this.server.kubeconfig);
+    assert.equal(outcome.code, 0, outcome.stderr);
+    return outcome.stdout;
+  }
+
+  async create(object: Manifest): Promise<Answer> {
+    const answer = await this.admin.create(collectionPath(object), object);
+    assert.equal(answer.code, 201, JSON.stringify(answer.causes));
+    return answer;
+  }
+
+  async stop(): Promise<void> {
+    await this.server.stop();
+  }
+
+  async #install(): Promise<void> {
+    for (const name of ['models', 'no', '0123'])
+      await this.create({ kind: 'Namespace', apiVersion: 'v1', metadata: { name } });
+    const place = ['-n', releaseNamespace, '--create-namespace'];
+    await this.helm('install', 'hearth', chartFolder, ...place, ...flags({ datasetNamespaces: ['models'] }));
+    const datasets = '/apis/hearth.storage/v1alpha1/datasets';
+    await until('Datasets served', async () => (await this.admin.ask('GET', datasets)).code === 200);
+  }
+}
