@@ -4,6 +4,7 @@ import {
   type EventRecorder,
   type KubernetesClient,
   kinds,
+  type Pod,
   runController,
   splitKey,
   systemClock,
@@ -25,7 +26,7 @@ import type { BareNode } from './plan_world.ts';
 import { GroupNodes } from './planned_nodes.ts';
 import { podGroups } from './pod_group.ts';
 import type { Member, PodView } from './pod_view.ts';
-import { releasePod } from './release.ts';
+import { refusals, releasePod } from './release.ts';
 import { plannedReasons, quietReasons, type Verdict, verdict, warmReasons } from './verdict.ts';
 
 export interface GateControllerOptions {
@@ -276,6 +277,7 @@ export class GateController {
     const waited: number[] = [];
     for (const [index, { gated, createdAt }] of pods.entries()) {
       const result = results[index];
+      if (result?.status === 'rejected') this.#tellRefusal(gated, HearthError.from(result.reason));
       if (result?.status !== 'fulfilled' || !result.value) continue;
       const seconds = Math.max(0, (now - createdAt) / 1000);
       waited.push(seconds);
@@ -287,6 +289,13 @@ export class GateController {
     logger.info('pods were released', { group: key, pods: waited.length, reason: decision.reason });
     const failed = results.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw HearthError.from(failed.reason);
+  }
+
+  /** Nothing that the operator can mend: somebody else forbids or changes the update. */
+  #tellRefusal(gated: Pod, { code, message }: HearthError): void {
+    if (!refusals.has(code)) return;
+    const words = `its gate cannot be opened and is tried again, as the update is refused: ${message}`;
+    this.#options.events.event(gated, 'Warning', 'GateRefused', words);
   }
 
   /** Once it has waited for a moment, each pod is told why, and again when more than a percentage or a size has changed. */

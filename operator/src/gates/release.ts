@@ -7,8 +7,8 @@ import { isGated } from './pod_view.ts';
 
 /** How often a pod that others change at the same time is tried. */
 const tries = 5;
-/** The API server's answers to an affinity that it, or a policy of the cluster, does not take. */
-const refusals: ReadonlySet<string> = new Set(['InvalidArgument', 'PermissionDenied']);
+/** The API server's answers to an update that it, or a policy of the cluster, does not take. */
+export const refusals: ReadonlySet<string> = new Set(['InvalidArgument', 'PermissionDenied']);
 
 export interface ReleaseOptions {
   api: Pick<KubernetesClient, 'get' | 'patch'>;
