@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { kinds } from '@hearth/common/kubernetes';
+import { preloadAnnotation } from '@hearth/common/resources';
+import { freePort } from '../../src/agent_process.ts';
+import { root, until } from '../../src/command.ts';
+import { DaemonProcess } from '../../src/daemon_process.ts';
+import { releaseNamespace } from '../chart.ts';
+import { datasetObject, GateCluster, operatorUser, podObject } from './fixture.ts';
+
+const tenMinutesMs = 600_000;
+const timeoutSeconds = 8;
+
+describe('gates where the clocks of operator and API server differ', function () {
+  this.timeout(120_000);
+  let cluster: GateCluster;
+  const processes: DaemonProcess[] = [];
+
+  before(async function () {
+    cluster = await GateCluster.start(this);
+    await cluster.node('n1');
+    // No agent ever lists it, so that only the time of its gate lets a pod go.
+    await cluster.apply(datasetObject('model', { mode: 'Wait', timeout: `${timeoutSeconds}s` }));
+  });
+  after(async () => {
+    for (const one of processes) await one.end('SIGKILL');
+    await cluster?.stop();
+  });
+
+  /** The program of the operator, when it leads. */
+  async function operator(skewMs: number): Promise<DaemonProcess> {
+    const groups = ['system:serviceaccounts', `system:serviceaccounts:${releaseNamespace}`, 'system:authenticated'];
+    const port = await freePort();
+    const started = new DaemonProcess(join(root, 'operator/bin/hearth-operator'), [], {
+      KUBECONFIG: await cluster.server.userKubeconfig(operatorUser, groups),
+      POD_NAMESPACE: releaseNamespace,
+      POD_NAME: 'operator-0',
+      HEARTH_IMAGE: 'registry/hearth:1',
+      HEARTH_ETCD_IMAGE: 'registry/etcd:3',
+      HEARTH_HTTP_PORT: String(port),
+      NODE_OPTIONS: `--import=${join(root, 'e2e/kubernetes/gates/skewed_clock.ts')}`,
+      CLOCK_SKEW_MS: String(skewMs),
+    });
+    processes.push(started);
+    await until('the operator leads', async () => {
+      if (started.ended !== undefined) throw new Error(started.ended.stderr);
+      const text = await fetch(`http://127.0.0.1:${port}/metrics`).then(
+        (answer) => answer.text(),
+        () => '',
+      );
+      return /^hearth_operator_leader 1$/m.test(text);
+    });
+    return started;
+  }
+
+  /** A pod as admission leaves it. */
+  async function gated(name: string): Promise<void> {
+    const metadata = { name, namespace: 'default', annotations: { [preloadAnnotation]: `${name}-0123456789` } };
+    const schedulingGates = [{ name: 'hearth.storage/preload' }];
+    await cluster.api.create(
+      kinds.Pod,
+      podObject(name, { datasets: ['model'] }, { metadata, spec: { schedulingGates } }),
+    );
+  }
+
+  for (const [name, skewMs] of Object.entries({ ahead: tenMinutesMs, behind: -tenMinutesMs })) {
+    it(`open when their time is over, though the operator is ten minutes ${name}`, async () => {
+      const running = await operator(skewMs);
+      const began = performance.now();
+      await gated(name);
+      await cluster.released(name, 'default', 30_000);
+      const seconds = (performance.now() - began) / 1000;
+      // Creation is told in whole seconds, cut off, and the clock is told within one.
+      assert.ok(seconds > timeoutSeconds - 2.5 && seconds < timeoutSeconds + 5, `after ${seconds} s`);
+      const event = await cluster.event(name, /GateTimedOut/);
+      const waited = Number(/it waited (\d+) s/.exec(event)?.[1]);
+      assert.ok(waited >= timeoutSeconds - 1 && waited <= timeoutSeconds + 5, event);
+      await running.end('SIGTERM');
+    });
+
+    it(`are open at once when their time was over before such an operator came, ${name}`, async () => {
+      const pod = `old-${name}`;
+      await gated(pod);
+      await new Promise((resolve) => setTimeout(resolve, (timeoutSeconds + 2) * 1000));
+      const running = await operator(skewMs);
+      const began = performance.now();
+      await cluster.released(pod, 'default', 30_000);
+      const seconds = (performance.now() - began) / 1000;
+      assert.ok(seconds < 5, `after ${seconds} s`);
+      await running.end('SIGTERM');
+    });
+  }
+});
