@@ -46,7 +46,7 @@ export class GateMetrics {
     });
     this.#brought = new Counter({
       name: 'hearth_gate_brought_bytes_total',
-      help: 'Bytes that were brought to the nodes of a plan before its pods were released.',
+      help: 'Bytes that plans found missing on their nodes, and that were there when their pods were released. Plans that wait for the same bytes count them each.',
       registers,
     });
     new Gauge({
