@@ -7,6 +7,9 @@
 
 namespace hearth {
 
+// How long other agents' bytes are waited for.
+inline constexpr auto kPeerPatience = std::chrono::seconds(40);
+
 // One run on its way. Lives in run()'s frame.
 struct Fetcher::RunState {
   Shard& shard;

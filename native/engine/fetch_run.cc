@@ -1,0 +1,163 @@
+// How the chunks of a run come: from the origin, or from agents that have them.
+#include "engine/fetch_run.h"
+
+#include <bit>
+
+#include "base/crc32c.h"
+#include "engine/chunk_retention.h"
+#include "engine/directory_client.h"
+
+namespace hearth {
+
+Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
+                                 std::vector<ChunkBuffer> memory) {
+  // One request: up to the first chunk that is not ours.
+  std::uint32_t first = state.chunks.first;
+  while ((granted & bitOf(first)) == 0) ++first;
+  std::uint32_t end = first;
+  while (end < state.chunks.end() && (granted & bitOf(end)) != 0) {
+    state.flight(end++).fromOrigin = true;
+  }
+  std::vector<std::shared_ptr<LoadedChunk>> chunks;
+  for (std::uint32_t chunk = first; chunk < end; ++chunk) {
+    chunks.push_back(loadInto(*shard_.reactor, std::move(memory[chunk - first]),
+                              static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
+  }
+  Task<Status> requesting = originRequest(state, first, chunks);
+  const Status status = co_await requesting;
+  const FileReference& file = state.fetch->reference;
+  if (status.code() == ErrorCode::kOriginChanged) {
+    shard_.commons.ask({.kind = Question::Kind::kOriginChanged,
+                        .manifest = file.dataset->manifest->digest(),
+                        .entries = {file.about.index},
+                        .message = status.error().message});
+  }
+  if (!status.ok()) co_return status.error().within(file.path());
+  co_return status;
+}
+
+Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
+                                    std::span<const std::shared_ptr<LoadedChunk>> chunks) {
+  const FileReference& file = state.fetch->reference;
+  const OriginExpectation expectation = file.expectation();
+  Gate storing(*shard_.reactor);
+  std::vector<Status> stored(chunks.size());
+  // What is here is not asked for again: its readers may be reading it. Only locations of HTTP
+  // expire, and its chunks come in order.
+  std::size_t here = 0;
+  Status status;
+  // A location that is refused is resolved anew once.
+  for (int tries = 0; tries < 2 && here < chunks.size(); ++tries) {
+    Task<Result<Location>> finding =
+        file.dataset->locations.find(*shard_.reactor, file.about.index);
+    Result<Location> location = co_await finding;
+    if (!location.ok()) {
+      status = location.error();
+      break;
+    }
+    std::vector<std::span<std::byte>> pieces;
+    for (std::size_t at = here; at < chunks.size(); ++at) pieces.push_back(chunks[at]->bytes);
+    const std::uint64_t start = file.about.objectOffset +
+                                state.fetch->chunkOffset(first + static_cast<std::uint32_t>(here));
+    std::function<void(std::size_t)> filled = [&, base = here](std::size_t piece) {
+      const std::size_t at = base + piece;
+      here = std::max(here, at + 1);
+      const std::span<const std::byte> bytes = chunks[at]->bytes;
+      shard_.commons.counters.originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+      if (state.options.counters)
+        state.options.counters->originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+      storing.spawn(store(state, first + static_cast<std::uint32_t>(at), chunks[at],
+                          crc32cOfBlocks(bytes, kBlockBytes), *shard_.originRetention, stored[at]));
+    };
+    Task<Status> fetching = shard_.origin->fetch(std::move(*location), expectation, start,
+                                                 std::move(pieces), std::move(filled));
+    status = co_await fetching;
+    if (status.code() != ErrorCode::kLocationExpired) break;
+    file.dataset->locations.expire(file.about.index);
+  }
+  Task<void> closing = storing.close();
+  co_await closing;
+  for (const Status& each : stored) {
+    if (status.ok() && !each.ok()) status = each;
+  }
+  co_return status;
+}
+
+Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
+                                   Complaint& complaint) {
+  const FileReference& file = state.fetch->reference;
+  const std::uint32_t chunk = state.chunks.stripe() * kChunksPerStripe +
+                              static_cast<std::uint32_t>(std::countr_zero(fetcher.chunks));
+  Task<Status> awaiting = shard_.directory->awaitChunk(
+      fetcher.node, file.about.key, file.about.size, chunk, Clock::now() + kPeerPatience);
+  const Status awaited = co_await awaiting;
+  if (!awaited.ok()) complaint = {.node = fetcher.node, .held = false};
+  co_return awaited;
+}
+
+Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint) {
+  Gate reading(*shard_.reactor);
+  std::vector<Status> statuses(state.chunks.count);
+  for (std::uint32_t chunk = state.chunks.first; chunk < state.chunks.end(); ++chunk) {
+    const std::string& holder = answer.holderOf(chunk);
+    if (holder.empty() || state.fetch->cache->resident(chunk)) continue;
+    reading.spawn(readPeer(state, chunk, holder, statuses[chunk - state.chunks.first]));
+  }
+  Task<void> closing = reading.close();
+  co_await closing;
+  for (std::uint32_t at = 0; at < state.chunks.count; ++at) {
+    if (statuses[at].ok()) continue;
+    complaint = {.node = answer.holderOf(state.chunks.first + at), .held = true};
+    co_return statuses[at];
+  }
+  co_return Status();
+}
+
+void Fetcher::tellHeld(const RunState& state) {
+  const FileReference& file = state.fetch->reference;
+  const std::uint32_t stripe = state.chunks.stripe();
+  const ChunkMask held = heldOf(*state.fetch->cache, stripe);
+  if (held != 0) {
+    state.shard.directory->have(file.about.key, file.about.size, stripe, held);
+  }
+}
+
+Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node,
+                             Status& status) {
+  state.flight(chunk).fromPeer = true;
+  auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1, state.options.rank);
+  std::vector<ChunkBuffer> buffer = co_await acquiring;
+  const auto loaded = loadInto(*state.shard.reactor, std::move(buffer.front()),
+                               static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
+  const std::span<std::byte> memory = loaded->bytes;
+  std::vector<std::uint32_t> checksums;
+  Task<Status> reading =
+      state.shard.transport->read(node, state.fetch->key(), state.fetch->chunkOffset(chunk), memory,
+                                  checksums, Clock::now() + kPeerPatience);
+  status = co_await reading;
+  if (!status.ok()) {
+    state.flight(chunk).fromPeer = false;
+    co_return;
+  }
+  state.shard.commons.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
+  if (state.options.counters)
+    state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
+  Task<void> storing =
+      store(state, chunk, loaded, std::move(checksums), *state.shard.peerRetention, status);
+  co_await storing;
+}
+
+Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
+                          std::vector<std::uint32_t> checksums, ChunkRetention& retention,
+                          Status& status) {
+  if (!state.fetch->cache->resident(chunk)) {
+    Task<Status> writing = state.fetch->cache->writeChunk(chunk, loaded->bytes, checksums);
+    status = co_await writing;
+    if (status.ok()) retention.keep(state.fetch, chunk, std::move(loaded));
+  }
+  if (!status.ok()) co_return;
+  state.land(chunk, status);
+  tellHeld(state);
+}
+
+}  // namespace hearth
