@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
-import { EventRecorder, type KubernetesApi, kinds, Reflector } from '@hearth/common/kubernetes';
+import { kinds, Reflector } from '@hearth/common/kubernetes';
 import type { CachePreload, Dataset } from '@hearth/common/resources';
 import { Registry } from '@prometheus-io/client';
 import type { Context } from 'mocha';
@@ -23,8 +23,8 @@ import { Cluster } from '../../src/cluster.ts';
 import { until } from '../../src/command.ts';
 import { DatasetCluster, datasetObject, operatorUser, storageCluster } from '../datasets/fixture.ts';
 import { TestOperator } from '../datasets/operator.ts';
+import { RunningControllers } from '../datasets/running_controllers.ts';
 import { FileOrigin } from '../file_origin.ts';
-import { apiOf } from '../runtime/fixture.ts';
 
 export const mib = 1 << 20;
 
@@ -219,44 +219,31 @@ export class ScriptedPlans implements PlannedNodes {
   }
 }
 
-/** The operator's controller of CachePreloads, as one replica that leads runs it. */
+/** The operator's controller of CachePreloads. */
 export class TestExecutor {
   readonly readiness = new ReadinessBoard();
   readonly plans = new ScriptedPlans();
   readonly registry = new Registry();
-  readonly #api: KubernetesApi;
-  readonly #events: EventRecorder;
-  readonly #stop = new AbortController();
-  readonly #running: Promise<void>;
+  readonly #controllers: RunningControllers;
 
   constructor(kubeconfig: string, agents: AgentDirectory, options: Partial<PreloadControllerOptions>) {
-    const api = apiOf(kubeconfig);
-    const logger = silentLogger;
-    const events = new EventRecorder({ api, component: 'hearth-operator', instance: 'test', logger });
-    const preloads = new Reflector({ api, type: kinds.CachePreload, logger });
-    const datasets = new Reflector<Dataset>({ api, type: kinds.Dataset, logger });
-    const clusters = new Reflector({ api, type: kinds.StorageCluster, logger });
-    const nodes = new Reflector({ api, type: kinds.Node, project: nodeFacts, logger });
-    const { signal } = this.#stop;
-    for (const one of [preloads, datasets, clusters, nodes]) one.start(signal);
-    const { readiness, plans: planned } = this;
-    const metrics = new PreloadMetrics(this.registry, () => preloads.all());
-    const sources = { preloads, datasets, clusters, nodes, planned };
-    this.#api = api;
-    this.#events = events;
-    this.#running = runPreloadController(
-      { api, agents, ...sources, readiness, metrics, events, logger, graceMs: 3_000, ...options },
-      signal,
-    ).catch((error: unknown) => {
-      if (!signal.aborted) throw error;
+    this.#controllers = new RunningControllers(kubeconfig, async ({ signal, ...parts }) => {
+      const { api, logger } = parts;
+      const preloads = new Reflector({ api, type: kinds.CachePreload, logger });
+      const datasets = new Reflector<Dataset>({ api, type: kinds.Dataset, logger });
+      const clusters = new Reflector({ api, type: kinds.StorageCluster, logger });
+      const nodes = new Reflector({ api, type: kinds.Node, project: nodeFacts, logger });
+      for (const one of [preloads, datasets, clusters, nodes]) one.start(signal);
+      const { readiness, plans: planned } = this;
+      const metrics = new PreloadMetrics(this.registry, () => preloads.all());
+      const sources = { preloads, datasets, clusters, nodes, planned };
+      const common = { ...parts, ...sources, agents, readiness, metrics, graceMs: 3_000 };
+      await runPreloadController({ ...common, ...options }, signal);
     });
   }
 
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    await this.#running;
-    await this.#events.close();
-    this.#api.close();
+  stop(): Promise<void> {
+    return this.#controllers.stop();
   }
 }
 
