@@ -9,6 +9,8 @@ import { grant, TestOperator } from './operator.ts';
 
 /** Added to the time of day as the operator sees it, milliseconds. */
 let skew = 0;
+/** Between two writes of figures. */
+const figuresMs = 5_000;
 const quickly = {
   secretTimes: { foundMs: 500, failedMs: 500 },
   removalPatienceMs: 1_500,
@@ -50,6 +52,12 @@ describe('Datasets in a real API server', function () {
     await cluster.kubectl('delete', 'storageclusters', '--all');
   });
 
+  /** Lets the operator look at a Dataset when this time has passed. */
+  async function later(name: string, ms: number): Promise<void> {
+    skew += ms;
+    await cluster.kubectl('annotate', 'dataset', name, `test/skew=${skew}`, '--overwrite');
+  }
+
   it('are registered, and show what agents know', async () => {
     await cluster.apply(datasetObject('llama'));
     const dataset = await cluster.reason('llama', 'Ready');
@@ -58,6 +66,7 @@ describe('Datasets in a real API server', function () {
     assert.deepEqual([status?.cluster, status?.manifest, status?.files, status?.bytes], ['main', manifest, 3, 1000]);
     assert.equal(status?.observedGeneration, 1);
     assert.ok(status?.conditions?.every((one) => one.observedGeneration === 1));
+    skew += figuresMs;
     agents.know('default.llama', agentDataset({ name: 'default.llama', residency: [residency('n1', 1000n)] }));
     await until('residency', async () => (await cluster.dataset('llama')).status?.percent === 100);
     const row = (await cluster.kubectl('get', 'dataset', 'llama', '--no-headers')).split(/\s+/);
@@ -134,6 +143,7 @@ describe('Datasets in a real API server', function () {
     const warnings = (await cluster.events('Dataset', 'broken')).filter((one) => one.includes('Unauthenticated'));
     assert.deepEqual(warnings, [`Warning Unauthenticated: ${listing.message}`]);
     listing = undefined;
+    await later('broken', 8_000);
     await cluster.reason('broken', 'Ready');
   });
 
@@ -189,6 +199,7 @@ describe('Datasets in a real API server', function () {
       );
     });
     listing = new HearthError('Unavailable', 'the hub answered 503');
+    await later('moving', 10_000);
     const refreshed = async () => conditionOf(await cluster.dataset('moving'), 'Refreshed');
     await until('the failure', async () => (await refreshed())?.reason === 'Unavailable');
     assert.equal(conditionOf(await cluster.dataset('moving'), 'Ready')?.status, 'True');
@@ -249,8 +260,10 @@ describe('Datasets in a real API server', function () {
     await cluster.apply(datasetObject('llama'));
     await cluster.reason('llama', 'Ready');
     await cluster.server.down();
+    // So that it tries to write meanwhile.
+    skew += figuresMs;
     agents.know('default.llama', agentDataset({ name: 'default.llama', residency: [residency('n1', 1000n)] }));
-    await sleep(7_000);
+    await sleep(2_000);
     await cluster.server.up();
     await until('residency', async () => (await cluster.dataset('llama')).status?.percent === 100, 60_000);
     await cluster.apply(datasetObject('later'));
