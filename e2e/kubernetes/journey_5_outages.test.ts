@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ok } from '../cluster/testing/ok.ts';
 import { until } from '../src/command.ts';
-import { bytesOf, MiB, sha256 } from '../src/sample.ts';
+import { MiB } from '../src/sample.ts';
 import { type Manifest, releaseNamespace } from './chart.ts';
-import { FileOrigin } from './file_origin.ts';
 import { clusterName, inline, useJourney, verifying } from './journey.ts';
+import { JourneyModel } from './journey_model.ts';
 
 /** How long the API server is away. */
 const outageSeconds = Number(process.env.HEARTH_E2E_OUTAGE_SECONDS || 45);
@@ -14,37 +14,26 @@ const outageSeconds = Number(process.env.HEARTH_E2E_OUTAGE_SECONDS || 45);
 describe('what goes on when a part is away', function () {
   this.timeout(240_000);
   const journey = useJourney('outages');
-  const bytes = bytesOf(51, 6 * MiB);
-  let origin: FileOrigin;
+  let model: JourneyModel;
 
   before(async () => {
-    origin = await FileOrigin.start(journey().cluster.network.hostAddress);
-    await journey().apply(journey().dataset('model', { http: { urls: [origin.add('weights', bytes)] } }));
-    await journey().apply(reader('reader'));
+    model = await JourneyModel.start(journey(), 51);
+    await journey().apply(model.reader('reader'));
     await journey().ready('pod/reader');
-    await readsRight('reader');
-    await until('all of it is there', complete);
+    await model.readsRight('reader');
+    await model.cached('all of it is there');
   });
-  after(() => origin?.[Symbol.asyncDispose]());
+  after(() => model?.stop());
 
-  const reader = (name: string) => journey().reader(name, inline('model'));
-  const complete = async () => {
-    const status = (await journey().get('dataset', 'model'))?.status;
-    return status?.nodes === 1 && status.percent === 100;
-  };
-  async function readsRight(name: string): Promise<void> {
-    const sum = await ok(journey().inPod(name, 'sha256sum /models/weights'));
-    assert.equal(sum.slice(0, 64), sha256(bytes));
-  }
   const inSystem = (...args: string[]) => ok(journey().cluster.kubectl(['-n', releaseNamespace, ...args]));
 
   it('builds the store anew when its data are lost, without asking origins for bytes', async () => {
-    const sent = origin.sentBytes;
+    const sent = model.origin.sentBytes;
     const [pod] = JSON.parse(
       await inSystem('get', 'pods', '-l', 'app.kubernetes.io/component=etcd', '-o', 'json'),
     ).items;
     await inSystem('delete', 'pod', pod.metadata.name);
-    await readsRight('reader');
+    await model.readsRight('reader');
     await until('the store of before is away', async () => {
       const [now] = JSON.parse(await inSystem('get', 'pods', '-l', 'app.kubernetes.io/component=etcd', '-o', 'json'))
         .items as Manifest[];
@@ -52,12 +41,12 @@ describe('what goes on when a part is away', function () {
     });
     await journey().ready(`storagecluster/${clusterName}`, 120);
     await journey().ready('dataset/model', 120);
-    await until('its bytes are known again', complete, 60_000);
-    await journey().apply(reader('later'));
+    await model.cached('its bytes are known again', 60_000);
+    await journey().apply(model.reader('later'));
     await journey().ready('pod/later', 90);
-    await readsRight('later');
+    await model.readsRight('later');
     // One byte is read to see whether the credentials can.
-    assert.ok(origin.sentBytes - sent < MiB, `${origin.sentBytes - sent} bytes were asked for again`);
+    assert.ok(model.origin.sentBytes - sent < MiB, `${model.origin.sentBytes - sent} bytes were asked for again`);
   });
 
   it('rewrites nothing when the operator is restarted', async () => {
@@ -98,10 +87,9 @@ describe('what goes on when a part is away', function () {
     this.timeout((outageSeconds + 240) * 1000);
     const { plane, nodes } = journey().cluster;
     const [machine] = nodes.map((node) => node.machine);
-    const digest = sha256(bytes);
-    const leaving = { ...journey().reader('leaving', inline('model')) };
+    const leaving = model.reader('leaving');
     leaving.spec.terminationGracePeriodSeconds = 5;
-    await journey().apply(journey().watcher('watcher', inline('model'), 'weights', digest), leaving);
+    await journey().apply(model.watcher('watcher'), leaving);
     for (const name of ['watcher', 'leaving']) await journey().ready(`pod/${name}`);
     const uid = await journey().must('get', 'pod', 'leaving', '-o', 'jsonpath={.metadata.uid}');
     const mounts = async (pod = '') => {

@@ -1,42 +1,32 @@
 import assert from 'node:assert/strict';
 import { ok } from '../cluster/testing/ok.ts';
 import { until } from '../src/command.ts';
-import { bytesOf, MiB, sha256 } from '../src/sample.ts';
+import { MiB } from '../src/sample.ts';
 import { type Manifest, releaseNamespace } from './chart.ts';
-import { FileOrigin } from './file_origin.ts';
-import { clusterName, inline, useJourney } from './journey.ts';
+import { clusterName, useJourney } from './journey.ts';
+import { JourneyModel } from './journey_model.ts';
 
 const members = ['hearth-main-etcd-0', 'hearth-main-etcd-1', 'hearth-main-etcd-2'];
 
 describe('a store of three members', function () {
   this.timeout(240_000);
   const journey = useJourney('store');
-  const bytes = bytesOf(91, 6 * MiB);
-  let origin: FileOrigin;
+  let model: JourneyModel;
 
   before(async () => {
-    origin = await FileOrigin.start(journey().cluster.network.hostAddress);
-    await journey().apply(journey().dataset('model', { http: { urls: [origin.add('weights', bytes)] } }));
+    model = await JourneyModel.start(journey(), 91);
     await journey().ready('dataset/model');
-    await journey().apply(journey().reader('warmer', inline('model'), { command: 'cat /models/weights > /dev/null' }));
+    await journey().apply(model.reader('warmer', { command: 'cat /models/weights > /dev/null' }));
     await journey().finished('warmer');
-    await until('all of it is there', complete);
+    await model.cached('all of it is there');
     // Its volume is the cache's files, which need no agent, no holder and no StorageCluster.
-    await journey().apply(journey().reader('reader', inline('model')));
+    await journey().apply(model.reader('reader'));
     await journey().ready('pod/reader');
-    await readsRight('reader');
+    await model.readsRight('reader');
   });
-  after(() => origin?.[Symbol.asyncDispose]());
+  after(() => model?.stop());
 
   const inSystem = (...args: string[]) => ok(journey().cluster.kubectl(['-n', releaseNamespace, ...args]));
-  const complete = async () => {
-    const status = (await journey().get('dataset', 'model'))?.status;
-    return status?.nodes === 1 && status.percent === 100;
-  };
-  async function readsRight(name: string): Promise<void> {
-    const sum = await ok(journey().inPod(name, 'sha256sum /models/weights'));
-    assert.equal(sum.slice(0, 64), sha256(bytes));
-  }
   async function etcdPods(): Promise<Manifest[]> {
     const select = ['-l', 'app.kubernetes.io/component=etcd', '-o', 'json'];
     return JSON.parse(await inSystem('get', 'pods', ...select)).items as Manifest[];
@@ -56,10 +46,10 @@ describe('a store of three members', function () {
   /** The store knows the Dataset, and volumes can be made from it. */
   async function servesNewPods(name: string): Promise<void> {
     await journey().ready('dataset/model', 120);
-    await until('its bytes are known again', complete, 60_000);
-    await journey().apply(journey().reader(name, inline('model')));
+    await model.cached('its bytes are known again', 60_000);
+    await journey().apply(model.reader(name));
     await journey().ready(`pod/${name}`, 90);
-    await readsRight(name);
+    await model.readsRight(name);
     await journey().remove(`pod/${name}`);
   }
 
@@ -72,16 +62,16 @@ describe('a store of three members', function () {
   });
 
   it('comes with another StorageCluster in the place of the first, which finds all bytes again', async () => {
-    const sent = origin.sentBytes;
+    const sent = model.origin.sentBytes;
     await journey().must('delete', 'storagecluster', clusterName, '--timeout=120s');
-    await readsRight('reader');
+    await model.readsRight('reader');
     const object = journey().storageCluster;
     object.spec.store.etcd.replicas = 3;
     await journey().apply(object);
     await allReady();
-    await readsRight('reader');
+    await model.readsRight('reader');
     await servesNewPods('first');
-    assert.ok(origin.sentBytes - sent < MiB, `${origin.sentBytes - sent} bytes were asked for again`);
+    assert.ok(model.origin.sentBytes - sent < MiB, `${model.origin.sentBytes - sent} bytes were asked for again`);
   });
 
   it('goes on without one of them, which comes back with what it had', async () => {
@@ -106,7 +96,7 @@ describe('a store of three members', function () {
     await until(
       'all of them are others',
       async () => {
-        await readsRight('reader');
+        await model.readsRight('reader');
         const now = await uids();
         return now.length === 3 && now.every((uid) => !before.includes(uid));
       },
@@ -121,7 +111,7 @@ describe('a store of three members', function () {
   it('begins anew when all are lost at once', async () => {
     const before = await uids();
     await inSystem('delete', 'pods', ...members);
-    await readsRight('reader');
+    await model.readsRight('reader');
     await until(
       'all of them are others',
       async () => {

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { ok } from '../cluster/testing/ok.ts';
+import { until } from '../src/command.ts';
+import { bytesOf, MiB, sha256 } from '../src/sample.ts';
+import type { Manifest } from './chart.ts';
+import { FileOrigin } from './file_origin.ts';
+import { inline, type Journey } from './journey.ts';
+
+/** The Dataset `model` of a journey: one file of an HTTP origin, `weights`, which pods read on the first node. */
+export class JourneyModel {
+  readonly origin: FileOrigin;
+  readonly #journey: Journey;
+  readonly #bytes: Buffer;
+
+  private constructor(journey: Journey, origin: FileOrigin, bytes: Buffer) {
+    this.#journey = journey;
+    this.origin = origin;
+    this.#bytes = bytes;
+  }
+
+  /** Makes the Dataset. `seed`: bytes that no other journey has. */
+  static async start(journey: Journey, seed: number): Promise<JourneyModel> {
+    const origin = await FileOrigin.start(journey.cluster.network.hostAddress);
+    const model = new JourneyModel(journey, origin, bytesOf(seed, 6 * MiB));
+    await journey.apply(journey.dataset('model', { http: { urls: [origin.add('weights', model.#bytes)] } }));
+    return model;
+  }
+
+  /** A pod that mounts it. */
+  reader(name: string, options: { command?: string } = {}): Manifest {
+    return this.#journey.reader(name, inline('model'), options);
+  }
+
+  /** A pod that reads it again and again, and fails when it is wrong (`Journey.rounds`). */
+  watcher(name: string): Manifest {
+    return this.#journey.watcher(name, inline('model'), 'weights', sha256(this.#bytes));
+  }
+
+  /** Waits until the Dataset tells that one node has all of it. */
+  async cached(what: string, limitMs?: number): Promise<void> {
+    const complete = async () => {
+      const status = (await this.#journey.get('dataset', 'model'))?.status;
+      return status?.nodes === 1 && status.percent === 100;
+    };
+    await until(what, complete, limitMs);
+  }
+
+  /** What the pod reads is what the origin has. */
+  async readsRight(pod: string): Promise<void> {
+    const sum = await ok(this.#journey.inPod(pod, 'sha256sum /models/weights'));
+    assert.equal(sum.slice(0, 64), sha256(this.#bytes));
+  }
+
+  stop(): Promise<void> {
+    return this.origin[Symbol.asyncDispose]();
+  }
+}
