@@ -202,24 +202,19 @@ export const inline = (dataset: string, more: Record<string, string> = {}) => ({
 });
 export const ofClaim = (claimName: string) => ({ persistentVolumeClaim: { claimName, readOnly: true } });
 
+/** Clusters that have the chart of this checkout. */
+const installed = new WeakSet<KubernetesCluster>();
+
 /** Installs the chart and makes the StorageCluster, if they are not there; waits until all of it is ready. */
 export async function install(journey: Journey): Promise<void> {
   const { cluster } = journey;
   mkdirSync(journey.shared, { recursive: true });
-  const place = ['-n', releaseNamespace, '--create-namespace'];
-  await ok(
-    cluster.helm([
-      'upgrade',
-      '--install',
-      'hearth',
-      chartFolder,
-      ...place,
-      ...chartValues,
-      '--wait',
-      '--timeout',
-      '3m',
-    ]),
-  );
+  if (!installed.has(cluster)) {
+    const place = ['-n', releaseNamespace, '--create-namespace'];
+    const command = ['upgrade', '--install', 'hearth', chartFolder, ...place, ...chartValues];
+    await ok(cluster.helm([...command, '--wait', '--timeout', '3m']));
+    installed.add(cluster);
+  }
   if (!(await journey.get('storagecluster', clusterName))) await journey.apply(journey.storageCluster);
   await journey.ready(`storagecluster/${clusterName}`, 120);
 }

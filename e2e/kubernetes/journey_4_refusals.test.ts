@@ -81,15 +81,18 @@ describe('Datasets that cannot be read', function () {
       .slice(1);
     assert.ok(command, forbidden);
     await ok(journey().cluster.kubectl(command));
-    assert.match(await journey().reason('dataset', 'gated', 'SecretNotFound', 120_000), /hub/);
-    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hub' } };
-    await journey().apply({ ...secret, stringData: { token } });
-    await journey().ready('dataset/gated', 120);
+    // What could not be read is read again after 15 s; Datasets that come now are looked at now.
+    const base = { apiVersion: 'v1', kind: 'Secret' };
+    const secret = (name: string, stringData: object) => ({ ...base, metadata: { name }, stringData });
     await journey().apply(
-      { ...secret, metadata: { name: 'empty' }, stringData: { wrong: 'x' } },
+      journey().dataset('secretless', source, { secretRef: { name: 'later' } }),
+      secret('empty', { wrong: 'x' }),
       journey().dataset('keyless', source, { secretRef: { name: 'empty' } }),
     );
+    assert.match(await journey().reason('dataset', 'secretless', 'SecretNotFound'), /later/);
     assert.match(await journey().reason('dataset', 'keyless', 'SecretKeyMissing'), /token/);
+    await journey().apply(secret('hub', { token }), secret('later', { token }), secret('empty', { token }));
+    for (const name of ['gated', 'secretless', 'keyless']) await journey().ready(`dataset/${name}`, 120);
     await journey().apply(journey().reader('gated', inline('gated'), { command: 'cat /models/gated' }));
     assert.equal(await journey().finished('gated'), 'secret weights');
     await journey().remove('pod/gated');
