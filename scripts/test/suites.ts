@@ -50,7 +50,18 @@ interface MochaReport {
   failed: string[];
 }
 
-async function mocha(name: string, args: string[] = [], timeoutMs?: number): Promise<Counts> {
+interface MochaRun {
+  output: string;
+  counts: Counts;
+}
+
+interface MochaOptions {
+  timeoutMs?: number;
+  /** What is written is only returned. */
+  quiet?: boolean;
+}
+
+async function mocha(name: string, args: string[] = [], options: MochaOptions = {}): Promise<MochaRun> {
   const report = join(root, `build/${name}.json`);
   rmSync(report, { force: true });
   mkdirSync(join(root, 'build'), { recursive: true });
@@ -60,16 +71,34 @@ async function mocha(name: string, args: string[] = [], timeoutMs?: number): Pro
     '--reporter-option',
     `output=${report}`,
   ];
-  const outcome = await run(
-    node,
-    ['node_modules/mocha/bin/mocha.js', ...args, ...reporter],
-    timeoutMs ? { timeoutMs } : {},
-  );
-  if (!existsSync(report)) return failedStep(`mocha ended without a report, with exit code ${outcome.code}`);
+  const { code, output } = await run(node, ['node_modules/mocha/bin/mocha.js', ...args, ...reporter], options);
+  if (!existsSync(report))
+    return { output, counts: failedStep(`mocha ended without a report, with exit code ${code}`) };
   const { stats, failed } = JSON.parse(readFileSync(report, 'utf8')) as MochaReport;
   const counts = { passed: stats.passes, failed: stats.failures, skipped: stats.pending, failures: failed };
-  if (stats.failures > 0 || outcome.code === 0) return counts;
-  return add(counts, failedStep(`mocha passed, and its process ended with exit code ${outcome.code}`));
+  if (stats.failures > 0 || code === 0) return { output, counts };
+  return { output, counts: add(counts, failedStep(`mocha passed, and its process ended with exit code ${code}`)) };
+}
+
+/** Tests of Kubernetes that need nodes; an API server does for the others. */
+const onNodes = [
+  'e2e/cluster/kubernetes_cluster.test.ts',
+  'e2e/cluster/leftovers.test.ts',
+  'e2e/kubernetes/{csi_driver,image,journey_*}.test.ts',
+];
+
+/** Those on nodes wait most of their time, so the others run beside them. */
+async function kubernetes(): Promise<Counts> {
+  const common = ['--config', 'e2e/.mocharc.json', '--exit'];
+  const timeoutMs = 40 * 60_000;
+  const ignored = onNodes.flatMap((glob) => ['--ignore', glob]);
+  const others = ['e2e/{cluster,kubernetes}/**/*.test.ts', ...ignored];
+  const [nodes, servers] = await Promise.all([
+    mocha('e2e', [...common, ...onNodes], { timeoutMs }),
+    mocha('e2e-api-servers', [...common, ...others], { timeoutMs, quiet: true }),
+  ]);
+  process.stdout.write(servers.output);
+  return add(nodes.counts, servers.counts);
 }
 
 /** Reads the sources as the release build compiles them. Tests are left out: they take as long again. */
@@ -144,10 +173,10 @@ export function add(a: Counts, b: Counts): Counts {
 
 export const suites: Record<string, { title: string; run: () => Promise<Counts> }> = {
   native: { title: 'C++ tests', run: () => native('release') },
-  unit: { title: 'TypeScript tests', run: () => mocha('mocha') },
+  unit: { title: 'TypeScript tests', run: async () => (await mocha('mocha')).counts },
   lint: { title: 'Types and style', run: lint },
   verify: { title: 'Generated files', run: verify },
-  e2e: { title: 'Kubernetes', run: () => mocha('e2e', ['--config', 'e2e/.mocharc.json', '--exit'], 40 * 60_000) },
+  e2e: { title: 'Kubernetes', run: kubernetes },
   fuzz: { title: 'Fuzzers', run: fuzz },
   asan: { title: 'C++ tests under AddressSanitizer and UBSan', run: () => native('asan') },
   tsan: { title: 'C++ tests under ThreadSanitizer', run: () => native('tsan') },
