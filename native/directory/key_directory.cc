@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <utility>
 
 #include "directory/placement.h"
 
@@ -41,8 +42,9 @@ const std::string& LocateAnswer::fetcherOf(std::uint32_t chunk) const {
   return named(fetchers, chunk);
 }
 
-KeyDirectory::KeyDirectory(std::uint64_t size)
-    : chunks_((size + kChunkBytes - 1) / kChunkBytes),
+KeyDirectory::KeyDirectory(std::uint64_t size, Distance distance)
+    : distance_(std::move(distance)),
+      chunks_((size + kChunkBytes - 1) / kChunkBytes),
       stripes_(static_cast<std::uint32_t>((size + kStripeBytes - 1) / kStripeBytes)) {}
 
 ChunkMask KeyDirectory::whole(std::uint32_t stripe) const {
@@ -67,15 +69,16 @@ std::string KeyDirectory::holderFor(const std::string& asker, std::uint32_t chun
   const std::uint32_t stripe = chunk / kChunksPerStripe;
   // Of equals another one for each asker and chunk.
   const std::uint64_t item = stripeItem(nodeHash(asker), chunk);
-  std::optional<std::tuple<std::uint32_t, std::uint64_t, std::string>> best;
+  std::optional<std::tuple<unsigned, std::uint32_t, std::uint64_t, std::string>> best;
   for (const auto& [node, agent] : agents_) {
     if (node == asker || (heldOf(agent.held, stripe) & bitOf(chunk)) == 0) continue;
     held = true;
     if (intent == Intent::kRead && reads_.readersOf(chunk, node) >= kReadersPerHolder) continue;
-    std::tuple candidate(agent.gave, placementWeight(item, nodeHash(node)), node);
+    const unsigned distance = distance_ ? distance_(asker, node) : 0;
+    std::tuple candidate(distance, agent.gave, placementWeight(item, nodeHash(node)), node);
     if (!best || candidate < *best) best = std::move(candidate);
   }
-  return best ? std::get<2>(*best) : std::string();
+  return best ? std::get<3>(*best) : std::string();
 }
 
 void KeyDirectory::noteRead(const std::string& asker, std::uint32_t chunk,

@@ -8,7 +8,8 @@
 // fast they are, and what is on its way is what all of them need next.
 //
 // Whoever holds a chunk gives it to few at a time; others wait for these, and then have more to
-// choose from. So no agent gives much more than it gets, whoever fetched from the origin.
+// choose from. So no agent gives much more than it gets, whoever fetched from the origin. Of those
+// that can give it now the nearest does: zones exchange among themselves what has come into them.
 //
 // What must stay true: at any moment at most one agent has the grant to fetch a chunk from the
 // origin. A grant ends when its agent reports the chunk, gives it up, is gone, has shown no
@@ -18,6 +19,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -61,7 +63,8 @@ struct Complaint {
 
 // Where chunks of a stripe can be had. Chunks in none of the masks have to wait.
 struct LocateAnswer {
-  // Whom to read what from; never the asker. Of those that hold a chunk, who gave the least lately.
+  // Whom to read what from; never the asker. Of those that hold a chunk the nearest, and of these
+  // who gave the least lately.
   std::vector<StripeHolder> holders;
   // Other agents that will have the rest soon: they fetch it from the origin, or read it.
   std::vector<StripeHolder> fetchers;
@@ -93,7 +96,10 @@ class KeyDirectory {
   // Agents that read one chunk from one other at the same time, while nobody waits for the bytes.
   static constexpr std::size_t kReadersPerHolder = 2;
 
-  explicit KeyDirectory(std::uint64_t size);
+  // How far two agents are from one another; equal for all if it is not given.
+  using Distance = std::function<unsigned(const std::string& asker, const std::string& holder)>;
+
+  explicit KeyDirectory(std::uint64_t size, Distance distance = {});
 
   [[nodiscard]] std::uint32_t stripes() const { return stripes_; }
   // The mask of a whole stripe (the last one may be short).
@@ -144,6 +150,7 @@ class KeyDirectory {
   [[nodiscard]] std::string fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
                                        const Complaint& complaint, TimePoint now);
 
+  const Distance distance_;
   std::uint64_t chunks_;
   std::uint32_t stripes_;
   std::map<std::string, Agent> agents_;

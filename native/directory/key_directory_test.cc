@@ -47,6 +47,22 @@ TEST_F(KeyDirectoryTest, GrantsNothingToWhoOnlyLooks) {
   EXPECT_EQ(directory.locate("a", 0, 0b1, kLook, {}, now).fetcherOf(0), "b");
 }
 
+TEST_F(KeyDirectoryTest, NamesTheNearestOfThoseThatCanGiveAChunkNow) {
+  // The first letter of a name is its zone.
+  KeyDirectory zones(kStripeBytes, [](const std::string& a, const std::string& b) {
+    return a.front() == b.front() ? 0u : 1u;
+  });
+  for (const char* const holder : {"a1", "a2", "b1"}) zones.have(holder, 0, kAll, now);
+  for (int i = 0; i < 8; ++i) {
+    const auto answer = zones.locate("b" + std::to_string(2 + i), 0, 0b1, kLook, {}, now);
+    EXPECT_EQ(answer.holderOf(0), "b1") << "whatever it gave before";
+  }
+  // Two at a time read one chunk from one agent; who comes then reads from farther away.
+  EXPECT_EQ(zones.locate("b2", 0, 0b1, kRead, {}, now).holderOf(0), "b1");
+  EXPECT_EQ(zones.locate("b3", 0, 0b1, kRead, {}, now).holderOf(0), "b1");
+  EXPECT_EQ(zones.locate("b4", 0, 0b1, kRead, {}, now).holderOf(0).front(), 'a');
+}
+
 TEST_F(KeyDirectoryTest, CountsTheAgentsThatWantTheKey) {
   EXPECT_EQ(directory.locate("a", 0, 1, kLook, {}, now).sharers, 1u);
   EXPECT_EQ(directory.locate("b", 1, 1, kLook, {}, now).sharers, 2u);

@@ -11,6 +11,7 @@ constexpr std::size_t kDirectoryCandidates = 3;
 
 ClusterView::ClusterView(std::string self, std::vector<ClusterMember> members)
     : self_(std::move(self)), members_(std::move(members)) {
+  for (std::size_t i = 0; i < members_.size(); ++i) positions_[members_[i].identity.node] = i;
   ready_.push_back(self_);
   for (const ClusterMember& member : members_) {
     if (member.ready && member.identity.node != self_) ready_.push_back(member.identity.node);
@@ -40,10 +41,23 @@ std::vector<std::string> ClusterView::directoriesOf(const ContentKey& key) const
 }
 
 std::string ClusterView::incarnation(const std::string& node) const {
-  for (const ClusterMember& member : members_) {
-    if (member.identity.node == node) return member.identity.incarnation;
-  }
-  return {};
+  const ClusterMember* const member = find(node);
+  return member == nullptr ? std::string() : member->identity.incarnation;
+}
+
+unsigned ClusterView::distance(const std::string& a, const std::string& b) const {
+  static const ClusterMember kUnknown;
+  const ClusterMember* const first = find(a);
+  const ClusterMember* const second = find(b);
+  const ClusterMember& left = first == nullptr ? kUnknown : *first;
+  const ClusterMember& right = second == nullptr ? kUnknown : *second;
+  if (left.zone != right.zone) return 2;
+  return left.rack.empty() || left.rack != right.rack ? 1 : 0;
+}
+
+const ClusterMember* ClusterView::find(const std::string& node) const {
+  const auto position = positions_.find(node);
+  return position == positions_.end() ? nullptr : &members_[position->second];
 }
 
 }  // namespace hearth

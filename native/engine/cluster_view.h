@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/content_key.h"
@@ -33,10 +34,17 @@ class ClusterView {
   [[nodiscard]] std::vector<std::string> directoriesOf(const ContentKey& key) const;
   // Incarnation of a member; empty when it is unknown.
   [[nodiscard]] std::string incarnation(const std::string& node) const;
+  // 0: in one rack, 1: in one zone, 2: farther. Agents of which neither is known are in one zone; a
+  // rack belongs to its zone.
+  [[nodiscard]] unsigned distance(const std::string& a, const std::string& b) const;
 
  private:
+  // By name, into members_.
+  [[nodiscard]] const ClusterMember* find(const std::string& node) const;
+
   std::string self_;
   std::vector<ClusterMember> members_;
+  std::unordered_map<std::string, std::size_t> positions_;
   std::vector<std::string> ready_;
   std::vector<std::uint64_t> readyHashes_;
 };

@@ -38,5 +38,20 @@ TEST(ClusterView, LeavesOutAgentsThatAreNotReadyButNeverItself) {
   EXPECT_EQ(view.readyOthers(), std::vector<std::string>{"c"});
 }
 
+TEST(ClusterView, TellsHowFarAgentsAreFromOneAnother) {
+  const auto at = [](const std::string& node, const std::string& zone, const std::string& rack) {
+    return ClusterMember{{node, "1", {}}, zone, rack, true};
+  };
+  const ClusterView view("a", {at("a", "z1", "r1"), at("b", "z1", "r1"), at("c", "z1", "r2"),
+                               at("d", "z2", "r1"), at("e", "z1", ""), at("f", "", "")});
+  EXPECT_EQ(view.distance("a", "b"), 0u);
+  EXPECT_EQ(view.distance("a", "c"), 1u);
+  EXPECT_EQ(view.distance("a", "e"), 1u);
+  EXPECT_EQ(view.distance("e", "e"), 1u) << "no rack is no common rack";
+  EXPECT_EQ(view.distance("a", "d"), 2u) << "a rack belongs to its zone";
+  EXPECT_EQ(view.distance("a", "f"), 2u);
+  EXPECT_EQ(view.distance("f", "unknown"), 1u);
+}
+
 }  // namespace
 }  // namespace hearth

@@ -14,8 +14,12 @@ constexpr auto kSweepEvery = std::chrono::seconds(30);
 }  // namespace
 
 struct DirectoryService::Entry {
-  Entry(Reactor& reactor, const DirectoryRequest& request)
-      : directory(request.size), built(reactor) {}
+  Entry(Shard& shard, const DirectoryRequest& request)
+      : directory(request.size,
+                  [&shard](const std::string& asker, const std::string& holder) {
+                    return shard.view->distance(asker, holder);
+                  }),
+        built(*shard.reactor) {}
   KeyDirectory directory;
   Event built;
   Clock::time_point lastUse = Clock::now();
@@ -29,7 +33,7 @@ Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest r
   forgetIdle();
   std::shared_ptr<Entry> entry = entries_[request.key];
   if (entry == nullptr) {
-    entry = std::make_shared<Entry>(*shard_.reactor, request);
+    entry = std::make_shared<Entry>(shard_, request);
     entries_[request.key] = entry;
     Task<void> building = build(entry, request);
     co_await building;

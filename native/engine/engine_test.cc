@@ -98,6 +98,28 @@ TEST(Engine, AnAgentReadsFromAHolderWhenTheOriginIsGone) {
   EXPECT_EQ(a.await(a.engine().statistics()).peerBytesSent, 30'000'000u);
 }
 
+TEST(Engine, BytesComeFromTheSameZone) {
+  Origin origin;
+  origin.add("model", 60'000'000);
+  Agent near("near"), far("far"), reader("reader");
+  std::vector<ClusterMember> members{near.member(), far.member(), reader.member()};
+  members[0].zone = members[2].zone = "here";
+  members[1].zone = "elsewhere";
+  for (Agent* const agent : {&near, &far, &reader}) agent->setCluster(members);
+  for (Agent* const agent : {&near, &far}) {
+    agent->beginWarm(agent->add(origin));
+    ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
+  }
+  const auto sent = [](Agent& agent) {
+    return agent.await(agent.engine().statistics()).peerBytesSent;
+  };
+  const std::uint64_t nearBefore = sent(near), farBefore = sent(far);
+  reader.beginWarm(reader.add(origin));
+  ASSERT_EQ(reader.awaitWarm().state, WarmState::kSucceeded);
+  EXPECT_EQ(sent(near) - nearBefore, origin.bytes());
+  EXPECT_EQ(sent(far), farBefore);
+}
+
 TEST(Engine, SurvivesThatAPeerStopsWhileItIsReadFrom) {
   Origin origin;
   for (int i = 0; i < 4; ++i) origin.add("file" + std::to_string(i), 80'000'000);
