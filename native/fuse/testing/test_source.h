@@ -209,9 +209,13 @@ class TestSource final : public MountSource {
     const std::uint64_t size = manifest_->entry(entry).size;
     const std::string path = backingPath(entry);
     if (access(path.c_str(), F_OK) != 0) {
+      // Whole or not at all: this process may be killed meanwhile, and the next one takes what it
+      // finds.
+      const std::string part = path + ".part";
       const std::string bytes = contentOf(manifest_->path(entry), size);
-      const OwnedFd out(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0444));
+      const OwnedFd out(open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
       if (write(out.get(), bytes.data(), size) != static_cast<ssize_t>(size)) std::abort();
+      if (rename(part.c_str(), path.c_str()) != 0) std::abort();
     }
     file.mapping->fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     file.mapping->size = size;
