@@ -15,6 +15,13 @@ const failedStep = (name: string): Counts => ({ passed: 0, failed: 1, skipped: 0
 const step = (name: string, { code }: Outcome): Counts =>
   code === 0 ? { passed: 1, failed: 0, skipped: 0, failures: [] } : failedStep(name);
 
+/** Of a test in ctest's JUnit report. */
+function outputOf(testcase: string): string {
+  const escaped = /<system-out>(.*)<\/system-out>/s.exec(testcase)?.[1] ?? '';
+  const characters: Record<string, string> = { lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' };
+  return escaped.replace(/&(lt|gt|quot|apos|amp);/g, (_all, name: string) => characters[name] ?? '');
+}
+
 /** Builds a preset and runs its GoogleTest programs through ctest, counting from its JUnit report. */
 async function native(preset: 'release' | 'asan' | 'tsan'): Promise<Counts> {
   const built = await run('scripts/build-native.sh', [preset]);
@@ -33,12 +40,14 @@ async function native(preset: 'release' | 'asan' | 'tsan'): Promise<Counts> {
   );
   const xml = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const header = /<testsuite [^>]*>/s.exec(xml)?.[0];
-  const failures = [...xml.matchAll(/<testcase name="([^"]*)"[^>]*status="fail"/g)].map(([, name]) => `${name}`);
+  const wrong = [...xml.matchAll(/<testcase name="([^"]*)"[^>]*status="fail".*?<\/testcase>/gs)];
+  const failures = wrong.map(([, name]) => `${name}`);
   const attribute = (name: string): number => Number(new RegExp(`${name}="(\\d+)"`).exec(header ?? '')?.[1] ?? 0);
   const failed = attribute('failures');
   const skipped = attribute('skipped') + attribute('disabled');
   const counts = { passed: attribute('tests') - failed - skipped, failed, skipped, failures };
-  if (outcome.code !== 0) process.stdout.write(outcome.output.slice(-20_000));
+  // What each of them said; ctest prints it between the lines of all others.
+  for (const [testcase, name] of wrong) console.log(`\n${name}${outputOf(testcase).slice(-5000)}`);
   if (outcome.code !== 0 && failed === 0) return add(counts, failedStep(`ctest: exit code ${outcome.code}`));
   for (const line of outcome.output.split('\n')) if (line.includes('***Skipped')) console.log(`  ${line.trim()}`);
   return counts;
