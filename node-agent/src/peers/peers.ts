@@ -1,15 +1,17 @@
-import { type Client, experimental, Metadata, type ServiceError } from '@grpc/grpc-js';
-import { fromCallError, HearthError } from '@hearth/common';
+import { experimental, Metadata } from '@grpc/grpc-js';
+import { fromCallError, HearthError, unaryCall } from '@hearth/common';
 import {
-  ControlClient,
+  ControlService,
   type GetCredentialsRequest,
   type GetCredentialsResponse,
   type SetCredentialsRequest,
 } from '@hearth/common/generated/hearth/v1/control.ts';
+import { ReconnectingClient } from '@hearth/common/grpc';
 import type { Members } from '../context.ts';
 import { agentName, type TlsFiles } from '../tls/index.ts';
 
 const deadlineMs = 5_000;
+const connectMs = 3_000;
 
 /** Calls to the control API of the other agents, with the certificate that all agents of a cluster share. */
 export interface Peers {
@@ -20,15 +22,14 @@ export interface Peers {
   close(): void;
 }
 
-type Answer<R> = (error: ServiceError | null, response: R) => void;
-
-/** Peers by mutual TLS. One connection for each, made when it is first used. */
+/** Peers by mutual TLS. One connection for each, made when it is first used; a call ends within 5 s whatever its host does. */
 export class TlsPeers implements Peers {
   readonly #node: string;
   readonly #members: Members;
   readonly #files: TlsFiles;
   readonly #serverName: string;
-  readonly #clients = new Map<string, ControlClient>();
+  readonly #clients = new Map<string, ReconnectingClient>();
+  readonly #ending = new AbortController();
 
   constructor(options: { node: string; cluster: string; members: Members; files: TlsFiles }) {
     this.#node = options.node;
@@ -45,47 +46,55 @@ export class TlsPeers implements Peers {
   }
 
   async setCredentials(node: string, request: SetCredentialsRequest): Promise<void> {
-    await this.#call(node, (client, metadata, options, answer) =>
-      client.setCredentials(request, metadata, options, answer),
-    );
+    await this.#call(node, ControlService.setCredentials, request);
   }
 
   async getCredentials(node: string, request: GetCredentialsRequest): Promise<GetCredentialsResponse> {
-    return await this.#call(node, (client, metadata, options, answer) =>
-      client.getCredentials(request, metadata, options, answer),
-    );
+    return await this.#call(node, ControlService.getCredentials, request);
   }
 
   close(): void {
+    this.#ending.abort(new HearthError('Cancelled', 'the agent is ending'));
     for (const client of this.#clients.values()) client.close();
     this.#clients.clear();
   }
 
-  async #call<R>(
+  async #call<Request, Response>(
     node: string,
-    put: (client: ControlClient, metadata: Metadata, options: { deadline: number }, answer: Answer<R>) => unknown,
-  ): Promise<R> {
+    definition: Parameters<typeof unaryCall<Request, Response>>[1],
+    request: Request,
+  ): Promise<Response> {
     const address = this.#members.all().find((member) => member.node === node)?.control ?? '';
     if (address === '')
       throw new HearthError('Unavailable', `agent ${node} has no control address; set control.listen there`);
-    return await new Promise((resolve, reject) => {
-      put(this.#client(address), new Metadata(), { deadline: Date.now() + deadlineMs }, (error, response) => {
-        if (error === null) resolve(response);
-        // What was asked is in no message.
-        else reject(fromCallError(error, (_code, details) => details).within(`agent ${node}`));
-      });
+    const who = `agent ${node}`;
+    const { signal } = this.#ending;
+    const endsAt = performance.now() + deadlineMs;
+    const client = await this.#client(address, who).connected(deadlineMs, signal);
+    return await unaryCall<Request, Response>(client, definition, request, {
+      metadata: new Metadata(),
+      deadlineMs: Math.max(1, endsAt - performance.now()),
+      signal,
+      who,
+      // What was asked is in no message.
+      failure: (error) => fromCallError(error, (_code, details) => details).within(who),
     });
   }
 
-  #client(address: string): ControlClient {
+  #client(address: string, who: string): ReconnectingClient {
     const known = this.#clients.get(address);
     if (known !== undefined) return known;
     this.#closeUnused();
-    const secure = experimental.createCertificateProviderChannelCredentials(this.#files, this.#files);
-    const client = new ControlClient(address, secure, {
-      'grpc.ssl_target_name_override': this.#serverName,
-      'grpc.enable_http_proxy': 0,
-      'grpc.max_reconnect_backoff_ms': 2_000,
+    const client = new ReconnectingClient({
+      address,
+      credentials: experimental.createCertificateProviderChannelCredentials(this.#files, this.#files),
+      options: {
+        'grpc.ssl_target_name_override': this.#serverName,
+        'grpc.enable_http_proxy': 0,
+        'grpc.max_reconnect_backoff_ms': 2_000,
+      },
+      connectMs,
+      who,
     });
     this.#clients.set(address, client);
     return client;
@@ -94,7 +103,7 @@ export class TlsPeers implements Peers {
   /** Addresses that no member has any more. */
   #closeUnused(): void {
     const used = new Set(this.#members.all().map((member) => member.control));
-    for (const [address, client] of this.#clients as Map<string, Client>) {
+    for (const [address, client] of this.#clients) {
       if (used.has(address)) continue;
       client.close();
       this.#clients.delete(address);
