@@ -71,7 +71,8 @@ describe('CachePreloads while things go wrong', function () {
   it('go on with another operator, and bring no byte twice', async () => {
     const size = await cluster.dataset('restart', { 'a.bin': 16 * mib, 'b.bin': 16 * mib });
     cluster.origin.sentBytes = 0;
-    await cluster.preload('restart', { placement: { replicas: 2 }, rateLimit: { origin: '6Mi' } });
+    // Slow enough that the job outlasts the change of operators.
+    await cluster.preload('restart', { placement: { replicas: 2 }, rateLimit: { origin: '3Mi' } });
     await cluster.expect('restart', 'is on its way', ({ status }) => (status?.bytesReady ?? 0) > 0);
     const before = (await jobs()).map(({ name }) => name);
     await cluster.executor?.stop();

@@ -198,7 +198,7 @@ describe('CachePreloads bring bytes to nodes', function () {
       return n3?.percent === 100 && n3.pinned;
     });
     assert.ok(performance.now() - began < 1000, `${Math.round(performance.now() - began)} ms`);
-    assert.equal((await cluster.residency('gated')).n3, size);
+    await until('the figures say so', async () => (await cluster.residency('gated')).n3 === size);
     await cluster.remove('gated');
     await cluster.removeDataset('gated');
   });
