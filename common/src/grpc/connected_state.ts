@@ -9,8 +9,8 @@ const ends: ReadonlySet<connectivityState> = new Set([
 ]);
 
 /**
- * READY, TRANSIENT_FAILURE, SHUTDOWN of a channel that is closed, or what it was after `limitMs` milliseconds. Makes an idle channel connect. Throws the
- * signal's reason, soon after it was aborted.
+ * READY, TRANSIENT_FAILURE, SHUTDOWN of a channel that is closed, or what it was after `limitMs` milliseconds. Makes an
+ * idle channel connect. Throws the signal's reason, soon after it was aborted.
  */
 export async function connectedState(
   channel: ChannelInterface,

@@ -1,5 +1,6 @@
-import { type ChannelCredentials, type ChannelOptions, Client, connectivityState } from '@grpc/grpc-js';
+import { type ChannelCredentials, type ChannelOptions, Client, connectivityState, Metadata } from '@grpc/grpc-js';
 import { HearthError } from '../error.ts';
+import { type UnaryCall, unaryCall } from '../unary_call.ts';
 import { connectedState } from './connected_state.ts';
 import { HandshakeLimit } from './handshake_limit.ts';
 
@@ -62,6 +63,23 @@ export class ReconnectingClient {
       'Unavailable',
       `${who} has not taken a connection to ${address} within ${within}; look whether its node runs and nothing drops packets to that port`,
     );
+  }
+
+  /** One call, the wait for a connection included in its deadline. Throws what `connected` and `unaryCall` throw. */
+  async call<Request, Response>(
+    definition: Parameters<typeof unaryCall<Request, Response>>[1],
+    request: Request,
+    { deadlineMs, signal, failure }: Pick<UnaryCall, 'deadlineMs' | 'signal' | 'failure'>,
+  ): Promise<Response> {
+    const endsAt = performance.now() + deadlineMs;
+    const client = await this.connected(deadlineMs, signal);
+    return await unaryCall<Request, Response>(client, definition, request, {
+      metadata: new Metadata(),
+      deadlineMs: Math.max(1, endsAt - performance.now()),
+      signal,
+      who: this.#options.who,
+      failure,
+    });
   }
 
   /** Calls under way go on to their end, those that wait for a connection fail. */

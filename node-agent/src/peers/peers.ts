@@ -1,5 +1,5 @@
-import { experimental, Metadata } from '@grpc/grpc-js';
-import { fromCallError, HearthError, unaryCall } from '@hearth/common';
+import { experimental } from '@grpc/grpc-js';
+import { fromCallError, HearthError, type unaryCall } from '@hearth/common';
 import {
   ControlService,
   type GetCredentialsRequest,
@@ -68,14 +68,9 @@ export class TlsPeers implements Peers {
     if (address === '')
       throw new HearthError('Unavailable', `agent ${node} has no control address; set control.listen there`);
     const who = `agent ${node}`;
-    const { signal } = this.#ending;
-    const endsAt = performance.now() + deadlineMs;
-    const client = await this.#client(address, who).connected(deadlineMs, signal);
-    return await unaryCall<Request, Response>(client, definition, request, {
-      metadata: new Metadata(),
-      deadlineMs: Math.max(1, endsAt - performance.now()),
-      signal,
-      who,
+    return await this.#client(address, who).call(definition, request, {
+      deadlineMs,
+      signal: this.#ending.signal,
       // What was asked is in no message.
       failure: (error) => fromCallError(error, (_code, details) => details).within(who),
     });

@@ -1,5 +1,4 @@
 import { type Client, credentials, Metadata } from '@grpc/grpc-js';
-import { unaryCall } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { ReconnectingClient } from '@hearth/common/grpc';
 import type { CallName, RequestOf, ResponseOf, StreamName } from './agents.ts';
@@ -40,7 +39,6 @@ const options = {
 export class AgentConnection {
   readonly node: string;
   readonly address: string;
-  readonly #who: string;
   readonly #connectMs: number;
   readonly #client: ReconnectingClient;
 
@@ -54,7 +52,6 @@ export class AgentConnection {
       Buffer.from(identity.certificate),
     );
     this.#connectMs = connectMs;
-    this.#who = `the agent on ${endpoint.node}`;
     this.#client = new ReconnectingClient({
       address: endpoint.address,
       credentials: secure,
@@ -64,7 +61,7 @@ export class AgentConnection {
         'grpc.default_authority': identity.serverName,
       },
       connectMs,
-      who: this.#who,
+      who: `the agent on ${endpoint.node}`,
     });
   }
 
@@ -74,15 +71,12 @@ export class AgentConnection {
     deadlineMs: number,
     signal: AbortSignal,
   ): Promise<ResponseOf<Name>> {
-    const endsAt = performance.now() + deadlineMs;
-    const client = await this.#connected(deadlineMs, signal);
-    return await unaryCall(client, ControlService[name], request, {
-      metadata: new Metadata(),
-      deadlineMs: Math.max(1, endsAt - performance.now()),
-      signal,
-      who: this.#who,
-      failure: (error) => callError(error, this, signal),
-    });
+    const failure = (thrown: unknown) => callError(thrown, this, signal);
+    try {
+      return await this.#client.call(ControlService[name], request, { deadlineMs, signal, failure });
+    } catch (thrown) {
+      throw failure(thrown);
+    }
   }
 
   /** The answers as they come; leaving the loop cancels the call. Without a deadline it lasts as long as the agent. */
