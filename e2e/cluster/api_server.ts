@@ -3,10 +3,10 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { tools } from '../../scripts/tools/build.ts';
 import { type Outcome, run, until } from '../src/command.ts';
 import { Authority, type KeyPair, writeKubeconfig } from './certificates.ts';
 import { apiServerReady } from './readiness.ts';
-import { tools } from './tools/build.ts';
 
 /**
  * etcd and kube-apiserver alone, on free ports of loopback: every object can be created, watched and validated, and

@@ -1,5 +1,6 @@
 import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { tools } from '../../scripts/tools/build.ts';
 import { type Outcome, run, until } from '../src/command.ts';
 import { ControlPlane } from './control_plane.ts';
 import { guard } from './guard.ts';
@@ -18,7 +19,6 @@ import {
   removeOrphans,
   reserve,
 } from './state.ts';
-import { tools } from './tools/build.ts';
 
 /** What a cluster runs; the first start on a machine builds all of it. */
 export const clusterPrograms = [

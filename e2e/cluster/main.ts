@@ -1,10 +1,11 @@
 // A cluster for people: node e2e/cluster/main.ts up | down | image | logs FOLDER
 //   NAME    (dev)  its name; several can run beside each other
 //   NODES   (2)    how many nodes
+
+import { ToolUnavailable } from '../../scripts/tools/cache.ts';
 import { hearthImage, hearthImageName } from './images/hearth_image.ts';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
 import { remove, removeOrphans } from './state.ts';
-import { ToolUnavailable } from './tools/build.ts';
 
 const name = process.env.NAME || 'dev';
 const [command, argument] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { lock } from '../../scripts/tools/lock.ts';
 import { run } from '../src/command.ts';
-import { lock } from './lock.ts';
 import { hierarchies, removeControlGroup } from './machine/cgroups.ts';
 import { Machine, must } from './machine/machine.ts';
 import { deviceName, maximumClusters } from './network.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { readConfiguration } from '../../csi-driver/src/configuration/index.ts';
 import { readEnvironment } from '../../operator/src/storage_cluster/environment.ts';
-import { tools } from '../cluster/tools/build.ts';
+import { tools } from '../../scripts/tools/build.ts';
 import { root } from '../src/command.ts';
 import { needsPrograms } from '../src/needs.ts';
 import { Chart, chartFolder, type Manifest } from './chart.ts';

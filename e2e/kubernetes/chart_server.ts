@@ -1,8 +1,8 @@
 import type { KubernetesApi } from '@hearth/common/kubernetes';
 import { stringify } from 'yaml';
+import { tools } from '../../scripts/tools/build.ts';
 import { TestApiServer } from '../cluster/api_server.ts';
 import { ok } from '../cluster/testing/ok.ts';
-import { tools } from '../cluster/tools/build.ts';
 import { until } from '../src/command.ts';
 import { Chart, type Manifest, releaseNamespace } from './chart.ts';
 import { apiOf } from './runtime/fixture.ts';

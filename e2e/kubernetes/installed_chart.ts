@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Context } from 'mocha';
+import { tools } from '../../scripts/tools/build.ts';
 import type { TestApiServer } from '../cluster/api_server.ts';
-import { tools } from '../cluster/tools/build.ts';
 import { until } from '../src/command.ts';
 import { needsPrograms } from '../src/needs.ts';
 import { Admission, type Answer } from './admission.ts';

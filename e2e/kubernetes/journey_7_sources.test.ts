@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { parseAllDocuments } from 'yaml';
-import { type S3Server, s3ServerProgram, startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
+import { type S3Server, startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
+import { findTool } from '../../node-agent/src/testing/tool.ts';
 import { ok } from '../cluster/testing/ok.ts';
 import { root } from '../src/command.ts';
 import { skip } from '../src/needs.ts';
@@ -72,7 +73,7 @@ describe('sources with credentials', function () {
   });
 
   it('reads a bucket, in a pod and with the keys of a Secret', async function () {
-    const found = s3ServerProgram();
+    const found = await findTool('versitygw');
     if ('missing' in found) skip(this, found.missing);
     s3 = await startS3Server(found.program, journey().cluster.network.hostAddress);
     const { endpoint, credentials } = s3;

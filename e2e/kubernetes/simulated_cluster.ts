@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KubernetesApi, kinds, type Node, type Pod } from '@hearth/common/kubernetes';
 import { KubeConfig } from '@kubernetes/client-node';
+import { tools } from '../../scripts/tools/build.ts';
 import { TestApiServer } from '../cluster/api_server.ts';
-import { tools } from '../cluster/tools/build.ts';
 import { until } from '../src/command.ts';
 import { Admission } from './admission.ts';
 

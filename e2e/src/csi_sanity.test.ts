@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tool } from '../cluster/tools/build.ts';
+import { tool } from '../../scripts/tools/build.ts';
 import { Cluster } from './cluster.ts';
 import { run } from './command.ts';
 import { CsiNode } from './csi_node.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { EtcdServer, findEtcd } from '../../node-agent/src/store/testing/etcd_server.ts';
+import { EtcdServer } from '../../node-agent/src/store/testing/etcd_server.ts';
+import { findTool } from '../../node-agent/src/testing/tool.ts';
 import type { AgentProcess } from './agent_process.ts';
 import { Cluster } from './cluster.ts';
 import { until } from './command.ts';
@@ -17,7 +18,7 @@ describe('agents whose store is gone', function () {
   let etcd: EtcdServer;
 
   before(async function () {
-    const found = await findEtcd();
+    const found = await findTool('etcd');
     if ('missing' in found) skip(this, found.missing);
     etcd = new EtcdServer(found.program);
     cluster = await Cluster.start([]);

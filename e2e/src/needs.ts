@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Context } from 'mocha';
-import { ToolUnavailable } from '../cluster/tools/build.ts';
+import { ToolUnavailable } from '../../scripts/tools/cache.ts';
 
 /** Skips the test or the suite, with the reason, when FUSE mounts cannot be made here. */
 export function needsMounts(context: Context): void {

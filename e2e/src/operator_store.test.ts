@@ -13,7 +13,7 @@ import { etcdArguments } from '../../operator/src/storage_cluster/objects/etcd_s
 import { lastSentence } from '../../operator/src/storage_cluster/pod_state.ts';
 import { storeAddress } from '../../operator/src/storage_cluster/store_address.ts';
 import { sampleCluster } from '../../operator/src/storage_cluster/testing/samples.ts';
-import { tools } from '../cluster/tools/build.ts';
+import { tools } from '../../scripts/tools/build.ts';
 import { until } from './command.ts';
 import { skip, unlessUnavailable } from './needs.ts';
 

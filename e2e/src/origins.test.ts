@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { renameSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { s3ServerProgram, startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
+import { startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
 import {
   type Handler,
   makeCertificate,
@@ -11,6 +11,7 @@ import {
   sendFile,
   startServer,
 } from '../../node-agent/src/origins/testing/scripted_server.ts';
+import { findTool } from '../../node-agent/src/testing/tool.ts';
 import { Cluster } from './cluster.ts';
 import { skip } from './needs.ts';
 import { bytesOf, MiB, sha256, writeSample } from './sample.ts';
@@ -210,7 +211,7 @@ describe('origins through real agents', function () {
 
   it('S3', async function () {
     this.timeout(300_000);
-    const found = s3ServerProgram();
+    const found = await findTool('versitygw');
     if ('missing' in found) skip(this, found.missing);
     const { endpoint, credentials, stop } = await startS3Server(found.program);
     const client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { tools } from '../../scripts/tools/build.ts';
 import type { TestApiServer } from '../cluster/api_server.ts';
-import { tools } from '../cluster/tools/build.ts';
 import { ControllerManager } from '../kubernetes/datasets/controller_manager.ts';
 import { DaemonProcess } from './daemon_process.ts';
 

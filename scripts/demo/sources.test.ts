@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { s3ServerProgram, startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
+import { startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
 import {
   type Handler,
   makeCertificate,
@@ -9,6 +9,7 @@ import {
   sendFile,
   startServer,
 } from '../../node-agent/src/origins/testing/scripted_server.ts';
+import { findTool } from '../../node-agent/src/testing/tool.ts';
 import { DemoRuns, needMounts } from './testing/demo_run.ts';
 
 const weights = randomBytes(9 * 1024 ** 2 + 17);
@@ -56,7 +57,7 @@ describe('make run with SOURCE', function () {
   }
 
   it('s3://bucket/prefix: the endpoint from the environment or the source, credentials from the AWS variables', async function () {
-    const found = s3ServerProgram();
+    const found = await findTool('versitygw');
     if ('missing' in found) {
       console.log(`      skipped: ${found.missing}`);
       this.skip();

@@ -1,9 +1,9 @@
 // Runs test suites and ends with one line: N passed, N failed, N skipped.
-// Usage: node scripts/test/main.ts all | native | unit | lint | verify | fuzz | asan | tsan
+// Usage: node scripts/test/main.ts all | programs | native | unit | lint | verify | e2e | fuzz | asan | tsan
 import { add, type Counts, suites } from './suites.ts';
 
 const wanted = process.argv[2] ?? 'all';
-const names = wanted === 'all' ? Object.keys(suites) : [wanted];
+const names = wanted === 'all' ? Object.keys(suites) : [suites[wanted]?.after ?? [], wanted].flat();
 let total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 const rows: (Counts & { title: string; seconds: number })[] = [];
 

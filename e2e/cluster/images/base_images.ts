@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { cacheFolder } from '../../../scripts/tools/cache.ts';
 import { root } from '../../src/command.ts';
 import { must } from '../machine/machine.ts';
-import { cacheFolder } from '../tools/build.ts';
 import type { Buildah } from './buildah.ts';
 
 /** As the images of that name do: no documentation and no translations. */

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { tool } from '../../../scripts/tools/build.ts';
+import { cacheFolder, ToolUnavailable } from '../../../scripts/tools/cache.ts';
 import { must } from '../machine/machine.ts';
-import { cacheFolder, ToolUnavailable, tool } from '../tools/build.ts';
 import { type ImageContents, writeImage } from './archive.ts';
 
 /** Paths of docker-archives of the images that every cluster has. */

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { ToolUnavailable } from '../../../scripts/tools/cache.ts';
 import { run } from '../../src/command.ts';
 import { must } from '../machine/machine.ts';
-import { ToolUnavailable } from '../tools/build.ts';
 
 const minutes = 60_000;
 

@@ -12,10 +12,10 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { cacheFolder } from '../../../scripts/tools/cache.ts';
+import { lock } from '../../../scripts/tools/lock.ts';
 import { root } from '../../src/command.ts';
-import { lock } from '../lock.ts';
 import { must } from '../machine/machine.ts';
-import { cacheFolder } from '../tools/build.ts';
 import { ensureBaseImages, nodeVersion } from './base_images.ts';
 import { Buildah } from './buildah.ts';
 

@@ -1,8 +1,8 @@
 import type { Context } from 'mocha';
+import { tools } from '../../../scripts/tools/build.ts';
 import { skip, unlessUnavailable } from '../../src/needs.ts';
 import { basicImages } from '../images/basic_images.ts';
 import { clusterPrograms } from '../kubernetes_cluster.ts';
-import { tools } from '../tools/build.ts';
 
 /** Builds what a cluster needs, which takes minutes once on a machine; skips the suite, with the reason, if it cannot. */
 export async function needsCluster(context: Context): Promise<void> {

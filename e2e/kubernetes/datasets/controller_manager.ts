@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import { tools } from '../../../scripts/tools/build.ts';
 import type { TestApiServer } from '../../cluster/api_server.ts';
-import { tools } from '../../cluster/tools/build.ts';
 
 /** Those that bind claims to volumes and protect both. */
 const volumeControllers = [

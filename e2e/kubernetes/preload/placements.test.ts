@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import type { CachePreload, CachePreloadStatus } from '@hearth/common/resources';
-import { tools } from '../../cluster/tools/build.ts';
+import { tools } from '../../../scripts/tools/build.ts';
 import { until } from '../../src/command.ts';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
 

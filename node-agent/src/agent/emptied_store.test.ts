@@ -6,10 +6,11 @@ import { Writable } from 'node:stream';
 import { createLogger } from '@hearth/common';
 import { loadConfig } from '../config/index.ts';
 import { makeSelfTest } from '../selftest/make.ts';
-import { EtcdServer, findEtcd } from '../store/testing/etcd_server.ts';
+import { EtcdServer } from '../store/testing/etcd_server.ts';
 import { testPace } from '../testing/cluster.ts';
 import { FakeEngine } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
+import { findTool } from '../testing/tool.ts';
 import { until } from '../testing/until.ts';
 import { type RunningAgent, runAgent } from './run_agent.ts';
 
@@ -24,7 +25,7 @@ describe('agents on a store that is emptied', () => {
   const stops: (() => Promise<void>)[] = [];
   before(async function () {
     this.timeout(300_000);
-    const found = await findEtcd();
+    const found = await findTool('etcd');
     if ('missing' in found) {
       console.log(`      skipped: ${found.missing}`);
       this.skip();

@@ -9,12 +9,13 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { ReadingProof } from '../datasets/reading_proof.ts';
+import { findTool } from '../testing/tool.ts';
 import { s3EtagKey } from './content_key.ts';
 import { createOrigin } from './create_origin.ts';
 import type { ManifestRow, Origin, OriginOptions } from './origin.ts';
 import { parseSource } from './source.ts';
 import { listAll } from './testing/list_all.ts';
-import { type S3Server, s3ServerProgram, startS3Server } from './testing/s3_server.ts';
+import { type S3Server, startS3Server } from './testing/s3_server.ts';
 
 const signal = () => AbortSignal.timeout(10_000);
 
@@ -33,7 +34,7 @@ describe('S3Origin against a real S3 server', () => {
 
   before(async function () {
     this.timeout(600_000); // the first time, the server is built
-    const found = s3ServerProgram();
+    const found = await findTool('versitygw');
     if ('missing' in found) {
       console.log(`      skipped: ${found.missing}`);
       return this.skip();

@@ -5,10 +5,11 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
+import { findTool } from '../testing/tool.ts';
 import { SecretFolder, TestAuthority } from '../tls/testing/authority.ts';
 import { EtcdStore } from './etcd_store.ts';
 import type { Store } from './store.ts';
-import { EtcdServer, findEtcd } from './testing/etcd_server.ts';
+import { EtcdServer } from './testing/etcd_server.ts';
 import { eventually } from './testing/fixtures.ts';
 import { WatchLog } from './testing/watch_log.ts';
 
@@ -63,7 +64,7 @@ describe('EtcdStore', () => {
 
   before(async function () {
     this.timeout(300_000);
-    const found = await findEtcd();
+    const found = await findTool('etcd');
     if ('program' in found) {
       program = found.program;
       return;

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -12,17 +12,6 @@ export interface S3Server {
   endpoint: string;
   credentials: S3Credentials;
   stop(): Promise<void>;
-}
-
-/** Path of the server's program, or why there is none. Builds it the first time. */
-export function s3ServerProgram(): { program: string } | { missing: string } {
-  const script = join(import.meta.dirname, '../../../../scripts/get-versitygw.sh');
-  try {
-    return { program: execFileSync(script, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim() };
-  } catch (error) {
-    const { stderr, message } = error as { stderr?: string; message: string };
-    return { missing: (stderr ?? message).trim().split('\n').pop() ?? message };
-  }
 }
 
 /** `host`: the address at which it listens; loopback if it is not given. */

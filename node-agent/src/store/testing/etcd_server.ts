@@ -1,24 +1,9 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { HearthError } from '@hearth/common';
-
-const script = join(import.meta.dirname, '../../../../scripts/get-etcd.sh');
-
-/** Path of an etcd server, built when it is not there yet, or the reason why there is none on this machine. */
-export async function findEtcd(): Promise<{ program: string } | { missing: string }> {
-  try {
-    const { stdout } = await promisify(execFile)(script, { timeout: 280_000 });
-    return { program: stdout.trim() };
-  } catch (thrown) {
-    const { stderr = '' } = thrown as { stderr?: string };
-    return { missing: stderr.trim() || HearthError.from(thrown).message };
-  }
-}
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');

@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findTool } from '../../testing/tool.ts';
 import { TestAuthority } from '../../tls/testing/authority.ts';
 import type { BootClockFiles } from '../boot_clock.ts';
-import { EtcdServer, findEtcd } from './etcd_server.ts';
+import { EtcdServer } from './etcd_server.ts';
 
 /** What a suite that runs against every kind of store needs of one kind. */
 export interface StoreFixture {
@@ -39,7 +40,7 @@ export function etcdFixture(): StoreFixture {
   return {
     name: 'etcd',
     start: async () => {
-      const found = await findEtcd();
+      const found = await findTool('etcd');
       if ('missing' in found) return found.missing;
       server = new EtcdServer(found.program);
       await server.start();
@@ -60,7 +61,7 @@ export function etcdTlsFixture(): StoreFixture {
   return {
     name: 'etcd over TLS',
     start: async () => {
-      const found = await findEtcd();
+      const found = await findTool('etcd');
       if ('missing' in found) return found.missing;
       authority = new TestAuthority();
       const own = authority.issue({ names: ['etcd.test.hearth'] });

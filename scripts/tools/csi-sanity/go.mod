@@ -1,4 +1,4 @@
-module hearth/e2e/cluster/tools/csi-sanity
+module hearth/scripts/tools/csi-sanity
 
 go 1.25.0
 

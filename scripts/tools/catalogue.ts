@@ -71,6 +71,12 @@ export const modules: Module[] = [
     module: 'github.com/kubernetes-csi/csi-test/v5',
     programs: { 'csi-sanity': 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity' },
   },
+  { folder: 'etcd', module: 'go.etcd.io/etcd/server/v3', programs: { etcd: 'go.etcd.io/etcd/server/v3' } },
+  {
+    folder: 'versitygw',
+    module: 'github.com/versity/versitygw',
+    programs: { versitygw: 'github.com/versity/versitygw/cmd/versitygw' },
+  },
   { folder: 'kwok', module: 'sigs.k8s.io/kwok', programs: { kwok: 'sigs.k8s.io/kwok/cmd/kwok' } },
 ];
 
@@ -87,4 +93,11 @@ export function versionOf(module: Module): string {
     if (path === module.module && version?.startsWith('v')) return version;
   }
   throw new Error(`${module.folder}/go.mod does not require ${module.module}`);
+}
+
+/** The Go version that the module's go.mod asks for, such as 1.26.0. */
+export function goVersionOf(module: Module): string {
+  const version = /^go (\S+)$/m.exec(readFileSync(join(moduleFolder(module), 'go.mod'), 'utf8'))?.[1];
+  if (!version) throw new Error(`${module.folder}/go.mod says no Go version`);
+  return version;
 }

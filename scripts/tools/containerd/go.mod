@@ -1,4 +1,4 @@
-module hearth/e2e/cluster/tools/containerd
+module hearth/scripts/tools/containerd
 
 go 1.26.6
 

@@ -1,4 +1,4 @@
-module hearth/e2e/cluster/tools/kwok
+module hearth/scripts/tools/kwok
 
 go 1.26.0
 

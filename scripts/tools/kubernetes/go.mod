@@ -1,4 +1,4 @@
-module hearth/e2e/cluster/tools/kubernetes
+module hearth/scripts/tools/kubernetes
 
 go 1.26.0
 

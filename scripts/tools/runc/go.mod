@@ -1,4 +1,4 @@
-module hearth/e2e/cluster/tools/runc
+module hearth/scripts/tools/runc
 
 go 1.25.0
 

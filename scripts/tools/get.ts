@@ -1,7 +1,8 @@
 // Prints the paths of programs that tests need, one a line, building what this machine has not built before.
-// Usage: node e2e/cluster/tools/get.ts kube-apiserver kubectl ... | all
+// Usage: node scripts/tools/get.ts kube-apiserver kubectl ... | all
 // Exit 3 with the reason on standard error when one cannot be had on this machine.
-import { ToolUnavailable, toolNames, tools } from './build.ts';
+import { toolNames, tools } from './build.ts';
+import { ToolUnavailable } from './cache.ts';
 
 const names = process.argv.slice(2);
 if (names.length === 0) {

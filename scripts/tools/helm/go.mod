@@ -1,4 +1,4 @@
-module hearth/e2e/cluster/tools/helm
+module hearth/scripts/tools/helm
 
 go 1.26.0
 

@@ -1,28 +1,16 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { root } from '../../src/command.ts';
-import { lock } from '../lock.ts';
-import { type Module, moduleFolder, modules, versionOf } from './catalogue.ts';
-
-/** Where everything that is built once is kept, outside the clone. */
-export const cacheFolder = process.env.HEARTH_CACHE || join(homedir(), '.cache/hearth');
+import { cacheFolder, ToolUnavailable } from './cache.ts';
+import { goVersionOf, type Module, moduleFolder, modules, versionOf } from './catalogue.ts';
+import { goFolder } from './go.ts';
+import { lock } from './lock.ts';
 
 const execute = promisify(execFile);
 
-/** A tool cannot be had on this machine; the message says why and what to do. */
-export class ToolUnavailable extends Error {}
-
-/** Tools that scripts of their own provide. */
-const scripts: Record<string, string> = { etcd: 'scripts/get-etcd.sh', versitygw: 'scripts/get-versitygw.sh' };
-
-export const toolNames: string[] = [
-  ...modules.flatMap((module) => Object.keys(module.programs)),
-  ...Object.keys(scripts),
-];
+export const toolNames: string[] = modules.flatMap((module) => Object.keys(module.programs));
 
 /**
  * The path of a tool, built from its Go module when this machine has not built it before (seconds to minutes, once).
@@ -36,11 +24,8 @@ export async function tool(name: string): Promise<string> {
 export async function tools(names: string[]): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const name of names) {
-    const script = scripts[name];
-    if (script) found[name] = await runScript(script);
-    else if (!toolNames.includes(name)) {
-      throw new ToolUnavailable(`There is no tool ${name}; there are ${toolNames.join(', ')}.`);
-    }
+    if (toolNames.includes(name)) continue;
+    throw new ToolUnavailable(`There is no tool ${name}; there are ${toolNames.join(', ')}.`);
   }
   for (const module of modules) {
     const wanted = Object.keys(module.programs).filter((program) => names.includes(program));
@@ -56,9 +41,6 @@ function outputFolder(module: Module): string {
   for (const file of ['go.mod', 'go.sum']) hash.update(readFileSync(join(moduleFolder(module), file)));
   return join(cacheFolder, `${module.folder}-${versionOf(module)}-${hash.digest('hex').slice(0, 12)}`);
 }
-
-/** Go is often installed where its own instructions say, which is on the PATH of few who are not developers. */
-const path = `${process.env.PATH}:/usr/local/go/bin`;
 
 const environment = (module: Module) => ({ CGO_ENABLED: module.cgo ? '1' : '0', GOFLAGS: '-mod=readonly' });
 
@@ -77,14 +59,17 @@ async function build(module: Module, programs: string[]): Promise<void> {
   const names = missing();
   if (names.length === 0) return;
   const packages = names.map((name) => module.programs[name] as string);
+  const go = await goFolder(goVersionOf(module));
   console.error(`building ${names.join(', ')} ${versionOf(module)} (once)`);
   const partial = join(folder, '.partial');
   rmSync(partial, { recursive: true, force: true });
   mkdirSync(partial);
+  // Of several packages each program is named after its own; of one, as the catalogue says.
+  const output = names.length === 1 ? join(partial, names[0] as string) : `${partial}/`;
   try {
-    await execute('go', ['build', ...buildArguments(module), '-o', `${partial}/`, ...packages], {
+    await execute(join(go, 'go'), ['build', ...buildArguments(module), '-o', output, ...packages], {
       cwd: moduleFolder(module),
-      env: { ...process.env, ...environment(module), PATH: path },
+      env: { ...process.env, ...environment(module), GOTOOLCHAIN: 'local' },
       maxBuffer: 64 << 20,
     });
   } catch (error) {
@@ -95,21 +80,7 @@ async function build(module: Module, programs: string[]): Promise<void> {
 }
 
 function explain(module: Module, error: unknown): string {
-  const { code, stderr } = error as { code?: unknown; stderr?: string };
+  const { stderr } = error as { stderr?: string };
   const what = `${Object.keys(module.programs).join(', ')} ${versionOf(module)} cannot be built`;
-  if (code === 'ENOENT')
-    return `${what}: no Go compiler is installed. Install the Go that its go.mod names (https://go.dev/dl) and run this again.`;
-  return `${what}: go build failed. Is the Go module proxy reachable? Its messages:\n${stderr ?? String(error)}`;
-}
-
-async function runScript(script: string): Promise<string> {
-  try {
-    const { stdout } = await execute(join(root, script), [], {
-      env: { ...process.env, PATH: path },
-      maxBuffer: 64 << 20,
-    });
-    return stdout.trim();
-  } catch (error) {
-    throw new ToolUnavailable((error as { stderr?: string }).stderr || String(error));
-  }
+  return `${what}: go build failed. Is the Go module proxy reachable? Its messages:\n${stderr || String(error)}`;
 }
