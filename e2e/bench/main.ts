@@ -60,7 +60,7 @@ async function main(cluster: KubernetesCluster): Promise<void> {
   await journey.must('create', 'namespace', 'bench');
   await install(journey);
   const [node] = cluster.nodes;
-  const native = join(node?.machine.folder ?? '', 'cache/native');
+  const native = node?.machine.path('/var/cache/native') ?? '';
   for (const folder of [join(journey.shared, 'bench'), native]) {
     mkdirSync(folder, { recursive: true });
     makeFiles(join(folder, 'large'), 1, bytes);

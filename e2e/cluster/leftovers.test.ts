@@ -48,7 +48,7 @@ describe('what clusters leave behind', function () {
   /** The guard is gone a moment after the cluster that it removed. */
   async function assertNothing(of: ClusterRecord): Promise<void> {
     await until('the guard gone', async () => (await traces(of)).processes?.length === 0);
-    const nothing = { processes: [], mounts: [], groups: [], devices: [], routes: [], folders: [] };
+    const nothing = { processes: [], mounts: [], disks: [], groups: [], devices: [], routes: [], folders: [] };
     assert.deepEqual(await traces(of), nothing);
     assert.deepEqual(await hostTraces(), host);
   }

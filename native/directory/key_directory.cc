@@ -64,21 +64,36 @@ bool KeyDirectory::ended(Grant& grant, const std::string& asker, const Complaint
   return now - *grant.doubted >= kDoubtPatience;
 }
 
-std::string KeyDirectory::holderFor(const std::string& asker, std::uint32_t chunk, Intent intent,
-                                    bool& held) const {
+std::vector<KeyDirectory::Neighbour> KeyDirectory::neighboursOf(const std::string& asker,
+                                                                std::uint32_t stripe,
+                                                                ChunkMask chunks) const {
+  std::vector<Neighbour> neighbours;
+  for (const auto& [node, agent] : agents_) {
+    if (node == asker || (heldOf(agent.held, stripe) & chunks) == 0) continue;
+    neighbours.push_back({.node = node,
+                          .agent = agent,
+                          .distance = distance_ ? distance_(asker, node) : 0,
+                          .hash = nodeHash(node)});
+  }
+  return neighbours;
+}
+
+std::string KeyDirectory::holderAmong(std::span<const Neighbour> neighbours,
+                                      std::uint64_t askerHash, std::uint32_t chunk, Intent intent,
+                                      bool& held) const {
   const std::uint32_t stripe = chunk / kChunksPerStripe;
   // Of equals another one for each asker and chunk.
-  const std::uint64_t item = stripeItem(nodeHash(asker), chunk);
-  std::optional<std::tuple<unsigned, std::uint32_t, std::uint64_t, std::string>> best;
-  for (const auto& [node, agent] : agents_) {
-    if (node == asker || (heldOf(agent.held, stripe) & bitOf(chunk)) == 0) continue;
+  const std::uint64_t item = stripeItem(askerHash, chunk);
+  using Rank = std::tuple<unsigned, std::uint32_t, std::uint64_t>;
+  std::optional<std::pair<Rank, const std::string*>> best;
+  for (const Neighbour& one : neighbours) {
+    if ((heldOf(one.agent.held, stripe) & bitOf(chunk)) == 0) continue;
     held = true;
-    if (intent == Intent::kRead && reads_.readersOf(chunk, node) >= kReadersPerHolder) continue;
-    const unsigned distance = distance_ ? distance_(asker, node) : 0;
-    std::tuple candidate(distance, agent.gave, placementWeight(item, nodeHash(node)), node);
-    if (!best || candidate < *best) best = std::move(candidate);
+    if (intent == Intent::kRead && reads_.readersOf(chunk, one.node) >= kReadersPerHolder) continue;
+    const Rank rank(one.distance, one.agent.gave, placementWeight(item, one.hash));
+    if (!best || rank < best->first) best.emplace(rank, &one.node);
   }
-  return best ? std::get<3>(*best) : std::string();
+  return best ? *best->second : std::string();
 }
 
 void KeyDirectory::noteRead(const std::string& asker, std::uint32_t chunk,
@@ -129,12 +144,14 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
   LocateAnswer answer;
   answer.sharers = static_cast<std::uint32_t>(std::count_if(
       agents_.begin(), agents_.end(), [](const auto& agent) { return agent.second.wants; }));
+  const std::vector<Neighbour> neighbours = neighboursOf(node, stripe, chunks);
+  const std::uint64_t askerHash = nodeHash(node);
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
     const std::uint32_t chunk = stripe * kChunksPerStripe + i;
     if ((chunks & bitOf(chunk)) == 0) continue;
     takeBack(node, chunk, complaint, now);
     bool held = false;
-    const std::string holder = holderFor(node, chunk, intent, held);
+    const std::string holder = holderAmong(neighbours, askerHash, chunk, intent, held);
     if (!holder.empty()) {
       addTo(answer.holders, holder, chunk);
       if (intent != Intent::kLook) noteRead(node, chunk, holder, now);

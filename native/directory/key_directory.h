@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,14 @@ class KeyDirectory {
     TimePoint lastProgress;  // with what it was granted
     std::uint32_t gave = 0;  // chunks that others were sent to it for; halved every kGaveHalfLife
   };
+  // Another agent as one question sees it: what decides between holders is computed once, not once
+  // a chunk. Refers into agents_.
+  struct Neighbour {
+    const std::string& node;
+    const Agent& agent;
+    unsigned distance;
+    std::uint64_t hash;
+  };
   struct Grant {
     std::string node;
     // Since when somebody fails to read from its agent.
@@ -137,10 +146,14 @@ class KeyDirectory {
 
   [[nodiscard]] bool ended(Grant& grant, const std::string& asker, const Complaint& complaint,
                            TimePoint now) const;
+  // Agents other than the asker that hold any of these chunks.
+  [[nodiscard]] std::vector<Neighbour> neighboursOf(const std::string& asker, std::uint32_t stripe,
+                                                    ChunkMask chunks) const;
   // Whom the asker may read the chunk from; empty: nobody holds it, or those who do are busy with
   // it. `held`: whether anybody holds it.
-  [[nodiscard]] std::string holderFor(const std::string& asker, std::uint32_t chunk, Intent intent,
-                                      bool& held) const;
+  [[nodiscard]] std::string holderAmong(std::span<const Neighbour> neighbours,
+                                        std::uint64_t askerHash, std::uint32_t chunk, Intent intent,
+                                        bool& held) const;
   void noteRead(const std::string& asker, std::uint32_t chunk, const std::string& holder,
                 TimePoint now);
   // Drops what no longer holds now that the asker asks for the chunk again.

@@ -14,7 +14,7 @@ interface Record {
 
 /**
  * What stands for a machine: processes with mounts, a network and process ids of their own, and their own /run,
- * /var/lib, /var/cache and /var/log; all else is the host's. Ending it ends all its processes, mounts and network
+ * /var/lib and /var/log, and a disk at /var/cache; all else is the host's. Ending it ends all its processes, mounts and network
  * devices in one step, since nothing but its first process keeps its namespaces. Only its folder stays, for whoever
  * made it to remove.
  */
@@ -47,6 +47,11 @@ export class Machine {
   /** Process id of the first process, as the host sees it; names the namespaces for nsenter(1) and ip(8). */
   get pid(): number {
     return this.#record.init.pid;
+  }
+
+  /** How the host sees a path of the machine, while it runs. */
+  path(inside: string): string {
+    return join(`/proc/${this.pid}/root`, inside);
   }
 
   /** Runs a program in the machine as root; paths are those of the machine. */

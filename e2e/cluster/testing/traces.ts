@@ -15,6 +15,9 @@ export async function traces({ name, index }: ClusterRecord): Promise<Record<str
       (line) => line.includes(`${folder}/`) || line.endsWith(`/guard.ts ${name}`),
     ),
     mounts: lines(readFileSync('/proc/self/mountinfo', 'utf8')).filter((line) => line.includes(`${folder}/`)),
+    disks: lines(await must('losetup', '--list', '--noheadings', '--output', 'BACK-FILE')).filter((line) =>
+      line.includes(`${folder}/`),
+    ),
     groups: hierarchies().flatMap((hierarchy) =>
       readdirSync(hierarchy).filter((group) => group.startsWith(controlGroupOf(name, ''))),
     ),

@@ -11,7 +11,7 @@ import { datasetObject, GateCluster, operatorUser, podObject } from './fixture.t
 const tenMinutesMs = 600_000;
 const timeoutSeconds = 8;
 
-describe('gates where the clocks of operator and API server differ', function () {
+describe('gates and preloads where the clocks of operator and API server differ', function () {
   this.timeout(120_000);
   let cluster: GateCluster;
   const processes: DaemonProcess[] = [];
@@ -75,6 +75,22 @@ describe('gates where the clocks of operator and API server differ', function ()
       const event = await cluster.event(name, /GateTimedOut/);
       const waited = Number(/it waited (\d+) s/.exec(event)?.[1]);
       assert.ok(waited >= timeoutSeconds - 1 && waited <= timeoutSeconds + 5, event);
+      await running.end('SIGTERM');
+    });
+
+    it(`fail at their deadline, though the operator is ten minutes ${name}`, async () => {
+      const running = await operator(skewMs);
+      const metadata = { name: `late-${name}`, namespace: 'default' };
+      const spec = {
+        datasets: [{ name: 'model' }],
+        placement: { nodeNames: ['n1'] },
+        deadline: `${timeoutSeconds}s`,
+      };
+      const began = performance.now();
+      await cluster.apply({ apiVersion: 'hearth.storage/v1alpha1', kind: 'CachePreload', metadata, spec });
+      await until('it fails', async () => (await cluster.preload(metadata.name))?.status?.phase === 'Failed');
+      const seconds = (performance.now() - began) / 1000;
+      assert.ok(seconds > timeoutSeconds - 2.5 && seconds < timeoutSeconds + 5, `after ${seconds} s`);
       await running.end('SIGTERM');
     });
 

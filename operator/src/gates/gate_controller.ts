@@ -258,8 +258,6 @@ export class GateController {
   async #release(key: string, pods: readonly GatedMember[], decision: Released, signal: AbortSignal): Promise<void> {
     const { api, metrics, logger, events } = this.#options;
     const { namespace = '' } = splitKey(key);
-    const warm = warmReasons.has(decision.reason);
-    const { presentBytes, missingBytes: broughtBytes } = warm ? this.#board.takeBytes(key) : noBytes;
     this.#board.released(
       key,
       namespace,
@@ -285,7 +283,11 @@ export class GateController {
       const type = quietReasons.has(reason) ? 'Normal' : 'Warning';
       events.event(gated, type, `Gate${reason}`, `${message}; it waited ${Math.round(seconds)} s`);
     }
-    if (waited.length > 0) metrics.released({ reason: decision.reason, waited, presentBytes, broughtBytes });
+    if (waited.length > 0) {
+      const warm = warmReasons.has(decision.reason);
+      const { presentBytes, missingBytes: broughtBytes } = warm ? this.#board.takeBytes(key) : noBytes;
+      metrics.released({ reason: decision.reason, waited, presentBytes, broughtBytes });
+    }
     logger.info('pods were released', { group: key, pods: waited.length, reason: decision.reason });
     const failed = results.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw HearthError.from(failed.reason);

@@ -40,13 +40,14 @@ export async function runPreloading(
   const { clusters, nodes, pods, claims, volumes, datasets, preloads } = reflectors;
   const readiness = new ReadinessBoard();
   const common = { agents, nodes, datasets, preloads, readiness, events, logger };
-  // Gates are as old as the API server's clock says that their pods are.
+  // Pods and CachePreloads are as old as the clock says that stamps them, which is the API server's.
   const clock = { ...systemClock, date: () => api.date() };
+  const now = () => api.date().getTime();
   const sources = { pods, claims, volumes };
   const gates = new GateController({ ...common, ...sources, api: urgentApi, plan, clock, metrics: metrics.gates });
   const planned = gates.plannedNodes;
   await Promise.all([
     gates.run(signal),
-    runPreloadController({ ...common, api, clusters, planned, metrics: metrics.preloads }, signal),
+    runPreloadController({ ...common, api, clusters, planned, now, metrics: metrics.preloads }, signal),
   ]);
 }

@@ -35,7 +35,7 @@ export interface PreloadControllerOptions {
   metrics?: PreloadMetrics;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch, by the clock that CachePreloads are stamped by. */
   now?: () => number;
   workers?: number;
   /** An agent that went away is waited for this long before another node takes its place, milliseconds. */
