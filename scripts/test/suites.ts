@@ -89,13 +89,6 @@ async function mocha(name: string, args: string[] = [], options: MochaOptions = 
   return { output, counts: add(counts, failedStep(`mocha passed, and its process ended with exit code ${code}`)) };
 }
 
-/** Tests of Kubernetes that need nodes; an API server does for the others. */
-const onNodes = [
-  'e2e/cluster/kubernetes_cluster.test.ts',
-  'e2e/cluster/leftovers.test.ts',
-  'e2e/kubernetes/{csi_driver,image,journey_*}.test.ts',
-];
-
 /** Before the tests, as compilers leave nothing for those beside them. Without root they may be out of reach. */
 async function programs(): Promise<Counts> {
   const built = await run(node, ['scripts/tools/get.ts', 'all']);
@@ -103,18 +96,44 @@ async function programs(): Promise<Counts> {
   return { passed: 0, failed: 0, skipped: 1, failures: [] };
 }
 
+/** One mocha process beside another, which says what it has to say when both have ended. */
+async function sideBySide(run: Promise<MochaRun>, quiet: Promise<MochaRun>): Promise<Counts> {
+  const [first, second] = await Promise.all([run, quiet]);
+  process.stdout.write(second.output);
+  return add(first.counts, second.counts);
+}
+
+/** Its limits are of a processor's time, so nothing runs beside it. */
+const measured = 'e2e/src/operator_scale.test.ts';
+
+/** Programs wait for one another, so the tests of their parts run beside those of whole programs. */
+async function unit(): Promise<Counts> {
+  const alone = await mocha('unit-measured', [measured]);
+  const parts = '{common,native/binding,node-agent,cli,csi-driver,operator}/src/**/*.test.ts';
+  const both = await sideBySide(
+    mocha('unit-programs', ['e2e/src/**/*.test.ts', '--ignore', measured]),
+    mocha('unit-parts', [parts, '{scripts,bench}/**/*.test.ts'], { quiet: true }),
+  );
+  return add(alone.counts, both);
+}
+
+/** Tests of Kubernetes that need nodes; an API server does for the others. */
+const onNodes = [
+  'e2e/cluster/kubernetes_cluster.test.ts',
+  'e2e/cluster/leftovers.test.ts',
+  'e2e/kubernetes/{csi_driver,image,journey_*}.test.ts',
+];
+
 /** Those on nodes wait most of their time, so the others run beside them. */
 async function kubernetes(): Promise<Counts> {
   const common = ['--config', 'e2e/.mocharc.json', '--exit'];
   const timeoutMs = 40 * 60_000;
   const ignored = onNodes.flatMap((glob) => ['--ignore', glob]);
   const others = ['e2e/{cluster,kubernetes}/**/*.test.ts', ...ignored];
-  const [nodes, servers] = await Promise.all([
+  return await sideBySide(
     mocha('e2e', [...common, ...onNodes], { timeoutMs }),
     mocha('e2e-api-servers', [...common, ...others], { timeoutMs, quiet: true }),
-  ]);
-  process.stdout.write(servers.output);
-  return add(nodes.counts, servers.counts);
+  );
 }
 
 /** Reads the sources as the release build compiles them. Tests are left out: they take as long again. */
@@ -198,7 +217,7 @@ export interface Suite {
 export const suites: Record<string, Suite> = {
   programs: { title: 'Programs that tests need', run: programs },
   native: { title: 'C++ tests', run: () => native('release') },
-  unit: { title: 'TypeScript tests', run: async () => (await mocha('mocha')).counts, after: 'programs' },
+  unit: { title: 'TypeScript tests', run: unit, after: 'programs' },
   lint: { title: 'Types and style', run: lint },
   verify: { title: 'Generated files', run: verify },
   e2e: { title: 'Kubernetes', run: kubernetes, after: 'programs' },
