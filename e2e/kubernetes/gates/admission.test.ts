@@ -19,19 +19,11 @@ describe('admission of pods by a real API server', function () {
     await until('the webhook is believed', () => replica.reasons.length === 0);
     await cluster.dataset('wait', { mode: 'Wait' });
     await cluster.dataset('off', { mode: 'Off' });
-    await until('it is asked', async () => {
-      const pod = { ...podObject('probe', { datasets: ['wait'] }) };
-      return isGated(await dryRun(pod));
-    });
+    await cluster.gates(podObject('probe', { datasets: ['wait'] }));
   });
   after(() => cluster?.stop());
 
-  async function dryRun(pod: Pod): Promise<Pod> {
-    const args = ['create', '--dry-run=server', '-o', 'json', '-f', '-'];
-    const outcome = await cluster.tryKubectl(args, JSON.stringify(pod));
-    assert.equal(outcome.code, 0, outcome.stderr);
-    return JSON.parse(outcome.stdout);
-  }
+  const dryRun = (pod: Pod) => cluster.dryRun(pod);
   const asked = async () => {
     const results = ['gated', 'provisional', 'unchanged', 'late', 'failed'];
     const counts = results.map((result) => replica.metric(`hearth_webhook_reviews_total{result="${result}"}`));
@@ -160,7 +152,7 @@ describe('admission of pods by a real API server', function () {
     assert.notEqual(first, '');
     await cluster.kubectl('delete', 'secret', 'hearth-webhook', '-n', releaseNamespace);
     await until('another authority', async () => (await bundle()) !== first);
-    await until('pods are gated again', async () => isGated(await dryRun(podObject('a', { datasets: ['wait'] }))));
+    await cluster.gates(podObject('a', { datasets: ['wait'] }));
     const secret = await cluster.api.get(kinds.Secret, 'hearth-webhook', releaseNamespace);
     assert.deepEqual(Object.keys(secret?.data ?? {}).sort(), ['ca.crt', 'ca.key', 'tls.crt', 'tls.key']);
     assert.equal(secret?.data?.['ca.crt'], await bundle());
@@ -180,6 +172,6 @@ describe('admission of pods by a real API server', function () {
     assert.equal(isGated(await dryRun(podObject('b', { datasets: ['wait'] }))), false, 'it runs cold');
     assert.ok(performance.now() - began < 5_000);
     await cluster.askAt(await replica.listening());
-    await until('gated again', async () => isGated(await dryRun(podObject('c', { datasets: ['wait'] }))));
+    await cluster.gates(podObject('c', { datasets: ['wait'] }));
   });
 });

@@ -6,7 +6,7 @@ import { freePort } from '../../src/agent_process.ts';
 import { root, until } from '../../src/command.ts';
 import { DaemonProcess } from '../../src/daemon_process.ts';
 import { releaseNamespace } from '../chart.ts';
-import { datasetObject, GateCluster, operatorUser, podObject } from './fixture.ts';
+import { datasetObject, GateCluster, podObject } from './fixture.ts';
 
 const tenMinutesMs = 600_000;
 const timeoutSeconds = 8;
@@ -29,10 +29,9 @@ describe('gates and preloads where the clocks of operator and API server differ'
 
   /** The program of the operator, when it leads. */
   async function operator(skewMs: number): Promise<DaemonProcess> {
-    const groups = ['system:serviceaccounts', `system:serviceaccounts:${releaseNamespace}`, 'system:authenticated'];
     const port = await freePort();
     const started = new DaemonProcess(join(root, 'operator/bin/hearth-operator'), [], {
-      KUBECONFIG: await cluster.server.userKubeconfig(operatorUser, groups),
+      KUBECONFIG: await cluster.operatorKubeconfig(),
       POD_NAMESPACE: releaseNamespace,
       POD_NAME: 'operator-0',
       HEARTH_IMAGE: 'registry/hearth:1',

@@ -57,7 +57,7 @@ export class GateCluster {
 
   /** A replica of the operator with the rights of the chart's account. */
   async replica(name: string, options: Partial<ReplicaOptions> = {}): Promise<GateReplica> {
-    const kubeconfig = await this.#chart.operatorKubeconfig();
+    const kubeconfig = await this.operatorKubeconfig();
     const [api, urgentApi] = [apiOf(kubeconfig), apiOf(kubeconfig)];
     const replica = new GateReplica({ api, urgentApi, name, agents: this.agents, ...options });
     this.#replicas.add(replica);
@@ -71,12 +71,32 @@ export class GateCluster {
     await this.askAt(await replica.listening());
     await until('it leads and may be asked', () => replica.election.isLeader && replica.reasons.length === 0);
     const metadata = { name: 'probe', namespace: 'default', annotations: { 'hearth.storage/gate': 'Wait' } };
-    const probe = JSON.stringify(podObject('probe', { claims: ['none'] }, { metadata }));
-    await until('pods are gated', async () => {
-      const { stdout } = await this.tryKubectl(['create', '--dry-run=server', '-o', 'json', '-f', '-'], probe);
-      return isGated(JSON.parse(stdout));
-    });
+    await this.gates(podObject('probe', { claims: ['none'] }, { metadata }));
     return replica;
+  }
+
+  /** What the API server would make of a pod. */
+  async dryRun(pod: Pod): Promise<Pod> {
+    const args = ['create', '--dry-run=server', '-o', 'json', '-f', '-'];
+    const outcome = await this.tryKubectl(args, JSON.stringify(pod));
+    assert.equal(outcome.code, 0, outcome.stderr);
+    return JSON.parse(outcome.stdout);
+  }
+
+  /** Waits until the API server asks the webhook, and it puts a gate on such a pod. */
+  async gates(pod: Pod): Promise<void> {
+    await until('pods are gated', async () => isGated(await this.dryRun(pod)));
+  }
+
+  /** Of the operator's account, with the rights that the chart gives it. */
+  operatorKubeconfig(): Promise<string> {
+    return this.#chart.operatorKubeconfig();
+  }
+
+  /** Nodes whose agents serve. */
+  async serving(...names: string[]): Promise<void> {
+    for (const name of names) await this.node(name);
+    this.agents.serve(...names);
   }
 
   async node(name: string, labels: Record<string, string> = {}): Promise<void> {

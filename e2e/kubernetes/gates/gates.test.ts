@@ -29,8 +29,7 @@ describe('gated pods on a real API server', function () {
   before(async function () {
     cluster = await GateCluster.start(this);
     controllers = await ControllerManager.start(cluster.server, ['garbage-collector-controller']);
-    for (const name of ['n1', 'n2', 'n3']) await cluster.node(name);
-    cluster.agents.serve('n1', 'n2', 'n3');
+    await cluster.serving('n1', 'n2', 'n3');
     replica = await cluster.leader('first');
   });
   beforeEach(async () => {

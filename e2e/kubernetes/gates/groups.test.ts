@@ -25,8 +25,7 @@ describe('groups of gated pods on a real API server', function () {
       'job-controller',
       'garbage-collector-controller',
     ]);
-    for (const name of ['n1', 'n2', 'n3']) await cluster.node(name);
-    cluster.agents.serve('n1', 'n2', 'n3');
+    await cluster.serving('n1', 'n2', 'n3');
     await cluster.leader('first');
   });
   beforeEach(() => {

@@ -10,7 +10,7 @@ import { until } from '../../src/command.ts';
 import { releaseNamespace } from '../chart.ts';
 import { FileOrigin } from '../file_origin.ts';
 import { apiOf } from '../runtime/fixture.ts';
-import { GateCluster, isGated, operatorUser, planOf, podObject, serverName } from './fixture.ts';
+import { GateCluster, planOf, podObject, serverName } from './fixture.ts';
 
 const mib = 1 << 20;
 const nodes = { n1: '127.0.0.2', n2: '127.0.0.3' };
@@ -37,19 +37,12 @@ describe('metrics of gates, as Prometheus reads them from an operator with real 
     hearth = await Cluster.start([]);
     origin = await FileOrigin.start('127.0.0.1');
     for (const name of Object.keys(nodes)) await cluster.node(name);
-    const groups = ['system:serviceaccounts', `system:serviceaccounts:${releaseNamespace}`, 'system:authenticated'];
-    api = apiOf(await cluster.server.userKubeconfig(operatorUser, groups));
+    api = apiOf(await cluster.operatorKubeconfig());
     operator = await startOperator();
     await cluster.askAt(operator.webhookPort ?? 0);
     await startAgents();
     await dataset('model', 3 * mib, { mode: 'Wait' });
-    await until('pods are gated', async () => {
-      const answer = await cluster.tryKubectl(
-        ['create', '--dry-run=server', '-o', 'json', '-f', '-'],
-        JSON.stringify(podObject('probe', { datasets: ['model'] })),
-      );
-      return isGated(JSON.parse(answer.stdout));
-    });
+    await cluster.gates(podObject('probe', { datasets: ['model'] }));
   });
   after(async () => {
     ending.abort();

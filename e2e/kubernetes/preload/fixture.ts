@@ -186,6 +186,14 @@ export class PreloadCluster {
     return Object.fromEntries(found?.residency.map((one) => [one.node, one.residentBytes]) ?? []);
   }
 
+  /** Waits until agents have told the operator that a node has so many bytes. */
+  async known(dataset: string, node: string, bytes: number): Promise<void> {
+    await until(`it is known that ${node} has ${bytes} bytes of ${dataset}`, () => {
+      const told = this.#directory.get('main')?.status?.datasets.get(`default.${dataset}`);
+      return told?.residency.some((one) => one.node === node && Number(one.residentBytes) === bytes);
+    });
+  }
+
   #configure(): void {
     const { operator } = this.#texts;
     const pair = { certificate: operator['tls.crt'] ?? '', key: operator['tls.key'] ?? '' };

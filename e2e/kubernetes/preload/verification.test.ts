@@ -44,6 +44,7 @@ describe('CachePreloads that compare with the digests of the origin', function (
     const size = 6 * mib;
     await dataset('there', { 'a.bin': randomBytes(size) });
     await cluster.hearth.json('n1', 'warm', 'default.there', '--node', 'n1');
+    await cluster.known('there', 'n1', size);
     cluster.origin.sentBytes = 0;
     await preload('there', ['n1'], 'Checksum');
     const trusting = await cluster.ready('there');

@@ -1,8 +1,9 @@
 import { HearthError, type Logger } from '@hearth/common';
 import type { z } from 'zod';
-import type { StoreEvent } from '../store/store.ts';
+import type { KeyValue, StoreEvent } from '../store/store.ts';
 import type { RecordTable, Row } from './table.ts';
-import { pause, unlessAborted } from './wait.ts';
+import { keyOfEvent, TableWatch } from './table_watch.ts';
+import { unlessAborted } from './wait.ts';
 
 /** `before` undefined: came into being; `after` undefined: vanished. */
 export interface Change<T> {
@@ -14,33 +15,34 @@ export interface Change<T> {
 /** `reread`: seen by reading the whole table anew, as at the start or after the store was replaced. */
 export type ChangeListener<T> = (changes: readonly Change<T>[], how: { reread: boolean }) => void;
 
-const firstPauseMs = 100;
-const longestPauseMs = 5_000;
-
 /**
- * A table in memory, kept current by a watch: read anew after the store forgot the revisions in between, and
- * waited for while the store is away, with the last known state meanwhile. Listeners are called after the
- * state has changed, in the order of revisions. Records that cannot be read are logged and treated as absent.
+ * A table in memory, kept current by a watch, with the last known state while the store is away. Listeners are called
+ * after the state has changed, in the order of revisions. Records that cannot be read are logged and treated as absent.
  */
 export class Mirror<S extends z.ZodType> {
   readonly #table: RecordTable<S>;
   readonly #logger: Logger;
   readonly #rows = new Map<string, Row<z.output<S>>>();
   readonly #listeners = new Set<ChangeListener<z.output<S>>>();
-  readonly #stop = new AbortController();
   readonly #filled = Promise.withResolvers<void>();
-  readonly #ended: Promise<void>;
+  readonly #watch: TableWatch;
   #revision = 0;
 
-  constructor(table: RecordTable<S>, logger: Logger) {
+  /** `watch`: made in the same turn, of several tables; one of its own if it is not given. */
+  constructor(table: RecordTable<S>, logger: Logger, watch = new TableWatch(table.store, table.prefix, logger)) {
     this.#table = table;
     this.#logger = logger.child({ table: table.prefix });
-    this.#ended = this.#run();
+    this.#watch = watch;
+    watch.add({
+      prefix: table.prefix,
+      fill: (entries, revision) => this.#fill(entries, revision),
+      hear: (events, revision) => this.#hear(events, revision),
+    });
   }
 
   /** Resolves when the first state is there. */
   async ready(signal?: AbortSignal): Promise<void> {
-    await unlessAborted(this.#filled.promise, signal, this.#stop.signal);
+    await unlessAborted(this.#filled.promise, signal, this.#watch.signal);
   }
 
   /** Of the store: everything until then has been heard. */
@@ -85,7 +87,7 @@ export class Mirror<S extends z.ZodType> {
     };
     const off = this.onChange(look);
     try {
-      return await unlessAborted(promise, signal, this.#stop.signal);
+      return await unlessAborted(promise, signal, this.#watch.signal);
     } finally {
       off();
     }
@@ -101,46 +103,13 @@ export class Mirror<S extends z.ZodType> {
     this.#notify([], false);
   }
 
+  /** Ends the watch, also for other tables that share it. */
   async close(): Promise<void> {
-    this.#stop.abort();
-    await this.#ended;
+    await this.#watch.close();
   }
 
-  async #run(): Promise<void> {
-    const signal = this.#stop.signal;
-    for (let failures = 0; !signal.aborted; ) {
-      try {
-        await this.#fill(signal);
-        failures = 0;
-        for await (const item of this.#table.store.watch(this.#table.prefix, this.#revision + 1, { signal })) {
-          if (item.kind === 'compacted') {
-            this.#logger.info('reading the table anew', { reason: item.reason });
-            break;
-          }
-          this.#revision = item.revision;
-          this.#notify(
-            item.events.flatMap((event) => this.#apply(event)),
-            false,
-          );
-        }
-      } catch (thrown) {
-        if (signal.aborted) return;
-        const wait = Math.min(longestPauseMs, firstPauseMs * 2 ** failures++) * (0.5 + Math.random() / 2);
-        this.#logger.warn('the store cannot be read; trying again', {
-          error: HearthError.from(thrown),
-          pauseMs: Math.round(wait),
-        });
-        await pause(wait, signal);
-      }
-    }
-  }
-
-  async #fill(signal: AbortSignal): Promise<void> {
-    const { rows, revision } = await this.#table.list(
-      (error) => this.#logger.error('a record is malformed', { error }),
-      { signal },
-    );
-    const present = new Map(rows.map((row) => [row.id, row]));
+  #fill(entries: readonly KeyValue[], revision: number): () => void {
+    const present = new Map(this.#decoded(entries).map((row) => [row.id, row]));
     const changes: Change<z.output<S>>[] = [];
     for (const [id, row] of this.#rows) {
       if (!present.has(id)) changes.push({ id, before: row.value, after: undefined });
@@ -153,22 +122,36 @@ export class Mirror<S extends z.ZodType> {
     for (const [id, row] of present) this.#rows.set(id, row);
     this.#revision = revision;
     this.#filled.resolve();
-    this.#notify(changes, true);
+    return () => this.#notify(changes, true);
+  }
+
+  #hear(events: readonly StoreEvent[], revision: number): () => void {
+    this.#revision = revision;
+    const changes = events.flatMap((event) => this.#apply(event));
+    return () => {
+      if (events.length > 0) this.#notify(changes, false);
+    };
+  }
+
+  #decoded(entries: readonly KeyValue[]): Row<z.output<S>>[] {
+    return entries.flatMap((entry) => {
+      try {
+        return [this.#table.decode(entry)];
+      } catch (thrown) {
+        this.#logger.error('a record is malformed', { error: HearthError.from(thrown) });
+        return [];
+      }
+    });
   }
 
   #apply(event: StoreEvent): Change<z.output<S>>[] {
-    const key = event.kind === 'put' ? event.entry.key : event.key;
-    const id = key.slice(this.#table.prefix.length);
+    const id = keyOfEvent(event).slice(this.#table.prefix.length);
     const before = this.#rows.get(id)?.value;
     this.#rows.delete(id);
-    if (event.kind === 'put') {
-      try {
-        const row = this.#table.decode(event.entry);
-        this.#rows.set(id, row);
-        return [{ id, before, after: row.value }];
-      } catch (thrown) {
-        this.#logger.error('a record is malformed', { error: HearthError.from(thrown) });
-      }
+    const [row] = this.#decoded(event.kind === 'put' ? [event.entry] : []);
+    if (row !== undefined) {
+      this.#rows.set(id, row);
+      return [{ id, before, after: row.value }];
     }
     return before === undefined ? [] : [{ id, before, after: undefined }];
   }

@@ -12,6 +12,7 @@ import { unsigned } from './fields.ts';
 import { Mirror } from './mirror.ts';
 import { Session } from './session.ts';
 import { RecordTable } from './table.ts';
+import { TableWatch } from './table_watch.ts';
 
 const schema = z.object({ name: z.string(), bytes: unsigned });
 
@@ -78,6 +79,45 @@ describe('records', () => {
       { code: 'DeadlineExceeded' },
     );
     await mirror.close();
+  });
+
+  it('of several tables are heard by one watch: none shows a write without those before it', async () => {
+    let watches = 0;
+    const counting = new Proxy(store, {
+      get: (target, key) => {
+        if (key === 'watch') watches += 1;
+        const value = Reflect.get(target, key);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    const [parts, ends] = ['both/parts/', 'both/ends/'].map((prefix) => new RecordTable(counting, prefix, schema));
+    assert.ok(parts && ends);
+    await parts.put('p', { name: 'p', bytes: 0n });
+    const watch = new TableWatch(counting, 'both/', silentLogger);
+    const [part, end] = [parts, ends].map((one) => new Mirror(one, silentLogger, watch));
+    assert.ok(part && end);
+    let others = 0;
+    const seen: (bigint | undefined)[][] = [];
+    end.onChange((changes) => {
+      others += changes.length === 0 ? 1 : 0;
+      for (const { after } of changes) seen.push([part.get('p')?.bytes, after?.bytes]);
+    });
+    await Promise.all([part.ready(soon()), end.ready(soon())]);
+    let revision = 0;
+    for (let n = 1n; n <= 20n; n++) {
+      await parts.put('p', { name: 'p', bytes: n });
+      revision = await ends.put('e', { name: 'e', bytes: n });
+    }
+    await end.caughtUp(revision, soon());
+    assert.equal(seen.length, 20);
+    for (const [before = -1n, after = 0n] of seen) assert.ok(before >= after, `${before} before ${after}`);
+    assert.ok(others <= 1, 'who listens to one table is not told of the other');
+    assert.equal(watches, 1);
+    await part.close();
+    await assert.rejects(
+      end.waitFor(() => undefined, soon()),
+      { code: 'Cancelled' },
+    );
   });
 
   it('are read anew after a compaction and after an outage', async () => {

@@ -177,13 +177,12 @@ export class WarmJobs {
 
   /** A job that has ended stays as it ended. */
   async cancel(name: string): Promise<SeenJob> {
-    await this.#tables.job(name);
-    const job = await this.#tables.jobs.update(name, (present) =>
+    await this.#tables.jobs.update(name, (present) =>
       present === undefined || present.end !== undefined || present.cancelledAt !== undefined
         ? undefined
         : { ...present, cancelledAt: Date.now() },
     );
-    return job === undefined ? await this.get(name) : this.#see(job);
+    return await this.get(name);
   }
 
   async #revision(dataset: DatasetRecord, manifest: string): Promise<{ name: string; manifest: string }> {

@@ -1,5 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
-import { Mirror, RecordTable } from '../records/index.ts';
+import { Mirror, RecordTable, TableWatch } from '../records/index.ts';
 import type { Operation, Store } from '../store/store.ts';
 import {
   type WarmDivisionRecord,
@@ -11,7 +11,13 @@ import {
 } from './record.ts';
 import { type JobView, viewJob } from './state.ts';
 
-/** The warm jobs of the cluster as the store has them: tables to write, mirrors to read. */
+/** A watch that lags longer than this is one that has lost its store. */
+const catchUpMs = 5_000;
+
+/**
+ * The warm jobs of the cluster as the store has them: tables to write, mirrors to read. One watch keeps all mirrors: a job
+ * that is seen to have ended is seen with what its agents reported before.
+ */
 export class WarmTables {
   readonly jobs;
   readonly progress;
@@ -19,14 +25,16 @@ export class WarmTables {
   readonly jobsMirror;
   readonly progressMirror;
   readonly divisionsMirror;
+  readonly #watch: TableWatch;
 
   constructor(store: Store, logger: Logger) {
     this.jobs = new RecordTable(store, 'warm/jobs/', warmJobSchema);
     this.progress = new RecordTable(store, 'warm/progress/', warmProgressSchema);
     this.divisions = new RecordTable(store, 'warm/division/', warmDivisionSchema);
-    this.jobsMirror = new Mirror(this.jobs, logger);
-    this.progressMirror = new Mirror(this.progress, logger);
-    this.divisionsMirror = new Mirror(this.divisions, logger);
+    this.#watch = new TableWatch(store, 'warm/', logger);
+    this.jobsMirror = new Mirror(this.jobs, logger, this.#watch);
+    this.progressMirror = new Mirror(this.progress, logger, this.#watch);
+    this.divisionsMirror = new Mirror(this.divisions, logger, this.#watch);
   }
 
   async ready(signal: AbortSignal): Promise<void> {
@@ -34,9 +42,13 @@ export class WarmTables {
     await Promise.all(mirrors.map((mirror) => mirror.ready(signal)));
   }
 
+  /** As it is now in the store, when the mirrors know all that was written before. */
   async job(name: string): Promise<WarmJobRecord> {
     const row = await this.jobs.read(name);
-    if (row !== undefined) return row.value;
+    if (row !== undefined) {
+      await this.jobsMirror.caughtUp(row.modRevision, AbortSignal.timeout(catchUpMs));
+      return row.value;
+    }
     throw new HearthError('NotFound', `there is no warm job ${name}; hearth jobs shows those there are`);
   }
 
@@ -71,7 +83,7 @@ export class WarmTables {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.jobsMirror.close(), this.progressMirror.close(), this.divisionsMirror.close()]);
+    await this.#watch.close();
   }
 }
 

@@ -16,7 +16,8 @@ export class ClusterExecutor {
   constructor(agents: ClusterAgents, options: Pick<JobBookOptions, 'changed' | 'logger' | 'now'>) {
     this.agents = agents;
     this.#logger = options.logger.child({ cluster: agents.cluster });
-    this.jobs = new JobBook({ ...options, agents });
+    // What agents tell is stamped by this process's clock; `now` may be another's.
+    this.jobs = new JobBook({ ...options, agents, now: Date.now });
     this.pins = new PinLedger(agents, options.now);
   }
 

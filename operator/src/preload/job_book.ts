@@ -15,6 +15,7 @@ export interface JobBookOptions {
   /** Called with every message about a job, and the one before it. */
   changed: (job: WarmJob, before: WarmJob | undefined) => void;
   logger: Logger;
+  /** By the clock of `ClusterStatus.receivedAt`, milliseconds. */
   now: () => number;
 }
 
