@@ -96,11 +96,11 @@ async function programs(): Promise<Counts> {
   return { passed: 0, failed: 0, skipped: 1, failures: [] };
 }
 
-/** One mocha process beside another, which says what it has to say when both have ended. */
-async function sideBySide(run: Promise<MochaRun>, quiet: Promise<MochaRun>): Promise<Counts> {
-  const [first, second] = await Promise.all([run, quiet]);
-  process.stdout.write(second.output);
-  return add(first.counts, second.counts);
+/** Two mocha processes that were started together; what the quiet one has to say comes when both have ended. */
+async function sideBySide(loud: Promise<MochaRun>, quiet: Promise<MochaRun>): Promise<Counts> {
+  const [told, untold] = await Promise.all([loud, quiet]);
+  process.stdout.write(untold.output);
+  return add(told.counts, untold.counts);
 }
 
 /** Its limits are of a processor's time, so nothing runs beside it. */

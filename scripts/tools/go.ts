@@ -25,8 +25,10 @@ const installed = `${process.env.PATH}:/usr/local/go/bin`;
  */
 export async function goFolder(wanted: string): Promise<string> {
   const found = await installedVersion('go');
-  if (found && atLeast(found, wanted))
-    return (await execute('go', ['env', 'GOROOT'], inPath())).stdout.trim().concat('/bin');
+  if (found && atLeast(found, wanted)) {
+    const { stdout } = await execute('go', ['env', 'GOROOT'], inPath());
+    return join(stdout.trim(), 'bin');
+  }
   const folder = join(cacheFolder, `go-${toolchain.version}`);
   await fetchToolchain(folder, found ? 'go' : undefined);
   return join(folder, 'bin');

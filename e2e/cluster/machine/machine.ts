@@ -14,9 +14,9 @@ interface Record {
 
 /**
  * What stands for a machine: processes with mounts, a network and process ids of their own, and their own /run,
- * /var/lib and /var/log, and a disk at /var/cache; all else is the host's. Ending it ends all its processes, mounts and network
- * devices in one step, since nothing but its first process keeps its namespaces. Only its folder stays, for whoever
- * made it to remove.
+ * /var/lib and /var/log, and a disk at /var/cache; all else is the host's. Ending it ends all its processes, mounts and
+ * network devices in one step, since nothing but its first process keeps its namespaces. Only its folder stays, for
+ * whoever made it to remove.
  */
 export class Machine {
   readonly name: string;

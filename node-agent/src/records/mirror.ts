@@ -109,7 +109,7 @@ export class Mirror<S extends z.ZodType> {
   }
 
   #fill(entries: readonly KeyValue[], revision: number): () => void {
-    const present = new Map(this.#decoded(entries).map((row) => [row.id, row]));
+    const present = new Map(this.#readable(entries).map((row) => [row.id, row]));
     const changes: Change<z.output<S>>[] = [];
     for (const [id, row] of this.#rows) {
       if (!present.has(id)) changes.push({ id, before: row.value, after: undefined });
@@ -133,22 +133,15 @@ export class Mirror<S extends z.ZodType> {
     };
   }
 
-  #decoded(entries: readonly KeyValue[]): Row<z.output<S>>[] {
-    return entries.flatMap((entry) => {
-      try {
-        return [this.#table.decode(entry)];
-      } catch (thrown) {
-        this.#logger.error('a record is malformed', { error: HearthError.from(thrown) });
-        return [];
-      }
-    });
+  #readable(entries: readonly KeyValue[]): Row<z.output<S>>[] {
+    return this.#table.readable(entries, (error) => this.#logger.error('a record is malformed', { error }));
   }
 
   #apply(event: StoreEvent): Change<z.output<S>>[] {
     const id = keyOfEvent(event).slice(this.#table.prefix.length);
     const before = this.#rows.get(id)?.value;
     this.#rows.delete(id);
-    const [row] = this.#decoded(event.kind === 'put' ? [event.entry] : []);
+    const [row] = this.#readable(event.kind === 'put' ? [event.entry] : []);
     if (row !== undefined) {
       this.#rows.set(id, row);
       return [{ id, before, after: row.value }];

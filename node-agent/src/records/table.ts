@@ -46,7 +46,12 @@ export class RecordTable<S extends z.ZodType> {
     options?: CallOptions,
   ): Promise<{ rows: Row<z.output<S>>[]; revision: number }> {
     const { entries, revision } = await this.store.range(this.prefix, options);
-    const rows = entries.flatMap((entry) => {
+    return { rows: this.readable(entries, malformed), revision };
+  }
+
+  /** Those of the entries that can be read; `malformed` gets the others. */
+  readable(entries: readonly KeyValue[], malformed: (error: HearthError) => void): Row<z.output<S>>[] {
+    return entries.flatMap((entry) => {
       try {
         return [this.decode(entry)];
       } catch (thrown) {
@@ -54,7 +59,6 @@ export class RecordTable<S extends z.ZodType> {
         return [];
       }
     });
-    return { rows, revision };
   }
 
   /** Returns the store's revision. */

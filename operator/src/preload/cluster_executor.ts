@@ -13,12 +13,12 @@ export class ClusterExecutor {
   readonly away = new AwayNodes();
   readonly #logger: Logger;
 
-  constructor(agents: ClusterAgents, options: Pick<JobBookOptions, 'changed' | 'logger' | 'now'>) {
+  /** `now`: by the clock that CachePreloads are stamped by, milliseconds since the epoch. */
+  constructor(agents: ClusterAgents, options: Pick<JobBookOptions, 'changed' | 'logger'>, now: () => number) {
     this.agents = agents;
     this.#logger = options.logger.child({ cluster: agents.cluster });
-    // What agents tell is stamped by this process's clock; `now` may be another's.
     this.jobs = new JobBook({ ...options, agents, now: Date.now });
-    this.pins = new PinLedger(agents, options.now);
+    this.pins = new PinLedger(agents, now);
   }
 
   /** Ends what CachePreloads left behind that went while nobody could be asked. `lives`: by uid. */

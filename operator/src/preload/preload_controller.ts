@@ -161,7 +161,7 @@ class PreloadController {
     if (agents === undefined) return undefined;
     const { logger } = this.#options;
     const changed = (job: WarmJob, before: WarmJob | undefined) => this.#jobChanged(job, before);
-    const made = new ClusterExecutor(agents, { logger, now: this.#now, changed });
+    const made = new ClusterExecutor(agents, { logger, changed }, this.#now);
     this.#executors.set(cluster, made);
     return made;
   }
