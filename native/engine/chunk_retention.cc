@@ -56,8 +56,9 @@ void ChunkRetention::drop(Place place) {
   // Out of the list first: the buffer that comes back serves a waiter, who may ask for more.
   const Kept dropped = std::move(*place);
   kept_.erase(place);
-  if (const std::shared_ptr<FileFetch> fetch = dropped.fetch.lock())
-    fetch->loaded.erase(dropped.chunk);
+  const std::shared_ptr<FileFetch> fetch = dropped.fetch.lock();
+  const std::shared_ptr<LoadedChunk> loaded = dropped.loaded.lock();
+  if (fetch != nullptr && loaded != nullptr) fetch->loaded.erase(dropped.chunk, *loaded);
 }
 
 void ChunkRetention::tick() {

@@ -53,6 +53,10 @@ class ChunkRetentionTest : public testing::Test {
     std::vector<ChunkBuffer> buffer = co_await acquiring;
     retention.keep(fetch, chunk, loadInto(*reactor, std::move(buffer.front()), kChunkBytes));
   }
+  Task<void> keepIn(ChunkBuffer memory, std::shared_ptr<FileFetch> fetch, std::uint32_t chunk) {
+    retention.keep(fetch, chunk, loadInto(*reactor, std::move(memory), kChunkBytes));
+    co_return;
+  }
 };
 
 TEST_F(ChunkRetentionTest, ReadersFindWhatCameInUntilItIsDropped) {
@@ -105,6 +109,37 @@ TEST_F(ChunkRetentionTest, AReaderThatStoppedHoldsUpFetchingForAMomentOnly) {
   const auto waited = Clock::now() - began;
   EXPECT_GE(waited, std::chrono::milliseconds(100));
   EXPECT_LE(waited, std::chrono::seconds(2));
+}
+
+// The buffer of the chunk that is replaced serves who waits for buffers, and that may make room
+// with other chunks of the same file.
+TEST_F(ChunkRetentionTest, AChunkThatComesInAgainMakesRoomWithOthersOfItsFile) {
+  struct Take {
+    static Task<void> hold(BufferPool& pool, std::size_t count, std::vector<ChunkBuffer>& into) {
+      auto acquiring = pool.acquire(Priority::kDemand, count);
+      into = co_await acquiring;
+    }
+  };
+  const auto fetch = fileWithReaders(*reactor, 1);
+  run(keep(fetch, 0));
+  run(keep(fetch, 3));
+  std::vector<ChunkBuffer> last, others, waited;
+  run(Take::hold(*pool, 1, last));
+  run(Take::hold(*pool, kBuffers - 3, others));
+  spawn(Take::hold(*pool, 2, waited));
+  fetch->readers = 0;  // from now on room may be made
+  run(keepIn(std::move(last.front()), fetch, 3));
+  turn();
+  EXPECT_EQ(waited.size(), 2u);
+  EXPECT_NE(fetch->loaded.find(3), nullptr);
+}
+
+TEST_F(ChunkRetentionTest, WhatCameInAgainOutlivesWhatItReplaced) {
+  const auto fetch = fileWithReaders(*reactor, 1);
+  for (const std::uint32_t chunk : {7u, 7u, 0u, 1u}) run(keep(fetch, chunk));
+  run(keep(fetch, 2));  // one too many: of what has gone already the trace alone is dropped
+  for (const std::uint32_t chunk : {7u, 0u, 1u, 2u})
+    EXPECT_NE(fetch->loaded.find(chunk), nullptr) << chunk;
 }
 
 TEST_F(ChunkRetentionTest, ABufferComesBackOnItsOwnThreadWhoeverHeldItLast) {

@@ -45,15 +45,18 @@ class LoadedChunks {
     const auto found = chunks_.find(chunk);
     return found == chunks_.end() ? nullptr : found->second;
   }
+  // What is replaced or erased is destroyed after the lock is released: its buffer serves who waits
+  // for buffers, and that may erase another chunk of the same file.
   void put(std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded) {
     const std::lock_guard lock(mutex_);
-    chunks_.insert_or_assign(chunk, std::move(loaded));
+    chunks_[chunk].swap(loaded);  // parameters live longer than the lock
   }
-  void erase(std::uint32_t chunk) {
-    std::shared_ptr<LoadedChunk> last;  // destroyed after the lock is released
+  // Nothing when the chunk came in again in the meantime.
+  void erase(std::uint32_t chunk, const LoadedChunk& loaded) {
+    std::shared_ptr<LoadedChunk> last;
     const std::lock_guard lock(mutex_);
     const auto found = chunks_.find(chunk);
-    if (found == chunks_.end()) return;
+    if (found == chunks_.end() || found->second.get() != &loaded) return;
     last = std::move(found->second);
     chunks_.erase(found);
   }
