@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
@@ -55,7 +55,7 @@ export class RunDirectory {
 
   /** Takes the directory for this process and clears what a run that crashed left: processes and mounts. */
   async claim(say: (line: string) => void): Promise<void> {
-    for (const agent of this.agents) mkdirSync(agent.cache, { recursive: true });
+    this.#make();
     const owner = readPid(this.#owner);
     if (owner !== undefined && owner !== process.pid && commandLine(owner).includes('scripts/demo/main.ts')) {
       throw new HearthError(
@@ -77,6 +77,13 @@ export class RunDirectory {
       await detach(target);
     }
     for (const agent of this.agents) mkdirSync(agent.mount, { recursive: true });
+  }
+
+  /** One that is new tells git, and all that asks git, to leave it alone: it may be anywhere in the checkout. */
+  #make(): void {
+    mkdirSync(this.path, { recursive: true });
+    if (readdirSync(this.path).length === 0) writeFileSync(join(this.path, '.gitignore'), '*\n');
+    for (const agent of this.agents) mkdirSync(agent.cache, { recursive: true });
   }
 
   release(): void {

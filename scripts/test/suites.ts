@@ -1,6 +1,7 @@
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { node, type Outcome, root, run } from './command.ts';
+import { generatedFiles, styleCheck, testFiles } from './sources.ts';
 
 export interface Counts {
   passed: number;
@@ -103,36 +104,28 @@ async function sideBySide(loud: Promise<MochaRun>, quiet: Promise<MochaRun>): Pr
   return add(told.counts, untold.counts);
 }
 
-/** Its limits are of a processor's time, so nothing runs beside it. */
-const measured = 'e2e/src/operator_scale.test.ts';
+/** mocha's options that leave files out. */
+const without = (files: readonly string[]) => files.flatMap((glob) => ['--ignore', glob]);
 
 /** Programs wait for one another, so the tests of their parts run beside those of whole programs. */
 async function unit(): Promise<Counts> {
-  const alone = await mocha('unit-measured', [measured]);
-  const parts = '{common,native/binding,node-agent,cli,csi-driver,operator}/src/**/*.test.ts';
+  const { measured, programs, parts } = testFiles;
+  const alone = await mocha('unit-measured', measured);
   const both = await sideBySide(
-    mocha('unit-programs', ['e2e/src/**/*.test.ts', '--ignore', measured]),
-    mocha('unit-parts', [parts, '{scripts,bench}/**/*.test.ts'], { quiet: true }),
+    mocha('unit-programs', [...programs, ...without(measured)]),
+    mocha('unit-parts', parts, { quiet: true }),
   );
   return add(alone.counts, both);
 }
-
-/** Tests of Kubernetes that need nodes; an API server does for the others. */
-const onNodes = [
-  'e2e/cluster/kubernetes_cluster.test.ts',
-  'e2e/cluster/leftovers.test.ts',
-  'e2e/kubernetes/{csi_driver,image,journey_*}.test.ts',
-];
 
 /** Those on nodes wait most of their time, so the others run beside them. */
 async function kubernetes(): Promise<Counts> {
   const common = ['--config', 'e2e/.mocharc.json', '--exit'];
   const timeoutMs = 40 * 60_000;
-  const ignored = onNodes.flatMap((glob) => ['--ignore', glob]);
-  const others = ['e2e/{cluster,kubernetes}/**/*.test.ts', ...ignored];
+  const { onNodes, kubernetes } = testFiles;
   return await sideBySide(
     mocha('e2e', [...common, ...onNodes], { timeoutMs }),
-    mocha('e2e-api-servers', [...common, ...others], { timeoutMs, quiet: true }),
+    mocha('e2e-api-servers', [...common, ...kubernetes, ...without(onNodes)], { timeoutMs, quiet: true }),
   );
 }
 
@@ -151,7 +144,7 @@ async function lint(): Promise<Counts> {
   const format = "git ls-files 'native/*.h' 'native/*.cc' | grep -v /generated/ | xargs clang-format --dry-run -Werror";
   return [
     step('tsc', await run('node_modules/.bin/tsc', ['-b'])),
-    step('biome', await run('node_modules/.bin/biome', ['check', '--error-on-warnings', '.'])),
+    step('biome', await run('node_modules/.bin/biome', styleCheck)),
     step('clang-format', await run('bash', ['-c', format])),
     step('clang-tidy', await clangTidy()),
   ].reduce(add);
@@ -163,15 +156,12 @@ async function verify(): Promise<Counts> {
   for (const script of globSync('scripts/generate-*.ts', { cwd: root }).sort()) {
     counts.push(step(script, await run(node, [script], { quiet: true })));
   }
-  const generated = globSync('**/generated', {
-    cwd: root,
-    exclude: (name) => name.includes('node_modules') || name.startsWith('build'),
-  });
-  const paths = [...generated, 'crds', 'docs/reference'];
-  const changed = await run('git', ['diff', '--exit-code', '--stat', '--', ...paths]);
+  const changed = await run('git', ['diff', '--exit-code', '--stat', '--', ...generatedFiles]);
   counts.push(step('generated files differ from what is committed', changed));
   // A diff does not see files that were never committed.
-  const unknown = await run('git', ['ls-files', '--others', '--exclude-standard', '--', ...paths], { quiet: true });
+  const unknown = await run('git', ['ls-files', '--others', '--exclude-standard', '--', ...generatedFiles], {
+    quiet: true,
+  });
   if (unknown.output !== '') console.log(`generated, and not committed:\n${unknown.output}`);
   const code = unknown.output === '' ? unknown.code : 1;
   counts.push(step('generated files that are not committed', { ...unknown, code }));

@@ -16,10 +16,14 @@ export interface DemoRun {
   says: (text: string) => Promise<void>;
 }
 
-/** Runs over one temporary run directory. `close` ends what they have left: processes, mounts, the folder. */
+/** Runs over one run directory in `folder`. `close` ends what they have left: processes, mounts, the folder. */
 export class DemoRuns {
-  readonly folder = mkdtempSync(join(tmpdir(), 'hearth-run-'));
+  readonly folder: string;
   readonly #started: ChildProcess[] = [];
+
+  constructor(folder = mkdtempSync(join(tmpdir(), 'hearth-run-'))) {
+    this.folder = folder;
+  }
 
   runDirectory(): RunDirectory {
     return new RunDirectory({ HEARTH_RUN_DIR: join(this.folder, 'run') });
