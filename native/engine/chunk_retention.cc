@@ -38,7 +38,7 @@ bool ChunkRetention::idle(const Kept& kept) {
   if (loaded == nullptr || loaded->taken.load(std::memory_order_relaxed) >= loaded->bytes.size())
     return true;
   const std::shared_ptr<FileFetch> fetch = kept.fetch.lock();
-  return fetch == nullptr || fetch->readers.load() == 0;
+  return fetch == nullptr || !fetch->awaited();
 }
 
 bool ChunkRetention::dropOne() {

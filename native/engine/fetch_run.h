@@ -18,12 +18,7 @@ struct Fetcher::RunState {
   FetchOptions options;
   // Those that this run was started for; a chunk that was lost again may have a newer one by now.
   std::vector<std::shared_ptr<ChunkFlight>> flights;
-  bool abandoned = false;  // the job was cancelled while it waited
-
-  [[nodiscard]] bool cancelled() const {
-    return (options.rate && options.rate->cancelled()) ||
-           (options.peerRate && options.peerRate->cancelled());
-  }
+  bool abandoned = false;  // who began it did not want it any more while it waited
 
   [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
     return *flights[chunk - chunks.first];

@@ -119,9 +119,7 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
     abandoned = abandoned || flight->abandoned;
     if (status.ok() && !flight->status.ok()) status = flight->status;
   }
-  const bool ours = (options.rate && options.rate->cancelled()) ||
-                    (options.peerRate && options.peerRate->cancelled());
-  if (!abandoned || ours) co_return status;
+  if (!abandoned || options.unwanted()) co_return status;
   Task<Status> again = ensure(fetch, first, end, std::move(options));
   co_return co_await again;
 }
@@ -170,9 +168,9 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     if (missing == 0) co_return Status();
     // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
     if (sharers >= kManySharers && !state.demand()) missing &= static_cast<ChunkMask>(-missing);
-    if (state.cancelled()) {
+    if (state.options.unwanted()) {
       state.abandoned = true;
-      co_return Error{ErrorCode::kCancelled, "the job was cancelled"};
+      co_return Error{ErrorCode::kCancelled, "nobody wants the bytes any more"};
     }
     if (!turn.asked() && !place.held() && ofOrigin.given()) {
       turn = state.demand() ? turns.force(*shard_.reactor, state.bytes())

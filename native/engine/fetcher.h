@@ -2,6 +2,7 @@
 // flight in the cluster, peers before the origin. One a shard; used on its thread only.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -18,6 +19,13 @@ struct FetchOptions {
   std::shared_ptr<RateLimiter> rate;        // of the origin; may be null
   std::shared_ptr<RateLimiter> peerRate;    // of what comes from peers; may be null
   std::shared_ptr<FetchCounters> counters;  // null: those of the file
+  std::function<bool()> wanted;             // false: not any more; null: always
+
+  // What waits for its turn is given up.
+  [[nodiscard]] bool unwanted() const {
+    return (rate && rate->cancelled()) || (peerRate && peerRate->cancelled()) ||
+           (wanted && !wanted());
+  }
 };
 
 class Fetcher {

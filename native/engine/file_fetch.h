@@ -62,13 +62,16 @@ struct FileFetch {
   // The warm job that fills this file counts also what peers made us fetch of it; may be null.
   std::shared_ptr<FetchCounters> counters;
 
-  // Read-ahead: chunks up to the horizon are fetched in the background while `readers` is not zero.
+  // Read-ahead: chunks up to the horizon are fetched in the background while somebody reads the
+  // file or is expected to.
   std::atomic<std::uint32_t> readers{0};  // any thread
+  std::uint32_t expecting = 0;            // look-aheads of files before this one
   std::uint32_t cursor = 0;
   std::uint32_t horizon = 0;
   bool prefetching = false;
   bool lookedAhead = false;  // to the files behind this one
 
+  [[nodiscard]] bool awaited() const { return readers.load() != 0 || expecting != 0; }
   [[nodiscard]] const ContentKey& key() const { return reference.about.key; }
   [[nodiscard]] std::uint64_t chunkOffset(std::uint32_t chunk) const {
     return std::uint64_t{chunk} * kChunkBytes;

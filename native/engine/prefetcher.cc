@@ -9,10 +9,13 @@ namespace {
 
 // Read-ahead of one file in flight.
 constexpr std::uint32_t kWindowChunks = 16;
-// What is fetched of the files behind one that is read to its end, and for how long it counts as
-// wanted by a reader who is to come.
+// What is fetched of the files behind one that is read to its end.
 constexpr std::uint64_t kLookAheadBytes = 64u << 20;
 constexpr std::uint32_t kLookAheadFiles = 16;
+// On one shard, of all readers.
+constexpr std::size_t kMostExpected = 256;
+// How long they are kept for their reader when they have come, or when the reader of the file
+// before has left: it may be on its way from one to the other.
 constexpr auto kLookAheadPatience = std::chrono::seconds(2);
 constexpr auto kLookAheadTick = std::chrono::milliseconds(50);
 
@@ -34,7 +37,7 @@ void Prefetcher::willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t
 
 Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
   const auto window = std::make_shared<Semaphore>(*shard_.reactor, kWindowChunks);
-  while (fetch->cursor < fetch->horizon && fetch->readers.load() != 0 && !shard_.gate->closed()) {
+  while (fetch->cursor < fetch->horizon && fetch->awaited() && !shard_.gate->closed()) {
     const std::uint32_t chunk = fetch->cursor;
     if (fetch->cache->resident(chunk) || fetch->flights.contains(chunk)) {
       ++fetch->cursor;
@@ -50,11 +53,12 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
   const bool toItsEnd = fetch->cursor == fetch->cache->chunkCount();
   if (toItsEnd && fetch->readers.load() != 0 && !fetch->lookedAhead) {
     fetch->lookedAhead = true;
-    lookAhead(fetch->reference);
+    lookAhead(fetch);
   }
 }
 
-void Prefetcher::lookAhead(const FileReference& file) {
+void Prefetcher::lookAhead(const std::shared_ptr<FileFetch>& fetch) {
+  const FileReference& file = fetch->reference;
   const Manifest& manifest = *file.dataset->manifest;
   const ManifestEntry folder = manifest.entry(file.about.parent);
   const std::uint32_t end =
@@ -67,32 +71,55 @@ void Prefetcher::lookAhead(const FileReference& file) {
     const std::uint64_t length = std::min(left, next.about.size);
     left -= length;
     Shard& owner = shard_.commons.owner(next.about.key);
-    owner.reactor->post([&owner, next = std::move(next), length] {
-      if (!owner.gate->closed()) owner.gate->spawn(fetchStart(owner, next, length));
-    });
+    owner.reactor->post(
+        [&owner, next = std::move(next), length, before = std::weak_ptr<FileFetch>(fetch)] {
+          Prefetcher& prefetcher = *owner.prefetcher;
+          if (owner.gate->closed() || prefetcher.expected_ >= kMostExpected) return;
+          ++prefetcher.expected_;
+          owner.gate->spawn(prefetcher.fetchStart(next, length, before));
+        });
   }
 }
 
-Task<void> Prefetcher::fetchStart(Shard& shard, FileReference file, std::uint64_t length) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
+Task<void> Prefetcher::fetchStart(FileReference file, std::uint64_t length,
+                                  std::weak_ptr<FileFetch> before) {
+  Task<Result<std::shared_ptr<FileFetch>>> opening = shard_.fetcher->open(std::move(file));
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
-  if (!opened.ok()) co_return;  // whoever reads it will hear of it
-  const std::shared_ptr<FileFetch> fetch = *opened;
-  fetch->readers.fetch_add(1);
-  shard.prefetcher->willNeed(fetch, 0, length);
-  const auto until = Clock::now() + kLookAheadPatience;
-  while (Clock::now() < until && !shard.gate->closed()) {
-    co_await shard.reactor->sleep(kLookAheadTick);
+  if (opened.ok()) {  // else whoever reads it will hear of it
+    const std::shared_ptr<FileFetch> fetch = *opened;
+    ++fetch->expecting;
+    willNeed(fetch, 0, length);
+    Task<void> expecting = expectReader(fetch, std::move(before));
+    co_await expecting;
+    --fetch->expecting;
   }
-  fetch->readers.fetch_sub(1);
+  --expected_;
+}
+
+Task<void> Prefetcher::expectReader(std::shared_ptr<FileFetch> fetch,
+                                    std::weak_ptr<FileFetch> before) {
+  auto until = Clock::now() + kLookAheadPatience;
+  while (Clock::now() < until && !shard_.gate->closed()) {
+    co_await shard_.reactor->sleep(kLookAheadTick);
+    const bool coming = fetch->prefetching || !fetch->flights.empty();
+    const std::shared_ptr<FileFetch> read = before.lock();
+    if (coming && read != nullptr && read->readers.load() != 0) {
+      until = Clock::now() + kLookAheadPatience;
+    }
+  }
 }
 
 Task<void> Prefetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun chunks,
                                    std::shared_ptr<Semaphore> window) {
-  FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
+  FetchOptions options{.priority = Priority::kBackground,
+                       .wanted = [fetch] { return fetch->awaited(); }};
   Task<Status> ensuring =
       shard_.fetcher->ensure(fetch, chunks.first, chunks.end(), std::move(options));
-  [[maybe_unused]] const Status ignored = co_await ensuring;  // the reader itself will hear of it
+  const Status ensured = co_await ensuring;  // of errors the reader itself will hear
+  // Given up because nobody was there: a reader who comes back begins here.
+  if (ensured.code() == ErrorCode::kCancelled) {
+    fetch->cursor = std::min(fetch->cursor, chunks.first);
+  }
   window->release(chunks.count);
 }
 

@@ -1,5 +1,7 @@
 // Fetches ahead of readers: the rest of a file that is read in order, and the beginning of what
-// follows it in its folder. One a shard; used on its thread only.
+// follows it in its folder. What is fetched for a file that nobody has open looks no further, so a
+// reader's look-ahead is bounded, and it ends soon after its reader has left. One a shard; used on
+// its thread only.
 #pragma once
 
 #include <memory>
@@ -17,16 +19,22 @@ class Prefetcher {
   void willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
                 std::uint64_t length);
 
+  // Files of this shard whose beginning is fetched because a file before them is read.
+  [[nodiscard]] std::size_t expected() const { return expected_; }
+
  private:
   Task<void> prefetch(std::shared_ptr<FileFetch> fetch);
   // Models are read file by file in the order of their names: what follows a file that is wanted to
   // its end is fetched for a little way, so that the reader does not wait when it comes there.
-  void lookAhead(const FileReference& file);
-  static Task<void> fetchStart(Shard& shard, FileReference file, std::uint64_t length);
+  void lookAhead(const std::shared_ptr<FileFetch>& fetch);
+  // The first `length` bytes of `file`, for the reader of `before`.
+  Task<void> fetchStart(FileReference file, std::uint64_t length, std::weak_ptr<FileFetch> before);
+  Task<void> expectReader(std::shared_ptr<FileFetch> fetch, std::weak_ptr<FileFetch> before);
   Task<void> prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun run,
                          std::shared_ptr<Semaphore> window);
 
   Shard& shard_;
+  std::size_t expected_ = 0;
 };
 
 }  // namespace hearth

@@ -1,0 +1,108 @@
+#include "engine/prefetcher.h"
+
+#include "engine/dataset_source.h"
+#include "engine/testing_cluster.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+constexpr std::uint64_t kFile = 2u << 20;
+constexpr int kFiles = 80;
+// What is fetched behind a file that is read, with the file itself.
+constexpr std::uint64_t kBudget = (64u << 20) + kFile;
+
+class PrefetcherTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < kFiles; ++i) origin.add("part" + std::to_string(100 + i), kFile);
+  }
+
+  void mount(std::shared_ptr<Dataset> mounted) {
+    dataset = std::move(mounted);
+    source = std::make_unique<DatasetSource>(agent.engine().commons(), dataset, "test", false);
+  }
+  // Opens a file, as its first reader, who wants all of it.
+  std::shared_ptr<MountSource::OpenFile> read(int file) {
+    auto opened = source->openFile(filesOf(*dataset->manifest)[static_cast<std::size_t>(file)]);
+    EXPECT_TRUE(opened.ok());
+    (*opened)->willNeed(0, kFile);
+    return *opened;
+  }
+
+  std::uint64_t resident() {
+    return agent.await(agent.engine().contents().residency(dataset)).bytesResident;
+  }
+  struct Work {
+    std::size_t expected = 0;    // files that are looked ahead to
+    std::size_t background = 0;  // coroutines of any kind
+  };
+  Work work() {
+    struct Count {
+      static Task<Work> all(Engine& engine) {
+        Work sum;
+        for (const std::unique_ptr<Shard>& shard : engine.commons().shards) {
+          co_await shard->reactor->enter();
+          sum.expected += shard->prefetcher->expected();
+          sum.background += shard->gate->inside();
+        }
+        co_await engine.home().enter();
+        co_return sum;
+      }
+    };
+    return agent.await(Count::all(agent.engine()));
+  }
+  // False when it does not come to hold within half a minute.
+  template <class F>
+  static bool eventually(F condition) {
+    for (const auto until = Clock::now() + std::chrono::seconds(30); Clock::now() < until;) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return condition();
+  }
+
+  Origin origin;
+  Agent agent{"one"};
+  std::shared_ptr<Dataset> dataset;
+  std::unique_ptr<DatasetSource> source;
+};
+
+TEST_F(PrefetcherTest, AReaderHasOneBudgetOfWhatFollowsItsFile) {
+  mount(agent.add(origin));
+  const auto opened = read(0);
+  ASSERT_TRUE(eventually([&] { return resident() >= kFile * 2; }));
+  ASSERT_TRUE(eventually([&] { return work().background == 0; }));
+  EXPECT_GT(resident(), kBudget / 4);
+  EXPECT_LE(resident(), kBudget);
+}
+
+TEST_F(PrefetcherTest, WhoeverReadsFileByFileIsAlwaysAwaited) {
+  mount(agent.add(origin));
+  for (int file = 0; file < kFiles; ++file) {
+    const auto opened = read(file);
+    const int next = std::min(file + 1, kFiles - 1);
+    EXPECT_TRUE(eventually([&] {
+      return source->complete(filesOf(*dataset->manifest)[static_cast<std::size_t>(next)]);
+    })) << next;
+  }
+}
+
+TEST_F(PrefetcherTest, LookingAheadEndsWhenItsReaderHasLeft) {
+  // Nobody knows yet where the bytes are: what has its turn at the origin waits for that.
+  const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
+  ASSERT_TRUE(added.ok());
+  mount(*added);
+  auto opened = read(0);
+  ASSERT_TRUE(eventually([&] { return work().expected > 0; }));
+  opened.reset();
+  ASSERT_TRUE(eventually([&] { return work().expected == 0; }));
+  Location base;
+  base.path = origin.folder();
+  base.below = base.path;
+  dataset->locations.setBase(std::move(base));
+  ASSERT_TRUE(eventually([&] { return work().background == 0; }));
+  EXPECT_LE(resident(), kBudget / 2);
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster
