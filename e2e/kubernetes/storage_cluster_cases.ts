@@ -31,6 +31,7 @@ export const storageClusterCases: Case[] = [
     origins: {
       directoryPrefixes: ['/mnt/models'],
       allowedNetworks: ['10.0.0.0/8'],
+      nodeIdentity: { namespaces: ['team'] },
       certificateAuthorities: { name: 'company-ca' },
     },
     startupTaint: { enabled: false, timeout: '5m' },

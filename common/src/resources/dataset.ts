@@ -126,7 +126,8 @@ export const datasetSpecSchema = z
     source: source.describe('Where the bytes come from: exactly one kind. Cannot be changed.'),
     secretRef: reference(
       'Secret in the namespace of the Dataset with the credentials of its origin: token, or accessKeyId and ' +
-        "secretAccessKey and perhaps sessionToken. Absent: the nodes' own cloud identity, or none.",
+        'secretAccessKey and perhaps sessionToken. Absent: none; where origins.nodeIdentity of the StorageCluster lists the ' +
+        "namespace, the nodes' own cloud identity.",
     ).optional(),
     include: globs('Globs of the files that are wanted; none: all.'),
     exclude: globs('Globs of files that are not wanted. They win over include.'),

@@ -28,6 +28,20 @@ const origins = z.object({
     .default([])
     .meta(asSet)
     .describe('Loopback, link-local and private networks in which origins are accepted, such as 10.0.0.0/8.'),
+  nodeIdentity: z
+    .object({
+      namespaces: z
+        .array(labelName())
+        .max(256)
+        .default([])
+        .meta(asSet)
+        .describe(
+          'Namespaces whose Datasets without secretRef read with the own cloud identity of the nodes (instance role, ' +
+            'workload identity): whoever may make Datasets there reads all that nodes may. None: they read anonymously.',
+        ),
+    })
+    .default({ namespaces: [] })
+    .describe('Who may read origins as the nodes themselves.'),
   certificateAuthorities: z
     .object({
       name: objectName().describe("Name of the ConfigMap, in the operator's namespace."),
@@ -85,7 +99,7 @@ export const storageClusterSpecSchema = z.object({
     .describe('Nodes that keep bytes, grouped by what is the same on them.'),
   store: store.default({ etcd: { replicas: 1, storage: { emptyDir: {} } } }).describe('Where agents find one another.'),
   origins: origins
-    .default({ directoryPrefixes: [], allowedNetworks: [] })
+    .default({ directoryPrefixes: [], allowedNetworks: [], nodeIdentity: { namespaces: [] } })
     .describe('What the sources of Datasets may reach.'),
   startupTaint: z
     .object({

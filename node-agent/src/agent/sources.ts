@@ -8,16 +8,18 @@ import { type Environment, withEnvironment } from '../origins/source_environment
 
 type OriginConfig = AgentConfig['origins'];
 
-/** Opens origins with this agent's policy, and its own identity for datasets that have no credentials. */
+/** Opens origins with this agent's policy. The machine's own identity is for datasets that are listed, if any are. */
 export function originOpener(
   { origins: config, selfTestDirectory }: Pick<AgentConfig, 'origins' | 'selfTestDirectory'>,
   environment: Environment,
 ): OpenOrigin {
-  return (source, revision, credentials) =>
-    createOrigin(
+  return (source, revision, credentials, dataset) => {
+    const ours = credentials === undefined && mayUseIdentity(config, dataset);
+    return createOrigin(
       { ...source, allowPrivate: config.allowPrivate },
       {
-        environment: credentials === undefined ? environment : withoutIdentity(environment),
+        environment: ours ? environment : withoutIdentity(environment),
+        nodeIdentity: ours,
         allowedAddresses: config.allowedNetworks,
         selfTestDirectory,
         ...(credentials === undefined ? {} : originCredentials(source, credentials)),
@@ -28,6 +30,12 @@ export function originOpener(
           : { certificateAuthorities: config.certificateAuthorities }),
       },
     );
+  };
+}
+
+/** Whether a dataset without credentials of its own may read as this machine. */
+function mayUseIdentity({ nodeIdentity }: OriginConfig, dataset: string): boolean {
+  return nodeIdentity === undefined || nodeIdentity.some((beginning) => dataset.startsWith(beginning));
 }
 
 /** The environment without what it says of who we are and where that identity is known: HF_TOKEN and all of AWS. */
@@ -42,13 +50,14 @@ function withoutIdentity(environment: Environment): Environment {
  * all agents read the same place. Private addresses are the agent's to allow, not the source's alone.
  */
 export function sourcePreparer(config: OriginConfig, environment: Environment): PrepareSource {
-  return (source, credentialed) => {
+  return (source, credentialed, dataset) => {
     if (source.allowPrivate && !config.allowPrivate) {
       throw new HearthError(
         'PermissionDenied',
         'the source asks for private addresses, which this agent does not allow; set origins.allowPrivate or list the network in origins.allowedNetworks',
       );
     }
-    return withEnvironment(source, credentialed ? withoutIdentity(environment) : environment);
+    const ours = !credentialed && mayUseIdentity(config, dataset);
+    return withEnvironment(source, ours ? environment : withoutIdentity(environment));
   };
 }

@@ -40,8 +40,8 @@ describe('tenants', () => {
     const file = join(folder, 'agent.yaml');
     await writeFile(file, JSON.stringify({ origins: { directoryPrefixes: [], ...origins } }));
     const { config } = await loadConfig({ file, environment: { HEARTH_SECRET: 'sixteen bytes or more' }, flags: {} });
-    const prepared = sourcePreparer(config.origins, {})(source, false);
-    const origin = originOpener(config, {})(prepared, revision, undefined);
+    const prepared = sourcePreparer(config.origins, {})(source, false, 'team.x');
+    const origin = originOpener(config, {})(prepared, revision, undefined, 'team.x');
     opened.push(origin);
     return origin;
   }
@@ -132,6 +132,63 @@ describe('tenants', () => {
   it('cannot allow themselves private addresses', async () => {
     const source = { ...parseSource(`${server.url}/x`), allowPrivate: true };
     await assert.rejects(open(source), refused);
+  });
+
+  describe('without credentials of their own', () => {
+    const identity = {
+      AWS_ACCESS_KEY_ID: 'of-the-node',
+      AWS_SECRET_ACCESS_KEY: 'of-the-node-too',
+      AWS_EC2_METADATA_DISABLED: 'true',
+      HF_TOKEN: 'hf_of_the_node',
+    };
+    let before: [string, string | undefined][];
+    beforeEach(() => {
+      before = Object.keys(identity).map((name) => [name, process.env[name]]);
+      Object.assign(process.env, identity);
+    });
+    afterEach(() => {
+      for (const [name, value] of before) {
+        if (value === undefined) delete process.env[name];
+        else process.env[name] = value;
+      }
+    });
+
+    /** Whether a request of the dataset was signed, or had a token. */
+    async function asked(dataset: string, kind: 's3' | 'hub', nodeIdentity?: string[]): Promise<boolean> {
+      const { port } = new URL(server.url);
+      const endpoint = `http://127.0.0.1:${port}`;
+      const environment = { ...identity, HF_ENDPOINT: endpoint };
+      const file = join(folder, 'agent.yaml');
+      const origins = { allowPrivate: true, ...(nodeIdentity === undefined ? {} : { nodeIdentity }) };
+      await writeFile(file, JSON.stringify({ origins }));
+      const { config } = await loadConfig({ file, environment: { HEARTH_SECRET: 'sixteen bytes or more' }, flags: {} });
+      const text = kind === 's3' ? `s3://models/x?endpoint=${endpoint}` : `hf://org/m?endpoint=${endpoint}`;
+      const prepared = sourcePreparer(config.origins, environment)(parseSource(text), false, dataset);
+      const origin = originOpener(config, environment)(prepared, '', undefined, dataset);
+      opened.push(origin);
+      server.requests.length = 0;
+      server.handler = (_request, response) => {
+        response.writeHead(403, { 'content-type': 'application/xml' });
+        response.end('<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>');
+      };
+      const denied = await listAll(origin, signal()).then(
+        () => assert.fail('it was refused'),
+        (error: Error) => error.message,
+      );
+      const [first] = server.requests;
+      const signed = first?.authorization !== undefined;
+      if (kind === 's3' && !signed) assert.match(denied, /anonymous.*give it a secretRef, or .*origins\.nodeIdentity/);
+      return signed;
+    }
+
+    for (const kind of ['s3', 'hub'] as const) {
+      it(`read ${kind} as the node only where they are listed`, async () => {
+        assert.equal(await asked('team.x', kind, []), false);
+        assert.equal(await asked('team.x', kind, ['other.', 'team.']), true);
+        assert.equal(await asked('teammate.x', kind, ['team.']), false);
+        assert.equal(await asked('team.x', kind), true, 'where the agent is its own administrator');
+      });
+    }
   });
 
   it('reach nothing by redirects of a host that is allowed', async () => {

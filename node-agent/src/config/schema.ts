@@ -19,6 +19,7 @@ const nameAllowed = 'a name of letters, digits, ".", "_" and "-" that begins and
 const addressAllowed = 'an IP address with an optional port, for example 10.0.0.5:7527 or [fd00::5]:7527';
 const pathAllowed = 'an absolute path';
 
+const parseBeginning = (value: unknown) => (typeof value === 'string' && /^\S+$/.test(value) ? value : undefined);
 const parsePath = (value: unknown) => (typeof value === 'string' && value.startsWith('/') ? value : undefined);
 
 /** Everything an agent can be told. Each leaf is a key of the file, a variable and a flag of the same name. */
@@ -296,6 +297,17 @@ export const configSchema = z.strictObject({
           form: 'list',
         },
         listOf(parsePath),
+      ),
+      nodeIdentity: optionalSetting(
+        {
+          description:
+            "Datasets without credentials of their own whose names begin with one of these read with this machine's: the " +
+            'AWS variables, profile or instance role, and HF_TOKEN. Absent: all of them; empty: none, they read ' +
+            'anonymously.',
+          allowed: 'beginnings of names',
+          form: 'list',
+        },
+        listOf(parseBeginning),
       ),
       certificateAuthorities: optionalSetting(
         {

@@ -20,7 +20,7 @@ import { datasetMessage, resolvingMessage } from './convert.ts';
  * Makes a source complete and refuses what this agent may not read, before anything is registered. `credentialed`: the
  * dataset has credentials of its own, so that nothing that belongs to the agent's identity is filled in.
  */
-export type PrepareSource = (source: Source, credentialed: boolean) => Source;
+export type PrepareSource = (source: Source, credentialed: boolean, dataset: string) => Source;
 
 export class DatasetCalls {
   readonly #agent: Agent;
@@ -41,7 +41,7 @@ export class DatasetCalls {
     }
     const { name, credentials, include, exclude } = request;
     const own = credentials === undefined ? this.#agent.credentials.isOwn(name) : !isEmpty(credentials);
-    const what = { source: this.#prepare(request.source, own), include, exclude };
+    const what = { source: this.#prepare(request.source, own, name), include, exclude };
     await this.#agent.resolution.check(name, what, signal);
     if (credentials !== undefined) await this.#agent.credentialSharing.set(name, credentials, signal);
     let latest: ListingProgress = { filesListed: 0, bytesListed: 0n };

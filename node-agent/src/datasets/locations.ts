@@ -150,7 +150,7 @@ export class Locations {
         'no dataset of this cluster has a revision with this manifest: it was removed, or the store was emptied; add it in this state again',
       );
     const made: OfManifest = {
-      origin: this.#open(found.source, found.revision, this.#credentials.of(found.dataset)),
+      origin: this.#open(found.source, found.revision, this.#credentials.of(found.dataset), found.dataset),
       dataset: found.dataset,
       waiting: new Set(),
       resolving: new Set(),

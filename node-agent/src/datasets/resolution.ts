@@ -21,9 +21,14 @@ import type { DatasetTables } from './table.ts';
 
 /**
  * Opens the origin of a source with this agent's policy; `revision`: the one listed earlier. `credentials`: those of
- * the dataset; undefined: it has none of its own, and the agent's identity is used.
+ * the dataset; undefined: it has none of its own, and the agent's identity is used where its policy lets `dataset`.
  */
-export type OpenOrigin = (source: Source, revision: string, credentials: Credentials | undefined) => Origin;
+export type OpenOrigin = (
+  source: Source,
+  revision: string,
+  credentials: Credentials | undefined,
+  dataset: string,
+) => Origin;
 
 export interface Resolved {
   dataset: DatasetRecord;
@@ -194,7 +199,7 @@ export class Resolution {
       const patience = AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.requestMs)]);
       // Without them, `of` says what is missing.
       await this.#credentials.arrived(name, patience).catch(() => undefined);
-      return this.#open(request.source, '', this.#credentials.of(name));
+      return this.#open(request.source, '', this.#credentials.of(name), name);
     } catch (thrown) {
       return HearthError.from(thrown);
     }

@@ -40,6 +40,7 @@ export function createOrigin(source: Source, options: OriginOptions = {}): Origi
       source: kind.value,
       description,
       credentials: options.credentials,
+      nodeIdentity: options.nodeIdentity ?? true,
       versions: options.s3Versions ?? false,
       connections,
       policy,

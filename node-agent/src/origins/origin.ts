@@ -67,8 +67,13 @@ export interface OriginOptions {
   revision?: string;
   /** For http and hub origins: a bearer token, sent to the hosts that the source names and never on a redirect to others. */
   token?: string;
-  /** For S3; absent: the usual AWS chain (environment, profile, instance), and without any, unsigned requests. */
+  /** For S3; absent: see `nodeIdentity`. */
   credentials?: S3Credentials;
+  /**
+   * For S3 without credentials: the usual AWS chain (environment, profile, instance), and without any, unsigned requests
+   * (true, the default), or unsigned requests (false).
+   */
+  nodeIdentity?: boolean;
   /** `HF_TOKEN`, `HF_ENDPOINT`, `AWS_ENDPOINT_URL_S3`, ...; by default those of the process. */
   environment?: Readonly<Record<string, string | undefined>>;
   /** Addresses and ranges (CIDR) that are allowed although they are loopback, link-local or private. */

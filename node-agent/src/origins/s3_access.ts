@@ -14,8 +14,10 @@ export interface S3AccessOptions {
   /** '' for the one that the environment or the profile says, else us-east-1. */
   region: string;
   pathStyle: boolean;
-  /** Undefined: the usual AWS chain; when that has none at all, requests are unsigned. */
+  /** Undefined: those of the machine where they may be used; else, and when it has none, requests are unsigned. */
   credentials: S3Credentials | undefined;
+  /** Whether the usual AWS chain (environment, profile, instance) may be asked. */
+  nodeIdentity: boolean;
   connections: Connections;
   policy: AddressPolicy;
   attempts: number;
@@ -64,16 +66,17 @@ export class S3Access {
       host: endpoint === '' ? 'AWS' : new URL(endpoint).host,
       region: options.region,
       anonymous: false,
+      nodeIdentity: options.nodeIdentity,
     };
     try {
-      const identity = await findIdentity(options.credentials);
-      const own = options.credentials !== undefined;
-      const region = options.region || (own ? fallbackRegion : await configuredRegion());
+      const identity = await findIdentity(options);
+      const fromMachine = options.credentials === undefined && options.nodeIdentity;
+      const region = options.region || (fromMachine ? await configuredRegion() : fallbackRegion);
       const client = new S3Client({
         region,
         ...(endpoint === '' ? {} : { endpoint }),
-        // With credentials that were given, nothing of the machine's configuration says where they are sent.
-        ignoreConfiguredEndpointUrls: own,
+        // Where the machine's identity is not used, nothing of its configuration says what is asked.
+        ignoreConfiguredEndpointUrls: !fromMachine,
         forcePathStyle: pathStyle,
         maxAttempts: options.attempts,
         requestHandler: {
@@ -91,7 +94,7 @@ export class S3Access {
       await options.policy.checkHost(bucketUrl);
       return new S3Access(
         client,
-        { bucket, host: bucketUrl.host, region, anonymous: identity === undefined },
+        { ...context, host: bucketUrl.host, region, anonymous: identity === undefined },
         identity,
         bucketUrl,
       );
@@ -166,8 +169,11 @@ function queryString(query: Record<string, unknown>): string {
   return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
 }
 
-async function findIdentity(given: S3Credentials | undefined): Promise<(() => Promise<Identity>) | undefined> {
-  if (given !== undefined) return async () => given;
+type Given = Pick<S3AccessOptions, 'credentials' | 'nodeIdentity'>;
+
+async function findIdentity({ credentials, nodeIdentity }: Given): Promise<(() => Promise<Identity>) | undefined> {
+  if (credentials !== undefined) return async () => credentials;
+  if (!nodeIdentity) return undefined;
   const chain = fromNodeProviderChain();
   try {
     await chain();

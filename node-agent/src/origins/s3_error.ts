@@ -9,6 +9,8 @@ export interface S3Context {
   region: string;
   /** Requests are not signed, since there are no credentials. */
   anonymous: boolean;
+  /** The machine's own identity may be used. */
+  nodeIdentity: boolean;
 }
 
 interface ServiceError {
@@ -32,7 +34,7 @@ const credentialSteps: Record<string, string> = {
 /** Anything thrown by the S3 client (error codes of the S3 API reference) as what it means for the user. */
 export function s3Error(thrown: unknown, context: S3Context): HearthError {
   if (thrown instanceof HearthError) return thrown;
-  const { bucket, host, region, anonymous } = context;
+  const { bucket, host, region, anonymous, nodeIdentity } = context;
   const error = thrown as ServiceError;
   const status = error.$metadata?.httpStatusCode;
   if (error.name === 'AbortError')
@@ -67,9 +69,13 @@ export function s3Error(thrown: unknown, context: S3Context): HearthError {
   }
   if (status === 401 || status === 403) {
     if (anonymous) {
+      const step = nodeIdentity
+        ? 'there are no AWS credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile'
+        : "the dataset has no credentials of its own and may not use the nodes'; give it a secretRef, or ask the " +
+          'administrator to allow its namespace in origins.nodeIdentity';
       return new HearthError(
         'Unauthenticated',
-        `the bucket ${bucket} at ${host} does not allow anonymous reading, and there are no AWS credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile`,
+        `the bucket ${bucket} at ${host} does not allow anonymous reading, and ${step}`,
       );
     }
     return new HearthError(

@@ -18,6 +18,7 @@ export interface S3OriginOptions {
   source: S3Source;
   description: string;
   credentials: S3Credentials | undefined;
+  nodeIdentity: boolean;
   versions: boolean;
   connections: Connections;
   policy: AddressPolicy;
@@ -108,7 +109,7 @@ export class S3Origin implements Origin {
 
   /** One client for all calls; after a failure (credentials may come later) the next call tries anew. */
   #access(): Promise<S3Access> {
-    const { source, credentials, connections, policy, attempts } = this.#options;
+    const { source, credentials, nodeIdentity, connections, policy, attempts } = this.#options;
     const { bucket, endpoint, region, pathStyle } = source;
     this.#opening ??= S3Access.open({
       bucket,
@@ -116,6 +117,7 @@ export class S3Origin implements Origin {
       region,
       pathStyle,
       credentials,
+      nodeIdentity,
       connections,
       policy,
       attempts,

@@ -1,4 +1,10 @@
-import { type NodeGroup, parseQuantity, parseShare, type StorageCluster } from '@hearth/common/resources';
+import {
+  type NodeGroup,
+  parseQuantity,
+  parseShare,
+  registeredName,
+  type StorageCluster,
+} from '@hearth/common/resources';
 import { agentPaths, agentSocket, holderSocket, nodeFolder } from '../names.ts';
 
 /**
@@ -38,6 +44,8 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
     origins: {
       allowedNetworks: origins.allowedNetworks,
       directoryPrefixes: origins.directoryPrefixes,
+      // As the operator registers the Datasets of a namespace; no namespace has a dot in its name.
+      nodeIdentity: origins.nodeIdentity.namespaces.map((namespace) => registeredName(namespace, '')),
       ...(origins.certificateAuthorities === undefined
         ? {}
         : { certificateAuthorities: `${authorities}/${origins.certificateAuthorities.key}` }),

@@ -109,6 +109,15 @@ describe('objects of a StorageCluster', () => {
     assert.equal(mounts.filter(({ mountPath }) => mountPath === '/mnt/models').length, 1, 'one mount a path');
   });
 
+  it('let Datasets read as the nodes in the namespaces that are listed, and in none by default', () => {
+    const listed = (origins: object) => {
+      const [config = ''] = Object.values(build({ cluster: sampleCluster({ origins }) }).configuration?.data ?? {});
+      return JSON.parse(config).origins.nodeIdentity;
+    };
+    assert.deepEqual(listed({}), []);
+    assert.deepEqual(listed({ nodeIdentity: { namespaces: ['team', 'other'] } }), ['team.', 'other.']);
+  });
+
   it('replace agents when what they read at their start changes, and never the holder', () => {
     const before = build();
     const secret = build({ startHash: 'other' });
