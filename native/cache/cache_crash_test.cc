@@ -5,6 +5,7 @@
 #include <random>
 
 #include "cache/cache_testing.h"
+#include "cache/residency_log_version1.h"
 #include "files/crash_file_system.h"
 
 namespace hearth {
@@ -154,6 +155,39 @@ TEST_F(CacheCrashTest, ClaimsAreTrueAfterACrashAtEveryInstant) {
       ++crashes;
     }
     EXPECT_GT(crashes, 70u / kStride);
+  }
+}
+
+// What Hearth 0.1 left: its log is read and written anew, and its files stay.
+TEST_F(CacheCrashTest, ALogOfVersion1IsTakenOver) {
+  CrashFileSystem files;
+  auto cache = open(files);
+  for (const auto& [n, size] : {std::pair{2u, 200000u}, std::pair{4u, 1u}})
+    ASSERT_TRUE(reactor->runUntilComplete(fill(*cache, keyOf(n), size)).ok());
+  close(std::move(cache));
+  const std::vector<std::byte> old = bytesOfHex(kVersion1Log);
+  const auto replace = [&]() -> Task<Status> {
+    auto opening = files.open("/cache/residency.log", {.write = true});
+    auto file = co_await opening;
+    Status done = co_await (*file)->truncate(old.size());
+    if (done.ok()) done = co_await (*file)->writeAt(old, 0);
+    if (done.ok()) done = co_await (*file)->syncData();
+    co_return done;
+  };
+  ASSERT_TRUE(reactor->runUntilComplete(replace()).ok());
+  for (int round = 0; round < 2; ++round) {
+    cache = open(files);
+    ASSERT_NE(cache, nullptr);
+    for (const std::uint64_t n : {2, 4}) {
+      const auto file = cache->find(keyOf(n));
+      ASSERT_NE(file, nullptr) << n;
+      EXPECT_TRUE(file->complete() && holds(*file, 0)) << n;
+    }
+    EXPECT_EQ(cache->find(keyOf(1)), nullptr);
+    EXPECT_EQ(cache->find(keyOf(3)), nullptr);
+    close(std::move(cache));
+    const auto log = files.openForReading("/cache/residency.log");
+    EXPECT_EQ((*(*log)->map(12))[8], std::byte{2});
   }
 }
 

@@ -4,24 +4,13 @@
 #include <unordered_map>
 
 #include "cache/directory_layout.h"
-#include "cache/directory_recovery.h"
+#include "cache/entry_records.h"
 
 namespace hearth {
 namespace {
 
 // Syncs under way at once: enough for the file system to put them into one journal commit.
 constexpr std::size_t kSyncsPerShard = 32;
-// A compaction gives the reactor a turn after encoding this much.
-constexpr std::size_t kEncodeBytes = std::size_t{1} << 20;
-
-ResidencyRecord claimOf(const CacheEntry& entry, std::uint32_t chunk) {
-  return {RecordType::kClaim, entry.key, entry.size, chunk, entry.blockChecksums(chunk)};
-}
-
-std::uint64_t claimBytes(const CacheEntry& entry, std::uint32_t chunk) {
-  return recordBytes(blocksOf(entry.chunkBytes(chunk)));
-}
-
 }  // namespace
 
 // Files to sync, each once, by shard.
@@ -53,66 +42,6 @@ CacheDirectory::CacheDirectory(CacheDirectoryOptions options, std::vector<ShardC
 
 std::string CacheDirectory::objectPath(const ContentKey& key) const {
   return options_.path + "/objects/" + folderName(key.bytes[0]) + "/" + key.hex();
-}
-
-Task<Status> CacheDirectory::open(std::function<bool(const ContentKey&)> keep) {
-  FileSystem& files = home().files;
-  auto checking = checkFeatures(files, path());
-  const Status supported = co_await checking;
-  if (!supported.ok()) co_return supported;
-
-  ResidencyImage image;
-  std::function<void(const ResidencyRecord&)> replayed = [&image](const ResidencyRecord& record) {
-    image.apply(record);
-  };
-  auto opening = ResidencyLog::open(files, path(), std::move(replayed));
-  auto log = co_await opening;
-  if (!log.ok()) co_return log.error();
-  log_ = std::move(*log);
-
-  auto listing = listObjects(files, path());
-  const auto objects = co_await listing;
-  if (!objects.ok()) co_return objects.error();
-  std::function<bool(const ContentKey&)> known = [this](const ContentKey& key) {
-    return index_.find(key) != nullptr;
-  };
-  const RecoveryPlan plan = planRecovery(image, *objects, keep, known);
-
-  std::vector<std::byte> drops;
-  for (const ContentKey& key : plan.drop)
-    appendRecord(drops, {.type = RecordType::kDrop, .key = key});
-  if (!drops.empty()) {
-    const Status dropped = co_await log_->append(drops);
-    if (!dropped.ok()) co_return dropped;
-  }
-  for (const ContentKey& key : plan.remove) {
-    auto removing = files.unlink(objectPath(key));
-    const Status removed = co_await removing;
-    if (!removed.ok() && removed.code() != ErrorCode::kNotFound) co_return removed;
-  }
-  for (const ObjectFile& object : plan.restore) {
-    auto entry = std::make_shared<CacheEntry>(object.key, object.info.size, *this,
-                                              (object.info.mode & 0111) != 0);
-    std::uint64_t charged = 0;
-    const auto claims = image.keys().find(object.key);
-    if (claims != image.keys().end() && claims->second.size == object.info.size) {
-      for (const auto& [chunk, checksums] : claims->second.chunks) {
-        entry->restore(chunk, checksums);
-        charged += allocatedBytes(entry->chunkBytes(chunk));
-        liveLogBytes_ += claimBytes(*entry, chunk);
-      }
-    }
-    // Chunks that were written but not claimed still take up space.
-    if (!entry->complete() || entry->size == 0) {
-      charged = std::max({charged, allocatedBytes(object.info.allocated), kAllocationBytes});
-    }
-    entry->charged = charged;
-    entry->touch(object.info.modifiedNs / 1'000'000);
-    budget_.adopt(charged);
-    index_.insert(std::move(entry));
-  }
-  co_await compactIfWorthwhile();
-  co_return Status();
 }
 
 Task<Status> CacheDirectory::takeLock() {
@@ -331,25 +260,40 @@ Task<Status> CacheDirectory::remove(std::vector<std::shared_ptr<CacheEntry>> ent
   co_return Status();
 }
 
-Task<void> CacheDirectory::compactIfWorthwhile() {
-  if (log_->bytes() <= tuning_.compactFromBytes || liveLogBytes_ * 2 > log_->bytes()) co_return;
-  std::vector<std::byte> records;
-  std::size_t encoded = 0;
-  const auto entries = index_.entries();
-  for (const auto& entry : entries) {
-    if (&entry->directory != this) continue;
-    for (std::uint32_t chunk = 0; chunk < entry->chunkCount(); ++chunk) {
-      if (entry->state(chunk) == ChunkState::kClaimed)
-        appendRecord(records, claimOf(*entry, chunk));
-    }
-    if (records.size() - encoded >= kEncodeBytes) {
-      encoded = records.size();
-      co_await home().reactor.sleep(Clock::duration::zero());
-    }
+Task<Status> CacheDirectory::recordVerified(std::shared_ptr<CacheEntry> entry, Sha256Digest digest,
+                                            std::uint64_t generation, Reactor& back) {
+  co_await home().reactor.enter();
+  co_await commits_.acquire(1);
+  Status done = co_await commitLocked();
+  if (done.ok()) done = co_await recordVerifiedLocked(*entry, digest, generation);
+  commits_.release(1);
+  co_await back.enter();
+  co_return done;
+}
+
+Task<Status> CacheDirectory::recordVerifiedLocked(CacheEntry& entry, Sha256Digest digest,
+                                                  std::uint64_t generation) {
+  if (entry.generation() != generation) {
+    co_return Error{ErrorCode::kConflict, "a chunk of " + entry.key.hex() +
+                                              " was found bad meanwhile; verify the file again"};
   }
-  // When it fails the old log stays, longer than it need be; the next commit tries again.
-  const Status rewritten = co_await log_->rewrite(records);
-  if (rewritten.ok()) liveLogBytes_ = records.size();
+  if (!entry.fullyClaimed()) {
+    co_return Error{ErrorCode::kNotFound, entry.key.hex() + " is not complete on this agent"};
+  }
+  // An empty file has no claim that this could follow, and is right as it is.
+  if (entry.size == 0) {
+    entry.markVerified(digest, generation);
+    co_return Status();
+  }
+  std::vector<std::byte> record;
+  appendRecord(record, verificationOf(entry, digest));
+  const Status appended = co_await log_->append(record);
+  if (!appended.ok()) co_return appended;
+  if (!entry.verified()) liveLogBytes_ += record.size();
+  // Of a chunk that was spoiled meanwhile the generation tells, and its retraction follows in the
+  // log.
+  entry.markVerified(digest, generation);
+  co_return Status();
 }
 
 }  // namespace hearth

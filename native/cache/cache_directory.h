@@ -13,6 +13,7 @@
 #include "cache/cache_tuning.h"
 #include "cache/claim_queue.h"
 #include "cache/content_cache.h"
+#include "cache/directory_recovery.h"
 #include "cache/key_index.h"
 #include "cache/residency_log.h"
 #include "cache/space_budget.h"
@@ -59,6 +60,12 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   // The log claims this chunk no longer; call before a spoiled chunk is overwritten.
   [[nodiscard]] Task<Status> retract(const CacheEntry& entry, std::uint32_t chunk, Reactor& back);
 
+  // All of the entry is claimed and, from now on, verified (see CacheEntry); a digest of zeros: the
+  // origin told none. `generation`: the entry's, before anybody began to look. kConflict: something
+  // of it was spoiled since. kNotFound: it is not complete.
+  [[nodiscard]] Task<Status> recordVerified(std::shared_ptr<CacheEntry> entry, Sha256Digest digest,
+                                            std::uint64_t generation, Reactor& back);
+
   // Home. Removes entries that the index has marked as going: a drop record, synced, then the
   // files. On error nothing is removed and the entries are still marked.
   [[nodiscard]] Task<Status> remove(std::vector<std::shared_ptr<CacheEntry>> entries);
@@ -75,7 +82,13 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   static Task<void> syncWorker(CacheDirectory& directory, SyncBatch& batch, std::size_t shard);
   [[nodiscard]] Task<Status> syncFolders(const FolderSet& folders);
   [[nodiscard]] Task<Status> appendClaims(const std::vector<PendingClaim>& claims);
+  [[nodiscard]] Task<Status> recordVerifiedLocked(CacheEntry& entry, Sha256Digest digest,
+                                                  std::uint64_t generation);
   [[nodiscard]] Task<void> compactIfWorthwhile();
+  [[nodiscard]] Task<Status> compact();
+  // Parts of open().
+  void restore(const ObjectFile& object, const ResidencyImage& image);
+  [[nodiscard]] Task<Status> settleLog(const std::vector<ContentKey>& dropped);
   void schedule();
   void commitLater();
   static Task<void> commitInBackground(CacheDirectory& directory);

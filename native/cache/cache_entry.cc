@@ -27,6 +27,8 @@ bool CacheEntry::fullyClaimed() const {
 bool CacheEntry::spoil(std::uint32_t chunk) {
   ChunkState now = state(chunk);
   while (now == ChunkState::kResident || now == ChunkState::kClaimed) {
+    // First, so that nobody sees the spoiled chunk in a verified file.
+    generation_.fetch_add(1, std::memory_order_acq_rel);
     if (!chunks_[chunk].state.compare_exchange_weak(now, ChunkState::kSpoiled,
                                                     std::memory_order_acq_rel))
       continue;
@@ -42,6 +44,15 @@ void CacheEntry::markClaimed(std::uint32_t chunk) {
   ChunkState expected = ChunkState::kResident;
   chunks_[chunk].state.compare_exchange_strong(expected, ChunkState::kClaimed,
                                                std::memory_order_acq_rel);
+}
+
+void CacheEntry::markVerified(const Sha256Digest& digest, std::uint64_t generation) {
+  verifiedDigest_ = digest == Sha256Digest{} ? nullptr : std::make_unique<Sha256Digest>(digest);
+  verifiedGeneration_.store(generation, std::memory_order_release);
+}
+
+Sha256Digest CacheEntry::verifiedDigest() const {
+  return verifiedDigest_ ? *verifiedDigest_ : Sha256Digest{};
 }
 
 void CacheEntry::endWrite(std::uint32_t chunk, std::span<const std::uint32_t> checksums) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/content_key.h"
+#include "base/sha256.h"
 #include "cache/residency_record.h"
 
 namespace hearth {
@@ -67,12 +68,27 @@ class CacheEntry {
   [[nodiscard]] std::vector<std::uint32_t> blockChecksums(std::uint32_t chunk) const;
   // A resident chunk becomes spoiled. False: it was not resident.
   bool spoil(std::uint32_t chunk);
+  // Changes before a chunk is spoiled: what somebody finds out about the whole file holds for the
+  // generation in which they began to look.
+  [[nodiscard]] std::uint64_t generation() const {
+    return generation_.load(std::memory_order_acquire);
+  }
+  // The log says durably that the whole file is what its digest says (RecordType::kVerified), and
+  // nothing of it was spoiled since.
+  [[nodiscard]] bool verified() const {
+    return verifiedGeneration_.load(std::memory_order_acquire) == generation();
+  }
   // resident -> claimed, after its claim is in the log.
   void markClaimed(std::uint32_t chunk);
   // The log may hold claims of this key: evicting it needs a drop record. Never becomes false
   // again.
   [[nodiscard]] bool everClaimed() const { return everClaimed_.load(std::memory_order_acquire); }
   void noteClaim() { everClaimed_.store(true, std::memory_order_release); }
+
+  // The directory's home, under its commit lock: after the record is in the log, with the
+  // generation for which it was found; and what was recorded, when verified().
+  void markVerified(const Sha256Digest& digest, std::uint64_t generation);
+  [[nodiscard]] Sha256Digest verifiedDigest() const;
 
   // Own shard, by whoever took the chunk to kWriting.
   void beginWrite(std::uint32_t chunk) { setState(chunk, ChunkState::kWriting); }
@@ -114,6 +130,10 @@ class CacheEntry {
   std::atomic<std::int64_t> residentBytes_{0};
   std::atomic<std::int64_t> lastUsedMs_{0};
   std::atomic<bool> everClaimed_{false};
+  std::atomic<std::uint64_t> generation_{1};
+  std::atomic<std::uint64_t> verifiedGeneration_{0};  // 0: never
+  // Null for a digest of zeros. Guarded by the directory's commit lock.
+  std::unique_ptr<const Sha256Digest> verifiedDigest_;
 };
 
 }  // namespace hearth

@@ -76,6 +76,16 @@ class CachedFile {
                                                 std::span<const std::uint32_t> blockChecksums) = 0;
   // Own shard. Ends when everything written so far is claimed durably in the log.
   [[nodiscard]] virtual Task<Status> claimed() = 0;
+  // Any thread. The log says durably that the whole file is what the origin's digest says, or that
+  // the origin told none; no chunk of it was found bad since.
+  [[nodiscard]] virtual bool verifiedWhole() const = 0;
+  // Any thread. Changes when a chunk is found bad: whoever verifies the file takes it before.
+  [[nodiscard]] virtual std::uint64_t generation() const = 0;
+  // Own shard. Claims everything and records durably that the whole file has this digest (zeros:
+  // the origin told none). kConflict: a chunk was found bad since `generation`; kNotFound:
+  // incomplete.
+  [[nodiscard]] virtual Task<Status> recordVerified(Sha256Digest digest,
+                                                    std::uint64_t generation) = 0;
   // Own shard. Reads every resident block from disk (past the page cache where possible) and checks
   // it; bad chunks become absent. Bytes checked and found good; `checked` grows by them as they
   // are, null: nobody counts.

@@ -147,6 +147,39 @@ TEST_F(ContentCacheTest, CorruptBlocksAreNeverServedAndCanBeRepaired) {
   EXPECT_EQ(inode(), before);
 }
 
+TEST_F(ContentCacheTest, AVerifiedFileStaysSoUntilAChunkIsFoundBad) {
+  open();
+  const std::uint64_t size = kChunkBytes + 200000;
+  const std::size_t shard = shardOfKey(keyOf(1));
+  Sha256Digest digest;
+  digest.fill(7);
+  {
+    const auto file = acquire(keyOf(1), size);
+    ASSERT_TRUE(shards.run(shard, writeWhole(file, 0)).ok());
+    EXPECT_EQ(shards.run(shard, file->recordVerified(digest, file->generation())).code(),
+              ErrorCode::kNotFound);
+    ASSERT_TRUE(shards.run(shard, writeWhole(file, 1)).ok());
+    EXPECT_FALSE(file->verifiedWhole());
+    ASSERT_TRUE(shards.run(shard, file->recordVerified(digest, file->generation())).ok());
+    EXPECT_TRUE(file->verifiedWhole());
+  }
+  close();
+  open();
+  const auto file = cache->find(keyOf(1));
+  ASSERT_NE(file, nullptr);
+  EXPECT_TRUE(file->verifiedWhole());
+  const std::uint64_t before = file->generation();
+  overwrite(file->path(), 5);
+  ASSERT_EQ(file->verified(0, 10).code(), ErrorCode::kCorrupt);
+  EXPECT_FALSE(file->verifiedWhole());
+  ASSERT_TRUE(shards.run(shard, writeWhole(file, 0)).ok());
+  EXPECT_TRUE(file->complete());
+  EXPECT_FALSE(file->verifiedWhole()) << "what was verified is not what is there now";
+  EXPECT_EQ(shards.run(shard, file->recordVerified(digest, before)).code(), ErrorCode::kConflict);
+  EXPECT_TRUE(shards.run(shard, file->recordVerified(digest, file->generation())).ok());
+  EXPECT_TRUE(file->verifiedWhole());
+}
+
 TEST_F(ContentCacheTest, AScrubFindsWhatNobodyReads) {
   open();
   const std::uint64_t size = kChunkBytes + 200001;

@@ -12,6 +12,7 @@ void ResidencyImage::apply(const ResidencyRecord& record) {
       Claims& claims = keys_[record.key];
       if (claims.size != record.size) claims = {.size = record.size, .chunks = {}};
       claims.chunks[record.chunk] = record.blockChecksums;
+      claims.verified.reset();
       return;
     }
     case RecordType::kDrop:
@@ -21,9 +22,22 @@ void ResidencyImage::apply(const ResidencyRecord& record) {
       const auto found = keys_.find(record.key);
       if (found == keys_.end()) return;
       found->second.chunks.erase(record.chunk);
+      found->second.verified.reset();
       if (found->second.chunks.empty()) keys_.erase(found);
       return;
     }
+    case RecordType::kVerified: {
+      const auto found = keys_.find(record.key);
+      if (found == keys_.end() || found->second.size != record.size) return;
+      if (found->second.chunks.size() == chunksOf(record.size))
+        found->second.verified = record.digest;
+      return;
+    }
+    case RecordType::kDoubt:
+      keys_.clear();
+      return;
+    case RecordType::kAppend:
+      return;
   }
 }
 

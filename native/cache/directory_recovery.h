@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +22,7 @@ class ResidencyImage {
   struct Claims {
     std::uint64_t size = 0;
     std::map<std::uint32_t, std::vector<std::uint32_t>> chunks;  // block checksums by chunk
+    std::optional<Sha256Digest> verified;  // the whole file, as RecordType::kVerified says
   };
   void apply(const ResidencyRecord& record);
   [[nodiscard]] const std::unordered_map<ContentKey, Claims, ContentKeyHash>& keys() const {

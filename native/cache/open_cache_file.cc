@@ -305,6 +305,11 @@ Task<Status> OpenCacheFile::claimed() {
   co_return Status();
 }
 
+Task<Status> OpenCacheFile::recordVerified(Sha256Digest digest, std::uint64_t generation) {
+  const auto self = shared_from_this();
+  co_return co_await entry_->directory.recordVerified(entry_, digest, generation, shard_.reactor);
+}
+
 Task<Result<std::uint64_t>> OpenCacheFile::scrub(std::atomic<std::uint64_t>* checked) {
   const auto self = shared_from_this();
   if (entry_->residentBytes() == 0) co_return std::uint64_t{0};

@@ -42,6 +42,9 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   Task<Status> writeChunk(std::uint32_t chunk, std::span<const std::byte> data,
                           std::span<const std::uint32_t> blockChecksums) override;
   Task<Status> claimed() override;
+  bool verifiedWhole() const override { return entry_->verified(); }
+  std::uint64_t generation() const override { return entry_->generation(); }
+  Task<Status> recordVerified(Sha256Digest digest, std::uint64_t generation) override;
   Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked) override;
 
   [[nodiscard]] CacheEntry& entry() { return *entry_; }

@@ -1,13 +1,11 @@
 // The residency log of one cache directory: an append-only file of records that say which chunks
-// are in the cache files. What it claims is true after a crash at any instant, because its users
-// keep this order:
+// are in the cache files (docs/residency-log.md). What it claims is true after a crash at any
+// instant, because its users keep this order:
 //   a claim is appended after the data and the name of its file are synced;
-//   a drop or retraction is synced before the bytes it is about are unlinked or overwritten;
-//   whatever replay() or recovery refused is cut off or dropped, and synced, before anything else
+//   a drop or retraction is synced before the bytes it is about are unlinked or overwritten, and
+//   before anybody is told anything that relies on their being gone;
+//   whatever replay or recovery refused is cut off or dropped, and synced, before anything else
 //   is claimed.
-//
-// The file: 16 bytes (the text "HEARTHRL", u32 version, u32 CRC32C of these twelve), then records
-// (see residency_record.h). It ends at the first record that does not parse.
 //
 // Used on one reactor, one call at a time (CacheDirectory's commit lock).
 #pragma once
@@ -20,19 +18,23 @@
 #include <vector>
 
 #include "cache/residency_record.h"
+#include "cache/residency_replay.h"
 #include "files/file_system.h"
 
 namespace hearth {
 
 class ResidencyLog {
  public:
-  static constexpr std::size_t kHeaderBytes = 16;
-  static constexpr std::uint32_t kVersion = 1;
-
-  // Opens or makes `folder`/residency.log and gives every record to `replayed`, in order; cuts off
-  // what follows the first bad one, and syncs. kUnsupported: written by a newer version of Hearth.
+  // Opens or makes `folder`/residency.log, gives every record to `replayed`, in order, and cuts
+  // off, durably, what was torn by a crash. kUnsupported: it needs a later version of Hearth.
   [[nodiscard]] static Task<Result<std::unique_ptr<ResidencyLog>>> open(
       FileSystem& files, std::string folder, std::function<void(const ResidencyRecord&)> replayed);
+
+  // What open() found.
+  [[nodiscard]] const ReplayReport& report() const { return report_; }
+  // The file is of an older version or has rotten bytes in it: rewrite() it before anything is
+  // appended.
+  [[nodiscard]] bool mustBeRewritten() const { return mustBeRewritten_; }
 
   // Appends whole records and syncs. After an error nothing of them counts: the next append() or
   // rewrite() first removes what may have been written, and fails when it cannot.
@@ -49,7 +51,6 @@ class ResidencyLog {
   ResidencyLog(FileSystem& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
   [[nodiscard]] std::string path() const { return folder_ + "/residency.log"; }
   [[nodiscard]] Task<Status> openOrCreate();
-  [[nodiscard]] Task<Status> replay(const std::function<void(const ResidencyRecord&)>& replayed);
   [[nodiscard]] Task<Status> repairTail();
 
   FileSystem& files_;
@@ -58,6 +59,8 @@ class ResidencyLog {
   std::uint64_t bytes_ = 0;
   bool tailUncertain_ = false;  // bytes beyond bytes_ may be in the file
   bool nameUncertain_ = false;  // the folder is not synced since the last rename
+  bool mustBeRewritten_ = false;
+  ReplayReport report_;
 };
 
 }  // namespace hearth

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cache/cache_testing.h"
+#include "cache/residency_log_version1.h"
 #include "files/crash_file_system.h"
 
 namespace hearth {
@@ -28,53 +29,118 @@ std::string hexOf(std::span<const std::byte> bytes) {
   return text;
 }
 
+std::vector<std::byte> encode(const std::vector<ResidencyRecord>& records) {
+  std::vector<std::byte> bytes;
+  for (const ResidencyRecord& record : records) appendRecord(bytes, record);
+  return bytes;
+}
+
+ResidencyRecord verification(std::uint64_t n, std::uint64_t size) {
+  ResidencyRecord record{.type = RecordType::kVerified, .key = keyOf(n), .size = size};
+  record.digest.fill(0xd1);
+  return record;
+}
+
+// Makes the checksum right again, and the length if the record was made longer.
+void seal(std::vector<std::byte>& record) {
+  const auto length = static_cast<std::uint32_t>(record.size());
+  std::memcpy(record.data() + 4, &length, 4);
+  const std::uint32_t checksum = crc32c(std::span(record).subspan(4));
+  std::memcpy(record.data(), &checksum, 4);
+}
+
+// A record of a type that nobody knows.
+std::vector<std::byte> unknown(bool optional) {
+  std::vector<std::byte> record(24, std::byte{7});
+  record[8] = std::byte{200};
+  record[9] = std::byte(optional ? 1 : 0);
+  seal(record);
+  return record;
+}
+
 TEST(ResidencyRecordTest, HasTheDocumentedBytes) {
   ResidencyRecord record;
   for (std::uint8_t i = 0; i < 32; ++i) record.key.bytes[i] = i;
   record.size = kChunkBytes + 65537;
   record.chunk = 1;
   record.blockChecksums = {0x01020304, 0xa0b0c0d0};
-  std::vector<std::byte> bytes;
-  appendRecord(bytes, record);
+  const std::string key = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+  std::vector<std::byte> bytes = encode({record});
   EXPECT_EQ(hexOf(std::span(bytes).subspan(4)),
+            "40000000"
             "01"
             "00"
             "0200"
-            "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
-            "0100410000000000"
-            "01000000"
-            "00000000"
-            "04030201"
-            "d0c0b0a0");
+            "01000000" +
+                key +
+                "0100410000000000"
+                "04030201"
+                "d0c0b0a0");
   std::uint32_t checksum = 0;
   std::memcpy(&checksum, bytes.data(), 4);
   EXPECT_EQ(checksum, crc32c(std::span(bytes).subspan(4)));
-  const auto parsed = parseRecord(bytes);
-  ASSERT_TRUE(parsed);
-  EXPECT_EQ(parsed->record, record);
-  EXPECT_EQ(parsed->bytes, bytes.size());
+  const ParsedRecord parsed = parseRecord(bytes);
+  ASSERT_EQ(parsed.kind, ParsedRecord::Kind::kRecord);
+  EXPECT_EQ(parsed.record, record);
+  EXPECT_EQ(parsed.bytes, bytes.size());
+
+  ResidencyRecord verified{.type = RecordType::kVerified, .key = record.key, .size = 5};
+  verified.digest.fill(0xab);
+  bytes = encode({verified});
+  std::string digest;
+  for (int i = 0; i < 32; ++i) digest += "ab";
+  EXPECT_EQ(hexOf(std::span(bytes).subspan(4)),
+            "58000000"
+            "04"
+            "01"
+            "0000"
+            "00000000" +
+                key + "0500000000000000" + digest);
+  EXPECT_EQ(parseRecord(bytes).record, verified);
+  bytes = encode({{.type = RecordType::kDoubt}});
+  EXPECT_EQ(hexOf(std::span(bytes).subspan(4)), "0c00000005000000");
+  bytes = encode({{.type = RecordType::kAppend, .size = 7, .offset = 64}});
+  EXPECT_EQ(hexOf(std::span(bytes).subspan(4)),
+            "1c000000060100004000000000000000"
+            "0700000000000000");
 }
 
 TEST(ResidencyRecordTest, RefusesEveryChangedBitAndEveryCut) {
-  std::vector<std::byte> bytes;
-  appendRecord(bytes, claim(1, 200000, 0));
+  const auto bytes = encode({claim(1, 200000, 0)});
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     auto changed = bytes;
     changed[bit / 8] ^= std::byte(1 << (bit % 8));
-    EXPECT_FALSE(parseRecord(changed)) << bit;
+    EXPECT_NE(parseRecord(changed).kind, ParsedRecord::Kind::kRecord) << bit;
+    EXPECT_NE(parseRecord(changed).kind, ParsedRecord::Kind::kSkipped) << bit;
   }
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_FALSE(parseRecord(std::span(bytes).first(length))) << length;
+    EXPECT_EQ(parseRecord(std::span(bytes).first(length)).kind, ParsedRecord::Kind::kCut) << length;
   }
   const std::vector<std::byte> zeros(1000);
-  EXPECT_FALSE(parseRecord(zeros));
+  EXPECT_EQ(parseRecord(zeros).kind, ParsedRecord::Kind::kBad);
+}
+
+TEST(ResidencyRecordTest, SkipsWhatLaterVersionsAdd) {
+  for (const ResidencyRecord& record :
+       {claim(1, 200000, 0), ResidencyRecord{.type = RecordType::kDrop, .key = keyOf(2)},
+        ResidencyRecord{.type = RecordType::kRetract, .key = keyOf(3), .chunk = 7},
+        verification(4, 9000)}) {
+    std::vector<std::byte> bytes = encode({record});
+    bytes.resize(bytes.size() + 40, std::byte{0x5a});
+    seal(bytes);
+    const ParsedRecord parsed = parseRecord(bytes);
+    ASSERT_EQ(parsed.kind, ParsedRecord::Kind::kRecord);
+    EXPECT_EQ(parsed.record, record);
+    EXPECT_EQ(parsed.bytes, bytes.size());
+  }
+  EXPECT_EQ(parseRecord(unknown(true)).kind, ParsedRecord::Kind::kSkipped);
+  EXPECT_EQ(parseRecord(unknown(true)).bytes, unknown(true).size());
+  EXPECT_EQ(parseRecord(unknown(false)).kind, ParsedRecord::Kind::kUnknown);
 }
 
 TEST(ResidencyRecordTest, RefusesFieldsThatContradictOneAnother) {
   const auto accepted = [](const ResidencyRecord& record) {
-    std::vector<std::byte> bytes;
-    appendRecord(bytes, record);
-    return parseRecord(bytes).has_value();
+    return parseRecord(encode({record})).kind == ParsedRecord::Kind::kRecord;
   };
   EXPECT_TRUE(accepted(claim(1, 65537, 0)));
   ResidencyRecord beyond = claim(1, 65537, 0);
@@ -87,7 +153,10 @@ TEST(ResidencyRecordTest, RefusesFieldsThatContradictOneAnother) {
   EXPECT_TRUE(accepted(drop));
   drop.size = 1;
   EXPECT_FALSE(accepted(drop));
-  EXPECT_FALSE(accepted({.type = static_cast<RecordType>(9), .key = keyOf(1)}));
+  ResidencyRecord verified = verification(1, 9000);
+  EXPECT_TRUE(accepted(verified));
+  verified.chunk = 1;
+  EXPECT_FALSE(accepted(verified));
 }
 
 class ResidencyLogTest : public testing::Test {
@@ -104,10 +173,17 @@ class ResidencyLogTest : public testing::Test {
     EXPECT_TRUE(opened.ok()) << opened.error().message;
     return std::move(*opened);
   }
-  static std::vector<std::byte> encode(const std::vector<ResidencyRecord>& records) {
-    std::vector<std::byte> bytes;
-    for (const ResidencyRecord& record : records) appendRecord(bytes, record);
-    return bytes;
+  // What is on the disk from now on.
+  void put(const std::vector<std::byte>& bytes) {
+    auto file = run(files.open("/c/residency.log", {.write = true, .create = true}));
+    ASSERT_TRUE(run((*file)->truncate(bytes.size())).ok());
+    ASSERT_TRUE(run((*file)->writeAt(bytes, 0)).ok());
+    ASSERT_TRUE(run((*file)->syncData()).ok());
+  }
+  Error refusal() {
+    auto opened = run(ResidencyLog::open(files, "/c", [](const ResidencyRecord&) {}));
+    EXPECT_FALSE(opened.ok());
+    return opened.ok() ? Error{} : opened.error();
   }
 
   std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
@@ -119,7 +195,9 @@ TEST_F(ResidencyLogTest, BeginsWithTheDocumentedHeader) {
   open(files);
   const auto file = files.openForReading("/c/residency.log");
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(hexOf({*(*file)->map(16), 16}), "484541525448524c01000000f5fe279d");
+  const std::string hex = hexOf({*(*file)->map(64), 64});
+  EXPECT_EQ(hex.substr(0, 24), "484541525448524c02000000");
+  EXPECT_EQ(hex.substr(32, 88), "4000000000000000" + std::string(72, '0'));
 }
 
 TEST_F(ResidencyLogTest, ReplaysWhatWasAppendedAcrossReads) {
@@ -129,23 +207,70 @@ TEST_F(ResidencyLogTest, ReplaysWhatWasAppendedAcrossReads) {
   const auto bytes = encode(records);
   ASSERT_GT(bytes.size(), 900'000u);
   ASSERT_TRUE(run(open(files)->append(bytes)).ok());
-  EXPECT_EQ(open(files)->bytes(), ResidencyLog::kHeaderBytes + bytes.size());
+  EXPECT_EQ(open(files)->bytes(), kLogHeaderBytes + kAppendBytes + bytes.size());
   EXPECT_EQ(replayed, records);
 }
 
-TEST_F(ResidencyLogTest, StopsAtTheFirstBadRecordAndCutsItOff) {
+TEST_F(ResidencyLogTest, CutsOffWhatACrashTore) {
   const std::vector<ResidencyRecord> records{claim(1, 9000, 0), claim(2, 9000, 0),
                                              claim(3, 9000, 0)};
-  ASSERT_TRUE(run(open(files)->append(encode(records))).ok());
-  files.corrupt("/c/residency.log", ResidencyLog::kHeaderBytes + recordBytes(1) + 20);
   auto log = open(files);
-  ASSERT_EQ(replayed.size(), 1u);
-  EXPECT_EQ(replayed[0], records[0]);
+  ASSERT_TRUE(run(log->append(encode({records[0]}))).ok());
+  const std::uint64_t sound = log->bytes();
+  ASSERT_TRUE(run(log->append(encode({records[1], records[2]}))).ok());
+  auto file = run(files.open("/c/residency.log", {.write = true}));
+  const std::uint64_t whole = log->bytes();
+  ASSERT_TRUE(run((*file)->truncate(whole - 5)).ok());
+  log = open(files);
+  EXPECT_EQ(replayed, (std::vector<ResidencyRecord>{records[0], records[1]}));
+  ASSERT_EQ(log->report().losses.size(), 1u);
+  const ReplayReport::Loss& loss = log->report().losses[0];
+  EXPECT_TRUE(loss.torn);
+  EXPECT_EQ(loss.offset, sound + kAppendBytes + recordBytes(1));
+  EXPECT_EQ(loss.bytes, recordBytes(1) - 5);
+  EXPECT_EQ(loss.recordsBefore, 2u);
+  EXPECT_FALSE(log->mustBeRewritten());
   // What stood behind the bad record does not come back behind a new one of the same length.
   ASSERT_TRUE(run(log->append(encode({claim(4, 9000, 0)}))).ok());
-  open(files);
-  ASSERT_EQ(replayed.size(), 2u);
-  EXPECT_EQ(replayed[1], claim(4, 9000, 0));
+  log = open(files);
+  EXPECT_EQ(replayed, (std::vector<ResidencyRecord>{records[0], records[1], claim(4, 9000, 0)}));
+  EXPECT_TRUE(log->report().losses.empty());
+}
+
+TEST_F(ResidencyLogTest, DoubtsWhatStandsBeforeRottenBytesAndGoesOnBehindThem) {
+  auto log = open(files);
+  ASSERT_TRUE(run(log->append(encode({claim(1, 9000, 0)}))).ok());
+  const std::uint64_t second = log->bytes();
+  ASSERT_TRUE(
+      run(log->append(encode({{.type = RecordType::kDrop, .key = keyOf(1)}, claim(2, 9000, 0)})))
+          .ok());
+  const std::uint64_t third = log->bytes();
+  ASSERT_TRUE(run(log->append(encode({claim(3, 9000, 0)}))).ok());
+  files.corrupt("/c/residency.log", second + kAppendBytes + 20);
+  log = open(files);
+  const std::vector<ResidencyRecord> expected{
+      claim(1, 9000, 0), {.type = RecordType::kDoubt}, claim(3, 9000, 0)};
+  EXPECT_EQ(replayed, expected);
+  ASSERT_EQ(log->report().losses.size(), 1u);
+  EXPECT_FALSE(log->report().losses[0].torn);
+  EXPECT_EQ(log->report().losses[0].offset, second + kAppendBytes);
+  EXPECT_EQ(log->report().losses[0].bytes, third - second - kAppendBytes);
+  EXPECT_TRUE(log->mustBeRewritten());
+}
+
+TEST_F(ResidencyLogTest, DoubtsWhatStandsBeforeRottenBytesInTheLastAppend) {
+  auto log = open(files);
+  ASSERT_TRUE(run(log->append(encode({claim(1, 9000, 0)}))).ok());
+  const std::uint64_t last = log->bytes();
+  ASSERT_TRUE(run(log->append(encode({{.type = RecordType::kDrop, .key = keyOf(1)}}))).ok());
+  for (const std::uint64_t at :
+       {std::uint64_t{0}, std::uint64_t{5}, kAppendBytes + 5ul, kAppendBytes + 30ul}) {
+    files.corrupt("/c/residency.log", last + at);
+    log = open(files);
+    EXPECT_TRUE(log->report().rotten) << at;
+    EXPECT_EQ(replayed.at(1).type, RecordType::kDoubt) << at;
+    files.corrupt("/c/residency.log", last + at);
+  }
 }
 
 TEST_F(ResidencyLogTest, AnAppendThatFailsLeavesNothingBehind) {
@@ -177,18 +302,116 @@ TEST_F(ResidencyLogTest, ARewriteIsTheOldLogOrTheNewOneAfterACrash) {
   }
 }
 
-TEST_F(ResidencyLogTest, RefusesALogOfAnotherVersionAndBeginsAnewAfterABadHeader) {
+TEST_F(ResidencyLogTest, ReadsALogOfVersion1AndWritesItAnew) {
+  put(testing_support::bytesOfHex(testing_support::kVersion1Log));
+  const auto sound = [](std::uint64_t n, std::uint64_t size, std::uint32_t chunk) {
+    ResidencyRecord record = claim(n, size, chunk);
+    record.blockChecksums =
+        testing_support::checksumsOf(testing_support::chunkData(record.key, size, chunk));
+    return record;
+  };
+  const std::uint64_t large = kChunkBytes + 70000;
+  const std::vector<ResidencyRecord> kept{
+      sound(1, 9000, 0),
+      sound(2, 200000, 0),
+      sound(3, large, 1),
+      sound(3, large, 0),
+      {.type = RecordType::kDrop, .key = keyOf(1)},
+      {.type = RecordType::kRetract, .key = keyOf(3), .chunk = 0},
+      sound(4, 1, 0)};
+  auto log = open(files);
+  EXPECT_EQ(replayed, kept);
+  EXPECT_EQ(log->report().version, 1u);
+  EXPECT_EQ(log->report().lostBytes, 0u);
+  EXPECT_TRUE(log->mustBeRewritten());
+  EXPECT_EQ(run(log->append(encode({claim(5, 1, 0)}))).code(), ErrorCode::kInternal);
+  ASSERT_TRUE(run(log->rewrite(encode(kept))).ok());
+  ASSERT_TRUE(run(log->append(encode({verification(4, 1)}))).ok());
+  log = open(files);
+  EXPECT_EQ(log->report().version, kLogVersion);
+  EXPECT_FALSE(log->mustBeRewritten());
+  ASSERT_EQ(replayed.size(), kept.size() + 1);
+  EXPECT_EQ(replayed.back(), verification(4, 1));
+}
+
+TEST_F(ResidencyLogTest, SkipsOptionalRecordsThatItDoesNotKnow) {
+  auto log = open(files);
+  std::vector<std::byte> bytes = encode({claim(1, 9000, 0)});
+  const auto other = unknown(true);
+  bytes.insert(bytes.end(), other.begin(), other.end());
+  appendRecord(bytes, claim(2, 9000, 0));
+  ASSERT_TRUE(run(log->append(bytes)).ok());
+  log = open(files);
+  EXPECT_EQ(replayed, (std::vector<ResidencyRecord>{claim(1, 9000, 0), claim(2, 9000, 0)}));
+  EXPECT_EQ(log->report().skipped, 1u);
+  EXPECT_EQ(log->report().lostBytes, 0u);
+}
+
+TEST_F(ResidencyLogTest, RefusesWhatItMustKnowAndLeavesTheFileAsItIs) {
+  auto log = open(files);
+  std::vector<std::byte> bytes = encode({claim(1, 9000, 0)});
+  const auto other = unknown(false);
+  bytes.insert(bytes.end(), other.begin(), other.end());
+  ASSERT_TRUE(run(log->append(bytes)).ok());
+  const auto file = files.openForReading("/c/residency.log");
+  const std::vector<std::byte> before(*(*file)->map(log->bytes()),
+                                      *(*file)->map(log->bytes()) + log->bytes());
+  const Error refused = refusal();
+  EXPECT_EQ(refused.code, ErrorCode::kUnsupported);
+  EXPECT_NE(refused.message.find("later version"), std::string::npos) << refused.message;
+  const auto after = files.openForReading("/c/residency.log");
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), *(*after)->map(before.size())));
+}
+
+// The header of a later version, with these features.
+std::vector<std::byte> headerWith(std::uint32_t version, std::uint32_t minor,
+                                  std::uint64_t required, std::uint64_t optional,
+                                  std::size_t length) {
+  std::vector<std::byte> header = logHeader();
+  header.resize(length);
+  const auto put = [&header](std::size_t offset, auto value) {
+    std::memcpy(header.data() + offset, &value, sizeof value);
+  };
+  put(8, version);
+  put(12, crc32c({header.data(), 12}));
+  put(16, static_cast<std::uint32_t>(length));
+  put(20, minor);
+  put(24, required);
+  put(32, optional);
+  put(length - 4, crc32c({header.data(), length - 4}));
+  return header;
+}
+
+TEST_F(ResidencyLogTest, TellsTheVersionThatALogNeeds) {
+  put(headerWith(3, 0, 0, 0, 64));
+  EXPECT_EQ(refusal().code, ErrorCode::kUnsupported);
+  EXPECT_NE(refusal().message.find("needs version 3 "), std::string::npos) << refusal().message;
+  put(headerWith(2, 9, 4, 0, 64));
+  EXPECT_EQ(refusal().code, ErrorCode::kUnsupported);
+  EXPECT_NE(refusal().message.find("needs version 2.9 "), std::string::npos) << refusal().message;
+}
+
+TEST_F(ResidencyLogTest, ReadsALongerHeaderAndIgnoresOptionalFeatures) {
+  std::vector<std::byte> bytes = headerWith(2, 9, 0, ~std::uint64_t{0}, 96);
+  appendRecord(bytes,
+               {.type = RecordType::kAppend, .size = kAppendBytes + recordBytes(1), .offset = 96});
+  appendRecord(bytes, claim(1, 9000, 0));
+  put(bytes);
+  auto log = open(files);
+  EXPECT_EQ(replayed, (std::vector<ResidencyRecord>{claim(1, 9000, 0)}));
+  ASSERT_TRUE(run(log->append(encode({claim(2, 9000, 0)}))).ok());
   open(files);
-  auto file = run(files.open("/c/residency.log", {.write = true}));
-  std::array<std::byte, 16> header{};
-  std::memcpy(header.data(), "HEARTHRL\x02", 9);
-  const std::uint32_t checksum = crc32c({header.data(), 12});
-  std::memcpy(header.data() + 12, &checksum, 4);
-  ASSERT_TRUE(run((*file)->writeAt(header, 0)).ok());
-  const auto opened = run(ResidencyLog::open(files, "/c", [](const ResidencyRecord&) {}));
-  EXPECT_EQ(opened.code(), ErrorCode::kUnsupported);
-  files.corrupt("/c/residency.log", 0);
-  EXPECT_EQ(open(files)->bytes(), ResidencyLog::kHeaderBytes);
+  EXPECT_EQ(replayed, (std::vector<ResidencyRecord>{claim(1, 9000, 0), claim(2, 9000, 0)}));
+}
+
+TEST_F(ResidencyLogTest, BeginsAnewAfterABadHeader) {
+  ASSERT_TRUE(run(open(files)->append(encode({claim(1, 9000, 0)}))).ok());
+  for (const std::uint64_t offset : {0, 20, 63}) {
+    files.corrupt("/c/residency.log", offset);
+    EXPECT_EQ(open(files)->bytes(), kLogHeaderBytes);
+    EXPECT_TRUE(replayed.empty());
+    ASSERT_TRUE(run(open(files)->append(encode({claim(1, 9000, 0)}))).ok());
+  }
 }
 
 }  // namespace

@@ -1,0 +1,120 @@
+// CacheDirectory: what the log says when it is opened, and its compaction.
+#include <algorithm>
+
+#include "cache/cache_directory.h"
+#include "cache/directory_layout.h"
+#include "cache/entry_records.h"
+
+namespace hearth {
+namespace {
+
+// A compaction gives the reactor a turn after encoding this much.
+constexpr std::size_t kEncodeBytes = std::size_t{1} << 20;
+
+}  // namespace
+
+Task<Status> CacheDirectory::open(std::function<bool(const ContentKey&)> keep) {
+  FileSystem& files = home().files;
+  auto checking = checkFeatures(files, path());
+  const Status supported = co_await checking;
+  if (!supported.ok()) co_return supported;
+
+  ResidencyImage image;
+  std::function<void(const ResidencyRecord&)> replayed = [&image](const ResidencyRecord& record) {
+    image.apply(record);
+  };
+  auto opening = ResidencyLog::open(files, path(), std::move(replayed));
+  auto log = co_await opening;
+  if (!log.ok()) co_return log.error();
+  log_ = std::move(*log);
+
+  auto listing = listObjects(files, path());
+  const auto objects = co_await listing;
+  if (!objects.ok()) co_return objects.error();
+  std::function<bool(const ContentKey&)> known = [this](const ContentKey& key) {
+    return index_.find(key) != nullptr;
+  };
+  const RecoveryPlan plan = planRecovery(image, *objects, keep, known);
+  for (const ObjectFile& object : plan.restore) restore(object, image);
+  auto settling = settleLog(plan.drop);
+  const Status settled = co_await settling;
+  if (!settled.ok()) co_return settled;
+  for (const ContentKey& key : plan.remove) {
+    auto removing = files.unlink(objectPath(key));
+    const Status removed = co_await removing;
+    if (!removed.ok() && removed.code() != ErrorCode::kNotFound) co_return removed;
+  }
+  co_return Status();
+}
+
+void CacheDirectory::restore(const ObjectFile& object, const ResidencyImage& image) {
+  auto entry = std::make_shared<CacheEntry>(object.key, object.info.size, *this,
+                                            (object.info.mode & 0111) != 0);
+  std::uint64_t charged = 0;
+  const auto claims = image.keys().find(object.key);
+  if (claims != image.keys().end() && claims->second.size == object.info.size) {
+    for (const auto& [chunk, checksums] : claims->second.chunks) {
+      entry->restore(chunk, checksums);
+      charged += allocatedBytes(entry->chunkBytes(chunk));
+      liveLogBytes_ += claimBytes(*entry, chunk);
+    }
+    if (claims->second.verified) {
+      entry->markVerified(*claims->second.verified, entry->generation());
+      liveLogBytes_ += kVerificationBytes;
+    }
+  }
+  if (entry->size == 0) entry->markVerified({}, entry->generation());
+  // Chunks that were written but not claimed still take up space.
+  if (!entry->complete() || entry->size == 0) {
+    charged = std::max({charged, allocatedBytes(object.info.allocated), kAllocationBytes});
+  }
+  entry->charged = charged;
+  entry->touch(object.info.modifiedNs / 1'000'000);
+  budget_.adopt(charged);
+  index_.insert(std::move(entry));
+}
+
+// Before any file goes: a log that must be rewritten then holds what was restored and nothing else;
+// another one is told what was not.
+Task<Status> CacheDirectory::settleLog(const std::vector<ContentKey>& dropped) {
+  if (log_->mustBeRewritten()) co_return co_await compact();
+  if (!dropped.empty()) {
+    std::vector<std::byte> drops;
+    for (const ContentKey& key : dropped)
+      appendRecord(drops, {.type = RecordType::kDrop, .key = key});
+    const Status appended = co_await log_->append(drops);
+    if (!appended.ok()) co_return appended;
+  }
+  co_await compactIfWorthwhile();
+  co_return Status();
+}
+
+Task<void> CacheDirectory::compactIfWorthwhile() {
+  if (log_->bytes() <= tuning_.compactFromBytes || liveLogBytes_ * 2 > log_->bytes()) co_return;
+  // When it fails the old log stays, longer than it need be; the next commit tries again.
+  (void)co_await compact();
+}
+
+// Optional records of later versions are lost: they may be, by the meaning of that flag.
+Task<Status> CacheDirectory::compact() {
+  std::vector<std::byte> records;
+  std::size_t encoded = 0;
+  const auto entries = index_.entries();
+  for (const auto& entry : entries) {
+    if (&entry->directory != this) continue;
+    for (std::uint32_t chunk = 0; chunk < entry->chunkCount(); ++chunk) {
+      if (entry->state(chunk) == ChunkState::kClaimed)
+        appendRecord(records, claimOf(*entry, chunk));
+    }
+    if (entry->verified()) appendRecord(records, verificationOf(*entry, entry->verifiedDigest()));
+    if (records.size() - encoded >= kEncodeBytes) {
+      encoded = records.size();
+      co_await home().reactor.sleep(Clock::duration::zero());
+    }
+  }
+  const Status rewritten = co_await log_->rewrite(records);
+  if (rewritten.ok()) liveLogBytes_ = records.size();
+  co_return rewritten;
+}
+
+}  // namespace hearth
