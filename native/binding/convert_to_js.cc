@@ -197,6 +197,8 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
     row.Set("connected", peer.connected);
     row.Set("streams", peer.streams);
     row.Set("bytesReceived", big(env, peer.bytesReceived));
+    row.Set("wireVersion", static_cast<std::uint32_t>(peer.wireVersion));
+    row.Set("featuresOff", namesOfFeatures(peer.featuresOff));
     row.Set("error", peer.error);
     peers.Set(peers.Length(), row);
   }

@@ -1,6 +1,6 @@
 #include "directory/directory_message.h"
 
-#include "base/byte_codec.h"
+#include "base/optional_fields.h"
 
 namespace hearth {
 namespace {
@@ -15,6 +15,7 @@ void write(ByteWriter& writer, const std::vector<StripeHolder>& agents) {
   for (const StripeHolder& agent : agents) {
     writer.text(agent.node);
     writer.u16(agent.chunks);
+    writer.u16(agent.inMemory);
   }
 }
 
@@ -25,9 +26,19 @@ bool read(ByteReader& reader, std::vector<StripeHolder>& agents) {
     StripeHolder agent;
     agent.node = reader.text();
     agent.chunks = reader.u16();
+    agent.inMemory = reader.u16();
     agents.push_back(std::move(agent));
   }
   return true;
+}
+
+// The fixed part was there, and what follows it are fields that need not be understood.
+bool passOverFields(ByteReader& reader) {
+  OptionalFields fields(reader);
+  while (const auto field = fields.next()) {
+    if (field->mustUnderstand()) return false;
+  }
+  return reader.ok() && !fields.malformed();
 }
 
 }  // namespace
@@ -41,6 +52,7 @@ std::vector<std::byte> encode(const DirectoryRequest& request) {
   writer.u8(static_cast<std::uint8_t>(request.intent));
   writer.u8(request.complaint.held ? 1 : 0);
   writer.text(request.complaint.node);
+  writer.u16(request.inMemory);
   return writer.take();
 }
 
@@ -56,7 +68,8 @@ std::optional<DirectoryRequest> decodeDirectoryRequest(std::span<const std::byte
   request.intent = static_cast<Intent>(intent);
   request.complaint.held = reader.u8() != 0;
   request.complaint.node = reader.text();
-  if (!reader.finished() || request.size > kMostStripes * kStripeBytes) return std::nullopt;
+  request.inMemory = reader.u16();
+  if (!passOverFields(reader) || request.size > kMostStripes * kStripeBytes) return std::nullopt;
   return request;
 }
 
@@ -74,7 +87,7 @@ std::optional<LocateAnswer> decodeLocateAnswer(std::span<const std::byte> body) 
   LocateAnswer answer;
   answer.granted = reader.u16();
   answer.sharers = reader.u32();
-  if (!read(reader, answer.holders) || !read(reader, answer.fetchers) || !reader.finished())
+  if (!read(reader, answer.holders) || !read(reader, answer.fetchers) || !passOverFields(reader))
     return std::nullopt;
   return answer;
 }
@@ -86,6 +99,8 @@ std::vector<std::byte> encode(const AgentReport& report) {
   for (const ChunkMask chunks : report.held) writer.u16(chunks);
   writer.u32(static_cast<std::uint32_t>(report.fetching.size()));
   for (const std::uint32_t chunk : report.fetching) writer.u32(chunk);
+  writer.u32(static_cast<std::uint32_t>(report.inMemory.size()));
+  for (const ChunkMask chunks : report.inMemory) writer.u16(chunks);
   return writer.take();
 }
 
@@ -99,7 +114,10 @@ std::optional<AgentReport> decodeAgentReport(std::span<const std::byte> body) {
   const std::size_t fetching = reader.u32();
   if (fetching > kMostFetching || fetching * 4 > reader.left()) return std::nullopt;
   for (std::size_t i = 0; i < fetching; ++i) report.fetching.push_back(reader.u32());
-  if (!reader.finished()) return std::nullopt;
+  const std::size_t inMemory = reader.u32();
+  if (inMemory > kMostStripes || inMemory * 2 > reader.left()) return std::nullopt;
+  for (std::size_t i = 0; i < inMemory; ++i) report.inMemory.push_back(reader.u16());
+  if (!passOverFields(reader)) return std::nullopt;
   return report;
 }
 

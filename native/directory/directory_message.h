@@ -1,5 +1,6 @@
 // Bodies of the control messages of the key directory. Little-endian, lengths checked before use;
-// the frames around them are wire/frame.h's. Pure: any thread.
+// the frames around them are wire/frame.h's. Each may end with optional fields
+// (base/optional_fields.h) that later releases add. Pure: any thread.
 //
 // An agent that opens a file asks the directory of its key:
 //   locate   "I want these chunks of stripe s"               -> LocateAnswer
@@ -42,6 +43,7 @@ struct DirectoryRequest {
   ChunkMask chunks = 0;
   Intent intent = Intent::kLook;  // locate only
   Complaint complaint;            // locate only
+  ChunkMask inMemory = 0;         // have only: which of the chunks need no disk
 
   bool operator==(const DirectoryRequest&) const = default;
 };

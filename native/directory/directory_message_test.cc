@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/optional_fields.h"
+
 namespace hearth {
 namespace {
 
@@ -13,6 +15,7 @@ DirectoryRequest sampleRequest() {
   request.chunks = 0x8001;
   request.intent = Intent::kFetch;
   request.complaint = {"node-b", true};
+  request.inMemory = 0x8000;
   return request;
 }
 
@@ -21,7 +24,7 @@ TEST(DirectoryMessage, RequestsRoundTrip) {
 }
 
 TEST(DirectoryMessage, AnswersRoundTrip) {
-  const LocateAnswer answer{{{"a", 0xffff}, {"b", 1}}, {{"c", 2}}, 0x8000, 70'000};
+  const LocateAnswer answer{{{"a", 0xffff, 0xf0}, {"b", 1}}, {{"c", 2}}, 0x8000, 70'000};
   const auto decoded = decodeLocateAnswer(encode(answer));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->holders, answer.holders);
@@ -31,11 +34,12 @@ TEST(DirectoryMessage, AnswersRoundTrip) {
 }
 
 TEST(DirectoryMessage, ReportsRoundTrip) {
-  const auto decoded = decodeAgentReport(encode(AgentReport{true, {1, 2, 3}, {7, 9}}));
+  const auto decoded = decodeAgentReport(encode(AgentReport{true, {1, 2, 3}, {7, 9}, {0, 2}}));
   ASSERT_TRUE(decoded);
   EXPECT_TRUE(decoded->wants);
   EXPECT_EQ(decoded->held, (std::vector<ChunkMask>{1, 2, 3}));
   EXPECT_EQ(decoded->fetching, (std::vector<std::uint32_t>{7, 9}));
+  EXPECT_EQ(decoded->inMemory, (std::vector<ChunkMask>{0, 2}));
 }
 
 TEST(DirectoryMessage, RefusesEveryTruncationAndTrailingBytes) {
@@ -54,6 +58,21 @@ TEST(DirectoryMessage, RefusesEveryTruncationAndTrailingBytes) {
   auto longer = request;
   longer.push_back(std::byte{0});
   EXPECT_FALSE(decodeDirectoryRequest(longer));
+}
+
+// What a later release adds.
+TEST(DirectoryMessage, PassesOverFieldsThatNeedNotBeUnderstood) {
+  const auto withField = [](std::vector<std::byte> body, std::uint16_t tag) {
+    ByteWriter writer(body);
+    putField(writer, tag, std::as_bytes(std::span("later")));
+    return body;
+  };
+  EXPECT_EQ(decodeDirectoryRequest(withField(encode(sampleRequest()), 9)), sampleRequest());
+  EXPECT_TRUE(decodeLocateAnswer(withField(encode(LocateAnswer{}), 9)));
+  EXPECT_TRUE(decodeAgentReport(withField(encode(AgentReport{}), 9)));
+  EXPECT_FALSE(decodeDirectoryRequest(withField(encode(sampleRequest()), 9 | kMustUnderstand)));
+  EXPECT_FALSE(decodeLocateAnswer(withField(encode(LocateAnswer{}), 9 | kMustUnderstand)));
+  EXPECT_FALSE(decodeAgentReport(withField(encode(AgentReport{}), 9 | kMustUnderstand)));
 }
 
 TEST(DirectoryMessage, RefusesSizesWhoseDirectoryWouldBeHuge) {

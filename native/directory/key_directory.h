@@ -44,6 +44,7 @@ inline ChunkMask bitOf(std::uint32_t chunk) {
 struct StripeHolder {
   std::string node;
   ChunkMask chunks = 0;
+  ChunkMask inMemory = 0;  // of these; the rest is on a disk, or where is not known
   auto operator<=>(const StripeHolder&) const = default;
 };
 
@@ -84,6 +85,7 @@ struct AgentReport {
   bool wants = false;
   std::vector<ChunkMask> held;          // by stripe; shorter means nothing more
   std::vector<std::uint32_t> fetching;  // chunks whose grant it has
+  std::vector<ChunkMask> inMemory;      // of what is held, by stripe
 };
 
 class KeyDirectory {

@@ -216,6 +216,8 @@ Task<EngineStatistics> Engine::statistics() {
       sum.bytesSent += peer.bytesSent;
       sum.requests += peer.requests;
       if (!peer.error.empty()) sum.error = peer.error;
+      sum.wireVersion = std::max(sum.wireVersion, peer.wireVersion);
+      sum.featuresOff |= peer.featuresOff;
     }
   }
   co_await home().enter();

@@ -131,9 +131,9 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
                                static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
   const std::span<std::byte> memory = loaded->bytes;
   std::vector<std::uint32_t> checksums;
-  Task<Status> reading =
-      state.shard.transport->read(node, state.fetch->key(), state.fetch->chunkOffset(chunk), memory,
-                                  checksums, Clock::now() + kPeerPatience);
+  Task<Status> reading = state.shard.transport->read(
+      node, state.fetch->key(), state.fetch->chunkOffset(chunk), memory, checksums,
+      Clock::now() + kPeerPatience, state.demand() ? RequestClass::kDemand : RequestClass::kWarm);
   status = co_await reading;
   if (!status.ok()) {
     state.flight(chunk).fromPeer = false;

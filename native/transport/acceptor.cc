@@ -51,32 +51,33 @@ Task<void> Acceptor::welcome(Acceptor& acceptor, Socket socket, std::string host
     shutdown(fd, SHUT_RDWR);
   });
   FrameReader reader(reactor, fd);
-  const LocalIdentity self{options.cluster, options.node, options.incarnation, options.secret};
-  Task<Result<Hello>> shaking = acceptHandshake(reactor, fd, reader, self);
-  Result<Hello> hello = co_await shaking;
+  const LocalIdentity self{options.cluster, options.node, options.incarnation, options.secret,
+                           options.offer};
+  Task<Result<Agreed>> shaking = acceptHandshake(reactor, fd, reader, self);
+  Result<Agreed> agreed = co_await shaking;
   timer.cancel();
   acceptor.strangers_.erase(fd);
   if (acceptor.closing_.isSet()) co_return;
-  if (late) hello = Error{ErrorCode::kUnavailable, "the handshake did not end in time"};
-  if (hello.ok()) {
+  if (late) agreed = Error{ErrorCode::kUnavailable, "the handshake did not end in time"};
+  if (agreed.ok()) {
     place.reset();
-    acceptor.serve(std::move(socket), std::move(reader), std::move(*hello));
+    acceptor.serve(std::move(socket), std::move(reader), std::move(*agreed));
     co_return;
   }
-  acceptor.turnAway(host, hello.error());
+  acceptor.turnAway(host, agreed.error());
   // Whoever failed the proof keeps its place for a while: guessing is slow.
-  if (hello.code() != ErrorCode::kUnauthenticated) co_return;
+  if (agreed.code() != ErrorCode::kUnauthenticated) co_return;
   co_await acceptor.closing_.waitUntil(Clock::now() + kFailedProofPenalty);
 }
 
-void Acceptor::serve(Socket socket, FrameReader reader, Hello hello) {
-  if (connectionsOf(hello.node) >= kConnectionsPerNode) {
-    return turnAway(hello.node, {ErrorCode::kUnavailable, "it has too many connections"});
+void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
+  if (connectionsOf(with.node) >= kConnectionsPerNode) {
+    return turnAway(with.node, {ErrorCode::kUnavailable, "it has too many connections"});
   }
-  std::shared_ptr<PeerStatistics> account = accountOf_(hello.node);
+  std::shared_ptr<PeerStatistics> account = accountOf_(with.node);
   auto connection = std::make_shared<ServerConnection>(
       reactor_, gate_, Channel{std::move(socket), std::move(reader), std::move(account)},
-      options_.idleProbe, std::move(hello), options_.creditBytes, handler_);
+      options_.idleProbe, std::move(with), options_.creditBytes, handler_);
   connections_.push_back(connection);
   connection->start();
   connection->giveCredit();

@@ -39,7 +39,7 @@ class Acceptor {
  private:
   static Task<void> welcome(Acceptor& acceptor, Socket socket, std::string host,
                             std::shared_ptr<const void> place);
-  void serve(Socket socket, FrameReader reader, Hello hello);
+  void serve(Socket socket, FrameReader reader, Agreed with);
   void turnAway(const std::string& host, const Error& reason);
 
   Reactor& reactor_;

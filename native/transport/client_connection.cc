@@ -15,6 +15,15 @@ std::uint32_t patienceOf(Clock::time_point deadline) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left.count(), 1, longest));
 }
 
+// Of a range of at most a chunk, whose first byte is that of a block: bit i stands for block i.
+std::uint64_t blockMask(std::uint32_t offset, std::uint32_t length) {
+  static_assert(kChunkBytes / kBlockBytes <= 64);
+  const std::uint32_t first = static_cast<std::uint32_t>(offset / kBlockBytes);
+  const std::uint32_t count = static_cast<std::uint32_t>(blocksOf(length));
+  const std::uint64_t ones = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+  return ones << first;
+}
+
 FrameType answerTo(FrameType request) {
   switch (request) {
     case FrameType::kReadRequest:
@@ -31,17 +40,19 @@ Error lateError(const char* what) { return {ErrorCode::kDeadlineExceeded, what};
 }  // namespace
 
 ClientConnection::ClientConnection(Reactor& reactor, Gate& gate, Channel channel,
-                                   Clock::duration probeInterval, PeerAddress address)
+                                   Clock::duration probeInterval, PeerAddress address,
+                                   std::uint64_t features)
     : Connection(reactor, gate, std::move(channel), probeInterval),
       address_(std::move(address)),
+      features_(features),
       credit_(reactor) {}
 
 Task<Outcome> ClientConnection::read(ContentKey key, std::uint64_t offset,
                                      std::span<std::byte> into, std::span<std::uint32_t> checksums,
-                                     Clock::time_point deadline) {
+                                     Clock::time_point deadline, RequestClass requestClass) {
   const auto length = static_cast<std::uint32_t>(into.size());
   Exchange exchange{.done = Event(reactor_),
-                    .request = ReadRequest{key, offset, length, 0},
+                    .request = ReadRequest{key, offset, length, 0, requestClass, {}},
                     .cost = length,
                     .into = into,
                     .checksums = checksums};
@@ -163,9 +174,9 @@ Result<bool> ClientConnection::onFrame(const Frame& frame) {
   if (found == sent_.end() || found->second.answer != frame.header.type) {
     return Error{ErrorCode::kProtocolError, "the other side answered what was not asked"};
   }
+  // Not among these while its payload comes: nobody but the reader may end it then.
   const Sent sent = found->second;
   sent_.erase(found);
-  credit_.release(sent.cost);
   if (sent.answer == FrameType::kReadAnswer) return onData<ReadAnswer>(frame, sent);
   if (sent.answer == FrameType::kManifestAnswer) return onData<ManifestAnswer>(frame, sent);
   return onControl(frame, sent);
@@ -179,22 +190,50 @@ Result<bool> ClientConnection::onData(const Frame& frame, Sent sent) {
   };
   Result<Answer> answer = decodeBody<Answer>(frame.body);
   if (!answer.ok()) return refuse(answer.error());
+  const bool last = !answer->part || answer->part->last;
+  if (last) credit_.release(sent.cost);
   if (answer->code != ErrorCode::kOk) {
     settle(sent, {Error{answer->code, std::move(answer->sentence)}, true});
     return false;
   }
-  const bool fits = Answer::kType == FrameType::kReadAnswer ? answer->payloadLength == sent.length
-                                                            : answer->payloadLength <= sent.length;
-  if (!fits) {
+  const bool whole = Answer::kType == FrameType::kReadAnswer && !answer->part && sent.blocks == 0;
+  const bool fits =
+      whole ? answer->payloadLength == sent.length : answer->payloadLength <= sent.length;
+  if (!fits || (sent.blocks != 0 && !answer->part)) {
     return refuse({ErrorCode::kProtocolError,
                    "the other side answered with another number of bytes than was asked for"});
   }
-  payload_ = {sent, answer->payloadLength, std::move(answer->blockChecksums), true};
+  if (answer->part) {
+    const Status placed = placePart(sent, *answer->part, answer->payloadLength);
+    if (!placed.ok()) return refuse(placed.error());
+  }
+  payload_ = {.requestId = frame.header.requestId,
+              .sent = sent,
+              .offset = answer->part ? answer->part->offset : 0,
+              .length = answer->payloadLength,
+              .last = last,
+              .checksums = std::move(answer->blockChecksums),
+              .active = true};
   if (sent.exchange != nullptr) sent.exchange->receiving = true;
   return true;
 }
 
+Status ClientConnection::placePart(Sent& sent, const AnswerPart& part, std::uint32_t length) const {
+  const Error malformed{ErrorCode::kProtocolError,
+                        "the other side answered in parts that do not fit what was asked for"};
+  if (!has(features_, WireFeature::kPartialAnswers)) return malformed;
+  const std::uint64_t end = std::uint64_t{part.offset} + length;
+  if (length == 0 || end > sent.length) return malformed;
+  if (end % kBlockBytes != 0 && end != sent.length) return malformed;
+  const std::uint64_t blocks = blockMask(part.offset, length);
+  if ((sent.blocks & blocks) != 0) return malformed;
+  sent.blocks |= blocks;
+  if (part.last && sent.blocks != blockMask(0, sent.length)) return malformed;
+  return {};
+}
+
 Result<bool> ClientConnection::onControl(const Frame& frame, Sent sent) {
+  credit_.release(sent.cost);
   Result<ControlAnswer> answer = decodeBody<ControlAnswer>(frame.body);
   if (!answer.ok()) {
     settle(sent, {answer.error(), false});
@@ -223,27 +262,40 @@ Task<Status> ClientConnection::onPayload() {
       break;
     }
     const std::size_t size = std::min(kPieceBytes, payload.length - done);
-    Task<Status> receiving = reader_.receive(exchange->into.subspan(done, size));
+    Task<Status> receiving = reader_.receive(exchange->into.subspan(payload.offset + done, size));
     const Status received = co_await receiving;
     if (!received.ok()) co_return received;
     intact = compare(done, done + size);
     done += size;
   }
+  endPayload(std::move(intact));
+  co_return Status();
+}
+
+void ClientConnection::endPayload(Status intact) {
+  Payload& payload = payload_;
   Exchange* const exchange = payload.sent.exchange;
   if (exchange != nullptr) {
     exchange->received = payload.length;
     if (!exchange->checksums.empty()) {
-      std::copy(payload.checksums.begin(), payload.checksums.end(), exchange->checksums.begin());
+      std::copy(payload.checksums.begin(), payload.checksums.end(),
+                exchange->checksums.begin() + payload.offset / kBlockBytes);
     }
   }
-  settle(payload.sent, {intact, intact.ok()});
-  payload.active = false;
-  co_return Status();
+  if (payload.last || !intact.ok() || (exchange != nullptr && exchange->abandoned)) {
+    const bool answered = intact.ok();
+    settle(payload.sent, {std::move(intact), answered});
+  } else if (exchange != nullptr) {
+    exchange->receiving = false;
+  }
+  // Others follow. When the connection has ended meanwhile, the end of the reader settles it.
+  if (!payload.last && alive()) sent_.emplace(payload.requestId, payload.sent);
+  payload.active = !payload.last && !alive();
 }
 
 // `from` and `to` are bounds of blocks, or the end.
 Status ClientConnection::compare(std::size_t from, std::size_t to) {
-  const std::span<std::byte> bytes = payload_.sent.exchange->into;
+  const std::span<std::byte> bytes = payload_.sent.exchange->into.subspan(payload_.offset);
   for (std::size_t at = from; at < to; at += kBlockBytes) {
     const std::size_t size = std::min<std::size_t>(kBlockBytes, to - at);
     if (crc32c(bytes.subspan(at, size)) == payload_.checksums[at / kBlockBytes]) continue;

@@ -1,5 +1,6 @@
 // The asking side of a connection: requests multiplexed by id, payloads received straight into the
-// caller's memory, checksums compared. On the reactor's thread.
+// caller's memory, checksums compared. The answer to a read may come in parts, where both sides
+// have agreed on that. On the reactor's thread.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,14 @@ struct Outcome {
 class ClientConnection final : public Connection {
  public:
   ClientConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
-                   PeerAddress address);
+                   PeerAddress address, std::uint64_t features);
 
   // Each waits for credit, then for the answer, until `deadline`. When they end, nothing writes
   // into the caller's memory any more. All of `into`; `checksums` has one place for each block of
   // it.
   [[nodiscard]] Task<Outcome> read(ContentKey key, std::uint64_t offset, std::span<std::byte> into,
-                                   std::span<std::uint32_t> checksums, Clock::time_point deadline);
+                                   std::span<std::uint32_t> checksums, Clock::time_point deadline,
+                                   RequestClass requestClass);
   // `received`: how much of `into` was filled; less than all at the manifest's end.
   [[nodiscard]] Task<Outcome> readManifest(Sha256Digest digest, std::uint64_t offset,
                                            std::span<std::byte> into, std::size_t& received,
@@ -63,6 +65,7 @@ class ClientConnection final : public Connection {
     FrameType answer;
     std::uint64_t cost;
     std::uint32_t length;
+    std::uint64_t blocks = 0;  // bit i: block i of the range has come, in a part
   };
 
   Result<bool> onFrame(const Frame& frame) override;
@@ -76,11 +79,16 @@ class ClientConnection final : public Connection {
   [[nodiscard]] Task<void> giveUp(Exchange& exchange, std::uint64_t requestId);
   template <class Answer>
   [[nodiscard]] Result<bool> onData(const Frame& frame, Sent sent);
+  // Where the payload of an answer belongs, and whether another part follows it.
+  [[nodiscard]] Status placePart(Sent& sent, const AnswerPart& part, std::uint32_t length) const;
   [[nodiscard]] Result<bool> onControl(const Frame& frame, Sent sent);
   void settle(Sent& sent, Outcome outcome);
+  // Takes in what has come of payload_; `intact`: what the checksums said.
+  void endPayload(Status intact);
   [[nodiscard]] Status compare(std::size_t from, std::size_t to);
 
   PeerAddress address_;
+  const std::uint64_t features_;
   CreditGate credit_;
   std::map<std::uint64_t, Sent> sent_;  // by request id
   std::uint64_t lastId_ = 0;
@@ -88,8 +96,11 @@ class ClientConnection final : public Connection {
 
   // The payload that is being received.
   struct Payload {
+    std::uint64_t requestId = 0;
     Sent sent{};
+    std::uint32_t offset = 0;  // in the range asked for
     std::uint32_t length = 0;
+    bool last = true;
     std::vector<std::uint32_t> checksums;
     bool active = false;
   } payload_;

@@ -89,6 +89,7 @@ void Connection::coroutineEnded() {
 }
 
 Result<bool> Connection::take(const Frame& frame) {
+  if (frame.header.unknown) return false;  // of a later release, and of no consequence to us
   switch (frame.header.type) {
     case FrameType::kPing:
       // Answers to a peer that asks without end and never reads must not pile up.

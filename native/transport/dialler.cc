@@ -75,21 +75,24 @@ Task<Result<std::shared_ptr<ClientConnection>>> Dialler::dial(
   if (!connected.ok()) co_return explain(connected.error());
 
   FrameReader reader(reactor_, attempt.socket.fd());
-  const LocalIdentity self{options_.cluster, options_.node, options_.incarnation, options_.secret};
+  const LocalIdentity self{options_.cluster, options_.node, options_.incarnation, options_.secret,
+                           options_.offer};
   const Preface preface{options_.shard, options_.shards};
-  Task<Result<Challenge>> shaking =
+  Task<Result<Agreed>> shaking =
       dialHandshake(reactor_, attempt.socket.fd(), reader, self, preface);
-  const Result<Challenge> challenge = co_await shaking;
-  if (!challenge.ok()) co_return explain(challenge.error());
-  if (challenge->node != node || challenge->incarnation != incarnation) {
+  const Result<Agreed> agreed = co_await shaking;
+  if (!agreed.ok()) co_return explain(agreed.error());
+  if (agreed->node != node || agreed->incarnation != incarnation) {
     co_return Error{ErrorCode::kUnavailable,
-                    where + ": " + challenge->node + " (" + challenge->incarnation +
+                    where + ": " + agreed->node + " (" + agreed->incarnation +
                         ") answers there; the view of the cluster is out of date"};
   }
   if (closed_ || attempt.late) co_return explain({ErrorCode::kUnavailable, "connect"});
+  account->wireVersion = agreed->version;
+  account->featuresOff = options_.offer.features & ~agreed->features;
   auto connection = std::make_shared<ClientConnection>(
       reactor_, gate_, Channel{std::move(attempt.socket), std::move(reader), std::move(account)},
-      options_.idleProbe, std::move(address));
+      options_.idleProbe, std::move(address), agreed->features);
   connection->start();
   co_return connection;
 }

@@ -1,5 +1,6 @@
 #include "transport/handshake.h"
 
+#include <algorithm>
 #include <array>
 
 #include "wire/authentication.h"
@@ -10,14 +11,23 @@ namespace {
 constexpr auto kRefuseLinger = std::chrono::milliseconds(200);
 constexpr std::size_t kRefuseLingerBytes = 1 << 20;
 
+// A frame of the handshake, with its body as it was sent: that is what proofs are about.
+template <class Body>
+struct Greeted {
+  Body body;
+  std::vector<std::byte> bytes;
+};
+
 // The next frame, which must be a Body; a Refuse becomes the error that it carries.
 template <class Body>
-Task<Result<Body>> expectFrame(FrameReader& reader) {
+Task<Result<Greeted<Body>>> expectFrame(FrameReader& reader) {
   std::optional<Result<Frame>> frame = reader.buffered();
-  while (!frame) {
-    Task<Status> filling = reader.fill();
-    const Status filled = co_await filling;
-    if (!filled.ok()) co_return filled.error();
+  while (!frame || (frame->ok() && (*frame)->header.unknown)) {
+    if (!frame) {
+      Task<Status> filling = reader.fill();
+      const Status filled = co_await filling;
+      if (!filled.ok()) co_return filled.error();
+    }
     frame = reader.buffered();
   }
   if (!frame->ok()) co_return frame->error();
@@ -32,7 +42,13 @@ Task<Result<Body>> expectFrame(FrameReader& reader) {
                                                    frameName(got.header.type) + " frame where a " +
                                                    frameName(Body::kType) + " must come"};
   }
-  co_return decodeBody<Body>(got.body);
+  Result<Body> body = decodeBody<Body>(got.body);
+  if (!body.ok()) co_return body.error();
+  co_return Greeted<Body>{std::move(*body), {got.body.begin(), got.body.end()}};
+}
+
+std::span<const std::byte> bodyOf(const std::vector<std::byte>& frame) {
+  return std::span(frame).subspan(kFrameHeaderBytes);
 }
 
 Error otherCluster() {
@@ -45,29 +61,73 @@ Error otherSecret() {
           "the cluster secret was not proved; give all agents of the cluster the same secret"};
 }
 
-Task<Result<Hello>> authenticateDialler(Reactor& reactor, int fd, FrameReader& reader,
-                                        LocalIdentity self) {
-  Task<Result<Hello>> greeting = expectFrame<Hello>(reader);
-  Result<Hello> hello = co_await greeting;
-  if (!hello.ok()) co_return hello;
-  if (hello->cluster != self.cluster) co_return otherCluster();
+std::string rangeOf(std::uint16_t oldest, std::uint16_t newest) {
+  const std::string first = std::to_string(oldest);
+  return oldest == newest ? first : first + " to " + std::to_string(newest);
+}
 
-  const Challenge challenge{self.cluster, self.node, self.incarnation, randomNonce()};
-  Task<Status> sending = sendAll(reactor, fd, encodeFrame(challenge));
+Error noCommonVersion(std::string theirs, const WireOffer& ours) {
+  return {ErrorCode::kUnsupported,
+          "the two agents have no version of the wire protocol in common: " + std::move(theirs) +
+              " there, " + rangeOf(ours.oldestVersion, ours.newestVersion) +
+              " here; upgrade the older one, at most one release at a time"};
+}
+
+Error noCommonProof() {
+  return {ErrorCode::kUnsupported,
+          "the two agents have no kind of proof in common; give both the cluster secret"};
+}
+
+// What the acceptor chooses of what the Hello offers.
+Result<Challenge> challengeFor(const Hello& hello, LocalIdentity self) {
+  Challenge challenge{self.cluster, self.node, self.incarnation, randomNonce()};
+  challenge.version = std::min(hello.newestVersion, self.offer.newestVersion);
+  if (challenge.version < std::max(hello.oldestVersion, self.offer.oldestVersion)) {
+    return noCommonVersion(rangeOf(hello.oldestVersion, hello.newestVersion), self.offer);
+  }
+  challenge.features = hello.features & self.offer.features;
+  if ((hello.proofKinds & bitOf(challenge.proofKind)) == 0) return noCommonProof();
+  return challenge;
+}
+
+// Whether the dialler offered what was chosen.
+Status checkChoice(const Challenge& challenge, const Hello& hello, const WireOffer& ours) {
+  if (challenge.version < ours.oldestVersion || challenge.version > ours.newestVersion) {
+    return noCommonVersion(std::to_string(challenge.version), ours);
+  }
+  if (challenge.proofKind != ProofKind::kClusterSecret) return noCommonProof();
+  if ((challenge.features & ~hello.features) != 0) {
+    return Error{ErrorCode::kProtocolError, "the other side chose features that were not offered"};
+  }
+  return {};
+}
+
+Task<Result<Agreed>> authenticateDialler(Reactor& reactor, int fd, FrameReader& reader,
+                                         LocalIdentity self) {
+  Task<Result<Greeted<Hello>>> greeting = expectFrame<Hello>(reader);
+  const Result<Greeted<Hello>> hello = co_await greeting;
+  if (!hello.ok()) co_return hello.error();
+  if (hello->body.cluster != self.cluster) co_return otherCluster();
+
+  const Result<Challenge> challenge = challengeFor(hello->body, self);
+  if (!challenge.ok()) co_return challenge.error();
+  const std::vector<std::byte> challengeFrame = encodeFrame(*challenge);
+  Task<Status> sending = sendAll(reactor, fd, challengeFrame);
   const Status sent = co_await sending;
   if (!sent.ok()) co_return sent.error();
 
-  Task<Result<Proof>> proving = expectFrame<Proof>(reader);
-  const Result<Proof> proof = co_await proving;
+  const auto proofOf = [&](ConnectionRole role) {
+    return proveSecret(role, hello->bytes, bodyOf(challengeFrame), self.secret);
+  };
+  Task<Result<Greeted<Proof>>> proving = expectFrame<Proof>(reader);
+  const Result<Greeted<Proof>> proof = co_await proving;
   if (!proof.ok()) co_return proof.error();
-  if (!sameProof(*proof, proveSecret(ConnectionRole::kDialler, *hello, challenge, self.secret))) {
-    co_return otherSecret();
-  }
-  const Proof ours = proveSecret(ConnectionRole::kAcceptor, *hello, challenge, self.secret);
-  Task<Status> answering = sendAll(reactor, fd, encodeFrame(ours));
+  if (!sameProof(proof->body, proofOf(ConnectionRole::kDialler))) co_return otherSecret();
+  Task<Status> answering = sendAll(reactor, fd, encodeFrame(proofOf(ConnectionRole::kAcceptor)));
   const Status answered = co_await answering;
   if (!answered.ok()) co_return answered.error();
-  co_return hello;
+  co_return Agreed{hello->body.node, hello->body.incarnation, challenge->version,
+                   challenge->features};
 }
 
 }  // namespace
@@ -86,9 +146,12 @@ Task<Status> sendAll(Reactor& reactor, int fd, std::vector<std::byte> bytes) {
   co_return Status();
 }
 
-Task<Result<Challenge>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader,
-                                      LocalIdentity self, Preface preface) {
-  const Hello hello{self.cluster, self.node, self.incarnation, randomNonce()};
+Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader,
+                                   LocalIdentity self, Preface preface) {
+  Hello hello{self.cluster, self.node, self.incarnation, randomNonce()};
+  hello.oldestVersion = self.offer.oldestVersion;
+  hello.newestVersion = self.offer.newestVersion;
+  hello.features = self.offer.features;
   std::vector<std::byte> opening = encodeFrame(preface);
   const std::vector<std::byte> helloFrame = encodeFrame(hello);
   opening.insert(opening.end(), helloFrame.begin(), helloFrame.end());
@@ -96,35 +159,38 @@ Task<Result<Challenge>> dialHandshake(Reactor& reactor, int fd, FrameReader& rea
   const Status sent = co_await opened;
   if (!sent.ok()) co_return sent.error();
 
-  Task<Result<Challenge>> challenging = expectFrame<Challenge>(reader);
-  Result<Challenge> challenge = co_await challenging;
-  if (!challenge.ok()) co_return challenge;
-  if (challenge->cluster != self.cluster) co_return otherCluster();
+  Task<Result<Greeted<Challenge>>> challenging = expectFrame<Challenge>(reader);
+  const Result<Greeted<Challenge>> challenge = co_await challenging;
+  if (!challenge.ok()) co_return challenge.error();
+  if (challenge->body.cluster != self.cluster) co_return otherCluster();
+  const Status chosen = checkChoice(challenge->body, hello, self.offer);
+  if (!chosen.ok()) co_return chosen.error();
 
-  const Proof ours = proveSecret(ConnectionRole::kDialler, hello, *challenge, self.secret);
-  Task<Status> answering = sendAll(reactor, fd, encodeFrame(ours));
+  const auto proofOf = [&](ConnectionRole role) {
+    return proveSecret(role, bodyOf(helloFrame), challenge->bytes, self.secret);
+  };
+  Task<Status> answering = sendAll(reactor, fd, encodeFrame(proofOf(ConnectionRole::kDialler)));
   const Status answered = co_await answering;
   if (!answered.ok()) co_return answered.error();
 
-  Task<Result<Proof>> proving = expectFrame<Proof>(reader);
-  const Result<Proof> proof = co_await proving;
+  Task<Result<Greeted<Proof>>> proving = expectFrame<Proof>(reader);
+  const Result<Greeted<Proof>> proof = co_await proving;
   if (!proof.ok()) co_return proof.error();
-  if (!sameProof(*proof, proveSecret(ConnectionRole::kAcceptor, hello, *challenge, self.secret))) {
-    co_return otherSecret();
-  }
-  co_return challenge;
+  if (!sameProof(proof->body, proofOf(ConnectionRole::kAcceptor))) co_return otherSecret();
+  co_return Agreed{challenge->body.node, challenge->body.incarnation, challenge->body.version,
+                   challenge->body.features};
 }
 
-Task<Result<Hello>> acceptHandshake(Reactor& reactor, int fd, FrameReader& reader,
-                                    LocalIdentity self) {
-  Task<Result<Hello>> authenticating = authenticateDialler(reactor, fd, reader, self);
-  Result<Hello> hello = co_await authenticating;
+Task<Result<Agreed>> acceptHandshake(Reactor& reactor, int fd, FrameReader& reader,
+                                     LocalIdentity self) {
+  Task<Result<Agreed>> authenticating = authenticateDialler(reactor, fd, reader, self);
+  Result<Agreed> agreed = co_await authenticating;
   // Who has gone needs no refusal.
-  if (!hello.ok() && hello.code() != ErrorCode::kUnavailable) {
-    Task<void> refusing = refuse(reactor, fd, hello.error());
+  if (!agreed.ok() && agreed.code() != ErrorCode::kUnavailable) {
+    Task<void> refusing = refuse(reactor, fd, agreed.error());
     co_await refusing;
   }
-  co_return hello;
+  co_return agreed;
 }
 
 Task<void> refuse(Reactor& reactor, int fd, Error reason) {

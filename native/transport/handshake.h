@@ -22,17 +22,26 @@ struct LocalIdentity {
   const std::string& node;
   const std::string& incarnation;
   std::span<const std::byte> secret;
+  const WireOffer& offer;
+};
+
+// Who is at the other side, and what both sides can do.
+struct Agreed {
+  std::string node, incarnation;
+  std::uint16_t version = kWireVersion;
+  std::uint64_t features = 0;
 };
 
 // As the dialler, with a connected socket: who answered, after both have proved the secret.
-// kUnauthenticated: another cluster or secret, here or there; kUnsupported: another version;
+// kUnauthenticated: another cluster or secret, here or there; kUnsupported: no version or kind of
+// proof that both have;
 // kProtocolError: not an agent; kUnavailable: closed, or refused because it is busy.
-[[nodiscard]] Task<Result<Challenge>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader,
-                                                    LocalIdentity self, Preface preface);
+[[nodiscard]] Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader,
+                                                 LocalIdentity self, Preface preface);
 
 // As the acceptor, after the preface. A side that fails is sent a Refuse. The same codes.
-[[nodiscard]] Task<Result<Hello>> acceptHandshake(Reactor& reactor, int fd, FrameReader& reader,
-                                                  LocalIdentity self);
+[[nodiscard]] Task<Result<Agreed>> acceptHandshake(Reactor& reactor, int fd, FrameReader& reader,
+                                                   LocalIdentity self);
 
 // Sends a Refuse and ends our direction; then passes over what the other side still sends, for a
 // moment: closing a socket with unread bytes resets it, and the Refuse would be lost.

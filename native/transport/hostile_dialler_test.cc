@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "base/optional_fields.h"
 #include "transport/limits.h"
 #include "transport/raw_peer.h"
 #include "transport/test_node.h"
@@ -53,6 +54,25 @@ std::vector<std::byte> joined(const std::vector<std::byte>& a, const std::vector
   return both;
 }
 
+std::vector<std::byte> frameOf(FrameType type, std::span<const std::byte> body,
+                               std::uint32_t flags = 0) {
+  std::vector<std::byte> frame;
+  ByteWriter out(frame);
+  out.u32(kFrameMagic);
+  out.u16(kWireVersion);
+  out.u16(static_cast<std::uint16_t>(type));
+  out.u32(flags);
+  out.u32(static_cast<std::uint32_t>(body.size()));
+  out.u64(0);
+  out.u32(crc32c(body));
+  out.u32(crc32c(std::span(frame).first(kFrameHeaderBytes - 4)));
+  out.bytes(body);
+  return frame;
+}
+std::vector<std::byte> skippableFrame(std::uint16_t type, std::size_t size) {
+  return frameOf(static_cast<FrameType>(type), std::vector<std::byte>(size), kSkippable);
+}
+
 TEST_P(HostileDiallerTest, WrongSecretIsRefused) {
   start();
   RawPeer peer(address());
@@ -96,14 +116,70 @@ TEST_P(HostileDiallerTest, OtherClustersAreRefused) {
 TEST_P(HostileDiallerTest, OtherVersionsAreToldSo) {
   start();
   std::vector<std::byte> preface = encodeFrame(Preface{0, 1});
-  preface[4] = std::byte{2};
+  preface[4] = std::byte{9};
   const std::uint32_t checksum = crc32c(std::span(preface).first(28));
   for (unsigned i = 0; i < 4; ++i) preface[28 + i] = static_cast<std::byte>(checksum >> (8 * i));
   const auto refusal = refusalOf(preface);
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->code, ErrorCode::kUnsupported);
-  EXPECT_THAT(refusal->sentence, HasSubstr("version 2"));
+  EXPECT_THAT(refusal->sentence, HasSubstr("version 9"));
   expectServing();
+}
+
+// An agent of a later release: it offers more, with fields that we do not know.
+TEST_P(HostileDiallerTest, LaterReleasesAreTakenForWhatBothKnow) {
+  start();
+  Hello hello{"test", "later", "1", randomNonce()};
+  hello.newestVersion = kWireVersion + 1;
+  hello.features = ~0ull;
+  hello.proofKinds = ~0u;
+  std::vector<std::byte> body = encodeFrame(hello);
+  body.erase(body.begin(), body.begin() + kFrameHeaderBytes);
+  ByteWriter out(body);
+  putField(out, 500, std::as_bytes(std::span("of a later release")));
+  RawPeer later(address());
+  const std::optional<Challenge> challenge = later.join(frameOf(FrameType::kHello, body));
+  ASSERT_TRUE(challenge.has_value());
+  EXPECT_EQ(challenge->version, kWireVersion);
+  EXPECT_EQ(challenge->features, kWireFeatures);
+  EXPECT_EQ(challenge->proofKind, ProofKind::kClusterSecret);
+  // What it may say in passing does not disturb, and it is answered.
+  ASSERT_TRUE(later.send(skippableFrame(201, 3000)));
+  ASSERT_TRUE(later.send(encodeFrame(ReadRequest{{}, 0, 100, 5000}, 1)));
+  const std::optional<ReadAnswer> answer = later.expect<ReadAnswer>();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->payloadLength, 100u);
+}
+
+TEST_P(HostileDiallerTest, NoVersionOrProofInCommonIsRefused) {
+  start();
+  Hello hello{"test", "future", "1", randomNonce()};
+  hello.oldestVersion = hello.newestVersion = kWireVersion + 1;
+  auto refusal = refusalOf(joined(encodeFrame(Preface{0, 1}), encodeFrame(hello)));
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->code, ErrorCode::kUnsupported);
+  EXPECT_THAT(refusal->sentence, HasSubstr("no version of the wire protocol in common"));
+  hello = {"test", "client", "1", randomNonce()};
+  hello.proofKinds = bitOf(ProofKind::kCapability);
+  refusal = refusalOf(joined(encodeFrame(Preface{0, 1}), encodeFrame(hello)));
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->code, ErrorCode::kUnsupported);
+  EXPECT_THAT(refusal->sentence, HasSubstr("no kind of proof in common"));
+  expectServing();
+}
+
+// An agent of the release before, which lacks a feature: both go on with what both have.
+TEST_P(HostileDiallerTest, FeaturesThatOneSideLacksAreOffAndSaidSo) {
+  TransportOptions options = TestNode::optionsOf("asked");
+  options.offer.features = 0;
+  start(options);
+  TestNode asker(TestNode::optionsOf("asker"), GetParam());
+  asker.setPeers({node->identity()});
+  std::vector<std::byte> into(100);
+  EXPECT_TRUE(asker.read("asked", kPlain, 0, into).ok());
+  EXPECT_TRUE(asker.eventually("asked", [](const auto& entry) {
+    return entry.wireVersion == kWireVersion && entry.featuresOff == kWireFeatures;
+  }));
 }
 
 TEST_P(HostileDiallerTest, GarbageAndOtherProtocolsAreRefused) {

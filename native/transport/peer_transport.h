@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/sha256.h"
 #include "reactor/reactor.h"
+#include "wire/frame.h"
 
 namespace hearth {
 
@@ -64,6 +65,7 @@ class PeerHandler {
 struct TransportOptions {
   std::string node, incarnation, cluster;
   std::vector<std::byte> secret;  // proved by HMAC-SHA-256 over both nonces, in both directions
+  WireOffer offer;                // less than this release has only in tests
   std::uint32_t shard = 0, shards = 1;  // ours
   std::uint32_t streamsPerPeer = 1;  // of this shard, for payloads; control messages have one more
   std::uint32_t creditBytes =
@@ -81,7 +83,10 @@ struct PeerStatistics {
   std::uint32_t streams = 0;  // for payloads, that we have dialled
   // Both directions, all of the protocol's bytes; requests that either side has made.
   std::uint64_t bytesReceived = 0, bytesSent = 0, requests = 0;
-  std::string error;  // why the last connection failed or ended
+  // Of the wire protocol, as the last connection agreed on; 0 before there was one.
+  std::uint16_t wireVersion = 0;
+  std::uint64_t featuresOff = 0;  // WireFeature that this agent has and the other does not
+  std::string error;              // why the last connection failed or ended
 };
 
 class PeerTransport {
@@ -105,7 +110,8 @@ class PeerTransport {
   [[nodiscard]] virtual Task<Status> read(std::string node, ContentKey key, std::uint64_t offset,
                                           std::span<std::byte> into,
                                           std::vector<std::uint32_t>& blockChecksums,
-                                          Clock::time_point deadline) = 0;
+                                          Clock::time_point deadline,
+                                          RequestClass requestClass) = 0;
   [[nodiscard]] virtual Task<Result<std::vector<std::byte>>> readManifest(
       std::string node, Sha256Digest digest, Clock::time_point deadline) = 0;
   [[nodiscard]] virtual Task<Result<ControlMessage>> call(std::string node, ControlMessage request,

@@ -82,28 +82,38 @@ class RawPeer {
   }
   // Plays the dialler up to and including the credit.
   bool join(const std::string& node = "stranger") {
-    const Hello hello{"test", node, "1", randomNonce()};
-    if (!send(encodeFrame(Preface{0, 1})) || !send(encodeFrame(hello))) return false;
-    const std::optional<Challenge> challenge = expect<Challenge>();
-    if (!challenge) return false;
+    return join(encodeFrame(Hello{"test", node, "1", randomNonce()})).has_value();
+  }
+  // The same with this Hello frame; what the other side chose.
+  std::optional<Challenge> join(const std::vector<std::byte>& hello) {
+    if (!send(encodeFrame(Preface{0, 1})) || !send(hello)) return std::nullopt;
+    const std::optional<Got> challenge = frame();
+    if (!challenge || challenge->header.type != FrameType::kChallenge) return std::nullopt;
+    const auto helloBody = std::span(hello).subspan(kFrameHeaderBytes);
     const std::vector<std::byte> secret = TestNode::secretOf("secret");
-    if (!send(encodeFrame(proveSecret(ConnectionRole::kDialler, hello, *challenge, secret)))) {
-      return false;
-    }
+    const auto proofOf = [&](ConnectionRole role) {
+      return proveSecret(role, helloBody, challenge->body, secret);
+    };
+    if (!send(encodeFrame(proofOf(ConnectionRole::kDialler)))) return std::nullopt;
     const std::optional<Proof> proof = expect<Proof>();
-    const Proof right = proveSecret(ConnectionRole::kAcceptor, hello, *challenge, secret);
-    return proof && sameProof(*proof, right) && expect<Credit>().has_value();
+    if (!proof || !sameProof(*proof, proofOf(ConnectionRole::kAcceptor))) return std::nullopt;
+    if (!expect<Credit>()) return std::nullopt;
+    return *decodeBody<Challenge>(challenge->body);
   }
   // Plays the acceptor, as node `node`, up to and including the credit.
   bool welcome(const std::string& node, Credit credit = {1 << 26, 100}) {
+    return welcome(encodeFrame(Challenge{"test", node, "1", randomNonce()}), credit);
+  }
+  // The same with this Challenge frame.
+  bool welcome(const std::vector<std::byte>& challenge, Credit credit = {1 << 26, 100}) {
     const std::optional<Preface> preface = expect<Preface>();
-    const std::optional<Hello> hello = expect<Hello>();
-    if (!preface || !hello) return false;
-    const Challenge challenge{"test", node, "1", randomNonce()};
-    if (!send(encodeFrame(challenge)) || !expect<Proof>()) return false;
-    const std::vector<std::byte> secret = TestNode::secretOf("secret");
-    return send(encodeFrame(proveSecret(ConnectionRole::kAcceptor, *hello, challenge, secret))) &&
-           send(encodeFrame(credit));
+    const std::optional<Got> hello = frame();
+    if (!preface || !hello || hello->header.type != FrameType::kHello) return false;
+    if (!send(challenge) || !expect<Proof>()) return false;
+    const Proof proof =
+        proveSecret(ConnectionRole::kAcceptor, hello->body,
+                    std::span(challenge).subspan(kFrameHeaderBytes), TestNode::secretOf("secret"));
+    return send(encodeFrame(proof)) && send(encodeFrame(credit));
   }
   void shutDown() { socket_.shutDown(); }
   [[nodiscard]] int fd() const { return socket_.fd(); }

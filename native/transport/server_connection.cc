@@ -18,10 +18,10 @@ std::vector<std::byte> errorFrame(std::uint64_t requestId, const Error& error) {
 }  // namespace
 
 ServerConnection::ServerConnection(Reactor& reactor, Gate& gate, Channel channel,
-                                   Clock::duration probeInterval, Hello hello,
+                                   Clock::duration probeInterval, Agreed with,
                                    std::uint64_t creditBytes, PeerHandler& handler)
     : Connection(reactor, gate, std::move(channel), probeInterval),
-      hello_(std::move(hello)),
+      with_(std::move(with)),
       creditBytes_(creditBytes),
       handler_(handler) {}
 
@@ -101,7 +101,7 @@ void ServerConnection::cancel(std::uint64_t requestId) {
 Task<void> ServerConnection::serveRead(Self self, std::uint64_t requestId, ReadRequest request) {
   const auto deadline = Clock::now() + std::chrono::milliseconds(request.patienceMs);
   Task<Result<BytesAnswer>> handling = self->handler_.onRead(
-      self->hello_.node, request.key, request.offset, request.length, deadline);
+      self->with_.node, request.key, request.offset, request.length, deadline);
   Result<BytesAnswer> result = co_await handling;
   co_await self->reactor_.enter();
   self->answerData<ReadAnswer>(requestId, std::move(result), request.length, request.length);
@@ -110,7 +110,7 @@ Task<void> ServerConnection::serveRead(Self self, std::uint64_t requestId, ReadR
 Task<void> ServerConnection::serveManifest(Self self, std::uint64_t requestId,
                                            ManifestRequest request) {
   Task<Result<BytesAnswer>> handling = self->handler_.onReadManifest(
-      self->hello_.node, request.digest, request.offset, request.length);
+      self->with_.node, request.digest, request.offset, request.length);
   Result<BytesAnswer> result = co_await handling;
   co_await self->reactor_.enter();
   self->answerData<ManifestAnswer>(requestId, std::move(result), 0, request.length);
@@ -120,7 +120,7 @@ Task<void> ServerConnection::serveControl(Self self, std::uint64_t requestId,
                                           ControlRequest request) {
   ControlMessage message{request.type, std::move(request.body)};
   Task<Result<ControlMessage>> handling =
-      self->handler_.onControl(self->hello_.node, std::move(message));
+      self->handler_.onControl(self->with_.node, std::move(message));
   Result<ControlMessage> result = co_await handling;
   co_await self->reactor_.enter();
   if (!result.ok()) {

@@ -8,19 +8,20 @@
 #include <string>
 
 #include "transport/connection.h"
+#include "transport/handshake.h"
 
 namespace hearth {
 
 class ServerConnection final : public Connection {
  public:
-  // `hello` has proved the secret. `creditBytes`: see Credit in wire/frame.h.
+  // `with` has proved the secret. `creditBytes`: see Credit in wire/frame.h.
   ServerConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
-                   Hello hello, std::uint64_t creditBytes, PeerHandler& handler);
+                   Agreed with, std::uint64_t creditBytes, PeerHandler& handler);
 
   // Tells the other side its credit. After start().
   void giveCredit();
-  [[nodiscard]] const std::string& node() const { return hello_.node; }
-  [[nodiscard]] const std::string& incarnation() const { return hello_.incarnation; }
+  [[nodiscard]] const std::string& node() const { return with_.node; }
+  [[nodiscard]] const std::string& incarnation() const { return with_.incarnation; }
 
  private:
   struct Serving {
@@ -47,7 +48,7 @@ class ServerConnection final : public Connection {
                   std::uint32_t longest);
   void queue(std::uint64_t requestId, std::vector<std::byte> frame, BytesAnswer data);
 
-  Hello hello_;
+  Agreed with_;
   std::uint64_t creditBytes_;
   PeerHandler& handler_;
   std::map<std::uint64_t, Serving> serving_;  // by request id; until the answer begins to be sent

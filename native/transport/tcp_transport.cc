@@ -15,8 +15,9 @@ struct SliceAttempt {
   std::uint64_t offset;
   std::span<std::byte> into;
   std::span<std::uint32_t> checksums;
+  RequestClass requestClass;
   Task<Outcome> operator()(ClientConnection& connection, Clock::time_point deadline) const {
-    return connection.read(key, offset, into, checksums, deadline);
+    return connection.read(key, offset, into, checksums, deadline, requestClass);
   }
 };
 struct ManifestAttempt {
@@ -45,6 +46,7 @@ struct TcpTransport::Slices {
   std::span<std::byte> into;
   std::span<std::uint32_t> checksums;
   Clock::time_point deadline;
+  RequestClass requestClass;
   std::size_t left;
   Event done;
   Status status;  // of the first slice that failed
@@ -172,7 +174,8 @@ Task<void> TcpTransport::readSlice(TcpTransport& transport, Slices& slices, std:
                                    std::size_t end) {
   const std::size_t firstBlock = begin / kBlockBytes;
   SliceAttempt attempt{slices.key, slices.offset + begin, slices.into.subspan(begin, end - begin),
-                       slices.checksums.subspan(firstBlock, blocksOf(end - begin))};
+                       slices.checksums.subspan(firstBlock, blocksOf(end - begin)),
+                       slices.requestClass};
   Task<Status> trying = transport.tryTwice(slices.peer, Lane::kPayload, attempt, slices.deadline);
   const Status status = co_await trying;
   if (!status.ok() && slices.status.ok()) slices.status = status;
@@ -182,7 +185,7 @@ Task<void> TcpTransport::readSlice(TcpTransport& transport, Slices& slices, std:
 Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t offset,
                                 std::span<std::byte> into,
                                 std::vector<std::uint32_t>& blockChecksums,
-                                Clock::time_point deadline) {
+                                Clock::time_point deadline, RequestClass requestClass) {
   const Caller inside(*this);
   blockChecksums.assign(blocksOf(into.size()), 0);
   if (into.empty()) co_return Status();
@@ -195,12 +198,13 @@ Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t 
   const std::size_t streams = std::max<std::size_t>((*peer)->readyStreams(), 1);
   const std::size_t count = std::clamp<std::size_t>(into.size() / kSliceBytes, 1, streams);
   if (count == 1) {
-    SliceAttempt attempt{key, offset, into, blockChecksums};
+    SliceAttempt attempt{key, offset, into, blockChecksums, requestClass};
     Task<Status> trying = tryTwice(*peer, Lane::kPayload, attempt, deadline);
     const Status status = co_await trying;
     co_return status;
   }
-  Slices slices{*peer, key, offset, into, blockChecksums, deadline, count, Event(reactor_), {}};
+  Slices slices{*peer,        key,   offset,          into, blockChecksums, deadline,
+                requestClass, count, Event(reactor_), {}};
   const std::size_t size = (blocksOf(into.size()) + count - 1) / count * kBlockBytes;
   for (std::size_t i = 0; i < count; ++i) {
     gate_.spawn(readSlice(*this, slices, i * size, std::min((i + 1) * size, into.size())));

@@ -23,7 +23,7 @@ class TcpTransport final : public PeerTransport {
   void adopt(int socket) override;
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset,
                     std::span<std::byte> into, std::vector<std::uint32_t>& blockChecksums,
-                    Clock::time_point deadline) override;
+                    Clock::time_point deadline, RequestClass requestClass) override;
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
                                                     Clock::time_point deadline) override;
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,

@@ -204,7 +204,7 @@ class TestNode {
     std::vector<std::uint32_t> checksums;
     const Status status = await([&] {
       return transport->read(node, keyOf(behaviour), offset, into, checksums,
-                             Clock::now() + patience);
+                             Clock::now() + patience, RequestClass::kDemand);
     });
     if (status.ok()) {
       EXPECT_EQ(checksums, crc32cOfBlocks(into, kBlockBytes));

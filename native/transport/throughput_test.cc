@@ -57,8 +57,8 @@ double rawRun(const std::vector<std::byte>& chunk, std::vector<std::byte>& into)
 Task<void> readEvery(TestNode& asker, int first, std::span<std::byte> into, bool& ok) {
   std::vector<std::uint32_t> checksums;
   for (int i = first; i < kChunks; i += kInFlight) {
-    Task<Status> reading =
-        asker.transport->read("asked", keyOf(kPlain), 0, into, checksums, Clock::now() + 20s);
+    Task<Status> reading = asker.transport->read("asked", keyOf(kPlain), 0, into, checksums,
+                                                 Clock::now() + 20s, RequestClass::kDemand);
     const Status status = co_await reading;
     ok = ok && status.ok();
   }

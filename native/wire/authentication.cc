@@ -6,28 +6,33 @@
 #include <string_view>
 #include <vector>
 
+#include "base/byte_codec.h"
+
 namespace hearth {
 
-Proof proveSecret(ConnectionRole role, const Hello& hello, const Challenge& challenge,
-                  std::span<const std::byte> secret) {
+Proof proveSecret(ConnectionRole role, std::span<const std::byte> hello,
+                  std::span<const std::byte> challenge, std::span<const std::byte> secret) {
   const std::string_view label =
-      role == ConnectionRole::kDialler ? "hearth wire 1 dialler" : "hearth wire 1 acceptor";
-  const auto labelBytes = std::as_bytes(std::span(label));
-  std::vector<std::byte> input(labelBytes.begin(), labelBytes.end());
-  input.push_back(std::byte{0});
-  const auto append = [&input](const std::vector<std::byte>& frame) {
-    input.insert(input.end(), frame.begin() + kFrameHeaderBytes, frame.end());
-  };
-  append(encodeFrame(hello));
-  append(encodeFrame(challenge));
-  return Proof{Sha256::hmac(secret, input)};
+      role == ConnectionRole::kDialler ? "hearth wire 2 dialler" : "hearth wire 2 acceptor";
+  std::vector<std::byte> input;
+  ByteWriter out(input);
+  out.bytes(std::as_bytes(std::span(label)));
+  out.u8(0);
+  out.u32(static_cast<std::uint32_t>(hello.size()));
+  out.bytes(hello);
+  out.bytes(challenge);
+  const Sha256Digest code = Sha256::hmac(secret, input);
+  const auto bytes = std::as_bytes(std::span(code));
+  return Proof{ProofKind::kClusterSecret, {bytes.begin(), bytes.end()}};
 }
 
 bool sameProof(const Proof& a, const Proof& b) {
+  if (a.kind != b.kind || a.bytes.size() != b.bytes.size()) return false;
   // volatile: the compiler may not stop at the first difference.
   volatile std::uint8_t difference = 0;
-  for (std::size_t i = 0; i < a.code.size(); ++i) {
-    difference = static_cast<std::uint8_t>(difference | (a.code[i] ^ b.code[i]));
+  for (std::size_t i = 0; i < a.bytes.size(); ++i) {
+    difference =
+        static_cast<std::uint8_t>(difference | static_cast<std::uint8_t>(a.bytes[i] ^ b.bytes[i]));
   }
   return difference == 0;
 }

@@ -4,15 +4,11 @@
 #include <string_view>
 
 #include "base/byte_codec.h"
-#include "base/crc32c.h"
+#include "base/optional_fields.h"
+#include "wire/frame_header.h"
 
 namespace hearth {
 namespace {
-
-constexpr std::size_t kChecksummedHeaderBytes = kFrameHeaderBytes - 4;
-constexpr std::size_t kGreetingLimit = 3 * (2 + kMaxNameBytes) + sizeof(Nonce);
-constexpr std::size_t kSentenceLimit = 2 + 2 + kMaxSentenceBytes;
-constexpr std::size_t kAnswerHeadLimit = kSentenceLimit + 4 + 4 + 4 * (kChunkBytes / kBlockBytes);
 
 Error malformed(FrameType type, std::string_view what) {
   return {ErrorCode::kProtocolError,
@@ -48,11 +44,24 @@ using Complaint = const char*;
 Complaint getSentence(ByteReader& in, bool mayBeOk, ErrorCode& code, std::string& sentence) {
   const auto number = in.number<std::uint16_t>();
   sentence = in.text();
-  if (!isErrorCode(number) || (number == 0 && !mayBeOk)) return "an unknown error code";
+  if (number == 0 && !mayBeOk) return "success where an error must be";
   if (sentence.size() > kMaxSentenceBytes) return "a sentence that is too long";
   if (printable(sentence) != sentence) return "control characters in its sentence";
   if (number == 0 && !sentence.empty()) return "a sentence beside success";
-  code = static_cast<ErrorCode>(number);
+  code = isErrorCode(number) ? static_cast<ErrorCode>(number) : ErrorCode::kInternal;
+  return nullptr;
+}
+
+// Tags of the optional fields, of each body. Never reused.
+constexpr std::uint16_t kTargetField = 1;                  // ReadRequest
+constexpr std::uint16_t kPartField = 1 | kMustUnderstand;  // ReadAnswer
+
+// Bodies of which no optional field is known yet.
+template <class Body>
+void putFields(ByteWriter&, const Body&) {}
+template <class Body>
+Complaint takeField(Body&, std::uint16_t, ByteReader&, bool& known) {
+  known = false;
   return nullptr;
 }
 
@@ -84,14 +93,48 @@ Complaint getGreeting(ByteReader& in, Greeting& body) {
       usableName(body.cluster) && usableName(body.node) && usableName(body.incarnation);
   return usable ? nullptr : "a name that is empty, too long or has control characters";
 }
-void put(ByteWriter& out, const Hello& body) { putGreeting(out, body); }
-Complaint get(ByteReader& in, Hello& body) { return getGreeting(in, body); }
-void put(ByteWriter& out, const Challenge& body) { putGreeting(out, body); }
-Complaint get(ByteReader& in, Challenge& body) { return getGreeting(in, body); }
+void put(ByteWriter& out, const Hello& body) {
+  putGreeting(out, body);
+  out.number(body.oldestVersion);
+  out.number(body.newestVersion);
+  out.number(body.features);
+  out.number(body.proofKinds);
+}
+Complaint get(ByteReader& in, Hello& body) {
+  const Complaint complaint = getGreeting(in, body);
+  if (complaint != nullptr) return complaint;
+  body.oldestVersion = in.number<std::uint16_t>();
+  body.newestVersion = in.number<std::uint16_t>();
+  body.features = in.number<std::uint64_t>();
+  body.proofKinds = in.number<std::uint32_t>();
+  return body.oldestVersion <= body.newestVersion ? nullptr : "versions in the wrong order";
+}
+void put(ByteWriter& out, const Challenge& body) {
+  putGreeting(out, body);
+  out.number(body.version);
+  out.number(body.features);
+  out.number(static_cast<std::uint8_t>(body.proofKind));
+}
+Complaint get(ByteReader& in, Challenge& body) {
+  const Complaint complaint = getGreeting(in, body);
+  if (complaint != nullptr) return complaint;
+  body.version = in.number<std::uint16_t>();
+  body.features = in.number<std::uint64_t>();
+  body.proofKind = static_cast<ProofKind>(in.number<std::uint8_t>());
+  return nullptr;
+}
 
-void put(ByteWriter& out, const Proof& body) { out.bytes(std::as_bytes(std::span(body.code))); }
+void put(ByteWriter& out, const Proof& body) {
+  out.number(static_cast<std::uint8_t>(body.kind));
+  out.number(static_cast<std::uint32_t>(body.bytes.size()));
+  out.bytes(body.bytes);
+}
 Complaint get(ByteReader& in, Proof& body) {
-  body.code = in.fixed<sizeof(Sha256Digest)>();
+  body.kind = static_cast<ProofKind>(in.number<std::uint8_t>());
+  const auto length = in.number<std::uint32_t>();
+  if (length > kMaxProofBytes) return "a proof that is too long";
+  const std::span<const std::byte> bytes = in.raw(length);
+  body.bytes.assign(bytes.begin(), bytes.end());
   return nullptr;
 }
 
@@ -119,12 +162,33 @@ void put(ByteWriter& out, const ReadRequest& body) {
   out.number(body.offset);
   out.number(body.length);
   out.number(body.patienceMs);
+  out.number(static_cast<std::uint8_t>(body.requestClass));
+  out.number(std::uint8_t{0});
+  out.number(std::uint16_t{0});
+}
+void putFields(ByteWriter& out, const ReadRequest& body) {
+  if (!body.target) return;
+  ByteWriter field;
+  encode(field, *body.target);
+  putField(out, kTargetField, field.take());
+}
+Complaint takeField(ReadRequest& body, std::uint16_t tag, ByteReader& value, bool& known) {
+  known = tag == kTargetField;
+  if (!known) return nullptr;
+  std::optional<MemoryDescriptor> target = decodeMemoryDescriptor(value);
+  if (!target) return "a description of memory that makes no sense";
+  if (target->kind != MemoryKind::kUnknown) body.target = std::move(target);
+  return nullptr;
 }
 Complaint get(ByteReader& in, ReadRequest& body) {
   body.key.bytes = in.fixed<32>();
   body.offset = in.number<std::uint64_t>();
   body.length = in.number<std::uint32_t>();
   body.patienceMs = in.number<std::uint32_t>();
+  const auto requestClass = in.number<std::uint8_t>();
+  const bool knownClass = requestClass <= static_cast<std::uint8_t>(RequestClass::kRepair);
+  body.requestClass = knownClass ? static_cast<RequestClass>(requestClass) : RequestClass::kWarm;
+  [[maybe_unused]] const std::span<const std::byte> reserved = in.raw(3);
   if (!usableLength(body.length)) return "a length that is out of range";
   if (!blockAligned(body.offset)) return "an offset that is not the start of a block";
   if (body.offset % kChunkBytes + body.length > kChunkBytes) return "a range over two chunks";
@@ -165,6 +229,25 @@ Complaint get(ByteReader& in, DataAnswer<type>& body) {
   for (std::uint32_t& checksum : body.blockChecksums) checksum = in.number<std::uint32_t>();
   return nullptr;
 }
+void putFields(ByteWriter& out, const ReadAnswer& body) {
+  if (!body.part) return;
+  ByteWriter field;
+  field.u32(body.part->offset);
+  field.u8(body.part->last ? 1 : 0);
+  putField(out, kPartField, field.take());
+}
+Complaint takeField(ReadAnswer& body, std::uint16_t tag, ByteReader& value, bool& known) {
+  known = tag == kPartField;
+  if (!known) return nullptr;
+  AnswerPart part;
+  part.offset = value.u32();
+  part.last = value.u8() != 0;
+  if (!value.ok() || !blockAligned(part.offset)) return "a part that makes no sense";
+  if (body.code != ErrorCode::kOk) return "a part beside an error";
+  if (part.offset > kChunkBytes - body.payloadLength) return "a part that is out of range";
+  body.part = part;
+  return nullptr;
+}
 
 void put(ByteWriter& out, const ControlRequest& body) {
   out.number(body.type);
@@ -196,157 +279,37 @@ Complaint get(ByteReader& in, ControlAnswer& body) {
   return body.code != ErrorCode::kOk && carries ? "a message beside an error" : nullptr;
 }
 
-std::vector<std::byte> finishFrame(FrameType type, std::uint64_t requestId,
-                                   std::vector<std::byte> frame) {
-  std::vector<std::byte> header;
-  header.reserve(kFrameHeaderBytes);
-  ByteWriter out(header);
-  const auto body = std::span<const std::byte>(frame).subspan(kFrameHeaderBytes);
-  out.number(kFrameMagic);
-  out.number(kWireVersion);
-  out.number(static_cast<std::uint16_t>(type));
-  out.number(std::uint32_t{0});
-  out.number(static_cast<std::uint32_t>(body.size()));
-  out.number(requestId);
-  out.number(crc32c(body));
-  out.number(crc32c(header));
-  std::copy(header.begin(), header.end(), frame.begin());
-  return frame;
-}
-
 }  // namespace
-
-const char* frameName(FrameType type) {
-  switch (type) {
-    case FrameType::kPreface:
-      return "Preface";
-    case FrameType::kHello:
-      return "Hello";
-    case FrameType::kChallenge:
-      return "Challenge";
-    case FrameType::kProof:
-      return "Proof";
-    case FrameType::kRefuse:
-      return "Refuse";
-    case FrameType::kCredit:
-      return "Credit";
-    case FrameType::kGoodbye:
-      return "Goodbye";
-    case FrameType::kPing:
-      return "Ping";
-    case FrameType::kPong:
-      return "Pong";
-    case FrameType::kReadRequest:
-      return "ReadRequest";
-    case FrameType::kReadAnswer:
-      return "ReadAnswer";
-    case FrameType::kManifestRequest:
-      return "ManifestRequest";
-    case FrameType::kManifestAnswer:
-      return "ManifestAnswer";
-    case FrameType::kControlRequest:
-      return "ControlRequest";
-    case FrameType::kControlAnswer:
-      return "ControlAnswer";
-    case FrameType::kCancel:
-      return "Cancel";
-  }
-  return "unknown";
-}
-
-std::size_t bodyLimit(FrameType type) {
-  switch (type) {
-    case FrameType::kPreface:
-      return 8;
-    case FrameType::kHello:
-    case FrameType::kChallenge:
-      return kGreetingLimit;
-    case FrameType::kProof:
-      return sizeof(Sha256Digest);
-    case FrameType::kRefuse:
-    case FrameType::kGoodbye:
-      return kSentenceLimit;
-    case FrameType::kCredit:
-      return 12;
-    case FrameType::kPing:
-    case FrameType::kPong:
-    case FrameType::kCancel:
-      return 0;
-    case FrameType::kReadRequest:
-      return 32 + 8 + 4 + 4;
-    case FrameType::kManifestRequest:
-      return 32 + 8 + 4;
-    case FrameType::kReadAnswer:
-    case FrameType::kManifestAnswer:
-      return kAnswerHeadLimit;
-    case FrameType::kControlRequest:
-      return 2 + 4 + kMaxControlBytes;
-    case FrameType::kControlAnswer:
-      return kSentenceLimit + 2 + 4 + kMaxControlBytes;
-  }
-  return 0;
-}
 
 template <class Body>
 std::vector<std::byte> encodeFrame(const Body& body, std::uint64_t requestId) {
   std::vector<std::byte> frame(kFrameHeaderBytes);
   ByteWriter out(frame);
   put(out, body);
+  putFields(out, body);
   return finishFrame(Body::kType, requestId, std::move(frame));
-}
-
-std::vector<std::byte> encodeEmptyFrame(FrameType type, std::uint64_t requestId) {
-  return finishFrame(type, requestId, std::vector<std::byte>(kFrameHeaderBytes));
-}
-
-Result<FrameHeader> decodeHeader(std::span<const std::byte> bytes) {
-  const std::span<const std::byte> header = bytes.first(kFrameHeaderBytes);
-  ByteReader in(header);
-  const auto magic = in.number<std::uint32_t>();
-  const auto version = in.number<std::uint16_t>();
-  const auto type = static_cast<FrameType>(in.number<std::uint16_t>());
-  const auto flags = in.number<std::uint32_t>();
-  FrameHeader decoded{.type = type};
-  decoded.bodyLength = in.number<std::uint32_t>();
-  decoded.requestId = in.number<std::uint64_t>();
-  decoded.bodyChecksum = in.number<std::uint32_t>();
-  if (magic != kFrameMagic) {
-    return Error{
-        ErrorCode::kProtocolError,
-        "these bytes are not Hearth's wire protocol; check that the port belongs to an agent"};
-  }
-  if (in.number<std::uint32_t>() != crc32c(header.first(kChecksummedHeaderBytes))) {
-    return Error{ErrorCode::kProtocolError, "a frame's header does not match its checksum"};
-  }
-  if (version != kWireVersion && type != FrameType::kRefuse) {
-    return Error{ErrorCode::kUnsupported,
-                 "the other side speaks version " + std::to_string(version) +
-                     " of the wire protocol and this agent version " +
-                     std::to_string(kWireVersion) + "; run the same release on all nodes"};
-  }
-  if (std::string_view(frameName(type)) == "unknown") {
-    return Error{ErrorCode::kProtocolError,
-                 "frame type " + std::to_string(static_cast<unsigned>(type)) + " is unknown"};
-  }
-  if (flags != 0) return malformed(type, "flags that are not defined");
-  if (decoded.bodyLength > bodyLimit(type)) return malformed(type, "a body that is too long");
-  return decoded;
-}
-
-Status checkBody(const FrameHeader& header, std::span<const std::byte> body) {
-  if (crc32c(body) == header.bodyChecksum) return {};
-  return Error{ErrorCode::kCorrupt,
-               std::string("the body of a ") + frameName(header.type) +
-                   " frame does not match its checksum; the network or a memory is faulty"};
 }
 
 template <class Body>
 Result<Body> decodeBody(std::span<const std::byte> body) {
   ByteReader in(body);
   Body decoded;
-  const Complaint complaint = get(in, decoded);
+  Complaint complaint = get(in, decoded);
+  if (complaint == nullptr && !in.ok()) complaint = "a body that is cut off";
+  OptionalFields fields(in);
+  while (complaint == nullptr) {
+    auto field = fields.next();
+    if (!field) break;
+    bool known = false;
+    complaint = takeField(decoded, field->tag, field->value, known);
+    if (!known && field->mustUnderstand()) {
+      Error error = malformed(Body::kType, "a field that only a later release understands");
+      error.code = ErrorCode::kUnsupported;
+      return error;
+    }
+  }
+  if (fields.malformed()) complaint = "optional fields that are malformed";
   if (complaint != nullptr) return malformed(Body::kType, complaint);
-  if (!in.finished()) return malformed(Body::kType, "a body of the wrong length");
   return decoded;
 }
 

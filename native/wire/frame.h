@@ -7,25 +7,34 @@
 //
 //   offset size header field
 //        0    4 magic         "HRTH"
-//        4    2 version       kWireVersion of the sender
+//        4    2 version       the version that gave this frame its layout
 //        6    2 type          FrameType
-//        8    4 flags         0; any other value is refused
+//        8    4 flags         kSkippable; others of the low 16 bits are ignored, of the high 16
+//                             refused
 //       12    4 bodyLength    at most bodyLimit(type)
 //       16    8 requestId     0 for frames that belong to no request
 //       24    4 bodyChecksum  CRC32C of the body
 //       28    4 checksum      CRC32C of the 28 bytes above
 //
-// Payloads are covered by the block checksums in the answer's body. Header layout, Preface and
-// Refuse are the same in all versions, so that any two agents can tell each other that they do not
-// match.
+// A body is a fixed part, which never changes within a version, and optional fields
+// (base/optional_fields.h), which later releases add; the Preface has none. Payloads are covered by
+// the block checksums in the answer's body.
+//
+// Versions. Hello and Challenge say which versions and features a side speaks; both sides then use
+// the newest version and the features that both have. A frame keeps its number as long as its fixed
+// part stays the same, so header, Preface, Hello, Challenge and Refuse are understood by every
+// release since version 2, and releases of one version after the other can tell each other what
+// they lack.
 //
 // Everything here is pure: any thread. Decoders take bytes from strangers: they check every length
-// before use, accept exactly what the encoders produce, and answer kProtocolError otherwise.
+// before use, and answer kProtocolError to what no encoder makes, kUnsupported to what only a later
+// release can understand.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,11 +43,16 @@
 #include "base/generated/constants.h"
 #include "base/result.h"
 #include "base/sha256.h"
+#include "wire/memory_descriptor.h"
 
 namespace hearth {
 
 inline constexpr std::uint32_t kFrameMagic = 0x48545248;  // "HRTH" in memory
-inline constexpr std::uint16_t kWireVersion = 1;
+// The newest version that this release speaks, and the oldest.
+inline constexpr std::uint16_t kWireVersion = 2;
+inline constexpr std::uint16_t kOldestWireVersion = 2;
+// Header flag: who does not know the frame's type passes over its body.
+inline constexpr std::uint32_t kSkippable = 1;
 inline constexpr std::size_t kFrameHeaderBytes = 32;
 inline constexpr std::size_t kPrefaceFrameBytes = kFrameHeaderBytes + 8;
 
@@ -46,6 +60,33 @@ inline constexpr std::size_t kMaxNameBytes = 255;       // cluster, node, incarn
 inline constexpr std::size_t kMaxSentenceBytes = 1024;  // of errors; encoders cut longer ones
 inline constexpr std::size_t kMaxControlBytes = std::size_t{1} << 20;
 inline constexpr std::uint32_t kMaxShards = 65536;
+inline constexpr std::size_t kMaxProofBytes = 16384;
+// The optional fields of a frame, and the body of a frame that is passed over.
+inline constexpr std::size_t kMaxFieldBytes = 4096;
+inline constexpr std::size_t kMaxSkippedBytes = 65536;
+
+// What a side can do beyond its version: bits of a word in Hello and Challenge. A frame or field
+// that needs one is sent only where both sides have it. Never reused.
+enum class WireFeature : std::uint64_t {
+  // The answer to a read may come in several parts, each with its own payload.
+  kPartialAnswers = 1u << 0,
+  // The acceptor may write an answer into memory that the request describes.
+  kRemoteMemory = 1u << 1,
+};
+[[nodiscard]] constexpr bool has(std::uint64_t features, WireFeature feature) {
+  return (features & static_cast<std::uint64_t>(feature)) != 0;
+}
+// Of this release.
+inline constexpr std::uint64_t kWireFeatures =
+    static_cast<std::uint64_t>(WireFeature::kPartialAnswers);
+// What one side brings to a connection.
+struct WireOffer {
+  std::uint16_t oldestVersion = kOldestWireVersion, newestVersion = kWireVersion;
+  std::uint64_t features = kWireFeatures;
+  bool operator==(const WireOffer&) const = default;
+};
+// "partial-answers, remote-memory"; "" for none. Bits without a name are left out.
+[[nodiscard]] std::string namesOfFeatures(std::uint64_t features);
 
 enum class FrameType : std::uint16_t {
   kPreface = 1,
@@ -80,6 +121,7 @@ struct FrameHeader {
   std::uint32_t bodyLength = 0;
   std::uint64_t requestId = 0;
   std::uint32_t bodyChecksum = 0;
+  bool unknown = false;  // its type is not of this release, and it may be passed over
   bool operator==(const FrameHeader&) const = default;
 };
 
@@ -93,26 +135,46 @@ struct Preface {
 
 using Nonce = std::array<std::uint8_t, 32>;
 
-// Who the dialler says it is. Names are 1 to kMaxNameBytes bytes without control characters.
+// How a side shows who it is. Never reused.
+enum class ProofKind : std::uint8_t {
+  kClusterSecret = 1,  // wire/authentication.h
+  kCertificate = 2,    // of a node, signed by the cluster's authority
+  kCapability = 3,     // of a client: a token for volumes, rights and a time
+};
+[[nodiscard]] constexpr std::uint32_t bitOf(ProofKind kind) {
+  return 1u << static_cast<unsigned>(kind);
+}
+// Those that this release gives and takes.
+inline constexpr std::uint32_t kProofKinds = bitOf(ProofKind::kClusterSecret);
+
+// Who the dialler says it is, and what it can do. Names are 1 to kMaxNameBytes bytes without
+// control characters.
 struct Hello {
   static constexpr FrameType kType = FrameType::kHello;
   std::string cluster, node, incarnation;
   Nonce nonce{};  // random, for this connection only
+  std::uint16_t oldestVersion = kOldestWireVersion, newestVersion = kWireVersion;
+  std::uint64_t features = kWireFeatures;
+  std::uint32_t proofKinds = kProofKinds;  // bitOf each kind that it can give
   bool operator==(const Hello&) const = default;
 };
 
-// The same of the acceptor.
+// The same of the acceptor; what it has chosen of what the Hello offers.
 struct Challenge {
   static constexpr FrameType kType = FrameType::kChallenge;
   std::string cluster, node, incarnation;
   Nonce nonce{};
+  std::uint16_t version = kWireVersion;
+  std::uint64_t features = kWireFeatures;
+  ProofKind proofKind = ProofKind::kClusterSecret;
   bool operator==(const Challenge&) const = default;
 };
 
-// wire/authentication.h says what is proved. First the dialler's, then the acceptor's.
+// First the dialler's, then the acceptor's, of the kind that the Challenge names.
 struct Proof {
   static constexpr FrameType kType = FrameType::kProof;
-  Sha256Digest code{};
+  ProofKind kind = ProofKind::kClusterSecret;
+  std::vector<std::byte> bytes;  // at most kMaxProofBytes
   bool operator==(const Proof&) const = default;
 };
 
@@ -143,6 +205,13 @@ struct Credit {
   bool operator==(const Credit&) const = default;
 };
 
+// What a read is for. One that is not known counts as kWarm.
+enum class RequestClass : std::uint8_t {
+  kDemand = 0,  // somebody waits for it
+  kWarm = 1,    // it will be wanted
+  kRepair = 2,  // in place of bytes that are bad or were lost
+};
+
 // A range inside one chunk of a file in the cache, starting on a block.
 struct ReadRequest {
   static constexpr FrameType kType = FrameType::kReadRequest;
@@ -150,6 +219,10 @@ struct ReadRequest {
   std::uint64_t offset = 0;
   std::uint32_t length = 0;      // 1 to kChunkBytes
   std::uint32_t patienceMs = 0;  // how long the asker will wait
+  RequestClass requestClass = RequestClass::kDemand;
+  // Where the acceptor may write the bytes, with WireFeature::kRemoteMemory. One that cannot, or
+  // does not know this field, answers with a payload.
+  std::optional<MemoryDescriptor> target;
   bool operator==(const ReadRequest&) const = default;
 };
 
@@ -163,8 +236,17 @@ struct ManifestRequest {
   bool operator==(const ManifestRequest&) const = default;
 };
 
+// One of several answers to a request, with WireFeature::kPartialAnswers. Parts come in any order
+// and do not overlap; together they are all that was asked for. Credit returns with the last one.
+struct AnswerPart {
+  std::uint32_t offset = 0;  // of its payload in the range asked for; the start of a block
+  bool last = false;         // no other follows
+  bool operator==(const AnswerPart&) const = default;
+};
+
 // What precedes a payload. With kOk: payloadLength raw bytes follow the frame, and `blockChecksums`
-// has the CRC32C of every 64 KiB of them. Otherwise: the sentence, and no payload.
+// has the CRC32C of every 64 KiB of them. Otherwise: the sentence, and no payload; an error ends
+// the request, also after parts that were good. A code that is not known counts as kInternal.
 template <FrameType type>
 struct DataAnswer {
   static constexpr FrameType kType = type;
@@ -172,6 +254,7 @@ struct DataAnswer {
   std::string sentence;
   std::uint32_t payloadLength = 0;  // at most kChunkBytes
   std::vector<std::uint32_t> blockChecksums;
+  std::optional<AnswerPart> part;  // none: the whole answer; reads only
   bool operator==(const DataAnswer&) const = default;
 };
 using ReadAnswer = DataAnswer<FrameType::kReadAnswer>;
@@ -212,12 +295,13 @@ template <class Body>
 [[nodiscard]] std::vector<std::byte> encodeEmptyFrame(FrameType type, std::uint64_t requestId);
 
 // The header in the first kFrameHeaderBytes of `bytes` (which has them). kProtocolError when it is
-// not one; kUnsupported, naming both versions, when a frame other than Refuse is of another
-// version.
+// not one; kUnsupported, naming the versions, when a frame other than Refuse is of a version that
+// this release does not speak.
 [[nodiscard]] Result<FrameHeader> decodeHeader(std::span<const std::byte> bytes);
 // kCorrupt unless `body` is what the header's checksum covers.
 [[nodiscard]] Status checkBody(const FrameHeader& header, std::span<const std::byte> body);
-// `body` is exactly the body. kProtocolError names the field that is wrong.
+// `body` is exactly the body. kProtocolError names the field that is wrong; kUnsupported: it has a
+// field of a later release that must be understood.
 template <class Body>
 [[nodiscard]] Result<Body> decodeBody(std::span<const std::byte> body);
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/crc32c.h"
+#include "base/optional_fields.h"
 
 namespace hearth {
 namespace {
@@ -45,6 +46,20 @@ class Random {
     for (std::byte& byte : value) byte = static_cast<std::byte>(engine_());
     return value;
   }
+  std::optional<MemoryDescriptor> memory() {
+    if (below(2) == 0) return std::nullopt;
+    MemoryDescriptor memory{static_cast<MemoryKind>(1 + below(4)),
+                            static_cast<std::uint32_t>(1 + below(1000)),
+                            below(~0ull),
+                            below(~0ull),
+                            below(1ull << 40),
+                            1 + below(1ull << 40),
+                            {}};
+    for (std::uint64_t keys = below(5); keys > 0; --keys) {
+      memory.keys.push_back({static_cast<std::uint32_t>(below(9)), below(~0ull)});
+    }
+    return memory;
+  }
   template <class Answer>
   Answer answer() {
     Answer answer;
@@ -64,7 +79,15 @@ class Random {
   std::mt19937_64 engine_{20261121};
 };
 
-// Every prefix and every extension of a body is refused, and so is every flipped bit of the frame.
+std::vector<std::byte> withField(std::vector<std::byte> frame, std::uint16_t tag) {
+  ByteWriter out(frame);
+  putField(out, tag, std::as_bytes(std::span("later")));
+  return frame;
+}
+
+// Every prefix of a body is refused (except where optional fields begin), and so is every flipped
+// bit of the frame but those of flags that mean nothing; optional fields of later releases are
+// passed over.
 template <class Body>
 void expectExact(const Body& body, std::uint64_t requestId) {
   const std::vector<std::byte> frame = encodeFrame(body, requestId);
@@ -80,11 +103,17 @@ void expectExact(const Body& body, std::uint64_t requestId) {
   EXPECT_EQ(decoded.value(), body);
 
   for (std::size_t length = 0; length < bodyOf(frame).size(); length += 1 + length / 8) {
-    EXPECT_FALSE(decodeBody<Body>(bodyOf(frame).first(length)).ok());
+    const Result<Body> cut = decodeBody<Body>(bodyOf(frame).first(length));
+    EXPECT_TRUE(!cut.ok() || !(*cut == body));
   }
   std::vector<std::byte> longer = frame;
   longer.push_back(std::byte{0});
   EXPECT_FALSE(decodeBody<Body>(bodyOf(longer)).ok());
+  const Result<Body> later = decodeBody<Body>(bodyOf(withField(frame, 99)));
+  ASSERT_TRUE(later.ok()) << later.error().message;
+  EXPECT_EQ(*later, body);
+  EXPECT_EQ(decodeBody<Body>(bodyOf(withField(frame, 99 | kMustUnderstand))).code(),
+            ErrorCode::kUnsupported);
   for (std::size_t bit = 0; bit < 8 * kFrameHeaderBytes; ++bit) {
     std::vector<std::byte> damaged = frame;
     damaged[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
@@ -104,12 +133,29 @@ TEST(Frame, RoundTripsEveryBody) {
     return Preface{static_cast<std::uint32_t>(random.below(shards)), shards};
   });
   expectRoundTrips<Hello>([](Random& random) {
-    return Hello{random.name(), random.name(), random.name(), random.bytes<32>()};
+    const auto oldest = static_cast<std::uint16_t>(random.below(1000));
+    const auto newest = static_cast<std::uint16_t>(oldest + random.below(1000));
+    return Hello{random.name(),
+                 random.name(),
+                 random.name(),
+                 random.bytes<32>(),
+                 oldest,
+                 newest,
+                 random.below(~0ull),
+                 static_cast<std::uint32_t>(random.below(~0u))};
   });
   expectRoundTrips<Challenge>([](Random& random) {
-    return Challenge{random.name(), random.name(), random.name(), random.bytes<32>()};
+    return Challenge{random.name(),
+                     random.name(),
+                     random.name(),
+                     random.bytes<32>(),
+                     static_cast<std::uint16_t>(random.below(65536)),
+                     random.below(~0ull),
+                     static_cast<ProofKind>(random.below(256))};
   });
-  expectRoundTrips<Proof>([](Random& random) { return Proof{random.bytes<32>()}; });
+  expectRoundTrips<Proof>([](Random& random) {
+    return Proof{static_cast<ProofKind>(random.below(256)), random.blob()};
+  });
   expectRoundTrips<Refuse>([](Random& random) {
     return Refuse{random.failure(), random.sentence()};
   });
@@ -125,13 +171,22 @@ TEST(Frame, RoundTripsEveryBody) {
     return ReadRequest{{random.bytes<32>()},
                        block * kBlockBytes,
                        static_cast<std::uint32_t>(1 + random.below(room)),
-                       static_cast<std::uint32_t>(random.below(~0u))};
+                       static_cast<std::uint32_t>(random.below(~0u)),
+                       static_cast<RequestClass>(random.below(3)),
+                       random.memory()};
   });
   expectRoundTrips<ManifestRequest>([](Random& random) {
     return ManifestRequest{random.bytes<32>(), random.below(1u << 30) * kBlockBytes,
                            static_cast<std::uint32_t>(1 + random.below(kChunkBytes))};
   });
-  expectRoundTrips<ReadAnswer>([](Random& random) { return random.answer<ReadAnswer>(); });
+  expectRoundTrips<ReadAnswer>([](Random& random) {
+    ReadAnswer answer = random.answer<ReadAnswer>();
+    if (answer.code != ErrorCode::kOk || random.below(2) == 0) return answer;
+    const std::uint64_t room = (kChunkBytes - answer.payloadLength) / kBlockBytes;
+    answer.part = AnswerPart{static_cast<std::uint32_t>(random.below(room + 1) * kBlockBytes),
+                             random.below(2) == 0};
+    return answer;
+  });
   expectRoundTrips<ManifestAnswer>([](Random& random) { return random.answer<ManifestAnswer>(); });
   expectRoundTrips<ControlRequest>([](Random& random) {
     return ControlRequest{static_cast<std::uint16_t>(random.below(65536)), random.blob()};
@@ -146,6 +201,10 @@ TEST(Frame, RoundTripsEveryBody) {
 TEST(Frame, LongestBodiesFitTheirLimits) {
   const std::string name(kMaxNameBytes, 'n');
   expectExact(Hello{name, name, name, {}}, 0);
+  expectExact(Proof{ProofKind::kCapability, std::vector<std::byte>(kMaxProofBytes)}, 0);
+  ReadRequest request{.length = 1, .target = MemoryDescriptor{.leaseMs = 1, .length = 1}};
+  request.target->keys.assign(kMaxRemoteKeys, {1, 2});
+  expectExact(request, 1);
   ReadAnswer answer{.payloadLength = kChunkBytes};
   answer.blockChecksums.assign(blocksOf(kChunkBytes), 7);
   expectExact(answer, 1);
@@ -153,18 +212,36 @@ TEST(Frame, LongestBodiesFitTheirLimits) {
   expectExact(ControlAnswer{ErrorCode::kOk, {}, 1, std::vector<std::byte>(kMaxControlBytes)}, 2);
 }
 
-// These bytes are the protocol: a change that alters them needs another version.
+// These bytes are the protocol: a change that alters them needs another version. They are what
+// version 2 was when it was first released, so that later releases are held to it.
 TEST(Frame, GoldenBytes) {
   EXPECT_EQ(hexOf(encodeFrame(Preface{3, 4})),
-            "48525448010001000000000008000000000000000000000010044e2cebc2fcec"
+            "485254480200010000000000080000000000000000000000"
+            "10044e2c88f3c027"
             "0300000004000000");
   EXPECT_EQ(hexOf(encodeEmptyFrame(FrameType::kPing, 0x1122334455667788)),
-            "48525448010008000000000000000000887766554433221100000000ad4c6f2d");
+            "48525448020008000000000000000000887766554433221100000000ce7d53e6");
   EXPECT_EQ(hexOf(bodyOf(encodeFrame(Hello{"c", "node-1", "i", {}}))),
             "0100630600"
             "6e6f64652d31"
             "010069" +
-                std::string(64, '0'));
+                std::string(64, '0') +
+                "0200"
+                "0200"
+                "0100000000000000"
+                "02000000");
+  EXPECT_EQ(hexOf(bodyOf(encodeFrame(Challenge{"c", "n", "i", {}}))),
+            "010063"
+            "01006e"
+            "010069" +
+                std::string(64, '0') +
+                "0200"
+                "0100000000000000"
+                "01");
+  EXPECT_EQ(hexOf(bodyOf(encodeFrame(Proof{ProofKind::kClusterSecret, {std::byte{7}}}))),
+            "01"
+            "01000000"
+            "07");
   ContentKey key;
   key.bytes.fill(0xab);
   std::string keyHex;
@@ -173,7 +250,20 @@ TEST(Frame, GoldenBytes) {
             keyHex +
                 "0000030000000000"
                 "01000100"
-                "c4090000");
+                "c4090000"
+                "00000000");
+  const MemoryDescriptor memory{MemoryKind::kGpu, 1000, 2, 3, 4, 5, {{6, 7}}};
+  EXPECT_EQ(
+      hexOf(bodyOf(encodeFrame(ReadRequest{key, 0, 65536, 1, RequestClass::kRepair, memory}))),
+      keyHex +
+          "0000000000000000"
+          "00000100"
+          "01000000"
+          "02000000"
+          "01003400"
+          "03000100e803000002000000000000000300000000000000"
+          "04000000000000000500000000000000"
+          "060000000700000000000000");
   EXPECT_EQ(hexOf(bodyOf(encodeFrame(
                 ReadAnswer{.payloadLength = 65537, .blockChecksums = {0x01020304, 5}}))),
             "00000000"
@@ -181,6 +271,15 @@ TEST(Frame, GoldenBytes) {
             "02000000"
             "04030201"
             "05000000");
+  EXPECT_EQ(
+      hexOf(bodyOf(encodeFrame(ReadAnswer{
+          .payloadLength = 1, .blockChecksums = {5}, .part = AnswerPart{kBlockBytes, true}}))),
+      "00000000"
+      "01000000"
+      "01000000"
+      "05000000"
+      "01800500"
+      "0000010001");
   EXPECT_EQ(hexOf(bodyOf(encodeFrame(Refuse{ErrorCode::kUnauthenticated, "no"}))),
             "0600"
             "0200"
@@ -213,6 +312,47 @@ TEST(Frame, RefusesPayloadsBesideErrorsAndWrongNumbersOfChecksums) {
   EXPECT_FALSE(refused({ErrorCode::kOk, {}, 0, {}}));
 }
 
+TEST(Frame, RefusesPartsThatMakeNoSense) {
+  const auto refused = [](const ReadAnswer& answer) {
+    return !decodeBody<ReadAnswer>(bodyOf(encodeFrame(answer))).ok();
+  };
+  EXPECT_TRUE(refused({ErrorCode::kOk, {}, 1, {1}, AnswerPart{1, true}}));
+  EXPECT_TRUE(refused({ErrorCode::kOk, {}, 1, {1}, AnswerPart{kChunkBytes, true}}));
+  EXPECT_TRUE(refused({ErrorCode::kNotFound, "x", 0, {}, AnswerPart{0, true}}));
+  EXPECT_FALSE(refused({ErrorCode::kOk, {}, 1, {1}, AnswerPart{kChunkBytes - kBlockBytes, true}}));
+}
+
+// What this release does not know yet, of releases to come.
+TEST(Frame, TakesWhatALaterReleaseSaysForTheNearestThatItKnows) {
+  std::vector<std::byte> request = encodeFrame(ReadRequest{.length = 1});
+  request[kFrameHeaderBytes + 48] = std::byte{77};  // the class
+  EXPECT_EQ(decodeBody<ReadRequest>(bodyOf(request))->requestClass, RequestClass::kWarm);
+  const MemoryDescriptor memory{static_cast<MemoryKind>(77), 1, 1, 1, 1, 1, {}};
+  const auto unknownKind = encodeFrame(ReadRequest{.length = 1, .target = memory});
+  const Result<ReadRequest> decoded = decodeBody<ReadRequest>(bodyOf(unknownKind));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_FALSE(decoded->target.has_value());
+  std::vector<std::byte> answer = encodeFrame(ReadAnswer{ErrorCode::kInternal, "new", 0, {}, {}});
+  answer[kFrameHeaderBytes] = std::byte{0xff};
+  answer[kFrameHeaderBytes + 1] = std::byte{0xff};
+  EXPECT_EQ(decodeBody<ReadAnswer>(bodyOf(answer))->code, ErrorCode::kInternal);
+  EXPECT_EQ(decodeBody<ReadAnswer>(bodyOf(answer))->sentence, "new");
+}
+
+TEST(Frame, RefusesMemoryThatMakesNoSense) {
+  const auto refused = [](const MemoryDescriptor& memory) {
+    return !decodeBody<ReadRequest>(bodyOf(encodeFrame(ReadRequest{.length = 1, .target = memory})))
+                .ok();
+  };
+  EXPECT_FALSE(refused({MemoryKind::kHost, 1, 0, 0, 0, 1, {}}));
+  EXPECT_TRUE(refused({MemoryKind::kUnknown, 1, 0, 0, 0, 1, {}}));
+  EXPECT_TRUE(refused({MemoryKind::kHost, 0, 0, 0, 0, 1, {}}));
+  EXPECT_TRUE(refused({MemoryKind::kHost, 1, 0, 0, 0, 0, {}}));
+  EXPECT_TRUE(refused({MemoryKind::kHost, 1, 0, 0, 2, ~0ull - 1, {}}));
+  EXPECT_TRUE(
+      refused({MemoryKind::kHost, 1, 0, 0, 0, 1, std::vector<RemoteKey>(kMaxRemoteKeys + 1)}));
+}
+
 TEST(Frame, RefusesNamesAndSentencesThatCouldDisturbALog) {
   EXPECT_FALSE(decodeBody<Hello>(bodyOf(encodeFrame(Hello{"c", "a\nb", "i", {}}))).ok());
   EXPECT_FALSE(decodeBody<Hello>(bodyOf(encodeFrame(Hello{"", "a", "i", {}}))).ok());
@@ -224,16 +364,43 @@ TEST(Frame, RefusesNamesAndSentencesThatCouldDisturbALog) {
   EXPECT_EQ(refuse.value().sentence.size(), kMaxSentenceBytes);
 }
 
+std::vector<std::byte> withHeaderByte(std::vector<std::byte> frame, std::size_t at,
+                                      std::uint8_t value) {
+  frame[at] = static_cast<std::byte>(value);
+  const std::uint32_t checksum = crc32c(std::span(frame).first(28));
+  for (unsigned i = 0; i < 4; ++i) {
+    frame[28 + i] = static_cast<std::byte>((checksum >> (8 * i)) & 0xff);
+  }
+  return frame;
+}
+
+TEST(Frame, LowFlagsAreIgnoredAndHighOnesMustBeUnderstood) {
+  const std::vector<std::byte> frame = encodeFrame(Credit{1, 1});
+  EXPECT_TRUE(decodeHeader(withHeaderByte(frame, 8, 0xfe)).ok());
+  EXPECT_EQ(decodeHeader(withHeaderByte(frame, 11, 0x80)).code(), ErrorCode::kUnsupported);
+}
+
+TEST(Frame, UnknownTypesArePassedOverWhenTheirSenderAllowsIt) {
+  const std::vector<std::byte> unknown =
+      withHeaderByte(encodeEmptyFrame(FrameType::kPing, 7), 6, 200);
+  EXPECT_EQ(decodeHeader(unknown).code(), ErrorCode::kProtocolError);
+  const Result<FrameHeader> skipped = decodeHeader(withHeaderByte(unknown, 8, kSkippable));
+  ASSERT_TRUE(skipped.ok());
+  EXPECT_TRUE(skipped->unknown);
+  // Of a later version, too.
+  EXPECT_TRUE(decodeHeader(withHeaderByte(withHeaderByte(unknown, 8, kSkippable), 4, 9)).ok());
+  EXPECT_FALSE(decodeHeader(encodeEmptyFrame(FrameType::kPing, 7))->unknown);
+}
+
 TEST(Frame, AnotherVersionIsUnsupportedExceptForRefuse) {
-  const auto withVersion = [](std::vector<std::byte> frame, std::uint8_t version) {
-    frame[4] = static_cast<std::byte>(version);
-    const std::uint32_t checksum = crc32c(std::span(frame).first(28));
-    for (unsigned i = 0; i < 4; ++i) {
-      frame[28 + i] = static_cast<std::byte>((checksum >> (8 * i)) & 0xff);
-    }
-    return frame;
+  const auto withVersion = [](const std::vector<std::byte>& frame, std::uint8_t version) {
+    return withHeaderByte(frame, 4, version);
   };
-  EXPECT_EQ(decodeHeader(withVersion(encodeFrame(Preface{}), 2)).code(), ErrorCode::kUnsupported);
+  EXPECT_TRUE(decodeHeader(withVersion(encodeFrame(Preface{}), kWireVersion)).ok());
+  for (const std::uint8_t other : {kOldestWireVersion - 1, kWireVersion + 1}) {
+    EXPECT_EQ(decodeHeader(withVersion(encodeFrame(Preface{}), other)).code(),
+              ErrorCode::kUnsupported);
+  }
   EXPECT_TRUE(decodeHeader(withVersion(encodeFrame(Refuse{ErrorCode::kUnsupported, "v"}), 9)).ok());
 }
 

@@ -234,8 +234,21 @@ export interface Statistics {
   failedReads: Record<Exclude<ErrorCode, 'Ok'>, bigint>;
   /** Chunk buffers in use now. */
   buffersInUse: number;
-  /** Per peer: connected streams and bytes. */
-  peers: { node: string; connected: boolean; streams: number; bytesReceived: bigint; error: string }[];
+  peers: PeerStatistics[];
+}
+
+/** Of one other agent, as this one asks it. */
+export interface PeerStatistics {
+  node: string;
+  connected: boolean;
+  streams: number;
+  bytesReceived: bigint;
+  /** Of the wire protocol, as agreed with it; 0 before the first connection. */
+  wireVersion: number;
+  /** Names of features that this agent has and the peer lacks, with ", " between; an earlier release has fewer. */
+  featuresOff: string;
+  /** Why the last connection failed or ended. */
+  error: string;
 }
 
 export interface VerifyResult {

@@ -146,6 +146,16 @@ export const metricRows: readonly MetricRow[] = [
     ['peer'],
   ),
   row(
+    'gauge',
+    'peer_wire_info',
+    'Always 1; the labels tell the version of the wire protocol agreed with the peer, and which features it lacks.',
+    ({ statistics }) =>
+      statistics.peers
+        .filter((peer) => peer.wireVersion !== 0)
+        .map((peer) => [[peer.node, String(peer.wireVersion), peer.featuresOff], 1]),
+    ['peer', 'version', 'features_off'],
+  ),
+  row(
     'counter',
     'corrupt_blocks_total',
     'Blocks whose checksum was wrong; they were fetched again.',

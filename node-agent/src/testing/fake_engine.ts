@@ -341,6 +341,8 @@ export class FakeEngine implements Engine {
         connected: false,
         streams: 0,
         bytesReceived: 0n,
+        wireVersion: 0,
+        featuresOff: '',
         error,
       })),
     };
