@@ -54,14 +54,18 @@ ChunkMask KeyDirectory::whole(std::uint32_t stripe) const {
   return static_cast<ChunkMask>((1u << count) - 1);
 }
 
-bool KeyDirectory::ended(Grant& grant, const std::string& asker, const Complaint& complaint,
-                         TimePoint now) const {
+bool KeyDirectory::ended(const Grant& grant, const std::string& asker, TimePoint now) const {
   if (grant.node == asker) return false;
   const auto agent = agents_.find(grant.node);
-  if (agent == agents_.end() || now - agent->second.lastProgress > kGrantPatience) return true;
-  if (grant.node != complaint.node) return false;
-  if (!grant.doubted) grant.doubted = now;
-  return now - *grant.doubted >= kDoubtPatience;
+  return agent == agents_.end() || now - agent->second.lastProgress > kGrantPatience;
+}
+
+bool KeyDirectory::doubted(Grant& grant, const std::string& asker, const Complaint& complaint,
+                           TimePoint now) {
+  if (grant.node == asker) return false;
+  if (grant.node == complaint.node) grant.doubts.try_emplace(asker, now);
+  const auto doubt = grant.doubts.find(asker);
+  return doubt != grant.doubts.end() && now - doubt->second >= kDoubtPatience;
 }
 
 std::vector<KeyDirectory::Neighbour> KeyDirectory::neighboursOf(const std::string& asker,
@@ -78,22 +82,31 @@ std::vector<KeyDirectory::Neighbour> KeyDirectory::neighboursOf(const std::strin
   return neighbours;
 }
 
-std::string KeyDirectory::holderAmong(std::span<const Neighbour> neighbours,
-                                      std::uint64_t askerHash, std::uint32_t chunk, Intent intent,
-                                      bool& held) const {
+KeyDirectory::Holding KeyDirectory::holdingOf(const std::string& asker,
+                                              std::span<const Neighbour> neighbours,
+                                              std::uint32_t chunk, Intent intent,
+                                              TimePoint now) const {
   const std::uint32_t stripe = chunk / kChunksPerStripe;
   // Of equals another one for each asker and chunk.
-  const std::uint64_t item = stripeItem(askerHash, chunk);
+  const std::uint64_t item = stripeItem(nodeHash(asker), chunk);
   using Rank = std::tuple<unsigned, std::uint32_t, std::uint64_t>;
   std::optional<std::pair<Rank, const std::string*>> best;
+  Holding holding;
   for (const Neighbour& one : neighbours) {
     if ((heldOf(one.agent.held, stripe) & bitOf(chunk)) == 0) continue;
-    held = true;
-    if (intent == Intent::kRead && reads_.readersOf(chunk, one.node) >= kReadersPerHolder) continue;
+    if (suspicions_.holds(chunk, asker, one.node, now)) {
+      holding.hidden = true;
+      continue;
+    }
+    if (intent == Intent::kRead && reads_.readersOf(chunk, one.node) >= kReadersPerHolder) {
+      holding.busy = true;
+      continue;
+    }
     const Rank rank(one.distance, one.agent.gave, placementWeight(item, one.hash));
     if (!best || rank < best->first) best.emplace(rank, &one.node);
   }
-  return best ? *best->second : std::string();
+  if (best) holding.holder = *best->second;
+  return holding;
 }
 
 void KeyDirectory::noteRead(const std::string& asker, std::uint32_t chunk,
@@ -116,20 +129,27 @@ void KeyDirectory::takeBack(const std::string& asker, std::uint32_t chunk,
   // A chunk that it could not give while it was on its way may be there by now.
   const auto failed = complaint.held ? agents_.find(complaint.node) : agents_.end();
   const std::uint32_t stripe = chunk / kChunksPerStripe;
-  if (failed != agents_.end() && stripe < failed->second.held.size())
+  if (failed == agents_.end() || (heldOf(failed->second.held, stripe) & bitOf(chunk)) == 0) return;
+  if (suspicions_.note(chunk, asker, complaint.node, now))
     failed->second.held[stripe] &= static_cast<ChunkMask>(~bitOf(chunk));
 }
 
 std::string KeyDirectory::fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
                                      const Complaint& complaint, TimePoint now) {
   auto grant = grants_.find(chunk);
-  if (grant != grants_.end() && ended(grant->second, asker, complaint, now)) {
+  if (grant != grants_.end() && ended(grant->second, asker, now)) {
+    grants_.erase(grant);
+    grant = grants_.end();
+  }
+  if (grant != grants_.end() && doubted(grant->second, asker, complaint, now)) {
+    // For others its agent may be doing well: it stays theirs until the asker fetches itself.
+    if (intent != Intent::kFetch) return {};
     grants_.erase(grant);
     grant = grants_.end();
   }
   if (grant == grants_.end()) {
     if (intent != Intent::kFetch) return {};
-    grant = grants_.emplace(chunk, Grant{.node = asker, .doubted = {}}).first;
+    grant = grants_.emplace(chunk, Grant{.node = asker, .doubts = {}}).first;
   }
   return grant->second.node;
 }
@@ -145,20 +165,19 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
   answer.sharers = static_cast<std::uint32_t>(std::count_if(
       agents_.begin(), agents_.end(), [](const auto& agent) { return agent.second.wants; }));
   const std::vector<Neighbour> neighbours = neighboursOf(node, stripe, chunks);
-  const std::uint64_t askerHash = nodeHash(node);
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
     const std::uint32_t chunk = stripe * kChunksPerStripe + i;
     if ((chunks & bitOf(chunk)) == 0) continue;
     takeBack(node, chunk, complaint, now);
-    bool held = false;
-    const std::string holder = holderAmong(neighbours, askerHash, chunk, intent, held);
-    if (!holder.empty()) {
-      addTo(answer.holders, holder, chunk);
-      if (intent != Intent::kLook) noteRead(node, chunk, holder, now);
+    const Holding holding = holdingOf(node, neighbours, chunk, intent, now);
+    if (!holding.holder.empty()) {
+      addTo(answer.holders, holding.holder, chunk);
+      if (intent != Intent::kLook) noteRead(node, chunk, holding.holder, now);
       continue;
     }
-    const std::string other = held ? reads_.nameReader(chunk, node, now)
-                                   : fetcherFor(node, chunk, intent, complaint, now);
+    std::string other;
+    if (holding.busy || holding.hidden) other = reads_.nameReader(chunk, node, now);
+    if (other.empty() && !holding.busy) other = fetcherFor(node, chunk, intent, complaint, now);
     if (other == node) {
       if (intent != Intent::kFetch) continue;
       answer.granted |= bitOf(chunk);
@@ -187,7 +206,7 @@ void KeyDirectory::have(const std::string& node, std::uint32_t stripe, ChunkMask
       ++grant;
       continue;
     }
-    grant->second.doubted.reset();
+    grant->second.doubts.clear();
     grant =
         (agent.held[stripe] & bitOf(grant->first)) != 0 ? grants_.erase(grant) : std::next(grant);
   }
@@ -203,6 +222,7 @@ void KeyDirectory::giveUp(const std::string& node, std::uint32_t stripe, ChunkMa
 void KeyDirectory::dropped(const std::string& node) {
   agents_.erase(node);
   reads_.forget(node);
+  suspicions_.forget(node);
 }
 
 void KeyDirectory::gone(const std::string& node) {
@@ -219,7 +239,7 @@ void KeyDirectory::report(const std::string& node, const AgentReport& report, Ti
     if (report.held[stripe] != 0) have(node, stripe, report.held[stripe], now);
   }
   for (const std::uint32_t chunk : report.fetching) {
-    if (chunk < chunks_) grants_.try_emplace(chunk, Grant{.node = node, .doubted = {}});
+    if (chunk < chunks_) grants_.try_emplace(chunk, Grant{.node = node, .doubts = {}});
   }
 }
 

@@ -11,10 +11,13 @@
 // choose from. So no agent gives much more than it gets, whoever fetched from the origin. Of those
 // that can give it now the nearest does: zones exchange among themselves what has come into them.
 //
+// Whoever could not read a chunk from its holder is not sent there again for a while
+// (suspicions.h); the others are, until several say the same.
+//
 // What must stay true: at any moment at most one agent has the grant to fetch a chunk from the
 // origin. A grant ends when its agent reports the chunk, gives it up, is gone, has shown no
 // progress with the key for kGrantPatience while somebody else asks, or cannot be read from for
-// kDoubtPatience. Not thread-safe.
+// kDoubtPatience by one who asks: that one has it then. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -28,6 +31,7 @@
 
 #include "base/generated/constants.h"
 #include "directory/read_book.h"
+#include "directory/suspicions.h"
 
 namespace hearth {
 
@@ -109,7 +113,8 @@ class KeyDirectory {
   [[nodiscard]] ChunkMask whole(std::uint32_t stripe) const;
 
   // `node` wants these chunks of the stripe and stores what it gets. Who is complained about is not
-  // named as a holder of them again, or loses its grants of them when it goes on failing.
+  // named to it as a holder of them for a while, and to nobody when several complain; or loses its
+  // grants of them to the asker when it goes on failing it.
   [[nodiscard]] LocateAnswer locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                                     Intent intent, const Complaint& complaint, TimePoint now);
   // `node` holds these chunks of the stripe now (all that it holds, not only news).
@@ -142,20 +147,25 @@ class KeyDirectory {
   };
   struct Grant {
     std::string node;
-    // Since when somebody fails to read from its agent.
-    std::optional<TimePoint> doubted;
+    // Who fails to read from its agent, and since when.
+    std::map<std::string, TimePoint> doubts;
   };
 
-  [[nodiscard]] bool ended(Grant& grant, const std::string& asker, const Complaint& complaint,
-                           TimePoint now) const;
+  [[nodiscard]] bool ended(const Grant& grant, const std::string& asker, TimePoint now) const;
+  // The asker cannot get the chunk from whom it was granted to.
+  [[nodiscard]] static bool doubted(Grant& grant, const std::string& asker,
+                                    const Complaint& complaint, TimePoint now);
+  // What is known of the chunk's holders for one asker.
+  struct Holding {
+    std::string holder;  // whom the asker may read it from; empty: nobody, or those who do are busy
+    bool busy = false;   // there is none only because they are
+    bool hidden = false;  // somebody holds it from whom the asker could not read it
+  };
   // Agents other than the asker that hold any of these chunks.
   [[nodiscard]] std::vector<Neighbour> neighboursOf(const std::string& asker, std::uint32_t stripe,
                                                     ChunkMask chunks) const;
-  // Whom the asker may read the chunk from; empty: nobody holds it, or those who do are busy with
-  // it. `held`: whether anybody holds it.
-  [[nodiscard]] std::string holderAmong(std::span<const Neighbour> neighbours,
-                                        std::uint64_t askerHash, std::uint32_t chunk, Intent intent,
-                                        bool& held) const;
+  [[nodiscard]] Holding holdingOf(const std::string& asker, std::span<const Neighbour> neighbours,
+                                  std::uint32_t chunk, Intent intent, TimePoint now) const;
   void noteRead(const std::string& asker, std::uint32_t chunk, const std::string& holder,
                 TimePoint now);
   // Drops what no longer holds now that the asker asks for the chunk again.
@@ -171,6 +181,7 @@ class KeyDirectory {
   std::map<std::string, Agent> agents_;
   std::map<std::uint32_t, Grant> grants_;  // by chunk
   ReadBook reads_;
+  Suspicions suspicions_;
   TimePoint halvedAt_{};
 };
 

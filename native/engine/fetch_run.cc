@@ -8,6 +8,17 @@
 #include "engine/directory_client.h"
 
 namespace hearth {
+namespace {
+
+// What the directory is told of an agent that did not give a chunk: nothing when it was we who
+// stopped asking.
+Complaint complaintOf(const std::string& node, bool held, const Status& failure) {
+  if (failure.code() == ErrorCode::kCancelled || failure.code() == ErrorCode::kInvalidArgument)
+    return {};
+  return {.node = node, .held = held};
+}
+
+}  // namespace
 
 Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                                  std::vector<ChunkBuffer> memory) {
@@ -91,7 +102,7 @@ Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
   Task<Status> awaiting = shard_.directory->awaitChunk(
       fetcher.node, file.about.key, file.about.size, chunk, Clock::now() + kPeerPatience);
   const Status awaited = co_await awaiting;
-  if (!awaited.ok()) complaint = {.node = fetcher.node, .held = false};
+  if (!awaited.ok()) complaint = complaintOf(fetcher.node, false, awaited);
   co_return awaited;
 }
 
@@ -107,7 +118,7 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, Com
   co_await closing;
   for (std::uint32_t at = 0; at < state.chunks.count; ++at) {
     if (statuses[at].ok()) continue;
-    complaint = {.node = answer.holderOf(state.chunks.first + at), .held = true};
+    complaint = complaintOf(answer.holderOf(state.chunks.first + at), true, statuses[at]);
     co_return statuses[at];
   }
   co_return Status();
@@ -142,9 +153,11 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   state.shard.commons.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
   if (state.options.counters)
     state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
+  Status stored;
   Task<void> storing =
-      store(state, chunk, loaded, std::move(checksums), *state.shard.peerRetention, status);
+      store(state, chunk, loaded, std::move(checksums), *state.shard.peerRetention, stored);
   co_await storing;
+  if (!stored.ok()) state.own = stored;
 }
 
 Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,

@@ -19,6 +19,8 @@ struct Fetcher::RunState {
   // Those that this run was started for; a chunk that was lost again may have a newer one by now.
   std::vector<std::shared_ptr<ChunkFlight>> flights;
   bool abandoned = false;  // who began it did not want it any more while it waited
+  // What failed on this agent, whoever gave the bytes: no other source helps against it.
+  Status own;
 
   [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
     return *flights[chunk - chunks.first];

@@ -236,6 +236,7 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
       Task<Status> reading = fromPeers(state, answer, complaint);
       read = co_await reading;
       place.leave();
+      if (!state.own.ok()) co_return state.own;
     }
     if (read.ok()) {
       failing.reset();

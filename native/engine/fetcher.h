@@ -65,6 +65,7 @@ class Fetcher {
   Task<Status> awaitFetcher(RunState& state, const StripeHolder& fetcher, Complaint& complaint);
   // What others hold.
   Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint);
+  // `status`: of the reading; when the chunk could not be stored, that is in the run's `own`.
   static Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node,
                              Status& status);
   // Writes the chunk and keeps it in memory for its readers.

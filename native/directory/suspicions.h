@@ -1,0 +1,47 @@
+// Who could lately not get which chunk of one key from which of its holders. What one agent says of
+// another holds for itself alone: its own disk, its own link or a partition between the two may be
+// the cause, and everybody else reads on. Pure: not thread-safe, no clock of its own.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hearth {
+
+class Suspicions {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  // How long a holder is not named to an agent that could not read from it. Longer than that agent
+  // needs to come by the chunk elsewhere; then the holder is tried once more.
+  static constexpr std::chrono::seconds kLasting{10};
+  // Different agents that must say the same before it is believed for all.
+  static constexpr std::size_t kAgreeing = 2;
+
+  // Whether enough agents, this one among them, say the same now.
+  [[nodiscard]] bool note(std::uint32_t chunk, const std::string& asker, const std::string& holder,
+                          TimePoint now);
+  [[nodiscard]] bool holds(std::uint32_t chunk, const std::string& asker, const std::string& holder,
+                           TimePoint now) const;
+  // An agent left, or holds nothing any more: what it said, and what was said of it.
+  void forget(const std::string& node);
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  struct Suspicion {
+    std::string asker;
+    std::string holder;
+    TimePoint since;
+  };
+  template <class Condition>
+  void eraseIf(Condition condition);
+
+  std::map<std::uint32_t, std::vector<Suspicion>> suspicions_;  // by chunk; none is empty
+  std::size_t size_ = 0;
+  std::size_t sweepAt_ = 1024;
+};
+
+}  // namespace hearth
