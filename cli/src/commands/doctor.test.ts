@@ -101,6 +101,8 @@ describe('hearth doctor', () => {
         datasets: [],
         jobs: [],
         mounts: [],
+        apiVersion: 1,
+        apiFeatures: [],
       }),
     });
     try {

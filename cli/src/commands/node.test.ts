@@ -32,6 +32,8 @@ describe('hearth commands', () => {
         datasets: [sampleDataset()],
         jobs: [sampleJob()],
         mounts: [sampleMount()],
+        apiVersion: 1,
+        apiFeatures: [],
       }),
       mount: ({ dataset, target }) => {
         if (target === '/busy') throw new HearthError('InUse', '/busy is mounted already; unmount it first');

@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { runCommand } from '../testing/fake_terminal.ts';
 import { sampleDataset, sampleJob, sampleMount, sampleNode } from '../testing/samples.ts';
@@ -107,7 +108,7 @@ describe('hearth __complete', () => {
       listDatasets: () => ({ datasets: [sampleDataset(), sampleDataset({ name: 'with blank' })] }),
       listWarmJobs: () => ({ jobs: [sampleJob()] }),
       listMounts: () => ({ mounts: [sampleMount()] }),
-      getStatus: () => ({ cluster: '', node: '', nodes: [sampleNode()], datasets: [], jobs: [], mounts: [] }),
+      getStatus: () => GetStatusResponse.fromPartial({ nodes: [sampleNode()] }),
     });
     try {
       const names = async (subject: string) =>

@@ -29,8 +29,9 @@ export function publishedId(target: string): string {
   return createHash('sha256').update(target).digest('hex').slice(0, 32);
 }
 
+/** `format` is the version of the record's form: readers ignore fields that they do not know, so a new field is no new one. */
 export function encodeRecord(record: PublishedRecord): string {
-  return `${JSON.stringify({ ...record, bytes: `${record.bytes}`, files: `${record.files}` }, null, 1)}\n`;
+  return `${JSON.stringify({ format: 1, ...record, bytes: `${record.bytes}`, files: `${record.files}` }, null, 1)}\n`;
 }
 
 /** Undefined when the text is no record. */

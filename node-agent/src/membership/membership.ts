@@ -3,7 +3,7 @@ import type { Peer } from '@hearth/engine';
 import { z } from 'zod';
 import type { Member, Members } from '../context.ts';
 import { Mirror, RecordTable, type Session, unlessAborted } from '../records/index.ts';
-import type { LeaseId, Store } from '../store/index.ts';
+import type { KeyValue, LeaseId, Store } from '../store/index.ts';
 import { type NodeRecord, nodePrefix, nodeRecord } from './record.ts';
 import { Wake } from './wake.ts';
 
@@ -242,7 +242,7 @@ export class Membership implements Members {
       if (this.#written?.lease === lease && this.#written.record === record) return { kind: 'registered' };
       const key = this.#table.key(record.node);
       const entry = await this.#table.store.get(key, { signal });
-      const holder = entry === undefined ? undefined : this.#holder(entry.value);
+      const holder = entry === undefined ? undefined : this.#holder(entry);
       if (holder !== undefined && !isSuccessor(record, holder)) return { kind: 'taken', by: holder };
       const { succeeded } = await this.#table.store.transact(
         {
@@ -257,10 +257,12 @@ export class Membership implements Members {
   }
 
   /** Undefined for a record that nobody could read: it stands in no one's way. */
-  #holder(value: string): NodeRecord | undefined {
+  #holder(entry: KeyValue): NodeRecord | undefined {
     try {
-      return nodeRecord.parse(JSON.parse(value));
-    } catch {
+      return this.#table.decode(entry).value;
+    } catch (thrown) {
+      // One of a later release stands until its lease has ended.
+      if (HearthError.from(thrown).code === 'Unsupported') throw thrown;
       return undefined;
     }
   }
@@ -294,7 +296,7 @@ export class Membership implements Members {
     const options = { deadlineMs: 2_000 };
     try {
       const entry = await this.#table.store.get(key, options);
-      if (entry === undefined || this.#holder(entry.value)?.incarnation !== this.#self.incarnation) return;
+      if (entry === undefined || this.#holder(entry)?.incarnation !== this.#self.incarnation) return;
       const compare = [{ key, modRevision: entry.modRevision }];
       await this.#table.store.transact({ compare, success: [{ kind: 'delete', key }] }, options);
     } catch (thrown) {

@@ -19,7 +19,7 @@ export type ChangeListener<T> = (changes: readonly Change<T>[], how: { reread: b
  * A table in memory, kept current by a watch, with the last known state while the store is away. Listeners are called
  * after the state has changed, in the order of revisions. Records that cannot be read are logged and treated as absent.
  */
-export class Mirror<S extends z.ZodType> {
+export class Mirror<S extends z.ZodObject> {
   readonly #table: RecordTable<S>;
   readonly #logger: Logger;
   readonly #rows = new Map<string, Row<z.output<S>>>();
@@ -134,7 +134,7 @@ export class Mirror<S extends z.ZodType> {
   }
 
   #readable(entries: readonly KeyValue[]): Row<z.output<S>>[] {
-    return this.#table.readable(entries, (error) => this.#logger.error('a record is malformed', { error }));
+    return this.#table.readable(entries, (error) => this.#logger.error('a record cannot be read', { error }));
   }
 
   #apply(event: StoreEvent): Change<z.output<S>>[] {

@@ -42,6 +42,39 @@ describe('records', () => {
     assert.equal(await table.read('none'), undefined);
   });
 
+  it('say the version of their form, and are read without one as by the first release', async () => {
+    await table.put('a', { name: 'a', bytes: 1n });
+    const { format } = JSON.parse((await store.get('things/a'))?.value ?? '') as { format: unknown };
+    assert.equal(format, 1);
+    await store.put('things/first', '{"name":"first","bytes":"7"}');
+    assert.equal((await table.read('first'))?.value.bytes, 7n);
+  });
+
+  it('keep what a later release has added when they are updated, and drop what is no longer said', async () => {
+    const optional = new RecordTable(store, 'things/', schema.extend({ note: z.string().optional() }));
+    await store.put('things/a', '{"format":1,"name":"a","bytes":"1","note":"old","later":{"deep":[1]}}');
+    await optional.update('a', (present) => ({ name: present?.name ?? '', bytes: 2n }));
+    const raw: unknown = JSON.parse((await store.get('things/a'))?.value ?? '');
+    assert.deepEqual(raw, { format: 1, name: 'a', bytes: '2', later: { deep: [1] } });
+  });
+
+  it('are left alone when a later release says that they would be misunderstood', async () => {
+    const later = ['{"format":2,"name":"a","bytes":"1"}', '{"format":1,"needs":["quotas"],"name":"a","bytes":"1"}'];
+    for (const text of later) {
+      await store.put('things/a', text);
+      const expected = { code: 'Unsupported', message: /things\/a was written by a later release.*upgrade this agent/ };
+      await assert.rejects(table.read('a'), expected);
+      await assert.rejects(
+        table.update('a', () => ({ name: 'mine', bytes: 0n })),
+        expected,
+      );
+      assert.equal((await store.get('things/a'))?.value, text);
+      const errors: string[] = [];
+      assert.equal((await table.list((error) => errors.push(error.code))).rows.length, 0);
+      assert.deepEqual(errors, ['Unsupported']);
+    }
+  });
+
   it('name a record that cannot be read', async () => {
     await store.put('things/bad', '{"name":1}');
     await assert.rejects(table.read('bad'), { code: 'Corrupt', message: /record things\/bad cannot be read/ });

@@ -1,6 +1,7 @@
 import { HearthError } from '@hearth/common';
 import { z } from 'zod';
 import type { CallOptions, KeyValue, LeaseId, Operation, Store } from '../store/store.ts';
+import { checkFormat, recordFormat, unknownFields } from './format.ts';
 
 /** A record with what the store knows of it. */
 export interface Row<T> {
@@ -16,10 +17,11 @@ export interface Row<T> {
 const updateAttempts = 20;
 
 /**
- * Records of one kind in the store: `prefix` + id -> JSON that the schema accepts. Fields that the schema
- * does not name are ignored, so that agents of two versions can share a store.
+ * Records of one kind in the store: `prefix` + id -> JSON that the schema accepts, with the version of its form
+ * (format.ts). Fields that the schema does not name are ignored, and kept by `update`, so that agents of two versions
+ * can share a store.
  */
-export class RecordTable<S extends z.ZodType> {
+export class RecordTable<S extends z.ZodObject> {
   readonly store: Store;
   readonly prefix: string;
   readonly #schema: S;
@@ -34,7 +36,7 @@ export class RecordTable<S extends z.ZodType> {
     return `${this.prefix}${id}`;
   }
 
-  /** Undefined when there is none; `Corrupt` names the key of a record that cannot be read. */
+  /** Undefined when there is none; `Corrupt` names the key of a record that cannot be read, `Unsupported` a later one. */
   async read(id: string, options?: CallOptions): Promise<Row<z.output<S>> | undefined> {
     const entry = await this.store.get(this.key(id), options);
     return entry === undefined ? undefined : this.decode(entry);
@@ -77,7 +79,7 @@ export class RecordTable<S extends z.ZodType> {
   /**
    * Replaces a record by what `change` makes of the present one, atomically: it is called again when somebody
    * else wrote in between. Undefined from it leaves everything as it is. Returns the record as it then stands.
-   * The record loses its lease.
+   * The record loses its lease. Fields that a later release has written stay in it.
    */
   async update(
     id: string,
@@ -85,25 +87,36 @@ export class RecordTable<S extends z.ZodType> {
     options?: CallOptions,
   ): Promise<z.output<S> | undefined> {
     for (let attempt = 0; attempt < updateAttempts; attempt++) {
-      const row = await this.read(id, options);
+      const key = this.key(id);
+      const entry = await this.store.get(key, options);
+      const row = entry === undefined ? undefined : this.decode(entry);
       const value = change(row?.value);
       if (value === undefined) return row?.value;
-      const compare = [{ key: this.key(id), modRevision: row?.modRevision ?? 0 }];
-      const result = await this.store.transact({ compare, success: [this.putOperation(id, value)] }, options);
+      const kept = entry === undefined ? {} : unknownFields(JSON.parse(entry.value), Object.keys(this.#schema.shape));
+      const text = JSON.stringify({ ...this.#encoded(value), ...kept });
+      const compare = [{ key, modRevision: row?.modRevision ?? 0 }];
+      const result = await this.store.transact({ compare, success: [{ kind: 'put', key, value: text }] }, options);
       if (result.succeeded) return value;
     }
     throw new HearthError('Unavailable', `the record ${this.key(id)} is written by too many at once; try again`);
   }
 
   encode(value: z.output<S>): string {
-    return JSON.stringify(z.encode(this.#schema, value));
+    return JSON.stringify(this.#encoded(value));
+  }
+
+  #encoded(value: z.output<S>): object {
+    return { format: recordFormat, ...z.encode(this.#schema, value) };
   }
 
   decode(entry: KeyValue): Row<z.output<S>> {
     let value: z.output<S>;
     try {
-      value = z.decode(this.#schema, JSON.parse(entry.value) as z.input<S>);
+      const record: unknown = JSON.parse(entry.value);
+      checkFormat(entry.key, record);
+      value = z.decode(this.#schema, record as z.input<S>);
     } catch (thrown) {
+      if (thrown instanceof HearthError) throw thrown;
       const reason = thrown instanceof z.ZodError ? z.prettifyError(thrown) : 'it is not JSON';
       throw new HearthError(
         'Corrupt',

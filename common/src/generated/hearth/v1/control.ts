@@ -29,6 +29,10 @@ export const protobufFileName = "hearth/v1/control.proto";
  * Control API of a Hearth agent: gRPC on a Unix socket (trusted by its permissions) and on TCP port 7528.
  * Every call may be put to any agent of the cluster. Errors carry a gRPC status and, in the trailing
  * metadata `hearth-code`, the name from the error table.
+ *
+ * Versions: a release adds fields and calls and changes the meaning of none, so that it talks to the one before and the
+ * one after. What it adds has a name in GetStatusResponse.api_features where a caller must know before it asks; a call
+ * that the agent does not have ends with UNIMPLEMENTED, which callers show as `Unsupported`.
  */
 
 export interface Address {
@@ -59,6 +63,9 @@ export interface GetStatusResponse {
   datasets: Dataset[];
   jobs: WarmJob[];
   mounts: MountRecord[];
+  /** Of this API, as the agent that is asked has it; 0 from releases before there were versions. */
+  apiVersion: number;
+  apiFeatures: string[];
 }
 
 export interface NodeStatus {
@@ -901,7 +908,7 @@ export const ConfigureNodeResponse: MessageFns<ConfigureNodeResponse> = {
 };
 
 function createBaseGetStatusResponse(): GetStatusResponse {
-  return { cluster: "", node: "", nodes: [], datasets: [], jobs: [], mounts: [] };
+  return { cluster: "", node: "", nodes: [], datasets: [], jobs: [], mounts: [], apiVersion: 0, apiFeatures: [] };
 }
 
 export const GetStatusResponse: MessageFns<GetStatusResponse> = {
@@ -923,6 +930,12 @@ export const GetStatusResponse: MessageFns<GetStatusResponse> = {
     }
     for (const v of message.mounts) {
       MountRecord.encode(v!, writer.uint32(50).fork()).join();
+    }
+    if (message.apiVersion !== 0) {
+      writer.uint32(56).uint32(message.apiVersion);
+    }
+    for (const v of message.apiFeatures) {
+      writer.uint32(66).string(v!);
     }
     return writer;
   },
@@ -988,6 +1001,22 @@ export const GetStatusResponse: MessageFns<GetStatusResponse> = {
             message.mounts.push(MountRecord.decode(reader, reader.uint32()));
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.apiVersion = reader.uint32();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.apiFeatures.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1008,6 +1037,16 @@ export const GetStatusResponse: MessageFns<GetStatusResponse> = {
       datasets: globalThis.Array.isArray(object?.datasets) ? object.datasets.map((e: any) => Dataset.fromJSON(e)) : [],
       jobs: globalThis.Array.isArray(object?.jobs) ? object.jobs.map((e: any) => WarmJob.fromJSON(e)) : [],
       mounts: globalThis.Array.isArray(object?.mounts) ? object.mounts.map((e: any) => MountRecord.fromJSON(e)) : [],
+      apiVersion: isSet(object.apiVersion)
+        ? globalThis.Number(object.apiVersion)
+        : isSet(object.api_version)
+        ? globalThis.Number(object.api_version)
+        : 0,
+      apiFeatures: globalThis.Array.isArray(object?.apiFeatures)
+        ? object.apiFeatures.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.api_features)
+        ? object.api_features.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -1031,6 +1070,12 @@ export const GetStatusResponse: MessageFns<GetStatusResponse> = {
     if (message.mounts?.length) {
       obj.mounts = message.mounts.map((e) => MountRecord.toJSON(e));
     }
+    if (message.apiVersion !== 0) {
+      obj.apiVersion = Math.round(message.apiVersion);
+    }
+    if (message.apiFeatures?.length) {
+      obj.apiFeatures = message.apiFeatures;
+    }
     return obj;
   },
 
@@ -1045,6 +1090,8 @@ export const GetStatusResponse: MessageFns<GetStatusResponse> = {
     message.datasets = object.datasets?.map((e) => Dataset.fromPartial(e)) || [];
     message.jobs = object.jobs?.map((e) => WarmJob.fromPartial(e)) || [];
     message.mounts = object.mounts?.map((e) => MountRecord.fromPartial(e)) || [];
+    message.apiVersion = object.apiVersion ?? 0;
+    message.apiFeatures = object.apiFeatures?.map((e) => e) || [];
     return message;
   },
 };
