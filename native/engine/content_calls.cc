@@ -75,7 +75,7 @@ Task<Residency> ContentCalls::residency(std::shared_ptr<Dataset> dataset) {
     }
     return residency;
   };
-  auto counting = home_.reactor->offload(count);
+  auto counting = home_.reactor->offload(commons_.wholeFiles, count);
   Residency residency = co_await counting;
   residency.viewPath = cache.viewPath(dataset->manifest->digest());
   co_return residency;
@@ -173,7 +173,8 @@ Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file
       owner.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
   const Status ensured = co_await ensuring;
   if (!ensured.ok()) co_return ensured.error();
-  Task<Result<Sha256Digest>> hashing = digestOf(*owner.reactor, fetch->cache);
+  Task<Result<Sha256Digest>> hashing =
+      digestOf(*owner.reactor, owner.commons.wholeFiles, fetch->cache);
   const Result<Sha256Digest> digest = co_await hashing;
   if (!digest.ok()) co_return digest.error();
   const std::optional<Sha256Digest> expected = fetch->reference.about.sourceDigest;

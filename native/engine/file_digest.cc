@@ -6,28 +6,24 @@
 #include "engine/verified_read.h"
 
 namespace hearth {
-namespace {
-
-Result<Sha256Digest> hashBlocking(CachedFile& file, std::atomic<std::uint64_t>* hashed) {
-  Sha256 hash;
-  for (std::uint64_t offset = 0; offset < file.size(); offset += kChunkBytes) {
-    const auto bytes =
-        file.verified(offset, std::min<std::uint64_t>(kChunkBytes, file.size() - offset));
-    if (!bytes.ok()) return bytes.error();
-    hash.update(*bytes);
-    if (hashed != nullptr) hashed->fetch_add(bytes->size());
-  }
-  return hash.finish();
-}
-
-}  // namespace
-
-Task<Result<Sha256Digest>> digestOf(Reactor& reactor, std::shared_ptr<CachedFile> file,
+Task<Result<Sha256Digest>> digestOf(Reactor& reactor, ThreadPool& pool,
+                                    std::shared_ptr<CachedFile> file,
                                     std::atomic<std::uint64_t>* hashed) {
-  auto hash = [file, hashed] { return hashBlocking(*file, hashed); };
-  auto hashing = reactor.offload(hash);
-  const Result<Sha256Digest> digest = co_await hashing;
-  co_return digest;
+  Sha256 hash;
+  for (std::uint64_t offset = 0; offset < file->size(); offset += kChunkBytes) {
+    const std::uint64_t length = std::min<std::uint64_t>(kChunkBytes, file->size() - offset);
+    auto take = [&hash, &file, offset, length] {
+      const auto bytes = file->verified(offset, length);
+      if (!bytes.ok()) return Status(bytes.error());
+      hash.update(*bytes);
+      return Status();
+    };
+    auto taking = reactor.offload(pool, take);
+    const Status taken = co_await taking;
+    if (!taken.ok()) co_return taken.error();
+    if (hashed != nullptr) hashed->fetch_add(length);
+  }
+  co_return hash.finish();
 }
 
 Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard, std::shared_ptr<FileFetch> fetch) {

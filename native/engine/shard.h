@@ -3,6 +3,7 @@
 // only.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -40,12 +41,20 @@ struct EngineCounters {
 
 struct Shard;
 
+// SHA-256 takes as long as a network of 10 Gbit/s on one thread.
+[[nodiscard]] inline std::size_t wholeFileThreads() {
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 4, 2, 8);
+}
+
 // What all shards share. Set up before the first thread starts, and constant afterwards.
 struct EngineCommons {
   std::string self;
   Ask ask;
   std::vector<std::unique_ptr<Shard>> shards;
   std::unique_ptr<ContentCache> cache;
+  // What goes through whole files or through lists of millions: with the time that nobody else
+  // wants, and files in pieces. Quick calls are on each reactor's own helpers.
+  ThreadPool wholeFiles{{.threads = wholeFileThreads(), .niceness = 10}};
   EngineCounters counters;
   FailedReads failedReads;
 

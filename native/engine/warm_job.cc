@@ -207,7 +207,7 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard,
   }
   if (hashed) {
     Task<Result<Sha256Digest>> hashing =
-        digestOf(*shard.reactor, fetch->cache, &job->bytesVerified_);
+        digestOf(*shard.reactor, shard.commons.wholeFiles, fetch->cache, &job->bytesVerified_);
     const Result<Sha256Digest> digest = co_await hashing;
     if (!digest.ok()) co_return digest.error().within(fetch->reference.path());
     if (*digest != *expected) {

@@ -127,7 +127,7 @@ void EpollReactor::submit(Operation& operation) {
     struct Call {
       static Task<void> run(EpollReactor& reactor, Operation& pending) {
         auto call = [&pending] { return callFile(pending); };
-        const std::int32_t result = co_await reactor.offload(call);
+        const std::int32_t result = co_await reactor.offload(reactor.fileCalls_, call);
         pending.result = result;
         reactor.completed_.push_back(&pending);
       }

@@ -38,6 +38,7 @@ class EpollReactor final : public Reactor {
   int wakeup_ = -1;
   std::unordered_map<int, Watched> watched_;
   std::deque<Operation*> completed_;
+  ThreadPool fileCalls_{{.threads = 4}};  // a sync takes longer than the quick calls of offload()
 };
 
 }  // namespace hearth

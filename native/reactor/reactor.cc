@@ -1,10 +1,5 @@
 #include "reactor/reactor.h"
 
-#include <condition_variable>
-#include <deque>
-#include <mutex>
-#include <thread>
-
 #include "reactor/epoll_backend.h"
 #include "reactor/uring_backend.h"
 
@@ -15,6 +10,8 @@ thread_local const Reactor* currentReactor = nullptr;
 
 // How long wait() may sleep when no timer is due: only a bound for lost wake-ups, none is known.
 constexpr auto kLongestSleep = std::chrono::seconds(10);
+
+constexpr std::size_t kHelperThreads = 4;
 
 struct PostedFunction final : Posted {
   explicit PostedFunction(std::function<void()> work) : function(std::move(work)) {}
@@ -27,53 +24,7 @@ struct PostedFunction final : Posted {
 
 }  // namespace
 
-// Started on first use, at most kThreads; they end with the reactor, after what they were given.
-class Reactor::HelperThreads {
- public:
-  static constexpr std::size_t kThreads = 4;
-
-  ~HelperThreads() {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
-  void run(std::function<void()> function) {
-    const std::lock_guard lock(mutex_);
-    work_.push_back(std::move(function));
-    if (idle_ < work_.size() && threads_.size() < kThreads)
-      threads_.emplace_back([this] { loop(); });
-    changed_.notify_one();
-  }
-
- private:
-  void loop() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      ++idle_;
-      changed_.wait(lock, [this] { return ending_ || !work_.empty(); });
-      --idle_;
-      if (work_.empty()) return;
-      const auto function = std::move(work_.front());
-      work_.pop_front();
-      lock.unlock();
-      function();
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> work_;
-  std::vector<std::thread> threads_;
-  std::size_t idle_ = 0;
-  bool ending_ = false;
-};
-
-Reactor::Reactor() : helpers_(std::make_unique<HelperThreads>()) {}
+Reactor::Reactor() : helpers_(ThreadPool::Options{.threads = kHelperThreads}) {}
 Reactor::~Reactor() = default;
 
 Result<std::unique_ptr<Reactor>> Reactor::create(Backend backend) {
@@ -166,8 +117,6 @@ void Reactor::fireTimers() {
     expired();  // may destroy the timer
   }
 }
-
-void Reactor::runOnHelper(std::function<void()> function) { helpers_->run(std::move(function)); }
 
 void Reactor::Timer::start(Clock::time_point when, std::function<void()> expired) {
   cancel();

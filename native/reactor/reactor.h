@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "reactor/task.h"
+#include "reactor/thread_pool.h"
 
 namespace hearth {
 
@@ -120,9 +121,12 @@ class Reactor {
   [[nodiscard]] auto sleep(Clock::duration delay);
 
   // Awaitable: runs `function` (which may block) on one of a few helper threads and continues here
-  // with its result. For rare calls: open, rename, mkdir, statvfs, name look-up.
+  // with its result. For rare, quick calls: open, rename, mkdir, statvfs, name look-up.
   template <class F>
   [[nodiscard]] auto offload(F function);
+  // Awaitable: the same on the threads of `pool`, which outlives the wait. For what takes long.
+  template <class F>
+  [[nodiscard]] auto offload(ThreadPool& pool, F function);
 
   // A timer that calls `expired` once on this thread; cancel by destroying it. Used by sleep(), by
   // Event with a deadline and by libcurl's timeout.
@@ -162,7 +166,6 @@ class Reactor {
 
  private:
   friend class Timer;
-  class HelperThreads;
   struct Awaiter;
   struct EnterAwaiter;  // NOLINT(cppcoreguidelines-virtual-class-destructor): never deleted
   struct SleepAwaiter;
@@ -173,14 +176,13 @@ class Reactor {
   void runPosted();
   void runReady();
   void fireTimers();
-  void runOnHelper(std::function<void()> function);
 
   std::atomic<Posted*> posted_{nullptr};
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> stopping_{false};
   std::vector<std::coroutine_handle<>> ready_;
   std::multimap<Clock::time_point, Timer*> timers_;
-  std::unique_ptr<HelperThreads> helpers_;
+  ThreadPool helpers_;  // the last member: the others live until its threads have ended
 };
 
 }  // namespace hearth

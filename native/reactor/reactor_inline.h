@@ -49,8 +49,10 @@ template <class F>
 struct [[nodiscard]] Reactor::OffloadAwaiter final : Posted {
   using Value = std::invoke_result_t<F&>;
 
-  OffloadAwaiter(Reactor& target, F work) : reactor(target), function(std::move(work)) {}
+  OffloadAwaiter(Reactor& target, ThreadPool& threads, F work)
+      : reactor(target), pool(threads), function(std::move(work)) {}
   Reactor& reactor;
+  ThreadPool& pool;
   F function;
   std::optional<Value> value;
   std::coroutine_handle<> awaiter;
@@ -58,7 +60,7 @@ struct [[nodiscard]] Reactor::OffloadAwaiter final : Posted {
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> handle) {
     awaiter = handle;
-    reactor.runOnHelper([this] {
+    pool.run([this] {
       value.emplace(function());
       reactor.post(*this);
     });
@@ -123,7 +125,11 @@ inline auto Reactor::sleep(Clock::duration delay) {
 
 template <class F>
 auto Reactor::offload(F function) {
-  return OffloadAwaiter<F>(*this, std::move(function));
+  return OffloadAwaiter<F>(*this, helpers_, std::move(function));
+}
+template <class F>
+auto Reactor::offload(ThreadPool& pool, F function) {
+  return OffloadAwaiter<F>(*this, pool, std::move(function));
 }
 
 template <class T>

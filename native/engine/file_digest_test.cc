@@ -1,0 +1,113 @@
+// Hashing takes its time, and nobody waits for it who did not ask for it.
+#include "engine/file_digest.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+namespace hearth {
+namespace {
+
+// Reads of it end when they are let go, as those of a slow disk would.
+class HeldBackFile final : public CachedFile {
+ public:
+  explicit HeldBackFile(std::uint64_t size) : bytes_(size, std::byte{7}) {}
+
+  void letGo() {
+    const std::lock_guard lock(mutex_);
+    free_ = true;
+    changed_.notify_all();
+  }
+
+  const ContentKey& key() const override { return key_; }
+  std::uint64_t size() const override { return bytes_.size(); }
+  bool resident(std::uint32_t) const override { return true; }
+  bool residentRange(std::uint64_t, std::uint64_t) const override { return true; }
+  std::uint64_t residentBytes() const override { return bytes_.size(); }
+  bool complete() const override { return true; }
+  Result<int> descriptor() override { return Error{ErrorCode::kUnsupported, "it has none"}; }
+  std::string path() const override { return {}; }
+  Result<std::span<const std::byte>> verified(std::uint64_t offset, std::uint64_t length) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return free_; });
+    return std::span<const std::byte>(bytes_).subspan(offset, length);
+  }
+  std::vector<std::uint32_t> blockChecksums(std::uint32_t) const override { return {}; }
+  void touch() override {}
+  Task<Status> writeChunk(std::uint32_t, std::span<const std::byte>,
+                          std::span<const std::uint32_t>) override {
+    co_return Status();
+  }
+  Task<Status> claimed() override { co_return Status(); }
+  bool verifiedWhole() const override { return false; }
+  std::uint64_t generation() const override { return 1; }
+  Task<Status> recordVerified(Sha256Digest, std::uint64_t) override { co_return Status(); }
+  Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>*) override {
+    co_return std::uint64_t{0};
+  }
+
+ private:
+  const ContentKey key_{};
+  const std::vector<std::byte> bytes_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool free_ = false;
+};
+
+Task<void> hashInto(Reactor& reactor, ThreadPool& pool, std::shared_ptr<CachedFile> file,
+                    std::size_t& ended, Sha256Digest& digest) {
+  Task<Result<Sha256Digest>> hashing = digestOf(reactor, pool, std::move(file));
+  const Result<Sha256Digest> hashed = co_await hashing;
+  if (hashed.ok()) digest = *hashed;
+  ++ended;
+}
+
+Task<bool> quickCallInTime(Reactor& reactor) {
+  Event done(reactor);
+  struct Call {
+    static Task<void> run(Reactor& on, Event& ended) {
+      auto nothing = [] { return 0; };
+      auto calling = on.offload(nothing);
+      co_await calling;
+      ended.set();
+    }
+  };
+  Gate calls(reactor);
+  calls.spawn(Call::run(reactor, done));
+  const bool inTime = co_await done.waitUntil(Clock::now() + std::chrono::seconds(5));
+  if (inTime) co_await calls.close();
+  co_return inTime;
+}
+
+TEST(FileDigest, QuickCallsDoNotWaitForHashes) {
+  auto created = Reactor::create();
+  ASSERT_TRUE(created.ok());
+  Reactor& reactor = **created;
+  ThreadPool pool({.threads = 2});
+  const auto file = std::make_shared<HeldBackFile>(3 * kChunkBytes + 1000);
+  constexpr std::size_t kHashes = 8;
+  std::size_t ended = 0;
+  std::vector<Sha256Digest> digests(kHashes);
+  struct Wrap {
+    static Task<bool> run(Reactor& on, ThreadPool& threads, std::shared_ptr<HeldBackFile> held,
+                          std::size_t& count, std::vector<Sha256Digest>& into) {
+      Gate hashes(on);
+      for (Sha256Digest& digest : into) hashes.spawn(hashInto(on, threads, held, count, digest));
+      Task<bool> calling = quickCallInTime(on);
+      const bool inTime = co_await calling;
+      EXPECT_EQ(count, 0u);
+      held->letGo();
+      co_await hashes.close();
+      co_return inTime;
+    }
+  };
+  EXPECT_TRUE(reactor.runUntilComplete(Wrap::run(reactor, pool, file, ended, digests)))
+      << "a call that does nothing waited for files that are hashed";
+  EXPECT_EQ(ended, kHashes);
+  const std::vector<std::byte> whole(3 * kChunkBytes + 1000, std::byte{7});
+  for (const Sha256Digest& digest : digests) EXPECT_EQ(digest, Sha256::of(whole));
+}
+
+}  // namespace
+}  // namespace hearth
