@@ -10,6 +10,7 @@
 #include "engine/peer_service.h"
 #include "engine/prefetcher.h"
 #include "files/posix_file_system.h"
+#include "origin/directory_calls.h"
 
 namespace hearth {
 namespace {
@@ -35,6 +36,8 @@ Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options, Ask ask) {
 
 Status Engine::start(const EngineOptions& options) {
   commons_.self = options.node;
+  commons_.directories =
+      std::make_shared<DirectoryCalls>(kernelOriginFiles(), DirectoryCalls::Limits{});
   if (options.secret.size() < 16) {
     return Error{ErrorCode::kInvalidArgument,
                  "the cluster secret has fewer than 16 bytes; use a longer one"};
@@ -112,7 +115,8 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   origin.certificateAuthorities = options.certificateAuthorities;
   origin.forbidPrivateAddresses = options.forbidPrivateAddresses;
   origin.allowedNetworks = options.allowedNetworks;
-  auto client = OriginClient::create(*shard.reactor, *shard.files, std::move(origin));
+  origin.directories = commons_.directories;
+  auto client = OriginClient::create(*shard.reactor, std::move(origin));
   if (!client.ok()) co_return client.error();
   shard.origin = std::move(*client);
   shard.directoryService = std::make_unique<DirectoryService>(shard);

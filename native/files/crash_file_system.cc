@@ -239,21 +239,6 @@ Result<std::unique_ptr<File>> CrashFileSystem::openForReading(const std::string&
   return std::unique_ptr<File>(std::make_unique<OpenedFile>(disk_, *node, path));
 }
 
-Task<Result<std::unique_ptr<File>>> CrashFileSystem::openBelow(std::string root, std::string path) {
-  const std::lock_guard guard(disk_->mutex);
-  const std::string full = root + "/" + path;
-  Status error;
-  if (disk_->admit(FileCall::kOpen, false, full, error) != Disk::Verdict::kDo)
-    co_return error.error();
-  // Never follows a symlink, so none leads anywhere.
-  const Result<Node> node = disk_->find(full);
-  if (!node.ok()) co_return node.error();
-  if ((*node)->kind != Kind::kFile)
-    co_return Error{ErrorCode::kUnsupported, full + ": it is not a regular file"};
-  std::unique_ptr<File> file = std::make_unique<OpenedFile>(disk_, *node, full);
-  co_return std::move(file);
-}
-
 Task<Status> CrashFileSystem::rename(std::string from, std::string to) {
   co_return changeNames(*disk_, from, [&]() -> Status {
     const Result<Disk::Place> source = disk_->place(from);

@@ -130,23 +130,5 @@ TEST_F(CrashFileSystemTest, KeepsHardLinksLocksAndMappings) {
   EXPECT_NE(contents(files, "/a")[4999], 'm');
 }
 
-TEST_F(CrashFileSystemTest, OpensRegularFilesBelowADirectory) {
-  ASSERT_TRUE(run(files.makeDirectory("/root", 0755)).ok());
-  ASSERT_TRUE(run(files.makeDirectory("/root/sub", 0755)).ok());
-  make("/root/sub/file");
-  make("/outside");
-  ASSERT_TRUE(run(files.symlink("/outside", "/root/link")).ok());
-  ASSERT_TRUE(run(files.symlink("/root/sub", "/root/way")).ok());
-  const auto code = [this](const std::string& path) {
-    const auto opened = run(files.openBelow("/root", path));
-    return opened.ok() ? std::optional<ErrorCode>() : opened.code();
-  };
-  EXPECT_EQ(code("sub/file"), std::nullopt);
-  EXPECT_EQ(code("link"), ErrorCode::kUnsupported);
-  EXPECT_EQ(code("sub"), ErrorCode::kUnsupported);
-  EXPECT_NE(code("way/file"), std::nullopt);
-  EXPECT_EQ(code("none"), ErrorCode::kNotFound);
-}
-
 }  // namespace
 }  // namespace hearth

@@ -89,12 +89,6 @@ class FileSystem {
   // Any thread; blocks for a path look-up. Of the File only descriptor(), map() and the destructor
   // may be used.
   [[nodiscard]] virtual Result<std::unique_ptr<File>> openForReading(const std::string& path) = 0;
-  // The regular file at the relative `path` below the directory `root`, for reading. No symlink is
-  // followed below `root`, be it on the way or in the place of the file, and nothing leads out of
-  // it, whatever somebody renames meanwhile: kUnsupported, as for what is no regular file. Nothing
-  // but a regular file is ever opened, so a pipe keeps nobody waiting.
-  [[nodiscard]] virtual Task<Result<std::unique_ptr<File>>> openBelow(std::string root,
-                                                                      std::string path) = 0;
   // Replaces `to`.
   [[nodiscard]] virtual Task<Status> rename(std::string from, std::string to) = 0;
   [[nodiscard]] virtual Task<Status> link(std::string from, std::string to) = 0;

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <fstream>
 
-#include "files/open_below.h"
 #include "files/posix_file.h"
 
 namespace hearth {
@@ -141,15 +140,6 @@ Result<std::unique_ptr<File>> PosixFileSystem::openForReading(const std::string&
   const Result<Descriptors> opened = openDescriptors(path, {}, 0);
   if (!opened.ok()) return opened.error();
   return std::unique_ptr<File>(std::make_unique<PosixFile>(reactor_, opened->descriptor, -1, path));
-}
-
-Task<Result<std::unique_ptr<File>>> PosixFileSystem::openBelow(std::string root, std::string path) {
-  auto call = onHelper(reactor_, [root, path] { return openRegularBelow(root, path); });
-  const Result<int> opened = co_await call;
-  if (!opened.ok()) co_return opened.error();
-  std::unique_ptr<File> file =
-      std::make_unique<PosixFile>(reactor_, *opened, -1, root + "/" + path);
-  co_return std::move(file);
 }
 
 Task<Status> PosixFileSystem::rename(std::string from, std::string to) {

@@ -19,7 +19,6 @@ class PosixFileSystem final : public FileSystem {
 
   Task<Result<std::unique_ptr<File>>> open(std::string path, OpenFlags flags) override;
   Result<std::unique_ptr<File>> openForReading(const std::string& path) override;
-  Task<Result<std::unique_ptr<File>>> openBelow(std::string root, std::string path) override;
   Task<Status> rename(std::string from, std::string to) override;
   Task<Status> link(std::string from, std::string to) override;
   Task<Status> symlink(std::string target, std::string path) override;

@@ -1,9 +1,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
+#include "origin/directory_calls.h"
 #include "origin/origin_fixture.h"
 #include "origin/scripted_server.h"
 
@@ -77,16 +79,55 @@ TEST_P(DirectoryReadTest, NoticesThatTheFileHasChanged) {
   EXPECT_EQ(fetch(of(path), {}, kFile.size() - 5, {10}).status.code(), ErrorCode::kOriginChanged);
 }
 
+// Files of the kernel; reads behind the first megabyte wait until they are let go.
+class LaterReadsWait final : public OriginFiles {
+ public:
+  Result<std::unique_ptr<OriginFile>> open(const std::string& root,
+                                           const std::string& path) override {
+    auto file = kernel_->open(root, path);
+    if (!file.ok()) return file;
+    return std::unique_ptr<OriginFile>(std::make_unique<Waiting>(std::move(*file), free));
+  }
+  const std::shared_ptr<std::atomic<bool>> free = std::make_shared<std::atomic<bool>>(false);
+
+ private:
+  class Waiting final : public OriginFile {
+   public:
+    Waiting(std::unique_ptr<OriginFile> file, std::shared_ptr<std::atomic<bool>> free)
+        : file_(std::move(file)), free_(std::move(free)) {}
+    Result<FileInfo> info() override { return file_->info(); }
+    Result<std::size_t> readAt(std::span<std::byte> into, std::uint64_t offset) override {
+      if (offset >= 1'000'000) free_->wait(false);
+      return file_->readAt(into, offset);
+    }
+    void willRead(std::uint64_t offset, std::uint64_t length) override {
+      file_->willRead(offset, length);
+    }
+
+   private:
+    const std::unique_ptr<OriginFile> file_;
+    const std::shared_ptr<std::atomic<bool>> free_;
+  };
+  const std::unique_ptr<OriginFiles> kernel_ = kernelOriginFiles();
+};
+
 // Gives the first piece, then the file is written to: no later piece may be given.
 TEST_P(DirectoryReadTest, GivesNoPieceOnceTheFileChanges) {
+  auto files = std::make_unique<LaterReadsWait>();
+  const auto free = files->free;
+  options.directories =
+      std::make_shared<DirectoryCalls>(std::move(files), DirectoryCalls::Limits{});
   std::vector<std::byte> memory(10'000'000);
   std::vector<std::span<std::byte>> pieces;
   for (int i = 0; i < 10; ++i)
     pieces.push_back(std::span(memory).subspan(static_cast<std::size_t>(i) * 1'000'000, 1'000'000));
   std::size_t given = 0;
   const Status status =
-      run(client().fetch(of(path), listed(), 0, pieces, [this, &given](std::size_t) {
-        if (++given == 1) std::filesystem::resize_file(path, 15'000'000);
+      run(client().fetch(of(path), listed(), 0, pieces, [this, &given, free](std::size_t) {
+        if (++given != 1) return;
+        std::filesystem::resize_file(path, 15'000'000);
+        free->store(true);
+        free->notify_all();
       }));
   EXPECT_EQ(status.code(), ErrorCode::kOriginChanged);
   EXPECT_EQ(given, 1u);

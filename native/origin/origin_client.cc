@@ -9,12 +9,17 @@ namespace {
 
 class RoutingOriginClient final : public OriginClient {
  public:
-  RoutingOriginClient(Reactor& reactor, FileSystem& files)
-      : reactor_(reactor), files_(files), closing_(reactor), empty_(reactor) {
+  explicit RoutingOriginClient(Reactor& reactor)
+      : reactor_(reactor), closing_(reactor), empty_(reactor) {
     empty_.set();
   }
 
   Status open(OriginOptions options) {
+    directories_ = std::move(options.directories);
+    if (directories_ == nullptr) {
+      directories_ =
+          std::make_shared<DirectoryCalls>(kernelOriginFiles(), DirectoryCalls::Limits{});
+    }
     auto http = HttpOrigin::create(reactor_, std::move(options), statistics_);
     if (!http.ok()) return http.error();
     http_ = std::move(*http);
@@ -66,9 +71,9 @@ class RoutingOriginClient final : public OriginClient {
       co_return Error{ErrorCode::kInvalidArgument, "the range ends behind the object"};
     }
     if (!location.path.empty()) {
-      DirectoryRead read(reactor_, files_, closing_, statistics_);
-      auto run = read.run(std::move(location), std::move(expectation), offset, std::move(into),
-                          std::move(filled));
+      auto run =
+          readDirectoryFile(reactor_, *directories_, closing_, statistics_, std::move(location),
+                            std::move(expectation), offset, std::move(into), std::move(filled));
       Status status = co_await run;
       co_return std::move(status);
     }
@@ -79,7 +84,7 @@ class RoutingOriginClient final : public OriginClient {
   }
 
   Reactor& reactor_;
-  FileSystem& files_;
+  std::shared_ptr<DirectoryCalls> directories_;
   Event closing_;
   Event empty_;
   std::size_t inside_ = 0;
@@ -89,9 +94,9 @@ class RoutingOriginClient final : public OriginClient {
 
 }  // namespace
 
-Result<std::unique_ptr<OriginClient>> OriginClient::create(Reactor& reactor, FileSystem& files,
+Result<std::unique_ptr<OriginClient>> OriginClient::create(Reactor& reactor,
                                                            OriginOptions options) {
-  auto client = std::make_unique<RoutingOriginClient>(reactor, files);
+  auto client = std::make_unique<RoutingOriginClient>(reactor);
   if (Status opened = client->open(std::move(options)); !opened.ok()) return opened.error();
   return std::unique_ptr<OriginClient>(std::move(client));
 }

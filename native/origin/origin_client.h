@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "files/file_system.h"
 #include "reactor/reactor.h"
 
 namespace hearth {
+
+class DirectoryCalls;
 
 // Where bytes can be read now. A bearer secret: never logged; error messages show scheme, host and
 // path only.
@@ -53,6 +54,8 @@ struct OriginOptions {
   // then not used: they would hide the address.
   bool forbidPrivateAddresses = false;
   std::vector<std::string> allowedNetworks;
+  // Threads for directory origins, shared by the clients of a process. Null: some of its own.
+  std::shared_ptr<DirectoryCalls> directories;
 };
 
 struct OriginStatistics {
@@ -65,7 +68,6 @@ class OriginClient {
  public:
   // kInvalidArgument for certificateAuthorities that cannot be read and malformed allowedNetworks.
   [[nodiscard]] static Result<std::unique_ptr<OriginClient>> create(Reactor& reactor,
-                                                                    FileSystem& files,
                                                                     OriginOptions options);
   virtual ~OriginClient() = default;
 
@@ -80,7 +82,7 @@ class OriginClient {
   // ranges and the range is not the whole object, or compresses; kProtocolError another range than
   // asked; kUnauthenticated a certificate that is not trusted; kInvalidArgument a malformed
   // location; kCancelled. Of a directory origin a piece is given only when the file still was the
-  // expected one after it was read.
+  // expected one after it was read; kUnavailable when its file system hangs.
   [[nodiscard]] virtual Task<Status> fetch(Location location, OriginExpectation expectation,
                                            std::uint64_t offset,
                                            std::vector<std::span<std::byte>> into,

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "files/posix_file_system.h"
 #include "origin/origin_client.h"
 
 namespace hearth {
@@ -52,7 +51,6 @@ class OriginFixture : public testing::TestWithParam<Reactor::Backend> {
 
  private:
   std::unique_ptr<Reactor> reactor_;
-  std::unique_ptr<FileSystem> files_;
   std::unique_ptr<OriginClient> client_;
 };
 

@@ -6,7 +6,6 @@ void OriginFixture::SetUp() {
   auto created = Reactor::create(GetParam());
   ASSERT_TRUE(created.ok()) << created.error().message;
   reactor_ = std::move(*created);
-  files_ = std::make_unique<PosixFileSystem>(*reactor_);
   options.firstBackOff = std::chrono::milliseconds(1);
   options.longestBackOff = std::chrono::milliseconds(20);
   options.stallTimeout = std::chrono::milliseconds(300);
@@ -19,7 +18,7 @@ void OriginFixture::TearDown() {
 
 OriginClient& OriginFixture::client() {
   if (!client_) {
-    auto created = OriginClient::create(*reactor_, *files_, options);
+    auto created = OriginClient::create(*reactor_, options);
     EXPECT_TRUE(created.ok()) << created.error().message;
     client_ = std::move(*created);
   }

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "files/posix_file_system.h"
 #include "origin/origin_client.h"
 #include "reactor/synchronization.h"
 
@@ -72,10 +71,9 @@ int measure(int count, char** arguments) {
   const bool epoll = backend != nullptr && std::string_view(backend) == "epoll";
   auto reactor = Reactor::create(epoll ? Reactor::Backend::kEpoll : Reactor::Backend::kAutomatic);
   if (!reactor.ok()) return 1;
-  PosixFileSystem files(**reactor);
   OriginOptions options;
   options.connections = number(4);
-  auto client = OriginClient::create(**reactor, files, options);
+  auto client = OriginClient::create(**reactor, options);
   if (!client.ok()) return 1;
   const std::uint64_t total = count > 5 ? number(5) : number(2);
   Run run{.client = **client, .objectBytes = number(2), .requestBytes = number(3), .left = total};

@@ -134,9 +134,8 @@ TEST_P(TlsOriginTest, RetriesWhenThePeerDoesNotSpeakTls) {
 }
 
 TEST_P(TlsOriginTest, NamesAFileOfAuthoritiesThatCannotBeRead) {
-  PosixFileSystem files(reactor());
   options.certificateAuthorities = "/nonexistent/ca.pem";
-  const auto created = OriginClient::create(reactor(), files, options);
+  const auto created = OriginClient::create(reactor(), options);
   ASSERT_FALSE(created.ok());
   EXPECT_EQ(created.code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(created.error().message.find("/nonexistent/ca.pem"), std::string::npos);
