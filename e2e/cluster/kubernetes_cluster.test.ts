@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { until } from '../src/command.ts';
+import { root, run, until } from '../src/command.ts';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
 import { needsCluster } from './testing/needs.ts';
 import { ok } from './testing/ok.ts';
@@ -118,6 +118,26 @@ describe('Kubernetes cluster for tests', function () {
     for (const log of ['control.kube-apiserver.log', 'node1.kubelet.log', 'node2.containerd.log', 'node1.pods']) {
       assert.ok(names.includes(log), `${log} of ${names.join(' ')}`);
     }
+  });
+
+  it('is told of by lines that work as they are pasted, the one that installs Hearth among them', async () => {
+    const told = (
+      await run(process.execPath, [join(root, 'e2e/cluster/main.ts'), 'up'], { environment: { NAME: name } })
+    ).stdout;
+    const lines = told.split('\n').flatMap((line) => /^ {2}(\S.*)/.exec(line)?.[1] ?? []);
+    const helm = lines.find((line) => line.startsWith('helm '));
+    assert.ok(helm, told);
+    const dry = [lines[0], lines[1], `${helm.replace('--wait', '')} --dry-run=server`].join('\n');
+    const manifests = await ok(run('sh', ['-ec', dry]));
+    const onNode = (await cluster.nodes[0]?.ctr(['images', 'ls', '-q']))?.stdout.split('\n') ?? [];
+    const named = new Set(
+      [...manifests.matchAll(/^ *(?:- name: HEARTH_ETCD_IMAGE\n *value|image): "?([^"\s]+)/gm)].map(
+        ([, image]) => image,
+      ),
+    );
+    assert.ok(named.delete('local/hearth:dev'), manifests);
+    assert.equal(named.size, 1);
+    for (const image of named) assert.ok(onNode.includes(`docker.io/${image}`), `${image} of ${onNode}`);
   });
 
   it('runs helm', async () => {

@@ -6,30 +6,19 @@ import { ToolUnavailable } from '../../scripts/tools/cache.ts';
 import { hearthImage, hearthImageName } from './images/hearth_image.ts';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
 import { remove, removeOrphans } from './state.ts';
+import { usage } from './usage.ts';
 
 const name = process.env.NAME || 'dev';
 const [command, argument] = process.argv.slice(2);
 
-function usage(cluster: KubernetesCluster): void {
-  console.log(`Cluster ${cluster.name}: ${cluster.nodes.length} nodes, API server ${cluster.plane.url}
-
-  export KUBECONFIG=${cluster.kubeconfig} PATH=${cluster.programFolders.join(':')}:$PATH
-  kubectl get nodes
-
-This host is ${cluster.network.hostAddress} for its nodes and pods; from here pods and services have their own addresses.
-Images: local/busybox:1, local/etcd:VERSION; \`make image\` adds local/hearth:dev (imagePullPolicy: Never).
-A shell on a node: nsenter --target=${cluster.nodes[0]?.machine.pid} --mount --net --pid
-Logs: ${cluster.logFolder}
-\`make cluster-down\` removes it.`);
-}
-
 async function up(): Promise<void> {
   const running = await KubernetesCluster.open(name);
-  if (running) return usage(running);
+  if (running) return console.log(await usage(running));
   // One that was interrupted, by a reboot for example.
   await remove(name);
   const started = performance.now();
-  usage(await KubernetesCluster.start({ name, nodes: Number(process.env.NODES || 2) }));
+  const cluster = await KubernetesCluster.start({ name, nodes: Number(process.env.NODES || 2) });
+  console.log(await usage(cluster));
   console.log(`Started in ${((performance.now() - started) / 1000).toFixed(0)} s.`);
 }
 

@@ -2,26 +2,20 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
-import { hearthImageName } from '../cluster/images/hearth_image.ts';
 import type { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import type { ClusterNode } from '../cluster/node.ts';
 import { ok } from '../cluster/testing/ok.ts';
 import { pod } from '../cluster/testing/pod.ts';
-import { type Outcome, root, until } from '../src/command.ts';
+import { usage } from '../cluster/usage.ts';
+import { type Outcome, root, run, until } from '../src/command.ts';
 import { writeSample } from '../src/sample.ts';
-import { chartFolder, type Manifest, releaseNamespace } from './chart.ts';
+import { type Manifest, releaseNamespace } from './chart.ts';
 import { useCluster } from './cluster_fixture.ts';
 
 export const driver = 'csi.hearth.storage';
 export const clusterName = 'main';
 export const waiting = 'exec sleep 100000';
 export const verifying = 'cd /models && sha256sum -c SHA256SUMS';
-
-/** Values that the chart needs on a cluster whose images come from no registry. */
-export const chartValues = [
-  ...['--set', `image=${hearthImageName}`, '--set', 'imagePullPolicy=Never'],
-  ...['--set', 'etcd.image=local/etcd:3.7.3'],
-];
 
 /** Hearth as a user has it: the chart, a StorageCluster on all nodes, and kubectl in one namespace. */
 export class Journey {
@@ -205,14 +199,19 @@ export const ofClaim = (claimName: string) => ({ persistentVolumeClaim: { claimN
 /** Clusters that have the chart of this checkout. */
 const installed = new WeakSet<KubernetesCluster>();
 
+/** Installs the chart by the line that a person is told to paste, as it is, after the first one. */
+export async function installChart(cluster: KubernetesCluster): Promise<void> {
+  const lines = (await usage(cluster)).split('\n').flatMap((line) => /^ {2}(\S.*)/.exec(line)?.[1] ?? []);
+  const helm = lines.find((line) => line.startsWith('helm '));
+  await ok(run('sh', ['-ec', `${lines[0]}\n${helm}`], { timeoutMs: 300_000 }));
+}
+
 /** Installs the chart and makes the StorageCluster, if they are not there; waits until all of it is ready. */
 export async function install(journey: Journey): Promise<void> {
   const { cluster } = journey;
   mkdirSync(journey.shared, { recursive: true });
   if (!installed.has(cluster)) {
-    const place = ['-n', releaseNamespace, '--create-namespace'];
-    const command = ['upgrade', '--install', 'hearth', chartFolder, ...place, ...chartValues];
-    await ok(cluster.helm([...command, '--wait', '--timeout', '3m']));
+    await installChart(cluster);
     installed.add(cluster);
   }
   if (!(await journey.get('storagecluster', clusterName))) await journey.apply(journey.storageCluster);

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { hearthImageName } from '../cluster/images/hearth_image.ts';
 import { ok } from '../cluster/testing/ok.ts';
+import { chartValues } from '../cluster/usage.ts';
 import { until } from '../src/command.ts';
 import { bytesOf, MiB, sha256 } from '../src/sample.ts';
 import { chartFolder, releaseNamespace } from './chart.ts';
 import { FileOrigin } from './file_origin.ts';
-import { chartValues, clusterName, inline, ofClaim, useJourney } from './journey.ts';
+import { clusterName, inline, ofClaim, useJourney } from './journey.ts';
 
 /** The same image by another name: what an upgrade is to Kubernetes. */
 const nextImage = 'local/hearth:next';
@@ -60,7 +61,7 @@ describe('upgrade and uninstallation', function () {
       assert.equal((await node.ctr(['images', 'tag', '--force', ...names])).code, 0);
     }
     const values = ['--set', `image=${nextImage}`, '--set', 'logLevel=debug'];
-    const upgrade = ['upgrade', 'hearth', chartFolder, ...place, ...chartValues, ...values];
+    const upgrade = ['upgrade', 'hearth', chartFolder, ...place, ...(await chartValues()), ...values];
     await ok(journey().cluster.helm([...upgrade, '--wait', '--timeout', '3m']));
     for (const part of ['operator', 'csi-node', 'agent']) {
       await until(
