@@ -3,13 +3,15 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import type { TestApiServer } from '../cluster/api_server.ts';
-import { root } from '../src/command.ts';
+import { root, until } from '../src/command.ts';
 import { Admission, type Answer } from './admission.ts';
 import { type Chart, chartFolder, collectionPath, flags, type Manifest, releaseNamespace } from './chart.ts';
-import { rights } from './chart_rights.ts';
+import { type Right, rights } from './chart_rights.ts';
 import { operatorUser } from './chart_server.ts';
-import { InstalledChart } from './installed_chart.ts';
+import { cleanupUser, InstalledChart } from './installed_chart.ts';
 import { oddValues } from './odd_values.ts';
+
+const withoutRight = ([user, verb, path, namespace]: Right): Right => [user, verb, path, namespace, false];
 
 describe('chart on an API server', function () {
   this.timeout(120_000);
@@ -71,8 +73,46 @@ describe('chart on an API server', function () {
   });
 
   it('gives each part the rights that it needs and no more', async () => {
+    await using _ = await installed.beginUninstall();
+    assert.deepEqual(await wrongOf(rights), []);
+  });
+
+  it('gives nobody the rights of the clean-up while it is not uninstalled', async () => {
+    const none = rights.filter(([user]) => user === cleanupUser).map(withoutRight);
+    assert.ok(none.length > 10);
+    assert.deepEqual(await wrongOf(none), []);
+    const accounts = await server.kubectl(['get', 'serviceaccounts', '-n', releaseNamespace, '-o', 'name']);
+    assert.doesNotMatch(accounts.stdout, /cleanup/);
+  });
+
+  it('gives them while the hook runs, also when that comes to nothing', async () => {
+    // Nobody runs its pod here, so it is not done in time.
+    const place = ['-n', releaseNamespace, '--timeout', '15s'];
+    const uninstalling = chart.helm(['uninstall', 'hearth', ...place], server.kubeconfig);
+    const [allowed] = rights.filter(([user, , , , may]) => user === cleanupUser && may);
+    assert.ok(allowed);
+    await until('the rights of the clean-up', async () => (await wrongOf([allowed])).length === 0);
+    assert.notEqual((await uninstalling).code, 0);
+    await until('they are gone', async () => (await wrongOf([withoutRight(allowed)])).length === 0);
+    const left = await server.kubectl([
+      'get',
+      'clusterroles,clusterrolebindings,roles,rolebindings',
+      '-A',
+      '-o',
+      'name',
+    ]);
+    assert.doesNotMatch(left.stdout, /hearth-cleanup/);
+    // What it said can still be read; then it goes, as nothing of the release does.
+    await server.kubectl(['delete', 'job', 'hearth-cleanup', '-n', releaseNamespace]);
+    // As docs/install.md tells who keeps it, or forces it.
+    await installed.helm('rollback', 'hearth', '1', '-n', releaseNamespace);
+    await installed.helm('upgrade', 'hearth', chartFolder, '-n', releaseNamespace, '--reuse-values');
+  });
+
+  /** Those that the API server sees otherwise. */
+  async function wrongOf(expected: Right[]): Promise<string[]> {
     const wrong: string[] = [];
-    for (const [user, verb, path, namespace, allowed] of rights) {
+    for (const [user, verb, path, namespace, allowed] of expected) {
       const [resourcePath = '', name] = path.split('=');
       const parts = resourcePath.split('/');
       const group =
@@ -85,8 +125,8 @@ describe('chart on an API server', function () {
       });
       if (answer.body.status.allowed !== allowed) wrong.push(`${user} ${verb} ${path} in "${namespace}": ${!allowed}`);
     }
-    assert.deepEqual(wrong, []);
-  });
+    return wrong;
+  }
 
   it('lets people of a namespace have Datasets and CachePreloads', async () => {
     // Aggregation is done by the controller manager; here the labels must be right.

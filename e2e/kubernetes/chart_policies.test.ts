@@ -13,6 +13,7 @@ describe('policies of the chart on an API server', function () {
   before(async function () {
     installed = await InstalledChart.start(this);
     ({ admin } = installed);
+    await installed.beginUninstall();
   });
   after(() => installed?.stop());
 

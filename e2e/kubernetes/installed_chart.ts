@@ -47,6 +47,20 @@ export class InstalledChart {
     return answer;
   }
 
+  /** Makes the account and the rights that the chart gives the clean-up, as helm does while it uninstalls. */
+  async beginUninstall(): Promise<AsyncDisposable> {
+    const made = (await this.chart.template()).filter(
+      ({ kind, metadata }) => kind !== 'Job' && metadata.annotations?.['helm.sh/hook'] === 'pre-delete',
+    );
+    for (const object of made) await this.create(object);
+    const paths = made.map((object) => `${collectionPath(object)}/${object.metadata.name}`);
+    return {
+      [Symbol.asyncDispose]: async () => {
+        for (const path of paths) await this.admin.ask('DELETE', path);
+      },
+    };
+  }
+
   async stop(): Promise<void> {
     await this.server.stop();
   }
