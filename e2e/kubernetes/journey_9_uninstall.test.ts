@@ -7,7 +7,7 @@ import { until } from '../src/command.ts';
 import { bytesOf, MiB, sha256 } from '../src/sample.ts';
 import { chartFolder, releaseNamespace } from './chart.ts';
 import { FileOrigin } from './file_origin.ts';
-import { clusterName, inline, ofClaim, useJourney } from './journey.ts';
+import { clusterName, inline, installChart, ofClaim, useJourney } from './journey.ts';
 
 /** The same image by another name: what an upgrade is to Kubernetes. */
 const nextImage = 'local/hearth:next';
@@ -100,8 +100,22 @@ describe('upgrade and uninstallation', function () {
     await journey().ready(`storagecluster/${clusterName}`, 90);
   });
 
+  it('is not uninstalled under pods that mount: it names them, and nothing is removed', async () => {
+    const parts = ['operator', 'csi-node', 'agent', 'holder'];
+    const uids = () => Promise.all(parts.map(uidsOf));
+    const before = await uids();
+    const refused = await journey().cluster.helm(['uninstall', 'hearth', ...place, '--timeout', '2m']);
+    assert.notEqual(refused.code, 0);
+    assert.match(refused.stdout + refused.stderr, /ends\/fuse on node1, ends\/view on node1; delete them/);
+    assert.deepEqual(await uids(), before);
+    await journey().ready(`storagecluster/${clusterName}`, 30);
+    const rounds = await journey().rounds('view');
+    await until('pods read on', async () => (await journey().rounds('view')) > rounds + 3);
+    await journey().remove('pod/fuse', 'pod/view');
+  });
+
   it('is uninstalled: only the definitions and what users made are left', async () => {
-    await journey().remove('pod/fuse', 'pod/view', 'pod/new', 'pod/slow', 'persistentvolumeclaim/whole');
+    await journey().remove('pod/new', 'pod/slow', 'persistentvolumeclaim/whole');
     for (const { machine } of journey().cluster.nodes) {
       await until('no pod has a mount', async () => {
         return !(await machine.must('cat', '/proc/self/mountinfo')).includes('kubernetes.io~csi');
@@ -139,5 +153,35 @@ describe('upgrade and uninstallation', function () {
         'no folder of a mount',
       );
     }
+  });
+
+  it('is uninstalled by force under a pod, which reads on, and ends once the driver is there again', async () => {
+    const { cluster } = journey();
+    await installChart(cluster);
+    await journey().apply(journey().storageCluster);
+    await journey().ready(`storagecluster/${clusterName}`, 120);
+    await journey().ready('dataset/whole', 90);
+    const digest = sha256(bytesOf(91, 6 * MiB));
+    await until(
+      'all of it is there',
+      async () => (await journey().get('dataset', 'whole'))?.status.nodes === 1,
+      60_000,
+    );
+    await journey().apply(journey().watcher('last', inline('whole'), 'whole', digest));
+    await journey().ready('pod/last', 90);
+
+    const force = ['--reuse-values', '--set', 'cleanup.force=true'];
+    await ok(cluster.helm(['upgrade', 'hearth', chartFolder, ...place, ...force]));
+    await ok(cluster.helm(['uninstall', 'hearth', ...place, '--timeout', '5m']));
+    const rounds = await journey().rounds('last');
+    await until('it reads on', async () => (await journey().rounds('last')) > rounds + 3);
+
+    await journey().must('delete', 'pod', 'last', '--wait=false');
+    await installChart(cluster);
+    await until('the pod has ended', async () => (await journey().get('pod', 'last')) === undefined, 150_000);
+    for (const { machine } of cluster.nodes) {
+      assert.doesNotMatch(await machine.must('cat', '/proc/self/mountinfo'), /kubernetes\.io~csi/);
+    }
+    await ok(cluster.helm(['uninstall', 'hearth', ...place, '--timeout', '5m']));
   });
 });

@@ -6,7 +6,9 @@ import { runProcess } from './process.ts';
 const usage = `Usage: hearth-cleanup
 
 Run by the chart before it is uninstalled: deletes StorageClusters and everything that the operator made, and takes our
-finalizers and startup taints away. Datasets and volumes stay. Variables: POD_NAMESPACE, HEARTH_LOG_LEVEL.
+finalizers and startup taints away. Datasets and volumes stay. While pods mount volumes of ours it names them, changes
+nothing and ends with exit code 9, unless HEARTH_CLEANUP_FORCE is true.
+Variables: POD_NAMESPACE, HEARTH_LOG_LEVEL, HEARTH_CLEANUP_FORCE.
 `;
 
 /** Less than the deadline of the Job in the chart. */
@@ -21,9 +23,10 @@ else
       if (namespace === undefined || namespace === '') {
         throw new HearthError('InvalidArgument', 'the variable POD_NAMESPACE is missing; the chart sets it');
       }
+      const force = process.env.HEARTH_CLEANUP_FORCE === 'true';
       const api = KubernetesApi.fromDefault({ userAgent: 'hearth-cleanup' });
       try {
-        await cleanup({ api, namespace, logger, patienceMs, deadlineMs, signal });
+        await cleanup({ api, namespace, logger, force, patienceMs, deadlineMs, signal });
       } finally {
         api.close();
       }

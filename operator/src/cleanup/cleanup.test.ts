@@ -3,6 +3,8 @@ import { HearthError, silentLogger } from '@hearth/common';
 import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
 import { cleanup } from './cleanup.ts';
 
+const isOperator = ({ metadata }: KubernetesObject) => metadata?.name?.startsWith('operator') === true;
+
 /** Objects by kind; those of kinds in `stuck` stay when they are deleted. */
 class FakeCluster {
   readonly objects = new Map<string, KubernetesObject[]>();
@@ -17,7 +19,12 @@ class FakeCluster {
       assert.equal(type.kind, 'Deployment');
       return this.replicas === undefined ? undefined : { spec: { replicas: this.replicas } };
     },
-    list: async (type: ResourceType) => ({ items: [...(this.objects.get(type.kind) ?? [])], resourceVersion: '1' }),
+    /** With a selector: of pods those of the operator. */
+    list: async (type: ResourceType, { labelSelector }: { labelSelector?: string }) => {
+      const objects = this.objects.get(type.kind) ?? [];
+      const chosen = type.kind === 'Pod' && labelSelector ? objects.filter(isOperator) : [...objects];
+      return { items: chosen, resourceVersion: '1' };
+    },
     delete: async (type: ResourceType, name: string) => {
       const left = (this.objects.get(type.kind) ?? []).filter(({ metadata }) => metadata?.name !== name);
       if (!this.stuck.has(type.kind)) this.objects.set(type.kind, left);
@@ -46,9 +53,9 @@ class FakeCluster {
     return object;
   }
 
-  run(signal = new AbortController().signal): Promise<void> {
-    const times = { patienceMs: 0, deadlineMs: 0 };
-    return cleanup({ api: this.api as never, namespace: 'hearth-system', logger: silentLogger, ...times, signal });
+  run(signal = new AbortController().signal, force = false): Promise<void> {
+    const more = { force, patienceMs: 0, deadlineMs: 0, signal };
+    return cleanup({ api: this.api as never, namespace: 'hearth-system', logger: silentLogger, ...more });
   }
 }
 
@@ -87,6 +94,58 @@ describe('the clean-up before an uninstallation', () => {
     cluster.onScale = () => stop.abort(new HearthError('Cancelled', 'over its time'));
     await assert.rejects(cluster.run(stop.signal));
     assert.deepEqual(cluster.scaled, [0, 1]);
+  });
+
+  describe('while pods mount volumes of ours', () => {
+    const inline = { name: 'models', csi: { driver: 'csi.hearth.storage', volumeAttributes: { dataset: 'llama' } } };
+    const ofClaim = { name: 'models', persistentVolumeClaim: { claimName: 'weights' } };
+    const podWith = (name: string, volume: object, more: object = {}) =>
+      Object.assign(cluster.add('Pod', name), { spec: { nodeName: 'n1', volumes: [volume], ...more } });
+    const volumeOf = (driver: string, claim: string) =>
+      Object.assign(cluster.add('PersistentVolume', `pv-${claim}`), {
+        spec: { csi: { driver }, claimRef: { namespace: 'team', name: claim } },
+      });
+
+    it('names them and removes nothing', async () => {
+      cluster.add('StorageCluster', 'main');
+      volumeOf('csi.hearth.storage', 'weights');
+      podWith('a', inline);
+      podWith('b', ofClaim);
+      podWith('c', { name: 'models', ephemeral: { volumeClaimTemplate: { spec: {} } } });
+      volumeOf('csi.hearth.storage', 'c-models');
+      await assert.rejects(cluster.run(), {
+        code: 'InUse',
+        message: /^not uninstalled.* team\/a on n1, team\/b on n1, team\/c on n1; delete them and uninstall again/,
+      });
+      assert.equal(cluster.objects.get('StorageCluster')?.length, 1);
+      assert.deepEqual(cluster.scaled, []);
+    });
+
+    it('fails also when one began meanwhile, which nobody could end: csi-node stays', async () => {
+      cluster.onScale = () => {
+        if (cluster.replicas === 0) podWith('late', inline);
+      };
+      await assert.rejects(cluster.run(), { code: 'InUse', message: /team\/late on n1/ });
+      assert.deepEqual(cluster.scaled, [0, 2]);
+    });
+
+    it('names the first of many', async () => {
+      for (let index = 0; index < 30; index++) podWith(`p${index}`, inline);
+      await assert.rejects(cluster.run(), { message: /team\/p9 on n1 and 20 more; / });
+    });
+
+    it('goes on when they mount those of others, have ended or were never on a node, and when it is forced', async () => {
+      volumeOf('other.example.org', 'weights');
+      podWith('other', ofClaim);
+      podWith('waiting', inline, { nodeName: undefined });
+      Object.assign(podWith('ended', inline), { status: { phase: 'Succeeded' } });
+      cluster.replicas = undefined;
+      await cluster.run();
+      podWith('reader', inline);
+      cluster.add('StorageCluster', 'main');
+      await cluster.run(undefined, true);
+      assert.deepEqual(cluster.objects.get('StorageCluster'), []);
+    });
   });
 
   it('needs no operator', async () => {

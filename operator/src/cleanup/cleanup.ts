@@ -11,11 +11,15 @@ import {
 import { driverName, finalizerName, startupTaintKey } from '@hearth/common/resources';
 import { isGated, releasePod } from '../gates/index.ts';
 import { ownedSelector, ownedTypes } from '../storage_cluster/index.ts';
+import { all } from './listing.ts';
+import { refuseWhileMounted } from './mounting_pods.ts';
 
 export interface CleanupOptions {
   api: Pick<KubernetesClient, 'get' | 'list' | 'delete' | 'patch'>;
   namespace: string;
   logger: Logger;
+  /** Also while pods mount volumes of ours, which then cannot end until the driver is there again. */
+  force: boolean;
   /** How long the operator is given to clear up by itself. */
   patienceMs: number;
   /** How long everything may take. */
@@ -30,14 +34,15 @@ const startMs = 5_000;
 const operatorName = 'hearth-operator';
 
 /**
- * Before the operator is uninstalled: deletes StorageClusters and waits while the operator takes away what it made,
+ * Before the operator is uninstalled: refuses while pods mount volumes of ours (`InUse`), unless forced; deletes StorageClusters and waits while the operator takes away what it made,
  * stops it, and takes away whatever is left, our finalizers, startup taints and gates of pods. What belongs to users stays: Datasets,
  * CachePreloads, claims and volumes, without a finalizer that nobody would honour any more. When it fails the operator is
  * started again, since the release stays. `DeadlineExceeded` names what would not go.
  */
 export async function cleanup(options: CleanupOptions): Promise<void> {
-  const { api, logger, patienceMs, deadlineMs, signal } = options;
+  const { api, logger, force, patienceMs, deadlineMs, signal } = options;
   const deadline = Date.now() + deadlineMs;
+  if (!force) await refuseWhileMounted(api, signal);
   for (const cluster of await all(api, kinds.StorageCluster, {}, signal)) {
     await api.delete(kinds.StorageCluster, cluster.metadata.name, undefined, { signal });
     logger.info('a StorageCluster is being deleted', { cluster: cluster.metadata.name });
@@ -46,6 +51,8 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
   const startAgain = await stopOperator(options);
   try {
     await takeAwayRest(options, deadline);
+    // One may have begun before the agents went.
+    if (!force) await refuseWhileMounted(api, signal);
   } catch (thrown) {
     await startAgain();
     throw thrown;
@@ -168,31 +175,6 @@ async function unlessGone(work: Promise<unknown>): Promise<void> {
   } catch (thrown) {
     if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
   }
-}
-
-/** Every object of a kind, page by page; none when the kind's definition has been removed. */
-async function all<T extends KubernetesObject>(
-  api: CleanupOptions['api'],
-  type: ResourceType<T>,
-  place: { namespace?: string; labelSelector?: string; fieldSelector?: string },
-  signal: AbortSignal,
-): Promise<T[]> {
-  const items: T[] = [];
-  try {
-    let next: string | undefined;
-    do {
-      const page = await api.list(
-        type,
-        { ...place, limit: 500, ...(next === undefined ? {} : { continue: next }) },
-        signal,
-      );
-      items.push(...page.items);
-      next = page.continue;
-    } while (next !== undefined);
-  } catch (thrown) {
-    if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
-  }
-  return items;
 }
 
 /** Whether it came to hold in time. */

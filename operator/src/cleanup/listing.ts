@@ -1,0 +1,41 @@
+import { HearthError } from '@hearth/common';
+import type { KubernetesClient, KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
+
+export interface Place {
+  namespace?: string;
+  labelSelector?: string;
+  fieldSelector?: string;
+}
+
+/** Objects of a kind, page by page; none when the kind's definition has been removed. */
+export async function* pages<T extends KubernetesObject>(
+  api: Pick<KubernetesClient, 'list'>,
+  type: ResourceType<T>,
+  place: Place,
+  signal: AbortSignal,
+): AsyncGenerator<T[]> {
+  let next: string | undefined;
+  do {
+    const wanted = { ...place, limit: 500, ...(next === undefined ? {} : { continue: next }) };
+    try {
+      const page = await api.list(type, wanted, signal);
+      yield page.items;
+      next = page.continue;
+    } catch (thrown) {
+      if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
+      return;
+    }
+  } while (next !== undefined);
+}
+
+/** All of them at once. */
+export async function all<T extends KubernetesObject>(
+  api: Pick<KubernetesClient, 'list'>,
+  type: ResourceType<T>,
+  place: Place,
+  signal: AbortSignal,
+): Promise<T[]> {
+  const objects: T[] = [];
+  for await (const page of pages(api, type, place, signal)) objects.push(...page);
+  return objects;
+}
