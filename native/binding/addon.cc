@@ -1,6 +1,6 @@
-// The addon's door: `open(options)` and the class `ManifestBuilder`. When its environment ends
-// (process.exit, the end of a worker), engines that are still open are closed and their threads
-// joined.
+// The addon's door: `open(options)` and the classes `ManifestBuilder` and `PathFilter`. When its
+// environment ends (process.exit, the end of a worker), engines that are still open are closed and
+// their threads joined.
 #include <napi.h>
 
 #include "binding/engine_wrap.h"
@@ -41,6 +41,24 @@ Napi::Value ManifestBuilderWrap::unusable(const Napi::CallbackInfo& info) {
   return array;
 }
 
+Napi::Function PathFilterWrap::define(Napi::Env env) {
+  return DefineClass(env, "PathFilter", {InstanceMethod<&PathFilterWrap::matches>("matches")});
+}
+
+// new PathFilter(include: string[], exclude: string[])
+PathFilterWrap::PathFilterWrap(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<PathFilterWrap>(info) {
+  Result<PathFilter> filter =
+      PathFilter::compile(convert::texts(info[0], "include"), convert::texts(info[1], "exclude"));
+  if (!filter.ok()) throw Napi::Error(info.Env(), convert::toJs(info.Env(), filter.error()));
+  filter_ = std::move(*filter);
+}
+
+Napi::Value PathFilterWrap::matches(const Napi::CallbackInfo& info) {
+  if (!info[0].IsString()) throw Napi::TypeError::New(info.Env(), "path: a string is expected");
+  return Napi::Boolean::New(info.Env(), filter_->matches(info[0].As<Napi::String>().Utf8Value()));
+}
+
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   auto* const addon = new AddonData(env);
   env.SetInstanceData(addon);
@@ -54,6 +72,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
     addon->open.clear();
   });
   exports.Set("ManifestBuilder", ManifestBuilderWrap::define(env));
+  exports.Set("PathFilter", PathFilterWrap::define(env));
   exports.Set("open", Napi::Function::New(env, EngineWrap::open, "open"));
   return exports;
 }

@@ -19,6 +19,7 @@ namespace hearth::convert {
 [[nodiscard]] EntryList entryList(const Napi::Value& from);
 [[nodiscard]] std::uint64_t unsigned64(const Napi::Value& from, const char* name);
 [[nodiscard]] std::string text(const Napi::Object& from, const char* name);
+[[nodiscard]] std::vector<std::string> texts(const Napi::Value& from, const char* name);
 [[nodiscard]] ManifestRow manifestRow(const Napi::Object& from);
 [[nodiscard]] Location location(const Napi::Object& from);
 [[nodiscard]] Error error(const Napi::Object& from);

@@ -59,6 +59,10 @@ std::string stringOf(const Napi::Value& from) { return from.ToString().Utf8Value
 
 }  // namespace
 
+std::vector<std::string> texts(const Napi::Value& from, const char* name) {
+  return list<std::string>(from, name, stringOf);
+}
+
 std::string text(const Napi::Object& from, const char* name) {
   const Napi::Value value = field(from, name);
   if (!value.IsString()) wrong(from.Env(), std::string(name) + " must be a string");

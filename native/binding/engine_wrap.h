@@ -5,12 +5,14 @@
 #include <napi.h>
 
 #include <memory>
+#include <optional>
 #include <thread>
 #include <type_traits>
 
 #include "binding/bridge.h"
 #include "binding/convert.h"
 #include "engine/engine.h"
+#include "manifest/path_filter.h"
 
 namespace hearth {
 
@@ -36,6 +38,17 @@ class ManifestBuilderWrap final : public Napi::ObjectWrap<ManifestBuilderWrap> {
   void add(const Napi::CallbackInfo& info);
   Napi::Value unusable(const Napi::CallbackInfo& info);
   std::unique_ptr<ManifestBuilder> builder_;
+};
+
+// The JavaScript class `PathFilter`: patterns that are matched at once, on the JavaScript thread.
+class PathFilterWrap final : public Napi::ObjectWrap<PathFilterWrap> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  explicit PathFilterWrap(const Napi::CallbackInfo& info);
+
+ private:
+  Napi::Value matches(const Napi::CallbackInfo& info);
+  std::optional<PathFilter> filter_;
 };
 
 class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {

@@ -54,6 +54,9 @@ class Glob {
   class Active;
 
   [[nodiscard]] bool accepts(const State& state, char32_t character) const;
+  // What `members` become by this character, into `next`.
+  void step(const std::vector<std::uint32_t>& members, char32_t character, Active& next) const;
+  [[nodiscard]] bool matchesLong(std::string_view path) const;
 
   std::vector<State> states_;  // states_[0] is the start
   std::vector<Set> sets_;

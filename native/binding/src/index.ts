@@ -1,2 +1,2 @@
 export type * from './engine.ts';
-export { openEngine } from './native-engine.ts';
+export { openEngine, PathFilter } from './native-engine.ts';

@@ -6,8 +6,9 @@ import type {
   VerifyRequest,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ManifestEntry, MountInfo } from '@hearth/engine';
+import { PathFilter } from '@hearth/engine';
 import type { Agent } from '../agent/agent.ts';
-import { chooseFiles, entryPages, findFile, PathFilter } from '../datasets/index.ts';
+import { chooseFiles, entryPages, findFile } from '../datasets/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { mapInOrder } from './ordered.ts';
 

@@ -9,8 +9,8 @@ import type {
   UnmountRequest,
   UnmountResponse,
 } from '@hearth/common/generated/hearth/v1/control.ts';
+import { PathFilter } from '@hearth/engine';
 import type { Agent } from '../agent/agent.ts';
-import { PathFilter } from '../datasets/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { mountMessage } from './convert.ts';
 

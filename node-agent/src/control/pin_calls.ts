@@ -7,8 +7,8 @@ import type {
   ReleasePinsRequest,
   ReleasePinsResponse,
 } from '@hearth/common/generated/hearth/v1/control.ts';
+import { PathFilter } from '@hearth/engine';
 import type { Agent } from '../agent/agent.ts';
-import { PathFilter } from '../datasets/index.ts';
 import { checkOwner } from '../pins/index.ts';
 
 /** Pins of any agents: what they keep, and for whom. */

@@ -1,6 +1,5 @@
 import { HearthError } from '@hearth/common';
-import type { Engine, ManifestEntry } from '@hearth/engine';
-import { PathFilter } from './glob.ts';
+import { type Engine, type ManifestEntry, PathFilter } from '@hearth/engine';
 
 const pageEntries = 5_000;
 

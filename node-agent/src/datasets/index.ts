@@ -1,5 +1,4 @@
 export { chooseFiles, entryPages, findFile } from './files.ts';
-export { PathFilter } from './glob.ts';
 export { ManifestKeeper } from './keeper.ts';
 export type { ListingProgress } from './listing.ts';
 export { Locations } from './locations.ts';

@@ -1,7 +1,6 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { Engine, ManifestInfo, ManifestRow } from '@hearth/engine';
+import { type Engine, type ManifestInfo, type ManifestRow, PathFilter } from '@hearth/engine';
 import type { Origin, OriginRevision } from '../origins/origin.ts';
-import { PathFilter } from './glob.ts';
 import { ReadingProof } from './reading_proof.ts';
 import type { DatasetRequest } from './record.ts';
 

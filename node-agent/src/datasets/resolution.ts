@@ -1,12 +1,11 @@
 import { HearthError, type Logger } from '@hearth/common';
 import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { Engine } from '@hearth/engine';
+import { type Engine, PathFilter } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import type { CredentialBook } from '../credentials/index.ts';
 import type { Origin, Source } from '../origins/origin.ts';
 import { abortError } from '../records/index.ts';
 import type { Operation, Store } from '../store/store.ts';
-import { PathFilter } from './glob.ts';
 import { type Listed, type ListingProgress, listOrigin } from './listing.ts';
 import {
   checkName,

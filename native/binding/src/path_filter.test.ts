@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { PathFilter } from './glob.ts';
+import { PathFilter } from './index.ts';
 
 describe('path patterns', () => {
   const cases: [pattern: string, matching: string[], other: string[]][] = [
@@ -31,6 +31,13 @@ describe('path patterns', () => {
     assert.ok(!filter.matches('x/a.bin'));
     assert.ok(new PathFilter([]).matches('anything'));
     assert.ok(new PathFilter([]).choosesAll);
+  });
+
+  it('ends at once for patterns that make backtracking matchers hang', () => {
+    const filter = new PathFilter([`${'*n'.repeat(64)}z`]);
+    const path = 'n'.repeat(4096);
+    assert.ok(!filter.matches(path));
+    assert.ok(filter.matches(`${path}z`));
   });
 
   it('refuses patterns that are malformed', () => {
