@@ -102,11 +102,11 @@ Napi::Value EngineWrap::rows(Napi::Env env, const Manifest& manifest,
 }
 
 void EngineWrap::setOriginBase(const Napi::CallbackInfo& info) {
-  dataset(info[0])->locations.setBase(convert::location(info[1].As<Napi::Object>()));
+  revision(info[0])->locations.setBase(convert::location(info[1].As<Napi::Object>()));
 }
 
 void EngineWrap::setLocations(const Napi::CallbackInfo& info) {
-  const std::shared_ptr<Dataset> about = dataset(info[0]);
+  const std::shared_ptr<Dataset> about = revision(info[0]);
   const auto list = info[1].As<Napi::Array>();
   for (std::uint32_t i = 0; i < list.Length(); ++i) {
     const auto row = list.Get(i).As<Napi::Object>();
@@ -115,11 +115,15 @@ void EngineWrap::setLocations(const Napi::CallbackInfo& info) {
 }
 
 void EngineWrap::failLocations(const Napi::CallbackInfo& info) {
-  const std::shared_ptr<Dataset> about = dataset(info[0]);
+  const std::shared_ptr<Dataset> about = revision(info[0]);
   const Error error = convert::error(info[2].As<Napi::Object>());
   const EntryList entries = convert::entryList(info[1]);
   if (!entries) return;
   for (const std::uint32_t entry : *entries) about->locations.fail(entry, error);
+}
+
+void EngineWrap::forgetLocations(const Napi::CallbackInfo& info) {
+  revision(info[0])->locations.clear();
 }
 
 Napi::Value EngineWrap::residency(const Napi::CallbackInfo& info) {
@@ -154,7 +158,7 @@ Napi::Value EngineWrap::verify(const Napi::CallbackInfo& info) {
   const bool withOrigin = info[2].ToString().Utf8Value() == "origin";
   return promise(
       info.Env(),
-      engine(info.Env()).contents().verify(dataset(info[0]), convert::entry(info[1]), withOrigin),
+      engine(info.Env()).contents().verify(revision(info[0]), convert::entry(info[1]), withOrigin),
       [](Napi::Env env, const Result<Verified>& value) { return convert::toJs(env, *value); });
 }
 
@@ -162,14 +166,15 @@ Napi::Value EngineWrap::read(const Napi::CallbackInfo& info) {
   const std::uint64_t offset = convert::unsigned64(info[2], "offset");
   const std::uint64_t length = convert::unsigned64(info[3], "length");
   using Bytes = Result<std::vector<std::byte>>;
-  return promise(
-      info.Env(),
-      engine(info.Env()).contents().read(dataset(info[0]), convert::entry(info[1]), offset, length),
-      [](Napi::Env env, const Bytes& bytes) {
-        Napi::Uint8Array array = Napi::Uint8Array::New(env, bytes->size());
-        if (!bytes->empty()) std::memcpy(array.Data(), bytes->data(), bytes->size());
-        return array;
-      });
+  return promise(info.Env(),
+                 engine(info.Env())
+                     .contents()
+                     .read(revision(info[0]), convert::entry(info[1]), offset, length),
+                 [](Napi::Env env, const Bytes& bytes) {
+                   Napi::Uint8Array array = Napi::Uint8Array::New(env, bytes->size());
+                   if (!bytes->empty()) std::memcpy(array.Data(), bytes->data(), bytes->size());
+                   return array;
+                 });
 }
 
 Napi::Value EngineWrap::buildView(const Napi::CallbackInfo& info) {

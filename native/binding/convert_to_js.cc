@@ -223,6 +223,7 @@ Napi::Value toJs(Napi::Env env, const Question& question) {
     case Question::Kind::kLocations: {
       object.Set("kind", "locations");
       object.Set("manifest", hexOf(question.manifest));
+      object.Set("dataset", question.dataset);
       Napi::Array entries = Napi::Array::New(env);
       for (const std::uint32_t entry : question.entries) entries.Set(entries.Length(), entry);
       object.Set("entries", entries);
@@ -240,6 +241,7 @@ Napi::Value toJs(Napi::Env env, const Question& question) {
     case Question::Kind::kOriginChanged:
       object.Set("kind", "originChanged");
       object.Set("manifest", hexOf(question.manifest));
+      object.Set("dataset", question.dataset);
       object.Set("entry", question.entries.empty() ? 0u : question.entries.front());
       object.Set("message", question.message);
       break;

@@ -20,6 +20,7 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::setOriginBase>("setOriginBase"),
                          InstanceMethod<&EngineWrap::setLocations>("setLocations"),
                          InstanceMethod<&EngineWrap::failLocations>("failLocations"),
+                         InstanceMethod<&EngineWrap::forgetLocations>("forgetLocations"),
                          InstanceMethod<&EngineWrap::warm>("warm"),
                          InstanceMethod<&EngineWrap::warmProgress>("warmProgress"),
                          InstanceMethod<&EngineWrap::setWarmRate>("setWarmRate"),
@@ -116,8 +117,15 @@ Engine& EngineWrap::engine(Napi::Env env) const {
   throw error;
 }
 
-std::shared_ptr<Dataset> EngineWrap::dataset(const Napi::Value& digest) const {
-  std::shared_ptr<Dataset> found = engine(digest.Env()).manifests().find(convert::digest(digest));
+std::shared_ptr<Dataset> EngineWrap::revision(const Napi::Value& from) const {
+  const auto names = from.As<Napi::Object>();
+  return dataset(names.Get("manifest"), convert::text(names, "dataset"));
+}
+
+std::shared_ptr<Dataset> EngineWrap::dataset(const Napi::Value& digest,
+                                             const std::string& id) const {
+  std::shared_ptr<Dataset> found =
+      engine(digest.Env()).manifests().find(convert::digest(digest), id);
   if (found != nullptr) return found;
   Napi::Error error = Napi::Error::New(digest.Env(), "the manifest is not open on this agent");
   error.Set("code", std::string(errorName(ErrorCode::kNotFound)));
@@ -159,7 +167,7 @@ Napi::Value EngineWrap::warm(const Napi::CallbackInfo& info) {
   const auto from = info[0].As<Napi::Object>();
   WarmOptions options;
   options.job = convert::text(from, "job");
-  options.dataset = dataset(from.Get("manifest"));
+  options.dataset = revision(from);
   const EntryList entries = convert::entryList(from.Get("entries"));
   options.entries = entries ? *entries : filesOf(*options.dataset->manifest);
   options.priority =

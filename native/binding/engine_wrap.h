@@ -73,6 +73,7 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   void setOriginBase(const Napi::CallbackInfo& info);
   void setLocations(const Napi::CallbackInfo& info);
   void failLocations(const Napi::CallbackInfo& info);
+  void forgetLocations(const Napi::CallbackInfo& info);
   Napi::Value warm(const Napi::CallbackInfo& info);
   Napi::Value warmProgress(const Napi::CallbackInfo& info);
   void setWarmRate(const Napi::CallbackInfo& info);
@@ -102,7 +103,10 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   // The engine, or a JavaScript error when it is closed.
   [[nodiscard]] Engine& engine(Napi::Env env) const;
   // The open dataset of a digest, or a JavaScript error with code NotFound.
-  [[nodiscard]] std::shared_ptr<Dataset> dataset(const Napi::Value& digest) const;
+  [[nodiscard]] std::shared_ptr<Dataset> dataset(const Napi::Value& digest,
+                                                 const std::string& id = {}) const;
+  // As dataset(), of an object with `manifest` and `dataset`: for what may need the origin.
+  [[nodiscard]] std::shared_ptr<Dataset> revision(const Napi::Value& from) const;
 
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<Bridge> bridge_;

@@ -12,7 +12,7 @@ Napi::Value EngineWrap::mount(const Napi::CallbackInfo& info) {
   const auto from = info[0].As<Napi::Object>();
   MountOptions options;
   options.target = convert::text(from, "target");
-  options.dataset = dataset(from.Get("manifest"));
+  options.dataset = revision(from);
   options.source = convert::text(from, "source");
   options.path = convert::mountPath(convert::text(from, "dataPath"));
   options.holder = convert::text(from, "holder");

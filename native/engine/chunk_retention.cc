@@ -17,7 +17,7 @@ ChunkRetention::ChunkRetention(Reactor& reactor, BufferPool& pool) : pool_(pool)
   pool_.setReclaim([this] { return dropOne(); });
 }
 
-void ChunkRetention::keep(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
+void ChunkRetention::keep(const std::shared_ptr<KeyFetch>& fetch, std::uint32_t chunk,
                           std::shared_ptr<LoadedChunk> loaded) {
   if (kept_.empty()) timer_.start(Clock::now() + kTick, [this] { tick(); });
   kept_.push_back({fetch, chunk, loaded, Clock::now()});
@@ -37,7 +37,7 @@ bool ChunkRetention::idle(const Kept& kept) {
   const std::shared_ptr<LoadedChunk> loaded = kept.loaded.lock();
   if (loaded == nullptr || loaded->taken.load(std::memory_order_relaxed) >= loaded->bytes.size())
     return true;
-  const std::shared_ptr<FileFetch> fetch = kept.fetch.lock();
+  const std::shared_ptr<KeyFetch> fetch = kept.fetch.lock();
   return fetch == nullptr || !fetch->awaited();
 }
 
@@ -56,7 +56,7 @@ void ChunkRetention::drop(Place place) {
   // Out of the list first: the buffer that comes back serves a waiter, who may ask for more.
   const Kept dropped = std::move(*place);
   kept_.erase(place);
-  const std::shared_ptr<FileFetch> fetch = dropped.fetch.lock();
+  const std::shared_ptr<KeyFetch> fetch = dropped.fetch.lock();
   const std::shared_ptr<LoadedChunk> loaded = dropped.loaded.lock();
   if (fetch != nullptr && loaded != nullptr) fetch->loaded.erase(dropped.chunk, *loaded);
 }

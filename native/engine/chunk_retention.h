@@ -24,7 +24,7 @@ class ChunkRetention {
   ChunkRetention& operator=(const ChunkRetention&) = delete;
 
   // Readers of the file find the chunk in memory from now on.
-  void keep(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
+  void keep(const std::shared_ptr<KeyFetch>& fetch, std::uint32_t chunk,
             std::shared_ptr<LoadedChunk> loaded);
   // Lets everything go.
   void clear();
@@ -33,7 +33,7 @@ class ChunkRetention {
 
  private:
   struct Kept {
-    std::weak_ptr<FileFetch> fetch;
+    std::weak_ptr<KeyFetch> fetch;
     std::uint32_t chunk;
     std::weak_ptr<LoadedChunk> loaded;
     Clock::time_point since;

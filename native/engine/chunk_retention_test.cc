@@ -10,8 +10,9 @@ namespace {
 constexpr std::size_t kBuffers = 8;
 
 // A file that is never read from disk: retention only looks at its readers and its chunks.
-std::shared_ptr<FileFetch> fileWithReaders(Reactor& reactor, std::uint32_t readers) {
-  auto fetch = std::make_shared<FileFetch>(FileReference{}, nullptr, reactor);
+std::shared_ptr<FileFetch> fileWithReaders(std::uint32_t readers) {
+  auto fetch = std::make_shared<FileFetch>(FileReference{}, std::make_shared<KeyFetch>(nullptr));
+  fetch->shared->files.push_back(fetch);
   fetch->readers = readers;
   return fetch;
 }
@@ -51,16 +52,17 @@ class ChunkRetentionTest : public testing::Test {
   Task<void> keep(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk) {
     auto acquiring = pool->acquire(Priority::kDemand, 1);
     std::vector<ChunkBuffer> buffer = co_await acquiring;
-    retention.keep(fetch, chunk, loadInto(*reactor, std::move(buffer.front()), kChunkBytes));
+    retention.keep(fetch->shared, chunk,
+                   loadInto(*reactor, std::move(buffer.front()), kChunkBytes));
   }
   Task<void> keepIn(ChunkBuffer memory, std::shared_ptr<FileFetch> fetch, std::uint32_t chunk) {
-    retention.keep(fetch, chunk, loadInto(*reactor, std::move(memory), kChunkBytes));
+    retention.keep(fetch->shared, chunk, loadInto(*reactor, std::move(memory), kChunkBytes));
     co_return;
   }
 };
 
 TEST_F(ChunkRetentionTest, ReadersFindWhatCameInUntilItIsDropped) {
-  const auto fetch = fileWithReaders(*reactor, 1);
+  const auto fetch = fileWithReaders(1);
   run(keep(fetch, 3));
   ASSERT_NE(fetch->loaded.find(3), nullptr);
   EXPECT_EQ(fetch->loaded.find(3)->bytes.size(), kChunkBytes);
@@ -72,21 +74,21 @@ TEST_F(ChunkRetentionTest, ReadersFindWhatCameInUntilItIsDropped) {
 }
 
 TEST_F(ChunkRetentionTest, WhatNobodyReadsMakesRoomAtOnce) {
-  const auto fetch = fileWithReaders(*reactor, 0);
+  const auto fetch = fileWithReaders(0);
   for (std::uint32_t chunk = 0; chunk < 4 * kBuffers; ++chunk) run(keep(fetch, chunk));
   EXPECT_LE(retention.size(), kBuffers / 2);
   EXPECT_NE(fetch->loaded.find(4 * kBuffers - 1), nullptr);
 }
 
 TEST_F(ChunkRetentionTest, KeepsTheChunksThatTheReaderComesToFirst) {
-  const auto fetch = fileWithReaders(*reactor, 1);
+  const auto fetch = fileWithReaders(1);
   for (std::uint32_t chunk = 0; chunk < kBuffers; ++chunk) run(keep(fetch, chunk));
   for (std::uint32_t chunk = 0; chunk < kBuffers / 2; ++chunk)
     EXPECT_NE(fetch->loaded.find(chunk), nullptr) << chunk;
 }
 
 TEST_F(ChunkRetentionTest, WhatItsReaderHadGoesBeforeWhatIsStillToBeRead) {
-  const auto fetch = fileWithReaders(*reactor, 1);
+  const auto fetch = fileWithReaders(1);
   for (std::uint32_t chunk = 0; chunk < kBuffers / 2; ++chunk) run(keep(fetch, chunk));
   fetch->loaded.find(1)->taken = kChunkBytes;
   run(keep(fetch, 10));
@@ -96,7 +98,7 @@ TEST_F(ChunkRetentionTest, WhatItsReaderHadGoesBeforeWhatIsStillToBeRead) {
 }
 
 TEST_F(ChunkRetentionTest, AReaderThatStoppedHoldsUpFetchingForAMomentOnly) {
-  const auto fetch = fileWithReaders(*reactor, 1);
+  const auto fetch = fileWithReaders(1);
   for (std::uint32_t chunk = 0; chunk < kBuffers / 2; ++chunk) run(keep(fetch, chunk));
   const auto began = Clock::now();
   struct Take {
@@ -120,7 +122,7 @@ TEST_F(ChunkRetentionTest, AChunkThatComesInAgainMakesRoomWithOthersOfItsFile) {
       into = co_await acquiring;
     }
   };
-  const auto fetch = fileWithReaders(*reactor, 1);
+  const auto fetch = fileWithReaders(1);
   run(keep(fetch, 0));
   run(keep(fetch, 3));
   std::vector<ChunkBuffer> last, others, waited;
@@ -135,7 +137,7 @@ TEST_F(ChunkRetentionTest, AChunkThatComesInAgainMakesRoomWithOthersOfItsFile) {
 }
 
 TEST_F(ChunkRetentionTest, WhatCameInAgainOutlivesWhatItReplaced) {
-  const auto fetch = fileWithReaders(*reactor, 1);
+  const auto fetch = fileWithReaders(1);
   for (const std::uint32_t chunk : {7u, 7u, 0u, 1u}) run(keep(fetch, chunk));
   run(keep(fetch, 2));  // one too many: of what has gone already the trace alone is dropped
   for (const std::uint32_t chunk : {7u, 0u, 1u, 2u})
@@ -143,7 +145,7 @@ TEST_F(ChunkRetentionTest, WhatCameInAgainOutlivesWhatItReplaced) {
 }
 
 TEST_F(ChunkRetentionTest, ABufferComesBackOnItsOwnThreadWhoeverHeldItLast) {
-  const auto fetch = fileWithReaders(*reactor, 1);
+  const auto fetch = fileWithReaders(1);
   run(keep(fetch, 0));
   std::shared_ptr<LoadedChunk> held = fetch->loaded.find(0);
   retention.clear();

@@ -1,8 +1,13 @@
 // A manifest that the engine works with, and where its bytes come from. Shared by mounts, warm jobs
 // and calls; immutable but for the location book. Any thread.
+//
+// Two datasets may have the same manifest, each with credentials of its own. Bytes are shared by
+// content key; an origin is only ever read by the locations of the dataset that the reader, mount
+// or job names.
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "engine/location_book.h"
 #include "engine/origin_turns.h"
@@ -12,10 +17,13 @@
 namespace hearth {
 
 struct Dataset {
-  Dataset(std::shared_ptr<const Manifest> list, Ask ask)
-      : manifest(std::move(list)), locations(manifest, std::move(ask)) {}
+  Dataset(std::shared_ptr<const Manifest> list, std::string name, Ask ask)
+      : manifest(std::move(list)), id(std::move(name)), locations(manifest, id, std::move(ask)) {}
 
   const std::shared_ptr<const Manifest> manifest;
+  // By which the agent knows whose credentials read the origin; not interpreted here. Empty: of
+  // nobody, for what needs no origin.
+  const std::string id;
   LocationBook locations;
   OriginTurns originTurns;
 };

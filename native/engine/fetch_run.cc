@@ -40,6 +40,7 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   if (status.code() == ErrorCode::kOriginChanged) {
     shard_.commons.ask({.kind = Question::Kind::kOriginChanged,
                         .manifest = file.dataset->manifest->digest(),
+                        .dataset = file.dataset->id,
                         .entries = {file.about.index},
                         .message = status.error().message});
   }
@@ -102,8 +103,11 @@ Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
   Task<Status> awaiting = shard_.directory->awaitChunk(
       fetcher.node, file.about.key, file.about.size, chunk, Clock::now() + kPeerPatience);
   const Status awaited = co_await awaiting;
-  if (!awaited.ok()) complaint = complaintOf(fetcher.node, false, awaited);
-  co_return awaited;
+  if (awaited.ok()) co_return awaited;
+  complaint = complaintOf(fetcher.node, false, awaited);
+  // It may fetch as another dataset: what the origin told it says nothing about us.
+  if (awaited.code() == ErrorCode::kDeadlineExceeded) co_return awaited;
+  co_return Error{ErrorCode::kTryElsewhere, awaited.error().message};
 }
 
 Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint) {
@@ -166,7 +170,7 @@ Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<
   if (!state.fetch->cache->resident(chunk)) {
     Task<Status> writing = state.fetch->cache->writeChunk(chunk, loaded->bytes, checksums);
     status = co_await writing;
-    if (status.ok()) retention.keep(state.fetch, chunk, std::move(loaded));
+    if (status.ok()) retention.keep(state.fetch->shared, chunk, std::move(loaded));
   }
   if (!status.ok()) co_return;
   state.land(chunk, status);

@@ -40,6 +40,21 @@ bool mayPass(ErrorCode code) {
   }
 }
 
+// What `shared` is for the dataset and entry of `reference`.
+std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
+                                  FileReference reference) {
+  std::erase_if(shared->files, [](const auto& file) { return file.expired(); });
+  for (const std::weak_ptr<FileFetch>& each : shared->files) {
+    auto file = each.lock();
+    const bool same = file != nullptr && file->reference.dataset == reference.dataset &&
+                      file->reference.about.index == reference.about.index;
+    if (same) return file;
+  }
+  auto file = std::make_shared<FileFetch>(std::move(reference), shared);
+  shared->files.push_back(file);
+  return file;
+}
+
 // The first of its chunks alone.
 StripeHolder firstOf(const StripeHolder& agent) {
   return {agent.node, static_cast<ChunkMask>(agent.chunks & -agent.chunks)};
@@ -50,27 +65,28 @@ StripeHolder firstOf(const StripeHolder& agent) {
 Fetcher::Fetcher(Shard& shard) : shard_(shard), peerPlaces_(*shard.reactor, kPeerChunks) {}
 
 Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) {
-  if (auto known = find(reference.about.key)) {
-    if (known->reference.about.size == reference.about.size) co_return known;
+  if (const auto known = find(reference.about.key)) {
+    if (known->cache->size() == reference.about.size) co_return fileOf(known, std::move(reference));
   }
   Task<Result<std::shared_ptr<CachedFile>>> acquiring = shard_.commons.cache->acquire(
       reference.about.key, reference.about.size, reference.about.executable);
   Result<std::shared_ptr<CachedFile>> acquired = co_await acquiring;
   if (!acquired.ok()) co_return acquired.error();
   // Another coroutine may have opened it while we waited.
-  if (auto known = find(reference.about.key)) co_return known;
+  if (const auto known = find(reference.about.key)) {
+    co_return fileOf(known, std::move(reference));
+  }
   if (wanted_.size() >= sweepAt_) {
     std::erase_if(wanted_, [](const auto& entry) { return entry.second.expired(); });
     sweepAt_ = std::max<std::size_t>(1024, 2 * wanted_.size());
   }
   const ContentKey key = reference.about.key;
-  auto fetch =
-      std::make_shared<FileFetch>(std::move(reference), std::move(*acquired), *shard_.reactor);
-  wanted_[key] = fetch;
-  co_return fetch;
+  const auto shared = std::make_shared<KeyFetch>(std::move(*acquired));
+  wanted_[key] = shared;
+  co_return fileOf(shared, std::move(reference));
 }
 
-std::shared_ptr<FileFetch> Fetcher::find(const ContentKey& key) {
+std::shared_ptr<KeyFetch> Fetcher::find(const ContentKey& key) {
   const auto found = wanted_.find(key);
   return found == wanted_.end() ? nullptr : found->second.lock();
 }
@@ -78,7 +94,7 @@ std::shared_ptr<FileFetch> Fetcher::find(const ContentKey& key) {
 AgentReport Fetcher::report(const ContentKey& key) {
   AgentReport report;
   std::shared_ptr<CachedFile> cached = shard_.commons.cache->find(key);
-  const std::shared_ptr<FileFetch> fetch = find(key);
+  const std::shared_ptr<KeyFetch> fetch = find(key);
   if (fetch != nullptr) {
     report.wants = true;
     cached = fetch->cache;
@@ -97,35 +113,41 @@ AgentReport Fetcher::report(const ContentKey& key) {
 Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                              std::uint32_t end, FetchOptions options) {
   if (shard_.gate->closed()) co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
-  std::vector<std::shared_ptr<ChunkFlight>> awaited;
-  std::vector<ChunkRun> runs;
-  for (std::uint32_t chunk = first; chunk < end; ++chunk) {
-    if (fetch->cache->resident(chunk)) continue;
-    const auto known = fetch->flights.find(chunk);
-    if (known != fetch->flights.end()) {
-      awaited.push_back(known->second);
-      continue;
+  const std::shared_ptr<const Dataset> ours = fetch->reference.dataset;
+  for (bool alone = false;; alone = true) {
+    std::vector<std::shared_ptr<ChunkFlight>> awaited;
+    std::vector<ChunkRun> runs;
+    for (std::uint32_t chunk = first; chunk < end; ++chunk) {
+      if (fetch->cache->resident(chunk)) continue;
+      std::shared_ptr<ChunkFlight>& flight = fetch->flights[chunk];
+      if (flight == nullptr || (alone && flight->dataset != ours)) {
+        flight = std::make_shared<ChunkFlight>(*shard_.reactor, ours);
+        addToRuns(runs, chunk);
+      }
+      awaited.push_back(flight);
     }
-    auto flight = std::make_shared<ChunkFlight>(*shard_.reactor);
-    fetch->flights.emplace(chunk, flight);
-    awaited.push_back(std::move(flight));
-    addToRuns(runs, chunk);
+    for (const ChunkRun& part : runs) shard_.gate->spawn(run(fetch, part, options));
+    Status status;
+    bool again = false;
+    for (const std::shared_ptr<ChunkFlight>& flight : awaited) {
+      co_await flight->landed.wait();
+      if (flight->status.ok()) continue;
+      // What another dataset's credentials did not get, or another reader or job has given up.
+      if (flight->dataset != ours || (flight->abandoned && !options.unwanted())) {
+        again = true;
+      } else if (status.ok()) {
+        status = flight->status;
+      }
+    }
+    if (!again || !status.ok()) co_return status;
+    if (shard_.gate->closed()) {
+      co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
+    }
   }
-  for (const ChunkRun& part : runs) shard_.gate->spawn(run(fetch, part, options));
-  Status status;
-  bool abandoned = false;
-  for (const std::shared_ptr<ChunkFlight>& flight : awaited) {
-    co_await flight->landed.wait();
-    abandoned = abandoned || flight->abandoned;
-    if (status.ok() && !flight->status.ok()) status = flight->status;
-  }
-  if (!abandoned || options.unwanted()) co_return status;
-  Task<Status> again = ensure(fetch, first, end, std::move(options));
-  co_return co_await again;
 }
 
 Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
-  const std::shared_ptr<FileFetch> fetch = find(key);
+  const std::shared_ptr<KeyFetch> fetch = find(key);
   const std::shared_ptr<CachedFile> file =
       fetch != nullptr ? fetch->cache : shard_.commons.cache->find(key);
   if (file != nullptr && chunk < file->chunkCount() && file->resident(chunk)) co_return Status();

@@ -32,10 +32,12 @@ class Fetcher {
  public:
   explicit Fetcher(Shard& shard);
 
-  // The key is wanted while the result lives. The caller has entered this shard.
+  // The key is wanted while the result lives, and fetched as the reference's dataset. The caller
+  // has entered this shard.
   [[nodiscard]] Task<Result<std::shared_ptr<FileFetch>>> open(FileReference reference);
 
-  // Ends when chunks [first, end) are resident, or with the first error. Errors: those of
+  // Ends when chunks [first, end) are resident, or with the first error. What is on its way for
+  // another dataset is waited for, and fetched as our own when it does not come. Errors: those of
   // OriginClient, kOutOfSpace, kUnavailable when neither peers nor origin give the bytes.
   [[nodiscard]] Task<Status> ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                                     std::uint32_t end, FetchOptions options);
@@ -46,7 +48,7 @@ class Fetcher {
   [[nodiscard]] Task<Status> awaitChunk(ContentKey key, std::uint32_t chunk);
 
   // The wanted key, if it is.
-  [[nodiscard]] std::shared_ptr<FileFetch> find(const ContentKey& key);
+  [[nodiscard]] std::shared_ptr<KeyFetch> find(const ContentKey& key);
   // Our part in a key, for a directory that is being made.
   [[nodiscard]] AgentReport report(const ContentKey& key);
 
@@ -80,7 +82,7 @@ class Fetcher {
   // the same time keeps its part of the link: an agent that fetched less than the others would give
   // less to them, too.
   Semaphore peerPlaces_;
-  std::unordered_map<ContentKey, std::weak_ptr<FileFetch>, ContentKeyHash> wanted_;
+  std::unordered_map<ContentKey, std::weak_ptr<KeyFetch>, ContentKeyHash> wanted_;
   std::size_t sweepAt_ = 1024;
 };
 

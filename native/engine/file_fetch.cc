@@ -1,5 +1,7 @@
 #include "engine/file_fetch.h"
 
+#include <algorithm>
+
 namespace hearth {
 
 void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk) {
@@ -11,6 +13,13 @@ void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk) {
   } else {
     runs.push_back({chunk, 1});
   }
+}
+
+bool KeyFetch::awaited() const {
+  return std::any_of(files.begin(), files.end(), [](const std::weak_ptr<FileFetch>& each) {
+    const std::shared_ptr<FileFetch> file = each.lock();
+    return file != nullptr && file->awaited();
+  });
 }
 
 ChunkMask heldOf(const CachedFile& file, std::uint32_t stripe) {

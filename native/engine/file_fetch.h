@@ -1,7 +1,7 @@
-// What a shard knows of one content key that somebody on this agent wants: its cache file, the
-// reference to fetch it by, and the chunks under way. The key is "wanted" in the sense of the key
-// directory while an object of this kind lives. Used on the key's shard, except where "any thread"
-// is said.
+// What a shard knows of one content key that somebody on this agent wants: its cache file and the
+// chunks under way, whoever wants them; and for each dataset that wants it the reference by which
+// it is fetched for that one. The key is "wanted" in the sense of the key directory while an object
+// of this kind lives. Used on the key's shard, except where "any thread" is said.
 #pragma once
 
 #include <atomic>
@@ -32,9 +32,12 @@ inline constexpr std::uint32_t kRunChunks = 2;
 // Lengthens the last run by `chunk` where that makes one request, else begins a new one.
 void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk);
 
-// One chunk on its way: whoever wants it waits for the same one.
+// One chunk on its way: whoever wants it waits for the same one. It is fetched as the dataset that
+// wanted it first: what an origin refuses to that one it may give to another.
 struct ChunkFlight {
-  explicit ChunkFlight(Reactor& reactor) : landed(reactor) {}
+  ChunkFlight(Reactor& reactor, std::shared_ptr<const Dataset> fetchedAs)
+      : dataset(std::move(fetchedAs)), landed(reactor) {}
+  const std::shared_ptr<const Dataset> dataset;
   Event landed;
   Status status;
   bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
@@ -49,15 +52,30 @@ struct FetchCounters {
   std::atomic<std::uint64_t> peerBytes{0};
 };
 
-struct FileFetch {
-  FileFetch(FileReference file, std::shared_ptr<CachedFile> cached, Reactor& reactor)
-      : reference(std::move(file)), cache(std::move(cached)), home(reactor) {}
+struct FileFetch;
 
-  const FileReference reference;            // any thread
+struct KeyFetch {
+  explicit KeyFetch(std::shared_ptr<CachedFile> cached) : cache(std::move(cached)) {}
+
   const std::shared_ptr<CachedFile> cache;  // any thread
-  Reactor& home;                            // any thread
   std::unordered_map<std::uint32_t, std::shared_ptr<ChunkFlight>> flights;
   LoadedChunks loaded;  // any thread
+  std::vector<std::weak_ptr<FileFetch>> files;
+
+  // By readers of any dataset.
+  [[nodiscard]] bool awaited() const;
+};
+
+struct FileFetch {
+  FileFetch(FileReference file, std::shared_ptr<KeyFetch> ofKey)
+      : reference(std::move(file)), shared(std::move(ofKey)) {}
+
+  const FileReference reference;           // any thread
+  const std::shared_ptr<KeyFetch> shared;  // any thread
+
+  const std::shared_ptr<CachedFile>& cache = shared->cache;  // any thread
+  std::unordered_map<std::uint32_t, std::shared_ptr<ChunkFlight>>& flights = shared->flights;
+  LoadedChunks& loaded = shared->loaded;  // any thread
 
   // The warm job that fills this file counts also what peers made us fetch of it; may be null.
   std::shared_ptr<FetchCounters> counters;

@@ -47,8 +47,8 @@ struct LocationBook::Waiter {
   std::optional<Result<Location>> result;
 };
 
-LocationBook::LocationBook(std::shared_ptr<const Manifest> manifest, Ask ask)
-    : manifest_(std::move(manifest)), ask_(std::move(ask)) {}
+LocationBook::LocationBook(std::shared_ptr<const Manifest> manifest, std::string dataset, Ask ask)
+    : manifest_(std::move(manifest)), dataset_(std::move(dataset)), ask_(std::move(ask)) {}
 
 LocationBook::~LocationBook() = default;
 
@@ -72,6 +72,12 @@ void LocationBook::set(std::uint32_t entry, Location location) {
 }
 
 void LocationBook::fail(std::uint32_t entry, const Error& error) { answer(entry, error); }
+
+void LocationBook::clear() {
+  const std::lock_guard lock(mutex_);
+  base_.reset();
+  single_.clear();
+}
 
 void LocationBook::close(const Error& error) {
   std::vector<std::uint32_t> entries;
@@ -123,7 +129,8 @@ void LocationBook::answer(std::uint32_t entry, const Result<Location>& result) {
 }
 
 void LocationBook::askPending() {
-  Question question{.kind = Question::Kind::kLocations, .manifest = manifest_->digest()};
+  Question question{
+      .kind = Question::Kind::kLocations, .manifest = manifest_->digest(), .dataset = dataset_};
   {
     const std::lock_guard lock(mutex_);
     question.entries.swap(pending_);

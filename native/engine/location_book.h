@@ -1,6 +1,6 @@
-// Where the entries of one dataset can be read now. Filled by the agent, by a base for all entries
-// or by single locations, which expire; asked by fetchers on any shard. Bearer secrets: in memory
-// only. Thread-safe.
+// Where the entries of one dataset can be read now, by its own credentials. Filled by the agent, by
+// a base for all entries or by single locations, which expire; asked by fetchers on any shard.
+// Bearer secrets: in memory only. Thread-safe.
 #pragma once
 
 #include <map>
@@ -21,7 +21,8 @@ namespace hearth {
 
 class LocationBook {
  public:
-  LocationBook(std::shared_ptr<const Manifest> manifest, Ask ask);
+  // `dataset`: its id, for the questions.
+  LocationBook(std::shared_ptr<const Manifest> manifest, std::string dataset, Ask ask);
   ~LocationBook();
 
   // Every entry's location is base + its path: for URLs each part percent-encoded. Replaces single
@@ -29,6 +30,8 @@ class LocationBook {
   void setBase(Location base);
   void set(std::uint32_t entry, Location location);
   void fail(std::uint32_t entry, const Error& error);
+  // Forgets base and single ones: the dataset has other credentials now, or is gone.
+  void clear();
   // Whoever waits, now or later, gets this error: the engine is shutting down.
   void close(const Error& error);
   // The origin refused this location: the next look-up asks again.
@@ -46,6 +49,7 @@ class LocationBook {
   void askPending();
 
   const std::shared_ptr<const Manifest> manifest_;
+  const std::string dataset_;
   const Ask ask_;
   mutable std::mutex mutex_;
   std::optional<Location> base_;

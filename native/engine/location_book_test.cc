@@ -17,7 +17,7 @@ struct LocationBookTest : testing::Test {
     }
     manifest = *Manifest::parse(*builder.build());
     book = std::make_unique<LocationBook>(
-        manifest, [this](Question question) { asked.push_back(std::move(question)); });
+        manifest, "mine", [this](Question question) { asked.push_back(std::move(question)); });
     odd = *manifest->lookUp("a b/c?.bin");
     plain = *manifest->lookUp("plain");
   }
@@ -76,6 +76,7 @@ TEST_F(LocationBookTest, AsksOnceForAllThatOneTurnWants) {
   EXPECT_TRUE(reactor->runUntilComplete(findBoth(*reactor, *book, odd, plain)));
   ASSERT_EQ(asked.size(), 1u);
   EXPECT_EQ(asked[0].entries, (std::vector<std::uint32_t>{odd, plain}));
+  EXPECT_EQ(asked[0].dataset, "mine");
 }
 
 TEST_F(LocationBookTest, AsksAgainForWhatHasExpiredOrWasRefused) {

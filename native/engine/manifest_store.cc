@@ -13,24 +13,34 @@ std::string ManifestStore::path(const Sha256Digest& digest) const {
   return commons_.cache->manifestDirectory() + "/" + hexOf(digest);
 }
 
-std::shared_ptr<Dataset> ManifestStore::find(const Sha256Digest& digest) const {
+std::shared_ptr<Dataset> ManifestStore::find(const Sha256Digest& digest,
+                                             const std::string& dataset) {
   const std::lock_guard lock(mutex_);
   const auto found = open_.find(digest);
-  return found == open_.end() ? nullptr : found->second;
+  if (found == open_.end()) return nullptr;
+  std::shared_ptr<Dataset>& place = found->second[dataset];
+  if (place == nullptr) {
+    place = std::make_shared<Dataset>(found->second.at({})->manifest, dataset, commons_.ask);
+    if (closed_) place->locations.close(*closed_);
+  }
+  return place;
 }
 
 void ManifestStore::close() {
   const std::lock_guard lock(mutex_);
-  for (const auto& [digest, dataset] : open_) {
-    dataset->locations.close({ErrorCode::kCancelled, "the agent is shutting down"});
+  closed_ = Error{ErrorCode::kCancelled, "the agent is shutting down"};
+  for (const auto& [digest, datasets] : open_) {
+    for (const auto& [id, dataset] : datasets) dataset->locations.close(*closed_);
   }
 }
 
 std::shared_ptr<Dataset> ManifestStore::remember(std::shared_ptr<const Manifest> manifest) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<Dataset>& dataset = open_[manifest->digest()];
-  if (dataset == nullptr) dataset = std::make_shared<Dataset>(std::move(manifest), commons_.ask);
-  return dataset;
+  std::shared_ptr<Dataset>& ofNobody = open_[manifest->digest()][{}];
+  if (ofNobody == nullptr) {
+    ofNobody = std::make_shared<Dataset>(std::move(manifest), std::string(), commons_.ask);
+  }
+  return ofNobody;
 }
 
 Task<Status> ManifestStore::write(const Sha256Digest& digest, std::span<const std::byte> bytes) {

@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/dataset.h"
@@ -25,8 +27,10 @@ class ManifestStore {
   [[nodiscard]] Task<std::vector<std::shared_ptr<Dataset>>> list();
   // Ends all waiting for locations, now and later.
   void close();
-  // Any thread: only what is open.
-  [[nodiscard]] std::shared_ptr<Dataset> find(const Sha256Digest& digest) const;
+  // Any thread: only what is open. The dataset of this id with the manifest; add(), open() and
+  // list() give that of nobody.
+  [[nodiscard]] std::shared_ptr<Dataset> find(const Sha256Digest& digest,
+                                              const std::string& dataset = {});
 
  private:
   [[nodiscard]] std::string path(const Sha256Digest& digest) const;
@@ -36,8 +40,11 @@ class ManifestStore {
 
   EngineCommons& commons_;
   Shard& home_;
-  mutable std::mutex mutex_;
-  std::map<Sha256Digest, std::shared_ptr<Dataset>> open_;
+  std::mutex mutex_;
+  // By id; that of nobody is always among them.
+  using Datasets = std::map<std::string, std::shared_ptr<Dataset>>;
+  std::map<Sha256Digest, Datasets> open_;
+  std::optional<Error> closed_;
 };
 
 }  // namespace hearth

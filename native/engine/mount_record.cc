@@ -7,7 +7,13 @@ namespace {
 
 constexpr std::uint8_t kVersion = 1;
 
+constexpr std::string_view kSourcePrefix = "hearth:";
+
 }  // namespace
+
+std::string MountRecord::dataset() const {
+  return source.starts_with(kSourcePrefix) ? source.substr(kSourcePrefix.size()) : std::string();
+}
 
 std::string encodeMountRecord(const MountRecord& record) {
   ByteWriter writer;

@@ -11,8 +11,9 @@ namespace hearth {
 
 struct MountRecord {
   Sha256Digest manifest{};
-  std::string source;
+  std::string source;  // "hearth:" and the dataset's id
   bool passthrough = true;
+  [[nodiscard]] std::string dataset() const;
   bool operator==(const MountRecord&) const = default;
 };
 

@@ -9,6 +9,9 @@ TEST(MountRecord, RoundTrips) {
   MountRecord record{.manifest = {}, .source = "hearth:model", .passthrough = false};
   record.manifest[5] = 9;
   EXPECT_EQ(decodeMountRecord(encodeMountRecord(record)), record);
+  EXPECT_EQ(record.dataset(), "model");
+  record.source = "model";
+  EXPECT_EQ(record.dataset(), "") << "of nobody";
 }
 
 TEST(MountRecord, RefusesWhatItDidNotWrite) {

@@ -47,7 +47,9 @@ Task<Result<MountInfo>> Mounts::mount(MountOptions options) {
   const auto known = mounted_.find(options.target);
   if (known != mounted_.end()) {
     const MountInfo there = known->second->now();
-    if (there.manifest == options.dataset->manifest->digest()) co_return there;
+    const bool same = there.manifest == options.dataset->manifest->digest() &&
+                      (known->second->view || there.source == options.source);
+    if (same) co_return there;
     co_return Error{ErrorCode::kInUse, options.target + " serves " + there.source +
                                            " already; unmount it first or choose another folder"};
   }
@@ -192,7 +194,7 @@ Task<Status> Mounts::resumeOne(std::shared_ptr<HeldMount> held) {
   }
   MountOptions options;
   options.target = target;
-  options.dataset = *dataset;
+  options.dataset = manifests_.find(record->manifest, record->dataset());
   options.source = record->source;
   options.path = record->passthrough ? MountOptions::Path::kFuse : MountOptions::Path::kDaemon;
   Task<Result<MountInfo>> serving =

@@ -20,7 +20,7 @@ struct MountOptions {
   enum class Path : std::uint8_t { kAuto, kView, kFuse, kDaemon };
   std::string target;  // absolute path of an empty directory
   std::shared_ptr<Dataset> dataset;
-  std::string source;  // the dataset's name, shown by mount(8) and user.hearth.source
+  std::string source;  // "hearth:" and the dataset's id, shown by mount(8) and user.hearth.source
   Path path = Path::kAuto;
   std::string holder;  // socket of hearth-holder
 };

@@ -29,7 +29,7 @@ Task<Result<BytesAnswer>> PeerService::onRead(std::string, ContentKey key, std::
 
 Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, ContentKey key, std::uint64_t offset,
                                                 std::uint32_t length) {
-  const std::shared_ptr<FileFetch> fetch = owner.fetcher->find(key);
+  const std::shared_ptr<KeyFetch> fetch = owner.fetcher->find(key);
   const std::shared_ptr<CachedFile> file =
       fetch != nullptr ? fetch->cache : owner.commons.cache->find(key);
   if (file == nullptr) co_return notHere();

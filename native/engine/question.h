@@ -18,6 +18,7 @@ struct Question {
   Kind kind = Kind::kLog;
   Level level = Level::kInfo;                 // kLog
   Sha256Digest manifest{};                    // kLocations, kOriginChanged
+  std::string dataset;                        // kLocations, kOriginChanged: Dataset::id
   std::vector<std::uint32_t> entries;         // kLocations; one of kOriginChanged
   std::string target;                         // kMountEnded
   std::string message;                        // kLog, kOriginChanged, kMountEnded

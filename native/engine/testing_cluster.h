@@ -98,8 +98,10 @@ class Origin {
 
 class Agent {
  public:
-  explicit Agent(std::string name, std::uint64_t budget = 4ull << 30)
-      : name_(std::move(name)), budget_(budget) {
+  // `ask`: on a shard's thread; nothing answers without it.
+  explicit Agent(
+      std::string name, std::uint64_t budget = 4ull << 30, Ask ask = [](Question) {})
+      : name_(std::move(name)), budget_(budget), ask_(std::move(ask)) {
     start();
   }
   ~Agent() { stop(); }
@@ -113,7 +115,7 @@ class Agent {
     options.listen = {{"127.0.0.1", 0}};
     options.cacheDirectories = {{cache_.path(), budget_, 0}};
     options.shards = 2;
-    Result<std::unique_ptr<Engine>> opened = Engine::open(std::move(options), [](Question) {});
+    Result<std::unique_ptr<Engine>> opened = Engine::open(std::move(options), ask_);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     engine_ = std::move(*opened);
   }
@@ -176,6 +178,7 @@ class Agent {
   TemporaryFolder cache_;
   std::string name_;
   std::uint64_t budget_;
+  Ask ask_;
   std::unique_ptr<Engine> engine_;
 };
 

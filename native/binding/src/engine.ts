@@ -48,14 +48,24 @@ export interface EngineOptions {
 
 /** What goes up from the engine, by its one thread-safe function. */
 export type Question =
-  /** Locations of these entries are needed: answer with `setLocations` or `failLocations`. */
-  | { kind: 'locations'; manifest: string; entries: number[] }
+  /** Locations of these entries are needed, for this dataset: answer with `setLocations` or `failLocations`. */
+  | { kind: 'locations'; manifest: string; dataset: string; entries: number[] }
   /** A log line; fields carry no secrets. */
   | { kind: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; message: string; fields: Record<string, string> }
   /** The origin no longer has what the manifest says: the revision has failed. */
-  | { kind: 'originChanged'; manifest: string; entry: number; message: string }
+  | { kind: 'originChanged'; manifest: string; dataset: string; entry: number; message: string }
   /** A mount ended without us (umount by hand, aborted by the holder). */
   | { kind: 'mountEnded'; target: string; message: string };
+
+/**
+ * A manifest as the revision of one dataset. Datasets may share a manifest, and then share its bytes; origins are only
+ * ever read by the locations of the dataset that is named here, which are its own credentials'.
+ */
+export interface DatasetRevision {
+  manifest: string;
+  /** The dataset's name. '': of nobody, which needs what is missing from no origin. */
+  dataset: string;
+}
 
 /** Where an entry's bytes can be read now. A bearer secret: kept in memory, never logged, never sent to peers. */
 export interface Location {
@@ -135,10 +145,9 @@ export interface ManifestBuilder {
   unusable(): string[];
 }
 
-export interface WarmOptions {
+export interface WarmOptions extends DatasetRevision {
   /** Name of the job, unique on this agent. */
   job: string;
-  manifest: string;
   /** Entries (files); absent: all. */
   entries?: number[];
   /** Of jobs that want the same buffers the lowest goes first; demand reads are before all jobs. */
@@ -176,10 +185,9 @@ export interface Residency {
 
 export type DataPath = 'view' | 'passthrough' | 'daemon';
 
-export interface MountOptions {
+export interface MountOptions extends DatasetRevision {
   target: string;
-  manifest: string;
-  /** Shown as the file system's source and by xattr `user.hearth.source`. */
+  /** `hearth:` and the dataset's name: shown as the file system's source and by xattr `user.hearth.source`. */
   source: string;
   /** 'auto': the view when complete and possible, else FUSE; 'daemon': FUSE without passthrough. */
   dataPath: 'auto' | 'view' | 'fuse' | 'daemon';
@@ -293,9 +301,11 @@ export interface Engine {
   entriesAt(digest: string, indexes: number[]): Promise<ManifestEntry[]>;
 
   /** For datasets whose every location is base + path: the engine then asks no questions. */
-  setOriginBase(manifest: string, base: Pick<Location, 'url' | 'path' | 'below' | 'headers'>): void;
-  setLocations(manifest: string, locations: Location[]): void;
-  failLocations(manifest: string, entries: number[], error: { code: ErrorCode; message: string }): void;
+  setOriginBase(of: DatasetRevision, base: Pick<Location, 'url' | 'path' | 'below' | 'headers'>): void;
+  setLocations(of: DatasetRevision, locations: Location[]): void;
+  failLocations(of: DatasetRevision, entries: number[], error: { code: ErrorCode; message: string }): void;
+  /** Forgets what was set: the dataset has other credentials now, or is gone. */
+  forgetLocations(of: DatasetRevision): void;
 
   /** Begins a warm job and returns at once; `AlreadyExists` when the name is taken. */
   warm(options: WarmOptions): Promise<void>;
@@ -317,8 +327,8 @@ export interface Engine {
   setLastUse(digest: string, usedAt: number): void;
 
   /** Reads one file whole (fetching what is missing), with its checksums. `origin` compares with the origin's bytes too. */
-  verify(digest: string, entry: number, mode: 'cache' | 'origin'): Promise<VerifyResult>;
-  read(digest: string, entry: number, offset: bigint, length: number): Promise<Uint8Array>;
+  verify(of: DatasetRevision, entry: number, mode: 'cache' | 'origin'): Promise<VerifyResult>;
+  read(of: DatasetRevision, entry: number, offset: bigint, length: number): Promise<Uint8Array>;
 
   /** Links the complete dataset as a tree and returns its path; `Unsupported` or `NotFound` with the reason when it cannot. */
   buildView(digest: string): Promise<string>;

@@ -60,13 +60,21 @@ const stages: Record<string, () => Promise<Engine | undefined>> = {
   async warming() {
     const engine = await openEngine(options);
     const manifest = await dataset(engine);
-    await engine.warm({ job: 'j', manifest, priority: 1, rateLimit: 0n, peerRateLimit: 0n, verify: 'none' });
+    await engine.warm({
+      job: 'j',
+      manifest,
+      dataset: 'd',
+      priority: 1,
+      rateLimit: 0n,
+      peerRateLimit: 0n,
+      verify: 'none',
+    });
     return engine;
   },
   async pending() {
     const engine = await openEngine(options);
     const manifest = await dataset(engine);
-    for (let i = 0; i < 50; i++) pending(engine.read(manifest, 1, 0n, 4096));
+    for (let i = 0; i < 50; i++) pending(engine.read({ manifest, dataset: 'd' }, 1, 0n, 4096));
     for (let i = 0; i < 50; i++) pending(engine.statistics());
     return engine;
   },
@@ -74,7 +82,7 @@ const stages: Record<string, () => Promise<Engine | undefined>> = {
   async reading() {
     const engine = await openEngine(options);
     const manifest = await dataset(engine);
-    await engine.mount({ ...mountPaths(folder), manifest, source: 'd', dataPath: 'fuse' });
+    await engine.mount({ ...mountPaths(folder), manifest, dataset: 'd', source: 'hearth:d', dataPath: 'fuse' });
     while ((await engine.statistics()).demandReads === 0n) await sleep(10);
     return engine;
   },

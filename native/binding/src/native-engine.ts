@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { HearthError, isErrorCode } from '@hearth/common';
 import type {
   Address,
+  DatasetRevision,
   Engine,
   EngineOptions,
   Location,
@@ -151,14 +152,17 @@ class NativeEngine implements Engine {
   entriesAt(digest: string, indices: number[]): Promise<ManifestEntry[]> {
     return call(() => this.#native.entriesAt(digest, indices));
   }
-  setOriginBase(manifest: string, base: { url?: string; path?: string; headers?: Record<string, string> }): void {
-    callNow(() => this.#native.setOriginBase(manifest, base));
+  setOriginBase(of: DatasetRevision, base: Pick<Location, 'url' | 'path' | 'below' | 'headers'>): void {
+    callNow(() => this.#native.setOriginBase(of, base));
   }
-  setLocations(manifest: string, locations: Location[]): void {
-    callNow(() => this.#native.setLocations(manifest, locations));
+  setLocations(of: DatasetRevision, locations: Location[]): void {
+    callNow(() => this.#native.setLocations(of, locations));
   }
-  failLocations(manifest: string, entries: number[], error: { code: HearthError['code']; message: string }): void {
-    callNow(() => this.#native.failLocations(manifest, entries, error));
+  failLocations(of: DatasetRevision, entries: number[], error: { code: HearthError['code']; message: string }): void {
+    callNow(() => this.#native.failLocations(of, entries, error));
+  }
+  forgetLocations(of: DatasetRevision): void {
+    callNow(() => this.#native.forgetLocations(of));
   }
   warm(options: WarmOptions): Promise<void> {
     return call(() => this.#native.warm(options));
@@ -190,11 +194,11 @@ class NativeEngine implements Engine {
   setLastUse(digest: string, usedAt: number): void {
     callNow(() => this.#native.setLastUse(digest, usedAt));
   }
-  verify(digest: string, entry: number, mode: 'cache' | 'origin'): Promise<VerifyResult> {
-    return call(() => this.#native.verify(digest, entry, mode));
+  verify(of: DatasetRevision, entry: number, mode: 'cache' | 'origin'): Promise<VerifyResult> {
+    return call(() => this.#native.verify(of, entry, mode));
   }
-  read(digest: string, entry: number, offset: bigint, length: number): Promise<Uint8Array> {
-    return call(() => this.#native.read(digest, entry, offset, length));
+  read(of: DatasetRevision, entry: number, offset: bigint, length: number): Promise<Uint8Array> {
+    return call(() => this.#native.read(of, entry, offset, length));
   }
   buildView(digest: string): Promise<string> {
     return call(() => this.#native.buildView(digest));

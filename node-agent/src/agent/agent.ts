@@ -56,7 +56,7 @@ export class Agent {
     this.datasets = new DatasetTables(store, logger);
     this.credentials = new CredentialBook((dataset) => this.datasets.mirror.get(dataset)?.credentialed ?? false);
     this.credentialSharing = new CredentialSharing(this.credentials, this.datasets, peers, logger);
-    this.locations = new Locations(context, (digest) => this.datasets.revisionOf(digest), openOrigin, this.credentials);
+    this.locations = new Locations(context, this.datasets, openOrigin, this.credentials);
     this.keeper = new ManifestKeeper(engine, logger, this.datasets, this.locations, context.pace.requestMs);
     this.credentials.onChange((dataset) => this.keeper.credentialsChanged(dataset));
     this.resolution = new Resolution(context, this.datasets, {

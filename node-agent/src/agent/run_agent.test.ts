@@ -11,7 +11,7 @@ import { ControlClient, type GetStatusResponse } from '@hearth/common/generated/
 import type { EngineOptions } from '@hearth/engine';
 import { loadConfig } from '../config/index.ts';
 import { engineOptions, testPace } from '../testing/cluster.ts';
-import { FakeDisk, FakeEngine } from '../testing/fake_engine.ts';
+import { FakeDisk, FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
 import { until } from '../testing/until.ts';
 import { type RunningAgent, type RunOptions, runAgent } from './run_agent.ts';
@@ -103,7 +103,11 @@ describe('runAgent', () => {
       AbortSignal.timeout(3_000),
     );
     assert.equal(added.dataset.bytes, 5n);
-    await until(() => fabric.engines.get('b')?.bases.get(added.dataset.manifest)?.path === data);
+    await until(
+      () =>
+        fabric.engines.get('b')?.bases.get(revisionKey({ manifest: added.dataset.manifest, dataset: 'd' }))?.path ===
+        data,
+    );
     await b.stop();
     await until(async () => (await statusOf('a')).nodes.length === 1);
     await a.stop();

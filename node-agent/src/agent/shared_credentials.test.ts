@@ -9,7 +9,7 @@ import { ControlClient } from '@hearth/common/generated/hearth/v1/control.ts';
 import { loadConfig } from '../config/index.ts';
 import { type ScriptedServer, sendFile, startServer } from '../origins/testing/scripted_server.ts';
 import { testPace } from '../testing/cluster.ts';
-import { FakeEngine } from '../testing/fake_engine.ts';
+import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
 import { until } from '../testing/until.ts';
 import { type IssuedFiles, TestAuthority } from '../tls/testing/authority.ts';
@@ -165,7 +165,8 @@ describe('agents with credentials of datasets', () => {
     const again = await start('b');
     await until(() => tokenAt(again.running) === secret);
     const manifest = again.running.agent.datasets.mirror.get('d')?.manifest ?? '';
-    await until(() => fabric.engines.get('b')?.bases.get(manifest)?.headers?.authorization === `Bearer ${secret}`);
+    const key = revisionKey({ manifest, dataset: 'd' });
+    await until(() => fabric.engines.get('b')?.bases.get(key)?.headers?.authorization === `Bearer ${secret}`);
     assert.ok(server.requests.every((request) => request.authorization === `Bearer ${secret}`));
   });
 

@@ -317,7 +317,7 @@ describe('control API', () => {
     const published = await call('publishVolume', { dataset: 'd', manifest: '' });
     assert.deepEqual(
       [published.path, published.manifest, published.dataPath, published.bytes, published.files],
-      [join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse'), manifest, 'fuse', 3_000_010n, 3n],
+      [join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse-d'), manifest, 'fuse', 3_000_010n, 3n],
     );
     const volume = { name: 'pvc-1', dataset: 'd', capacityBytes: 5n, manifest: '' };
     assert.deepEqual(await call('createVolume', volume), volume);

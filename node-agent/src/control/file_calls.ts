@@ -5,7 +5,7 @@ import type {
   VerifiedFile,
   VerifyRequest,
 } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { ManifestEntry, MountInfo } from '@hearth/engine';
+import type { DatasetRevision, ManifestEntry, MountInfo } from '@hearth/engine';
 import { PathFilter } from '@hearth/engine';
 import type { Agent } from '../agent/agent.ts';
 import { chooseFiles, entryPages, findFile } from '../datasets/index.ts';
@@ -36,7 +36,8 @@ export class FileCalls {
     const view = (await engine.residency(dataset.manifest)).viewPath !== '';
     for await (const page of entryPages(engine, dataset.manifest, { path: '', recursive: true })) {
       const chosen = page.filter((entry) => filter.matches(entry.path));
-      const verify = (entry: ManifestEntry) => this.#verifyFile(dataset.manifest, entry, mode, pathOf(mount, view));
+      const verify = (entry: ManifestEntry) =>
+        this.#verifyFile({ manifest: dataset.manifest, dataset: dataset.name }, entry, mode, pathOf(mount, view));
       yield* mapInOrder(chosen, verifiedAtOnce, verify, signal);
     }
   }
@@ -58,7 +59,12 @@ export class FileCalls {
     for (let offset = request.offset; offset < end; ) {
       signal.throwIfAborted();
       const length = end - offset < BigInt(readBytes) ? Number(end - offset) : readBytes;
-      const bytes = await engine.read(dataset.manifest, file.index, offset, length);
+      const bytes = await engine.read(
+        { manifest: dataset.manifest, dataset: dataset.name },
+        file.index,
+        offset,
+        length,
+      );
       if (bytes.length === 0)
         throw new HearthError(
           'Corrupt',
@@ -70,18 +76,14 @@ export class FileCalls {
   }
 
   async #verifyFile(
-    manifest: string,
+    of: DatasetRevision,
     entry: ManifestEntry,
     mode: 'cache' | 'origin',
     dataPath: string,
   ): Promise<VerifiedFile> {
     const base = { path: entry.path, dataPath };
     try {
-      const { bytes, sha256, originBytes, peerBytes } = await this.#agent.context.engine.verify(
-        manifest,
-        entry.index,
-        mode,
-      );
+      const { bytes, sha256, originBytes, peerBytes } = await this.#agent.context.engine.verify(of, entry.index, mode);
       const differs = entry.sourceDigest !== '' && entry.sourceDigest !== sha256;
       const short = bytes !== entry.size;
       const message = differs

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
 import { TestCluster } from '../testing/cluster.ts';
+import { revisionKey } from '../testing/fake_engine.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
 import type { DatasetRequest } from './record.ts';
@@ -29,7 +30,8 @@ describe('datasets', () => {
     assert.deepEqual([dataset.files, dataset.bytes, dataset.state, dataset.revision], [3, 3010n, 'Ready', 'r1']);
     for (const name of ['a', 'b', 'c']) {
       await until(() => cluster.engine(name).disk.manifests.has(dataset.manifest));
-      await until(() => cluster.engine(name).bases.get(dataset.manifest)?.path === '/data');
+      const key = revisionKey({ manifest: dataset.manifest, dataset: 'd' });
+      await until(() => cluster.engine(name).bases.get(key)?.path === '/data');
     }
   });
 
@@ -133,9 +135,9 @@ describe('datasets', () => {
 
   it('fail when the origin has changed, and are ready again after the next look', async () => {
     const { dataset } = await add('a');
-    await until(() => cluster.agent('b').datasets.revisionOf(dataset.manifest) !== undefined);
+    await until(() => cluster.agent('b').datasets.isRevision(dataset.manifest));
     const message = 'its size is 5, not 1000';
-    cluster.agent('b').answer({ kind: 'originChanged', manifest: dataset.manifest, entry: 1, message });
+    cluster.agent('b').answer({ kind: 'originChanged', manifest: dataset.manifest, dataset: 'd', entry: 1, message });
     await until(async () => (await cluster.agent('c').datasets.get('d')).state === 'Failed');
     const failed = await cluster.agent('c').datasets.get('d');
     assert.equal(failed.errorCode, 'OriginChanged');

@@ -1,5 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { Engine, Question } from '@hearth/engine';
+import type { DatasetRevision, Engine, Question } from '@hearth/engine';
 import { pause } from '../records/index.ts';
 import type { Locations } from './locations.ts';
 import type { DatasetTables } from './table.ts';
@@ -36,6 +36,7 @@ export class ManifestKeeper {
       const emptied = reread && tables.revisionsMirror.rows().length === 0;
       for (const { before, after } of changes) {
         if (before !== undefined && after === undefined && !emptied) void this.#left(before.manifest);
+        if (before === undefined && after !== undefined) this.#locateAnew(after);
       }
       this.#fetchMissing();
     });
@@ -84,7 +85,7 @@ export class ManifestKeeper {
 
   /** The origins of a dataset are opened with the credentials that it has now. */
   credentialsChanged(dataset: string): void {
-    for (const { manifest } of this.#tables.revisionsOf(dataset)) this.#locateAnew(manifest);
+    for (const revision of this.#tables.revisionsOf(dataset)) this.#locateAnew(revision);
   }
 
   /** These manifests, and no others, are opened and kept also when no dataset has them as a revision any more. */
@@ -105,8 +106,8 @@ export class ManifestKeeper {
 
   /** What the engine tells: a file of this manifest is not at the origin any more as it was listed. */
   async originChanged(question: Extract<Question, { kind: 'originChanged' }>): Promise<void> {
-    const name = this.#tables.revisionOf(question.manifest)?.dataset;
-    if (name === undefined) return;
+    const name = question.dataset;
+    if (this.#tables.revision(question) === undefined) return;
     const [entry] = await this.#engine.entriesAt(question.manifest, [question.entry]).catch(() => []);
     const message = `the origin no longer has ${entry?.path ?? 'a file'} as it was listed: ${question.message}; add the dataset again to take its present state`;
     await this.#tables.datasets.update(name, (present) =>
@@ -150,19 +151,19 @@ export class ManifestKeeper {
 
   async #openNow(digest: string): Promise<void> {
     await this.#engine.openManifest(digest);
-    // Revisions are heard of by a mirror: the next try finds what was not there yet.
-    this.#locations.prepare(digest);
     this.#open.add(digest);
+    // Revisions are heard of by a mirror: those that were not there yet are located when they come.
+    for (const dataset of this.#tables.datasetsWith(digest)) this.#locateAnew({ manifest: digest, dataset });
   }
 
   /** A dataset does not need the manifest any more, or nobody on this node does. */
   async #left(digest: string): Promise<void> {
-    if (this.#tables.revisionOf(digest) !== undefined) {
-      this.#locateAnew(digest);
-      return;
-    }
     if (this.#kept.has(digest)) return;
-    this.#locations.forget(digest);
+    for (const dataset of this.#locations.datasetsWith(digest)) {
+      const revision = { manifest: digest, dataset };
+      if (this.#tables.revision(revision) === undefined) this.#locations.forget(revision);
+    }
+    if (this.#tables.isRevision(digest)) return;
     this.#open.delete(digest);
     await this.#engine.removeManifest(digest).catch((thrown) => {
       const error = HearthError.from(thrown);
@@ -171,13 +172,13 @@ export class ManifestKeeper {
     });
   }
 
-  /** The bytes come from the origin of another dataset that has the same revision, or by other credentials. */
-  #locateAnew(digest: string): void {
-    if (!this.#open.has(digest)) return;
+  /** A dataset has this revision from now on, or other credentials for it. */
+  #locateAnew({ manifest, dataset }: DatasetRevision): void {
+    if (!this.#open.has(manifest)) return;
     try {
-      this.#locations.renew(digest);
+      this.#locations.renew({ manifest, dataset });
     } catch (thrown) {
-      this.#logger.error('the origin of a manifest cannot be used', { manifest: digest, error: thrown });
+      this.#logger.error('the origin of a dataset cannot be used', { manifest, dataset, error: thrown });
     }
   }
 }

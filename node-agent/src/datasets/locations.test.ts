@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
+import type { DatasetRevision } from '@hearth/engine';
 import { CredentialBook } from '../credentials/index.ts';
 import { engineOptions, testPace } from '../testing/cluster.ts';
-import { FakeEngine } from '../testing/fake_engine.ts';
+import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
 import { directorySource, FakeOrigin, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
@@ -24,15 +25,27 @@ describe('locations', () => {
     origin = new FakeOrigin([]);
     origin.originBase = undefined;
     credentialed = false;
-    opened.length = 0;
     credentials = new CredentialBook(() => credentialed);
     const builder = engine.createManifestBuilder({ skipUnusable: false });
     builder.add(Array.from({ length: 600 }, (_, index) => fileRow(`f${String(index).padStart(4, '0')}`, 1n)));
     manifest = (await engine.finishManifest(builder)).digest;
-    const revision = { dataset: 'd', manifest, source: directorySource, revision: 'r1', createdAt: 0 };
+    opened.length = 0;
+    const revision = (dataset: string) => ({
+      dataset,
+      manifest,
+      source: directorySource,
+      revision: 'r1',
+      createdAt: 0,
+    });
+    const stored = ['d', 'e', 'new'];
+    const recordOf = (of: DatasetRevision, known: string[]) =>
+      of.manifest === manifest && known.includes(of.dataset) ? revision(of.dataset) : undefined;
     locations = new Locations(
       { engine, logger: silentLogger, pace: { ...testPace, requestMs: 400 } },
-      (digest) => (digest === manifest ? revision : undefined),
+      {
+        revision: (of) => recordOf(of, ['d', 'e']),
+        readRevision: async (of) => recordOf(of, stored),
+      },
       (_source, _revision, given) => {
         opened.push(given?.token);
         return origin;
@@ -42,22 +55,24 @@ describe('locations', () => {
   });
   afterEach(() => locations.close());
 
-  const ask = (...entries: number[]) => locations.answer({ kind: 'locations', manifest, entries });
-  const known = () => engine.locations.get(manifest)?.size ?? 0;
+  const ask = (...entries: number[]) => askAs('d', ...entries);
+  const askAs = (dataset: string, ...entries: number[]) =>
+    locations.answer({ kind: 'locations', manifest, dataset, entries });
+  const known = (dataset = 'd') => engine.locations.get(revisionKey({ manifest, dataset }))?.size ?? 0;
 
   const own = (token: string) => ({ token, accessKeyId: '', secretAccessKey: '', sessionToken: '' });
 
   it('wait for credentials that are not here yet, and never use others in their place', async () => {
     credentialed = true;
     ask(1);
-    locations.prepare(manifest);
+    locations.prepare({ manifest, dataset: 'd' });
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.deepEqual(opened, []);
     credentials.set('d', own('t1'));
     await until(() => known() === 1);
     assert.deepEqual(opened, ['t1']);
     credentials.forget('d');
-    locations.renew(manifest);
+    locations.renew({ manifest, dataset: 'd' });
     ask(2);
     await until(() => engine.failedLocations.length === 1);
     assert.equal(engine.failedLocations[0]?.error.code, 'Unavailable');
@@ -71,8 +86,9 @@ describe('locations', () => {
     origin.locateMs = 20;
     ask(2);
     credentials.set('d', own('t2'));
-    locations.renew(manifest);
-    await until(() => known() === 2);
+    locations.renew({ manifest, dataset: 'd' });
+    await until(() => engine.locations.get(revisionKey({ manifest, dataset: 'd' }))?.has(2) ?? false);
+    assert.equal(known(), 1, 'what the former credentials gave is forgotten');
     assert.deepEqual(opened, ['t1', 't2']);
     assert.equal(engine.failedLocations.length, 0);
     assert.equal(origin.closed, 1);
@@ -113,23 +129,68 @@ describe('locations', () => {
     await until(() => known() === 1);
   });
 
-  it('fail for manifests and entries that are not known', async () => {
-    locations.answer({ kind: 'locations', manifest: 'other', entries: [1] });
+  it('fail for revisions and entries that are not known', async () => {
+    locations.answer({ kind: 'locations', manifest: 'other', dataset: 'd', entries: [1] });
+    await until(() => engine.failedLocations.length === 1);
     assert.equal(engine.failedLocations[0]?.error.code, 'NotFound');
     ask(9999);
     await until(() => engine.failedLocations.length === 2);
     assert.equal(engine.failedLocations[1]?.error.code, 'InvalidArgument');
   });
 
+  it('of one dataset never come from the credentials of another one with the same files', async () => {
+    credentials.set('d', own('t1'));
+    credentials.set('e', own('t2'));
+    ask(1);
+    await until(() => known('d') === 1);
+    askAs('e', 1);
+    await until(() => known('e') === 1);
+    assert.deepEqual(opened, ['t1', 't2']);
+    askAs('removed', 1);
+    askAs('', 1);
+    await until(() => engine.failedLocations.length === 2);
+    for (const { error } of engine.failedLocations) assert.equal(error.code, 'NotFound');
+    assert.deepEqual(opened, ['t1', 't2']);
+  });
+
+  it('of a dataset that was just added are found in the store', async () => {
+    askAs('new', 1);
+    await until(() => known('new') === 1);
+  });
+
+  it('that were on their way when the credentials changed are not given out', async () => {
+    credentials.set('d', own('t1'));
+    origin.locateMs = 100;
+    ask(1);
+    await until(() => origin.located.length === 1);
+    credentials.set('d', own('t2'));
+    locations.renew({ manifest, dataset: 'd' });
+    await until(() => known() === 1);
+    assert.deepEqual(
+      [opened, origin.located],
+      [
+        ['t1', 't2'],
+        [[1], [1]],
+      ],
+    );
+  });
+
+  it('are a base for all when the origin has one, also for a question that came before', async () => {
+    origin.originBase = { url: 'https://host/base' };
+    ask(1);
+    await until(() => engine.bases.get(revisionKey({ manifest, dataset: 'd' }))?.url === 'https://host/base');
+    assert.deepEqual(origin.located, []);
+  });
+
   it('are not asked for when the origin has a base', () => {
     origin.originBase = { url: 'https://host/base', headers: { authorization: 'x' } };
-    locations.prepare(manifest);
-    assert.equal(engine.bases.get(manifest)?.url, 'https://host/base');
+    locations.prepare({ manifest, dataset: 'd' });
+    assert.equal(engine.bases.get(revisionKey({ manifest, dataset: 'd' }))?.url, 'https://host/base');
   });
 
   it('close their origins', () => {
-    locations.prepare(manifest);
-    locations.forget(manifest);
+    locations.prepare({ manifest, dataset: 'd' });
+    locations.forget({ manifest, dataset: 'd' });
     assert.equal(origin.closed, 1);
   });
 

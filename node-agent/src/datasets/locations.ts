@@ -1,12 +1,13 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { Engine, Location, Question } from '@hearth/engine';
+import type { DatasetRevision, Engine, Location, Question } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import type { CredentialBook } from '../credentials/index.ts';
 import type { Origin } from '../origins/origin.ts';
 import type { RevisionRecord } from './record.ts';
 import type { OpenOrigin } from './resolution.ts';
+import type { DatasetTables } from './table.ts';
 
-/** Questions of one manifest are gathered for this long and answered together. */
+/** Questions of one revision are gathered for this long and answered together. */
 const gatherMs = 5;
 const batchEntries = 256;
 /** A location is not given out when it expires sooner than this. */
@@ -21,9 +22,9 @@ interface Cached {
   givenAt: number;
 }
 
-interface OfManifest {
+interface OfRevision {
   origin: Origin;
-  dataset: string;
+  /** Entries to ask for with the next request. */
   waiting: Set<number>;
   /** Entries that are being resolved now. */
   resolving: Set<number>;
@@ -31,70 +32,75 @@ interface OfManifest {
   timer: NodeJS.Timeout | undefined;
 }
 
+type LocationsQuestion = Extract<Question, { kind: 'locations' }>;
+
+/** Where revisions are known from: what this agent has heard, and what the store has now. */
+export type Revisions = Pick<DatasetTables, 'revision' | 'readRevision'>;
+
 /**
- * Answers the engine's question where entries can be read. Each entry is resolved by one request at a time;
- * what was resolved is kept in memory until it expires. Every question is answered, by failure if need be, until
- * `close`.
+ * Answers the engine's question where entries can be read: for the dataset that the reader, mount or job names, by the
+ * credentials of that dataset and of no other one, though it had the same manifest. Each entry is resolved by one
+ * request at a time; what was resolved is kept in memory until it expires. Every question is answered, by failure if
+ * need be, until `close`.
  */
 export class Locations {
   readonly #engine: Engine;
   readonly #logger: Logger;
-  readonly #find: (digest: string) => RevisionRecord | undefined;
+  readonly #tables: Revisions;
   readonly #open: OpenOrigin;
   readonly #credentials: CredentialBook;
   readonly #waitMs: number;
-  readonly #manifests = new Map<string, OfManifest>();
+  readonly #revisions = new Map<string, OfRevision>();
   readonly #stop = new AbortController();
 
   /** Questions wait `waitMs` for credentials that this agent does not know yet. */
   constructor(
     { engine, logger, pace }: Pick<AgentContext, 'engine' | 'logger' | 'pace'>,
-    find: (digest: string) => RevisionRecord | undefined,
+    tables: Revisions,
     open: OpenOrigin,
     credentials: CredentialBook,
   ) {
     this.#engine = engine;
     this.#logger = logger;
-    this.#find = find;
+    this.#tables = tables;
     this.#open = open;
     this.#credentials = credentials;
     this.#waitMs = pace.requestMs;
   }
 
   /**
-   * Opens the origin of a manifest; when it has a base for all entries the engine is told and asks nothing. Without
-   * its credentials it is not opened: the engine then asks, and hears when they are here.
+   * Opens the origin of a revision, whose manifest is open in the engine; when it has a base for all entries the engine
+   * is told and asks nothing. Without its credentials it is not opened: the engine then asks, and hears when they are
+   * here.
    */
-  prepare(digest: string): void {
-    if (this.#awaits(digest) !== undefined) return;
-    const base = this.#ofManifest(digest).origin.base();
-    if (base !== undefined) this.#engine.setOriginBase(digest, base);
+  prepare(of: DatasetRevision): void {
+    if (this.#credentials.awaits(of.dataset)) return;
+    const base = this.#known(of, this.#tables.revision(of)).origin.base();
+    if (base !== undefined) this.#engine.setOriginBase(of, base);
   }
 
-  answer(question: Extract<Question, { kind: 'locations' }>): void {
-    const awaiting = this.#awaits(question.manifest);
-    if (awaiting === undefined) {
-      this.#answer(question);
-      return;
+  /** Never throws. */
+  answer(question: LocationsQuestion): void {
+    this.#answer(question).catch((thrown: unknown) => {
+      if (!this.#stop.signal.aborted) this.#fail(question, question.entries, HearthError.from(thrown));
+    });
+  }
+
+  async #answer(question: LocationsQuestion): Promise<void> {
+    const { manifest, dataset } = question;
+    const of = { manifest, dataset };
+    if (this.#credentials.awaits(dataset)) {
+      const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#waitMs)]);
+      // Without them the origin is not opened below, with the reason.
+      await this.#credentials.arrived(dataset, signal).catch(() => undefined);
     }
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#waitMs)]);
-    const answer = () => this.#answer(question);
-    this.#credentials.arrived(awaiting, signal).then(answer, answer);
-  }
-
-  /** The dataset of the manifest, when its credentials are not here yet. */
-  #awaits(digest: string): string | undefined {
-    const dataset = this.#find(digest)?.dataset;
-    return dataset !== undefined && this.#credentials.awaits(dataset) ? dataset : undefined;
-  }
-
-  #answer(question: Extract<Question, { kind: 'locations' }>): void {
+    // A revision that was just made may not have been heard of here.
+    const record = this.#tables.revision(of) ?? (await this.#tables.readRevision(of));
     if (this.#stop.signal.aborted) return;
-    let known: OfManifest;
-    try {
-      known = this.#ofManifest(question.manifest);
-    } catch (thrown) {
-      this.#fail(question.manifest, question.entries, HearthError.from(thrown));
+    const known = this.#known(of, record);
+    const base = known.origin.base();
+    if (base !== undefined) {
+      this.#engine.setOriginBase(of, base);
       return;
     }
     const ready: Location[] = [];
@@ -106,94 +112,111 @@ export class Locations {
         ready.push(cached.location);
       } else if (!known.resolving.has(entry)) known.waiting.add(entry);
     }
-    if (ready.length > 0) this.#engine.setLocations(question.manifest, ready);
-    if (known.waiting.size > 0) known.timer ??= setTimeout(() => this.#resolve(question.manifest, known), gatherMs);
+    if (ready.length > 0) this.#engine.setLocations(of, ready);
+    if (known.waiting.size > 0) known.timer ??= setTimeout(() => this.#resolve(of, known), gatherMs);
   }
 
-  /** Forgets what is known of a manifest and closes its origin. */
-  forget(digest: string): void {
-    const waiting = this.#drop(digest);
-    if (waiting.length === 0) return;
-    this.#fail(digest, waiting, new HearthError('NotFound', 'the dataset was removed; add it again'));
+  /** Datasets with this manifest whose origins are open. */
+  datasetsWith(manifest: string): string[] {
+    const keys = [...this.#revisions.keys()].filter((key) => key.startsWith(`${manifest}/`));
+    return keys.map((key) => key.slice(manifest.length + 1));
   }
 
-  /** Opens the origin of a manifest anew: with other credentials, or that of another dataset. */
-  renew(digest: string): void {
-    const entries = this.#drop(digest);
-    this.prepare(digest);
-    if (entries.length > 0) this.answer({ kind: 'locations', manifest: digest, entries });
+  /** Forgets what is known of a revision and closes its origin. */
+  forget(of: DatasetRevision): void {
+    const asked = this.#drop(of);
+    if (asked.length === 0) return;
+    this.#fail(of, asked, new HearthError('NotFound', 'the dataset was removed; add it again'));
+  }
+
+  /** Opens the origin of a revision anew: with other credentials. */
+  renew(of: DatasetRevision): void {
+    const entries = this.#drop(of);
+    this.prepare(of);
+    if (entries.length > 0) this.answer({ kind: 'locations', ...of, entries });
   }
 
   /** Before the engine closes. What it still asks stays without an answer: its readers wait for the next agent. */
   close(): void {
     this.#stop.abort();
-    for (const digest of [...this.#manifests.keys()]) this.#drop(digest);
+    for (const known of this.#revisions.values()) end(known);
+    this.#revisions.clear();
   }
 
-  /** Closes the origin; the entries that were asked for and not yet looked up. */
-  #drop(digest: string): number[] {
-    const known = this.#manifests.get(digest);
+  /** Closes the origin and takes back what it gave; the entries that were asked for and have no answer yet. */
+  #drop(of: DatasetRevision): number[] {
+    const known = this.#revisions.get(keyOf(of));
     if (known === undefined) return [];
-    this.#manifests.delete(digest);
-    clearTimeout(known.timer);
-    known.origin.close();
-    return [...known.waiting];
+    this.#revisions.delete(keyOf(of));
+    end(known);
+    this.#engine.forgetLocations(of);
+    return [...known.resolving, ...known.waiting];
   }
 
-  #ofManifest(digest: string): OfManifest {
-    const known = this.#manifests.get(digest);
+  #known(of: DatasetRevision, record: RevisionRecord | undefined): OfRevision {
+    const known = this.#revisions.get(keyOf(of));
     if (known !== undefined) return known;
-    const found = this.#find(digest);
-    if (found === undefined)
+    if (record === undefined) {
+      const what = of.dataset === '' ? 'what is read here belongs to no dataset' : `dataset ${of.dataset} is gone`;
       throw new HearthError(
         'NotFound',
-        'no dataset of this cluster has a revision with this manifest: it was removed, or the store was emptied; add it in this state again',
+        `${what}, or has no revision with this manifest: it was removed, or the store was emptied; add it in this state again`,
       );
-    const made: OfManifest = {
-      origin: this.#open(found.source, found.revision, this.#credentials.of(found.dataset), found.dataset),
-      dataset: found.dataset,
+    }
+    const made: OfRevision = {
+      origin: this.#open(record.source, record.revision, this.#credentials.of(of.dataset), of.dataset),
       waiting: new Set(),
       resolving: new Set(),
       cache: new Map(),
       timer: undefined,
     };
-    this.#manifests.set(digest, made);
+    this.#revisions.set(keyOf(of), made);
     return made;
   }
 
-  #resolve(digest: string, known: OfManifest): void {
+  #resolve(of: DatasetRevision, known: OfRevision): void {
     known.timer = undefined;
     const entries = [...known.waiting];
     known.waiting.clear();
     for (const entry of entries) known.resolving.add(entry);
     for (let at = 0; at < entries.length; at += batchEntries)
-      void this.#resolveBatch(digest, known, entries.slice(at, at + batchEntries));
+      void this.#resolveBatch(of, known, entries.slice(at, at + batchEntries));
   }
 
-  async #resolveBatch(digest: string, known: OfManifest, entries: number[]): Promise<void> {
+  async #resolveBatch(of: DatasetRevision, known: OfRevision, entries: number[]): Promise<void> {
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(resolveDeadlineMs)]);
+    // What was found by credentials that are not used any more is not given out.
+    const isCurrent = () => !this.#stop.signal.aborted && this.#revisions.get(keyOf(of)) === known;
     try {
-      const found = await known.origin.locate(await this.#engine.entriesAt(digest, entries), signal);
+      const found = await known.origin.locate(await this.#engine.entriesAt(of.manifest, entries), signal);
+      if (!isCurrent()) return;
       const givenAt = Date.now();
       for (const location of found) remember(known.cache, { location, givenAt });
       const located = new Set(found.map((location) => location.entry));
       const missing = entries.filter((entry) => !located.has(entry));
-      if (this.#stop.signal.aborted) return;
-      this.#engine.setLocations(digest, found);
+      this.#engine.setLocations(of, found);
       if (missing.length > 0)
-        this.#fail(digest, missing, new HearthError('NotFound', 'the origin has no location for these files'));
+        this.#fail(of, missing, new HearthError('NotFound', 'the origin has no location for these files'));
     } catch (thrown) {
-      if (!this.#stop.signal.aborted)
-        this.#fail(digest, entries, HearthError.from(thrown).within(`dataset ${known.dataset}`));
+      if (isCurrent()) this.#fail(of, entries, HearthError.from(thrown).within(`dataset ${of.dataset}`));
     } finally {
       for (const entry of entries) known.resolving.delete(entry);
     }
   }
 
-  #fail(digest: string, entries: number[], error: HearthError): void {
-    this.#logger.warn('locations could not be resolved', { manifest: digest, entries: entries.length, error });
-    this.#engine.failLocations(digest, entries, { code: error.code, message: error.message });
+  #fail({ manifest, dataset }: DatasetRevision, entries: number[], error: HearthError): void {
+    this.#logger.warn('locations could not be resolved', { manifest, dataset, entries: entries.length, error });
+    this.#engine.failLocations({ manifest, dataset }, entries, { code: error.code, message: error.message });
   }
+}
+
+function keyOf({ manifest, dataset }: DatasetRevision): string {
+  return `${manifest}/${dataset}`;
+}
+
+function end(known: OfRevision): void {
+  clearTimeout(known.timer);
+  known.origin.close();
 }
 
 function isUsable(cached: Cached, now: number): boolean {

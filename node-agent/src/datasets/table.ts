@@ -1,4 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
+import type { DatasetRevision } from '@hearth/engine';
 import { Mirror, RecordTable } from '../records/index.ts';
 import type { Operation, Store } from '../store/store.ts';
 import {
@@ -86,9 +87,25 @@ export class DatasetTables {
     return dataset;
   }
 
-  /** A dataset that has or had this manifest as its revision, as far as this agent has heard. */
-  revisionOf(digest: string): RevisionRecord | undefined {
-    return this.revisionsMirror.values().find((one) => one.manifest === digest);
+  /** Whether any dataset has or had this manifest as its revision, as far as this agent has heard. */
+  isRevision(digest: string): boolean {
+    return this.revisionsMirror.values().some((one) => one.manifest === digest);
+  }
+
+  /** What a dataset has or had as its revision, as far as this agent has heard. */
+  revision(of: DatasetRevision): RevisionRecord | undefined {
+    return this.revisionsMirror.get(revisionId(of));
+  }
+
+  /** As `revision`, as the store has it now. */
+  async readRevision(of: DatasetRevision): Promise<RevisionRecord | undefined> {
+    return (await this.revisions.read(revisionId(of)))?.value;
+  }
+
+  /** Datasets that have or had this manifest as their revision, as far as this agent has heard. */
+  datasetsWith(digest: string): string[] {
+    const those = this.revisionsMirror.values().filter((one) => one.manifest === digest);
+    return those.map((one) => one.dataset).sort();
   }
 
   revisionsOf(name: string): RevisionRecord[] {
@@ -105,7 +122,7 @@ export class DatasetTables {
 
   /** Whether the manifest is or was a revision of the dataset, as the store has it now. */
   async hasRevision(name: string, manifest: string): Promise<boolean> {
-    return (await this.revisions.read(revisionId({ dataset: name, manifest }))) !== undefined;
+    return (await this.readRevision({ dataset: name, manifest })) !== undefined;
   }
 
   /** Writes a revision and deletes old ones of the dataset, but for those whose manifests are used somewhere. */
@@ -128,6 +145,6 @@ export class DatasetTables {
   }
 }
 
-function revisionId(revision: Pick<RevisionRecord, 'dataset' | 'manifest'>): string {
+function revisionId(revision: DatasetRevision): string {
   return `${revision.manifest}/${revision.dataset}`;
 }

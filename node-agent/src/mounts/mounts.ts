@@ -16,6 +16,9 @@ const mountSchema = z.object({
 });
 export type MountRow = z.output<typeof mountSchema>;
 
+/** The engine knows by it whose mount it serves that an earlier agent made. */
+const sourcePrefix = 'hearth:';
+
 export interface SeenMount extends MountInfo {
   dataset: string;
 }
@@ -96,8 +99,15 @@ export class Mounts {
   ): Promise<SeenMount> {
     const { dataset, manifest, target, dataPath } = what;
     await this.#keeper.openedSoon(manifest, signal);
-    const source = `hearth:${dataset}`;
-    const info = await this.#context.engine.mount({ target, manifest, source, dataPath, holder: this.#holder });
+    const source = `${sourcePrefix}${dataset}`;
+    const info = await this.#context.engine.mount({
+      target,
+      manifest,
+      dataset,
+      source,
+      dataPath,
+      holder: this.#holder,
+    });
     try {
       await this.#record({ node: this.#context.node, target, dataset, manifest });
     } catch (thrown) {
@@ -191,7 +201,9 @@ export class Mounts {
   }
 
   #datasetOf(mount: MountInfo): string {
-    return this.#rows.get(mount.target)?.dataset ?? this.#tables.revisionOf(mount.manifest)?.dataset ?? '';
+    return (
+      this.#rows.get(mount.target)?.dataset ?? datasetOf(mount) ?? this.#tables.datasetsWith(mount.manifest)[0] ?? ''
+    );
   }
 
   async #openQuietly(row: MountRow, signal: AbortSignal): Promise<void> {
@@ -215,6 +227,11 @@ export class Mounts {
       this.#context.logger.warn('the record of a mount stays', { target, error: HearthError.from(thrown) });
     });
   }
+}
+
+/** Of a view that an earlier agent bound the engine does not know whose it is. */
+function datasetOf({ source }: MountInfo): string | undefined {
+  return source.startsWith(sourcePrefix) ? source.slice(sourcePrefix.length) : undefined;
 }
 
 function idOf({ node, target }: Pick<MountRow, 'node' | 'target'>): string {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type ErrorCode, errorTable, HearthError } from '@hearth/common';
 import type {
   Address,
+  DatasetRevision,
   Engine,
   EngineOptions,
   Location,
@@ -44,9 +45,16 @@ export class FakeEngine implements Engine {
   readonly warms = new Map<string, FakeWarm>();
   /** Owners by manifest digest, with the entries pinned. */
   readonly pins = new Map<string, Map<string, number[] | undefined>>();
+  /** By manifest and dataset: `revisionKey`. */
   readonly bases = new Map<string, Parameters<Engine['setOriginBase']>[1]>();
+  /** As `bases`. */
   readonly locations = new Map<string, Map<number, Location>>();
-  readonly failedLocations: { manifest: string; entries: number[]; error: { code: ErrorCode; message: string } }[] = [];
+  readonly failedLocations: {
+    manifest: string;
+    dataset: string;
+    entries: number[];
+    error: { code: ErrorCode; message: string };
+  }[] = [];
   readonly lastUse = new Map<string, number>();
   /** Every rate that was set, in order: for tests of the division. */
   readonly rates: { job: string; rate: bigint }[] = [];
@@ -75,10 +83,10 @@ export class FakeEngine implements Engine {
     this.disk.resident.set(key, this.residentOf(key) + bytes);
   }
 
-  tellChanged(warm: FakeWarm, manifest: string, entry: number): void {
+  tellChanged(warm: FakeWarm, { manifest, dataset }: DatasetRevision, entry: number): void {
     const message = 'the ETag differs from the one in the manifest';
     warm.fail(new HearthError('OriginChanged', message));
-    this.options.onQuestion({ kind: 'originChanged', manifest, entry, message });
+    this.options.onQuestion({ kind: 'originChanged', manifest, dataset, entry, message });
   }
 
   addresses(): Address[] {
@@ -169,18 +177,23 @@ export class FakeEngine implements Engine {
     });
   }
 
-  setOriginBase(manifest: string, base: Parameters<Engine['setOriginBase']>[1]): void {
-    this.bases.set(manifest, base);
+  setOriginBase(of: DatasetRevision, base: Parameters<Engine['setOriginBase']>[1]): void {
+    this.bases.set(revisionKey(of), base);
   }
 
-  setLocations(manifest: string, locations: Location[]): void {
-    const known = this.locations.get(manifest) ?? new Map<number, Location>();
-    this.locations.set(manifest, known);
+  setLocations(of: DatasetRevision, locations: Location[]): void {
+    const known = this.locations.get(revisionKey(of)) ?? new Map<number, Location>();
+    this.locations.set(revisionKey(of), known);
     for (const location of locations) known.set(location.entry, location);
   }
 
-  failLocations(manifest: string, entries: number[], error: { code: ErrorCode; message: string }): void {
-    this.failedLocations.push({ manifest, entries, error });
+  failLocations(of: DatasetRevision, entries: number[], error: { code: ErrorCode; message: string }): void {
+    this.failedLocations.push({ ...of, entries, error });
+  }
+
+  forgetLocations(of: DatasetRevision): void {
+    this.bases.delete(revisionKey(of));
+    this.locations.delete(revisionKey(of));
   }
 
   async warm(options: WarmOptions): Promise<void> {
@@ -248,8 +261,8 @@ export class FakeEngine implements Engine {
     this.lastUse.set(digest, usedAt);
   }
 
-  async verify(digest: string, entry: number): Promise<VerifyResult> {
-    const [file] = await this.entriesAt(digest, [entry]);
+  async verify({ manifest }: DatasetRevision, entry: number): Promise<VerifyResult> {
+    const [file] = await this.entriesAt(manifest, [entry]);
     const size = file?.size ?? 0n;
     const missing = size - this.residentOf(file?.contentKey ?? '');
     if (file !== undefined) this.addResident(file.contentKey, missing);
@@ -257,8 +270,8 @@ export class FakeEngine implements Engine {
   }
 
   /** Byte number i of every file is i modulo 256. */
-  async read(digest: string, entry: number, offset: bigint, length: number): Promise<Uint8Array> {
-    const [file] = await this.entriesAt(digest, [entry]);
+  async read({ manifest }: DatasetRevision, entry: number, offset: bigint, length: number): Promise<Uint8Array> {
+    const [file] = await this.entriesAt(manifest, [entry]);
     const end = Math.min(Number(file?.size ?? 0n), Number(offset) + length);
     return Uint8Array.from({ length: Math.max(0, end - Number(offset)) }, (_, at) => (Number(offset) + at) % 256);
   }
@@ -363,6 +376,10 @@ export class FakeEngine implements Engine {
   #withResidency(entry: Omit<ManifestEntry, 'residentBytes'>): ManifestEntry {
     return { ...entry, residentBytes: this.residentOf(entry.contentKey) };
   }
+}
+
+export function revisionKey({ manifest, dataset }: DatasetRevision): string {
+  return `${manifest}/${dataset}`;
 }
 
 function sha256(text: string): string {

@@ -82,8 +82,7 @@ export class Usage {
   async #publish(): Promise<void> {
     const mounted = new Set<string>();
     for (const mount of await this.#context.engine.mounts()) {
-      const dataset = this.#datasets.revisionOf(mount.manifest)?.dataset;
-      if (dataset !== undefined) mounted.add(dataset);
+      for (const dataset of this.#datasets.datasetsWith(mount.manifest)) mounted.add(dataset);
     }
     for (const dataset of mounted) this.touched(dataset);
     for (const [dataset, pending] of [...this.#pending]) {

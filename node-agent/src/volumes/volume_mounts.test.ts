@@ -51,7 +51,7 @@ describe('volume mounts', () => {
     const manifest = await add();
     const first = await publish();
     assert.deepEqual(first, {
-      path: join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse'),
+      path: join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse-d'),
       manifest,
       dataPath: 'fuse',
       reason: '1 of 1 files are not complete here',
@@ -62,7 +62,7 @@ describe('volume mounts', () => {
     assert.equal((await publish(manifest)).path, first.path);
     complete();
     const [view, again] = await Promise.all([publish(), publish()]);
-    assert.deepEqual([view.path, view.dataPath, view.reason], [first.path.replace('fuse', 'view'), 'view', '']);
+    assert.deepEqual([view.path, view.dataPath, view.reason], [first.path.replace('fuse-d', 'view'), 'view', '']);
     assert.equal(again.path, view.path);
     assert.equal(targets().length, 2);
   });
@@ -78,7 +78,8 @@ describe('volume mounts', () => {
   it('show a dataset whose origin has changed only where all of it is', async () => {
     const manifest = await add();
     await publish('', 'd', 'b');
-    await cluster.agent('a').keeper.originChanged({ kind: 'originChanged', manifest, entry: 1, message: 'other ETag' });
+    const message = 'other ETag';
+    await cluster.agent('a').keeper.originChanged({ kind: 'originChanged', manifest, dataset: 'd', entry: 1, message });
     await until(() => cluster.agent('a').datasets.mirror.get('d')?.state === 'Failed');
     await assert.rejects(publish(), { code: 'OriginChanged', message: /no longer has x as it was listed/ });
     complete();
@@ -121,7 +122,7 @@ describe('volume mounts', () => {
     await publish('', 'e');
     await record('1', used);
     await cluster.remove('a');
-    assert.deepEqual(targets(), [join(cluster.volumesOf('a'), 'mounts', used, 'fuse')]);
+    assert.deepEqual(targets(), [join(cluster.volumesOf('a'), 'mounts', used, 'fuse-d')]);
   });
 
   it('go at once when their dataset is removed, but not those in use, and it is told by whom', async () => {
@@ -147,6 +148,7 @@ describe('volume mounts', () => {
   it('that another dataset of the same files uses keep none that has gone from its users', async () => {
     const manifest = await add();
     await add('e');
+    complete();
     await publish();
     await record('1', manifest, 'a', { dataset: 'e' });
     const { removal } = cluster.agent('b');
@@ -155,6 +157,32 @@ describe('volume mounts', () => {
     await assert.rejects(removal.remove('e', { evict: false }, soon()), { code: 'InUse', message: /by volume v-1/ });
     await unrecord('1');
     await removal.remove('e', { evict: false }, soon());
+  });
+
+  it('that read the origin are each of one dataset, whatever others have the same files', async () => {
+    const manifest = await add();
+    await add('e');
+    const [own, other] = [await publish(), await publish('', 'e')];
+    assert.deepEqual(
+      [own.path, other.path].map((path) => cluster.disks.get('a')?.mounts.get(path)?.source),
+      ['hearth:d', 'hearth:e'],
+    );
+    await record('1', manifest, 'a', { dataset: 'e' });
+    await cluster.agent('b').removal.remove('d', { evict: false }, soon());
+    assert.deepEqual(targets(), [other.path]);
+  });
+
+  it('of an earlier version, for all datasets of the same files, stay while a record names one', async () => {
+    const manifest = await add();
+    const path = join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse');
+    await mkdir(path, { recursive: true });
+    const mount = { dataset: 'd', manifest, target: path, dataPath: 'fuse' as const };
+    await cluster.agent('a').mounts.mountRevision(mount, soon());
+    await record('1', manifest, 'a', { dataset: 'e' });
+    await grace();
+    assert.deepEqual(targets(), [path]);
+    await unrecord('1');
+    await until(() => targets().length === 0);
   });
 
   it('are in use as far as can be told while their records cannot be read', async () => {
@@ -236,7 +264,7 @@ describe('volume mounts', () => {
 
   it('take the place of what a dead holder left, and take it away when nobody needs it', async function () {
     const manifest = await add();
-    const target = join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse');
+    const target = join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse-d');
     await mkdir(target, { recursive: true });
     try {
       execFileSync('mount', ['-t', 'tmpfs', 'hearth-test', target], { stdio: 'pipe' });

@@ -18,13 +18,23 @@ export interface Published {
   files: number;
 }
 
-const kinds = ['view', 'fuse'] as const;
-type Kind = (typeof kinds)[number];
+type Kind = 'view' | 'fuse';
+
+const fusePrefix = 'fuse-';
+
+/** A mount of ours by its path. `dataset` undefined: for all datasets of the manifest. */
+interface Target {
+  path: string;
+  manifest: string;
+  dataset: string | undefined;
+}
 
 /**
- * Mounts of revisions that are bound into pods, below `<directory>/mounts/<manifest>/{view,fuse}`: one for all pods of
- * a revision. Records in `<directory>/published` say which are in use; they are written by others, who need no agent
- * to do so. What a record names is kept: its mount, and its manifest.
+ * Mounts of revisions that are bound into pods, below `<directory>/mounts/<manifest>`: `view`, which needs no origin, one
+ * for all pods of the manifest, and `fuse-<dataset>`, which reads the origin by the credentials of its own dataset, one
+ * for all pods of a revision. (`fuse`: made by an earlier version, and left to its pods.) Records in
+ * `<directory>/published` say which are in use; they are written by others, who need no agent to do so. What a record
+ * names is kept: its mount, and its manifest.
  */
 export class VolumeMounts {
   readonly #context: AgentContext;
@@ -34,7 +44,7 @@ export class VolumeMounts {
   readonly #directory: string | undefined;
   /** By manifest: publishes and removals of mounts come one after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** Since when no record names a manifest, by performance.now(); publishing begins it anew. */
+  /** By path: since when no record names a mount, by performance.now(); publishing begins it anew. */
   readonly #unnamedSince = new Map<string, number>();
   /** Manifests whose views were mounted anew because pods still read them, or could not be. */
   readonly #restored = new Set<string>();
@@ -89,14 +99,14 @@ export class VolumeMounts {
     await this.#keeper.openedSoon(digest, signal);
     return await this.#inTurn(digest, async () => {
       signal.throwIfAborted();
-      this.#unnamedSince.set(digest, performance.now());
+      this.#touch(digest, name);
       const { bytesTotal, filesTotal, filesComplete } = await this.#context.engine.residency(digest);
       const missing = filesTotal - filesComplete;
       // What is all here needs no origin any more.
       if (missing > 0 && manifest === '') await this.#tables.usable(name);
       const incomplete = missing === 0 ? '' : `${missing} of ${filesTotal} files are not complete here`;
       const { target, dataPath, reason } = await this.#mounted(name, digest, incomplete, signal);
-      this.#unnamedSince.set(digest, performance.now());
+      this.#touch(digest, name);
       return { path: target, manifest: digest, dataPath, reason, bytes: bytesTotal, files: filesTotal };
     });
   }
@@ -109,10 +119,10 @@ export class VolumeMounts {
     if (this.#directory === undefined) return [];
     const folder = join(this.#directory, 'published');
     for (const mount of await this.#mounts.list()) {
-      if (mount.dataset !== dataset || this.#manifestOf(mount.target) === undefined) continue;
+      const target = this.#targetAt(mount.target);
+      if (mount.dataset !== dataset || target === undefined) continue;
       await this.#inTurn(mount.manifest, async () => {
-        const named = (await readPublished(folder)).some(({ manifest }) => manifest === mount.manifest);
-        if (!named) await this.#takeAway(mount.manifest);
+        if (!isNamed(target, await readPublished(folder))) await this.#takeAway(target);
       });
     }
     const records = await readPublished(folder);
@@ -153,7 +163,7 @@ export class VolumeMounts {
   /** `incomplete`: why there can be no view; '' when all files are here. */
   async #mounted(dataset: string, manifest: string, incomplete: string, signal: AbortSignal): Promise<SeenMount> {
     const mounts = await this.#mounts.list();
-    const there = (kind: Kind) => mounts.find((mount) => mount.target === this.#target(manifest, kind));
+    const there = (kind: Kind) => mounts.find((mount) => mount.target === this.#path(manifest, kind, dataset));
     const view = there('view');
     if (view !== undefined && (await isMounted(view.target))) return view;
     // A holder that ended has detached it, as did perhaps somebody else.
@@ -172,7 +182,7 @@ export class VolumeMounts {
   }
 
   async #mount(dataset: string, manifest: string, kind: Kind, signal: AbortSignal): Promise<SeenMount> {
-    const target = this.#target(manifest, kind);
+    const target = this.#path(manifest, kind, dataset);
     if (!(await isMounted(target))) await makeFolder(target);
     else if (kind === 'fuse') {
       const found = await this.#recover(target);
@@ -199,27 +209,30 @@ export class VolumeMounts {
     const mounts = await this.#remember(records);
     this.#restore(records, new Set(mounts.map((mount) => mount.manifest)));
     const now = performance.now();
-    const unnamed = new Set([...(await this.#folders()), ...mounts.map((mount) => mount.manifest)]);
-    for (const manifest of [...this.#unnamedSince.keys()]) {
-      if (named.has(manifest) || !unnamed.has(manifest)) this.#unnamedSince.delete(manifest);
-    }
-    for (const manifest of unnamed) {
-      if (named.has(manifest)) continue;
-      const since = this.#unnamedSince.get(manifest) ?? now;
-      this.#unnamedSince.set(manifest, since);
-      if (now - since >= this.#graceMs) await this.#inTurn(manifest, () => this.#takeAwayUnlessPublished(manifest));
+    const paths = new Set([...(await this.#folders()), ...mounts.map((mount) => mount.target)]);
+    const targets = [...paths].map((path) => this.#targetAt(path)).filter((target) => target !== undefined);
+    const unnamed = targets.filter((target) => !isNamed(target, records));
+    const kept = new Set(unnamed.map(({ path }) => path));
+    for (const path of [...this.#unnamedSince.keys()]) if (!kept.has(path)) this.#unnamedSince.delete(path);
+    for (const target of unnamed) {
+      const since = this.#unnamedSince.get(target.path) ?? now;
+      this.#unnamedSince.set(target.path, since);
+      if (now - since >= this.#graceMs)
+        await this.#inTurn(target.manifest, () => this.#takeAwayUnlessPublished(target));
     }
   }
 
   /**
-   * Mounts of ours. Where the records name only other datasets of the same files, the mount is shown for one of those:
-   * it keeps none from being removed that has no part in it any more.
+   * Mounts of ours. Where the records name only other datasets of the same files, a view is shown for one of those: it
+   * keeps none from being removed that has no part in it any more.
    */
   async #remember(records: PublishedRecord[]): Promise<SeenMount[]> {
-    const mounts = (await this.#mounts.list()).filter((mount) => this.#manifestOf(mount.target) !== undefined);
+    const mounts = (await this.#mounts.list()).filter((mount) => this.#targetAt(mount.target) !== undefined);
     for (const mount of mounts) {
+      const own = this.#targetAt(mount.target)?.dataset;
       const datasets = records.filter(({ manifest }) => manifest === mount.manifest).map(({ dataset }) => dataset);
-      const [dataset] = datasets.includes(mount.dataset) ? [mount.dataset] : datasets;
+      const shown = own ?? mount.dataset;
+      const [dataset] = datasets.includes(shown) ? [shown] : own === undefined ? datasets : [];
       if (dataset !== undefined) await this.#mounts.remember(mount, dataset);
     }
     return mounts;
@@ -241,28 +254,31 @@ export class VolumeMounts {
     }
   }
 
-  async #takeAwayUnlessPublished(manifest: string): Promise<void> {
-    const since = this.#unnamedSince.get(manifest);
+  /** Published just now: a record follows. */
+  #touch(manifest: string, dataset: string): void {
+    for (const kind of ['view', 'fuse'] as const)
+      this.#unnamedSince.set(this.#path(manifest, kind, dataset), performance.now());
+  }
+
+  async #takeAwayUnlessPublished(target: Target): Promise<void> {
+    const since = this.#unnamedSince.get(target.path);
     // Published again while this waited for its turn.
     if (since === undefined || performance.now() - since < this.#graceMs) return;
-    await this.#takeAway(manifest);
+    await this.#takeAway(target);
   }
 
   /** In its turn. What somebody uses all the same stays, and is tried again by the next look. */
-  async #takeAway(manifest: string): Promise<void> {
-    for (const kind of kinds) {
-      const target = this.#target(manifest, kind);
-      try {
-        await this.#unmount(target);
-        await removeFolder(target);
-      } catch (thrown) {
-        const error = HearthError.from(thrown);
-        this.#context.logger.warn('a mount that no volume needs stays for now', { target, error });
-        return;
-      }
+  async #takeAway({ path, manifest }: Target): Promise<void> {
+    try {
+      await this.#unmount(path);
+      await removeFolder(path);
+      await removeFolder(join(this.#directory ?? '', 'mounts', manifest));
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      this.#context.logger.warn('a mount that no volume needs stays for now', { target: path, error });
+      return;
     }
-    await removeFolder(join(this.#directory ?? '', 'mounts', manifest));
-    this.#unnamedSince.delete(manifest);
+    this.#unnamedSince.delete(path);
   }
 
   /** `InUse` while something is open in it. */
@@ -281,18 +297,28 @@ export class VolumeMounts {
     return (await this.#context.engine.mounts()).some((mount) => mount.target === target);
   }
 
-  #target(manifest: string, kind: Kind): string {
-    return join(this.#directory ?? '', 'mounts', manifest, kind);
+  #path(manifest: string, kind: Kind, dataset: string): string {
+    return join(this.#directory ?? '', 'mounts', manifest, kind === 'view' ? kind : `${fusePrefix}${dataset}`);
   }
 
-  #manifestOf(target: string): string | undefined {
-    const [manifest = '', kind = ''] = target.split('/').slice(-2);
-    return kinds.some((one) => one === kind && this.#target(manifest, one) === target) ? manifest : undefined;
+  #targetAt(path: string): Target | undefined {
+    const [manifest = '', name = ''] = path.split('/').slice(-2);
+    if (path !== join(this.#directory ?? '', 'mounts', manifest, name)) return undefined;
+    if (name === 'view' || name === 'fuse') return { path, manifest, dataset: undefined };
+    return name.startsWith(fusePrefix) ? { path, manifest, dataset: name.slice(fusePrefix.length) } : undefined;
   }
 
+  /** Where there are mounts or were some. */
   async #folders(): Promise<string[]> {
-    const names = await readdir(join(this.#directory ?? '', 'mounts'));
-    return names.filter((name) => /^[0-9a-f]{64}$/.test(name));
+    const folder = join(this.#directory ?? '', 'mounts');
+    const manifests = (await readdir(folder)).filter((name) => /^[0-9a-f]{64}$/.test(name));
+    const below = manifests.map(async (manifest) => {
+      const names = await readdir(join(folder, manifest)).catch(() => []);
+      // Left empty by an agent that ended there and then.
+      if (names.length === 0) await removeFolder(join(folder, manifest));
+      return names.map((name) => join(folder, manifest, name));
+    });
+    return (await Promise.all(below)).flat();
   }
 
   async #inTurn<T>(manifest: string, work: () => Promise<T>): Promise<T> {
@@ -311,6 +337,10 @@ export class VolumeMounts {
   }
 }
 
+function isNamed({ manifest, dataset }: Target, records: readonly PublishedRecord[]): boolean {
+  return records.some((one) => one.manifest === manifest && (dataset === undefined || one.dataset === dataset));
+}
+
 async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { recursive: true, mode: 0o755 });
@@ -322,8 +352,10 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
+/** If it is there and empty. */
 async function removeFolder(path: string): Promise<void> {
   await rmdir(path).catch((thrown: NodeJS.ErrnoException) => {
-    if (thrown.code !== 'ENOENT') throw new HearthError('IoError', `${path} cannot be removed: ${thrown.message}`);
+    if (thrown.code !== 'ENOENT' && thrown.code !== 'ENOTEMPTY')
+      throw new HearthError('IoError', `${path} cannot be removed: ${thrown.message}`);
   });
 }

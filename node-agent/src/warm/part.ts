@@ -121,6 +121,7 @@ export class WarmPart {
     await engine.warm({
       job: name,
       manifest,
+      dataset,
       ...(entries === undefined ? {} : { entries }),
       priority,
       rateLimit: this.#rate,

@@ -1,0 +1,145 @@
+// Datasets of the same files: bytes are shared, locations are not.
+#include <condition_variable>
+#include <future>
+
+#include "engine/testing_cluster.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+// Whose locations an agent was asked for.
+class Questions {
+ public:
+  Ask ask() {
+    return [this](const Question& question) {
+      if (question.kind != Question::Kind::kLocations) return;
+      const std::lock_guard lock(mutex_);
+      datasets_.push_back(question.dataset);
+      changed_.notify_all();
+    };
+  }
+  void await(const std::string& dataset) {
+    std::unique_lock lock(mutex_);
+    const bool came = changed_.wait_for(lock, std::chrono::seconds(30), [&] {
+      return std::find(datasets_.begin(), datasets_.end(), dataset) != datasets_.end();
+    });
+    EXPECT_TRUE(came) << "nobody asked for locations of " << dataset;
+  }
+  std::vector<std::string> datasets() {
+    const std::lock_guard lock(mutex_);
+    return datasets_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> datasets_;
+};
+
+struct DatasetCredentialsTest : testing::Test {
+  DatasetCredentialsTest() { origin.add("model", 100'000); }
+
+  std::shared_ptr<Dataset> of(Agent& agent, const std::string& id) {
+    const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
+    EXPECT_TRUE(added.ok());
+    return agent.engine().manifests().find((*added)->manifest->digest(), id);
+  }
+  void allow(Dataset& dataset) {
+    Location base;
+    base.path = base.below = origin.folder();
+    dataset.locations.setBase(std::move(base));
+  }
+  static void refuse(Dataset& dataset) {
+    dataset.locations.fail(model(dataset), {ErrorCode::kPermissionDenied, "the bucket refuses"});
+  }
+  static std::uint32_t model(const Dataset& dataset) { return *dataset.manifest->lookUp("model"); }
+  static std::future<ErrorCode> read(Agent& agent, std::shared_ptr<Dataset> dataset) {
+    return std::async(std::launch::async, [&agent, dataset] {
+      const auto bytes =
+          agent.await(agent.engine().contents().read(dataset, model(*dataset), 0, 100'000));
+      return bytes.code();
+    });
+  }
+
+  Origin origin;
+  Questions questions;
+};
+
+TEST_F(DatasetCredentialsTest, LocationsAreAskedForAsTheReadersOwnDataset) {
+  Agent agent("one", 4ull << 30, questions.ask());
+  const auto theirs = of(agent, "theirs"), mine = of(agent, "mine");
+  allow(*theirs);
+  auto reading = read(agent, mine);
+  questions.await("mine");
+  refuse(*mine);
+  EXPECT_EQ(reading.get(), ErrorCode::kPermissionDenied) << "by the rights of others";
+  EXPECT_EQ(read(agent, theirs).get(), ErrorCode::kOk);
+  EXPECT_EQ(questions.datasets(), std::vector<std::string>{"mine"});
+  EXPECT_EQ(read(agent, mine).get(), ErrorCode::kOk) << "what is here needs no origin";
+}
+
+TEST_F(DatasetCredentialsTest, AnOpenFileOfOthersDoesNotLendItsRights) {
+  Agent agent("one", 4ull << 30, questions.ask());
+  const auto theirs = of(agent, "theirs"), mine = of(agent, "mine");
+  allow(*theirs);
+  Shard& shard = agent.engine().commons().owner(theirs->manifest->entry(model(*theirs)).key);
+  const auto open = [&shard](std::shared_ptr<Dataset> dataset) {
+    struct Each {
+      static Task<std::shared_ptr<FileFetch>> run(Shard& shard, FileReference file) {
+        co_await shard.reactor->enter();
+        Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
+        const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+        co_return *opened;
+      }
+    };
+    const std::uint32_t entry = model(*dataset);
+    return runOn(*shard.reactor, Each::run(shard, FileReference::of(dataset, entry)));
+  };
+  const auto held = open(theirs);
+  auto reading = read(agent, mine);
+  questions.await("mine");
+  refuse(*mine);
+  EXPECT_EQ(reading.get(), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(open(theirs), held);
+}
+
+TEST_F(DatasetCredentialsTest, WhatWasRefusedToOthersIsFetchedAsOurOwn) {
+  Agent agent("one", 4ull << 30, questions.ask());
+  const auto theirs = of(agent, "theirs"), mine = of(agent, "mine");
+  allow(*mine);
+  auto first = read(agent, theirs);
+  questions.await("theirs");
+  auto second = read(agent, mine);  // the same chunk is on its way
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  refuse(*theirs);
+  EXPECT_EQ(first.get(), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(second.get(), ErrorCode::kOk);
+}
+
+TEST_F(DatasetCredentialsTest, WhatWasRefusedToAnotherAgentIsFetchedByUs) {
+  Agent a("a", 4ull << 30, questions.ask()), b("b");
+  connect({&a, &b});
+  const auto theirs = of(a, "theirs"), mine = of(b, "mine");
+  allow(*mine);
+  auto first = read(a, theirs);
+  questions.await("theirs");  // it has the grant
+  auto second = read(b, mine);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  refuse(*theirs);
+  EXPECT_EQ(first.get(), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(second.get(), ErrorCode::kOk);
+}
+
+TEST_F(DatasetCredentialsTest, LocationsOfOtherCredentialsAreForgotten) {
+  Agent agent("one", 4ull << 30, questions.ask());
+  const auto mine = of(agent, "mine");
+  allow(*mine);
+  mine->locations.clear();
+  auto reading = read(agent, mine);
+  questions.await("mine");
+  allow(*mine);
+  EXPECT_EQ(reading.get(), ErrorCode::kOk);
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster
