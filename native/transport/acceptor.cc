@@ -6,6 +6,20 @@
 #include "transport/limits.h"
 
 namespace hearth {
+namespace {
+
+Error tooMany() {
+  return {ErrorCode::kUnavailable, "too many connections wait for their handshake"};
+}
+
+// A courtesy: the buffer of a new socket has room for it.
+void sayTooMany(int fd) {
+  const Error reason = tooMany();
+  const std::vector<std::byte> frame = encodeFrame(Refuse{reason.code, reason.message});
+  send(fd, frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace
 
 Acceptor::Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options,
                    PeerHandler& handler, AccountOf accountOf)
@@ -25,21 +39,21 @@ void Acceptor::turnAway(const std::string& host, const Error& reason) {
 void Acceptor::adopt(Socket socket) {
   if (closing_.isSet()) return;
   tuneConnection(socket.fd());
-  const std::string host = remoteAddress(socket.fd()).host;
-  std::shared_ptr<const void> place = doorkeeper_.enter(host);
+  const int fd = socket.fd();
+  const std::string host = remoteAddress(fd).host;
+  std::shared_ptr<Doorkeeper::Place> place = doorkeeper_.enter(sourceOf(fd), [fd] {
+    sayTooMany(fd);
+    shutdown(fd, SHUT_RDWR);
+  });
   if (!place) {
-    const Error reason{ErrorCode::kUnavailable, "too many connections wait for their handshake"};
-    turnAway(host, reason);
-    // A courtesy: the buffer of a new socket has room for it.
-    const std::vector<std::byte> frame = encodeFrame(Refuse{reason.code, reason.message});
-    send(socket.fd(), frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    return;
+    turnAway(host, tooMany());
+    return sayTooMany(fd);
   }
   gate_.spawn(welcome(*this, std::move(socket), host, std::move(place)));
 }
 
 Task<void> Acceptor::welcome(Acceptor& acceptor, Socket socket, std::string host,
-                             std::shared_ptr<const void> place) {
+                             std::shared_ptr<Doorkeeper::Place> place) {
   const int fd = socket.fd();
   Reactor& reactor = acceptor.reactor_;
   const TransportOptions& options = acceptor.options_;
@@ -57,7 +71,11 @@ Task<void> Acceptor::welcome(Acceptor& acceptor, Socket socket, std::string host
   Result<Agreed> agreed = co_await shaking;
   timer.cancel();
   acceptor.strangers_.erase(fd);
-  if (acceptor.closing_.isSet()) co_return;
+  if (acceptor.closing_.isSet()) {
+    place.reset();
+    co_return;
+  }
+  if (place->takenAway()) agreed = tooMany();
   if (late) agreed = Error{ErrorCode::kUnavailable, "the handshake did not end in time"};
   if (agreed.ok()) {
     place.reset();
@@ -66,7 +84,11 @@ Task<void> Acceptor::welcome(Acceptor& acceptor, Socket socket, std::string host
   }
   acceptor.turnAway(host, agreed.error());
   // Whoever failed the proof keeps its place for a while: guessing is slow.
-  if (agreed.code() != ErrorCode::kUnauthenticated) co_return;
+  if (agreed.code() != ErrorCode::kUnauthenticated) {
+    place.reset();  // before the descriptor is closed, and so another's
+    co_return;
+  }
+  place->keep();
   co_await acceptor.closing_.waitUntil(Clock::now() + kFailedProofPenalty);
 }
 

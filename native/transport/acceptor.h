@@ -38,7 +38,7 @@ class Acceptor {
 
  private:
   static Task<void> welcome(Acceptor& acceptor, Socket socket, std::string host,
-                            std::shared_ptr<const void> place);
+                            std::shared_ptr<Doorkeeper::Place> place);
   void serve(Socket socket, FrameReader reader, Agreed with);
   void turnAway(const std::string& host, const Error& reason);
 

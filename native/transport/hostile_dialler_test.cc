@@ -22,8 +22,8 @@ class HostileDiallerTest : public testing::TestWithParam<Reactor::Backend> {
   }
   [[nodiscard]] PeerAddress address() const { return node->listeners[0]->address(); }
   // An honest dialler is still served.
-  void expectServing() {
-    RawPeer honest(address());
+  void expectServing(const std::string& from = "") {
+    RawPeer honest(address(), from);
     ASSERT_TRUE(honest.join("honest"));
     ASSERT_TRUE(honest.send(encodeFrame(ReadRequest{{}, 0, 100, 5000}, 1)));
     const std::optional<ReadAnswer> answer = honest.expect<ReadAnswer>();
@@ -305,13 +305,37 @@ TEST_P(HostileDiallerTest, HandshakesThatStallEndAndCannotKeepOthersOut) {
     stalled.push_back(std::make_unique<RawPeer>(address()));
     ASSERT_TRUE(stalled.back()->send(encodeFrame(Preface{0, 1})));
   }
-  // One more from this address is turned away at once; later there is room again.
-  const auto refusal = refusalOf(encodeFrame(Preface{0, 1}));
-  if (refusal) {
-    EXPECT_THAT(refusal->sentence, HasSubstr("too many"));
-  }
+  // One more from this address takes the place of the oldest, who is told why.
+  expectServing();
+  const std::optional<Refuse> refusal = stalled.front()->expect<Refuse>();
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_THAT(refusal->sentence, HasSubstr("too many"));
   for (const auto& peer : stalled) EXPECT_TRUE(peer->closed());
   expectServing();
+}
+
+// All of the listener's places, and more, taken by connections that never say a word.
+TEST_P(HostileDiallerTest, AHostWithManyHalfOpenConnectionsKeepsNobodyOut) {
+  start();
+  std::vector<std::unique_ptr<RawPeer>> silent;
+  for (std::size_t i = 0; i < kHalfOpen + 10; ++i)
+    silent.push_back(std::make_unique<RawPeer>(address(), "127.0.0.2"));
+  expectServing("127.0.0.1");
+  expectServing("127.0.0.2");
+  EXPECT_TRUE(silent.front()->closed());
+}
+
+TEST_P(HostileDiallerTest, ManyHostsWithHalfOpenConnectionsKeepNobodyOut) {
+  start();
+  std::vector<std::unique_ptr<RawPeer>> silent, stalled;
+  for (std::size_t i = 0; i < kHalfOpen + 40; ++i) {
+    const std::string from = "127.0.1." + std::to_string(1 + i % 8);
+    silent.push_back(std::make_unique<RawPeer>(address(), from));
+    stalled.push_back(std::make_unique<RawPeer>(address(), from));
+    ASSERT_TRUE(stalled.back()->send(encodeFrame(Preface{0, 1})));
+  }
+  expectServing("127.0.0.1");
+  expectServing("127.0.1.1");
 }
 
 TEST(HostileDialler, PrefacesThatDoNotComeAreNotWaitedFor) {

@@ -19,13 +19,15 @@ inline constexpr int kMissedProbes = 2;
 // Connections that have not proved who they are, of one shard: in all and from one address.
 inline constexpr std::size_t kStrangers = 256;
 inline constexpr std::size_t kStrangersPerHost = 64;
-// How long a connection that failed its proof keeps its place: at most kStrangersPerHost guesses in
-// it.
+// How long a connection that failed its proof keeps its place, for which no newer one is let in: at
+// most kStrangersPerHost guesses in it.
 inline constexpr Clock::duration kFailedProofPenalty = std::chrono::seconds(1);
 // Accepted connections of one node and shard.
 inline constexpr std::size_t kConnectionsPerNode = 256;
-// A listener's connections whose preface has not come, and how long it may take.
+// A listener's connections whose preface has not come, in all and from one address, and how long it
+// may take.
 inline constexpr std::size_t kHalfOpen = 256;
+inline constexpr std::size_t kHalfOpenPerHost = 64;
 inline constexpr Clock::duration kPrefaceTimeout = std::chrono::seconds(3);
 
 // Pause before a peer that could not be reached is tried again: doubled each time, with jitter.

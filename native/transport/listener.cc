@@ -56,6 +56,7 @@ TcpListener::TcpListener(Reactor& reactor, Socket socket, Adopt adopt)
       adopt_(std::move(adopt)),
       address_(localAddress(socket_.fd())),
       gate_(reactor),
+      doorkeeper_(kHalfOpen, kHalfOpenPerHost),
       closing_(reactor) {
   gate_.spawn(acceptAll(*this));
 }
@@ -68,10 +69,7 @@ Task<void> TcpListener::acceptAll(TcpListener& listener) {
       break;
     }
     if (result >= 0) {
-      Socket socket(result);
-      // Beyond the bound the newest goes: those before it will have been read or timed out shortly.
-      if (listener.halfOpen_.size() >= kHalfOpen) continue;
-      listener.gate_.spawn(readPreface(listener, std::move(socket)));
+      listener.welcome(Socket(result));
     } else if (result == -EAGAIN) {
       co_await listener.reactor_.poll(listener.socket_.fd(), POLLIN);
     } else if (result != -ECONNABORTED && result != -EINTR) {
@@ -80,7 +78,15 @@ Task<void> TcpListener::acceptAll(TcpListener& listener) {
   }
 }
 
-Task<void> TcpListener::readPreface(TcpListener& listener, Socket socket) {
+void TcpListener::welcome(Socket socket) {
+  const int fd = socket.fd();
+  std::shared_ptr<Doorkeeper::Place> place =
+      doorkeeper_.enter(sourceOf(fd), [fd] { shutdown(fd, SHUT_RDWR); });
+  if (place) gate_.spawn(readPreface(*this, std::move(socket), std::move(place)));
+}
+
+Task<void> TcpListener::readPreface(TcpListener& listener, Socket socket,
+                                    std::shared_ptr<Doorkeeper::Place> place) {
   const int fd = socket.fd();
   listener.halfOpen_.insert(fd);
   Reactor::Timer timer(listener.reactor_);
@@ -103,11 +109,13 @@ Task<void> TcpListener::readPreface(TcpListener& listener, Socket socket) {
       adopted = preface.ok() && checkBody(*header, body).ok() && !listener.closing_.isSet();
       if (adopted) {
         timer.cancel();
+        place.reset();
         listener.adopt_(preface->shard, socket.release());
       }
     }
   }
   listener.halfOpen_.erase(fd);
+  place.reset();  // before the descriptor is closed, and so another's
 }
 
 Task<void> TcpListener::close() {

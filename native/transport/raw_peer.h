@@ -18,10 +18,15 @@ namespace hearth {
 // A blocking socket with a deadline, for saying things that no transport would.
 class RawPeer {
  public:
-  explicit RawPeer(const PeerAddress& address) {
+  // `from`: the source address; "" leaves it to the kernel.
+  explicit RawPeer(const PeerAddress& address, const std::string& from = "") {
     const SocketAddress resolved = *socketAddress(address);
     socket_ = Socket(::socket(resolved.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     setDeadline();
+    if (!from.empty()) {
+      const SocketAddress source = *socketAddress({from, 0});
+      EXPECT_EQ(bind(socket_.fd(), source.get(), source.size), 0);
+    }
     int result = connect(socket_.fd(), resolved.get(), resolved.size);
     if (result != 0 && errno == EINTR) {  // it goes on; writable when it is done
       pollfd writable{socket_.fd(), POLLOUT, 0};

@@ -65,6 +65,19 @@ PeerAddress remoteAddress(int fd) {
   return addressFrom(storage, size);
 }
 
+std::string sourceOf(int fd) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return {};
+  auto& six = reinterpret_cast<sockaddr_in6&>(storage);
+  if (storage.ss_family != AF_INET6) return addressFrom(storage, size).host;
+  std::byte* const address = reinterpret_cast<std::byte*>(&six.sin6_addr);
+  // Of an IPv4 address in IPv6 clothes only the last 32 bits are the host's.
+  if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) return addressFrom(storage, size).host;
+  std::memset(address + 8, 0, 8);
+  return addressFrom(storage, size).host + "/64";
+}
+
 Result<Socket> openSocket(const SocketAddress& address) {
   Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.fd() < 0) return errnoError(errno, "open a socket");
