@@ -38,7 +38,8 @@ CacheDirectory::CacheDirectory(CacheDirectoryOptions options, std::vector<ShardC
       commits_(shards_[home].reactor, 1),
       evictions_(shards_[home].reactor, 1),
       background_(shards_[home].reactor),
-      commitTimer_(shards_[home].reactor) {}
+      commitTimer_(shards_[home].reactor),
+      retractTimer_(shards_[home].reactor) {}
 
 std::string CacheDirectory::objectPath(const ContentKey& key) const {
   return options_.path + "/objects/" + folderName(key.bytes[0]) + "/" + key.hex();
@@ -58,6 +59,7 @@ Task<Status> CacheDirectory::takeLock() {
 Task<void> CacheDirectory::close(Reactor& back) {
   co_await home().reactor.enter();
   commitTimer_.cancel();
+  retractTimer_.cancel();
   co_await background_.close();
   if (log_) {
     co_await commits_.acquire(1);
@@ -130,19 +132,10 @@ Task<Status> CacheDirectory::throttle(Reactor& back) {
   co_return co_await commit(back);
 }
 
-Task<Status> CacheDirectory::retract(const CacheEntry& entry, std::uint32_t chunk, Reactor& back) {
-  co_await home().reactor.enter();
-  co_await commits_.acquire(1);
-  std::vector<std::byte> record;
-  appendRecord(record, {.type = RecordType::kRetract, .key = entry.key, .chunk = chunk});
-  Status done = co_await log_->append(record);
-  if (done.ok()) liveLogBytes_ -= std::min(liveLogBytes_, claimBytes(entry, chunk));
-  commits_.release(1);
-  co_await back.enter();
-  co_return done;
-}
-
 Task<Status> CacheDirectory::commitLocked() {
+  // Before anything is told to be claimed.
+  const Status retracted = co_await retractLocked();
+  if (!retracted.ok()) co_return retracted;
   ClaimQueue::Batch batch = queue_.take();
   // Spoiled chunks lose their claim; one that is being rewritten will be queued again. What is
   // resident here was written before the sync below.
@@ -245,6 +238,7 @@ Task<Status> CacheDirectory::remove(std::vector<std::shared_ptr<CacheEntry>> ent
     co_return dropped;
   }
   queue_.forget(entries);
+  retractions_.forget(entries);
   for (const auto& entry : entries) {
     for (std::uint32_t chunk = 0; chunk < entry->chunkCount(); ++chunk) {
       if (entry->state(chunk) != ChunkState::kClaimed) continue;
@@ -257,42 +251,6 @@ Task<Status> CacheDirectory::remove(std::vector<std::shared_ptr<CacheEntry>> ent
     index_.erase(entry);
   }
   commits_.release(1);
-  co_return Status();
-}
-
-Task<Status> CacheDirectory::recordVerified(std::shared_ptr<CacheEntry> entry, Sha256Digest digest,
-                                            std::uint64_t generation, Reactor& back) {
-  co_await home().reactor.enter();
-  co_await commits_.acquire(1);
-  Status done = co_await commitLocked();
-  if (done.ok()) done = co_await recordVerifiedLocked(*entry, digest, generation);
-  commits_.release(1);
-  co_await back.enter();
-  co_return done;
-}
-
-Task<Status> CacheDirectory::recordVerifiedLocked(CacheEntry& entry, Sha256Digest digest,
-                                                  std::uint64_t generation) {
-  if (entry.generation() != generation) {
-    co_return Error{ErrorCode::kConflict, "a chunk of " + entry.key.hex() +
-                                              " was found bad meanwhile; verify the file again"};
-  }
-  if (!entry.fullyClaimed()) {
-    co_return Error{ErrorCode::kNotFound, entry.key.hex() + " is not complete on this agent"};
-  }
-  // An empty file has no claim that this could follow, and is right as it is.
-  if (entry.size == 0) {
-    entry.markVerified(digest, generation);
-    co_return Status();
-  }
-  std::vector<std::byte> record;
-  appendRecord(record, verificationOf(entry, digest));
-  const Status appended = co_await log_->append(record);
-  if (!appended.ok()) co_return appended;
-  if (!entry.verified()) liveLogBytes_ += record.size();
-  // Of a chunk that was spoiled meanwhile the generation tells, and its retraction follows in the
-  // log.
-  entry.markVerified(digest, generation);
   co_return Status();
 }
 

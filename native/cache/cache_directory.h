@@ -16,6 +16,7 @@
 #include "cache/directory_recovery.h"
 #include "cache/key_index.h"
 #include "cache/residency_log.h"
+#include "cache/retraction_queue.h"
 #include "cache/space_budget.h"
 #include "reactor/synchronization.h"
 
@@ -48,6 +49,9 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] const ShardContext& home() const { return shards_[home_]; }
   // Any thread. Queues the claim of a written chunk; it is committed in the background.
   void queueClaim(PendingClaim claim);
+  // Any thread. A chunk was found bad and spoiled: the log is told at once, in the background, and
+  // again until that succeeds.
+  void queueRetraction(std::shared_ptr<CacheEntry> entry, std::uint32_t chunk);
   // Any thread. A cache file was made: its folder is synced with the next commit.
   void noteCreated(const ContentKey& key) { queue_.noteFolder(key.bytes[0]); }
 
@@ -57,8 +61,11 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] Task<Status> commit(Reactor& back);
   // Commits when more is unclaimed than the tuning allows: bounds memory and open files.
   [[nodiscard]] Task<Status> throttle(Reactor& back);
-  // The log claims this chunk no longer; call before a spoiled chunk is overwritten.
-  [[nodiscard]] Task<Status> retract(const CacheEntry& entry, std::uint32_t chunk, Reactor& back);
+  // The log claims this chunk, which is not resident, no longer: call before it is overwritten.
+  [[nodiscard]] Task<Status> retract(std::shared_ptr<CacheEntry> entry, std::uint32_t chunk,
+                                     Reactor& back);
+  // Ends when the log claims nothing any more of what was queued as bad before.
+  [[nodiscard]] Task<Status> settleRetractions(Reactor& back);
 
   // All of the entry is claimed and, from now on, verified (see CacheEntry); a digest of zeros: the
   // origin told none. `generation`: the entry's, before anybody began to look. kConflict: something
@@ -80,6 +87,8 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] Task<Status> commitLocked();
   [[nodiscard]] Task<void> syncFiles(SyncBatch& batch);
   static Task<void> syncWorker(CacheDirectory& directory, SyncBatch& batch, std::size_t shard);
+  [[nodiscard]] Task<Status> retractLocked();
+  static Task<void> retractInBackground(CacheDirectory& directory);
   [[nodiscard]] Task<Status> syncFolders(const FolderSet& folders);
   [[nodiscard]] Task<Status> appendClaims(const std::vector<PendingClaim>& claims);
   [[nodiscard]] Task<Status> recordVerifiedLocked(CacheEntry& entry, Sha256Digest digest,
@@ -100,6 +109,7 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   const CacheTuning tuning_;
   SpaceBudget budget_;
   ClaimQueue queue_;
+  RetractionQueue retractions_;
   std::atomic<bool> scheduled_{false};
 
   // Home only.
@@ -108,6 +118,7 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   std::vector<EvictionCandidate> candidates_;
   Gate background_;
   Reactor::Timer commitTimer_;
+  Reactor::Timer retractTimer_;
   std::unique_ptr<File> lock_;
   std::unique_ptr<ResidencyLog> log_;
   bool committingInBackground_ = false;

@@ -74,7 +74,8 @@ class CachedFile {
   [[nodiscard]] virtual Task<Status> writeChunk(std::uint32_t chunk,
                                                 std::span<const std::byte> data,
                                                 std::span<const std::uint32_t> blockChecksums) = 0;
-  // Own shard. Ends when everything written so far is claimed durably in the log.
+  // Own shard. Ends when everything written so far is claimed durably in the log, and nothing of
+  // what was found bad.
   [[nodiscard]] virtual Task<Status> claimed() = 0;
   // Any thread. The log says durably that the whole file is what the origin's digest says, or that
   // the origin told none; no chunk of it was found bad since.
@@ -151,8 +152,9 @@ class ContentCache {
       std::shared_ptr<const Manifest> manifest) = 0;
   // kInUse while something is recorded under published/ for it.
   [[nodiscard]] virtual Task<Status> removeView(Sha256Digest digest) = 0;
-  // Empty when there is none.
+  // Empty when there is none, and while a chunk of its files is bad.
   [[nodiscard]] virtual std::string viewPath(const Sha256Digest& digest) const = 0;
+  // kNotFound for a view of which a chunk is bad, unless it is published under that name already.
   // A publish: a synced file `published/<name>` holding the digest; the view and its files stay
   // while it exists.
   [[nodiscard]] virtual Task<Status> publish(std::string name, Sha256Digest digest) = 0;

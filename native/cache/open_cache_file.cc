@@ -118,7 +118,9 @@ Result<std::span<const std::byte>> OpenCacheFile::verified(std::uint64_t offset,
 
 void OpenCacheFile::spoil(std::uint32_t chunk) {
   core_->counters.corruptBlocks.fetch_add(1, std::memory_order_relaxed);
-  entry_->spoil(chunk);
+  if (!entry_->spoil(chunk)) return;
+  core_->views.noteSpoiled(entry_->key);
+  entry_->directory.queueRetraction(entry_, chunk);
 }
 
 std::vector<std::uint32_t> OpenCacheFile::blockChecksums(std::uint32_t chunk) const {
@@ -167,7 +169,7 @@ Task<Status> OpenCacheFile::writeAbsent(std::uint32_t chunk, ChunkState before,
   Status ready = co_await directory.throttle(shard_.reactor);
   if (before == ChunkState::kSpoiled) {
     // Its space is taken already; but the log must not claim what is now overwritten.
-    if (ready.ok()) ready = co_await directory.retract(*entry_, chunk, shard_.reactor);
+    if (ready.ok()) ready = co_await directory.retract(entry_, chunk, shard_.reactor);
     if (ready.ok()) ready = co_await openWriter();
     if (ready.ok()) ready = co_await writer_->writeAt(data, chunk * kChunkBytes);
     if (!ready.ok()) entry_->failWrite(chunk, ChunkState::kSpoiled);
@@ -294,7 +296,7 @@ Task<Status> OpenCacheFile::claimed() {
   for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
     if (entry_->state(chunk) == ChunkState::kResident) unclaimed.push_back(chunk);
   }
-  if (unclaimed.empty()) co_return Status();
+  if (unclaimed.empty()) co_return co_await entry_->directory.settleRetractions(shard_.reactor);
   const Status committed = co_await entry_->directory.commit(shard_.reactor);
   for (const std::uint32_t chunk : unclaimed) {
     if (entry_->state(chunk) == ChunkState::kClaimed) continue;
@@ -321,6 +323,9 @@ Task<Result<std::uint64_t>> OpenCacheFile::scrub(std::atomic<std::uint64_t>* che
   for (std::uint32_t i = 0; i < kScrubReads; ++i) readers.spawn(scrubChunks(*this, **file, scrub));
   Task<void> closing = readers.close();
   co_await closing;
+  // Nobody hears of a scrub whose findings a crash could undo.
+  const Status retracted = co_await entry_->directory.settleRetractions(shard_.reactor);
+  if (!retracted.ok()) co_return retracted.error();
   co_return scrub.good;
 }
 

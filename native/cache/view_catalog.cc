@@ -25,10 +25,24 @@ void ViewCatalog::erase(const Sha256Digest& digest) {
   views_.erase(found);
 }
 
-void ViewCatalog::markWhole(const Sha256Digest& digest) {
+bool ViewCatalog::markWhole(const Sha256Digest& digest, std::uint64_t breaks) {
   const std::lock_guard guard(mutex_);
   const auto found = views_.find(digest);
-  if (found != views_.end()) found->second.whole = true;
+  if (found == views_.end() || breaks != breaks_) return false;
+  found->second.whole = true;
+  return true;
+}
+
+void ViewCatalog::markBroken(const ContentKey& key) {
+  const std::lock_guard guard(mutex_);
+  ++breaks_;
+  const auto [first, last] = byKey_.equal_range(key);
+  for (auto at = first; at != last; ++at) views_.at(at->second).whole = false;
+}
+
+std::uint64_t ViewCatalog::breaks() const {
+  const std::lock_guard guard(mutex_);
+  return breaks_;
 }
 
 std::optional<View> ViewCatalog::find(const Sha256Digest& digest) const {

@@ -18,14 +18,20 @@ namespace hearth {
 struct View {
   std::string path;              // of the tree
   std::vector<ContentKey> keys;  // of the cache files that it links, each once
-  bool whole = true;             // all of them were complete when somebody looked last
+  bool whole = false;            // all of them are claimed, and none was found bad since
 };
 
 class ViewCatalog {
  public:
   void add(const Sha256Digest& digest, View view);
   void erase(const Sha256Digest& digest);
-  void markWhole(const Sha256Digest& digest);
+  // All files of the view are whole, as was found out after breaks() was `breaks`. False: some file
+  // was found bad since, and the view is not marked.
+  bool markWhole(const Sha256Digest& digest, std::uint64_t breaks);
+  // No view that links the key is whole any more.
+  void markBroken(const ContentKey& key);
+  // Grows with every markBroken().
+  [[nodiscard]] std::uint64_t breaks() const;
   [[nodiscard]] std::optional<View> find(const Sha256Digest& digest) const;
   [[nodiscard]] std::vector<Sha256Digest> digests() const;
   [[nodiscard]] std::vector<Sha256Digest> viewsOf(const ContentKey& key) const;
@@ -48,6 +54,7 @@ class ViewCatalog {
   std::map<Sha256Digest, View> views_;
   std::unordered_multimap<ContentKey, Sha256Digest, ContentKeyHash> byKey_;
   std::map<std::string, Sha256Digest> published_;
+  std::uint64_t breaks_ = 0;
 };
 
 }  // namespace hearth

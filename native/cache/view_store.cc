@@ -41,6 +41,12 @@ std::optional<std::vector<ContentKey>> decodeKeys(std::span<const std::byte> byt
   return keys;
 }
 
+Error notWhole(const View& view) {
+  return {ErrorCode::kNotFound,
+          "the view at " + view.path +
+              " has files that are not complete on this agent; warm the dataset first"};
+}
+
 Status checkPublishName(const std::string& name) {
   const bool usable = !name.empty() && name.size() <= 200 && name[0] != '.' &&
                       name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
@@ -72,7 +78,7 @@ std::string ViewStore::path(const Sha256Digest& digest) const {
 bool ViewStore::whole(const View& view) const {
   return std::all_of(view.keys.begin(), view.keys.end(), [this](const ContentKey& key) {
     const auto entry = core_.index.find(key);
-    return entry && entry->complete();
+    return entry && entry->fullyClaimed();
   });
 }
 
@@ -122,7 +128,7 @@ Task<Status> ViewStore::removeBroken() {
   for (const Sha256Digest& digest : catalog_.digests()) {
     const auto view = catalog_.find(digest);
     if (whole(*view)) {
-      catalog_.markWhole(digest);
+      (void)catalog_.markWhole(digest, catalog_.breaks());
     } else if (!catalog_.publisherOf(digest)) {
       const Status removed = co_await removeLocked(digest);
       if (!removed.ok()) co_return removed;
@@ -204,17 +210,26 @@ Task<Result<std::string>> ViewStore::build(std::shared_ptr<const Manifest> manif
   co_return built;
 }
 
+// A view that is there, of files that were not whole.
+Task<Result<std::string>> ViewStore::offerAgain(Sha256Digest digest, View view) {
+  const std::uint64_t breaks = catalog_.breaks();
+  for (const auto& directory : core_.directories) {
+    if (!view.path.starts_with(directory->path() + "/views/")) continue;
+    const Status committed = co_await directory->commit(core_.shards[0].reactor);
+    if (!committed.ok()) co_return committed.error();
+  }
+  if (!whole(view) || !catalog_.markWhole(digest, breaks)) co_return notWhole(view);
+  co_return view.path;
+}
+
 Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest> manifest) {
   const Sha256Digest digest = manifest->digest();
   if (const auto known = catalog_.find(digest)) {
-    if (!known->whole && !whole(*known)) {
-      co_return Error{ErrorCode::kNotFound,
-                      "the view at " + known->path +
-                          " has files that are not complete on this agent; warm the dataset first"};
-    }
-    catalog_.markWhole(digest);
-    co_return known->path;
+    if (known->whole) co_return known->path;
+    auto offering = offerAgain(digest, *known);
+    co_return co_await offering;
   }
+  const std::uint64_t breaks = catalog_.breaks();
   const Result<Plan> plan = this->plan(*manifest);
   if (!plan.ok()) co_return plan.error();
   CacheDirectory& directory = *plan->directory;
@@ -267,8 +282,14 @@ Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest>
     (void)co_await removing;  // else the next start sweeps it
     co_return done.error().within("building the view " + name);
   }
-  catalog_.add(digest, {.path = folder + "/" + name, .keys = plan->keys, .whole = true});
-  co_return folder + "/" + name;
+  const View built{.path = folder + "/" + name, .keys = plan->keys};
+  catalog_.add(digest, built);
+  if (!catalog_.markWhole(digest, breaks)) {
+    // Of some file, perhaps not of this view.
+    auto offering = offerAgain(digest, built);
+    co_return co_await offering;
+  }
+  co_return built.path;
 }
 
 Task<Status> ViewStore::remove(Sha256Digest digest, Reactor& back) {
@@ -319,6 +340,8 @@ Task<Status> ViewStore::publish(std::string name, Sha256Digest digest) {
   if (done.ok() && already && *already != digest) {
     done = Error{ErrorCode::kAlreadyExists,
                  name + " publishes another revision already; unpublish it first"};
+  } else if (const auto view = catalog_.find(digest); view && !view->whole && !already) {
+    done = notWhole(*view);
   } else if (done.ok() && !already) {
     const std::string text = hexOf(digest) + "\n";
     const auto bytes = std::as_bytes(std::span(text));

@@ -7,7 +7,9 @@
 //   published/<name>      the digest of what is published under that name, in hexadecimal
 //
 // A tree is built aside and renamed, and never changed. It is built of claimed files only, so that
-// what it shows is true after a power loss. Changes run on shards[0], one at a time.
+// what it shows is true after a power loss. A view of which a chunk was found bad stays for those
+// who have it mounted, and is offered and published to nobody until the chunk is repaired, which is
+// done in place. Changes run on shards[0], one at a time.
 #pragma once
 
 #include <memory>
@@ -46,6 +48,10 @@ class ViewStore {
   // Reads published/ again: others write there too.
   [[nodiscard]] Task<Status> refresh(Reactor& back);
 
+  // Any thread. A chunk of the key was found bad: the views that link it are handed to nobody until
+  // build() finds it repaired. Who has them mounted sees the repair, which is in the same inode.
+  void noteSpoiled(const ContentKey& key) { catalog_.markBroken(key); }
+
   // Any thread. Empty when there is no whole view.
   [[nodiscard]] std::string path(const Sha256Digest& digest) const;
   // As of the last publish or refresh.
@@ -63,6 +69,7 @@ class ViewStore {
   [[nodiscard]] Task<Status> recoverIn(CacheDirectory& directory);
   [[nodiscard]] Task<Status> removeLocked(Sha256Digest digest);
   [[nodiscard]] Task<Result<std::string>> buildLocked(std::shared_ptr<const Manifest> manifest);
+  [[nodiscard]] Task<Result<std::string>> offerAgain(Sha256Digest digest, View view);
   [[nodiscard]] Result<Plan> plan(const Manifest& manifest) const;
   [[nodiscard]] bool whole(const View& view) const;
   [[nodiscard]] std::string publishedFolder() const;

@@ -63,6 +63,11 @@ class ViewStoreTest : public testing::Test {
     return {bytes.begin(), bytes.end()};
   }
 
+  static void overwrite(const std::string& path) {
+    fs::permissions(path, fs::perms::owner_write, fs::perm_options::add);
+    std::fstream(path, std::ios::binary | std::ios::in | std::ios::out) << "bad bytes";
+  }
+
   TemporaryFolder folder;
   ShardThreads shards{2};
   std::unique_ptr<ContentCache> cache;
@@ -175,6 +180,55 @@ TEST_F(ViewStoreTest, FilesOfAPublishedViewAreRepairedInTheSameInode) {
   EXPECT_EQ(statOf(cache->find(keyOf(1))->path()).st_ino, inode);
   EXPECT_EQ(*build(1), *view);
   EXPECT_EQ(cache->viewPath(digest), *view);
+}
+
+TEST_F(ViewStoreTest, AViewWithABadChunkIsOfferedToNobodyUntilItIsRepaired) {
+  warm(1);
+  const auto view = build(1);
+  ASSERT_TRUE(view.ok());
+  const Sha256Digest digest = manifest(1)->digest();
+  ASSERT_TRUE(shards.run(0, cache->publish("earlier", digest)).ok());
+  const auto inode = statOf(*view + "/a/one").st_ino;
+  {
+    const auto file = cache->find(keyOf(1));
+    overwrite(file->path());
+    ASSERT_EQ(file->verified(0, 10).code(), ErrorCode::kCorrupt);
+  }
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      close();
+      open();
+    }
+    EXPECT_EQ(cache->viewPath(digest), "") << restarted;
+    EXPECT_EQ(build(1).code(), ErrorCode::kNotFound) << restarted;
+    EXPECT_EQ(shards.run(0, cache->publish("later", digest)).code(), ErrorCode::kNotFound);
+    EXPECT_TRUE(shards.run(0, cache->publish("earlier", digest)).ok());
+  }
+  EXPECT_TRUE(fs::exists(*view + "/a/one")) << "somebody may have it mounted";
+  warm(1);
+  EXPECT_EQ(contents(*view + "/a/one"), chunkData(keyOf(1), 20000, 0));
+  EXPECT_EQ(statOf(*view + "/a/one").st_ino, inode);
+  EXPECT_EQ(*build(1), *view);
+  EXPECT_EQ(cache->viewPath(digest), *view);
+  EXPECT_TRUE(shards.run(0, cache->publish("later", digest)).ok());
+}
+
+TEST_F(ViewStoreTest, AnUnpublishedViewWithABadChunkGoesAtTheNextStart) {
+  warm(1);
+  const auto view = build(1);
+  ASSERT_TRUE(view.ok());
+  {
+    const auto file = cache->find(keyOf(2));
+    overwrite(file->path());
+    ASSERT_EQ(file->verified(0, 10).code(), ErrorCode::kCorrupt);
+  }
+  close();
+  open();
+  EXPECT_FALSE(fs::exists(*view));
+  EXPECT_EQ(build(1).code(), ErrorCode::kNotFound);
+  warm(1);
+  ASSERT_TRUE(build(1).ok());
+  EXPECT_EQ(contents(*view + "/a/b/two"), chunkData(keyOf(2), 30000, 0));
 }
 
 TEST_F(ViewStoreTest, RefusesNamesThatLeaveTheFolder) {
