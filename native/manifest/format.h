@@ -15,6 +15,12 @@ static_assert(std::endian::native == std::endian::little,
 
 inline constexpr std::array<char, 8> kMagic = {'H', 'R', 'T', 'H', 'M', 'A', 'N', 'I'};
 inline constexpr std::uint32_t kVersion = 1;
+// Features of the header's words that we know.
+inline constexpr std::uint64_t kKnownRequired = 0;
+inline constexpr std::uint64_t kKnownOptional = 0;
+// The header and the entries of later releases may be longer, by fields that we skip.
+inline constexpr std::uint32_t kMostHeaderBytes = 4096;
+inline constexpr std::uint32_t kMostEntryBytes = 4096;
 
 // Limits of names: what Linux can open (limits.h: NAME_MAX, PATH_MAX without its NUL).
 inline constexpr std::size_t kMaxNameBytes = 255;
@@ -38,11 +44,17 @@ struct Header {
   std::uint64_t digestsOffset = 0;
   std::uint64_t digests = 0;  // count
   std::uint64_t stringsOffset = 0;
-  std::uint64_t stringBytes = 0;  // without the padding after them
-  std::array<std::uint8_t, 36> reserved{};
+  std::uint64_t stringBytes = 0;       // without the padding after them
+  std::uint64_t requiredFeatures = 0;  // who does not know one of them refuses the manifest
+  std::uint64_t optionalFeatures = 0;  // others are ignored
+  std::uint32_t entryBytes = 0;        // 0: 88, as the first release wrote it
+  std::array<std::uint8_t, 16> reserved{};
   std::uint32_t checksum = 0;  // CRC32C of the 124 bytes before
+
+  [[nodiscard]] bool extended() const { return (optionalFeatures & ~kKnownOptional) != 0; }
 };
 static_assert(sizeof(Header) == 128 && alignof(Header) == 8);
+static_assert(offsetof(Header, requiredFeatures) == 88 && offsetof(Header, entryBytes) == 104);
 
 // A string in the table: its offset there in the low 48 bits, its length in the high 16; 0 for
 // none.
@@ -82,10 +94,15 @@ inline constexpr std::uint64_t padded(std::uint64_t bytes) {
 // inside.
 struct Parts {
   const Header* header = nullptr;
-  const Entry* entries = nullptr;
+  const std::byte* entries = nullptr;
+  std::uint32_t entryBytes = sizeof(Entry);  // from one to the next
   const std::array<std::uint8_t, 32>* digests = nullptr;
   const char* strings = nullptr;
 
+  // `index` < header->entries.
+  [[nodiscard]] const Entry& entry(std::uint32_t index) const {
+    return *reinterpret_cast<const Entry*>(entries + std::uint64_t{index} * entryBytes);
+  }
   [[nodiscard]] bool holds(StringReference reference) const {
     return reference.offset() <= header->stringBytes &&
            reference.length() <= header->stringBytes - reference.offset();

@@ -99,7 +99,7 @@ class ManifestImage final : public Manifest {
     ManifestEntry out;
     out.index = index;
     if (index >= parts_.header->entries) return out;
-    const Entry& raw = parts_.entries[index];
+    const Entry& raw = parts_.entry(index);
     out.parent = raw.parent < index ? raw.parent : kRootEntry;
     out.modifiedNs = raw.modifiedNs;
     out.name = parts_.text(raw.name);
@@ -135,7 +135,7 @@ class ManifestImage final : public Manifest {
     std::uint32_t high = children.first + children.count;
     while (low < high) {
       const std::uint32_t middle = low + (high - low) / 2;
-      const int order = parts_.text(parts_.entries[middle].name).compare(name);
+      const int order = parts_.text(parts_.entry(middle).name).compare(name);
       if (order == 0) return middle;
       if (order < 0) {
         low = middle + 1;
@@ -165,14 +165,14 @@ class ManifestImage final : public Manifest {
     // Parents have smaller indexes, so both walks end; the second fills the string from its end.
     std::size_t length = 0;
     for (std::uint32_t at = index; at != kRootEntry; at = parentOf(at)) {
-      length += parts_.entries[at].name.length() + 1;
+      length += parts_.entry(at).name.length() + 1;
       if (length > manifest_format::kMaxPathBytes + 1) return {};
     }
     if (length == 0) return {};
     std::string out(length - 1, '/');
     for (std::uint32_t at = index; at != kRootEntry; at = parentOf(at)) {
-      const std::string_view name = parts_.text(parts_.entries[at].name);
-      length -= parts_.entries[at].name.length() + 1;
+      const std::string_view name = parts_.text(parts_.entry(at).name);
+      length -= parts_.entry(at).name.length() + 1;
       name.copy(out.data() + length, name.size());
     }
     return out;
@@ -187,7 +187,7 @@ class ManifestImage final : public Manifest {
   // None unless the range lies behind the directory and inside the table.
   Children childrenOf(std::uint32_t index) const {
     if (index >= parts_.header->entries) return {};
-    const Entry& raw = parts_.entries[index];
+    const Entry& raw = parts_.entry(index);
     if (raw.kind != static_cast<std::uint8_t>(EntryKind::kDirectory)) return {};
     const auto first = static_cast<std::uint32_t>(raw.sizeOrChildren);
     const auto count = static_cast<std::uint32_t>(raw.sizeOrChildren >> 32);
@@ -196,7 +196,7 @@ class ManifestImage final : public Manifest {
   }
 
   std::uint32_t parentOf(std::uint32_t index) const {
-    const std::uint32_t parent = parts_.entries[index].parent;
+    const std::uint32_t parent = parts_.entry(index).parent;
     return parent < index ? parent : kRootEntry;
   }
 

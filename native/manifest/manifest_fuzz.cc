@@ -39,11 +39,15 @@ void repair(std::vector<std::byte>& bytes) {
   std::memcpy(&header, bytes.data(), sizeof header);
   header.magic = hearth::manifest_format::kMagic;
   header.version = hearth::manifest_format::kVersion;
-  header.headerBytes = sizeof(Header);
-  header.reserved = {};
+  header.requiredFeatures = 0;
+  // As long as the fuzzer says, within what is allowed and there.
+  header.headerBytes = sizeof(Header) + header.headerBytes % 5 * 8;
+  if (header.entryBytes != 0) header.entryBytes = sizeof(Entry) + header.entryBytes % 5 * 8;
+  if (header.optionalFeatures == 0) header.reserved = {};
+  const std::uint64_t entryBytes = header.entryBytes == 0 ? sizeof(Entry) : header.entryBytes;
   header.fileBytes = bytes.size();
-  header.entriesOffset = sizeof(Header);
-  header.digestsOffset = sizeof(Header) + std::uint64_t{header.entries} * sizeof(Entry);
+  header.entriesOffset = header.headerBytes;
+  header.digestsOffset = header.headerBytes + std::uint64_t{header.entries} * entryBytes;
   header.stringsOffset = header.digestsOffset + header.digests * 32;
   header.checksum =
       hearth::crc32c({reinterpret_cast<const std::byte*>(&header), offsetof(Header, checksum)});

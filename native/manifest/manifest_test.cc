@@ -11,6 +11,7 @@
 
 #include "base/crc32c.h"
 #include "manifest/format.h"
+#include "manifest/manifest_version1.h"
 
 namespace hearth {
 namespace {
@@ -166,6 +167,119 @@ TEST(Manifest, RefusesEveryTruncationAndOtherVersions) {
   auto future = bytes;
   future[offsetof(Header, version)] = std::byte{2};
   EXPECT_EQ(Manifest::parse(future).code(), ErrorCode::kUnsupported);
+}
+
+// What a later release may make of a manifest: fields that we skip at the end of its header and of
+// its entries, and a part of its own behind the strings.
+std::vector<std::byte> extended(const std::vector<std::byte>& bytes, std::uint32_t moreHeader,
+                                std::uint32_t moreEntry, std::size_t behind) {
+  Header header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::vector<std::byte> out(bytes.begin(), bytes.begin() + sizeof header);
+  out.resize(out.size() + moreHeader, std::byte{0x77});
+  for (std::uint32_t i = 0; i < header.entries; ++i) {
+    const auto* const at = bytes.data() + header.entriesOffset + i * sizeof(Entry);
+    out.insert(out.end(), at, at + sizeof(Entry));
+    out.resize(out.size() + moreEntry, std::byte{0x78});
+  }
+  out.insert(out.end(), bytes.begin() + static_cast<std::ptrdiff_t>(header.digestsOffset),
+             bytes.end());
+  out.resize(out.size() + behind, std::byte{0x79});
+  header.headerBytes += moreHeader;
+  header.entryBytes = sizeof(Entry) + moreEntry;
+  header.optionalFeatures = behind == 0 ? 0 : 8;
+  header.fileBytes = out.size();
+  header.entriesOffset += moreHeader;
+  header.digestsOffset += moreHeader + header.entries * moreEntry;
+  header.stringsOffset += moreHeader + header.entries * moreEntry;
+  std::memcpy(out.data(), &header, sizeof header);
+  seal(out);
+  return out;
+}
+
+TEST(Manifest, ReadsWhatTheFirstReleaseWrote) {
+  const auto bytes = testing_support::manifestBytes();
+  EXPECT_EQ(hexOf(Sha256::of(bytes)), testing_support::kVersion1ManifestDigest);
+  const auto parsed = Manifest::parse(bytes);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  const Manifest& manifest = **parsed;
+  EXPECT_EQ(manifest.totals().files, 4u);
+  EXPECT_EQ(manifest.totals().bytes, 570u + 5000000000u + 4999999999u + 8192u);
+  const ManifestEntry one = manifest.entry(*manifest.lookUp("weights/model-00001.safetensors"));
+  EXPECT_EQ(one.size, 5000000000u);
+  EXPECT_EQ(one.validator, "etag:\"w1\"");
+  EXPECT_EQ(one.sourceDigest->at(31), 0x22);
+  EXPECT_EQ(one.key.bytes[0], 5000000000u % 251);
+  EXPECT_TRUE(manifest.entry(*manifest.lookUp("bin/run")).executable);
+  EXPECT_EQ(manifest.entry(*manifest.lookUp("latest")).symlinkTarget,
+            "weights/model-00001.safetensors");
+  EXPECT_EQ(manifest.entry(*manifest.lookUp("empty")).modifiedNs, 7);
+  // And writes it: the digest is the name.
+  ManifestBuilder builder(false);
+  for (std::uint32_t i = 1; i < manifest.totals().entries; ++i) {
+    const ManifestEntry entry = manifest.entry(i);
+    if (entry.kind == EntryKind::kDirectory && entry.childCount != 0) continue;
+    builder.add({.path = manifest.path(i),
+                 .kind = entry.kind,
+                 .executable = entry.executable,
+                 .size = entry.size,
+                 .objectOffset = entry.objectOffset,
+                 .key = entry.key,
+                 .sourceDigest = entry.sourceDigest,
+                 .modifiedNs = entry.modifiedNs,
+                 .symlinkTarget = std::string(entry.symlinkTarget),
+                 .validator = std::string(entry.validator)});
+  }
+  EXPECT_EQ(*builder.build(), bytes);
+}
+
+TEST(Manifest, SkipsWhatLaterReleasesAdd) {
+  const auto bytes = testing_support::manifestBytes();
+  const auto plain = *Manifest::parse(bytes);
+  for (const auto& [header, entry, behind] : {std::tuple{0u, 0u, 0u}, std::tuple{8u, 0u, 0u},
+                                              std::tuple{0u, 8u, 0u}, std::tuple{64u, 40u, 24u}}) {
+    const auto longer = extended(bytes, header, entry, behind);
+    const auto parsed = Manifest::parse(longer);
+    ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+    ASSERT_EQ((*parsed)->totals().entries, plain->totals().entries);
+    for (std::uint32_t i = 0; i < plain->totals().entries; ++i) {
+      EXPECT_EQ((*parsed)->path(i), plain->path(i));
+      EXPECT_EQ((*parsed)->entry(i).key, plain->entry(i).key);
+      EXPECT_EQ((*parsed)->entry(i).sourceDigest, plain->entry(i).sourceDigest);
+    }
+    walk(**parsed);
+    const TemporaryFile file(longer);
+    const auto trusted = Manifest::open(file.path, std::nullopt);
+    ASSERT_TRUE(trusted.ok());
+    walk(**trusted);
+  }
+}
+
+TEST(Manifest, RefusesFeaturesThatItMustKnow) {
+  auto bytes = sample();
+  bytes[offsetof(Header, requiredFeatures)] = std::byte{2};
+  seal(bytes);
+  const auto parsed = Manifest::parse(bytes);
+  EXPECT_EQ(parsed.code(), ErrorCode::kUnsupported);
+  // Optional ones may have reserved bytes and flags that mean something to others.
+  bytes = sample();
+  bytes[offsetof(Header, optionalFeatures)] = std::byte{2};
+  bytes[offsetof(Header, reserved)] = std::byte{1};
+  bytes[sizeof(Header) + sizeof(Entry) + offsetof(Entry, flags)] |= std::byte{0x80};
+  bytes[sizeof(Header) + sizeof(Entry) + offsetof(Entry, reserved)] = std::byte{9};
+  seal(bytes);
+  EXPECT_TRUE(Manifest::parse(bytes).ok());
+}
+
+TEST(Manifest, RefusesLengthsThatCannotBe) {
+  for (const std::uint32_t bad : {8u, 127u, 132u, 5000u, ~0u}) {
+    for (const std::size_t field : {offsetof(Header, headerBytes), offsetof(Header, entryBytes)}) {
+      auto bytes = sample();
+      std::memcpy(bytes.data() + field, &bad, sizeof bad);
+      seal(bytes);
+      EXPECT_EQ(Manifest::parse(bytes).code(), ErrorCode::kCorrupt) << field << " " << bad;
+    }
+  }
 }
 
 TEST(Manifest, RefusesDamagedEntries) {

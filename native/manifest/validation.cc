@@ -34,7 +34,7 @@ class Walk {
 
   Status run() {
     for (std::uint32_t index = 0; index < count_; ++index) {
-      const Entry& entry = parts_.entries[index];
+      const Entry& entry = parts_.entry(index);
       std::optional<std::string> wrong = placement(index, entry);
       if (!wrong) wrong = fields(entry);
       if (wrong) return corruptEntry(index, *wrong);
@@ -63,7 +63,7 @@ class Walk {
         return "the root has a name or parent";
     } else {
       if (index >= nextChild_ || entry.parent >= index) return "it is in no directory";
-      const Entry& parent = parts_.entries[entry.parent];
+      const Entry& parent = parts_.entry(entry.parent);
       const auto first = static_cast<std::uint32_t>(parent.sizeOrChildren);
       const auto children = static_cast<std::uint32_t>(parent.sizeOrChildren >> 32);
       if (parent.kind != static_cast<std::uint8_t>(EntryKind::kDirectory) || index < first ||
@@ -72,7 +72,7 @@ class Walk {
       }
       if (!parts_.holds(entry.name)) return "its name lies outside the string table";
       if (auto reason = unusableName(name)) return reason;
-      if (index > first && parts_.text(parts_.entries[index - 1].name) >= name) {
+      if (index > first && parts_.text(parts_.entry(index - 1).name) >= name) {
         return "it is not sorted by name";
       }
       const std::size_t slash = entry.parent == kRootEntry ? 0 : 1;
@@ -92,11 +92,12 @@ class Walk {
   }
 
   std::optional<std::string> fields(const Entry& entry) {
-    if (!allZero(entry.reserved)) return "a reserved field is set";
+    const bool extended = parts_.header->extended();
+    if (!extended && !allZero(entry.reserved)) return "a reserved field is set";
     if (!parts_.holds(entry.text)) return "its text lies outside the string table";
     const bool isFile = entry.kind == static_cast<std::uint8_t>(EntryKind::kFile);
-    if (!isFile &&
-        (entry.flags != 0 || entry.digest != 0 || entry.objectOffset != 0 || !allZero(entry.key))) {
+    if (!isFile && ((!extended && entry.flags != 0) || entry.digest != 0 ||
+                    entry.objectOffset != 0 || !allZero(entry.key))) {
       return "it has fields that only files have";
     }
     switch (static_cast<EntryKind>(entry.kind)) {
@@ -116,7 +117,8 @@ class Walk {
 
   std::optional<std::string> file(const Entry& entry) {
     ++files_;
-    if ((entry.flags & ~kExecutable) != 0) return "an unknown flag is set";
+    if (!parts_.header->extended() && (entry.flags & ~kExecutable) != 0)
+      return "an unknown flag is set";
     const std::uint64_t size = entry.sizeOrChildren;
     if (size > kMaxBytes || entry.objectOffset > kMaxBytes - size) return "its size is too large";
     if (size > kMaxBytes - bytes_) return "the sum of sizes is too large";
@@ -147,24 +149,40 @@ Result<Parts> checkHeader(std::span<const std::byte> bytes) {
   }
   const auto checked = bytes.first(offsetof(Header, checksum));
   if (header->checksum != crc32c(checked)) return corrupt("its header's checksum is wrong");
-  if (header->headerBytes != sizeof(Header) || !allZero(header->reserved)) {
+  if ((header->requiredFeatures & ~kKnownRequired) != 0) {
+    return Error{ErrorCode::kUnsupported,
+                 "the manifest needs features of the format (" +
+                     std::to_string(header->requiredFeatures & ~kKnownRequired) +
+                     ") that this build, of version 1.0, does not know; use an agent of the "
+                     "release that wrote it or of a later one"};
+  }
+  const std::uint32_t entryBytes = header->entryBytes == 0 ? sizeof(Entry) : header->entryBytes;
+  // Bytes that we know to be zero are, unless they may belong to a feature that we need not know.
+  if (header->headerBytes < sizeof(Header) || header->headerBytes > kMostHeaderBytes ||
+      header->headerBytes % alignof(Header) != 0 || entryBytes < sizeof(Entry) ||
+      entryBytes > kMostEntryBytes || entryBytes % alignof(Entry) != 0 ||
+      (!header->extended() && !allZero(header->reserved))) {
     return corrupt("its header has another form");
   }
   // Each part begins where the one before ends. Counts are below 2^32 and stringBytes below the
   // file's size when the sums are right, so nothing here can overflow before it is refused.
   const std::uint64_t size = bytes.size();
   const std::uint64_t digestsOffset =
-      sizeof(Header) + std::uint64_t{header->entries} * sizeof(Entry);
+      header->headerBytes + std::uint64_t{header->entries} * entryBytes;
   if (header->fileBytes != size || header->entries == 0 || header->entries > kMaxEntries ||
       header->digests > header->entries || header->stringBytes > size ||
-      header->entriesOffset != sizeof(Header) || header->digestsOffset != digestsOffset ||
-      header->stringsOffset != digestsOffset + header->digests * sizeof(Sha256Digest) ||
-      header->stringsOffset + padded(header->stringBytes) != size) {
+      header->entriesOffset != header->headerBytes || header->digestsOffset != digestsOffset ||
+      header->stringsOffset != digestsOffset + header->digests * sizeof(Sha256Digest)) {
     return corrupt("its parts do not have the lengths that its header says");
   }
+  // What later releases add as parts of their own follows the strings.
+  const std::uint64_t end = header->stringsOffset + padded(header->stringBytes);
+  if (end > size || (end != size && !header->extended()))
+    return corrupt("its parts do not have the lengths that its header says");
   return Parts{
       .header = header,
-      .entries = reinterpret_cast<const Entry*>(bytes.data() + header->entriesOffset),
+      .entries = bytes.data() + header->entriesOffset,
+      .entryBytes = entryBytes,
       .digests = reinterpret_cast<const Sha256Digest*>(bytes.data() + header->digestsOffset),
       .strings = reinterpret_cast<const char*>(bytes.data() + header->stringsOffset)};
 }
