@@ -30,7 +30,8 @@ Reactor::~Reactor() = default;
 Result<std::unique_ptr<Reactor>> Reactor::create(Backend backend) {
   if (backend != Backend::kEpoll) {
     auto uring = UringReactor::create();
-    if (uring.ok() || backend == Backend::kIoUring) return uring;
+    if (uring.ok()) return std::unique_ptr<Reactor>(std::move(*uring));
+    if (backend == Backend::kIoUring) return uring.error();
   }
   return EpollReactor::create();
 }

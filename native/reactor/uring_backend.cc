@@ -13,6 +13,9 @@ constexpr unsigned kEntries = 1024;
 // user_data of completions that resume nobody.
 constexpr std::uint64_t kIgnored = 0;
 constexpr std::uint64_t kWakeup = 1;
+// A flag of polls that no kernel knows, so that each refuses it as those before 5.13 refuse polls
+// that stay.
+constexpr std::uint32_t kUnknownPollFlag = 1u << 31;
 
 void prepare(io_uring_sqe* entry, const Operation& operation) {
   switch (operation.kind) {
@@ -52,8 +55,8 @@ void prepare(io_uring_sqe* entry, const Operation& operation) {
 
 }  // namespace
 
-Result<std::unique_ptr<Reactor>> UringReactor::create() {
-  std::unique_ptr<UringReactor> reactor(new UringReactor);
+Result<std::unique_ptr<UringReactor>> UringReactor::create(Kernel kernel) {
+  std::unique_ptr<UringReactor> reactor(new UringReactor(kernel));
   const int error = io_uring_queue_init(kEntries, &reactor->ring_, IORING_SETUP_CLAMP);
   if (error != 0) {
     reactor->ring_.ring_fd = -1;
@@ -63,8 +66,27 @@ Result<std::unique_ptr<Reactor>> UringReactor::create() {
   }
   reactor->wakeup_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (reactor->wakeup_ < 0) return errnoError(errno, "eventfd");
-  reactor->watchWakeups();
-  return std::unique_ptr<Reactor>(std::move(reactor));
+  const Status watching = reactor->beginWatching();
+  if (!watching.ok()) return watching.error();
+  return reactor;
+}
+
+// A poll that is refused completes at once. Armed anew each time, it would keep the thread busy for
+// ever; so this is found out before anything else runs.
+Status UringReactor::beginWatching() {
+  int result = 0;
+  for (const bool stays : {true, false}) {
+    pollStays_ = stays;
+    watchWakeups();
+    const int submitted = io_uring_submit(&ring_);
+    io_uring_cqe* entry = nullptr;
+    if (submitted >= 0 && io_uring_peek_cqe(&ring_, &entry) != 0) return {};  // it waits
+    result = submitted < 0 ? submitted : entry->res;
+    if (submitted >= 0) io_uring_cqe_seen(&ring_, entry);
+  }
+  Error reason = errnoError(result < 0 ? -result : EINVAL, "io_uring's poll of an eventfd");
+  reason.code = ErrorCode::kUnsupported;
+  return reason;
 }
 
 UringReactor::~UringReactor() {
@@ -95,7 +117,12 @@ void UringReactor::cancel(Operation& operation) {
 
 void UringReactor::watchWakeups() {
   io_uring_sqe* const entry = nextEntry();
-  io_uring_prep_poll_multishot(entry, wakeup_, POLLIN);
+  if (pollStays_) {
+    io_uring_prep_poll_multishot(entry, wakeup_, POLLIN);
+    if (kernel_ == Kernel::kOlderThan513) entry->len |= kUnknownPollFlag;
+  } else {
+    io_uring_prep_poll_add(entry, wakeup_, POLLIN);
+  }
   io_uring_sqe_set_data64(entry, kWakeup);
 }
 
@@ -123,6 +150,9 @@ void UringReactor::wait(Clock::time_point deadline) {
     if (data == kWakeup) {
       std::uint64_t count;
       [[maybe_unused]] const ssize_t bytes = read(wakeup_, &count, sizeof count);
+      ++wakeups_;
+      if (result < 0) pollStays_ = false;
+      // Each time where no poll stays; a kernel may also end one that did.
       if (!more) watchWakeups();
     } else if (data != kIgnored) {
       // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel keeps pointers as numbers.

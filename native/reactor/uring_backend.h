@@ -12,9 +12,16 @@ namespace hearth {
 
 class UringReactor final : public Reactor {
  public:
+  // What the kernel can do is probed. kOlderThan513 stands in for one that refuses polls that stay.
+  enum class Kernel { kThis, kOlderThan513 };
   // kUnsupported, with the reason, where io_uring is not there or forbidden.
-  [[nodiscard]] static Result<std::unique_ptr<Reactor>> create();
+  [[nodiscard]] static Result<std::unique_ptr<UringReactor>> create(Kernel kernel = Kernel::kThis);
   ~UringReactor() override;
+
+  // One poll tells of all wake-ups; else each needs one.
+  [[nodiscard]] bool pollStays() const { return pollStays_; }
+  // Completions of these polls so far. Own thread.
+  [[nodiscard]] std::uint64_t wakeups() const { return wakeups_; }
 
   const char* backendName() const override { return "io_uring"; }
   void cancel(Operation& operation) override;
@@ -25,12 +32,17 @@ class UringReactor final : public Reactor {
   void wake() override;
 
  private:
-  UringReactor() = default;
+  explicit UringReactor(Kernel kernel) : kernel_(kernel) {}
   io_uring_sqe* nextEntry();
+  // The first watch, by a poll that stays where the kernel has it.
+  [[nodiscard]] Status beginWatching();
   void watchWakeups();
 
   io_uring ring_{};
   int wakeup_ = -1;  // eventfd, polled by the ring
+  const Kernel kernel_;
+  bool pollStays_ = true;
+  std::uint64_t wakeups_ = 0;
 };
 
 }  // namespace hearth
