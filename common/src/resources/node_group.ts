@@ -75,7 +75,14 @@ const resources = z.object({
     .optional()
     .meta({ maxProperties: 16 })
     .describe('What the agent is given.'),
-  limits: z.record(z.string(), quantity()).optional().meta({ maxProperties: 16 }).describe('What it may use at most.'),
+  limits: z
+    .record(z.string(), quantity())
+    .optional()
+    .meta({ maxProperties: 16 })
+    .describe(
+      'What it may use at most. Absent: 6.25Gi of memory, twice the buffer, and 128Mi for each TiB of the budgets ' +
+        '(1Gi for one that is a share); {}: no limit.',
+    ),
 });
 
 export const nodeGroup = z.object({

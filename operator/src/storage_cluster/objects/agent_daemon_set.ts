@@ -2,6 +2,7 @@ import { controlPort, healthPort, wirePort } from '@hearth/common';
 import { type DaemonSet, kinds } from '@hearth/common/kubernetes';
 import { type NodeGroup, parseQuantity, type StorageCluster } from '@hearth/common/resources';
 import { agentPaths, agentSetName, groupName, labelsOf, nodeFolder, secretName, selectorOf } from '../names.ts';
+import { inMebibytes, memoryLimit, requestedMemory } from './agent_memory.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
 import { field, hostFolder, nodePod, privileged, sharedMount, type Volume, type VolumeMount } from './pod.ts';
 
@@ -79,19 +80,21 @@ const port = (name: string, number: number) => ({
 
 const probe = (path: string) => ({ httpGet: { path, port: 'health', scheme: 'HTTP' }, timeoutSeconds: 5 });
 
-/** Memory for chunks in transfer and for the rest of the process; no limit, as page cache counts towards it. */
+/** As the group says; where it says nothing of requests or of limits, memory by what it has to do. */
 function resources(group: NodeGroup) {
   const { requests, limits } = group.resources ?? {};
-  if (requests !== undefined || limits !== undefined)
-    return { ...texts('requests', requests), ...texts('limits', limits) };
-  const buffer = parseQuantity(group.engine.buffer) ?? 0n;
-  return { requests: { cpu: '100m', memory: `${(buffer >> 20n) + 256n}Mi` } };
+  const own = { cpu: '100m', memory: inMebibytes(requestedMemory(group)) };
+  // A limit that the group gives is a request too, unless it gives one: then nothing of ours is added.
+  if (limits !== undefined) return { ...(requests && { requests: texts(requests) }), limits: texts(limits) };
+  const asked = parseQuantity(String(requests?.memory ?? 0)) ?? 0n;
+  const most = memoryLimit(group);
+  return { requests: texts(requests ?? own), limits: { memory: inMebibytes(asked > most ? asked + MiB : most) } };
 }
 
-function texts<Name extends string>(name: Name, quantities: Record<string, string | number> | undefined) {
-  if (quantities === undefined) return {};
-  return { [name]: Object.fromEntries(Object.entries(quantities).map(([key, value]) => [key, String(value)])) };
-}
+const MiB = 1n << 20n;
+
+const texts = (quantities: Record<string, string | number>) =>
+  Object.fromEntries(Object.entries(quantities).map(([key, value]) => [key, String(value)]));
 
 function folders(cluster: StorageCluster, group: NodeGroup) {
   const { name } = cluster.metadata;

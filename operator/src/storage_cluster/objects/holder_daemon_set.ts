@@ -41,7 +41,8 @@ export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
             periodSeconds: 10,
             timeoutSeconds: 5,
           },
-          resources: { requests: { cpu: '10m', memory: '16Mi' } },
+          // Some kilobytes a mount. With the holder its mounts would end, so there is room for ten thousand of them.
+          resources: { requests: { cpu: '10m', memory: '16Mi' }, limits: { memory: '256Mi' } },
           securityContext: privileged,
           terminationMessagePolicy: 'FallbackToLogsOnError',
           volumeMounts: [

@@ -118,6 +118,26 @@ describe('objects of a StorageCluster', () => {
     assert.deepEqual(listed({ nodeIdentity: { namespaces: ['team', 'other'] } }), ['team.', 'other.']);
   });
 
+  it('have a limit of memory by what they have to do, unless the group says otherwise', () => {
+    const resources = (more: object = {}) => {
+      const group = { name: 'all', cacheDirectories: [{ path: '/mnt/a', budget: '4Ti', freeFloor: '1Gi' }], ...more };
+      return podOf(build({ cluster: sampleCluster({ nodeGroups: [group] }) }).agent).container.resources;
+    };
+    assert.deepEqual(resources(), {
+      requests: { cpu: '100m', memory: '512Mi' },
+      limits: { memory: `${6.25 * 1024 + 512 + 512}Mi` },
+    });
+    assert.equal(resources({ engine: { buffer: '4Gi' } })?.limits?.memory, `${6.25 * 1024 + 8192 + 512}Mi`);
+    const two = [{ path: '/mnt/a' }, { path: '/mnt/b' }];
+    assert.equal(resources({ cacheDirectories: two })?.limits?.memory, `${6.25 * 1024 + 512 + 2048}Mi`);
+    assert.deepEqual(resources({ resources: { requests: { memory: '64Gi' } } }), {
+      requests: { memory: '64Gi' },
+      limits: { memory: `${64 * 1024 + 1}Mi` },
+    });
+    assert.deepEqual(resources({ resources: { limits: {} } }), { limits: {} });
+    assert.ok(podOf(build().holder).container.resources?.limits?.memory);
+  });
+
   it('replace agents when what they read at their start changes, and never the holder', () => {
     const before = build();
     const secret = build({ startHash: 'other' });
