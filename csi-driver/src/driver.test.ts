@@ -20,7 +20,7 @@ import { TemporaryFolder } from './testing/temporary_folder.ts';
 const program = join(import.meta.dirname, '../bin/hearth-csi-node');
 
 describe('the driver on a node', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let folder: TemporaryFolder;
   let agent: FakeAgent;
   let flags: string[];

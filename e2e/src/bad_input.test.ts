@@ -17,7 +17,7 @@ function refused(outcome: Outcome, code: number, message: RegExp): void {
 }
 
 describe('bad input', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let cluster: Cluster;
   let origin: string;
 
@@ -105,7 +105,7 @@ describe('bad input', function () {
 });
 
 describe('strangers among the agents', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let cluster: Cluster;
 
   before(async () => {

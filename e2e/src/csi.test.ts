@@ -9,7 +9,7 @@ import { needsMounts } from './needs.ts';
 import { bytesOf, MiB, sha256, writeSample } from './sample.ts';
 
 describe('volumes of pods, by the driver and a real agent', function () {
-  this.timeout(90_000);
+  this.timeout(180_000);
   let cluster: Cluster;
   let node: CsiNode;
   let origin: string;

@@ -21,7 +21,7 @@ const runningAt = (hostIP: string) => ({
 });
 
 describe('the operator and StorageClusters, on a real API server', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let fixture: OperatorFixture;
   let operator: Replica;
   const agents: FakeAgent[] = [];

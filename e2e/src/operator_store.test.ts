@@ -105,7 +105,7 @@ describe('what the operator gives its pods', () => {
   });
 
   describe('a real etcd', function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
 
     for (const replicas of [1, 3]) {
       it(`of ${replicas} lets agents in by their certificate, and nobody else`, async function () {

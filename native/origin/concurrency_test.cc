@@ -134,13 +134,13 @@ TEST_P(ConcurrencyTest, CloseCancelsWhateverAFetchIsDoing) {
       default:
         break;
     }
-    to.sleep(20s);
+    to.sleep(120s);
     return false;
   });
   const auto begin = Clock::now();
   Batch batch(client(), reactor(), server.url(), 40);
   run(Batch::closedMeanwhile(batch, reactor(), 100ms));
-  EXPECT_LT(Clock::now() - begin, 5s);
+  EXPECT_LT(Clock::now() - begin, 25s);
   for (const Status& status : batch.statuses) {
     // A partial answer to another range than asked may have been refused before.
     EXPECT_TRUE(status.code() == ErrorCode::kCancelled ||
@@ -166,7 +166,7 @@ TEST_P(ConcurrencyTest, CloseDoesNotWaitForNameLookUps) {
   Batch batch(client(), reactor(), "http://no-such-host.invalid/x", 2);
   const auto begin = Clock::now();
   run(Batch::closedMeanwhile(batch, reactor(), 0ms));
-  EXPECT_LT(Clock::now() - begin, 2s);
+  EXPECT_LT(Clock::now() - begin, 25s);
 }
 
 }  // namespace

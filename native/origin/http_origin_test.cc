@@ -282,12 +282,12 @@ TEST_P(HttpOriginTest, BreaksOffStalledTransfers) {
       to.send("HTTP/1.1 206 P\r\nContent-Range: bytes 1000000-1999999/3000000\r\n\r\n");
       to.send(std::string_view(kObject).substr(1'000'000, 100'000));
     }
-    to.sleep(10s);
+    to.sleep(120s);
     return false;
   });
   const auto begin = Clock::now();
   expectMiddle(middle(server));
-  EXPECT_LT(Clock::now() - begin, 5s);
+  EXPECT_LT(Clock::now() - begin, 60s);
   EXPECT_EQ(server.requests().size(), 3u);
   EXPECT_EQ(server.requests().at(2).headers.at("range"), "bytes=1100000-1999999");
 }

@@ -30,7 +30,7 @@ class OriginFixture : public testing::TestWithParam<Reactor::Backend> {
     std::string bytes;
     std::vector<std::size_t> filled;
   };
-  // Reads [offset, offset + sum of `pieces`), giving up with a failure after twenty seconds.
+  // Reads [offset, offset + sum of `pieces`), giving up with a failure after a minute.
   Answer fetch(Location location, OriginExpectation expectation, std::uint64_t offset,
                std::vector<std::size_t> pieces);
   // A location of this URL without anything else.
@@ -42,7 +42,7 @@ class OriginFixture : public testing::TestWithParam<Reactor::Backend> {
   template <class T>
   T run(Task<T> task) {
     Reactor::Timer limit(*reactor_);
-    limit.start(Clock::now() + std::chrono::seconds(20), [] {
+    limit.start(Clock::now() + std::chrono::seconds(60), [] {
       FAIL() << "nothing ended in time";
       std::abort();
     });

@@ -86,10 +86,10 @@ TEST(Contained, killsWhatHangsWithItsChildren) {
                                      return {};
                                    }},
                                   {"other", fine}},
-                                 milliseconds(300));
-  EXPECT_LT(steady_clock::now() - begin, milliseconds(1500));
+                                 milliseconds(2500));
+  EXPECT_LT(steady_clock::now() - begin, seconds(60));
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(rows[0].detail, "no answer in ioctl within 300 ms");
+  EXPECT_EQ(rows[0].detail, "no answer in ioctl within 2500 ms");
   EXPECT_EQ(rows[1].status, ProbeStatus::kOk);
   // Both processes held the write end; its end shows that neither lives.
   close(ends[1]);
@@ -107,8 +107,8 @@ TEST(Contained, aGrandchildThatKeepsThePipeDelaysNothing) {
                                      }
                                      return fine(stage);
                                    }}},
-                                 seconds(10));
-  EXPECT_LT(steady_clock::now() - begin, seconds(5));
+                                 seconds(100));
+  EXPECT_LT(steady_clock::now() - begin, seconds(60));
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].name, "fine");
 }

@@ -5,7 +5,9 @@ import { credentials, Server, ServerCredentials } from '@grpc/grpc-js';
 import { ReconnectingClient } from './reconnecting_client.ts';
 import { BlackHole, SilentListener } from './testing/index.ts';
 
-const connectMs = 300;
+const connectMs = 1_000;
+/** What it would take without a bound is longer. */
+const boundMs = 9_000;
 const signal = new AbortController().signal;
 
 describe('client of an address', () => {
@@ -31,7 +33,7 @@ describe('client of an address', () => {
     const began = performance.now();
     await assert.rejects(client.connected(limitMs, signal), {
       code: 'Unavailable',
-      message: new RegExp(`^the agent on n1 has not taken a connection to ${address} within 0.[0-9] s; look whether`),
+      message: new RegExp(`^the agent on n1 has not taken a connection to ${address} within [0-9.]+ s; look whether`),
     });
     return performance.now() - began;
   }
@@ -57,24 +59,24 @@ describe('client of an address', () => {
     const { address } = await blackHole();
     const client = open(address);
     const first = await failing(client, address);
-    assert.ok(first >= connectMs - 20 && first < 3 * connectMs, `${first} ms`);
-    assert.ok((await failing(client, address)) < 100);
+    assert.ok(first >= connectMs - 20 && first < boundMs, `${first} ms`);
+    assert.ok((await failing(client, address)) < connectMs / 2);
     await sleep(connectMs);
     // The next attempt has its time.
     assert.ok((await failing(client, address)) >= connectMs - 20);
-    assert.ok((await failing(open(address), address, 100)) < 250, 'a shorter deadline holds');
+    assert.ok((await failing(open(address), address, 100)) < connectMs - 20, 'a shorter deadline holds');
   });
 
   it('fails in time where handshakes are not answered, and leaves no connection behind', async () => {
     const silent = await SilentListener.start();
     ends.push(() => silent.stop());
     const client = open(silent.address);
-    assert.ok((await failing(client, silent.address)) < 3 * connectMs);
+    assert.ok((await failing(client, silent.address)) < boundMs);
     assert.equal(silent.connections, 1);
     await sleep(2 * connectMs);
     assert.ok(silent.connections <= 1, 'one attempt at a time');
     client.close();
-    await sleep(100);
+    for (const end = Date.now() + 60_000; silent.connections > 0 && Date.now() < end; ) await sleep(10);
     assert.equal(silent.connections, 0);
   });
 

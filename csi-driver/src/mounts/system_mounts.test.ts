@@ -23,7 +23,7 @@ import { SystemMounts } from './system_mounts.ts';
 const free = { noexec: false };
 
 describe('SystemMounts', function () {
-  this.timeout(15_000);
+  this.timeout(180_000);
   let folder: TemporaryFolder;
   let mounts: SystemMounts;
   let source: string;

@@ -122,15 +122,13 @@ describe('the server of the driver', () => {
   it('ends a call at its own deadline or that of the caller, and tells the work', async () => {
     const aborted: string[] = [];
     publish = async (_, signal) => {
-      await sleep(2000, undefined, { signal }).catch(() => aborted.push(signal.reason.code));
+      await sleep(600_000, undefined, { signal }).catch(() => aborted.push(signal.reason.code));
       return {};
     };
-    const started = performance.now();
     await assert.rejects(nodePublish(publishRequest('/t')), {
       code: status.DEADLINE_EXCEEDED,
       details: /make it again/,
     });
-    assert.ok(performance.now() - started < 1500);
     await assert.rejects(nodePublish(publishRequest('/t'), 100), { code: status.DEADLINE_EXCEEDED });
     await sleep(50);
     assert.equal(aborted.length, 2);

@@ -18,7 +18,7 @@ const ends: Record<string, { code: number | null; signal: NodeJS.Signals | null 
 };
 
 describe('the addon in a process that ends', function () {
-  this.timeout(40_000);
+  this.timeout(180_000);
   let folder: string;
 
   before(function (this: Context) {

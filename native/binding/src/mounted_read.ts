@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const holderProgram = join(import.meta.dirname, '../../../build/release/holder/hearth-holder');
-const patienceMs = 10_000;
+const patienceMs = 60_000;
 
 /** Why no FUSE mount can be made here; undefined when one can. */
 export function missingForMounts(): string | undefined {

@@ -14,7 +14,7 @@ import { findTool } from '../testing/tool.ts';
 import { until } from '../testing/until.ts';
 import { type RunningAgent, runAgent } from './run_agent.ts';
 
-const soon = () => AbortSignal.timeout(10_000);
+const soon = () => AbortSignal.timeout(60_000);
 const source = { kind: { $case: 'selfTest' as const, value: {} }, allowPrivate: false, unusableNames: '' };
 
 /** Agents whose etcd is taken away with all that it holds, as when its pod with an emptyDir is made anew. */
@@ -78,28 +78,28 @@ describe('agents on a store that is emptied', () => {
   }
 
   it('register again, say what is gone, and go on when it is added again', async function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     const fabric = new FakeFabric();
     const [a, b] = await Promise.all([start('a', fabric), start('b', fabric)]);
     const add = (to: RunningAgent) =>
       to.agent.resolution.add('d', { source, include: [], exclude: [] }, () => {}, soon());
     const { manifest } = (await add(a)).dataset;
     const everybody = () => [a, b].every(({ agent }) => agent.context.members.ready().length === 2);
-    await until(everybody, 10_000);
+    await until(everybody);
     await a.agent.mounts.mount('d', '/mnt/d', 'auto', soon());
     await until(() => b.agent.datasets.mirror.get('d') !== undefined);
 
     await etcd?.erase();
     await etcd?.start();
-    await until(() => [a, b].every(({ agent }) => agent.datasets.mirror.get('d') === undefined), 20_000);
-    await until(async () => (await b.agent.context.store.range('nodes/')).entries.length === 2, 20_000);
-    await until(everybody, 10_000);
+    await until(() => [a, b].every(({ agent }) => agent.datasets.mirror.get('d') === undefined));
+    await until(async () => (await b.agent.context.store.range('nodes/')).entries.length === 2);
+    await until(everybody);
     assert.match(log, /the store was emptied, and all datasets are gone from it; add them again/);
     await assert.rejects(b.agent.datasets.get('d'), {
       code: 'NotFound',
       message: /dataset d is gone, as the store was found empty at .*; add it again/,
     });
-    await until(async () => (await b.agent.mounts.of('d')).length === 1, 10_000);
+    await until(async () => (await b.agent.mounts.of('d')).length === 1);
 
     for (const node of ['a', 'b']) {
       const { disk } = fabric.engines.get(node) as FakeEngine;
@@ -107,7 +107,7 @@ describe('agents on a store that is emptied', () => {
     }
     const again = await add(b);
     assert.equal(again.dataset.manifest, manifest);
-    await until(() => a.agent.datasets.mirror.get('d') !== undefined, 10_000);
+    await until(() => a.agent.datasets.mirror.get('d') !== undefined);
     assert.equal((await a.agent.datasets.get('d')).state, 'Ready');
   });
 });

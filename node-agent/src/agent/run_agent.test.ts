@@ -100,7 +100,7 @@ describe('runAgent', () => {
       'd',
       { source, include: [], exclude: [] },
       () => {},
-      AbortSignal.timeout(3_000),
+      AbortSignal.timeout(60_000),
     );
     assert.equal(added.dataset.bytes, 5n);
     await until(
@@ -272,7 +272,7 @@ describe('runAgent', () => {
     const kind = { $case: 'directory' as const, value: { path: data } };
     const source = { kind, allowPrivate: false, unusableNames: '' };
     const what = { source, include: [], exclude: [] };
-    await first.running.agent.resolution.add('d', what, () => {}, AbortSignal.timeout(3_000));
+    await first.running.agent.resolution.add('d', what, () => {}, AbortSignal.timeout(60_000));
     const second = await startPatient('b', shared);
     await until(async () => /locked by another agent/.test((await second.ask('/readyz')).text));
     const { datasets, mounts } = await statusOf('b');
@@ -292,7 +292,7 @@ describe('runAgent', () => {
     } finally {
       client.close();
     }
-    await first.running.agent.resolution.add('e', what, () => {}, AbortSignal.timeout(3_000));
+    await first.running.agent.resolution.add('e', what, () => {}, AbortSignal.timeout(60_000));
     await until(async () => (await statusOf('b')).datasets.length === 2);
     await second.stop();
     await first.stop();

@@ -3,7 +3,7 @@ import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
 
-const soon = () => AbortSignal.timeout(3_000);
+const soon = () => AbortSignal.timeout(60_000);
 
 describe('mounts', () => {
   let cluster: TestCluster;

@@ -22,7 +22,7 @@ describe('HttpClient', () => {
     await server.stop();
   });
 
-  function get(bodyLimit: number, signal = AbortSignal.timeout(10_000)) {
+  function get(bodyLimit: number, signal = AbortSignal.timeout(60_000)) {
     return client.request({
       method: 'GET',
       url: new URL(`${server.url}/x?k=secret`),
@@ -65,6 +65,6 @@ describe('HttpClient', () => {
       assert.doesNotMatch(thrown.message, /secret/);
       return true;
     });
-    assert.ok(performance.now() - began < 5000);
+    assert.ok(performance.now() - began < 25_000);
   });
 });

@@ -24,14 +24,23 @@ const onlyUnavailable = (thrown: unknown): void => {
   if (HearthError.from(thrown).code !== 'Unavailable') throw thrown;
 };
 
+/** Asks until it is refused so: on a busy machine the time may be over before anybody has said anything. */
+async function isRefused(ask: () => Promise<unknown>, code: string, message: RegExp): Promise<void> {
+  await eventually(`${code} ${message}`, async () => {
+    const thrown = await ask().then(
+      () => assert.fail('it was not refused'),
+      (error) => HearthError.from(error),
+    );
+    return thrown.code === code && message.test(thrown.message);
+  });
+}
+
 describe('EtcdStore without an etcd', () => {
   it('says that nobody answers, where, and why', async () => {
     const store = EtcdStore.open('etcd://127.0.0.1:1,127.0.0.1:2');
-    await assert.rejects(
-      store.get('k', { deadlineMs: 500 }),
-      fails('Unavailable', /127\.0\.0\.1:[12] said: .*ECONNREFUSED/),
-    );
-    await assert.rejects(store.put('k', 'v', { deadlineMs: 500 }), fails('Unavailable', /nothing was sent/));
+    const get = () => store.get('k', { deadlineMs: 500 });
+    await isRefused(get, 'Unavailable', /127\.0\.0\.1:[12] said: .*ECONNREFUSED/);
+    await isRefused(() => store.put('k', 'v', { deadlineMs: 500 }), 'Unavailable', /nothing was sent/);
     await store.close();
   });
 
@@ -112,7 +121,7 @@ describe('EtcdStore', () => {
   for (const refused of [false, true]) {
     const before = refused ? 'after it was refused' : 'at first';
     it(`connects anew when an attempt is neither accepted nor refused, ${before}`, async function () {
-      this.timeout(30_000);
+      this.timeout(180_000);
       // The first connection leads nowhere, as to a pod that has gone; later ones to the server.
       const sockets: Socket[] = [];
       const relay = createServer((socket) => {
@@ -131,12 +140,12 @@ describe('EtcdStore', () => {
       if (refused) await new Promise((done) => relay.close(done));
       const store = open('', `127.0.0.1:${port}`);
       if (refused) {
-        await assert.rejects(store.put('k', '1', { deadlineMs: 500 }), fails('Unavailable', /ECONNREFUSED/));
+        await isRefused(() => store.put('k', '1', { deadlineMs: 500 }), 'Unavailable', /ECONNREFUSED/);
         await listen(port);
       }
       const began = performance.now();
-      await store.put('k', '1', { deadlineMs: 20_000 });
-      assert.ok(performance.now() - began < 10_000);
+      await store.put('k', '1', { deadlineMs: 100_000 });
+      assert.ok(performance.now() - began < 50_000);
       await store.close();
       for (const socket of sockets) socket.destroy();
       relay.close();
@@ -257,7 +266,7 @@ describe('EtcdStore', () => {
     await store.put('k', '1');
     assert.equal((await store.get('k'))?.value, '1');
     const stranger = open(`?tls=true&${client}`, secured.endpoint);
-    await assert.rejects(stranger.get('k', { deadlineMs: 800 }), fails('Unavailable', /certificate/));
+    await isRefused(() => stranger.get('k', { deadlineMs: 800 }), 'Unavailable', /certificate/);
     assert.throws(
       () => open(`?ca=${file('ca.pem')}&cert=${file('client.pem')}&key=${file('ca.key')}`),
       fails('InvalidArgument', /belong together/),
@@ -295,9 +304,9 @@ describe('EtcdStore', () => {
       await store.put('k', '1');
       serverFiles(authorities[1]);
       await secured.restart();
-      await assert.rejects(store.get('k', { deadlineMs: 1_500 }), fails('Unavailable', /certificate/));
+      await isRefused(() => store.get('k', { deadlineMs: 1_500 }), 'Unavailable', /certificate/);
       secret.write(clientFiles(authorities[1]));
-      assert.equal((await store.get('k', { deadlineMs: 5_000 }))?.value, '1');
+      assert.equal((await store.get('k', { deadlineMs: 60_000 }))?.value, '1');
     } finally {
       for (const authority of authorities) authority.remove();
     }

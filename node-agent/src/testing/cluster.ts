@@ -132,7 +132,7 @@ export class TestCluster {
     });
     this.agents.set(name, { agent, engine, store, session });
     await this.#changed();
-    await agent.start(AbortSignal.timeout(5_000));
+    await agent.start(AbortSignal.timeout(60_000));
     return agent;
   }
 

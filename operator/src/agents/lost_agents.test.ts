@@ -10,7 +10,9 @@ import { FakeAgent, nodeStatus } from './testing/fake_agent.ts';
 
 const cluster = 'models';
 const signal = new AbortController().signal;
-const connectMs = 1_000;
+const connectMs = 2_000;
+/** What a call without a bound of its own would take is longer. */
+const boundMs = 15_000;
 
 describe('agents whose hosts are lost', () => {
   let texts: Record<SecretRole, SecretTexts>;
@@ -70,15 +72,15 @@ describe('agents whose hosts are lost', () => {
     const failing = lost.map(({ node, address }) =>
       assert.rejects(tell(node), {
         code: 'Unavailable',
-        message: `the agent on ${node} has not taken a connection to ${address} within 1.0 s; look whether its node runs and nothing drops packets to that port`,
+        message: `the agent on ${node} has not taken a connection to ${address} within 2.0 s; look whether its node runs and nothing drops packets to that port`,
       }),
     );
     const others = Array.from({ length: 20 }, () => elapsed(tell('live')));
     const times = await Promise.all(failing.map(elapsed));
-    assert.ok(Math.max(...times) < 2 * connectMs, `${times} ms`);
-    assert.ok(Math.max(...(await Promise.all(others))) < connectMs, `${await Promise.all(others)} ms`);
+    assert.ok(Math.max(...times) < boundMs, `${times} ms`);
+    assert.ok(Math.max(...(await Promise.all(others))) < Math.min(...times), 'they waited for none that failed');
     // Whoever tries again does not wait again while the attempt goes on.
-    for (const { node } of lost) assert.ok((await elapsed(assert.rejects(tell(node)))) < 500);
+    for (const { node } of lost) assert.ok((await elapsed(assert.rejects(tell(node)))) < connectMs);
   });
 
   it('hold up neither calls nor streams that others can answer', async () => {
@@ -94,7 +96,7 @@ describe('agents whose hosts are lost', () => {
       })();
       assert.deepEqual(await listing, [7n]);
       for (const { name } of await Promise.all(answers)) assert.equal(name, 'ns.d');
-      assert.ok(performance.now() - began < 2 * connectMs);
+      assert.ok(performance.now() - began < boundMs);
       await directory.forget(cluster);
     }
   });
@@ -112,11 +114,11 @@ describe('agents whose hosts are lost', () => {
         }, 20);
       });
       await troubled;
-      assert.ok(performance.now() - began < 2 * connectMs);
+      assert.ok(performance.now() - began < boundMs);
       assert.match(models.trouble ?? '', /^(hole|silent): the agent on \1 has not taken a connection to 127/);
       const told = new Promise<void>((done) => directory.onStatus(() => done()));
       connect([away, live.endpoint]);
-      assert.ok((await elapsed(told)) < 3 * connectMs);
+      assert.ok((await elapsed(told)) < boundMs);
       assert.equal(models.status?.nodes.get('live')?.ready, true);
       await directory.forget(cluster);
     }

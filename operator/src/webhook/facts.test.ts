@@ -63,12 +63,11 @@ describe('facts of a pod that is being made', () => {
   });
 
   it('are waited for, and found by a watch', async () => {
-    const asked = facts.of(podOf('web', [inline('llama')]), 'team', signal);
+    const patient = new Facts({ api, claims, volumes, datasets, patienceMs: 600_000 });
+    const asked = patient.of(podOf('web', [inline('llama')]), 'team', signal);
     setTimeout(() => datasets.put('team/other', datasetOf('other', undefined)), 20);
     setTimeout(() => datasets.put('team/llama', datasetOf('llama', undefined)), 40);
-    const began = performance.now();
     assert.deepEqual((await asked).missing, []);
-    assert.ok(performance.now() - began < 140);
     assert.equal(datasets.listeners, 0);
   });
 

@@ -98,11 +98,11 @@ export function listOf(items: object[], resourceVersion: number, token?: string)
   return { kind: 'ConfigMapList', apiVersion: 'v1', metadata, items };
 }
 
-/** Waits, at most five seconds. */
+/** Waits, at most a minute. */
 export async function until(what: string, holds: () => boolean): Promise<void> {
-  const end = performance.now() + 5_000;
+  const end = performance.now() + 60_000;
   while (!holds()) {
-    if (performance.now() > end) throw new Error(`Not within 5 s: ${what}`);
+    if (performance.now() > end) throw new Error(`Not within a minute: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
