@@ -10,6 +10,7 @@ export interface SourceOptions {
   sha256?: string[];
   allowPrivate?: boolean;
   unusableNames?: 'fail' | 'skip';
+  allowWeakValidators?: boolean;
 }
 
 /**
@@ -46,6 +47,7 @@ export async function readSource(texts: string[], options: SourceOptions, direct
     kind.value.sha256[match[1]] = match[2].toLowerCase();
   }
   source.allowPrivate = options.allowPrivate === true;
+  source.allowWeakValidators = options.allowWeakValidators === true;
   source.unusableNames = options.unusableNames === 'skip' ? 'Skip' : 'Fail';
   return source;
 }

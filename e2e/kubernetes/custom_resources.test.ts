@@ -131,6 +131,7 @@ describe('custom resources', function () {
       revision: 'main',
     });
     assert.equal(hub.unusableNames, 'Fail');
+    assert.equal(hub.weakValidators, 'Refuse');
   });
 
   it('refuses names that cannot become parts of other names', async () => {

@@ -161,6 +161,12 @@ export const datasetCases: Case[] = [
     dataset({ hub }, { unusableNames: 'Ignore' }),
   ),
   refused(
+    'validators that are neither',
+    'spec.weakValidators',
+    /supported values: "Refuse", "Allow"/,
+    dataset({ hub }, { weakValidators: 'Ignore' }),
+  ),
+  refused(
     'a refresh too often',
     'spec.refresh.interval',
     /from 10s to 720h/,

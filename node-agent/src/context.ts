@@ -1,5 +1,6 @@
 import type { Logger } from '@hearth/common';
 import type { Address, Engine } from '@hearth/engine';
+import type { ListingLimits } from './datasets/index.ts';
 import type { Session } from './records/index.ts';
 import type { Store } from './store/store.ts';
 
@@ -95,4 +96,6 @@ export interface AgentContext {
   members: Members;
   logger: Logger;
   pace: Pace;
+  /** What one dataset may have. */
+  listing: ListingLimits;
 }

@@ -116,7 +116,7 @@ describe('make run with SOURCE', function () {
             },
           ]);
         case `/org/mini/resolve/${commit}/config.json`:
-          return sendFile(request, response, config, { etag: '"2"' });
+          return sendFile(request, response, config, { etag: `"${commit}"` });
         case `/org/mini/resolve/${commit}/weights.safetensors`:
           return response.writeHead(302, { location: `${blobs.url}/blob?X-Amz-Signature=secret` }).end();
         default:

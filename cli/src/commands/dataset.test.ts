@@ -59,6 +59,7 @@ describe('hearth dataset', () => {
           source: {
             kind: { $case: 'directory', value: { path: '/somewhere/models/llama' } },
             allowPrivate: false,
+            allowWeakValidators: false,
             unusableNames: 'Fail',
           },
           include: ['*.{json,txt}'],

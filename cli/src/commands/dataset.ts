@@ -45,6 +45,10 @@ function addCommand(context: CommandContext): Command {
         .choices(['fail', 'skip'])
         .default('fail'),
     )
+    .option(
+      '--allow-weak-validators',
+      'also accept files without digest and strong validator, whose changes may be missed',
+    )
     .addHelpText(
       'after',
       examples(

@@ -135,6 +135,13 @@ export const datasetSpecSchema = z
       .enum(['Fail', 'Skip'])
       .default('Fail')
       .describe('What happens to names that cannot be files, such as a beside a/b, or that are not UTF-8.'),
+    weakValidators: z
+      .enum(['Refuse', 'Allow'])
+      .default('Refuse')
+      .describe(
+        'What happens to files for which the origin gives neither a digest nor a strong validator, so that bytes of two ' +
+          'states could be mixed when it changes: web servers without strong ETag, hubs whose ETags are not git ids.',
+      ),
     refresh: z
       .object({ interval: duration('10s', '720h').describe('How often the origin is asked.') })
       .optional()

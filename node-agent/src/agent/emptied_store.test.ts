@@ -15,7 +15,12 @@ import { until } from '../testing/until.ts';
 import { type RunningAgent, runAgent } from './run_agent.ts';
 
 const soon = () => AbortSignal.timeout(60_000);
-const source = { kind: { $case: 'selfTest' as const, value: {} }, allowPrivate: false, unusableNames: '' };
+const source = {
+  kind: { $case: 'selfTest' as const, value: {} },
+  allowPrivate: false,
+  unusableNames: '',
+  allowWeakValidators: false,
+};
 
 /** Agents whose etcd is taken away with all that it holds, as when its pod with an emptyDir is made anew. */
 describe('agents on a store that is emptied', () => {

@@ -95,6 +95,7 @@ describe('runAgent', () => {
       kind: { $case: 'directory' as const, value: { path: data } },
       allowPrivate: false,
       unusableNames: '',
+      allowWeakValidators: false,
     };
     const added = await a.running.agent.resolution.add(
       'd',
@@ -270,7 +271,7 @@ describe('runAgent', () => {
     await mkdir(data);
     await writeFile(join(data, 'x.bin'), 'hello');
     const kind = { $case: 'directory' as const, value: { path: data } };
-    const source = { kind, allowPrivate: false, unusableNames: '' };
+    const source = { kind, allowPrivate: false, unusableNames: '', allowWeakValidators: false };
     const what = { source, include: [], exclude: [] };
     await first.running.agent.resolution.add('d', what, () => {}, AbortSignal.timeout(60_000));
     const second = await startPatient('b', shared);

@@ -14,6 +14,9 @@ import { becomePresent } from './presence.ts';
 import { originOpener } from './sources.ts';
 import { version } from './version.ts';
 
+/** What the limit of a dataset's entries allows of their paths. */
+const nameBytesAnEntry = 256;
+
 export interface RunOptions {
   /** The native engine, or a fake one in tests. */
   engineFactory: (options: EngineOptions) => Promise<Engine>;
@@ -104,7 +107,9 @@ async function startAgent(
   view.refresh();
   await view.settled();
 
-  const context: AgentContext = { node, store, engine, session, members, logger, pace };
+  const { maxEntries } = config.origins;
+  const listing = { entries: maxEntries, nameBytes: nameBytesAnEntry * maxEntries };
+  const context: AgentContext = { node, store, engine, session, members, logger, pace, listing };
   const peers = files === undefined ? undefined : new TlsPeers({ node, cluster, members, files });
   stack.push('connections to other agents', async () => peers?.close());
   agent = new Agent(context, {

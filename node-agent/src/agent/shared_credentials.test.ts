@@ -47,7 +47,8 @@ describe('agents with credentials of datasets', () => {
     log = '';
     server = await startServer();
     server.handler = (request, response) => {
-      if (request.headers.authorization === `Bearer ${secret}`) sendFile(request, response, Buffer.from('x'));
+      if (request.headers.authorization === `Bearer ${secret}`)
+        sendFile(request, response, Buffer.from('x'), { etag: '"1"' });
       else response.writeHead(403).end(`not with ${request.headers.authorization}`);
     };
   });
@@ -118,6 +119,7 @@ describe('agents with credentials of datasets', () => {
     kind: { $case: 'http' as const, value: { urls: [`${server.url}/model.bin`], sha256: {} } },
     allowPrivate: true,
     unusableNames: '',
+    allowWeakValidators: false,
   });
   const add = async (client: ControlClient, token: string) =>
     await client
@@ -206,7 +208,7 @@ describe('agents with credentials of datasets', () => {
   it('refuse a dataset whose bytes its credentials cannot read', async () => {
     const { running } = await start('a');
     server.handler = (request, response) => {
-      if (request.method === 'HEAD') sendFile(request, response, Buffer.from('x'));
+      if (request.method === 'HEAD') sendFile(request, response, Buffer.from('x'), { etag: '"1"' });
       else response.writeHead(403).end();
     };
     await assert.rejects(add(socketClient('a'), secret), {
@@ -220,7 +222,7 @@ describe('agents with credentials of datasets', () => {
     const { running } = await start('a');
     const client = socketClient('a');
     await add(client, secret);
-    const other = { ...source(), unusableNames: 'Skip' };
+    const other = { ...source(), unusableNames: 'Skip', allowWeakValidators: false };
     const request = { name: 'd', source: other, include: [], exclude: [], credentials: { ...none, token: 'evil' } };
     await assert.rejects(client.addDataset(request).toArray(), { code: 6 });
     assert.equal(tokenAt(running), secret);

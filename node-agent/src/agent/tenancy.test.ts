@@ -26,7 +26,7 @@ describe('tenants', () => {
   });
   beforeEach(() => {
     server.requests.length = 0;
-    server.handler = (request, response) => sendFile(request, response, Buffer.from('secret'));
+    server.handler = (request, response) => sendFile(request, response, Buffer.from('secret'), { etag: '"1"' });
   });
   afterEach(() => {
     for (const origin of opened.splice(0)) origin.close();
@@ -115,7 +115,7 @@ describe('tenants', () => {
     it(`reach no ${host} by an http, hub or S3 source`, async () => {
       const { port } = new URL(server.url);
       const endpoint = `http://${host}:${port}`;
-      const base = { allowPrivate: false, unusableNames: '' };
+      const base = { allowPrivate: false, unusableNames: '', allowWeakValidators: false };
       const http = { $case: 'http' as const, value: { urls: [`${endpoint}/x`], sha256: {} } };
       const index = { $case: 'http' as const, value: { urls: [`${endpoint}/`], sha256: {} } };
       const hub = { $case: 'hub' as const, value: { endpoint, repoType: '', repo: 'org/m', revision: 'main' } };

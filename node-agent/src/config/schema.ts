@@ -309,6 +309,16 @@ export const configSchema = z.strictObject({
         },
         listOf(parseBeginning),
       ),
+      maxEntries: setting(
+        {
+          description:
+            'Files and folders that one dataset may have. Listing them takes about 360 bytes of memory each, and the bytes of their paths, of which 256 are allowed for each.',
+          allowed: 'a number from 1 to 100000000',
+          form: 'text',
+        },
+        countBetween(1, 100_000_000),
+        '2000000',
+      ),
       certificateAuthorities: optionalSetting(
         {
           description: "PEM file with the authorities for https origins. Absent: the system's.",

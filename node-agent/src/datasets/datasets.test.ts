@@ -61,6 +61,15 @@ describe('datasets', () => {
     assert.equal(cluster.agent('a').datasets.mirror.get('d')?.errorCode, 'DeadlineExceeded');
   });
 
+  it('are refused when they have more entries, or longer names, than the agent may hold', async () => {
+    Object.assign(cluster.listing, { entries: rows.length - 1 });
+    await assert.rejects(add('a'), { code: 'OutOfSpace', message: /has more than \d+ entries; .*origins\.maxEntries/ });
+    Object.assign(cluster.listing, { entries: rows.length, nameBytes: 5 });
+    await assert.rejects(add('a'), { code: 'OutOfSpace', message: /names of more than 5 bytes/ });
+    Object.assign(cluster.listing, { nameBytes: 1_000 });
+    assert.equal((await add('a')).dataset.state, 'Ready');
+  });
+
   it('say when nothing has changed, and take the new state when something has', async () => {
     const first = await add('a');
     const again = await add('b');

@@ -1,6 +1,6 @@
 export { chooseFiles, entryPages, findFile } from './files.ts';
 export { ManifestKeeper } from './keeper.ts';
-export type { ListingProgress } from './listing.ts';
+export type { ListingLimits, ListingProgress } from './listing.ts';
 export { Locations } from './locations.ts';
 export { checkName, type DatasetRecord, type ResolvingRecord } from './record.ts';
 export { Removal } from './removal.ts';

@@ -17,10 +17,18 @@ export interface Listed {
 export interface ListingParts {
   engine: Engine;
   logger: Logger;
+  limits: ListingLimits;
   /** The listing ends when the origin has told of nothing for this long, milliseconds. */
   patienceMs: number;
   /** Called now and then, and awaited. */
   tell(progress: ListingProgress): Promise<void>;
+}
+
+/** What one dataset may have: its list is built in the agent's memory, about 360 bytes an entry. */
+export interface ListingLimits {
+  entries: number;
+  /** Of all paths, UTF-8. */
+  nameBytes: number;
 }
 
 const progressMs = 500;
@@ -28,13 +36,14 @@ const progressMs = 500;
 /**
  * Lists an origin into a manifest, and reads with the dataset's own credentials what `ReadingProof` asks for: a list may
  * be public where the bytes are not, and other datasets may have brought the same bytes here already. Errors of the
- * origin as they are; `NotFound` when it has no files, `DeadlineExceeded` when it stops telling of any.
+ * origin as they are; `NotFound` when it has no files, `DeadlineExceeded` when it stops telling of any, `OutOfSpace` when
+ * it has more than the limits.
  */
 export async function listOrigin(
   name: string,
   request: DatasetRequest,
   origin: Origin,
-  { engine, logger, patienceMs, tell }: ListingParts,
+  { engine, logger, limits, patienceMs, tell }: ListingParts,
   signal: AbortSignal,
 ): Promise<Listed> {
   const filter = new PathFilter(request.include, request.exclude);
@@ -42,10 +51,12 @@ export async function listOrigin(
   const builder = engine.createManifestBuilder({ skipUnusable });
   const seen: ListingProgress = { filesListed: 0, bytesListed: 0n };
   const proof = new ReadingProof(origin);
+  const size = new ListingSize(name, limits);
   let told = performance.now();
   logger.info('listing the origin', { dataset: name, origin: origin.describe() });
   for await (const page of patiently(origin, patienceMs, signal)) {
     const rows = page.filter((row) => filter.choosesAll || (row.kind !== 'directory' && filter.matches(row.path)));
+    size.add(page.length, rows);
     builder.add(rows);
     proof.note(rows);
     count(seen, rows);
@@ -67,6 +78,41 @@ export async function listOrigin(
   const warnings = refused.length === 0 ? [] : [`UnusableNames: left out ${refused.join(', ')}`];
   return { info, revision: { ...revision, warnings: [...revision.warnings, ...warnings] } };
 }
+
+/** Counts a listing against its limits. */
+class ListingSize {
+  readonly #dataset: string;
+  readonly #limits: ListingLimits;
+  #seen = 0;
+  #entries = 0;
+  #nameBytes = 0;
+
+  constructor(dataset: string, limits: ListingLimits) {
+    this.#dataset = dataset;
+    this.#limits = limits;
+  }
+
+  /** `seen`: rows that the origin gave; `rows`: those that are wanted. */
+  add(seen: number, rows: readonly ManifestRow[]): void {
+    this.#seen += seen;
+    this.#entries += rows.length;
+    for (const { path } of rows) this.#nameBytes += Buffer.byteLength(path);
+    const { entries, nameBytes } = this.#limits;
+    if (this.#entries > entries) this.#refuse(`more than ${entries} entries`);
+    if (this.#nameBytes > nameBytes) this.#refuse(`names of more than ${nameBytes} bytes in all`);
+    // What patterns leave out costs time only; still, an origin without an end must come to one.
+    if (this.#seen > unwantedFactor * entries) this.#refuse(`more than ${unwantedFactor * entries} entries to look at`);
+  }
+
+  #refuse(what: string): never {
+    throw new HearthError(
+      'OutOfSpace',
+      `the origin of dataset ${this.#dataset} has ${what}; choose a part of it, or raise origins.maxEntries of the agents`,
+    );
+  }
+}
+
+const unwantedFactor = 100;
 
 /** The pages of a listing, until none with a row has come for `patienceMs`: a place for listings is not held for ever. */
 async function* patiently(origin: Origin, patienceMs: number, signal: AbortSignal): AsyncGenerator<ManifestRow[]> {

@@ -216,7 +216,8 @@ export class Resolution {
       progress(seen);
       await this.#publish(name, seen);
     };
-    const parts = { engine: this.#engine, logger: this.#logger, patienceMs: this.#context.pace.listingMs, tell };
+    const { listing, pace } = this.#context;
+    const parts = { engine: this.#engine, logger: this.#logger, limits: listing, patienceMs: pace.listingMs, tell };
     return await listOrigin(name, request, origin, parts, signal);
   }
 

@@ -23,7 +23,7 @@ export const defaultSelfTestDirectory = '/usr/share/hearth/selftest';
 export function createOrigin(source: Source, options: OriginOptions = {}): Origin {
   const environment: Environment = options.environment ?? process.env;
   const filled = withEnvironment(source, environment);
-  const { kind, unusableNames } = filled;
+  const { kind, unusableNames, allowWeakValidators } = filled;
   if (kind === undefined)
     throw new HearthError('InvalidArgument', 'the dataset has no source; give a directory, S3, http or hub source');
   if (kind.$case === 'directory') {
@@ -50,13 +50,21 @@ export function createOrigin(source: Source, options: OriginOptions = {}): Origi
     });
   }
   if (kind.$case === 'http') {
-    return new HttpOrigin({ source: kind.value, description, unusableNames, token: options.token, client });
+    return new HttpOrigin({
+      source: kind.value,
+      description,
+      unusableNames,
+      allowWeakValidators,
+      token: options.token,
+      client,
+    });
   }
   const token = options.token ?? hubToken(kind.value.endpoint, environment);
   return new HubOrigin({
     source: kind.value,
     description,
     unusableNames,
+    allowWeakValidators,
     token,
     revision: options.revision ?? '',
     client,

@@ -25,8 +25,8 @@ describe('HttpOrigin', () => {
     await other.stop();
   });
 
-  function open(text: string, options: OriginOptions = {}, allowPrivate = true): Origin {
-    const source = { ...parseSource(text), allowPrivate };
+  function open(text: string, options: OriginOptions = {}, allowPrivate = true, allowWeakValidators = false): Origin {
+    const source = { ...parseSource(text), allowPrivate, allowWeakValidators };
     const origin = createOrigin(source, { attempts: 3, pauseMs: 1, environment: {}, ...options });
     opened.push(origin);
     return origin;
@@ -43,7 +43,15 @@ describe('HttpOrigin', () => {
     return 'no error';
   }
 
-  it('lists files by strong ETag, else by date and size with a warning', async () => {
+  it('refuses files that have neither a digest nor a strong ETag, unless that is allowed', async () => {
+    server.handler = (request, response) => sendFile(request, response, Buffer.alloc(3), { etag: 'W/"abc"' });
+    assert.match(
+      await failure(`${server.url}/w`),
+      /^InvalidArgument: WeakValidator: w has neither .*weakValidators: Allow/,
+    );
+  });
+
+  it('lists files by strong ETag, else by date and size with a warning, where that is allowed', async () => {
     server.handler = (request, response) => {
       if (request.url?.startsWith('/m/strong'))
         return sendFile(request, response, Buffer.alloc(5_000_000), { etag: '"abc-1"' });
@@ -51,7 +59,7 @@ describe('HttpOrigin', () => {
       sendFile(request, response, Buffer.alloc(0));
     };
     const strong = `${server.url}/m/strong%20%2B.bin`;
-    const origin = open(`${strong} ${server.url}/m/weak ${server.url}/m/empty`);
+    const origin = open(`${strong} ${server.url}/m/weak ${server.url}/m/empty`, {}, true, true);
     const rows = await listAll(origin);
     const modifiedAtNs = BigInt(Date.parse(date)) * 1_000_000n;
     assert.deepEqual(rows, [
@@ -80,7 +88,10 @@ describe('HttpOrigin', () => {
         contentKey: httpModifiedKey(`${server.url}/m/weak`, date, 3n),
       },
     ]);
-    assert.match(origin.revision().warnings.join(), /^WeakValidator: 2 files have no strong ETag/);
+    assert.match(
+      origin.revision().warnings.join(),
+      /^WeakValidator: 1 files have neither a digest nor a strong validator/,
+    );
     assert.deepEqual(origin.base(), { url: `${server.url}/m` });
     assert.deepEqual(
       await origin.locate([{ index: 3, path: 'strong +.bin', contentKey: '', validator: '' }], signal()),

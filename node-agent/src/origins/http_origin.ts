@@ -11,6 +11,7 @@ import type { LocatableEntry, Origin, OriginBase, OriginRevision } from './origi
 import { printableUrl } from './printable_url.ts';
 import { inPages, mapConcurrently } from './row_stream.ts';
 import { UnusableNames } from './unusable_names.ts';
+import { WeakValidators } from './weak_validators.ts';
 
 const requestsAtOnce = 16;
 
@@ -18,6 +19,7 @@ export interface HttpOriginOptions {
   source: HttpSource;
   description: string;
   unusableNames: string;
+  allowWeakValidators: boolean;
   /** Bearer token for the hosts of the source. */
   token: string | undefined;
   client: HttpClient;
@@ -43,7 +45,7 @@ export class HttpOrigin implements Origin {
 
   async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
     const unusable = new UnusableNames(this.#options.unusableNames);
-    const seen = new Observations();
+    const seen = new Observations(this.#options.allowWeakValidators);
     yield* inPages(
       mapConcurrently(
         this.#names(unusable, signal),
@@ -111,9 +113,12 @@ export class HttpOrigin implements Origin {
 
 /** Makes rows of what servers say, and keeps what people should know about it. */
 class Observations {
-  #weak = 0;
-  #firstWeak = '';
+  readonly #weak: WeakValidators;
   readonly #redirected = new Map<string, string>();
+
+  constructor(allowWeak: boolean) {
+    this.#weak = new WeakValidators(allowWeak);
+  }
 
   /** `InvalidArgument` when nothing tells one state of the file from another. `sha256`: given by the source. */
   note(path: string, url: URL, facts: HttpFileFacts, sha256: string | undefined): ManifestRow {
@@ -134,17 +139,12 @@ class Observations {
         `the server of ${printableUrl(url)} sends neither a strong ETag nor Last-Modified, so a change could not be noticed; give the file's SHA-256 (${url.origin}${url.pathname}#sha256=...)`,
       );
     }
-    if (this.#weak++ === 0) this.#firstWeak = path;
+    if (size > 0n) this.#weak.note(path, `${url.host} sends Last-Modified only`);
     return { ...row, contentKey: httpModifiedKey(url.href, lastModified, size) };
   }
 
   warnings(): string[] {
-    const warnings: string[] = [];
-    if (this.#weak > 0) {
-      warnings.push(
-        `WeakValidator: ${this.#weak} files have no strong ETag (the first is ${this.#firstWeak}); changes are noticed by date and size only`,
-      );
-    }
+    const warnings = this.#weak.warnings();
     for (const [from, to] of this.#redirected) warnings.push(`Redirected: files of ${from} are served by ${to}`);
     return warnings;
   }

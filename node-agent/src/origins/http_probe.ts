@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { chunkBytes, HearthError } from '@hearth/common';
 import type { HttpClient, HttpResponse } from './http_client.ts';
 import { statusError } from './http_error.ts';
@@ -62,17 +63,22 @@ export async function probeFile(
   return facts(get, whole);
 }
 
+/** The ETag with its quotes. RFC 9110, 8.8.3: a weak one begins with W/ and does not promise equal bytes. */
+export function strongEtag({ etag }: IncomingHttpHeaders): string | undefined {
+  return etag !== undefined && /^"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? etag : undefined;
+}
+
 function contentLength(response: HttpResponse): bigint | undefined {
   const text = response.headers['content-length'];
   return text !== undefined && /^\d+$/.test(text) ? BigInt(text) : undefined;
 }
 
 function facts(response: HttpResponse, size: bigint): HttpFileFacts {
-  const { etag, 'last-modified': lastModified } = response.headers;
+  const etag = strongEtag(response.headers);
+  const { 'last-modified': lastModified } = response.headers;
   return {
     size,
-    // RFC 9110, 8.8.3: a weak one begins with W/ and does not promise equal bytes.
-    ...(etag !== undefined && /^"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? { etag } : {}),
+    ...(etag === undefined ? {} : { etag }),
     ...(lastModified !== undefined && !Number.isNaN(Date.parse(lastModified)) ? { lastModified } : {}),
     servedBy: response.url,
   };

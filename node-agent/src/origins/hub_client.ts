@@ -3,6 +3,7 @@ import type { HubSource } from '@hearth/common/generated/hearth/v1/control.ts';
 import * as z from 'zod';
 import type { HttpClient, HttpResponse } from './http_client.ts';
 import { statusError } from './http_error.ts';
+import { strongEtag } from './http_probe.ts';
 import { encodePath } from './http_roots.ts';
 
 /** A file in a commit. */
@@ -16,6 +17,8 @@ export interface HubFile {
 }
 
 const pageLimit = 32 * 1024 * 1024;
+/** A page has up to a thousand files. */
+const pagesLimit = 100_000;
 const commitId = /^[0-9a-f]{40,64}$/;
 
 const revisionAnswer = z.object({ sha: z.string().regex(commitId) });
@@ -59,10 +62,14 @@ export class HubClient {
     return this.#parse(revisionAnswer, body).sha;
   }
 
-  /** The files of a commit, in pages. */
+  /** The files of a commit, in pages. `ProtocolError` when pages do not end. */
   async *tree(commit: string, signal: AbortSignal): AsyncGenerator<HubFile[]> {
     const url = new URL(`${this.#api}/tree/${commit}?recursive=true`);
+    const seen = new Set<string>();
     for (let next: string | undefined = url.search; next !== undefined; ) {
+      if (seen.has(next)) throw this.#notHub('it lists the same page again and again');
+      if (seen.size >= pagesLimit) throw this.#notHub(`its list has more than ${pagesLimit} pages`);
+      seen.add(next);
       url.search = next;
       const { body, headers } = await this.#get(url.href, signal);
       const rows = this.#parse(treeAnswer, body).filter(({ type }) => type === 'file');
@@ -82,8 +89,15 @@ export class HubClient {
     return new URL(encodePath(path), `${endpoint}/${folder}${repo}/resolve/${commit}/`);
   }
 
-  /** Where the hub serves a file now: on its own host, or by a redirect to another one, which is not followed. */
-  async resolveFile(commit: string, path: string, signal: AbortSignal): Promise<{ url: URL; elsewhere: boolean }> {
+  /**
+   * Where the hub serves a file now: on its own host, with the strong ETag that it has there, or by a redirect to another
+   * one, which is not followed.
+   */
+  async resolveFile(
+    commit: string,
+    path: string,
+    signal: AbortSignal,
+  ): Promise<{ url: URL; elsewhere: boolean; etag?: string }> {
     const url = this.fileUrl(commit, path);
     const response = await this.#client.request({
       method: 'HEAD',
@@ -95,7 +109,8 @@ export class HubClient {
     });
     if (response.redirect !== undefined) return { url: response.redirect, elsewhere: true };
     if (response.status !== 200) throw this.#error(response);
-    return { url: response.url, elsewhere: false };
+    const etag = strongEtag(response.headers);
+    return { url: response.url, elsewhere: false, ...(etag === undefined ? {} : { etag }) };
   }
 
   /** The Authorization header, if there is a token. */
@@ -208,9 +223,5 @@ export class HubClient {
 function nextPage(link: string | string[] | undefined, current: URL): string | undefined {
   const found = /<([^<>]*)>\s*;[^,]*\brel="?next"?/.exec([link ?? ''].flat().join(','))?.[1];
   if (found === undefined || !URL.canParse(found, current.href)) return undefined;
-  const { search } = new URL(found, current);
-  if (search === current.search) {
-    throw new HearthError('ProtocolError', `${current.origin} lists the same page for ever; this hub cannot be used`);
-  }
-  return search;
+  return new URL(found, current).search;
 }

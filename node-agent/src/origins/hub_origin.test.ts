@@ -73,8 +73,8 @@ describe('HubOrigin', () => {
     }
   };
 
-  function open(text: string, options: OriginOptions = {}, allowPrivate = true): Origin {
-    const source = { ...parseSource(`${text}?endpoint=${hub.url}/`), allowPrivate };
+  function open(text: string, options: OriginOptions = {}, allowPrivate = true, allowWeakValidators = false): Origin {
+    const source = { ...parseSource(`${text}?endpoint=${hub.url}/`), allowPrivate, allowWeakValidators };
     const origin = createOrigin(source, { attempts: 2, pauseMs: 1, environment: {}, ...options });
     opened.push(origin);
     return origin;
@@ -96,7 +96,7 @@ describe('HubOrigin', () => {
         kind: 'file',
         size: 12n,
         contentKey: hubKey(`${hub.url}/org/llama/resolve/${commit}/sub%20dir/config%2B1.json`, oid),
-        validator: '',
+        validator: `etag:"${oid}"`,
       },
     ]);
     const parts = (await listAll(open('hf://org/llama'))).map((row) => origin.partOf(row));
@@ -104,6 +104,25 @@ describe('HubOrigin', () => {
     assert.deepEqual(origin.revision(), { name: commit, warnings: [] });
     assert.equal(origin.base(), undefined);
     assert.equal((await listAll(open('hf://org/llama@refs/pr/1'))).length, 2);
+  });
+
+  it('refuses plain files of a hub whose ETags are not their git ids, unless that is allowed', async () => {
+    hub.handler = (request, response) => {
+      if (request.url === '/api/resolve-cache/config')
+        return sendFile(request, response, Buffer.from('{"a":  true}'), { etag: '"1"' });
+      return model(request, response);
+    };
+    await assert.rejects(listAll(open('hf://org/llama')), {
+      code: 'InvalidArgument',
+      message: /^WeakValidator: sub dir\/config\+1\.json has neither .* are not the git ids/,
+    });
+    const origin = open('hf://org/llama', {}, true, true);
+    const rows = await listAll(origin);
+    assert.deepEqual(
+      rows.map(({ validator }) => validator),
+      ['', ''],
+    );
+    assert.match(origin.revision().warnings.join(), /^WeakValidator: 1 files/);
   });
 
   it('locates by the redirect, whose host never gets the token', async () => {
@@ -139,6 +158,7 @@ describe('HubOrigin', () => {
   it('finds the endpoint in the environment, and the paths of datasets and spaces', async () => {
     hub.handler = (request, response) => {
       const body = request.url?.includes('/tree/') ? [{ type: 'file', oid, size: 1, path: 'f' }] : { sha: commit };
+      response.setHeader('etag', `"${oid}"`);
       response.end(JSON.stringify(body));
     };
     const source = { ...parseSource('hf://datasets/org/data@v1'), allowPrivate: true };
@@ -190,11 +210,18 @@ describe('HubOrigin', () => {
       hub.handler = (_request, response) => response.end(body);
       await assert.rejects(listAll(open('hf://org/llama')), { code: 'ProtocolError', message });
     }
-    hub.handler = (request, response) => response.setHeader('link', `<${request.url}>; rel="next"`).end('[]');
-    await assert.rejects(listAll(open('hf://org/llama', { revision: commit })), {
-      code: 'ProtocolError',
-      message: /for ever/,
-    });
+    // One page that follows itself, and two that follow each other.
+    let pages = 0;
+    for (const pagesAround of [1, 2]) {
+      hub.handler = (_request, response) => {
+        const next = `<${hub.url}/x?recursive=true&cursor=${pages++ % pagesAround}>; rel="next"`;
+        response.setHeader('link', next).end('[]');
+      };
+      await assert.rejects(listAll(open('hf://org/llama', { revision: commit })), {
+        code: 'ProtocolError',
+        message: /the same page again and again/,
+      });
+    }
   });
 
   it('refuses names that are not Unicode, or skips them', async () => {

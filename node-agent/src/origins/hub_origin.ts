@@ -9,6 +9,7 @@ import type { LocatableEntry, Origin, OriginRevision } from './origin.ts';
 import { collectConcurrently } from './row_stream.ts';
 import { signedUrlExpiry } from './signed_url.ts';
 import { UnusableNames } from './unusable_names.ts';
+import { WeakValidators } from './weak_validators.ts';
 
 const requestsAtOnce = 16;
 /** For redirects that do not say how long they hold. */
@@ -19,6 +20,7 @@ export interface HubOriginOptions {
   source: HubSource;
   description: string;
   unusableNames: string;
+  allowWeakValidators: boolean;
   token: string | undefined;
   /** Commit listed earlier; '': resolve the source's revision. */
   revision: string;
@@ -43,18 +45,27 @@ export class HubOrigin implements Origin {
   }
 
   async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
-    const { source, revision, unusableNames } = this.#options;
+    const { source, revision, unusableNames, allowWeakValidators } = this.#options;
     const unusable = new UnusableNames(unusableNames);
+    const weak = new WeakValidators(allowWeakValidators);
     const commit = revision || (await this.#hub.resolveRevision(source.revision || 'main', signal));
+    let etagsAreIds: boolean | undefined;
     for await (const files of this.#hub.tree(commit, signal)) {
       const rows: ManifestRow[] = [];
       for (const file of files) {
-        if (file.path.isWellFormed()) rows.push(this.#row(commit, file));
-        else unusable.add(file.path.toWellFormed(), 'not Unicode');
+        if (!file.path.isWellFormed()) {
+          unusable.add(file.path.toWellFormed(), 'not Unicode');
+          continue;
+        }
+        if (file.sha256 === undefined && file.size > 0n) {
+          etagsAreIds ??= await this.#etagIsId(commit, file, signal);
+          if (!etagsAreIds) weak.note(file.path, `ETags of ${this.#hub.endpoint} are not the git ids of files`);
+        }
+        rows.push(this.#row(commit, file, etagsAreIds === true));
       }
       if (rows.length > 0) yield rows;
     }
-    this.#revision = { name: commit, warnings: unusable.finish() };
+    this.#revision = { name: commit, warnings: [...weak.warnings(), ...unusable.finish()] };
   }
 
   revision(): OriginRevision {
@@ -97,8 +108,16 @@ export class HubOrigin implements Origin {
     this.#hub.close();
   }
 
-  /** No validator: ETags differ between the hub and its content network, and a commit never changes. */
-  #row(commit: string, { path, size, oid, sha256 }: HubFile): ManifestRow {
+  /** Whether the hub serves plain files under ETags that are their git ids, as huggingface.co does: it shows in one. */
+  async #etagIsId(commit: string, { path, oid }: HubFile, signal: AbortSignal): Promise<boolean> {
+    return (await this.#hub.resolveFile(commit, path, signal)).etag === `"${oid}"`;
+  }
+
+  /**
+   * Large files have a digest and no validator: their ETags differ between the hub and its content network. Plain ones
+   * have the ETag that is made of their bytes, where the hub has such.
+   */
+  #row(commit: string, { path, size, oid, sha256 }: HubFile, etagIsId: boolean): ManifestRow {
     if (sha256 !== undefined)
       return {
         path,
@@ -108,6 +127,7 @@ export class HubOrigin implements Origin {
         sourceDigest: sha256,
         validator: '',
       };
-    return { path, kind: 'file', size, contentKey: hubKey(this.#hub.fileUrl(commit, path).href, oid), validator: '' };
+    const contentKey = hubKey(this.#hub.fileUrl(commit, path).href, oid);
+    return { path, kind: 'file', size, contentKey, validator: etagIsId ? `etag:"${oid}"` : '' };
   }
 }

@@ -1,7 +1,9 @@
+import { Readable, Transform, type TransformCallback } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { GetObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { fromNodeProviderChain } from '@aws-sdk/credential-providers';
 import { getSignedUrl, S3RequestPresigner } from '@aws-sdk/s3-request-presigner';
+import { HearthError } from '@hearth/common';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
 import type { S3Credentials } from './origin.ts';
@@ -37,6 +39,7 @@ const nothingConfigured = 'Could not load credentials from any providers';
 const fallbackRegion = 'us-east-1';
 const socketTimeoutMs = 30_000;
 const signedAtOnce = 256;
+const answerLimit = 32 * 1024 * 1024;
 
 /** Requests to one bucket, signed when there are credentials. */
 export class S3Access {
@@ -88,6 +91,7 @@ export class S3Access {
         credentials: identity ?? { accessKeyId: 'anonymous', secretAccessKey: 'anonymous' },
         ...(identity === undefined ? { signer: { sign: async (request) => request } } : {}),
       });
+      boundAnswers(client, context.host);
       // The SDK knows where buckets of all partitions live: take its URL of one key for all.
       const example = new URL(await getSignedUrl(client, new GetObjectCommand({ Bucket: bucket, Key: 'k' })));
       const bucketUrl = new URL(example.pathname.replace(/\/k$/, ''), example.origin);
@@ -167,6 +171,50 @@ function queryString(query: Record<string, unknown>): string {
     ([name, value]) => `${encodeStrictly(name)}=${encodeStrictly(String(value))}`,
   );
   return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
+}
+
+/**
+ * Answers with listings and errors are held in memory whole: one that is longer than any server's is ended. A page of a
+ * thousand versions with the longest keys, percent-encoded, has about 4 MiB.
+ */
+function boundAnswers(client: S3Client, host: string): void {
+  client.middlewareStack.add(
+    (next) => async (given) => {
+      const result = await next(given);
+      const answer = result.response as { body?: unknown };
+      if (answer.body instanceof Readable) answer.body = answer.body.pipe(new LimitedBody(host, answer.body));
+      return result;
+    },
+    { step: 'deserialize', name: 'boundAnswers', priority: 'low' },
+  );
+}
+
+class LimitedBody extends Transform {
+  readonly #host: string;
+  readonly #source: Readable;
+  #bytes = 0;
+
+  constructor(host: string, source: Readable) {
+    super();
+    this.#host = host;
+    this.#source = source;
+    source.on('error', (error) => this.destroy(error));
+  }
+
+  override _transform(piece: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    this.#bytes += piece.length;
+    if (this.#bytes <= answerLimit) {
+      done(null, piece);
+      return;
+    }
+    this.#source.destroy();
+    done(
+      new HearthError(
+        'ProtocolError',
+        `an answer of ${this.#host} is over ${answerLimit / 2 ** 20} MiB, longer than any S3 server's; check the endpoint`,
+      ),
+    );
+  }
 }
 
 type Given = Pick<S3AccessOptions, 'credentials' | 'nodeIdentity'>;

@@ -34,6 +34,9 @@ const credentialSteps: Record<string, string> = {
 /** Anything thrown by the S3 client (error codes of the S3 API reference) as what it means for the user. */
 export function s3Error(thrown: unknown, context: S3Context): HearthError {
   if (thrown instanceof HearthError) return thrown;
+  // The SDK wraps what ends an answer that it reads.
+  const { cause } = thrown as { cause?: unknown };
+  if (cause instanceof HearthError) return cause;
   const { bucket, host, region, anonymous, nodeIdentity } = context;
   const error = thrown as ServiceError;
   const status = error.$metadata?.httpStatusCode;

@@ -41,8 +41,9 @@ export async function* listObjects(access: S3Access, prefix: string, signal: Abo
     } as const;
     const page = await send(access, () => access.client.send(new ListObjectsV2Command(input), { abortSignal: signal }));
     yield (page.Contents ?? []).map((object) => s3Object(object, page.EncodingType, access));
-    token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
-    if (page.IsTruncated === true && token === undefined) throw endless(access);
+    const next = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    if (page.IsTruncated === true && (next === undefined || next === token)) throw endless(access);
+    token = next;
   } while (token !== undefined);
 }
 
@@ -68,10 +69,12 @@ export async function* listVersions(
     yield versions.map((version) => s3Object(version, page.EncodingType, access));
     if (page.IsTruncated !== true) return;
     if (page.NextKeyMarker === undefined) throw endless(access);
+    const { KeyMarker, VersionIdMarker } = marker;
     marker = {
       KeyMarker: decodeKey(page.NextKeyMarker, page.EncodingType),
       ...(page.NextVersionIdMarker === undefined ? {} : { VersionIdMarker: page.NextVersionIdMarker }),
     };
+    if (marker.KeyMarker === KeyMarker && marker.VersionIdMarker === VersionIdMarker) throw endless(access);
   }
 }
 
@@ -115,6 +118,6 @@ function decodeKey(key: string, encoding: string | undefined): string {
 function endless(access: S3Access): HearthError {
   return new HearthError(
     'ProtocolError',
-    `${access.context.host} says that a listing goes on but not where; this server cannot be used`,
+    `${access.context.host} says that a listing goes on, but not where or where it was before; this server cannot be used`,
   );
 }

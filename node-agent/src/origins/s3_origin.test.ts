@@ -320,6 +320,16 @@ describe('S3Origin against answers of AWS', () => {
     assert.match(await failure(404, 'not xml at all'), /^ProtocolError: /);
   });
 
+  it('ends answers and listings that have no end', async () => {
+    const long = `<ListBucketResult>${' '.repeat(33 * 1024 * 1024)}`;
+    for (const status of [200, 403]) {
+      assert.match(await failure(status, long), /^ProtocolError: an answer of .* is over 32 MiB/);
+    }
+    const page = `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>
+      </ListBucketResult>`;
+    assert.match(await failure(200, page), /^ProtocolError: .* a listing goes on, but not where/);
+  });
+
   it('refuses archived objects by name', async () => {
     const body = `<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>x/cold</Key><Size>5</Size><ETag>"e"</ETag>
       <StorageClass>GLACIER</StorageClass></Contents></ListBucketResult>`;

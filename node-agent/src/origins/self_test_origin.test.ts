@@ -8,7 +8,12 @@ import { makeSelfTest } from '../selftest/make.ts';
 import { createOrigin } from './create_origin.ts';
 import { listAll } from './testing/list_all.ts';
 
-const source = { kind: { $case: 'selfTest' as const, value: {} }, allowPrivate: false, unusableNames: '' };
+const source = {
+  kind: { $case: 'selfTest' as const, value: {} },
+  allowPrivate: false,
+  unusableNames: '',
+  allowWeakValidators: false,
+};
 
 describe('SelfTestOrigin', () => {
   let folder: string;

@@ -60,7 +60,12 @@ describe('parseSource', () => {
   ];
   for (const [text, kind] of cases) {
     it(`reads "${text}"`, () => {
-      assert.deepEqual(parseSource(text), { kind, allowPrivate: false, unusableNames: 'Fail' });
+      assert.deepEqual(parseSource(text), {
+        kind,
+        allowPrivate: false,
+        unusableNames: 'Fail',
+        allowWeakValidators: false,
+      });
     });
   }
 

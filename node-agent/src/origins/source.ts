@@ -27,7 +27,7 @@ export function parseSource(text: string): Source {
   if (trimmed === '') throw wrong('is empty');
   if (trimmed.includes('\0')) throw wrong('has a NUL byte in it');
   const kind = parseKind(trimmed);
-  return { kind, allowPrivate: false, unusableNames: 'Fail' };
+  return { kind, allowPrivate: false, unusableNames: 'Fail', allowWeakValidators: false };
 }
 
 function parseKind(text: string): Exclude<Source['kind'], undefined> {

@@ -52,6 +52,8 @@ export class TestCluster {
   /** Tokens that origins were opened with, in order; undefined: the agent's own identity. */
   readonly openedWith: (string | undefined)[] = [];
   readonly pace: Pace;
+  /** May be changed before agents are started. */
+  listing = { entries: 1_000, nameBytes: 100_000 };
   /** What every machine offers. */
   probes: Probe[] = [];
   /** Agents whose control API cannot be reached, nor they that of others. */
@@ -122,6 +124,7 @@ export class TestCluster {
       members: this.#members(name),
       logger: silentLogger,
       pace: this.pace,
+      listing: this.listing,
     };
     agent = new Agent(context, {
       openOrigin: this.openOrigin,

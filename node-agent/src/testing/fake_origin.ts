@@ -92,4 +92,5 @@ export const directorySource: Source = {
   kind: { $case: 'directory', value: { path: '/data' } },
   allowPrivate: false,
   unusableNames: '',
+  allowWeakValidators: false,
 };

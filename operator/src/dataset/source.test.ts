@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { DatasetSource } from '@hearth/common/resources';
 import { refuseDirectory, sourceOf } from './source.ts';
 
-const of = (source: DatasetSource) => sourceOf({ source, unusableNames: 'Skip' });
+const of = (source: DatasetSource) => sourceOf({ source, unusableNames: 'Skip', weakValidators: 'Refuse' });
 
 describe('source of a Dataset', () => {
   it('is what agents take, with nothing left undefined', () => {
@@ -10,6 +10,7 @@ describe('source of a Dataset', () => {
       kind: { $case: 's3', value: { bucket: 'models', prefix: 'a/', endpoint: '', region: '', pathStyle: false } },
       allowPrivate: false,
       unusableNames: 'Skip',
+      allowWeakValidators: false,
     });
     assert.deepEqual(of({ http: { urls: ['https://h/a'] } }).kind, {
       $case: 'http',

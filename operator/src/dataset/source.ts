@@ -6,8 +6,13 @@ import type { DatasetSource, DatasetSpec } from '@hearth/common/resources';
  * The source of a spec as agents take it. Private addresses are never asked for here: which networks origins may
  * be in stands in the StorageCluster, and the agents have it in their configuration.
  */
-export function sourceOf(spec: Pick<DatasetSpec, 'source' | 'unusableNames'>): Source {
-  return { kind: kindOf(spec.source), allowPrivate: false, unusableNames: spec.unusableNames };
+export function sourceOf(spec: Pick<DatasetSpec, 'source' | 'unusableNames' | 'weakValidators'>): Source {
+  return {
+    kind: kindOf(spec.source),
+    allowPrivate: false,
+    unusableNames: spec.unusableNames,
+    allowWeakValidators: spec.weakValidators === 'Allow',
+  };
 }
 
 function kindOf({ s3, http, hub, directory, selfTest }: DatasetSource): NonNullable<Source['kind']> {

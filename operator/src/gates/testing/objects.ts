@@ -16,6 +16,7 @@ export function datasetOf(name: string, given: Partial<Gate> | undefined, bytes 
       include: [],
       exclude: [],
       unusableNames: 'Fail',
+      weakValidators: 'Refuse',
       lastCopy: 'Drop',
       ...(given === undefined ? {} : { gate: gate.parse(given) }),
     },

@@ -119,6 +119,8 @@ export interface Source {
   allowPrivate: boolean;
   /** "Fail" (default) or "Skip". */
   unusableNames: string;
+  /** Also accept files for which nothing tells one state from another for sure: neither a digest nor a strong validator. */
+  allowWeakValidators: boolean;
 }
 
 export interface DirectorySource {
@@ -1804,7 +1806,7 @@ export const Capability: MessageFns<Capability> = {
 };
 
 function createBaseSource(): Source {
-  return { kind: undefined, allowPrivate: false, unusableNames: "" };
+  return { kind: undefined, allowPrivate: false, unusableNames: "", allowWeakValidators: false };
 }
 
 export const Source: MessageFns<Source> = {
@@ -1831,6 +1833,9 @@ export const Source: MessageFns<Source> = {
     }
     if (message.unusableNames !== "") {
       writer.uint32(50).string(message.unusableNames);
+    }
+    if (message.allowWeakValidators !== false) {
+      writer.uint32(64).bool(message.allowWeakValidators);
     }
     return writer;
   },
@@ -1904,6 +1909,14 @@ export const Source: MessageFns<Source> = {
             message.unusableNames = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.allowWeakValidators = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1941,6 +1954,11 @@ export const Source: MessageFns<Source> = {
         : isSet(object.unusable_names)
         ? globalThis.String(object.unusable_names)
         : "",
+      allowWeakValidators: isSet(object.allowWeakValidators)
+        ? globalThis.Boolean(object.allowWeakValidators)
+        : isSet(object.allow_weak_validators)
+        ? globalThis.Boolean(object.allow_weak_validators)
+        : false,
     };
   },
 
@@ -1962,6 +1980,9 @@ export const Source: MessageFns<Source> = {
     }
     if (message.unusableNames !== "") {
       obj.unusableNames = message.unusableNames;
+    }
+    if (message.allowWeakValidators !== false) {
+      obj.allowWeakValidators = message.allowWeakValidators;
     }
     return obj;
   },
@@ -2005,6 +2026,7 @@ export const Source: MessageFns<Source> = {
     }
     message.allowPrivate = object.allowPrivate ?? false;
     message.unusableNames = object.unusableNames ?? "";
+    message.allowWeakValidators = object.allowWeakValidators ?? false;
     return message;
   },
 };
