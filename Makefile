@@ -45,7 +45,7 @@ cluster: $(STAMP) ## A Kubernetes cluster to try things on (root; NODES=2, NAME=
 cluster-down: $(STAMP) ## Remove that cluster, and what interrupted runs have left
 	@$(NODE) e2e/cluster/main.ts down
 
-image: $(STAMP) ## Build the container image, without a daemon (root); its size and where it is
+image: $(STAMP) ## Build the container image, without a daemon (root); REGISTRY=HOST/PATH pushes it (TAG=...)
 	@$(NODE) e2e/cluster/main.ts image
 
 bench: build ## Measure against baselines in the same run; writes bench/results.json

@@ -1,9 +1,12 @@
 // A cluster for people: node e2e/cluster/main.ts up | down | image | logs FOLDER
 //   NAME    (dev)  its name; several can run beside each other
 //   NODES   (2)    how many nodes
+//   REGISTRY       of image: push it there instead, as REGISTRY/hearth:TAG
+//   TAG            the version of this checkout when not given
+//   REGISTRY_PLAIN 1: by http too, and without a look at certificates
 
 import { ToolUnavailable } from '../../scripts/tools/cache.ts';
-import { hearthImage, hearthImageName } from './images/hearth_image.ts';
+import { hearthImage, hearthImageName, hearthVersion, publishHearthImage } from './images/hearth_image.ts';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
 import { remove, removeOrphans } from './state.ts';
 import { usage } from './usage.ts';
@@ -27,10 +30,17 @@ async function down(): Promise<void> {
   for (const orphan of await removeOrphans()) console.log(`Removed what an interrupted run has left: ${orphan}`);
 }
 
-/** Builds the image of this checkout, and puts it on the nodes where the cluster runs. */
+/** Builds the image of this checkout, and pushes it to a registry, or puts it on the nodes where the cluster runs. */
 async function image(): Promise<void> {
   const { archive, compressedBytes } = await hearthImage();
   console.log(`${hearthImageName}: ${(compressedBytes / 2 ** 20).toFixed(0)} MiB compressed, ${archive}`);
+  const { REGISTRY: registry, TAG: tag = hearthVersion(), REGISTRY_PLAIN: plain } = process.env;
+  if (registry) {
+    const pushed = await publishHearthImage(registry, tag, plain === '1');
+    const value = tag === hearthVersion() ? `global.imageRegistry=${registry}` : `image=${pushed}`;
+    console.log(`Pushed ${pushed}; install the chart with --set ${value}`);
+    return;
+  }
   const cluster = await KubernetesCluster.open(name);
   if (!cluster) return;
   await cluster.importImage(archive);

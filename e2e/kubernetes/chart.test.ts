@@ -7,13 +7,14 @@ import { readEnvironment } from '../../operator/src/storage_cluster/environment.
 import { tools } from '../../scripts/tools/build.ts';
 import { root } from '../src/command.ts';
 import { needsPrograms } from '../src/needs.ts';
-import { Chart, chartFolder, type Manifest } from './chart.ts';
+import { Chart, chartFolder, flags, type Manifest, someRegistry } from './chart.ts';
 import { oddValues } from './odd_values.ts';
 
 const refusals: [what: string, values: Record<string, unknown>, message: RegExp][] = [
   ['a key that is not known', { imagePullPolcy: 'Never' }, /imagePullPolcy/],
   ['a key that is not known, below', { 'operator.replica': 3 }, /operator.*replica/s],
-  ['an image of nothing', { image: '' }, /image/],
+  ['a registry with a space', { 'global.imageRegistry': 'a b' }, /imageRegistry/],
+  ['a pull secret without a name', { 'global.imagePullSecrets': [{ names: 'a' }] }, /imagePullSecrets/],
   ['an image with a space', { image: 'a b' }, /image/],
   ['a pull policy that is none', { imagePullPolicy: 'Sometimes' }, /imagePullPolicy/],
   ['no replicas', { 'operator.replicas': 0 }, /replicas/],
@@ -75,7 +76,7 @@ describe('chart', function () {
       additionalProperties?: unknown;
     }
     const same = (value: object, described: Described, path: string) => {
-      const known = Object.keys(described.properties ?? {}).filter((one) => one !== 'global');
+      const known = Object.keys(described.properties ?? {});
       assert.deepEqual(known.sort(), Object.keys(value).sort(), `values and schema differ at ${path}`);
       for (const [key, one] of Object.entries(value)) {
         const next = described.properties?.[key];
@@ -99,7 +100,14 @@ describe('chart', function () {
     const outcome = await chart.helm(['template', 'hearth', chartFolder, '--kube-version', '1.29.9']);
     assert.notEqual(outcome.code, 0);
     assert.match(outcome.stderr, /requires kubeVersion: >=1\.30/);
-    const same = await chart.helm(['template', 'hearth', chartFolder, '--kube-version', 'v1.33.4-eks-1']);
+    const same = await chart.helm([
+      'template',
+      'hearth',
+      chartFolder,
+      ...flags(someRegistry),
+      '--kube-version',
+      'v1.33.4-eks-1',
+    ]);
     assert.equal(same.code, 0, same.stderr);
   });
 
@@ -149,6 +157,25 @@ describe('chart', function () {
       imagePullPolicy: 'Never',
       imagePullSecrets: ['registry', 'other'],
     });
+  });
+
+  it('takes its image from the registry that it is told of, with the secrets for it, and has none of its own', async () => {
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const imagesOf = (objects: Manifest[]) =>
+      [...JSON.stringify(objects).matchAll(/"image":"([^"]+)"|"HEARTH_IMAGE","value":"([^"]+)"/g)].map(
+        ([, image, variable]) => image ?? variable,
+      );
+    const secrets = { 'global.imagePullSecrets': ['first', { name: 'second' }], imagePullSecrets: ['first', 'own'] };
+    const objects = await chart.template({ 'global.imageRegistry': 'registry.example.com:5000/team/', ...secrets });
+    const images = imagesOf(objects);
+    assert.equal(images.length, 5);
+    assert.deepEqual([...new Set(images)], [`registry.example.com:5000/team/hearth:${version}`]);
+    const operator = find(objects, 'Deployment', 'hearth-operator').spec.template.spec;
+    assert.deepEqual(operator.imagePullSecrets, [{ name: 'first' }, { name: 'own' }, { name: 'second' }]);
+    const names = operator.containers[0].env.find(({ name }: { name: string }) => name === 'HEARTH_IMAGE_PULL_SECRETS');
+    assert.equal(names.value, 'first,own,second');
+    await assert.rejects(chart.template({ 'global.imageRegistry': '' }), /none is published.*make image REGISTRY=/s);
+    assert.deepEqual([...new Set(imagesOf(await chart.template({ image: 'other/hearth:7' })))], ['other/hearth:7']);
   });
 
   it('lets the API server ask where the operator listens', async () => {

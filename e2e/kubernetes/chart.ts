@@ -35,7 +35,8 @@ export class Chart {
 
   /** The objects of the chart with these values (`--set-json`). Throws what helm says when it refuses. */
   async template(values: Record<string, unknown> = {}): Promise<Manifest[]> {
-    const outcome = await this.helm(['template', 'hearth', chartFolder, '-n', releaseNamespace, ...flags(values)]);
+    const given = flags({ ...someRegistry, ...values });
+    const outcome = await this.helm(['template', 'hearth', chartFolder, '-n', releaseNamespace, ...given]);
     if (outcome.code !== 0) throw new Error(outcome.stderr);
     return parseAllDocuments(outcome.stdout, { version: '1.1' })
       .map((document) => {
@@ -46,6 +47,9 @@ export class Chart {
       .filter((one): one is Manifest => one !== null);
   }
 }
+
+/** No image is published, so the chart has to be told of a registry. */
+export const someRegistry = { 'global.imageRegistry': 'registry.example.com/team' };
 
 export const flags = (values: Record<string, unknown>): string[] =>
   Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);

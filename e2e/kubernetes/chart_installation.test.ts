@@ -5,7 +5,15 @@ import { parseAllDocuments } from 'yaml';
 import type { TestApiServer } from '../cluster/api_server.ts';
 import { root, until } from '../src/command.ts';
 import { Admission, type Answer } from './admission.ts';
-import { type Chart, chartFolder, collectionPath, flags, type Manifest, releaseNamespace } from './chart.ts';
+import {
+  type Chart,
+  chartFolder,
+  collectionPath,
+  flags,
+  type Manifest,
+  releaseNamespace,
+  someRegistry,
+} from './chart.ts';
 import { type Right, rights } from './chart_rights.ts';
 import { operatorUser } from './chart_server.ts';
 import { cleanupUser, InstalledChart } from './installed_chart.ts';
@@ -166,7 +174,12 @@ describe('chart on an API server', function () {
       chartFolder,
       '-n',
       releaseNamespace,
-      ...flags({ 'storageClass.name': 'models', logLevel: 'debug', 'webhook.excludedNamespaces': ['quiet'] }),
+      ...flags({
+        ...someRegistry,
+        'storageClass.name': 'models',
+        logLevel: 'debug',
+        'webhook.excludedNamespaces': ['quiet'],
+      }),
     );
     const [asked] = (await admin.ask('GET', webhook)).body.webhooks;
     assert.equal(asked.clientConfig.caBundle, caBundle, 'what the operator wrote stays');
@@ -185,6 +198,6 @@ describe('chart on an API server', function () {
     assert.deepEqual(await listed(), []);
     const crds = await server.kubectl(['get', 'crds', '-o', 'name']);
     assert.equal(crds.stdout.trim().split('\n').length, 4);
-    await installed.helm('install', 'hearth', chartFolder, '-n', releaseNamespace);
+    await installed.helm('install', 'hearth', chartFolder, '-n', releaseNamespace, ...flags(someRegistry));
   });
 });

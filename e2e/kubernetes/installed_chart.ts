@@ -5,7 +5,7 @@ import type { TestApiServer } from '../cluster/api_server.ts';
 import { until } from '../src/command.ts';
 import { needsPrograms } from '../src/needs.ts';
 import { Admission, type Answer } from './admission.ts';
-import { Chart, chartFolder, collectionPath, flags, type Manifest, releaseNamespace } from './chart.ts';
+import { Chart, chartFolder, collectionPath, flags, type Manifest, releaseNamespace, someRegistry } from './chart.ts';
 import { startApiServer } from './runtime/fixture.ts';
 
 export const cleanupUser = `system:serviceaccount:${releaseNamespace}:hearth-cleanup`;
@@ -69,7 +69,13 @@ export class InstalledChart {
     for (const name of ['models', 'no', '0123'])
       await this.create({ kind: 'Namespace', apiVersion: 'v1', metadata: { name } });
     const place = ['-n', releaseNamespace, '--create-namespace'];
-    await this.helm('install', 'hearth', chartFolder, ...place, ...flags({ datasetNamespaces: ['models'] }));
+    await this.helm(
+      'install',
+      'hearth',
+      chartFolder,
+      ...place,
+      ...flags({ ...someRegistry, datasetNamespaces: ['models'] }),
+    );
     const datasets = '/apis/hearth.storage/v1alpha1/datasets';
     await until('Datasets served', async () => (await this.admin.ask('GET', datasets)).code === 200);
   }

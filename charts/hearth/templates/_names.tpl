@@ -13,10 +13,29 @@ app.kubernetes.io/name: hearth
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
+{{/* The image of every part: as it is named, or that of this version in a registry to which `make image` has pushed it. */}}
+{{- define "hearth.image" -}}
+{{- if .Values.image -}}
+{{ .Values.image }}
+{{- else -}}
+{{- $missing := "no image: none is published. Run `make image REGISTRY=registry.example.com/team`, and install with the same registry as global.imageRegistry (or name an image as image)" }}
+{{- printf "%s/hearth:%s" (required $missing (.Values.global).imageRegistry | trimSuffix "/") .Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
+{{/* Names, separated by commas: of this chart, then of charts above it, which write names or objects with a name. */}}
+{{- define "hearth.pullSecretNames" -}}
+{{- $names := .Values.imagePullSecrets | default list }}
+{{- range (.Values.global).imagePullSecrets }}
+{{- $names = append $names (kindIs "string" . | ternary . (dig "name" "" (kindIs "map" . | ternary . dict))) }}
+{{- end }}
+{{- join "," ($names | uniq) }}
+{{- end }}
+
 {{- define "hearth.pullSecrets" -}}
-{{- with .Values.imagePullSecrets }}
+{{- with include "hearth.pullSecretNames" . }}
 imagePullSecrets:
-  {{- range . }}
+  {{- range splitList "," . }}
   - name: {{ . | quote }}
   {{- end }}
 {{- end }}

@@ -47,6 +47,16 @@ export class Buildah {
     await this.#must(['push', '--quiet', name, `docker-archive:${path}:${imageName}`]);
   }
 
+  /**
+   * Pushes an image of a docker-archive to a registry, as REGISTRY/REPOSITORY:TAG, with the credentials of `buildah login` or
+   * `docker login`. `plain`: also by http, and whatever its certificate says.
+   */
+  async publish(archive: string, name: string, options: { plain: boolean }): Promise<void> {
+    const image = (await this.#must(['pull', '--quiet', `docker-archive:${archive}`])).trim();
+    const check = `--tls-verify=${!options.plain}`;
+    await this.#must(['push', '--quiet', '--format', 'v2s2', check, image, `docker://${name}`]);
+  }
+
   /** Removes what interrupted builds have left, and everything when the store has grown beyond a limit. */
   async tidy(limitBytes: number): Promise<void> {
     await this.#buildah(['rm', '--all']);

@@ -45,6 +45,21 @@ export function hearthImage(): Promise<HearthImage> {
   return built;
 }
 
+/** Pushes it to a registry under the name that the chart takes from there; gives that name. */
+export async function publishHearthImage(registry: string, tag: string, plain: boolean): Promise<string> {
+  const { archive } = await hearthImage();
+  const name = `${registry.replace(/\/+$/, '')}/hearth:${tag}`;
+  const folder = join(cacheFolder, 'hearth-image');
+  await using _ = await lock(join(folder, '.lock'));
+  await new Buildah(folder).publish(archive, name, { plain });
+  return name;
+}
+
+/** The version that the chart installs. */
+export function hearthVersion(): string {
+  return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
+}
+
 async function buildUnlessKept(): Promise<HearthImage> {
   const folder = join(cacheFolder, 'hearth-image');
   mkdirSync(folder, { recursive: true });

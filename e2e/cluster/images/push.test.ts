@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { run } from '../../src/command.ts';
+import { skip } from '../../src/needs.ts';
+import { TestRegistry } from '../testing/registry.ts';
+import { writeImage } from './archive.ts';
+import { Buildah } from './buildah.ts';
+
+describe('an image that is pushed', function () {
+  this.timeout(300_000);
+  let folder: string;
+  before(async function () {
+    if (process.getuid?.() !== 0) skip(this, 'buildah needs root');
+    if ((await run('buildah', ['--version'])).code !== 0) skip(this, 'buildah is not installed');
+    folder = mkdtempSync(join(tmpdir(), 'hearth-push-'));
+  });
+  after(() => folder && rmSync(folder, { recursive: true, force: true }));
+
+  it('is in the registry by its name, whole, for who may enter it', async () => {
+    await using registry = await TestRegistry.start('pusher', 'a password');
+    const archive = join(folder, 'small.tar');
+    await writeImage(archive, {
+      name: 'local/small:dev',
+      programs: { 'bin/true': '/bin/true' },
+      entrypoint: ['/bin/true'],
+    });
+    const store = new Buildah(join(folder, 'store'));
+    const name = `${registry.host}/team/small:1.2.3`;
+    const before = process.env.REGISTRY_AUTH_FILE;
+    process.env.REGISTRY_AUTH_FILE = join(folder, 'auth.json');
+    try {
+      writeFileSync(process.env.REGISTRY_AUTH_FILE, '{"auths":{}}');
+      await assert.rejects(store.publish(archive, name, { plain: true }), /buildah push: .*(401|authentication)/s);
+      const auth = Buffer.from('pusher:a password').toString('base64');
+      writeFileSync(process.env.REGISTRY_AUTH_FILE, JSON.stringify({ auths: { [registry.host]: { auth } } }));
+      await store.publish(archive, name, { plain: true });
+    } finally {
+      if (before === undefined) delete process.env.REGISTRY_AUTH_FILE;
+      else process.env.REGISTRY_AUTH_FILE = before;
+    }
+    const manifest = registry.manifests.get('team/small:1.2.3');
+    assert.ok(manifest, [...registry.manifests.keys()].join());
+    const { config, layers } = JSON.parse(manifest.bytes.toString());
+    assert.equal(layers.length, 1);
+    for (const { digest } of [config, ...layers]) assert.ok(registry.blobs.has(digest), digest);
+    const told = JSON.parse(registry.blobs.get(config.digest)?.toString() ?? '{}');
+    assert.deepEqual(told.config.Entrypoint, ['/bin/true']);
+  });
+});
