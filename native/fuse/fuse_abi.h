@@ -5,9 +5,10 @@
 #pragma once
 
 #include <linux/fuse.h>
-#include <linux/ioctl.h>
 
 #include <cstdint>
+
+#include "holder/fuse_backing.h"
 
 namespace hearth {
 
@@ -47,15 +48,6 @@ struct FuseOpenOut {
   std::int32_t backingId;
 };
 static_assert(sizeof(FuseOpenOut) == sizeof(fuse_open_out));
-
-// 7.40, Linux 6.9. Registers a file of another file system as a backing file; needs CAP_SYS_ADMIN.
-struct FuseBackingMap {
-  std::int32_t fd;
-  std::uint32_t flags;
-  std::uint64_t padding;
-};
-inline constexpr unsigned long kFuseBackingOpen = _IOW(FUSE_DEV_IOC_MAGIC, 1, FuseBackingMap);
-inline constexpr unsigned long kFuseBackingClose = _IOW(FUSE_DEV_IOC_MAGIC, 2, std::uint32_t);
 
 // 7.39, Linux 6.6.
 struct FuseSxTime {

@@ -1,24 +1,25 @@
 #include "holder/fuse_mount.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
+#include <sys/sysmacros.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstring>
 
+#include "holder/holder_protocol.h"
 #include "holder/mount_info.h"
 
 namespace hearth {
 namespace {
 
+constexpr unsigned kMiscMajor = 10;  // /dev/fuse, by the kernel's list of devices
+constexpr unsigned kFuseMinor = 229;
 constexpr char kConnections[] = "/sys/fs/fuse/connections";
 constexpr std::uint32_t kMaxRead = 1U << 20;  // 256 pages, the most that one request carries
-constexpr int kProbeMs = 1000;
+constexpr auto kProbeTime = std::chrono::seconds(1);
 
 std::string linkOf(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
@@ -51,32 +52,17 @@ Result<std::string> pathOf(const OwnedFd& fd) {
 }
 
 // Whether the server of the mount at `target` is gone for ever: the kernel answers ENOTCONN at
-// once. Asked by a child, because a server that merely does not answer would keep us waiting.
+// once, while a server that merely does not answer keeps whoever asks waiting.
 bool connectionDead(const std::string& target) {
-  int channel[2];
-  if (pipe2(channel, O_CLOEXEC) != 0) return false;
-  OwnedFd reader(channel[0]);
-  const pid_t child = fork();
-  if (child == 0) {
-    // It may hang, and must not keep connections alive by copies of their descriptors then.
-    dup2(channel[1], STDIN_FILENO);
-    close_range(STDIN_FILENO + 1, ~0U, 0);
+  ChildCalls asking(kProbeTime);
+  const auto answer = asking.run("look at " + target, [&target] {
     struct statx info {};
     const int result =
         statx(AT_FDCWD, target.c_str(), AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &info);
-    const char answer = result != 0 && (errno == ENOTCONN || errno == ECONNABORTED) ? 1 : 0;
-    const ssize_t written = ::write(STDIN_FILENO, &answer, 1);
-    _exit(written == 1 ? 0 : 1);
-  }
-  close(channel[1]);
-  if (child < 0) return false;
-  pollfd wait{reader.get(), POLLIN, 0};
-  char answer = 0;
-  const bool answered = poll(&wait, 1, kProbeMs) == 1 && read(reader.get(), &answer, 1) == 1;
-  kill(child, SIGKILL);
-  // A child that a hung server keeps in the kernel cannot be waited for; it stays until that ends.
-  waitpid(child, nullptr, answered ? 0 : WNOHANG);
-  return answered && answer == 1;
+    return ChildAnswer{result != 0 && (errno == ENOTCONN || errno == ECONNABORTED) ? "dead" : "",
+                       {}};
+  });
+  return answer.ok() && answer->bytes == "dead";
 }
 
 Status writeText(const std::string& path, const std::string& text) {
@@ -86,56 +72,91 @@ Status writeText(const std::string& path, const std::string& text) {
   return {};
 }
 
-Status makeWay(const std::string& target) {
+Status makeWay(ChildCalls& calls, const std::string& target) {
   auto existing = findMount(target);
   if (!existing) return existing.error();
   if (!existing->has_value()) return {};
   const MountInfoRow& row = **existing;
-  if (row.type == kFuseType && connectionDead(target)) return unmountFuse(target, true);
+  if (row.type == kFuseType && connectionDead(target)) return unmountFuse(calls, target, true);
   return Error{ErrorCode::kInUse, "mount point " + target + " already has '" + row.source + "' (" +
                                       row.type + ") mounted; unmount it or choose another folder"};
 }
 
-}  // namespace
-
-Result<std::string> canonicalDirectory(const std::string& path) {
-  auto directory = openDirectory(path);
+// In the child. Through the directory's descriptor, so that nothing can be moved between the check
+// and the mount.
+Result<OwnedFd> mountHere(const std::string& target, const FuseMountOptions& options) {
+  auto directory = openDirectory(target);
   if (!directory) return directory.error();
-  return pathOf(*directory);
-}
-
-Result<FuseMount> mountFuse(const std::string& target, const FuseMountOptions& options) {
-  if (options.selinuxContext.find_first_of("\",\n\\") != std::string::npos) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "the SELinux context contains a quote, comma or newline"};
-  }
-  auto canonical = canonicalDirectory(target);
-  if (!canonical) return canonical.error();
-  if (Status free = makeWay(*canonical); !free) return free.error();
-  auto directory = openDirectory(*canonical);
-  if (!directory) return directory.error();
-
-  FuseMount mounted;
-  mounted.target = *canonical;
-  mounted.device.reset(open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  if (!mounted.device) {
+  OwnedFd device(open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (!device) {
     return errnoError(errno, "open /dev/fuse (load the kernel module fuse and run as root)");
   }
   std::string data =
-      "fd=" + std::to_string(mounted.device.get()) +
-      ",rootmode=40555,user_id=0,group_id=0,allow_other,default_permissions,max_read=" +
-      std::to_string(kMaxRead);
-  if (!options.selinuxContext.empty()) data += ",context=\"" + options.selinuxContext + "\"";
-  // Through the descriptor, so that nothing can be moved between the check and the mount.
-  if (mount(options.source.c_str(), linkOf(directory->get()).c_str(), kFuseType,
-            MS_RDONLY | MS_NOSUID | MS_NODEV, data.c_str()) != 0) {
-    return errnoError(errno, "mount FUSE on " + *canonical);
+      "fd=" + std::to_string(device.get()) + ",rootmode=" + (options.writable ? "40755" : "40555") +
+      ",user_id=0,group_id=0,allow_other,default_permissions,max_read=" + std::to_string(kMaxRead);
+  for (const std::string& option : options.options) {
+    const std::size_t value = option.find('=') + 1;
+    data += "," + option.substr(0, value) + "\"" + option.substr(value) + "\"";
   }
+  const unsigned long flags = MS_NOSUID | MS_NODEV | (options.writable ? 0 : MS_RDONLY);
+  if (mount(options.source.c_str(), linkOf(directory->get()).c_str(), kFuseType, flags,
+            data.c_str()) != 0) {
+    return errnoError(errno, "mount FUSE on " + target);
+  }
+  return device;
+}
 
+// A Status and a text as the bytes of a child's answer, and back.
+std::string pack(const Status& status, const std::string& text) {
+  return std::to_string(static_cast<int>(status.code())) + "\n" +
+         (status.ok() ? text : status.error().message);
+}
+
+Result<std::string> unpack(const std::string& bytes) {
+  const std::size_t end = bytes.find('\n');
+  const std::string text = bytes.substr(end + 1);
+  const auto code = static_cast<ErrorCode>(std::stoi(bytes));
+  if (code != ErrorCode::kOk) return Error{code, text};
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> canonicalDirectory(ChildCalls& calls, const std::string& path) {
+  const auto answer = calls.run("look at mount point " + path, [&path] {
+    const auto directory = openDirectory(path);
+    if (!directory) return ChildAnswer{pack(directory.error(), ""), {}};
+    const auto canonical = pathOf(*directory);
+    return ChildAnswer{canonical ? pack({}, *canonical) : pack(canonical.error(), ""), {}};
+  });
+  if (!answer) return answer.error();
+  return unpack(answer->bytes);
+}
+
+Result<FuseMount> mountFuse(ChildCalls& calls, const std::string& target,
+                            const FuseMountOptions& options) {
+  for (const std::string& option : options.options) {
+    if (Status allowed = allowedMountOption(option); !allowed) return allowed.error();
+  }
+  auto canonical = canonicalDirectory(calls, target);
+  if (!canonical) return canonical.error();
+  if (Status free = makeWay(calls, *canonical); !free) return free.error();
+  auto answer = calls.run("mount FUSE on " + *canonical, [&] {
+    auto device = mountHere(*canonical, options);
+    if (!device) return ChildAnswer{pack(device.error(), ""), {}};
+    return ChildAnswer{pack({}, ""), std::move(*device)};
+  });
+  if (!answer) return answer.error();
+  if (auto done = unpack(answer->bytes); !done) return done.error();
+
+  FuseMount mounted;
+  mounted.target = *canonical;
+  mounted.device = std::move(answer->descriptor);
   auto row = findMount(*canonical);
-  if (!row || !row->has_value()) {
-    if (Status undone = unmountFuse(*canonical, true); !undone) return undone.error();
-    return Error{ErrorCode::kInternal, "the new mount on " + *canonical + " is not in mountinfo"};
+  if (!mounted.device || !row || !row->has_value()) {
+    if (Status undone = unmountFuse(calls, *canonical, true); !undone) return undone.error();
+    return Error{ErrorCode::kInternal, "the new mount on " + *canonical +
+                                           " is not in mountinfo, or came without its descriptor"};
   }
   mounted.minor = (*row)->minor;
   const std::string knob = "/sys/class/bdi/" + std::to_string((*row)->major) + ":" +
@@ -144,14 +165,22 @@ Result<FuseMount> mountFuse(const std::string& target, const FuseMountOptions& o
   return mounted;
 }
 
-Status unmountFuse(const std::string& target, bool lazy) {
-  if (umount2(target.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return {};
-  if (errno == EINVAL || errno == ENOENT) return {};
-  if (errno == EBUSY) {
-    return Error{ErrorCode::kInUse, target + " has open files; end their processes (fuser -m " +
-                                        target + ") or unmount with force"};
-  }
-  return errnoError(errno, "unmount " + target);
+Status unmountFuse(ChildCalls& calls, const std::string& target, bool lazy) {
+  return calls.runStatus("unmount " + target, [&]() -> Status {
+    if (umount2(target.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return {};
+    if (errno == EINVAL || errno == ENOENT) return {};
+    if (errno == EBUSY) {
+      return Error{ErrorCode::kInUse, target + " has open files; end their processes (fuser -m " +
+                                          target + ") or unmount with force"};
+    }
+    return errnoError(errno, "unmount " + target);
+  });
+}
+
+bool isFuseDevice(const OwnedFd& device) {
+  struct stat info {};
+  return fstat(device.get(), &info) == 0 && S_ISCHR(info.st_mode) &&
+         info.st_rdev == makedev(kMiscMajor, kFuseMinor);
 }
 
 Status abortFuseConnection(std::uint32_t minor) {

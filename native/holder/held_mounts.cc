@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,7 +28,7 @@ Result<OwnedFd> createShared() {
 }  // namespace
 
 Result<std::uint32_t> HeldMounts::attach(const std::string& owner, HolderConnection connection,
-                                         const std::string& who) {
+                                         const std::string& who, bool continues) {
   if (owner.empty()) return Error{ErrorCode::kInvalidArgument, "the owner's name is empty"};
   if (ownerOf(connection)) {
     return Error{ErrorCode::kInvalidArgument, "this connection is attached already"};
@@ -43,7 +44,7 @@ Result<std::uint32_t> HeldMounts::attach(const std::string& owner, HolderConnect
   std::uint32_t count = 0;
   for (auto& [target, mount] : mounts_) {
     if (mount.record.owner != owner) continue;
-    ++mount.record.epoch;
+    if (!continues) ++mount.record.epoch;
     ++count;
   }
   return count;
@@ -52,10 +53,7 @@ Result<std::uint32_t> HeldMounts::attach(const std::string& owner, HolderConnect
 void HeldMounts::detach(HolderConnection connection, Time now) {
   for (auto entry = owners_.begin(); entry != owners_.end(); ++entry) {
     if (entry->second.agent != connection) continue;
-    const bool owns = std::any_of(mounts_.begin(), mounts_.end(), [&](const auto& mount) {
-      return mount.second.record.owner == entry->first;
-    });
-    if (owns) {
+    if (owns(entry->first)) {
       entry->second = Owner{0, {}, now};
     } else {
       owners_.erase(entry);
@@ -81,13 +79,14 @@ const HeldMounts::Mount* HeldMounts::next(const std::string& target,
 
 Result<const HeldMounts::Mount*> HeldMounts::mount(const std::string& owner,
                                                    const HolderRequest& request) {
-  auto target = canonicalDirectory(request.target);
+  auto target = canonicalDirectory(calls_, request.target);
   if (!target) return target.error();
   if (const auto existing = mounts_.find(*target); existing != mounts_.end()) {
     const HolderRecord& record = existing->second.record;
     const bool there = stillMounted(existing->second);
     if (there && !record.aborted) {
-      if (record.owner == owner && record.source == request.source && record.blob == request.blob) {
+      if (record.owner == owner && record.source == request.source && record.blob == request.blob &&
+          record.flags == request.flags) {
         return &existing->second;
       }
       return Error{ErrorCode::kInUse, "mount point " + *target + " already shows '" +
@@ -95,14 +94,17 @@ Result<const HeldMounts::Mount*> HeldMounts::mount(const std::string& owner,
                                           "'; unmount it first"};
     }
     if (there) {
-      if (Status detached = unmountFuse(*target, true); !detached) return detached.error();
+      if (Status detached = unmountFuse(calls_, *target, true); !detached) return detached.error();
     }
     mounts_.erase(existing);
   }
   auto shared = createShared();
   if (!shared) return shared.error();
-  FuseMountOptions options{request.source, request.selinuxContext, request.readAheadKiB};
-  auto made = mountFuse(*target, options);
+  const FuseMountOptions options{.source = request.source,
+                                 .options = request.options,
+                                 .writable = (request.flags & kHolderWritable) != 0,
+                                 .readAheadKiB = request.readAheadKiB};
+  auto made = mountFuse(calls_, *target, options);
   if (!made) return made.error();
   Mount held;
   held.record.target = made->target;
@@ -111,18 +113,60 @@ Result<const HeldMounts::Mount*> HeldMounts::mount(const std::string& owner,
   held.record.epoch = 1;
   held.record.minor = made->minor;
   held.record.blob = request.blob;
+  held.record.flags = request.flags;
   held.device = std::move(made->device);
   held.shared = std::move(*shared);
   return &(mounts_[made->target] = std::move(held));
 }
 
-Status HeldMounts::saveState(const std::string& owner, const std::string& target,
-                             const std::string& state) {
+Result<const HeldMounts::Mount*> HeldMounts::enroll(const std::string& owner,
+                                                    const HolderRequest& request,
+                                                    std::vector<OwnedFd> descriptors) {
+  struct stat shared {};
+  if (descriptors.size() != 2 || !isFuseDevice(descriptors[0]) ||
+      fstat(descriptors[1].get(), &shared) != 0 ||
+      shared.st_size != static_cast<off_t>(kHolderSharedBytes)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a mount to be kept comes with /dev/fuse and its table of open counts"};
+  }
+  Mount given;
+  given.record.target = request.target;
+  given.record.source = request.source;
+  given.record.owner = owner;
+  given.record.epoch = request.epoch;
+  given.record.minor = request.minor;
+  given.record.blob = request.blob;
+  given.record.state = request.state;
+  given.record.flags = request.flags;
+  given.device = std::move(descriptors[0]);
+  given.shared = std::move(descriptors[1]);
+  if (!stillMounted(given)) {
+    return Error{ErrorCode::kNotFound,
+                 "the mount to be kept is not at " + request.target + " any more; mount it again"};
+  }
+  if (const auto there = mounts_.find(request.target); there != mounts_.end()) {
+    const HolderRecord& record = there->second.record;
+    if (record.minor == request.minor && record.owner != owner) {
+      return Error{ErrorCode::kInUse, request.target + " is a mount of '" + record.owner + "'"};
+    }
+    if (record.minor == request.minor && !record.aborted) return &there->second;
+  }
+  return &(mounts_[request.target] = std::move(given));
+}
+
+Result<const HeldMounts::Mount*> HeldMounts::mountOf(const std::string& owner,
+                                                     const std::string& target) {
   const auto mount = find(target);
   if (mount == mounts_.end() || mount->second.record.owner != owner) {
     return Error{ErrorCode::kNotFound, "the holder has no mount of '" + owner + "' at " + target};
   }
-  mount->second.record.state = state;
+  return &mount->second;
+}
+
+Status HeldMounts::saveState(const std::string& owner, const std::string& target,
+                             const std::string& state) {
+  if (const auto mount = mountOf(owner, target); !mount) return mount.error();
+  find(target)->second.record.state = state;
   return {};
 }
 
@@ -133,7 +177,7 @@ Status HeldMounts::unmount(const std::string& target, bool force) {
   }
   const HolderRecord& record = mount->second.record;
   if (stillMounted(mount->second)) {
-    if (Status done = unmountFuse(record.target, force); !done) return done;
+    if (Status done = unmountFuse(calls_, record.target, force); !done) return done;
     // Requests of files that are still open would wait for ever: nobody will serve this connection.
     if (force && owners_[record.owner].agent == 0) {
       if (Status aborted = abortFuseConnection(record.minor);
@@ -147,14 +191,28 @@ Status HeldMounts::unmount(const std::string& target, bool force) {
   return {};
 }
 
+std::uint32_t HeldMounts::absence(const std::string& name, Time now) const {
+  const auto owner = owners_.find(name);
+  if (owner == owners_.end() || owner->second.agent != 0) return 0;
+  return static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(now - owner->second.absentSince).count());
+}
+
+bool HeldMounts::owns(const std::string& owner) const {
+  return memory_.has(owner) || next("", owner) != nullptr;
+}
+
 HolderRecord HeldMounts::describe(const Mount& mount, Time now) const {
   HolderRecord record = mount.record;
   const auto owner = owners_.find(record.owner);
   record.attached = owner != owners_.end() && owner->second.agent != 0;
-  if (owner != owners_.end() && !record.attached) {
-    record.absentSeconds = static_cast<std::uint32_t>(
-        std::chrono::duration_cast<std::chrono::seconds>(now - owner->second.absentSince).count());
-  }
+  record.absentSeconds = absence(record.owner, now);
+  return record;
+}
+
+HolderMemory HeldMounts::describe(const HeldMemory::Kept& kept, Time now) const {
+  HolderMemory record = kept.record;
+  record.absentSeconds = absence(record.owner, now);
   return record;
 }
 
@@ -173,32 +231,74 @@ std::vector<std::string> HeldMounts::abortAbsent(Time now) {
                     std::to_string(agentAbsence_.count()) + " s" +
                     (aborted ? "" : " (" + aborted.error().message + ")"));
   }
+  for (const auto& [name, owner] : owners_) {
+    if (owner.agent != 0 || now < owner.absentSince + agentAbsence_) continue;
+    if (const std::size_t dropped = memory_.dropAll(name); dropped != 0) {
+      lines.push_back("dropped " + std::to_string(dropped) + " memories of '" + name +
+                      "', which has had no agent for " + std::to_string(agentAbsence_.count()) +
+                      " s");
+    }
+  }
   return lines;
 }
 
 HeldMounts::Time HeldMounts::nextAbort() const {
   Time next = Time::max();
-  for (const auto& [target, mount] : mounts_) {
-    const auto owner = owners_.find(mount.record.owner);
-    if (mount.record.aborted || owner == owners_.end() || owner->second.agent != 0) continue;
-    next = std::min(next, owner->second.absentSince + agentAbsence_);
+  for (const auto& [name, owner] : owners_) {
+    if (owner.agent != 0) continue;
+    const bool waits =
+        memory_.has(name) ||
+        std::any_of(mounts_.begin(), mounts_.end(), [&name = name](const auto& mount) {
+          return mount.second.record.owner == name && !mount.second.record.aborted;
+        });
+    if (waits) next = std::min(next, owner.absentSince + agentAbsence_);
   }
   return next;
 }
 
-std::vector<std::string> HeldMounts::unmountAll() {
+bool HeldMounts::anyAttached() const {
+  return std::any_of(owners_.begin(), owners_.end(),
+                     [](const auto& owner) { return owner.second.agent != 0; });
+}
+
+std::vector<std::string> HeldMounts::unmountUnserved() {
   std::vector<std::string> lines;
   for (const auto& [target, mount] : mounts_) {
-    if (!stillMounted(mount)) continue;
-    if (const Status done = unmountFuse(target, true); !done) lines.push_back(done.error().message);
+    const auto owner = owners_.find(mount.record.owner);
+    const bool served = owner != owners_.end() && owner->second.agent != 0;
+    if (served || !stillMounted(mount)) continue;
+    if (const Status done = unmountFuse(calls_, target, true); !done) {
+      lines.push_back(done.error().message);
+    }
   }
-  mounts_.clear();
+  forgetAll();
   return lines;
+}
+
+const HeldMounts::Mount* HeldMounts::at(std::size_t position) const {
+  if (position >= mounts_.size()) return nullptr;
+  return &std::next(mounts_.begin(), static_cast<std::ptrdiff_t>(position))->second;
+}
+
+void HeldMounts::adopt(Mount mount, Time absentSince) {
+  owners_.try_emplace(mount.record.owner, Owner{0, {}, absentSince});
+  const std::string target = mount.record.target;
+  mounts_.insert_or_assign(target, std::move(mount));
+}
+
+void HeldMounts::adopt(HeldMemory::Kept kept, Time absentSince) {
+  owners_.try_emplace(kept.record.owner, Owner{0, {}, absentSince});
+  memory_.adopt(std::move(kept));
+}
+
+void HeldMounts::forgetAll() {
+  mounts_.clear();
+  memory_.clear();
 }
 
 std::map<std::string, HeldMounts::Mount>::iterator HeldMounts::find(const std::string& target) {
   if (const auto mount = mounts_.find(target); mount != mounts_.end()) return mount;
-  const auto canonical = canonicalDirectory(target);
+  const auto canonical = canonicalDirectory(calls_, target);
   return canonical ? mounts_.find(*canonical) : mounts_.end();
 }
 

@@ -1,12 +1,16 @@
-// The mounts that the holder owns and which agent serves them. One thread.
+// The mounts that the holder owns, the memory that it keeps, and which agent they are of. One
+// thread.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "holder/child_call.h"
+#include "holder/held_memory.h"
 #include "holder/holder_protocol.h"
 #include "holder/owned_fd.h"
 
@@ -29,10 +33,10 @@ class HeldMounts {
   // aborted.
   explicit HeldMounts(std::chrono::seconds agentAbsence) : agentAbsence_(agentAbsence) {}
 
-  // Makes `connection` the agent of `owner` and raises the epochs of its mounts; the number of
-  // mounts. `who` names the agent in the error that a second one gets.
+  // Makes `connection` the agent of `owner` and raises the epochs of its mounts, unless the agent
+  // `continues`; the number of mounts. `who` names the agent in the error that a second one gets.
   [[nodiscard]] Result<std::uint32_t> attach(const std::string& owner, HolderConnection connection,
-                                             const std::string& who);
+                                             const std::string& who, bool continues);
   // The connection has been closed: its owner has no agent since `now`.
   void detach(HolderConnection connection, Time now);
   // The owner that `connection` is the agent of, or kInvalidArgument.
@@ -42,19 +46,40 @@ class HeldMounts {
   [[nodiscard]] const Mount* next(const std::string& target, const std::string& owner) const;
   // Mounts, or answers the mount that the same request made before.
   [[nodiscard]] Result<const Mount*> mount(const std::string& owner, const HolderRequest& request);
+  // Keeps a mount that another holder made and `owner`'s agent serves; one that is here already
+  // stays. kNotFound when it is not in the kernel's table.
+  [[nodiscard]] Result<const Mount*> enroll(const std::string& owner, const HolderRequest& request,
+                                            std::vector<OwnedFd> descriptors);
+  // The owner's mount, or kNotFound.
+  [[nodiscard]] Result<const Mount*> mountOf(const std::string& owner, const std::string& target);
   [[nodiscard]] Status saveState(const std::string& owner, const std::string& target,
                                  const std::string& state);
   [[nodiscard]] Status unmount(const std::string& target, bool force);
 
   // What the holder says about a mount.
   [[nodiscard]] HolderRecord describe(const Mount& mount, Time now) const;
-  // Aborts the connections whose owner has had no agent for too long. Returns a line for the log
-  // for each.
+  [[nodiscard]] HolderMemory describe(const HeldMemory::Kept& kept, Time now) const;
+  // Aborts the connections whose owner has had no agent for too long, and drops its memory. Returns
+  // a line for the log for each.
   [[nodiscard]] std::vector<std::string> abortAbsent(Time now);
   // When abortAbsent() has something to do; Time::max() when nothing is waiting.
   [[nodiscard]] Time nextAbort() const;
-  // Detaches every mount. Returns what went wrong.
-  [[nodiscard]] std::vector<std::string> unmountAll();
+  // Some owner has an agent, which can give its mounts to the next holder.
+  [[nodiscard]] bool anyAttached() const;
+  // Detaches every mount that no agent serves. Returns what went wrong.
+  [[nodiscard]] std::vector<std::string> unmountUnserved();
+
+  // For the holder that follows: the mount at `position`, or nullptr; what it makes of that; and
+  // the end, after which nothing is here any more.
+  [[nodiscard]] const Mount* at(std::size_t position) const;
+  void adopt(Mount mount, Time absentSince);
+  void adopt(HeldMemory::Kept kept, Time absentSince);
+  void forgetAll();
+
+  [[nodiscard]] HeldMemory& memory() { return memory_; }
+  [[nodiscard]] const HeldMemory& memory() const { return memory_; }
+  [[nodiscard]] std::size_t size() const { return mounts_.size(); }
+  [[nodiscard]] ChildCalls& calls() { return calls_; }
 
  private:
   struct Owner {
@@ -66,10 +91,14 @@ class HeldMounts {
   [[nodiscard]] std::map<std::string, Mount>::iterator find(const std::string& target);
   [[nodiscard]] static bool stillMounted(const Mount& mount);
   void forgetUnmounted(const std::string& owner);
+  [[nodiscard]] bool owns(const std::string& owner) const;
+  [[nodiscard]] std::uint32_t absence(const std::string& owner, Time now) const;
 
   std::chrono::seconds agentAbsence_;
   std::map<std::string, Mount> mounts_;  // by canonical target
-  std::map<std::string, Owner> owners_;  // of each mount and each attached connection
+  std::map<std::string, Owner> owners_;  // of each mount, memory and attached connection
+  HeldMemory memory_;
+  ChildCalls calls_;
 };
 
 }  // namespace hearth

@@ -7,31 +7,40 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+
+#include "holder/holder_socket.h"
 
 namespace hearth {
 namespace {
 
+using Kind = HolderRequestKind;
+
 constexpr char kNoHolder[] = "; is hearth-holder running?";
 
-Error lost(int error, const char* what) {
-  if (error == EAGAIN || error == EWOULDBLOCK) {
-    return {ErrorCode::kDeadlineExceeded, "the mount holder does not answer in time"};
-  }
-  return errnoError(error, what);
+HolderRequest requestOf(Kind kind) {
+  HolderRequest request;
+  request.kind = kind;
+  return request;
+}
+
+HolderRequest requestAt(Kind kind, const std::string& target) {
+  HolderRequest request = requestOf(kind);
+  request.target = target;
+  return request;
+}
+
+HolderRequest requestNamed(Kind kind, const std::string& name) {
+  HolderRequest request = requestOf(kind);
+  request.name = name;
+  return request;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<HolderClient>> HolderClient::connect(const std::string& socketPath,
                                                             std::chrono::milliseconds deadline) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (socketPath.empty() || socketPath.size() >= sizeof address.sun_path) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "holder socket '" + socketPath + "' is empty or longer than 107 bytes"};
-  }
-  std::memcpy(address.sun_path, socketPath.c_str(), socketPath.size() + 1);
+  const auto address = holderAddress(socketPath);
+  if (!address) return address.error();
   OwnedFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket) return errnoError(errno, "create a Unix socket");
   const timeval limit{deadline.count() / 1000, (deadline.count() % 1000) * 1000};
@@ -39,26 +48,42 @@ Result<std::unique_ptr<HolderClient>> HolderClient::connect(const std::string& s
       setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
     return errnoError(errno, "set the holder socket's deadline");
   }
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED) {
       return Error{ErrorCode::kUnavailable, "no mount holder at " + socketPath + kNoHolder};
     }
     return errnoError(errno, "connect to the mount holder at " + socketPath);
   }
-  return std::unique_ptr<HolderClient>(new HolderClient(std::move(socket)));
+  std::unique_ptr<HolderClient> client(new HolderClient(std::move(socket)));
+  if (Status greeted = client->greet(); !greeted) return greeted.error();
+  return client;
+}
+
+Status HolderClient::greet() {
+  HolderRequest request = requestOf(Kind::kHello);
+  request.hello.emplace();
+  auto answer = call(std::move(request));
+  if (!answer) return answer.error();
+  if (!answer->reply.hello) {
+    return Error{ErrorCode::kProtocolError, "the mount holder's answer does not say who it is"};
+  }
+  holder_ = std::move(*answer->reply.hello);
+  if (holder_.oldestVersion <= kHolderVersion && holder_.newestVersion >= kHolderOldestVersion) {
+    return {};
+  }
+  return Error{ErrorCode::kUnsupported,
+               "the mount holder speaks versions " + std::to_string(holder_.oldestVersion) +
+                   " to " + std::to_string(holder_.newestVersion) + " and not " +
+                   std::to_string(kHolderVersion) + "; restart it with a neighbouring release"};
 }
 
 Result<std::vector<HeldMount>> HolderClient::attach(const std::string& owner) {
-  HolderRequest request;
-  request.kind = HolderRequestKind::kAttach;
+  HolderRequest request = requestOf(Kind::kAttach);
   request.owner = owner;
-  if (auto attached = call(std::move(request)); !attached) return attached.error();
+  if (Status attached = callStatus(std::move(request)); !attached) return attached.error();
   std::vector<HeldMount> mounts;
   for (std::string after;;) {
-    HolderRequest take;
-    take.kind = HolderRequestKind::kTake;
-    take.target = after;
-    auto answer = call(std::move(take));
+    auto answer = call(requestAt(Kind::kTake, after));
     if (!answer) return answer.error();
     if (!answer->reply.record) return mounts;
     auto mount = held(std::move(*answer));
@@ -68,18 +93,36 @@ Result<std::vector<HeldMount>> HolderClient::attach(const std::string& owner) {
   }
 }
 
+Status HolderClient::reattach(const std::string& owner) {
+  HolderRequest request = requestOf(Kind::kAttach);
+  request.owner = owner;
+  request.continues = true;
+  return callStatus(std::move(request));
+}
+
+Status HolderClient::enroll(const HeldMount& mount) {
+  HolderRequest request = requestAt(Kind::kRegister, mount.record.target);
+  request.source = mount.record.source;
+  request.blob = mount.record.blob;
+  request.state = mount.record.state;
+  request.epoch = mount.record.epoch;
+  request.minor = mount.record.minor;
+  request.flags = mount.record.flags;
+  const std::array descriptors{mount.device.get(), mount.shared.get()};
+  return callStatus(std::move(request), descriptors);
+}
+
 Result<HeldMount> HolderClient::mount(const HolderMountRequest& wanted) {
   if (wanted.blob.size() > kMaxHolderBlob || wanted.source.size() > kMaxHolderText ||
-      wanted.target.size() > kMaxHolderPath || wanted.selinuxContext.size() > kMaxHolderText) {
+      wanted.target.size() > kMaxHolderPath || wanted.options.size() > kMaxHolderOptions) {
     return Error{ErrorCode::kInvalidArgument,
                  "mount request: a value is longer than the holder takes"};
   }
-  HolderRequest request;
-  request.kind = HolderRequestKind::kMount;
-  request.target = wanted.target;
+  HolderRequest request = requestAt(Kind::kMount, wanted.target);
   request.source = wanted.source;
   request.blob = wanted.blob;
-  request.selinuxContext = wanted.selinuxContext;
+  request.options = wanted.options;
+  request.flags = wanted.writable ? kHolderWritable : 0;
   request.readAheadKiB = wanted.readAheadKiB;
   auto answer = call(std::move(request));
   if (!answer) return answer.error();
@@ -87,35 +130,93 @@ Result<HeldMount> HolderClient::mount(const HolderMountRequest& wanted) {
 }
 
 Status HolderClient::saveState(const std::string& target, const std::string& state) {
-  HolderRequest request;
-  request.kind = HolderRequestKind::kSaveState;
-  request.target = target;
+  HolderRequest request = requestAt(Kind::kSaveState, target);
   request.state = state;
-  const auto answer = call(std::move(request));
-  return answer ? Status() : Status(answer.error());
+  return callStatus(std::move(request));
 }
 
 Status HolderClient::unmount(const std::string& target, bool force) {
-  HolderRequest request;
-  request.kind = HolderRequestKind::kUnmount;
-  request.target = target;
+  HolderRequest request = requestAt(Kind::kUnmount, target);
   request.force = force;
-  const auto answer = call(std::move(request));
-  return answer ? Status() : Status(answer.error());
+  return callStatus(std::move(request));
 }
 
 Result<std::vector<HolderRecord>> HolderClient::list() {
   std::vector<HolderRecord> records;
   for (;;) {
-    HolderRequest request;
-    request.kind = HolderRequestKind::kList;
-    if (!records.empty()) request.target = records.back().target;
-    auto answer = call(std::move(request));
+    auto answer = call(requestAt(Kind::kList, records.empty() ? "" : records.back().target));
     if (!answer) return answer.error();
     if (!answer->reply.record) return records;
     records.push_back(std::move(*answer->reply.record));
   }
 }
+
+Status HolderClient::keepMemory(const HolderMemory& memory, const OwnedFd& descriptor) {
+  HolderRequest request = requestNamed(Kind::kKeepMemory, memory.name);
+  request.bytes = memory.bytes;
+  request.generation = memory.generation;
+  const int given = descriptor.get();
+  return callStatus(std::move(request), std::span(&given, 1));
+}
+
+Result<KeptMemory> HolderClient::takeMemory(const std::string& name) {
+  auto answer = call(requestNamed(Kind::kTakeMemory, name));
+  if (!answer) return answer.error();
+  if (!answer->reply.memory || answer->descriptors.size() != 1) {
+    return Error{ErrorCode::kProtocolError, "the mount holder's answer has no memory in it"};
+  }
+  return KeptMemory{std::move(*answer->reply.memory), std::move(answer->descriptors.front())};
+}
+
+Result<std::vector<HolderMemory>> HolderClient::listMemory() {
+  std::vector<HolderMemory> records;
+  for (;;) {
+    auto answer = call(requestNamed(Kind::kListMemory, records.empty() ? "" : records.back().name));
+    if (!answer) return answer.error();
+    if (!answer->reply.memory) return records;
+    records.push_back(std::move(*answer->reply.memory));
+  }
+}
+
+Status HolderClient::dropMemory(const std::string& name) {
+  return callStatus(requestNamed(Kind::kDropMemory, name));
+}
+
+Result<std::uint32_t> HolderClient::openBacking(const std::string& target, const OwnedFd& file) {
+  const int given = file.get();
+  auto answer = call(requestAt(Kind::kOpenBacking, target), std::span(&given, 1));
+  if (!answer) return answer.error();
+  return answer->reply.backingId;
+}
+
+Status HolderClient::closeBacking(const std::string& target, std::uint32_t id) {
+  HolderRequest request = requestAt(Kind::kCloseBacking, target);
+  request.backingId = id;
+  return callStatus(std::move(request));
+}
+
+Result<HandedOver> HolderClient::handOver() {
+  HandedOver all;
+  HolderRequest request = requestOf(Kind::kHandOver);
+  for (;; ++request.position) {
+    auto answer = call(request);
+    if (!answer) return answer.error();
+    HolderReply& reply = answer->reply;
+    std::vector<OwnedFd>& given = answer->descriptors;
+    if (!reply.record && !reply.memory) return all;
+    if (reply.memory && given.size() == 1) {
+      all.memory.push_back({std::move(*reply.memory), std::move(given.front())});
+    } else if (reply.record && given.size() == 2) {
+      all.mounts.push_back({std::move(*reply.record), std::move(given[0]), std::move(given[1])});
+    } else if (reply.record && reply.record->aborted) {
+      all.mounts.push_back({std::move(*reply.record), OwnedFd(), OwnedFd()});
+    } else {
+      return Error{ErrorCode::kProtocolError, "the holder before this one gives no descriptors"};
+    }
+  }
+}
+
+Status HolderClient::finishHandOver() { return callStatus(requestOf(Kind::kHandOverDone)); }
 
 Result<HeldMount> HolderClient::held(Answer answer) {
   if (!answer.reply.record || answer.descriptors.size() != 2) {
@@ -125,74 +226,70 @@ Result<HeldMount> HolderClient::held(Answer answer) {
                    std::move(answer.descriptors[1])};
 }
 
-Result<HolderClient::Answer> HolderClient::call(HolderRequest request) {
+Status HolderClient::callStatus(HolderRequest request, std::span<const int> descriptors) {
+  const auto answer = call(std::move(request), descriptors);
+  return answer ? Status() : Status(answer.error());
+}
+
+Result<HolderClient::Answer> HolderClient::call(HolderRequest request,
+                                                std::span<const int> descriptors) {
   const std::lock_guard lock(mutex_);
   if (broken_) {
     return Error{ErrorCode::kUnavailable,
                  "the connection to the mount holder is lost; connect again"};
   }
   request.sequence = ++sequence_;
-  const std::vector<std::byte> bytes = encode(request);
-  if (send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
-    broken_ = true;
-    return lost(errno, "send to the mount holder");
-  }
-  auto answer = receive();
+  auto answer = exchange(request, descriptors);
   // An answer that comes late would be taken for that of the next request.
   if (!answer) {
-    broken_ = true;
+    end();
     return answer.error();
   }
   const HolderReply& reply = answer->reply;
   if (reply.code != ErrorCode::kOk) return Error{reply.code, reply.message};
   if (reply.sequence != request.sequence) {
-    broken_ = true;
+    end();
     return Error{ErrorCode::kProtocolError, "the mount holder answered another request"};
   }
   return answer;
 }
 
-Result<HolderClient::Answer> HolderClient::receive() {
-  std::array<std::byte, kMaxHolderMessage + 1> buffer;
-  iovec part{buffer.data(), buffer.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  ssize_t size = 0;
-  do {
-    size = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
-  } while (size < 0 && errno == EINTR);
-  if (size < 0) return lost(errno, "receive from the mount holder");
-  Answer answer;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
-      answer.descriptors.emplace_back(fd);
+Result<HolderClient::Answer> HolderClient::exchange(const HolderRequest& request,
+                                                    std::span<const int> descriptors) {
+  const std::vector<std::byte> bytes = encode(request);
+  if (!sendDatagram(socket_.get(), bytes, descriptors, 0)) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return Error{ErrorCode::kDeadlineExceeded, "the mount holder does not read in time"};
     }
+    return errnoError(errno, "send to the mount holder");
   }
-  if (size == 0) {
+  auto datagram = receiveDatagram(socket_.get(), 0);
+  if (datagram.code() == ErrorCode::kDeadlineExceeded) {
+    return Error{ErrorCode::kDeadlineExceeded, "the mount holder does not answer in time"};
+  }
+  if (!datagram) return datagram.error();
+  if (datagram->bytes.empty()) {
     return Error{ErrorCode::kUnavailable,
                  std::string("the mount holder closed the connection") + kNoHolder};
   }
-  if ((message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
-    return Error{ErrorCode::kUnavailable,
-                 "the mount holder's descriptors did not arrive; raise the limit of open files"};
-  }
-  auto reply = decodeHolderReply(std::span(buffer).first(static_cast<std::size_t>(size)));
+  auto reply = decodeHolderReply(datagram->bytes);
   if (!reply) return reply.error();
-  answer.reply = std::move(*reply);
-  return answer;
+  return Answer{std::move(*reply), std::move(datagram->descriptors)};
 }
 
-bool HolderClient::alive() {
-  const std::lock_guard lock(mutex_);
+void HolderClient::end() {
+  broken_ = true;
+  // Wakes whoever waits, here and at the holder.
+  shutdown(socket_.get(), SHUT_RDWR);
+}
+
+void HolderClient::waitForEnd() const {
+  pollfd end{socket_.get(), POLLRDHUP, 0};
+  while (!broken_ && poll(&end, 1, -1) <= 0) {
+  }
+}
+
+bool HolderClient::alive() const {
   if (broken_) return false;
   pollfd end{socket_.get(), POLLRDHUP, 0};
   return poll(&end, 1, 0) == 0;

@@ -2,10 +2,12 @@
 // answered or the deadline is over; any thread, one call at a time goes over the socket.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,23 +26,46 @@ struct HeldMount {
 };
 
 struct HolderMountRequest {
-  std::string target;          // absolute path of a directory
-  std::string source;          // shown by `mount`
-  std::string blob;            // comes back with attach(); at most kMaxHolderBlob bytes
-  std::string selinuxContext;  // empty: none
+  std::string target;                     // absolute path of a directory
+  std::string source;                     // shown by `mount`
+  std::string blob;                       // comes back with attach(); at most kMaxHolderBlob bytes
+  std::vector<std::string> options = {};  // "name=value", of allowedMountOption()
+  bool writable = false;
   std::uint32_t readAheadKiB = 4096;
+};
+
+// Memory that the holder keeps.
+struct KeptMemory {
+  HolderMemory record;
+  OwnedFd descriptor;
+};
+
+// All that a holder has, given to the one that follows.
+struct HandedOver {
+  std::vector<HeldMount> mounts;  // without descriptors: aborted ones
+  std::vector<KeptMemory> memory;
 };
 
 class HolderClient {
  public:
-  // kUnavailable when no holder answers at `socketPath`. `deadline` holds for each later call as
-  // well; after kDeadlineExceeded or kProtocolError the connection is closed and every call fails.
+  // kUnavailable when no holder answers at `socketPath`; kUnsupported when it speaks no version
+  // that we do. `deadline` holds for each later call as well; after kDeadlineExceeded or
+  // kProtocolError the connection is closed and every call fails.
   [[nodiscard]] static Result<std::unique_ptr<HolderClient>> connect(
       const std::string& socketPath, std::chrono::milliseconds deadline = std::chrono::seconds(10));
+
+  // What the holder has said of itself. Any thread.
+  [[nodiscard]] const HolderHello& holder() const { return holder_; }
 
   // Becomes the agent of `owner`, until this object goes, and takes over its mounts with raised
   // epochs. kInUse while another agent is that.
   [[nodiscard]] Result<std::vector<HeldMount>> attach(const std::string& owner);
+  // The same for an agent that serves its mounts already, after its connection was lost: epochs
+  // stay as they are and nothing is taken.
+  [[nodiscard]] Status reattach(const std::string& owner);
+  // After reattach(): gives a mount to a holder that does not know it, with copies of its
+  // descriptors. kNotFound when it is not in the kernel's table any more.
+  [[nodiscard]] Status enroll(const HeldMount& mount);
   // After attach(). The same request twice gives the same mount. kInUse, kNotFound,
   // kInvalidArgument with the reason when the mount point cannot be used.
   [[nodiscard]] Result<HeldMount> mount(const HolderMountRequest& request);
@@ -52,10 +77,30 @@ class HolderClient {
   // All mounts of all owners.
   [[nodiscard]] Result<std::vector<HolderRecord>> list();
 
-  // False once the holder has gone or a call has failed for good. Any thread.
-  [[nodiscard]] bool alive();
-  // For poll(): becomes readable when the holder has gone. Owned by this object.
-  [[nodiscard]] int descriptor() const { return socket_.get(); }
+  // After attach(): memory that the owner's next agent can take. `memory` needs owner neither nor
+  // absence; its descriptor is copied. kConflict unless its generation is above that of the memory
+  // of this name.
+  [[nodiscard]] Status keepMemory(const HolderMemory& memory, const OwnedFd& descriptor);
+  [[nodiscard]] Result<KeptMemory> takeMemory(const std::string& name);
+  [[nodiscard]] Result<std::vector<HolderMemory>> listMemory();
+  [[nodiscard]] Status dropMemory(const std::string& name);
+
+  // After attach(): registers `file` for passthrough on the mount at `target`, which needs no
+  // privilege of ours; gives its backing id.
+  [[nodiscard]] Result<std::uint32_t> openBacking(const std::string& target, const OwnedFd& file);
+  [[nodiscard]] Status closeBacking(const std::string& target, std::uint32_t id);
+
+  // For a holder that follows: everything. The other one answers nobody from then on, until
+  // finishHandOver(), after which it has left its socket and ends, or until this object goes.
+  [[nodiscard]] Result<HandedOver> handOver();
+  [[nodiscard]] Status finishHandOver();
+
+  // False once the holder has gone or a call has failed for good. Any thread, never waits.
+  [[nodiscard]] bool alive() const;
+  // Returns once alive() is false, however long that takes. Any thread.
+  void waitForEnd() const;
+  // Ends the connection: calls under way and later ones fail. Any thread.
+  void end();
 
  private:
   struct Answer {
@@ -64,14 +109,18 @@ class HolderClient {
   };
 
   explicit HolderClient(OwnedFd socket) : socket_(std::move(socket)) {}
-  [[nodiscard]] Result<Answer> call(HolderRequest request);
-  [[nodiscard]] Result<Answer> receive();
+  [[nodiscard]] Result<Answer> call(HolderRequest request, std::span<const int> descriptors = {});
+  [[nodiscard]] Result<Answer> exchange(const HolderRequest& request,
+                                        std::span<const int> descriptors);
+  [[nodiscard]] Status callStatus(HolderRequest request, std::span<const int> descriptors = {});
+  [[nodiscard]] Status greet();
   [[nodiscard]] static Result<HeldMount> held(Answer answer);
 
   std::mutex mutex_;
   OwnedFd socket_;
   std::uint32_t sequence_ = 0;
-  bool broken_ = false;
+  std::atomic<bool> broken_{false};
+  HolderHello holder_;
 };
 
 }  // namespace hearth

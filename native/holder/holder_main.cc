@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -15,11 +16,14 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: hearth-holder [--socket PATH] [--agent-absence SECONDS] [--volumes DIRECTORY]\n"
+    "                     [--take-over]\n"
     "       hearth-holder --check [--socket PATH]\n"
     "\n"
     "Makes FUSE mounts for Hearth agents, keeps their descriptors and gives them to the agent "
     "that\n"
-    "connects, so that mounts survive an agent's end. SIGTERM and SIGINT detach all mounts.\n"
+    "connects, so that mounts survive an agent's end. SIGTERM and SIGINT detach the mounts "
+    "that\n"
+    "no agent serves; an agent that stays gives its own to the next holder.\n"
     "\n"
     "  --socket PATH            Unix socket (default /run/hearth/holder.sock)\n"
     "  --agent-absence SECONDS  requests of a mount without an agent fail after this (default "
@@ -27,7 +31,11 @@ constexpr char kUsage[] =
     "  --volumes DIRECTORY      the agent's volumes.directory: what agents have left mounted "
     "below\n"
     "                           its mounts/ is detached at the end\n"
+    "  --take-over              take everything from the holder at the socket, which ends\n"
     "  --check                  ask the holder at the socket whether it answers, and end\n";
+
+// Agents that are told to end together with the holder do so within this.
+constexpr auto kEndPatience = std::chrono::seconds(2);
 
 hearth::HolderServer* running = nullptr;
 
@@ -52,6 +60,8 @@ Arguments parse(int argc, char** argv) {
   Arguments arguments;
   arguments.options.socketPath = "/run/hearth/holder.sock";
   arguments.options.log = log;
+  arguments.options.release = HEARTH_RELEASE;
+  arguments.options.endPatience = kEndPatience;
   const auto refuse = [&arguments](const std::string& why) {
     arguments.ends = usageError(why);
     return arguments;
@@ -65,6 +75,10 @@ Arguments parse(int argc, char** argv) {
     }
     if (flag == "--check") {
       arguments.check = true;
+      continue;
+    }
+    if (flag == "--take-over") {
+      arguments.options.takeOver = true;
       continue;
     }
     if (flag != "--socket" && flag != "--agent-absence" && flag != "--volumes") {

@@ -1,32 +1,40 @@
 #include "holder/holder_protocol.h"
 
+#include <algorithm>
+
 #include "base/byte_codec.h"
+#include "holder/holder_fields.h"
 
 namespace hearth {
 namespace {
 
+using Field = HolderField;
+
 constexpr std::uint16_t kReplyKind = 0x8000;
-constexpr std::uint8_t kHasRecord = 1;
-constexpr std::uint8_t kAttached = 1;
-constexpr std::uint8_t kAborted = 2;
+constexpr std::uint64_t kKnownFlags = kHolderWritable;
+
+// Of who says nothing of itself.
+const HolderHello kSilentHello{
+    .oldestVersion = 0, .newestVersion = 0, .features = {}, .release = {}, .instance = 0};
 
 Error malformed(const std::string& why) {
   return {ErrorCode::kProtocolError, "holder message: " + why};
 }
 
-std::vector<std::byte> frame(std::uint16_t kind, std::uint32_t sequence, ByteWriter body) {
-  const std::vector<std::byte> bytes = body.take();
+std::vector<std::byte> frame(std::uint16_t kind, std::uint32_t sequence,
+                             const HolderFieldWriter& fields) {
   ByteWriter message;
   message.u32(kHolderMagic);
   message.u16(kHolderVersion);
   message.u16(kind);
-  message.u32(static_cast<std::uint32_t>(kHolderHeaderBytes + bytes.size()));
+  message.u32(static_cast<std::uint32_t>(kHolderHeaderBytes + fields.bytes().size()));
   message.u32(sequence);
-  message.bytes(bytes);
+  message.bytes(fields.bytes());
   return message.take();
 }
 
 struct Header {
+  std::uint16_t version = 0;
   std::uint16_t kind = 0;
   std::uint32_t sequence = 0;
 };
@@ -36,149 +44,368 @@ Result<Header> readHeader(ByteReader& reader, std::size_t size) {
   if (size > kMaxHolderMessage)
     return malformed("longer than " + std::to_string(kMaxHolderMessage));
   if (reader.u32() != kHolderMagic) return malformed("wrong magic number");
-  if (const auto version = reader.u16(); version != kHolderVersion) {
-    return malformed("version " + std::to_string(version) + ", we speak " +
-                     std::to_string(kHolderVersion) + "; install agent and holder of one release");
-  }
   Header header;
+  header.version = reader.u16();
   header.kind = reader.u16();
   if (reader.u32() != size) return malformed("its length field differs from its length");
   header.sequence = reader.u32();
   return header;
 }
 
-void write(ByteWriter& out, const HolderRecord& record) {
-  out.text(record.target);
-  out.text(record.source);
-  out.text(record.owner);
-  out.u32(record.epoch);
-  out.u32(record.minor);
-  out.u8(static_cast<std::uint8_t>((record.attached ? kAttached : 0) |
-                                   (record.aborted ? kAborted : 0)));
-  out.u32(record.absentSeconds);
-  out.text(record.blob);
-  out.text(record.state);
+std::string otherVersion(std::uint16_t version) {
+  if (version >= kHolderOldestVersion && version <= kHolderVersion) return {};
+  return "a message of version " + std::to_string(version) + ", we speak " +
+         std::to_string(kHolderOldestVersion) + " to " + std::to_string(kHolderVersion) +
+         "; install agent and holder of neighbouring releases";
 }
 
-HolderRecord readRecord(ByteReader& in) {
+// Puts the fields of a message or of a field into their places.
+class FieldSink {
+ public:
+  explicit FieldSink(std::span<const std::byte> body) : reader_(body) {}
+
+  // Calls `take` for each field, which answers false for one that it does not know.
+  template <class Take>
+  void each(Take take) {
+    while (const auto field = reader_.next()) {
+      if (!take(*field) && field->required()) required_ = field->tag;
+    }
+  }
+  template <class T>
+  bool number(const HolderFieldValue& field, T& into) {
+    const auto value = field.number();
+    good_ = good_ && value && *value <= static_cast<std::uint64_t>(static_cast<T>(-1));
+    if (value) into = static_cast<T>(*value);
+    return true;
+  }
+  bool flag(const HolderFieldValue& field, bool& into) {
+    const auto value = field.number();
+    good_ = good_ && value;
+    into = value && *value != 0;
+    return true;
+  }
+  bool text(const HolderFieldValue& field, std::string& into, std::size_t most) {
+    good_ = good_ && field.value.size() <= most;
+    if (good_) into = field.text();
+    return true;
+  }
+  // For what goes to system calls as a C string.
+  bool plain(const HolderFieldValue& field, std::string& into, std::size_t most) {
+    text(field, into, most);
+    good_ = good_ && into.find('\0') == std::string::npos;
+    return true;
+  }
+  void refuse() { good_ = false; }
+  [[nodiscard]] bool good() const { return good_ && reader_.whole(); }
+  // Tag of a field that had to be known; 0: none.
+  [[nodiscard]] std::uint16_t required() const { return required_; }
+
+ private:
+  HolderFieldReader reader_;
+  bool good_ = true;
+  std::uint16_t required_ = 0;
+};
+
+HolderFieldWriter fieldsOf(const HolderHello& hello) {
+  HolderFieldWriter out;
+  out.number(Field::kOldestVersion, hello.oldestVersion);
+  out.number(Field::kNewestVersion, hello.newestVersion);
+  out.words(Field::kFeatures, hello.features);
+  out.text(Field::kRelease, hello.release);
+  out.number(Field::kInstance, hello.instance);
+  return out;
+}
+
+// True when the field is one of a hello.
+bool readHello(FieldSink& in, const HolderFieldValue& field, HolderHello& hello) {
+  switch (field.field()) {
+    case Field::kOldestVersion:
+      return in.number(field, hello.oldestVersion);
+    case Field::kNewestVersion:
+      return in.number(field, hello.newestVersion);
+    case Field::kFeatures:
+      field.words(hello.features);
+      return true;
+    case Field::kRelease:
+      return in.text(field, hello.release, kMaxHolderText);
+    case Field::kInstance:
+      return in.number(field, hello.instance);
+    default:
+      return false;
+  }
+}
+
+HolderFieldWriter fieldsOf(const HolderRecord& record) {
+  HolderFieldWriter out;
+  out.text(Field::kTarget, record.target);
+  out.text(Field::kSource, record.source);
+  out.text(Field::kOwner, record.owner);
+  out.number(Field::kEpoch, record.epoch);
+  out.number(Field::kMinor, record.minor);
+  out.number(Field::kAttached, record.attached ? 1 : 0);
+  out.number(Field::kAborted, record.aborted ? 1 : 0);
+  out.number(Field::kAbsentSeconds, record.absentSeconds);
+  out.text(Field::kBlob, record.blob);
+  out.text(Field::kState, record.state);
+  out.number(Field::kFlags, record.flags);
+  return out;
+}
+
+HolderRecord readRecord(FieldSink& outer, std::span<const std::byte> body) {
   HolderRecord record;
-  record.target = in.text();
-  record.source = in.text();
-  record.owner = in.text();
-  record.epoch = in.u32();
-  record.minor = in.u32();
-  const std::uint8_t flags = in.u8();
-  record.attached = (flags & kAttached) != 0;
-  record.aborted = (flags & kAborted) != 0;
-  record.absentSeconds = in.u32();
-  record.blob = in.text();
-  record.state = in.text();
+  FieldSink in(body);
+  in.each([&](const HolderFieldValue& field) {
+    switch (field.field()) {
+      case Field::kTarget:
+        return in.plain(field, record.target, kMaxHolderPath);
+      case Field::kSource:
+        return in.plain(field, record.source, kMaxHolderText);
+      case Field::kOwner:
+        return in.text(field, record.owner, kMaxHolderText);
+      case Field::kEpoch:
+        return in.number(field, record.epoch);
+      case Field::kMinor:
+        return in.number(field, record.minor);
+      case Field::kAttached:
+        return in.flag(field, record.attached);
+      case Field::kAborted:
+        return in.flag(field, record.aborted);
+      case Field::kAbsentSeconds:
+        return in.number(field, record.absentSeconds);
+      case Field::kBlob:
+        return in.text(field, record.blob, kMaxHolderBlob);
+      case Field::kState:
+        return in.text(field, record.state, kMaxHolderBlob);
+      case Field::kFlags:
+        return in.number(field, record.flags);
+      default:
+        return false;
+    }
+  });
+  if (!in.good()) outer.refuse();
   return record;
 }
 
-bool withinLimits(const HolderRequest& request) {
-  return request.target.size() <= kMaxHolderPath && request.owner.size() <= kMaxHolderText &&
-         request.source.size() <= kMaxHolderText &&
-         request.selinuxContext.size() <= kMaxHolderText && request.blob.size() <= kMaxHolderBlob &&
-         request.state.size() <= kMaxHolderBlob &&
-         // These go to system calls as C strings.
-         (request.target + request.source + request.selinuxContext).find('\0') == std::string::npos;
+HolderFieldWriter fieldsOf(const HolderMemory& memory) {
+  HolderFieldWriter out;
+  out.text(Field::kOwner, memory.owner);
+  out.text(Field::kName, memory.name);
+  out.number(Field::kBytes, memory.bytes);
+  out.number(Field::kGeneration, memory.generation);
+  out.number(Field::kAbsentSeconds, memory.absentSeconds);
+  return out;
+}
+
+HolderMemory readMemory(FieldSink& outer, std::span<const std::byte> body) {
+  HolderMemory memory;
+  FieldSink in(body);
+  in.each([&](const HolderFieldValue& field) {
+    switch (field.field()) {
+      case Field::kOwner:
+        return in.text(field, memory.owner, kMaxHolderText);
+      case Field::kName:
+        return in.text(field, memory.name, kMaxHolderText);
+      case Field::kBytes:
+        return in.number(field, memory.bytes);
+      case Field::kGeneration:
+        return in.number(field, memory.generation);
+      case Field::kAbsentSeconds:
+        return in.number(field, memory.absentSeconds);
+      default:
+        return false;
+    }
+  });
+  if (!in.good()) outer.refuse();
+  return memory;
+}
+
+// Fields of a request that say which mount and how.
+bool readMountField(FieldSink& in, const HolderFieldValue& field, HolderRequest& request) {
+  switch (field.field()) {
+    case Field::kTarget:
+      return in.plain(field, request.target, kMaxHolderPath);
+    case Field::kSource:
+      return in.plain(field, request.source, kMaxHolderText);
+    case Field::kOption:
+      if (request.options.size() == kMaxHolderOptions) in.refuse();
+      return in.plain(field, request.options.emplace_back(), kMaxHolderText);
+    case Field::kFlags:
+      return in.number(field, request.flags);
+    case Field::kReadAheadKiB:
+      return in.number(field, request.readAheadKiB);
+    case Field::kBlob:
+      return in.text(field, request.blob, kMaxHolderBlob);
+    case Field::kState:
+      return in.text(field, request.state, kMaxHolderBlob);
+    case Field::kEpoch:
+      return in.number(field, request.epoch);
+    case Field::kMinor:
+      return in.number(field, request.minor);
+    default:
+      return false;
+  }
+}
+
+bool readRequestField(FieldSink& in, const HolderFieldValue& field, HolderRequest& request) {
+  switch (field.field()) {
+    case Field::kOwner:
+      return in.text(field, request.owner, kMaxHolderText);
+    case Field::kContinues:
+      return in.flag(field, request.continues);
+    case Field::kForce:
+      return in.flag(field, request.force);
+    case Field::kName:
+      return in.text(field, request.name, kMaxHolderText);
+    case Field::kBytes:
+      return in.number(field, request.bytes);
+    case Field::kGeneration:
+      return in.number(field, request.generation);
+    case Field::kBackingId:
+      return in.number(field, request.backingId);
+    case Field::kPosition:
+      return in.number(field, request.position);
+    default:
+      return readMountField(in, field, request) ||
+             (request.hello && readHello(in, field, *request.hello));
+  }
+}
+
+bool known(HolderRequestKind kind) {
+  return kind >= HolderRequestKind::kAttach && kind <= HolderRequestKind::kCloseBacking;
 }
 
 }  // namespace
 
 std::vector<std::byte> encode(const HolderRequest& request) {
-  ByteWriter out;
-  switch (request.kind) {
-    case HolderRequestKind::kAttach:
-      out.text(request.owner);
-      break;
-    case HolderRequestKind::kTake:
-    case HolderRequestKind::kList:
-      out.text(request.target);
-      break;
-    case HolderRequestKind::kMount:
-      out.text(request.target);
-      out.text(request.source);
-      out.text(request.selinuxContext);
-      out.u32(request.readAheadKiB);
-      out.text(request.blob);
-      break;
-    case HolderRequestKind::kSaveState:
-      out.text(request.target);
-      out.text(request.state);
-      break;
-    case HolderRequestKind::kUnmount:
-      out.text(request.target);
-      out.u8(request.force ? 1 : 0);
-      break;
-  }
-  return frame(static_cast<std::uint16_t>(request.kind), request.sequence, std::move(out));
+  HolderFieldWriter out = request.hello ? fieldsOf(*request.hello) : HolderFieldWriter();
+  out.text(Field::kOwner, request.owner);
+  out.number(Field::kContinues, request.continues ? 1 : 0);
+  out.text(Field::kTarget, request.target);
+  out.text(Field::kSource, request.source);
+  for (const std::string& option : request.options) out.text(Field::kOption, option);
+  out.number(Field::kFlags, request.flags);
+  out.number(Field::kReadAheadKiB, request.readAheadKiB);
+  out.text(Field::kBlob, request.blob);
+  out.text(Field::kState, request.state);
+  out.number(Field::kEpoch, request.epoch);
+  out.number(Field::kMinor, request.minor);
+  out.number(Field::kForce, request.force ? 1 : 0);
+  out.text(Field::kName, request.name);
+  out.number(Field::kBytes, request.bytes);
+  out.number(Field::kGeneration, request.generation);
+  out.number(Field::kBackingId, request.backingId);
+  out.number(Field::kPosition, request.position);
+  return frame(static_cast<std::uint16_t>(request.kind), request.sequence, out);
 }
 
 std::vector<std::byte> encode(const HolderReply& reply) {
-  ByteWriter out;
-  out.u16(static_cast<std::uint16_t>(reply.code));
-  out.text(reply.message);
-  out.u32(reply.count);
-  out.u8(reply.record ? kHasRecord : 0);
-  if (reply.record) write(out, *reply.record);
-  return frame(kReplyKind, reply.sequence, std::move(out));
+  HolderFieldWriter out;
+  out.number(Field::kCode, static_cast<std::uint16_t>(reply.code));
+  out.text(Field::kMessage, std::string_view(reply.message).substr(0, 2 * kMaxHolderPath));
+  out.number(Field::kCount, reply.count);
+  out.number(Field::kBackingId, reply.backingId);
+  if (reply.record) out.nested(Field::kMount, fieldsOf(*reply.record));
+  if (reply.memory) out.nested(Field::kMemory, fieldsOf(*reply.memory));
+  HolderFieldWriter whole = reply.hello ? fieldsOf(*reply.hello) : HolderFieldWriter();
+  whole.append(out);
+  return frame(kReplyKind, reply.sequence, whole);
 }
 
 Result<HolderRequest> decodeHolderRequest(std::span<const std::byte> message) {
-  ByteReader in(message);
-  const auto header = readHeader(in, message.size());
+  ByteReader bytes(message);
+  const auto header = readHeader(bytes, message.size());
   if (!header) return header.error();
   HolderRequest request;
-  request.kind = static_cast<HolderRequestKind>(header->kind);
   request.sequence = header->sequence;
-  switch (request.kind) {
-    case HolderRequestKind::kAttach:
-      request.owner = in.text();
-      break;
-    case HolderRequestKind::kTake:
-    case HolderRequestKind::kList:
-      request.target = in.text();
-      break;
-    case HolderRequestKind::kMount:
-      request.target = in.text();
-      request.source = in.text();
-      request.selinuxContext = in.text();
-      request.readAheadKiB = in.u32();
-      request.blob = in.text();
-      break;
-    case HolderRequestKind::kSaveState:
-      request.target = in.text();
-      request.state = in.text();
-      break;
-    case HolderRequestKind::kUnmount:
-      request.target = in.text();
-      request.force = in.u8() != 0;
-      break;
-    default:
-      return malformed("unknown kind " + std::to_string(header->kind));
+  request.kind = static_cast<HolderRequestKind>(header->kind);
+  request.unsupported = otherVersion(header->version);
+  if (!request.unsupported.empty()) return request;
+  if (!known(request.kind)) {
+    request.unsupported = "the holder knows no request of kind " + std::to_string(header->kind);
+    return request;
   }
-  if (!in.finished()) return malformed("its fields do not fill it exactly");
-  if (!withinLimits(request)) return malformed("a field is too long or contains a zero byte");
+  if (request.kind == HolderRequestKind::kHello) request.hello = kSilentHello;
+  FieldSink in(message.subspan(kHolderHeaderBytes));
+  in.each([&](const HolderFieldValue& field) { return readRequestField(in, field, request); });
+  if (!in.good()) return malformed("a field is cut off, too long or contains a zero byte");
+  if (in.required() != 0) {
+    request.unsupported = "the holder knows no field " + std::to_string(in.required());
+  } else if ((request.flags & ~kKnownFlags) != 0) {
+    request.unsupported = "the holder knows no mount flags but writable";
+  }
+  if (!request.unsupported.empty()) {
+    request.unsupported += "; replace it by one of a newer release";
+  }
   return request;
 }
 
 Result<HolderReply> decodeHolderReply(std::span<const std::byte> message) {
-  ByteReader in(message);
-  const auto header = readHeader(in, message.size());
+  ByteReader bytes(message);
+  const auto header = readHeader(bytes, message.size());
   if (!header) return header.error();
+  if (const std::string other = otherVersion(header->version); !other.empty()) {
+    return malformed(other);
+  }
   if (header->kind != kReplyKind) return malformed("not a reply");
   HolderReply reply;
   reply.sequence = header->sequence;
-  const std::uint16_t code = in.u16();
-  if (!isErrorCode(code)) return malformed("unknown error code");
-  reply.code = static_cast<ErrorCode>(code);
-  reply.message = in.text();
-  reply.count = in.u32();
-  if (in.u8() == kHasRecord) reply.record = readRecord(in);
-  if (!in.finished()) return malformed("its fields do not fill it exactly");
+  std::uint16_t code = 0;
+  HolderHello hello = kSilentHello;
+  bool greeted = false;
+  FieldSink in(message.subspan(kHolderHeaderBytes));
+  in.each([&](const HolderFieldValue& field) {
+    switch (field.field()) {
+      case Field::kCode:
+        return in.number(field, code);
+      case Field::kMessage:
+        return in.text(field, reply.message, kMaxHolderMessage);
+      case Field::kCount:
+        return in.number(field, reply.count);
+      case Field::kBackingId:
+        return in.number(field, reply.backingId);
+      case Field::kMount:
+        reply.record = readRecord(in, field.value);
+        return true;
+      case Field::kMemory:
+        reply.memory = readMemory(in, field.value);
+        return true;
+      default:
+        return readHello(in, field, hello) && (greeted = true);
+    }
+  });
+  if (!in.good()) return malformed("a field is cut off or too long");
+  if (in.required() != 0) return malformed("a field that has to be known is not known here");
+  reply.code = isErrorCode(code) ? static_cast<ErrorCode>(code) : ErrorCode::kInternal;
+  if (greeted) reply.hello = hello;
   return reply;
+}
+
+Status allowedMountOption(const std::string& option) {
+  constexpr std::string_view kAllowed[] = {"context=", "fscontext=", "defcontext=", "rootcontext="};
+  const bool allowed = std::any_of(std::begin(kAllowed), std::end(kAllowed),
+                                   [&](std::string_view name) { return option.starts_with(name); });
+  if (!allowed) {
+    return Error{ErrorCode::kUnsupported,
+                 "the holder gives no mount the option '" + option +
+                     "'; it knows context, fscontext, defcontext and rootcontext"};
+  }
+  if (option.find_first_of("\",\n\\") != std::string::npos) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the mount option '" + option.substr(0, option.find('=')) +
+                     "' contains a quote, comma, backslash or newline"};
+  }
+  return {};
+}
+
+std::string missingFeatures(const HolderFeatures& wanted, const HolderFeatures& there) {
+  constexpr const char* kNames[] = {"register", "hand-over", "memory",
+                                    "backing",  "options",   "writable"};
+  std::string names;
+  for (std::size_t bit = 0; bit < std::size(kNames); ++bit) {
+    if (((wanted[0] & ~there[0]) >> bit & 1) == 0) continue;
+    names += (names.empty() ? "" : ", ") + std::string(kNames[bit]);
+  }
+  return names;
 }
 
 }  // namespace hearth

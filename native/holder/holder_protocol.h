@@ -1,10 +1,11 @@
-// Messages between hearth-holder and its clients, one per datagram of a Unix SOCK_SEQPACKET socket.
-// Little-endian. Header of 16 bytes: magic u32, version u16, kind u16, length u32 (of the whole
-// message), sequence u32; then the fields in the order of the structures below, texts and blobs as
-// length u16 + bytes. A client sends a request and reads one reply with the same sequence;
-// descriptors come with replies by SCM_RIGHTS. Pure, any thread.
+// Messages between hearth-holder and its clients, one per datagram of a Unix SOCK_SEQPACKET socket;
+// docs/holder-protocol.md says which come when and how versions meet. Little-endian. Header of 16
+// bytes, the same in all versions: magic u32, version u16, kind u16, length u32 (of the whole
+// message), sequence u32; then fields (holder_fields.h). A client sends a request and reads one
+// reply with the same sequence; descriptors come by SCM_RIGHTS. Pure, any thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,23 +18,27 @@
 namespace hearth {
 
 inline constexpr std::uint32_t kHolderMagic = 0x44484548;  // "HEHD"
-inline constexpr std::uint16_t kHolderVersion = 1;
+// A side takes messages of these versions; kHello says which, and is sent in the oldest.
+inline constexpr std::uint16_t kHolderVersion = 2;
+inline constexpr std::uint16_t kHolderOldestVersion = 2;
 inline constexpr std::size_t kHolderHeaderBytes = 16;
 inline constexpr std::size_t kMaxHolderMessage = 32768;
 inline constexpr std::size_t kMaxHolderPath = 4095;
 inline constexpr std::size_t kMaxHolderText = 1024;
 inline constexpr std::size_t kMaxHolderBlob = 8192;
+inline constexpr std::size_t kMaxHolderOptions = 16;
+inline constexpr std::size_t kMaxHolderDescriptors = 2;
 // Size of the memfd that comes with each mount; the agent alone gives its bytes a meaning (open
 // counts).
 inline constexpr std::size_t kHolderSharedBytes = 1U << 20;
 
 enum class HolderRequestKind : std::uint16_t {
   // The connection becomes the agent of `owner` until it is closed; raises the epoch of the owner's
-  // mounts. kInUse while another connection is that. Answers the number of mounts in `count`.
+  // mounts, unless it `continues`: the same agent, which serves on what it served. kInUse while
+  // another connection is that. Answers the number of mounts in `count`.
   kAttach = 1,
   // The owner's first mount whose target sorts after `target`, with two descriptors: /dev/fuse and
-  // the
-  // memfd. Nothing when there is none. Attached connections only.
+  // the memfd. Nothing when there is none. Attached connections only.
   kTake = 2,
   // Mounts; answers as kTake. The same request again answers the mount there is. Attached
   // connections only.
@@ -45,19 +50,79 @@ enum class HolderRequestKind : std::uint16_t {
   kUnmount = 5,
   // Like kTake, of any owner, without descriptors. Any connection.
   kList = 6,
+  // First on a connection: which versions and features there are on both sides. Changes nothing.
+  kHello = 7,
+  // Gives a mount to a holder that has not made it: `target`, `source`, `blob`, `state`, `epoch`,
+  // `minor` and the two descriptors of kTake. What the holder has already stays as it is. kNotFound
+  // when that file system is not mounted there. Attached connections only.
+  kRegister = 8,
+  // For the holder that is to follow: what is at `position` among all that this one has; nothing
+  // behind the last. From the first such request on, and until this connection is closed, the
+  // holder answers nobody else.
+  kHandOver = 9,
+  // After kHandOver: everything was taken. The holder has left its socket when it answers, and
+  // ends.
+  kHandOverDone = 10,
+  // Keeps the memory `name` with its descriptor (`bytes` long, `generation`) for the owner's next
+  // agent; kConflict unless the generation is above that of the memory of this name which there
+  // is. Attached connections only, as the following three.
+  kKeepMemory = 11,
+  // The memory `name` with its descriptor; kNotFound.
+  kTakeMemory = 12,
+  // The owner's first memory whose name sorts after `name`, without descriptor.
+  kListMemory = 13,
+  kDropMemory = 14,
+  // Registers the file whose descriptor comes along for passthrough on the mount at `target`;
+  // answers `backingId`. Attached connections only.
+  kOpenBacking = 15,
+  kCloseBacking = 16,
+};
+
+// Words of 64 bits; of the first:
+inline constexpr std::uint64_t kHolderRegisters = 1U << 0;       // kRegister, `continues`
+inline constexpr std::uint64_t kHolderHandsOver = 1U << 1;       // kHandOver, kHandOverDone
+inline constexpr std::uint64_t kHolderKeepsMemory = 1U << 2;     // kKeepMemory and what follows it
+inline constexpr std::uint64_t kHolderOpensBacking = 1U << 3;    // kOpenBacking, kCloseBacking
+inline constexpr std::uint64_t kHolderTakesOptions = 1U << 4;    // `options`
+inline constexpr std::uint64_t kHolderMountsWritable = 1U << 5;  // kHolderWritable
+using HolderFeatures = std::array<std::uint64_t, 2>;
+inline constexpr HolderFeatures kHolderFeatures = {0x3f, 0};
+
+// Flags of a mount.
+inline constexpr std::uint64_t kHolderWritable = 1U << 0;
+
+// Who speaks.
+struct HolderHello {
+  std::uint16_t oldestVersion = kHolderOldestVersion;
+  std::uint16_t newestVersion = kHolderVersion;
+  HolderFeatures features = kHolderFeatures;
+  std::string release;         // of the program, for people
+  std::uint64_t instance = 0;  // of the process; another one, another number
 };
 
 struct HolderRequest {
   HolderRequestKind kind = HolderRequestKind::kList;
   std::uint32_t sequence = 0;
-  std::string owner;               // kAttach
-  std::string target;              // kTake, kList: "after"; kMount, kSaveState, kUnmount
-  std::string source;              // kMount
-  std::string selinuxContext;      // kMount
-  std::uint32_t readAheadKiB = 0;  // kMount
-  std::string blob;                // kMount: opaque, comes back with kTake
-  std::string state;               // kSaveState
-  bool force = false;              // kUnmount
+  // Set by decoding: why this side cannot do what a newer one asks for. The rest means nothing.
+  std::string unsupported;
+  std::string owner;                 // kAttach
+  bool continues = false;            // kAttach
+  std::string target;                // kTake, kList: "after"; else of the mount
+  std::string source;                // kMount, kRegister
+  std::vector<std::string> options;  // kMount: "name=value"; see allowedMountOption()
+  std::uint64_t flags = 0;           // kMount, kRegister
+  std::uint32_t readAheadKiB = 0;    // kMount
+  std::string blob;                  // kMount, kRegister: opaque, comes back with kTake
+  std::string state;                 // kSaveState, kRegister
+  std::uint32_t epoch = 0;           // kRegister
+  std::uint32_t minor = 0;           // kRegister
+  bool force = false;                // kUnmount
+  std::string name;                  // of memory
+  std::uint64_t bytes = 0;           // of memory
+  std::uint64_t generation = 0;      // of memory
+  std::uint32_t backingId = 0;       // kCloseBacking
+  std::uint32_t position = 0;        // kHandOver
+  std::optional<HolderHello> hello;  // kHello
 };
 
 // A mount as the holder knows it.
@@ -72,6 +137,16 @@ struct HolderRecord {
   std::uint32_t absentSeconds = 0;
   std::string blob;
   std::string state;
+  std::uint64_t flags = 0;
+};
+
+// Memory that outlives an agent.
+struct HolderMemory {
+  std::string owner;
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::uint64_t generation = 0;
+  std::uint32_t absentSeconds = 0;
 };
 
 struct HolderReply {
@@ -79,13 +154,27 @@ struct HolderReply {
   ErrorCode code = ErrorCode::kOk;
   std::string message;  // of an error
   std::uint32_t count = 0;
+  std::uint32_t backingId = 0;
   std::optional<HolderRecord> record;
+  std::optional<HolderMemory> memory;
+  std::optional<HolderHello> hello;
 };
 
 [[nodiscard]] std::vector<std::byte> encode(const HolderRequest& request);
 [[nodiscard]] std::vector<std::byte> encode(const HolderReply& reply);
-// kProtocolError for anything that encode() does not make.
+// kProtocolError for what no version makes. What a newer side makes is decoded: unknown fields are
+// skipped; HolderRequest::unsupported tells of an unknown kind, version, flag or required field.
 [[nodiscard]] Result<HolderRequest> decodeHolderRequest(std::span<const std::byte> message);
+// An error code that is not known here becomes kInternal.
 [[nodiscard]] Result<HolderReply> decodeHolderReply(std::span<const std::byte> message);
+
+// Why a mount cannot have this option; nothing when it can. context, fscontext, defcontext and
+// rootcontext are allowed (mount(8)).
+[[nodiscard]] Status allowedMountOption(const std::string& option);
+
+// The names of what one side has and the other lacks, "register, memory"; empty when nothing is
+// missing.
+[[nodiscard]] std::string missingFeatures(const HolderFeatures& wanted,
+                                          const HolderFeatures& there);
 
 }  // namespace hearth

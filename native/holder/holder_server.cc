@@ -4,54 +4,42 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "holder/holder_socket.h"
+#include "holder/holder_successor.h"
 #include "holder/left_mounts.h"
 
 namespace hearth {
 namespace {
 
+using ServerClock = std::chrono::steady_clock;
+
 constexpr std::size_t kMaxClients = 128;
-
-HolderReply failed(std::uint32_t sequence, const Error& error) {
-  HolderReply reply;
-  reply.sequence = sequence;
-  reply.code = error.code;
-  reply.message = error.message;
-  return reply;
-}
-
-HolderReply answered(std::uint32_t sequence, const Status& status) {
-  if (!status) return failed(sequence, status.error());
-  HolderReply reply;
-  reply.sequence = sequence;
-  return reply;
-}
+// A successor takes everything within this, or nothing.
+constexpr auto kHandOverPatience = std::chrono::seconds(10);
+// The holder before has left its lock when it answers; a kernel under load closes files late.
+constexpr auto kLockPatience = std::chrono::seconds(5);
 
 Result<OwnedFd> listenAt(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        "socket path '" + path + "' is empty or longer than 107 bytes; give a shorter one"};
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const auto address = holderAddress(path);
+  if (!address) return address.error();
   OwnedFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return errnoError(errno, "create a Unix socket");
   // The lock is ours, so whatever lies here was left by a holder that is gone.
   unlink(path.c_str());
   const mode_t before = umask(0177);
-  const int bound = bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int bound =
+      bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
   const int error = errno;
   umask(before);
   if (bound != 0) return errnoError(error, "bind " + path);
@@ -59,10 +47,26 @@ Result<OwnedFd> listenAt(const std::string& path) {
   return socket;
 }
 
+HolderHello helloOf(const HolderOptions& options) {
+  HolderHello hello;
+  hello.release = options.release;
+  // Without a number agents cannot tell a new holder from the one before, which costs them nothing.
+  [[maybe_unused]] const ssize_t got = getrandom(&hello.instance, sizeof hello.instance, 0);
+  return hello;
+}
+
+int millisecondsTo(HeldMounts::Time when) {
+  if (when == HeldMounts::Time::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(when - ServerClock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3600 * 1000));
+}
+
 }  // namespace
 
 HolderServer::HolderServer(HolderOptions options)
-    : options_(std::move(options)), mounts_(options_.agentAbsence) {}
+    : options_(std::move(options)),
+      mounts_(options_.agentAbsence),
+      calls_(mounts_, helloOf(options_)) {}
 
 Result<std::unique_ptr<HolderServer>> HolderServer::create(HolderOptions options) {
   std::unique_ptr<HolderServer> server(new HolderServer(std::move(options)));
@@ -72,19 +76,32 @@ Result<std::unique_ptr<HolderServer>> HolderServer::create(HolderOptions options
   if (!volumes.empty() && folder.starts_with(volumes + "/")) {
     if (Status closed = closeFolder(folder); !closed) return closed.error();
   }
-  const std::string lock = path + ".lock";
-  server->lock_.reset(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!server->lock_) return errnoError(errno, "open " + lock);
-  if (flock(server->lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Error{ErrorCode::kInUse,
-                 "another hearth-holder serves " + path + "; stop it or choose another --socket"};
+  if (server->options_.takeOver) {
+    const Status taken = takeOver(path, server->mounts_);
+    if (!taken && taken.code() != ErrorCode::kUnavailable) return taken.error();
   }
+  if (Status locked = server->lockSocket(); !locked) return locked.error();
   server->wakeup_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!server->wakeup_) return errnoError(errno, "create an eventfd");
   auto listener = listenAt(path);
   if (!listener) return listener.error();
   server->listener_ = std::move(*listener);
   return server;
+}
+
+Status HolderServer::lockSocket() {
+  const std::string lock = options_.socketPath + ".lock";
+  lock_.reset(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock_) return errnoError(errno, "open " + lock);
+  const auto until = ServerClock::now() + (options_.takeOver ? kLockPatience : kLockPatience * 0);
+  while (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (ServerClock::now() >= until) {
+      return Error{ErrorCode::kInUse, "another hearth-holder serves " + options_.socketPath +
+                                          "; stop it, give --take-over or choose another --socket"};
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return {};
 }
 
 HolderServer::~HolderServer() {
@@ -98,42 +115,55 @@ void HolderServer::stop() {
 }
 
 int HolderServer::pollTimeoutMs() const {
-  const auto next = mounts_.nextAbort();
-  if (next == HeldMounts::Time::max()) return -1;
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-      next - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count() + 1, 0, 3600 * 1000));
+  auto next = mounts_.nextAbort();
+  if (successor_ != 0) next = std::min(next, successorUntil_);
+  if (endsAt_) next = std::min(next, *endsAt_);
+  return millisecondsTo(next);
 }
 
 void HolderServer::run() {
-  for (;;) {
-    std::vector<pollfd> waiting{{wakeup_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-    std::vector<HolderConnection> ids;
-    for (const auto& [id, client] : clients_) {
-      waiting.push_back({client.socket.get(), POLLIN, 0});
-      ids.push_back(id);
-    }
-    if (poll(waiting.data(), waiting.size(), pollTimeoutMs()) < 0 && errno != EINTR) {
-      options_.log(errnoError(errno, "poll").message);
-      break;
-    }
-    if ((waiting[0].revents & POLLIN) != 0) break;
-    // In the order of arrival: an agent that went is seen before the one that takes its place.
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (waiting[i + 2].revents == 0) continue;
-      const auto client = clients_.find(ids[i]);
-      if (serve(ids[i], client->second)) continue;
-      clients_.erase(client);
-      mounts_.detach(ids[i], std::chrono::steady_clock::now());
-    }
-    if ((waiting[1].revents & POLLIN) != 0) acceptClient();
-    for (const std::string& line : mounts_.abortAbsent(std::chrono::steady_clock::now())) {
-      options_.log(line);
-    }
+  while (serveOnce()) {
+    if (endsAt_ && (!mounts_.anyAttached() || ServerClock::now() >= *endsAt_)) break;
+    for (const std::string& line : mounts_.abortAbsent(ServerClock::now())) options_.log(line);
   }
-  for (const std::string& line : mounts_.unmountAll()) options_.log(line);
-  if (options_.volumes.empty()) return;
-  for (const std::string& line : detachLeftMounts(options_.volumes + "/mounts")) options_.log(line);
+  if (!handedOver_) detachAll();
+}
+
+bool HolderServer::serveOnce() {
+  // Without its eventfd once it has told to end, which would keep poll() awake.
+  std::vector<pollfd> waiting{{endsAt_ ? -1 : wakeup_.get(), POLLIN, 0},
+                              {successor_ == 0 ? listener_.get() : -1, POLLIN, 0}};
+  std::vector<HolderConnection> ids;
+  for (const auto& [id, client] : clients_) {
+    if (successor_ != 0 && id != successor_) continue;
+    waiting.push_back({client.socket.get(), POLLIN, 0});
+    ids.push_back(id);
+  }
+  if (poll(waiting.data(), waiting.size(), pollTimeoutMs()) < 0 && errno != EINTR) {
+    options_.log(errnoError(errno, "poll").message);
+    return false;
+  }
+  if ((waiting[0].revents & POLLIN) != 0) endsAt_ = ServerClock::now() + options_.endPatience;
+  // In the order of arrival: an agent that went is seen before the one that takes its place.
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (waiting[i + 2].revents == 0 || (successor_ != 0 && ids[i] != successor_)) continue;
+    serveClient(ids[i]);
+    if (handedOver_) return false;
+  }
+  if (successor_ != 0 && ServerClock::now() >= successorUntil_) {
+    options_.log("the holder that was to take over did not do so in time; this one goes on");
+    clients_.erase(std::exchange(successor_, 0));
+  }
+  if ((waiting[1].revents & POLLIN) != 0) acceptClient();
+  return true;
+}
+
+void HolderServer::serveClient(HolderConnection id) {
+  const auto client = clients_.find(id);
+  if (serve(id, client->second)) return;
+  clients_.erase(client);
+  if (successor_ == id) successor_ = 0;
+  mounts_.detach(id, ServerClock::now());
 }
 
 void HolderServer::acceptClient() {
@@ -147,95 +177,72 @@ void HolderServer::acceptClient() {
   if (peer.uid != 0 && peer.uid != geteuid()) {
     const std::string who = "user " + std::to_string(peer.uid);
     options_.log("refused " + who);
-    (void)send(
-        client,
-        failed(0, {ErrorCode::kPermissionDenied, who + " may not use the mount holder; connect "
-                                                       "as root or as the holder's user"}),
-        nullptr);
+    const Error error{ErrorCode::kPermissionDenied, who +
+                                                        " may not use the mount holder; connect "
+                                                        "as root or as the holder's user"};
+    (void)send(client, {HolderCalls::failed(0, error), {}});
     return;
   }
   if (clients_.size() >= kMaxClients) {
-    (void)send(client, failed(0, {ErrorCode::kUnavailable, "the holder has too many clients"}),
-               nullptr);
+    const Error error{ErrorCode::kUnavailable, "the holder has too many clients"};
+    (void)send(client, {HolderCalls::failed(0, error), {}});
     return;
   }
   clients_.emplace(++lastConnection_, std::move(client));
 }
 
 bool HolderServer::serve(HolderConnection id, Client& client) {
-  std::array<std::byte, kMaxHolderMessage + 1> buffer;
-  const ssize_t size = recv(client.socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-  if (size < 0) return errno == EAGAIN || errno == EINTR;
-  if (size == 0) return false;  // closed, or an empty message, which the protocol does not have
-  const auto request = decodeHolderRequest(std::span(buffer).first(static_cast<std::size_t>(size)));
+  auto datagram = receiveDatagram(client.socket.get(), MSG_DONTWAIT);
+  if (datagram.code() == ErrorCode::kDeadlineExceeded) return true;
+  // Closed, or an empty message, which the protocol does not have.
+  if (datagram.ok() && datagram->bytes.empty()) return false;
+  const auto request = datagram.ok() ? decodeHolderRequest(datagram->bytes)
+                                     : Result<HolderRequest>(datagram.error());
   if (!request) {
     options_.log("pid " + std::to_string(client.pid) + ": " + request.error().message);
-    (void)send(client, failed(0, request.error()), nullptr);
+    (void)send(client, {HolderCalls::failed(0, request.error()), {}});
     return false;
   }
-  const HeldMounts::Mount* descriptors = nullptr;
-  const HolderReply reply = answer(id, client, *request, descriptors);
-  return send(client, reply, descriptors);
+  noteHandOver(id, *request);
+  const HolderAnswer answer =
+      calls_.answer({id, client.pid}, *request, std::move(datagram->descriptors));
+  return send(client, answer);
 }
 
-HolderReply HolderServer::answer(HolderConnection id, const Client& client,
-                                 const HolderRequest& request,
-                                 const HeldMounts::Mount*& descriptors) {
-  const auto now = std::chrono::steady_clock::now();
-  HolderReply reply;
-  reply.sequence = request.sequence;
-  if (request.kind == HolderRequestKind::kUnmount) {
-    return answered(request.sequence, mounts_.unmount(request.target, request.force));
+void HolderServer::noteHandOver(HolderConnection id, const HolderRequest& request) {
+  if (!request.unsupported.empty()) return;
+  if (request.kind == HolderRequestKind::kHandOver && successor_ == 0) {
+    successor_ = id;
+    successorUntil_ = ServerClock::now() + kHandOverPatience;
   }
-  if (request.kind == HolderRequestKind::kList) {
-    if (const auto* mount = mounts_.next(request.target, ""))
-      reply.record = mounts_.describe(*mount, now);
-    return reply;
+  if (request.kind == HolderRequestKind::kHandOverDone && successor_ == id) {
+    leaveSocket();
+    options_.log("another holder has taken over");
   }
-  if (request.kind == HolderRequestKind::kAttach) {
-    auto count =
-        mounts_.attach(request.owner, id, "the agent with pid " + std::to_string(client.pid));
-    if (!count) return failed(request.sequence, count.error());
-    reply.count = *count;
-    return reply;
-  }
-  const auto owner = mounts_.ownerOf(id);
-  if (!owner) return failed(request.sequence, owner.error());
-  if (request.kind == HolderRequestKind::kSaveState) {
-    return answered(request.sequence, mounts_.saveState(*owner, request.target, request.state));
-  }
-  if (request.kind == HolderRequestKind::kTake) {
-    descriptors = mounts_.next(request.target, *owner);
-  } else {
-    const auto mounted = mounts_.mount(*owner, request);
-    if (!mounted) return failed(request.sequence, mounted.error());
-    descriptors = *mounted;
-  }
-  if (descriptors != nullptr) reply.record = mounts_.describe(*descriptors, now);
-  return reply;
 }
 
-bool HolderServer::send(const Client& client, const HolderReply& reply,
-                        const HeldMounts::Mount* descriptors) {
-  std::vector<std::byte> bytes = encode(reply);
-  iovec part{bytes.data(), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  if (descriptors != nullptr) {
-    const int fds[2] = {descriptors->device.get(), descriptors->shared.get()};
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof fds);
-    std::memcpy(CMSG_DATA(header), fds, sizeof fds);
+// The other one listens there from now on, so the path stays.
+void HolderServer::leaveSocket() {
+  listener_.reset();
+  lock_.reset();
+  handedOver_ = true;
+}
+
+void HolderServer::detachAll() {
+  const bool attached = mounts_.anyAttached();
+  for (const std::string& line : mounts_.unmountUnserved()) options_.log(line);
+  if (attached) {
+    options_.log("an agent stays; it gives its mounts to the next holder");
+    return;
   }
+  if (options_.volumes.empty()) return;
+  const std::string folder = options_.volumes + "/mounts";
+  for (const std::string& line : detachLeftMounts(mounts_.calls(), folder)) options_.log(line);
+}
+
+bool HolderServer::send(const Client& client, const HolderAnswer& answer) {
   // A client that does not read its replies is closed, not waited for.
-  return sendmsg(client.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(bytes.size());
+  return sendDatagram(client.socket.get(), encode(answer.reply), answer.descriptors, MSG_DONTWAIT);
 }
 
 }  // namespace hearth

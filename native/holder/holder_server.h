@@ -8,10 +8,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "holder/held_mounts.h"
+#include "holder/holder_calls.h"
 #include "holder/owned_fd.h"
 
 namespace hearth {
@@ -22,6 +24,12 @@ struct HolderOptions {
   // Folder of a cluster on this node; empty: none. What is mounted below its mounts/ goes with the
   // holder, and the folder of the socket, when it lies below, is closed to others.
   std::string volumes;
+  // Take the place of a holder that serves the socket, with all that it has.
+  bool takeOver = false;
+  // When told to end, agents that are attached get this long to end too; then their mounts stay as
+  // they are, for the agents to give to the next holder.
+  std::chrono::milliseconds endPatience{0};
+  std::string release;  // of this program, for people
   // Lines for people, without a newline.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
@@ -33,8 +41,8 @@ class HolderServer {
   // Removes the socket. Mounts that are left lose their descriptors, which ends them.
   ~HolderServer();
 
-  // Serves until stop(), then detaches every mount, also those that agents have left below
-  // `volumes`.
+  // Serves until stop(), then detaches every mount that no agent serves, and when no agent is
+  // attached also what agents have left below `volumes`. Or until another holder has taken over.
   void run();
   // Any thread, and async-signal-safe.
   void stop();
@@ -46,23 +54,33 @@ class HolderServer {
   };
 
   explicit HolderServer(HolderOptions options);
+  [[nodiscard]] Status lockSocket();
   void acceptClient();
+  // Answers whoever has asked, for as long as the descriptors that are waited for say. False when
+  // the server is to end.
+  [[nodiscard]] bool serveOnce();
+  void serveClient(HolderConnection id);
   // False when the client is to be closed.
   [[nodiscard]] bool serve(HolderConnection id, Client& client);
-  [[nodiscard]] HolderReply answer(HolderConnection id, const Client& client,
-                                   const HolderRequest& request,
-                                   const HeldMounts::Mount*& descriptors);
-  [[nodiscard]] static bool send(const Client& client, const HolderReply& reply,
-                                 const HeldMounts::Mount* descriptors);
+  [[nodiscard]] static bool send(const Client& client, const HolderAnswer& answer);
+  void noteHandOver(HolderConnection id, const HolderRequest& request);
+  void leaveSocket();
+  void detachAll();
   [[nodiscard]] int pollTimeoutMs() const;
 
   HolderOptions options_;
   HeldMounts mounts_;
+  HolderCalls calls_;
   OwnedFd lock_;
   OwnedFd listener_;
   OwnedFd wakeup_;
   std::map<HolderConnection, Client> clients_;
   HolderConnection lastConnection_ = 0;
+  // The holder that takes over now, and until when it may; nobody else is answered. 0: none.
+  HolderConnection successor_ = 0;
+  HeldMounts::Time successorUntil_;
+  bool handedOver_ = false;
+  std::optional<HeldMounts::Time> endsAt_;  // after stop()
 };
 
 }  // namespace hearth

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@
 
 #include "holder/fuse_mount.h"
 #include "holder/holder_client.h"
+#include "holder/holder_socket.h"
 #include "holder/left_mounts.h"
 #include "holder/mount_info.h"
 
@@ -57,6 +59,17 @@ class HolderServerTest : public ::testing::Test {
     std::error_code ignored;
     if (!root_.empty()) std::filesystem::remove_all(root_, ignored);
   }
+  void endServer() {
+    server_->stop();
+    thread_.join();
+    server_.reset();
+  }
+  static OwnedFd memory(off_t bytes) {
+    OwnedFd made(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    EXPECT_EQ(ftruncate(made.get(), bytes), 0);
+    EXPECT_EQ(fcntl(made.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    return made;
+  }
   std::string socketPath() const { return (root_ / "s").string(); }
   std::string mnt() const { return (root_ / "mnt").string(); }
   std::unique_ptr<HolderClient> connect(const std::string& owner = "") {
@@ -82,6 +95,7 @@ class HolderServerTest : public ::testing::Test {
     return row.ok() && row->has_value() && (*row)->type == kFuseType;
   }
   std::filesystem::path root_;
+  ChildCalls calls_;
   std::unique_ptr<HolderServer> server_;
   std::thread thread_;
 };
@@ -156,7 +170,7 @@ TEST_F(HolderServerTest, BusyMountsGoOnlyByForce) {
 
 TEST_F(HolderServerTest, ReplacesAMountWhoseHolderIsGone) {
   {
-    auto lost = mountFuse(mnt(), {.source = "stale"});
+    auto lost = mountFuse(calls_, mnt(), {.source = "stale"});
     ASSERT_TRUE(lost.ok()) << lost.error().message;
   }
   ASSERT_TRUE(mounted(mnt()));
@@ -166,7 +180,7 @@ TEST_F(HolderServerTest, ReplacesAMountWhoseHolderIsGone) {
 }
 
 TEST_F(HolderServerTest, KeepsOffMountsThatAnotherHolderServes) {
-  const auto other = mountFuse(mnt(), {.source = "theirs"});  // alive, and answers nothing
+  const auto other = mountFuse(calls_, mnt(), {.source = "theirs"});  // alive, and answers nothing
   ASSERT_TRUE(other.ok());
   const auto client = connect("a");
   EXPECT_EQ(client->mount({.target = mnt(), .source = "ours"}).code(), ErrorCode::kInUse);
@@ -216,10 +230,11 @@ TEST_F(HolderServerTest, SocketIsForItsUserOnly) {
     std::memcpy(address.sun_path, path.c_str(), path.size());
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) _exit(4);
-    char reply[4096];
-    const ssize_t size = recv(fd, reply, sizeof reply, 0);
-    // The error code follows the header.
-    _exit(size > 18 && reply[16] == static_cast<char>(ErrorCode::kPermissionDenied) ? 0 : 5);
+    std::byte bytes[4096];
+    const ssize_t size = recv(fd, bytes, sizeof bytes, 0);
+    if (size <= 0) _exit(5);
+    const auto reply = decodeHolderReply(std::span(bytes, static_cast<std::size_t>(size)));
+    _exit(reply.ok() && reply->code == ErrorCode::kPermissionDenied ? 0 : 6);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -286,6 +301,7 @@ TEST_F(HolderServerTest, TheProgramDetachesItsMountsWhenToldToEnd) {
   EXPECT_EQ(stat((volumes / "run").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0700U) << "the kubelet makes it 0755";
   std::ifstream open(view / "file");
+  client = Error{ErrorCode::kCancelled, "agents end before the holder"};
   kill(pid, SIGTERM);
   int status = 0;
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
@@ -310,6 +326,180 @@ TEST_F(HolderServerTest, TheProgramDetachesItsMountsWhenToldToEnd) {
   }
 }
 
+TEST_F(HolderServerTest, SaysWhoItIsAndWhatItCannotDo) {
+  const auto client = connect();
+  EXPECT_EQ(client->holder().features, kHolderFeatures);
+  EXPECT_EQ(client->holder().newestVersion, kHolderVersion);
+  EXPECT_NE(client->holder().instance, 0U);
+  const OwnedFd raw = connectRaw();
+  HolderRequest unknown;
+  unknown.kind = static_cast<HolderRequestKind>(999);
+  std::vector<std::byte> reply(kMaxHolderMessage);
+  // Twice: whoever asks for what this holder does not know stays connected.
+  for (int round = 0; round < 2; ++round) {
+    const auto bytes = encode(unknown);
+    ASSERT_GT(send(raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    const ssize_t size = recv(raw.get(), reply.data(), reply.size(), 0);
+    ASSERT_GT(size, 0);
+    const auto decoded = decodeHolderReply(std::span(reply).first(static_cast<std::size_t>(size)));
+    ASSERT_TRUE(decoded.ok());
+    EXPECT_EQ(decoded->code, ErrorCode::kUnsupported);
+  }
+}
+
+TEST_F(HolderServerTest, MountsTakeFlagsAndOnlyKnownOptions) {
+  const auto client = connect("a");
+  EXPECT_EQ(client->mount({.target = mnt(), .source = "x", .options = {"fd=7"}}).code(),
+            ErrorCode::kUnsupported);
+  EXPECT_FALSE(mounted(mnt()));
+  const auto held = client->mount({.target = mnt(), .source = "x", .writable = true});
+  ASSERT_TRUE(held.ok()) << held.error().message;
+  EXPECT_EQ(held->record.flags, kHolderWritable);
+  EXPECT_EQ(client->mount({.target = mnt(), .source = "x"}).code(), ErrorCode::kInUse)
+      << "another mount: read-only";
+}
+
+TEST_F(HolderServerTest, AnAgentGivesItsMountToTheNextHolder) {
+  auto client = connect("a");
+  auto held = client->mount({.target = mnt(), .source = "llama", .blob = "digest"});
+  ASSERT_TRUE(held.ok()) << held.error().message;
+  held->record.state = "negotiated";
+  held->record.epoch = 7;
+  endServer();  // while the agent serves on
+  EXPECT_FALSE(client->alive());
+  EXPECT_TRUE(mounted(mnt())) << "nobody but the agent has its descriptor";
+  startServer();
+  client = connect();
+  ASSERT_TRUE(client->reattach("a").ok());
+  ASSERT_TRUE(client->enroll(*held).ok());
+  EXPECT_TRUE(client->enroll(*held).ok()) << "once more changes nothing";
+  HeldMount elsewhere{held->record, OwnedFd(dup(held->device.get())),
+                      OwnedFd(dup(held->shared.get()))};
+  elsewhere.record.target = root_.string();
+  EXPECT_EQ(client->enroll(elsewhere).code(), ErrorCode::kNotFound);
+  HeldMount nonsense{held->record, OwnedFd(dup(held->shared.get())),
+                     OwnedFd(dup(held->shared.get()))};
+  EXPECT_EQ(client->enroll(nonsense).code(), ErrorCode::kInvalidArgument);
+  held = Error{ErrorCode::kCancelled, "the agent ends"};
+  client = connect();
+  for (auto list = client->list(); list.ok() && !list->empty() && list->front().attached;) {
+    list = client->list();
+  }
+  const auto next = client->attach("a");
+  ASSERT_TRUE(next.ok()) << next.error().message;
+  ASSERT_EQ(next->size(), 1U);
+  EXPECT_EQ(next->front().record.epoch, 8U);
+  EXPECT_EQ(next->front().record.state, "negotiated");
+  EXPECT_EQ(next->front().record.blob, "digest");
+  EXPECT_TRUE(mounted(mnt()));
+}
+
+TEST_F(HolderServerTest, ASuccessorGetsEverything) {
+  auto client = connect("a");
+  ASSERT_TRUE(client->mount({.target = mnt(), .source = "llama", .blob = "digest"}).ok());
+  ASSERT_TRUE(client->saveState(mnt(), "negotiated").ok());
+  const OwnedFd arena = memory(4096);
+  ASSERT_TRUE(client->keepMemory({.name = "arena", .bytes = 4096, .generation = 2}, arena).ok());
+  auto next = HolderServer::create({.socketPath = socketPath(), .takeOver = true});
+  ASSERT_TRUE(next.ok()) << next.error().message;
+  thread_.join();  // the one before ends by itself
+  server_ = std::move(*next);
+  thread_ = std::thread([this] { server_->run(); });
+  EXPECT_TRUE(mounted(mnt()));
+  client = connect();
+  const auto mounts = client->attach("a");
+  ASSERT_TRUE(mounts.ok()) << mounts.error().message;
+  ASSERT_EQ(mounts->size(), 1U);
+  EXPECT_EQ(mounts->front().record.epoch, 2U);
+  EXPECT_EQ(mounts->front().record.state, "negotiated");
+  const auto kept = client->takeMemory("arena");
+  ASSERT_TRUE(kept.ok()) << kept.error().message;
+  EXPECT_EQ(kept->record.generation, 2U);
+}
+
+TEST_F(HolderServerTest, ASuccessorThatDoesNotFinishChangesNothing) {
+  const auto client = connect("a");
+  ASSERT_TRUE(client->mount({.target = mnt(), .source = "llama"}).ok());
+  {
+    const auto successor = HolderClient::connect(socketPath());
+    const auto all = (*successor)->handOver();
+    ASSERT_TRUE(all.ok()) << all.error().message;
+    EXPECT_EQ(all->mounts.size(), 1U);
+  }
+  EXPECT_TRUE(client->saveState(mnt(), "still here").ok());
+}
+
+TEST_F(HolderServerTest, KeepsMemoryForTheNextAgent) {
+  auto client = connect("a");
+  const OwnedFd first = memory(8192);
+  const OwnedFd second = memory(4096);
+  ASSERT_EQ(pwrite(second.get(), "bytes", 5, 0), 5);
+  EXPECT_TRUE(client->keepMemory({.name = "arena", .bytes = 8192, .generation = 1}, first).ok());
+  EXPECT_EQ(client->keepMemory({.name = "arena", .bytes = 4096, .generation = 1}, second).code(),
+            ErrorCode::kConflict);
+  EXPECT_EQ(client->keepMemory({.name = "arena", .bytes = 1, .generation = 2}, second).code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(client->keepMemory({.name = "arena", .bytes = 4096, .generation = 2}, second).ok());
+  EXPECT_TRUE(client->keepMemory({.name = "other", .bytes = 8192, .generation = 1}, first).ok());
+  client = connect("b");
+  EXPECT_EQ(client->takeMemory("arena").code(), ErrorCode::kNotFound) << "of another owner";
+  client = connect("a");
+  const auto list = client->listMemory();
+  ASSERT_TRUE(list.ok());
+  ASSERT_EQ(list->size(), 2U);
+  const auto kept = client->takeMemory("arena");
+  ASSERT_TRUE(kept.ok()) << kept.error().message;
+  EXPECT_EQ(kept->record.generation, 2U);
+  char bytes[5];
+  ASSERT_EQ(pread(kept->descriptor.get(), bytes, 5, 0), 5);
+  EXPECT_EQ(std::string(bytes, 5), "bytes");
+  EXPECT_TRUE(client->dropMemory("arena").ok());
+  EXPECT_EQ(client->takeMemory("arena").code(), ErrorCode::kNotFound);
+}
+
+TEST_F(HolderServerTest, OpensBackingFilesOnlyOnMountsOfTheAsker) {
+  const auto client = connect("a");
+  ASSERT_TRUE(client->mount({.target = mnt(), .source = "x"}).ok());
+  const OwnedFd file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const auto stranger = connect("b");
+  EXPECT_EQ(stranger->openBacking(mnt(), file).code(), ErrorCode::kNotFound);
+  // Nobody has answered FUSE_INIT: the kernel refuses, and says so through the holder.
+  const auto early = client->openBacking(mnt(), file);
+  ASSERT_FALSE(early.ok());
+  EXPECT_NE(early.error().message.find("passthrough of a file on"), std::string::npos);
+  EXPECT_TRUE(client->closeBacking(mnt(), 1).ok());
+}
+
+TEST_F(HolderServerTest, WhetherTheHolderLivesIsToldWhileACallWaits) {
+  // A holder that takes connections and answers nobody but the greeting.
+  endServer();
+  const OwnedFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const auto address = holderAddress(socketPath());
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address), 0);
+  ASSERT_EQ(listen(listener.get(), 1), 0);
+  OwnedFd peer;
+  std::thread silent([&] {
+    peer.reset(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    (void)receiveDatagram(peer.get(), 0);
+    HolderReply reply;
+    reply.sequence = 1;
+    reply.hello.emplace();
+    (void)sendDatagram(peer.get(), encode(reply), {}, 0);
+  });
+  const auto client = HolderClient::connect(socketPath(), std::chrono::seconds(30));
+  silent.join();
+  ASSERT_TRUE(client.ok()) << client.error().message;
+  std::thread waiting([&] { EXPECT_FALSE((*client)->list().ok()); });
+  // The call has been sent, so the thread waits for its answer.
+  EXPECT_TRUE(receiveDatagram(peer.get(), 0).ok());
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_TRUE((*client)->alive());
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15));
+  peer.reset();
+  waiting.join();
+  EXPECT_FALSE((*client)->alive());
+}
+
 TEST_F(HolderServerTest, TheProgramTellsWhetherAHolderAnswers) {
   const auto check = [](std::string path) {
     std::string program = HEARTH_HOLDER_PROGRAM;
@@ -331,10 +521,10 @@ TEST_F(HolderServerTest, TheProgramTellsWhetherAHolderAnswers) {
 
 TEST_F(HolderServerTest, WhatCannotBeTakenAwayIsLeftAsItIs) {
   const auto mounts = root_ / "volumes" / "mounts";
-  EXPECT_TRUE(detachLeftMounts(mounts.string()).empty()) << "no such folder";
+  EXPECT_TRUE(detachLeftMounts(calls_, mounts.string()).empty()) << "no such folder";
   std::filesystem::create_directories(mounts / "m1" / "view");
   std::ofstream(mounts / "m1" / "file") << "of somebody";
-  EXPECT_TRUE(detachLeftMounts(mounts.string()).empty());
+  EXPECT_TRUE(detachLeftMounts(calls_, mounts.string()).empty());
   EXPECT_FALSE(std::filesystem::exists(mounts / "m1" / "view"));
   EXPECT_TRUE(std::filesystem::exists(mounts / "m1" / "file"));
 }

@@ -1,7 +1,6 @@
 #include "holder/left_mounts.h"
 
 #include <dirent.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,8 +39,8 @@ void removeFolders(const std::string& folder, int levels) {
 
 }  // namespace
 
-std::vector<std::string> detachLeftMounts(const std::string& folder) {
-  const auto canonical = canonicalDirectory(folder);
+std::vector<std::string> detachLeftMounts(ChildCalls& calls, const std::string& folder) {
+  const auto canonical = canonicalDirectory(calls, folder);
   if (!canonical) {
     if (canonical.code() == ErrorCode::kNotFound) return {};
     return {canonical.error().message};
@@ -52,10 +51,10 @@ std::vector<std::string> detachLeftMounts(const std::string& folder) {
   // The last made first: it lies over those before it, or below them.
   for (auto row = rows->rbegin(); row != rows->rend(); ++row) {
     if (!row->target.starts_with(*canonical + "/")) continue;
-    if (umount2(row->target.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) == 0) continue;
-    // Gone with the one that it lay below, or by somebody else.
-    if (errno == EINVAL || errno == ENOENT) continue;
-    lines.push_back(errnoError(errno, "detach " + row->target).message);
+    // Fine when it went with the one that it lay below, or by somebody else.
+    if (const Status done = unmountFuse(calls, row->target, true); !done) {
+      lines.push_back(done.error().message);
+    }
   }
   removeFolders(*canonical, kLevels);
   return lines;

@@ -1,0 +1,122 @@
+#include "holder/child_call.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <span>
+
+#include "base/byte_codec.h"
+#include "holder/holder_socket.h"
+
+namespace hearth {
+namespace {
+
+// Where the child keeps its end of the channel: above the standard descriptors.
+constexpr int kChannel = 3;
+
+[[noreturn]] void runChild(int channel, const std::function<ChildAnswer()>& work) {
+  // A child that hangs must not keep connections and files of ours alive.
+  if (channel != kChannel) dup2(channel, kChannel);
+  close_range(kChannel + 1, ~0U, 0);
+  const ChildAnswer answer = work();
+  const int descriptor = answer.descriptor.get();
+  // One byte more, because an empty datagram would be the end of the channel.
+  const std::string bytes = answer.bytes + '\0';
+  const bool sent = sendDatagram(kChannel, std::as_bytes(std::span(bytes)),
+                                 std::span(&descriptor, descriptor >= 0 ? 1U : 0U), 0);
+  _exit(sent ? 0 : 1);
+}
+
+}  // namespace
+
+ChildCalls::~ChildCalls() {
+  for (const pid_t child : hung_) waitpid(child, nullptr, WNOHANG);
+}
+
+Result<ChildAnswer> ChildCalls::run(const std::string& what,
+                                    const std::function<ChildAnswer()>& work) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(hung_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) != 0; });
+    if (hung_.size() >= kMaxHung) {
+      return Error{ErrorCode::kUnavailable,
+                   what + ": " + std::to_string(hung_.size()) +
+                       " earlier calls hang in the kernel; look for a file system that does not "
+                       "answer (kernel log)"};
+    }
+  }
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return errnoError(errno, "make a channel to a child process");
+  }
+  const OwnedFd ours(ends[0]);
+  OwnedFd theirs(ends[1]);
+  const pid_t child = fork();
+  if (child == 0) runChild(theirs.get(), work);
+  if (child < 0) return errnoError(errno, "start a child process");
+  theirs.reset();
+  auto answer = await(what, ours.get());
+  reap(child, answer.ok());
+  return answer;
+}
+
+Result<ChildAnswer> ChildCalls::await(const std::string& what, int channel) const {
+  using std::chrono::steady_clock;
+  const auto until = steady_clock::now() + deadline_;
+  pollfd wait{channel, POLLIN, 0};
+  int ready = 0;
+  do {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now());
+    ready = poll(&wait, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) {
+    return Error{ErrorCode::kDeadlineExceeded,
+                 what + " did not end within " + std::to_string(deadline_.count()) +
+                     " ms; its file system does not answer (look at the kernel log)"};
+  }
+  auto datagram = receiveDatagram(channel, MSG_DONTWAIT);
+  if (!datagram) return datagram.error();
+  if (datagram->bytes.empty()) {
+    return Error{ErrorCode::kInternal, what + ": the child process ended without an answer"};
+  }
+  ChildAnswer answer;
+  answer.bytes.assign(reinterpret_cast<const char*>(datagram->bytes.data()),
+                      datagram->bytes.size() - 1);
+  if (!datagram->descriptors.empty()) answer.descriptor = std::move(datagram->descriptors.front());
+  return answer;
+}
+
+void ChildCalls::reap(pid_t child, bool answered) {
+  if (!answered) kill(child, SIGKILL);
+  if (answered) {
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return;
+  }
+  if (waitpid(child, nullptr, WNOHANG) != 0) return;
+  const std::lock_guard lock(mutex_);
+  hung_.push_back(child);
+}
+
+Status ChildCalls::runStatus(const std::string& what, const std::function<Status()>& work) {
+  const auto answer = run(what, [&work] {
+    const Status status = work();
+    ByteWriter out;
+    out.u16(static_cast<std::uint16_t>(status.code()));
+    out.text(status.ok() ? "" : status.error().message);
+    const std::vector<std::byte> bytes = out.take();
+    return ChildAnswer{{reinterpret_cast<const char*>(bytes.data()), bytes.size()}, {}};
+  });
+  if (!answer) return answer.error();
+  ByteReader in(std::as_bytes(std::span(answer->bytes)));
+  const auto code = static_cast<ErrorCode>(in.u16());
+  const std::string message = in.text();
+  if (code == ErrorCode::kOk) return {};
+  return Error{code, message};
+}
+
+}  // namespace hearth

@@ -1,0 +1,55 @@
+// System calls that may never return (mount(2), a look at a path whose file system is hung) in a
+// child process with a deadline: neither a thread nor the end of this process waits for them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "holder/owned_fd.h"
+
+namespace hearth {
+
+// What a child gives back: a few bytes and at most one descriptor.
+struct ChildAnswer {
+  std::string bytes;
+  OwnedFd descriptor;
+};
+
+// Any thread.
+class ChildCalls {
+ public:
+  explicit ChildCalls(std::chrono::milliseconds deadline = std::chrono::seconds(5))
+      : deadline_(deadline) {}
+  // Children that hang are not waited for.
+  ~ChildCalls();
+  ChildCalls(const ChildCalls&) = delete;
+  ChildCalls& operator=(const ChildCalls&) = delete;
+
+  // Runs `work` in a child process and gives its answer, at most kMaxAnswer bytes long. The child
+  // has no descriptor of this process, and copies of its locks: `work` takes none. `what` is for
+  // the error: kDeadlineExceeded after the deadline, kUnavailable while kMaxHung earlier children
+  // hang.
+  [[nodiscard]] Result<ChildAnswer> run(const std::string& what,
+                                        const std::function<ChildAnswer()>& work);
+  // The same for work whose outcome is a Status.
+  [[nodiscard]] Status runStatus(const std::string& what, const std::function<Status()>& work);
+
+  static constexpr std::size_t kMaxAnswer = 32768;
+  static constexpr std::size_t kMaxHung = 16;
+
+ private:
+  [[nodiscard]] Result<ChildAnswer> await(const std::string& what, int channel) const;
+  void reap(pid_t child, bool answered);
+
+  const std::chrono::milliseconds deadline_;
+  std::mutex mutex_;
+  std::vector<pid_t> hung_;  // killed, and kept by the kernel
+};
+
+}  // namespace hearth

@@ -1,0 +1,50 @@
+// Memory that agents let the holder keep: named descriptors of memfds that outlive an agent, so
+// that what it had in memory is there for the next one. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "holder/holder_protocol.h"
+#include "holder/owned_fd.h"
+
+namespace hearth {
+
+class HeldMemory {
+ public:
+  struct Kept {
+    HolderMemory record;  // without `absentSeconds`
+    OwnedFd descriptor;
+  };
+
+  // At most so many of one owner.
+  static constexpr std::size_t kMost = 64;
+
+  // Takes `descriptor`. kInvalidArgument when it is no memory of that size which cannot shrink;
+  // kConflict when there is memory of this name with the same or a higher generation, except for
+  // the very same; kOutOfSpace.
+  [[nodiscard]] Status keep(const std::string& owner, const HolderRequest& request,
+                            OwnedFd descriptor);
+  // kNotFound.
+  [[nodiscard]] Result<const Kept*> find(const std::string& owner, const std::string& name) const;
+  // The owner's first one behind `name`, or nullptr.
+  [[nodiscard]] const Kept* next(const std::string& owner, const std::string& name) const;
+  [[nodiscard]] Status drop(const std::string& owner, const std::string& name);
+  // Returns how many there were.
+  std::size_t dropAll(const std::string& owner);
+  [[nodiscard]] bool has(const std::string& owner) const { return next(owner, "") != nullptr; }
+
+  // For the holder that follows: the one at `position`, or nullptr; and what it makes of them.
+  [[nodiscard]] const Kept* at(std::size_t position) const;
+  void adopt(Kept kept);
+  void clear() { kept_.clear(); }
+  [[nodiscard]] std::size_t size() const { return kept_.size(); }
+
+ private:
+  std::map<std::pair<std::string, std::string>, Kept> kept_;  // by owner and name
+};
+
+}  // namespace hearth
