@@ -4,8 +4,8 @@ import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import type { ManifestKeeper } from '../datasets/keeper.ts';
 import type { DatasetTables } from '../datasets/table.ts';
+import { isMounted, unmountForeign } from '../mounts/kernel_mounts.ts';
 import type { Mounts, SeenMount } from '../mounts/mounts.ts';
-import { isMounted, unmountForeign } from './dead_mount.ts';
 import { PublishedFolder } from './published_folder.ts';
 import { type PublishedRecord, readPublished, userOf } from './published_record.ts';
 
