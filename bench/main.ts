@@ -14,6 +14,7 @@ import { completeFile } from './rows/complete_file.ts';
 import { http } from './rows/http.ts';
 import { limits } from './rows/limits.ts';
 import { planner } from './rows/planner.ts';
+import { smallCold } from './rows/small_cold.ts';
 import { smallFiles } from './rows/small_files.ts';
 import { spreading } from './rows/spread.ts';
 import { warmDirectory } from './rows/warm_directory.ts';
@@ -26,8 +27,9 @@ function count(name: string, otherwise: number): number {
 
 const wanted = (process.env.BENCH_ROWS ?? '').split(',').filter((word) => word !== '');
 const isWanted = (id: string): boolean => wanted.length === 0 || wanted.some((word) => id.startsWith(word));
-const groups = [completeFile, smallFiles, http, warmDirectory, spreading, limits, planner].filter(({ ids }) =>
-  ids.some((id) => wanted.length === 0 || wanted.some((word) => id.startsWith(word) || word.startsWith(id))),
+const groups = [completeFile, smallFiles, smallCold, http, warmDirectory, spreading, limits, planner].filter(
+  ({ ids }) =>
+    ids.some((id) => wanted.length === 0 || wanted.some((word) => id.startsWith(word) || word.startsWith(id))),
 );
 
 async function measureAll(settings: Settings): Promise<{ rows: Row[]; failures: string[] }> {

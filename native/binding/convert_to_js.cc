@@ -227,6 +227,9 @@ Napi::Value toJs(Napi::Env env, const Question& question) {
       Napi::Array entries = Napi::Array::New(env);
       for (const std::uint32_t entry : question.entries) entries.Set(entries.Length(), entry);
       object.Set("entries", entries);
+      Napi::Array ahead = Napi::Array::New(env);
+      for (const std::uint32_t entry : question.ahead) ahead.Set(ahead.Length(), entry);
+      object.Set("ahead", ahead);
       break;
     }
     case Question::Kind::kLog: {

@@ -1,5 +1,6 @@
 #include "engine/location_book.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace hearth {
@@ -8,6 +9,10 @@ namespace {
 // A location that ends within this time is not used for a new request.
 constexpr std::int64_t kExpiryMarginMs = 30'000;
 constexpr auto kPatience = std::chrono::seconds(60);
+
+bool lasts(const Location& location, std::int64_t until) {
+  return location.expiresAtMs == 0 || location.expiresAtMs > until;
+}
 
 std::int64_t nowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -57,16 +62,21 @@ void LocationBook::setBase(Location base) {
   {
     const std::lock_guard lock(mutex_);
     base_ = std::move(base);
+    base_->owner = dataset_;
     single_.clear();
+    ages_.clear();
     for (const auto& [entry, waiter] : waiting_) entries.push_back(entry);
   }
   for (const std::uint32_t entry : entries) answer(entry, *known(entry));
 }
 
 void LocationBook::set(std::uint32_t entry, Location location) {
+  location.owner = dataset_;
   {
     const std::lock_guard lock(mutex_);
-    single_.insert_or_assign(entry, location);
+    if (const auto known = single_.find(entry); known != single_.end()) drop(known);
+    single_.emplace(entry, Single{location, ages_.insert(ages_.end(), entry)});
+    while (single_.size() > kMostKept) drop(single_.find(ages_.front()));
   }
   answer(entry, std::move(location));
 }
@@ -77,6 +87,26 @@ void LocationBook::clear() {
   const std::lock_guard lock(mutex_);
   base_.reset();
   single_.clear();
+  ages_.clear();
+}
+
+void LocationBook::sweep() {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t until = nowMs() + kExpiryMarginMs;
+  for (auto place = single_.begin(); place != single_.end();) {
+    const auto each = place++;
+    if (!lasts(each->second.location, until)) drop(each);
+  }
+}
+
+std::size_t LocationBook::kept() const {
+  const std::lock_guard lock(mutex_);
+  return single_.size();
+}
+
+void LocationBook::drop(std::unordered_map<std::uint32_t, Single>::iterator place) {
+  ages_.erase(place->second.age);
+  single_.erase(place);
 }
 
 void LocationBook::close(const Error& error) {
@@ -91,16 +121,31 @@ void LocationBook::close(const Error& error) {
 
 void LocationBook::expire(std::uint32_t entry) {
   const std::lock_guard lock(mutex_);
-  single_.erase(entry);
+  if (const auto known = single_.find(entry); known != single_.end()) drop(known);
+}
+
+bool LocationBook::usable(std::uint32_t entry) const {
+  const auto found = single_.find(entry);
+  return found != single_.end() && lasts(found->second.location, nowMs() + kExpiryMarginMs);
+}
+
+bool LocationBook::lookAhead(std::uint32_t entry) {
+  const std::lock_guard lock(mutex_);
+  if (base_ || closed_) return false;
+  const ReadingOrder::Range range = order_.next(entry);
+  const std::uint32_t end = std::min(range.end, manifest_->totals().entries);
+  const bool first = pending_.empty() && ahead_.empty();
+  for (std::uint32_t each = range.first; each < end; ++each) {
+    const ManifestEntry about = manifest_->entry(each);
+    if (about.kind != EntryKind::kFile || about.size == 0 || usable(each)) continue;
+    if (!waiting_.contains(each)) ahead_.push_back(each);
+  }
+  return first && !ahead_.empty();
 }
 
 std::optional<Location> LocationBook::known(std::uint32_t entry) const {
   const std::lock_guard lock(mutex_);
-  const auto found = single_.find(entry);
-  if (found != single_.end()) {
-    const std::int64_t expiry = found->second.expiresAtMs;
-    if (expiry == 0 || expiry > nowMs() + kExpiryMarginMs) return found->second;
-  }
+  if (usable(entry)) return single_.at(entry).location;
   if (!base_) return std::nullopt;
   Location location = *base_;
   const std::string path = manifest_->path(entry);
@@ -134,21 +179,25 @@ void LocationBook::askPending() {
   {
     const std::lock_guard lock(mutex_);
     question.entries.swap(pending_);
+    question.ahead.swap(ahead_);
   }
-  if (!question.entries.empty()) ask_(std::move(question));
+  if (!question.entries.empty() || !question.ahead.empty()) ask_(std::move(question));
 }
 
 Task<Result<Location>> LocationBook::find(Reactor& reactor, std::uint32_t entry) {
-  if (auto location = known(entry)) co_return std::move(*location);
+  bool first = lookAhead(entry);
+  if (auto location = known(entry)) {
+    if (first) askPending();
+    co_return std::move(*location);
+  }
   const auto waiter = std::make_shared<Waiter>(reactor);
-  bool first = false;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) co_return *closed_;
     const bool asked = waiting_.contains(entry);
     waiting_.emplace(entry, waiter);
     if (!asked) {
-      first = pending_.empty();
+      first = first || (pending_.empty() && ahead_.empty());
       pending_.push_back(entry);
     }
   }

@@ -3,6 +3,7 @@
 // Bearer secrets: in memory only. Thread-safe.
 #pragma once
 
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,7 @@
 
 #include "base/result.h"
 #include "engine/question.h"
+#include "engine/reading_order.h"
 #include "manifest/manifest.h"
 #include "origin/origin_client.h"
 #include "reactor/synchronization.h"
@@ -30,6 +32,11 @@ class LocationBook {
   void setBase(Location base);
   void set(std::uint32_t entry, Location location);
   void fail(std::uint32_t entry, const Error& error);
+  // Forgets those that cannot be used any more.
+  void sweep();
+  // Single locations that are kept: the oldest go when there are more.
+  static constexpr std::size_t kMostKept = 8192;
+  [[nodiscard]] std::size_t kept() const;
   // Forgets base and single ones: the dataset has other credentials now, or is gone.
   void clear();
   // Whoever waits, now or later, gets this error: the engine is shutting down.
@@ -38,13 +45,25 @@ class LocationBook {
   void expire(std::uint32_t entry);
 
   // Continues on `reactor`, its caller's. Asks the agent when nothing valid is known; entries asked
-  // for in the same turn make one question. kDeadlineExceeded when no answer comes within a minute.
+  // for in the same turn make one question, and those that a reader in order comes to next are in
+  // it. kDeadlineExceeded when no answer comes within a minute.
   [[nodiscard]] Task<Result<Location>> find(Reactor& reactor, std::uint32_t entry);
 
  private:
   struct Waiter;
 
+  struct Single {
+    Location location;
+    std::list<std::uint32_t>::iterator age;
+  };
+
   [[nodiscard]] std::optional<Location> known(std::uint32_t entry) const;
+  // Under the lock.
+  [[nodiscard]] bool usable(std::uint32_t entry) const;
+  void drop(std::unordered_map<std::uint32_t, Single>::iterator place);
+  // Notes what to ask for ahead of the reader who looks `entry` up; whether there is something now
+  // that was not to be asked for before.
+  bool lookAhead(std::uint32_t entry);
   void answer(std::uint32_t entry, const Result<Location>& result);
   void askPending();
 
@@ -53,9 +72,12 @@ class LocationBook {
   const Ask ask_;
   mutable std::mutex mutex_;
   std::optional<Location> base_;
-  std::unordered_map<std::uint32_t, Location> single_;
+  std::unordered_map<std::uint32_t, Single> single_;
+  std::list<std::uint32_t> ages_;  // of single_, the oldest first
+  ReadingOrder order_;
   std::multimap<std::uint32_t, std::shared_ptr<Waiter>> waiting_;
   std::vector<std::uint32_t> pending_;
+  std::vector<std::uint32_t> ahead_;
   std::optional<Error> closed_;
 };
 

@@ -92,5 +92,52 @@ TEST_F(LocationBookTest, AsksAgainForWhatHasExpiredOrWasRefused) {
   EXPECT_EQ(find(plain).code(), ErrorCode::kCancelled);
 }
 
+TEST_F(LocationBookTest, ForgetsWhatHasExpiredAndTheOldestOfTooMany) {
+  Location location;
+  location.url = "https://host/x";
+  location.expiresAtMs = 1;
+  for (std::uint32_t entry = 0; entry < 100; ++entry) book->set(entry, location);
+  location.expiresAtMs = 0;
+  book->set(100, location);
+  book->sweep();
+  EXPECT_EQ(book->kept(), 1u);
+  for (std::uint32_t entry = 0; entry < 2 * LocationBook::kMostKept; ++entry) {
+    book->set(entry, location);
+  }
+  EXPECT_EQ(book->kept(), LocationBook::kMostKept);
+  EXPECT_TRUE(find(2 * LocationBook::kMostKept - 1).ok());
+}
+
+TEST(LocationBook, AsksAheadOfAReaderWhoGoesThroughAFolder) {
+  ManifestBuilder builder(false);
+  constexpr int kFiles = 600;
+  for (int i = 0; i < kFiles; ++i) {
+    ManifestRow row;
+    row.path = "file" + std::to_string(1000 + i);
+    row.size = 1;
+    row.key.bytes[0] = static_cast<std::uint8_t>(i);
+    row.key.bytes[1] = static_cast<std::uint8_t>(i >> 8);
+    builder.add(std::move(row));
+  }
+  const std::shared_ptr<const Manifest> manifest = *Manifest::parse(*builder.build());
+  auto reactor = std::move(*Reactor::create());
+  std::size_t questions = 0;
+  LocationBook* answered = nullptr;
+  LocationBook book(manifest, "mine", [&](const Question& question) {
+    ++questions;
+    Location location;
+    location.url = "https://host/x";
+    for (const std::uint32_t entry : question.entries) answered->set(entry, location);
+    for (const std::uint32_t entry : question.ahead) answered->set(entry, location);
+  });
+  answered = &book;
+  for (int i = 0; i < kFiles; ++i) {
+    const std::uint32_t entry = *manifest->lookUp("file" + std::to_string(1000 + i));
+    EXPECT_TRUE(reactor->runUntilComplete(book.find(*reactor, entry)).ok());
+  }
+  EXPECT_LE(questions, 16u) << "of one each it takes milliseconds a file";
+  EXPECT_GE(questions, 2u);
+}
+
 }  // namespace
 }  // namespace hearth

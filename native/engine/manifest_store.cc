@@ -6,8 +6,22 @@ namespace hearth {
 namespace {
 
 constexpr auto kPeerPatience = std::chrono::seconds(60);
+constexpr auto kSweepEvery = std::chrono::minutes(1);
 
 }  // namespace
+
+ManifestStore::ManifestStore(EngineCommons& commons, Shard& home)
+    : commons_(commons), home_(home), sweeping_(*home.reactor) {}
+
+// Locations are secrets, and stay no longer than they are of use.
+void ManifestStore::sweep() {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  for (const auto& [digest, datasets] : open_) {
+    for (const auto& [id, dataset] : datasets) dataset->locations.sweep();
+  }
+  sweeping_.start(Clock::now() + kSweepEvery, [this] { sweep(); });
+}
 
 std::string ManifestStore::path(const Sha256Digest& digest) const {
   return commons_.cache->manifestDirectory() + "/" + hexOf(digest);
@@ -27,6 +41,7 @@ std::shared_ptr<Dataset> ManifestStore::find(const Sha256Digest& digest,
 }
 
 void ManifestStore::close() {
+  sweeping_.cancel();
   const std::lock_guard lock(mutex_);
   closed_ = Error{ErrorCode::kCancelled, "the agent is shutting down"};
   for (const auto& [digest, datasets] : open_) {
@@ -36,6 +51,7 @@ void ManifestStore::close() {
 
 std::shared_ptr<Dataset> ManifestStore::remember(std::shared_ptr<const Manifest> manifest) {
   const std::lock_guard lock(mutex_);
+  if (open_.empty()) sweeping_.start(Clock::now() + kSweepEvery, [this] { sweep(); });
   std::shared_ptr<Dataset>& ofNobody = open_[manifest->digest()][{}];
   if (ofNobody == nullptr) {
     ofNobody = std::make_shared<Dataset>(std::move(manifest), std::string(), commons_.ask);

@@ -16,7 +16,7 @@ namespace hearth {
 
 class ManifestStore {
  public:
-  ManifestStore(EngineCommons& commons, Shard& home) : commons_(commons), home_(home) {}
+  ManifestStore(EngineCommons& commons, Shard& home);
 
   // Checks the bytes, writes them durably and opens them.
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> add(std::vector<std::byte> bytes);
@@ -36,6 +36,7 @@ class ManifestStore {
   [[nodiscard]] std::string path(const Sha256Digest& digest) const;
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> openLocal(Sha256Digest digest);
   [[nodiscard]] Task<Status> write(const Sha256Digest& digest, std::span<const std::byte> bytes);
+  void sweep();
   std::shared_ptr<Dataset> remember(std::shared_ptr<const Manifest> manifest);
 
   EngineCommons& commons_;
@@ -45,6 +46,7 @@ class ManifestStore {
   using Datasets = std::map<std::string, std::shared_ptr<Dataset>>;
   std::map<Sha256Digest, Datasets> open_;
   std::optional<Error> closed_;
+  Reactor::Timer sweeping_;
 };
 
 }  // namespace hearth

@@ -20,6 +20,8 @@ struct Question {
   Sha256Digest manifest{};                    // kLocations, kOriginChanged
   std::string dataset;                        // kLocations, kOriginChanged: Dataset::id
   std::vector<std::uint32_t> entries;         // kLocations; one of kOriginChanged
+  // kLocations: nobody waits for these yet; answered as well where that costs no request each.
+  std::vector<std::uint32_t> ahead;
   std::string target;                         // kMountEnded
   std::string message;                        // kLog, kOriginChanged, kMountEnded
   std::map<std::string, std::string> fields;  // kLog

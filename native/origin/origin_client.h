@@ -27,6 +27,7 @@ struct Location {
   std::string below;
   std::vector<std::pair<std::string, std::string>> headers;
   std::int64_t expiresAtMs = 0;  // since the epoch; 0: never
+  std::string owner;             // the dataset whose it is: requests of different ones take turns
 };
 
 // What must be true of the object, from the manifest; kOriginChanged when it is not.

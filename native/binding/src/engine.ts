@@ -49,7 +49,14 @@ export interface EngineOptions {
 /** What goes up from the engine, by its one thread-safe function. */
 export type Question =
   /** Locations of these entries are needed, for this dataset: answer with `setLocations` or `failLocations`. */
-  | { kind: 'locations'; manifest: string; dataset: string; entries: number[] }
+  | {
+      kind: 'locations';
+      manifest: string;
+      dataset: string;
+      entries: number[];
+      /** Nobody waits for these yet; to be answered as well where that costs no request each. */
+      ahead: number[];
+    }
   /** A log line; fields carry no secrets. */
   | { kind: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; message: string; fields: Record<string, string> }
   /** The origin no longer has what the manifest says: the revision has failed. */

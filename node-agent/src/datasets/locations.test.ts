@@ -57,7 +57,7 @@ describe('locations', () => {
 
   const ask = (...entries: number[]) => askAs('d', ...entries);
   const askAs = (dataset: string, ...entries: number[]) =>
-    locations.answer({ kind: 'locations', manifest, dataset, entries });
+    locations.answer({ kind: 'locations', manifest, dataset, entries, ahead: [] });
   const known = (dataset = 'd') => engine.locations.get(revisionKey({ manifest, dataset }))?.size ?? 0;
 
   const own = (token: string) => ({ token, accessKeyId: '', secretAccessKey: '', sessionToken: '' });
@@ -117,6 +117,18 @@ describe('locations', () => {
     await until(() => origin.located.length === 2);
   });
 
+  it('that nobody waits for yet are resolved behind the others, and only where that needs no requests', async () => {
+    const askAhead = (entry: number, ahead: number[]) =>
+      locations.answer({ kind: 'locations', manifest, dataset: 'd', entries: [entry], ahead });
+    askAhead(1, [1, 2, 3]);
+    await until(() => known() === 3);
+    assert.deepEqual(origin.located, [[1], [2, 3]]);
+    origin.locatesFreely = false;
+    askAhead(4, [5, 6]);
+    await until(() => known() === 4);
+    assert.deepEqual(origin.located.slice(2), [[4]]);
+  });
+
   it('fail with the reason, and can be asked for again', async () => {
     origin.locateError = new HearthError('PermissionDenied', 'the bucket refuses the credentials; check them');
     ask(1, 2);
@@ -130,7 +142,7 @@ describe('locations', () => {
   });
 
   it('fail for revisions and entries that are not known', async () => {
-    locations.answer({ kind: 'locations', manifest: 'other', dataset: 'd', entries: [1] });
+    locations.answer({ kind: 'locations', manifest: 'other', dataset: 'd', entries: [1], ahead: [] });
     await until(() => engine.failedLocations.length === 1);
     assert.equal(engine.failedLocations[0]?.error.code, 'NotFound');
     ask(9999);

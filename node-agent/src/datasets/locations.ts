@@ -7,8 +7,6 @@ import type { RevisionRecord } from './record.ts';
 import type { OpenOrigin } from './resolution.ts';
 import type { DatasetTables } from './table.ts';
 
-/** Questions of one revision are gathered for this long and answered together. */
-const gatherMs = 5;
 const batchEntries = 256;
 /** A location is not given out when it expires sooner than this. */
 const marginMs = 60_000;
@@ -24,12 +22,14 @@ interface Cached {
 
 interface OfRevision {
   origin: Origin;
-  /** Entries to ask for with the next request. */
+  /** Entries to resolve in the next turn: what comes in one turn is resolved together. */
   waiting: Set<number>;
+  /** As `waiting`, after those: nobody waits for them yet. */
+  ahead: Set<number>;
   /** Entries that are being resolved now. */
   resolving: Set<number>;
   cache: Map<number, Cached>;
-  timer: NodeJS.Timeout | undefined;
+  turn: NodeJS.Immediate | undefined;
 }
 
 type LocationsQuestion = Extract<Question, { kind: 'locations' }>;
@@ -112,8 +112,11 @@ export class Locations {
         ready.push(cached.location);
       } else if (!known.resolving.has(entry)) known.waiting.add(entry);
     }
+    if (known.origin.locatesFreely) {
+      for (const entry of question.ahead) if (!known.resolving.has(entry)) known.ahead.add(entry);
+    }
     if (ready.length > 0) this.#engine.setLocations(of, ready);
-    if (known.waiting.size > 0) known.timer ??= setTimeout(() => this.#resolve(of, known), gatherMs);
+    if (known.waiting.size + known.ahead.size > 0) known.turn ??= setImmediate(() => this.#resolve(of, known));
   }
 
   /** Datasets with this manifest whose origins are open. */
@@ -133,7 +136,7 @@ export class Locations {
   renew(of: DatasetRevision): void {
     const entries = this.#drop(of);
     this.prepare(of);
-    if (entries.length > 0) this.answer({ kind: 'locations', ...of, entries });
+    if (entries.length > 0) this.answer({ kind: 'locations', ...of, entries, ahead: [] });
   }
 
   /** Before the engine closes. What it still asks stays without an answer: its readers wait for the next agent. */
@@ -166,21 +169,25 @@ export class Locations {
     const made: OfRevision = {
       origin: this.#open(record.source, record.revision, this.#credentials.of(of.dataset), of.dataset),
       waiting: new Set(),
+      ahead: new Set(),
       resolving: new Set(),
       cache: new Map(),
-      timer: undefined,
+      turn: undefined,
     };
     this.#revisions.set(keyOf(of), made);
     return made;
   }
 
   #resolve(of: DatasetRevision, known: OfRevision): void {
-    known.timer = undefined;
-    const entries = [...known.waiting];
+    known.turn = undefined;
+    const ahead = [...known.ahead].filter((entry) => !known.waiting.has(entry));
+    for (const entries of [[...known.waiting], ahead]) {
+      for (const entry of entries) known.resolving.add(entry);
+      for (let at = 0; at < entries.length; at += batchEntries)
+        void this.#resolveBatch(of, known, entries.slice(at, at + batchEntries));
+    }
     known.waiting.clear();
-    for (const entry of entries) known.resolving.add(entry);
-    for (let at = 0; at < entries.length; at += batchEntries)
-      void this.#resolveBatch(of, known, entries.slice(at, at + batchEntries));
+    known.ahead.clear();
   }
 
   async #resolveBatch(of: DatasetRevision, known: OfRevision, entries: number[]): Promise<void> {
@@ -215,7 +222,7 @@ function keyOf({ manifest, dataset }: DatasetRevision): string {
 }
 
 function end(known: OfRevision): void {
-  clearTimeout(known.timer);
+  clearImmediate(known.turn);
   known.origin.close();
 }
 

@@ -25,6 +25,7 @@ export interface DirectoryOriginOptions {
 /** A directory that every agent sees under one path (NFS, hostPath). Content keys: path, times and size. */
 export class DirectoryOrigin implements Origin {
   readonly kind = 'directory';
+  readonly locatesFreely = true;
   readonly #root: string;
   readonly #unusableNames: string;
   readonly #allowed: readonly string[] | undefined;

@@ -28,6 +28,7 @@ export interface HttpOriginOptions {
 /** Files and index pages of HTTP(S) servers. */
 export class HttpOrigin implements Origin {
   readonly kind = 'http';
+  readonly locatesFreely = true;
   readonly #options: HttpOriginOptions;
   readonly #roots: HttpRoot[];
   readonly #authorization: string | undefined;

@@ -30,6 +30,7 @@ export interface HubOriginOptions {
 /** A repository of a Hugging Face compatible hub at one commit. */
 export class HubOrigin implements Origin {
   readonly kind = 'hub';
+  readonly locatesFreely = false;
   readonly #options: HubOriginOptions;
   readonly #hub: HubClient;
   #revision: OriginRevision;

@@ -67,6 +67,11 @@ export class S3Origin implements Origin {
     return { name: '', warnings: [] };
   }
 
+  /** Signing is computation; which version an entry is has to be asked for. */
+  get locatesFreely(): boolean {
+    return !this.#options.versions;
+  }
+
   base(): undefined {
     return undefined;
   }

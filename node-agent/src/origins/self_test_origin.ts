@@ -18,6 +18,7 @@ import { UnusableNames } from './unusable_names.ts';
  */
 export class SelfTestOrigin implements Origin {
   readonly kind = 'selfTest';
+  readonly locatesFreely = true;
   readonly #folder: string;
   #revision = '';
 

@@ -8,6 +8,7 @@ import { pause } from '../records/index.ts';
 /** An origin whose rows, revision and failures a test sets; it counts what is asked of it. */
 export class FakeOrigin implements Origin {
   readonly kind = 'directory' as const;
+  locatesFreely = true;
   rows: ManifestRow[];
   name = 'r1';
   warnings: string[] = [];
