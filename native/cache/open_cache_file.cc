@@ -159,6 +159,7 @@ Task<Status> OpenCacheFile::writeChunk(std::uint32_t chunk, std::span<const std:
     entry_->directory.queueClaim({entry_, chunk, writer_, shardIndex_});
   }
   writing_.erase(chunk);
+  closeWriterWhenComplete();
   written->set();
   co_return done;
 }
@@ -218,6 +219,11 @@ Task<Status> OpenCacheFile::openWriter() {
   }
   writerTurn_.release(1);
   co_return done;
+}
+
+// The chunks that are not claimed yet keep it until their commit.
+void OpenCacheFile::closeWriterWhenComplete() {
+  if (writing_.empty() && entry_->complete()) writer_.reset();
 }
 
 Task<Result<std::unique_ptr<File>>> OpenCacheFile::createFile() {
@@ -281,6 +287,7 @@ Task<Status> OpenCacheFile::makeEmpty() {
   }
   entry_->charged += kAllocationBytes;
   entry_->directory.budget().written(kAllocationBytes);
+  closeWriterWhenComplete();
   co_return Status();
 }
 

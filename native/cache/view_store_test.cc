@@ -231,6 +231,23 @@ TEST_F(ViewStoreTest, AnUnpublishedViewWithABadChunkGoesAtTheNextStart) {
   EXPECT_EQ(contents(*view + "/a/b/two"), chunkData(keyOf(2), 30000, 0));
 }
 
+TEST_F(ViewStoreTest, WhatHasJustBecomeCompleteCanBeExecuted) {
+  const std::string_view script = "#!/bin/sh\nexit 7\n";
+  const auto data = std::as_bytes(std::span(script));
+  const std::vector<std::uint32_t> checksums = checksumsOf(data);
+  const std::size_t shard = shardOf(keyOf(1), 2);
+  auto acquired = shards.run(shard, cache->acquire(keyOf(1), script.size(), true));
+  ASSERT_TRUE(acquired.ok());
+  ASSERT_TRUE(shards.run(shard, (*acquired)->writeChunk(0, data, checksums)).ok());
+  ManifestBuilder builder(false);
+  builder.add({.path = "run", .executable = true, .size = script.size(), .key = keyOf(1)});
+  const auto view = shards.run(0, cache->buildView(*Manifest::parse(*builder.build())));
+  ASSERT_TRUE(view.ok()) << view.error().message;
+  // The file is still in use here, as it is by whoever warms it.
+  const int status = std::system((*view + "/run").c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
 TEST_F(ViewStoreTest, RefusesNamesThatLeaveTheFolder) {
   for (const char* const name : {"", "..", "a/b", ".hidden"}) {
     EXPECT_EQ(shards.run(0, cache->publish(name, {})).code(), ErrorCode::kInvalidArgument) << name;
