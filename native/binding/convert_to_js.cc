@@ -170,6 +170,8 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("residentBytes", big(env, cache.residentBytes));
   object.Set("pinnedBytes", big(env, cache.pinnedBytes));
   object.Set("corruptBlocks", big(env, cache.corruptBlocks));
+  object.Set("lostLogBytes", big(env, cache.lostLogBytes));
+  object.Set("doubtfulFiles", big(env, cache.doubtfulFiles));
   object.Set("evictedFiles", big(env, cache.evictedFiles));
   object.Set("evictedBytes", big(env, cache.evictedBytes));
   object.Set("originBytes", big(env, statistics.origin.bytes));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cache/cache_directory.h"
+#include "cache/doubt_examiner.h"
 #include "cache/evictor.h"
 #include "cache/key_index.h"
 #include "cache/view_store.h"
@@ -24,7 +25,11 @@ struct CacheCounters {
 
 struct CacheCore : std::enable_shared_from_this<CacheCore> {
   explicit CacheCore(std::vector<ShardContext> contexts)
-      : shards(std::move(contexts)), index(shards.size()), views(*this), evictor(*this) {}
+      : shards(std::move(contexts)),
+        index(shards.size()),
+        views(*this),
+        evictor(*this),
+        examiner(*this) {}
 
   // The shard whose thread this is; callers of "any shard" functions are on one.
   [[nodiscard]] const ShardContext& here() const;
@@ -35,6 +40,7 @@ struct CacheCore : std::enable_shared_from_this<CacheCore> {
   CacheCounters counters;
   ViewStore views;
   Evictor evictor;
+  DoubtExaminer examiner;
 };
 
 }  // namespace hearth

@@ -7,6 +7,7 @@
 
 #include "cache/cache_testing.h"
 #include "cache/residency_log_version1.h"
+#include "cache/residency_replay.h"
 #include "files/crash_file_system.h"
 
 namespace hearth {
@@ -167,6 +168,73 @@ TEST_F(CacheCrashTest, ClaimsAreTrueAfterACrashAtEveryInstant) {
     }
     EXPECT_GT(crashes, 70u / kStride);
   }
+}
+
+// Where the first record of this type stands in the log.
+std::uint64_t placeOf(Reactor& reactor, CrashFileSystem& files, RecordType type) {
+  const auto info = reactor.runUntilComplete(files.info("/cache/residency.log"));
+  const auto log = files.openForReading("/cache/residency.log");
+  const std::span<const std::byte> bytes(*(*log)->map(info->size), info->size);
+  std::uint64_t at = kLogHeaderBytes;
+  for (;;) {
+    const ParsedRecord parsed = parseRecord(bytes.subspan(at));
+    if (parsed.kind != ParsedRecord::Kind::kRecord) return 0;
+    if (parsed.record.type == type) return at;
+    at += parsed.bytes;
+  }
+}
+
+TEST_F(CacheCrashTest, ClaimsDoNotComeBackWhenTheirDropRots) {
+  CrashFileSystem files;
+  const auto openPlain = [&] {
+    auto task = ContentCache::open({{"/cache", budget(), 0}}, {{*reactor, files}});
+    auto opened = reactor->runUntilComplete(std::move(task));
+    EXPECT_TRUE(opened.ok());
+    return std::move(*opened);
+  };
+  auto cache = openPlain();
+  ASSERT_TRUE(reactor->runUntilComplete(fill(*cache, keyOf(0), sizeOf(0))).ok());
+  ASSERT_TRUE(reactor->runUntilComplete(cache->find(keyOf(0))->claimed()).ok());
+  ASSERT_TRUE(reactor->runUntilComplete(cache->evict(keyOf(0))).ok());
+  {
+    // It is made anew, of the same size, with a hole where its first chunk was.
+    auto file = reactor->runUntilComplete(cache->acquire(keyOf(0), sizeOf(0), false));
+    ASSERT_TRUE(reactor->runUntilComplete(writeWhole(*file, 1)).ok());
+    ASSERT_TRUE(reactor->runUntilComplete((*file)->claimed()).ok());
+  }
+  ASSERT_TRUE(reactor->runUntilComplete(fill(*cache, keyOf(2), sizeOf(2))).ok());
+  close(std::move(cache));
+  const std::uint64_t drop = placeOf(*reactor, files, RecordType::kDrop);
+  ASSERT_NE(drop, 0u);
+  files.corrupt("/cache/residency.log", drop + 20);
+  // Doubt outlives starts in which there was no time to look.
+  for (int start = 0; start < 3; ++start) {
+    cache = openPlain();
+    EXPECT_FALSE(cache->find(keyOf(0)) && cache->find(keyOf(0))->resident(0)) << start;
+    if (start == 0) {
+      const std::vector<std::string> notes = cache->recoveryNotes();
+      ASSERT_FALSE(notes.empty());
+      const std::string& note = notes.front();
+      EXPECT_NE(note.find("at offset " + std::to_string(drop)), std::string::npos) << note;
+      EXPECT_GT(cache->statistics().lostLogBytes, 0u);
+    }
+    if (start < 2) close(std::move(cache));
+  }
+  struct Waiter {
+    static Task<void> settled(ContentCache& of, Reactor& reactor) {
+      while (of.statistics().doubtfulFiles != 0)
+        co_await reactor.sleep(std::chrono::milliseconds(1));
+    }
+  };
+  reactor->runUntilComplete(Waiter::settled(*cache, *reactor));
+  const auto file = cache->find(keyOf(0));
+  ASSERT_NE(file, nullptr);
+  EXPECT_FALSE(file->resident(0));
+  EXPECT_TRUE(file->resident(1) && holds(*file, 1));
+  const auto other = cache->find(keyOf(2));
+  ASSERT_NE(other, nullptr);
+  EXPECT_TRUE(other->complete() && holds(*other, 0));
+  close(std::move(cache));
 }
 
 // What Hearth 0.1 left: its log is read and written anew, and its files stay.

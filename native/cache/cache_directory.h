@@ -28,6 +28,12 @@ struct EvictionCandidate {
   std::shared_ptr<CacheEntry> entry;
 };
 
+// What open() found of the residency log.
+struct DirectoryRecovery {
+  ReplayReport replay;
+  std::vector<ContentKey> doubtful;  // with chunks whose bytes must be looked at
+};
+
 class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
  public:
   CacheDirectory(CacheDirectoryOptions options, std::vector<ShardContext> shards, std::size_t home,
@@ -46,6 +52,8 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] const std::string& path() const { return options_.path; }
   [[nodiscard]] std::string objectPath(const ContentKey& key) const;
   [[nodiscard]] SpaceBudget& budget() { return budget_; }
+  // Any thread, after open().
+  [[nodiscard]] const DirectoryRecovery& recovery() const { return recovery_; }
   [[nodiscard]] const ShardContext& home() const { return shards_[home_]; }
   // Any thread. Queues the claim of a written chunk; it is committed in the background.
   void queueClaim(PendingClaim claim);
@@ -108,6 +116,7 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   KeyIndex& index_;
   const CacheTuning tuning_;
   SpaceBudget budget_;
+  DirectoryRecovery recovery_;
   ClaimQueue queue_;
   RetractionQueue retractions_;
   std::atomic<bool> scheduled_{false};

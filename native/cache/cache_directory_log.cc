@@ -27,6 +27,7 @@ Task<Status> CacheDirectory::open(std::function<bool(const ContentKey&)> keep) {
   auto log = co_await opening;
   if (!log.ok()) co_return log.error();
   log_ = std::move(*log);
+  recovery_.replay = log_->report();
 
   auto listing = listObjects(files, path());
   const auto objects = co_await listing;
@@ -53,12 +54,16 @@ void CacheDirectory::restore(const ObjectFile& object, const ResidencyImage& ima
   std::uint64_t charged = 0;
   const auto claims = image.keys().find(object.key);
   if (claims != image.keys().end() && claims->second.size == object.info.size) {
-    for (const auto& [chunk, checksums] : claims->second.chunks) {
-      entry->restore(chunk, checksums);
+    const bool holes = hasHoles(claims->second, object.info);
+    bool doubtful = false;
+    for (const auto& [chunk, claim] : claims->second.chunks) {
+      entry->restore(chunk, claim.blockChecksums, claim.doubtful || holes);
+      doubtful = doubtful || claim.doubtful || holes;
       charged += allocatedBytes(entry->chunkBytes(chunk));
       liveLogBytes_ += claimBytes(*entry, chunk);
     }
-    if (claims->second.verified) {
+    if (doubtful) recovery_.doubtful.push_back(entry->key);
+    if (claims->second.verified && !doubtful) {
       entry->markVerified(*claims->second.verified, entry->generation());
       liveLogBytes_ += kVerificationBytes;
     }
@@ -99,9 +104,17 @@ Task<void> CacheDirectory::compactIfWorthwhile() {
 Task<Status> CacheDirectory::compact() {
   std::vector<std::byte> records;
   std::size_t encoded = 0;
-  const auto entries = index_.entries();
+  auto entries = index_.entries();
+  std::erase_if(entries, [this](const auto& entry) { return &entry->directory != this; });
+  // What is in doubt stays so after a restart.
   for (const auto& entry : entries) {
-    if (&entry->directory != this) continue;
+    for (std::uint32_t chunk = 0; chunk < entry->chunkCount(); ++chunk) {
+      if (entry->state(chunk) == ChunkState::kDoubtful)
+        appendRecord(records, claimOf(*entry, chunk));
+    }
+  }
+  if (!records.empty()) appendRecord(records, {.type = RecordType::kDoubt});
+  for (const auto& entry : entries) {
     for (std::uint32_t chunk = 0; chunk < entry->chunkCount(); ++chunk) {
       if (entry->state(chunk) == ChunkState::kClaimed)
         appendRecord(records, claimOf(*entry, chunk));

@@ -61,11 +61,21 @@ void CacheEntry::endWrite(std::uint32_t chunk, std::span<const std::uint32_t> ch
   countResident(chunk);
 }
 
-void CacheEntry::restore(std::uint32_t chunk, std::span<const std::uint32_t> checksums) {
+void CacheEntry::restore(std::uint32_t chunk, std::span<const std::uint32_t> checksums,
+                         bool doubtful) {
   setChecksums(chunk, checksums);
-  setState(chunk, ChunkState::kClaimed);
-  countResident(chunk);
+  setState(chunk, doubtful ? ChunkState::kDoubtful : ChunkState::kClaimed);
+  if (!doubtful) countResident(chunk);
   noteClaim();
+}
+
+bool CacheEntry::settleDoubt(std::uint32_t chunk, bool good) {
+  ChunkState expected = ChunkState::kDoubtful;
+  const ChunkState to = good ? ChunkState::kResident : ChunkState::kSpoiled;
+  if (!chunks_[chunk].state.compare_exchange_strong(expected, to, std::memory_order_acq_rel))
+    return false;
+  if (good) countResident(chunk);
+  return true;
 }
 
 void CacheEntry::touch(std::int64_t usedAtMs) {

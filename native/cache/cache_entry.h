@@ -21,12 +21,15 @@ class OpenCacheFile;
 
 //   absent -> writing -> resident -> claimed        (claimed: the log says so, durably)
 //   resident, claimed -> spoiled -> writing         (bad bytes found, or a failed write or sync)
+//   doubtful -> resident, spoiled, writing          (once its bytes were looked at, or are
+//   replaced)
 enum class ChunkState : std::uint8_t {
   kAbsent,
   kWriting,
   kResident,
   kClaimed,
-  kSpoiled,  // absent to readers; its space is taken and the log may still claim it
+  kSpoiled,   // absent to readers; its space is taken and the log may still claim it
+  kDoubtful,  // the same, and it is not known whether its bytes are good
 };
 
 class CacheEntry {
@@ -95,7 +98,10 @@ class CacheEntry {
   void endWrite(std::uint32_t chunk, std::span<const std::uint32_t> checksums);
   void failWrite(std::uint32_t chunk, ChunkState back) { setState(chunk, back); }
   // During recovery: a chunk that the log claims.
-  void restore(std::uint32_t chunk, std::span<const std::uint32_t> checksums);
+  void restore(std::uint32_t chunk, std::span<const std::uint32_t> checksums, bool doubtful);
+  // Own shard. A doubtful chunk was looked at: resident or spoiled from now on. False: somebody
+  // writes it anew.
+  bool settleDoubt(std::uint32_t chunk, bool good);
 
   // Any thread. Milliseconds since the epoch; never goes back.
   void touch(std::int64_t usedAtMs);

@@ -14,6 +14,23 @@ namespace {
 // What ext4 can hold in one file with 4 KiB blocks.
 constexpr std::uint64_t kMostFileBytes = std::uint64_t{16} << 40;
 
+void noteRecovery(std::vector<std::string>& notes, const std::string& path,
+                  const DirectoryRecovery& recovery) {
+  for (const ReplayReport::Loss& loss : recovery.replay.losses) {
+    notes.push_back("residency log of " + path + ": " + std::to_string(loss.bytes) +
+                    " bytes at offset " + std::to_string(loss.offset) + ", after " +
+                    std::to_string(loss.recordsBefore) + " records, were left out: " + loss.reason +
+                    (loss.torn ? ", as a crash leaves it; nothing relied on them"
+                               : "; check the disk. What was claimed before is checked against "
+                                 "the files"));
+  }
+  if (!recovery.doubtful.empty()) {
+    notes.push_back("cache directory " + path + ": " + std::to_string(recovery.doubtful.size()) +
+                    " files may lack bytes that the residency log claims; they are read and "
+                    "checked in the background, and fetched again where they are wrong");
+  }
+}
+
 class DiskContentCache final : public ContentCache {
  public:
   explicit DiskContentCache(std::shared_ptr<CacheCore> core) : core_(std::move(core)) {}
@@ -37,10 +54,19 @@ class DiskContentCache final : public ContentCache {
       co_await shard().reactor.enter();
       if (!opened.ok()) co_return opened;
     }
-    co_return co_await core_->views.removeBroken();
+    const Status swept = co_await core_->views.removeBroken();
+    if (!swept.ok()) co_return swept;
+    std::vector<ContentKey> doubtful;
+    for (const auto& directory : core_->directories) {
+      const auto& keys = directory->recovery().doubtful;
+      doubtful.insert(doubtful.end(), keys.begin(), keys.end());
+    }
+    core_->examiner.start(std::move(doubtful));
+    co_return Status();
   }
 
   Task<void> close() override {
+    co_await core_->examiner.close();
     for (const auto& directory : core_->directories) co_await directory->close(shard().reactor);
   }
 
@@ -124,6 +150,13 @@ class DiskContentCache final : public ContentCache {
     return core_->views.published();
   }
 
+  std::vector<std::string> recoveryNotes() const override {
+    std::vector<std::string> notes;
+    for (const auto& directory : core_->directories)
+      noteRecovery(notes, directory->path(), directory->recovery());
+    return notes;
+  }
+
   CacheStatistics statistics() const override {
     CacheStatistics sums;
     for (const KeyIndex::Usage& usage : core_->index.usages()) {
@@ -133,9 +166,11 @@ class DiskContentCache final : public ContentCache {
       sums.pinnedBytes += usage.pinned ? bytes : 0;
     }
     sums.corruptBlocks = core_->counters.corruptBlocks;
+    sums.doubtfulFiles = core_->examiner.left();
     sums.evictedFiles = core_->counters.evictedFiles;
     sums.evictedBytes = core_->counters.evictedBytes;
     for (const auto& directory : core_->directories) {
+      sums.lostLogBytes += directory->recovery().replay.lostBytes;
       SpaceBudget& budget = directory->budget();
       sums.directories.push_back({.path = directory->path(),
                                   .budgetBytes = budget.budgetBytes(),

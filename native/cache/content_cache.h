@@ -97,6 +97,9 @@ class CachedFile {
 struct CacheStatistics {
   std::uint64_t contentKeys = 0, residentBytes = 0, pinnedBytes = 0;
   std::uint64_t corruptBlocks = 0, evictedFiles = 0, evictedBytes = 0;
+  // Of the residency logs, at the start: bytes that are no records. And files that are to be
+  // checked for it.
+  std::uint64_t lostLogBytes = 0, doubtfulFiles = 0;
   struct Directory {
     std::string path;
     std::uint64_t budgetBytes = 0, usedBytes = 0, freeFloorBytes = 0, fileSystemFreeBytes = 0;
@@ -163,6 +166,8 @@ class ContentCache {
   [[nodiscard]] virtual std::map<std::string, Sha256Digest> published() const = 0;
 
   [[nodiscard]] virtual CacheStatistics statistics() const = 0;
+  // Any thread. What open() found damaged, as sentences for the log; empty as a rule.
+  [[nodiscard]] virtual std::vector<std::string> recoveryNotes() const = 0;
 };
 
 }  // namespace hearth

@@ -112,6 +112,30 @@ TEST_F(ContentCacheTest, DropsAFileOfTheWrongSizeForGood) {
   EXPECT_EQ(cache->find(keyOf(1)), nullptr);
 }
 
+TEST_F(ContentCacheTest, AFileWithAHoleWhereItIsClaimedIsCheckedBeforeItIsUsed) {
+  open();
+  ASSERT_TRUE(put(keyOf(1), kChunkBytes + 50000).ok());
+  ASSERT_TRUE(put(keyOf(2), 50000).ok());
+  const std::string path = acquire(keyOf(1), kChunkBytes + 50000)->path();
+  close();
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  }
+  ASSERT_EQ(fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536), 0);
+  ::close(descriptor);
+  open();
+  EXPECT_FALSE(cache->find(keyOf(1)) && cache->find(keyOf(1))->complete());
+  while (cache->statistics().doubtfulFiles != 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto file = cache->find(keyOf(1));
+  ASSERT_NE(file, nullptr);
+  EXPECT_FALSE(file->resident(0));
+  EXPECT_TRUE(file->resident(1) && holds(*file, 1));
+  EXPECT_TRUE(cache->find(keyOf(2))->complete());
+  EXPECT_EQ(cache->recoveryNotes().size(), 1u);
+}
+
 TEST_F(ContentCacheTest, ASecondOpenerLearnsWhoHasTheDirectory) {
   open();
   const auto second = tryOpen({{folder.path + "/cache", 1 << 20, 0}});

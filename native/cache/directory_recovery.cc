@@ -11,7 +11,7 @@ void ResidencyImage::apply(const ResidencyRecord& record) {
     case RecordType::kClaim: {
       Claims& claims = keys_[record.key];
       if (claims.size != record.size) claims = {.size = record.size, .chunks = {}};
-      claims.chunks[record.chunk] = record.blockChecksums;
+      claims.chunks[record.chunk] = {.blockChecksums = record.blockChecksums};
       claims.verified.reset();
       return;
     }
@@ -34,7 +34,10 @@ void ResidencyImage::apply(const ResidencyRecord& record) {
       return;
     }
     case RecordType::kDoubt:
-      keys_.clear();
+      for (auto& [key, claims] : keys_) {
+        claims.verified.reset();
+        for (auto& [chunk, claim] : claims.chunks) claim.doubtful = true;
+      }
       return;
     case RecordType::kAppend:
       return;
@@ -55,6 +58,12 @@ Task<Result<std::vector<ObjectFile>>> listObjects(FileSystem& files, std::string
     }
   }
   co_return std::move(objects);
+}
+
+bool hasHoles(const ResidencyImage::Claims& claims, const FileInfo& info) {
+  std::uint64_t claimed = 0;
+  for (const auto& [chunk, claim] : claims.chunks) claimed += chunkLength(claims.size, chunk);
+  return info.allocated < claimed;
 }
 
 RecoveryPlan planRecovery(const ResidencyImage& image, const std::vector<ObjectFile>& objects,

@@ -21,7 +21,11 @@ class ResidencyImage {
  public:
   struct Claims {
     std::uint64_t size = 0;
-    std::map<std::uint32_t, std::vector<std::uint32_t>> chunks;  // block checksums by chunk
+    struct Chunk {
+      std::vector<std::uint32_t> blockChecksums;
+      bool doubtful = false;  // something behind the claim was lost that may have taken it back
+    };
+    std::map<std::uint32_t, Chunk> chunks;
     std::optional<Sha256Digest> verified;  // the whole file, as RecordType::kVerified says
   };
   void apply(const ResidencyRecord& record);
@@ -40,6 +44,9 @@ struct ObjectFile {
 };
 [[nodiscard]] Task<Result<std::vector<ObjectFile>>> listObjects(FileSystem& files,
                                                                 std::string path);
+
+// The file has fewer bytes on the disk than are claimed of it: some of its claims are wrong.
+[[nodiscard]] bool hasHoles(const ResidencyImage::Claims& claims, const FileInfo& info);
 
 struct RecoveryPlan {
   std::vector<ObjectFile> restore;  // with what the image claims of them, perhaps nothing

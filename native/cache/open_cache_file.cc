@@ -168,7 +168,7 @@ Task<Status> OpenCacheFile::writeAbsent(std::uint32_t chunk, ChunkState before,
                                         std::span<const std::byte> data) {
   CacheDirectory& directory = entry_->directory;
   Status ready = co_await directory.throttle(shard_.reactor);
-  if (before == ChunkState::kSpoiled) {
+  if (before == ChunkState::kSpoiled || before == ChunkState::kDoubtful) {
     // Its space is taken already; but the log must not claim what is now overwritten.
     if (ready.ok()) ready = co_await directory.retract(entry_, chunk, shard_.reactor);
     if (ready.ok()) ready = co_await openWriter();

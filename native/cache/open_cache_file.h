@@ -48,6 +48,9 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked) override;
 
   [[nodiscard]] CacheEntry& entry() { return *entry_; }
+  // Own shard. Looks at the bytes of chunks that are in doubt, until `stop`: good ones are resident
+  // and claimed again, the others absent.
+  [[nodiscard]] Task<Status> examine(const std::atomic<bool>& stop);
   // Own shard. An empty cache file is made at once: there will be no chunk to make it.
   [[nodiscard]] Task<Status> makeEmpty();
   // Mode 0555 from now on. `files` is the calling shard's.

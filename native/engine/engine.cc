@@ -90,6 +90,8 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   Result<std::unique_ptr<ContentCache>> cache = co_await opening;
   if (!cache.ok()) co_return cache.error();
   commons_.cache = std::move(*cache);
+  for (std::string& note : commons_.cache->recoveryNotes())
+    commons_.log(Question::Level::kWarn, std::move(note), {});
   for (const std::unique_ptr<Shard>& shard : commons_.shards) {
     Task<Status> starting = startShard(options, *shard);
     const Status started = co_await starting;

@@ -239,6 +239,10 @@ export interface Statistics {
   peerBytesSent: bigint;
   peerRequests: bigint;
   corruptBlocks: bigint;
+  /** Of the residency logs, at the start: bytes that are no records. */
+  lostLogBytes: bigint;
+  /** Files that may lack bytes which a damaged log claims, and are not checked yet. */
+  doubtfulFiles: bigint;
   evictedFiles: bigint;
   evictedBytes: bigint;
   demandReads: bigint;

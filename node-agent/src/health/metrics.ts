@@ -162,6 +162,18 @@ export const metricRows: readonly MetricRow[] = [
     ofEngine((s) => s.corruptBlocks),
   ),
   row(
+    'gauge',
+    'residency_log_lost_bytes',
+    'Bytes of the residency logs that could not be read at the start; the log of the agent tells where.',
+    ofEngine((s) => s.lostLogBytes),
+  ),
+  row(
+    'gauge',
+    'doubtful_files',
+    'Files that may lack bytes which a damaged residency log claims; they are being checked.',
+    ofEngine((s) => s.doubtfulFiles),
+  ),
+  row(
     'counter',
     'evicted_files_total',
     'Files evicted to make room or on demand.',

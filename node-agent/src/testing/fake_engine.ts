@@ -338,6 +338,8 @@ export class FakeEngine implements Engine {
       peerBytesSent: 0n,
       peerRequests: 0n,
       corruptBlocks: 0n,
+      lostLogBytes: 0n,
+      doubtfulFiles: 0n,
       evictedFiles: 0n,
       evictedBytes: 0n,
       demandReads: 0n,
