@@ -107,7 +107,9 @@ Task<Status> CacheDirectory::compact() {
   auto entries = index_.entries();
   std::erase_if(entries, [this](const auto& entry) { return &entry->directory != this; });
   // What is in doubt stays so after a restart.
-  for (const auto& entry : entries) {
+  for (const ContentKey& key : recovery_.doubtful) {
+    const auto entry = index_.find(key);
+    if (!entry || &entry->directory != this) continue;
     for (std::uint32_t chunk = 0; chunk < entry->chunkCount(); ++chunk) {
       if (entry->state(chunk) == ChunkState::kDoubtful)
         appendRecord(records, claimOf(*entry, chunk));

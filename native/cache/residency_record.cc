@@ -119,7 +119,8 @@ ParsedRecord parseRecord(std::span<const std::byte> from) {
   ResidencyRecord& record = parsed.record;
   record.type = static_cast<RecordType>(type);
   const std::size_t blocks = get<std::uint16_t>(at + 10);
-  if (blocks > kBlocksPerChunk || bytes < bytesOf(record.type, blocks)) return {};
+  if (blocks > (record.type == RecordType::kClaim ? kBlocksPerChunk : 0)) return {};
+  if (bytes < bytesOf(record.type, blocks)) return {};
   if (record.type == RecordType::kAppend) {
     record.offset = get<std::uint64_t>(at + kFramingBytes);
     record.size = get<std::uint64_t>(at + kFramingBytes + 8);

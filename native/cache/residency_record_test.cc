@@ -84,6 +84,13 @@ TEST(ResidencyRecordTest, SkipsWhatLaterVersionsAdd) {
     EXPECT_EQ(parsed.record, record);
     EXPECT_EQ(parsed.bytes, bytes.size());
   }
+  // Only claims have block checksums: a count of them elsewhere must not be believed.
+  for (const RecordType type : {RecordType::kDoubt, RecordType::kAppend, RecordType::kVerified}) {
+    std::vector<std::byte> bytes = encode({{.type = type, .key = keyOf(5)}});
+    bytes[10] = std::byte{64};
+    seal(bytes);
+    EXPECT_EQ(parseRecord(bytes).kind, ParsedRecord::Kind::kBad);
+  }
   EXPECT_EQ(parseRecord(unknown(true)).kind, ParsedRecord::Kind::kSkipped);
   EXPECT_EQ(parseRecord(unknown(true)).bytes, unknown(true).size());
   EXPECT_EQ(parseRecord(unknown(false)).kind, ParsedRecord::Kind::kUnknown);
