@@ -19,7 +19,7 @@ ChunkRetention::ChunkRetention(Reactor& reactor, BufferPool& pool) : pool_(pool)
 
 void ChunkRetention::keep(const std::shared_ptr<KeyFetch>& fetch, std::uint32_t chunk,
                           std::shared_ptr<LoadedChunk> loaded) {
-  if (kept_.empty()) timer_.start(Clock::now() + kTick, [this] { tick(); });
+  if (kept_.empty() && lent_.empty()) timer_.start(Clock::now() + kTick, [this] { tick(); });
   kept_.push_back({fetch, chunk, loaded, Clock::now()});
   fetch->loaded.put(chunk, std::move(loaded));
   while (kept_.size() > pool_.capacity() / 2) {
@@ -41,14 +41,40 @@ bool ChunkRetention::idle(const Kept& kept) {
   return fetch == nullptr || !fetch->awaited();
 }
 
+bool ChunkRetention::mayGo(const std::weak_ptr<LoadedChunk>& loaded, bool impatient) {
+  const std::shared_ptr<LoadedChunk> chunk = loaded.lock();
+  const auto since = chunk == nullptr ? std::nullopt : chunk->lentSince();
+  return !since || (impatient && Clock::now() - *since >= kReaderPatience);
+}
+
+bool ChunkRetention::takeBackOne() {
+  std::erase_if(lent_, [](const auto& each) { return each.expired(); });
+  const auto place =
+      std::find_if(lent_.begin(), lent_.end(), [](const auto& each) { return mayGo(each, true); });
+  if (place == lent_.end()) return false;
+  const std::shared_ptr<LoadedChunk> chunk = place->lock();
+  lent_.erase(place);
+  chunk->takeBack();
+  return true;
+}
+
 bool ChunkRetention::dropOne() {
-  if (kept_.empty()) return false;
-  auto place = std::find_if(kept_.begin(), kept_.end(), idle);
-  if (place == kept_.end()) {
-    place = kept_.begin();
-    if (Clock::now() - place->since < kReaderPatience) return false;
+  for (const bool impatient : {false, true}) {
+    if (impatient && takeBackOne()) return true;
+    const auto place = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
+      return idle(kept) && mayGo(kept.loaded, impatient);
+    });
+    if (place == kept_.end()) continue;
+    drop(place);
+    (void)takeBackOne();
+    return true;
   }
+  const auto place = std::find_if(kept_.begin(), kept_.end(), [](const Kept& kept) {
+    return !idle(kept) && mayGo(kept.loaded, true);
+  });
+  if (place == kept_.end() || Clock::now() - place->since < kReaderPatience) return false;
   drop(place);
+  (void)takeBackOne();
   return true;
 }
 
@@ -56,6 +82,7 @@ void ChunkRetention::drop(Place place) {
   // Out of the list first: the buffer that comes back serves a waiter, who may ask for more.
   const Kept dropped = std::move(*place);
   kept_.erase(place);
+  if (!mayGo(dropped.loaded, false)) lent_.push_back(dropped.loaded);
   const std::shared_ptr<KeyFetch> fetch = dropped.fetch.lock();
   const std::shared_ptr<LoadedChunk> loaded = dropped.loaded.lock();
   if (fetch != nullptr && loaded != nullptr) fetch->loaded.erase(dropped.chunk, *loaded);
@@ -64,7 +91,8 @@ void ChunkRetention::drop(Place place) {
 void ChunkRetention::tick() {
   while (!kept_.empty() && Clock::now() - kept_.front().since > kLongest) drop(kept_.begin());
   pool_.serveWaiters();
-  if (!kept_.empty()) timer_.start(Clock::now() + kTick, [this] { tick(); });
+  std::erase_if(lent_, [](const auto& each) { return each.expired(); });
+  if (!kept_.empty() || !lent_.empty()) timer_.start(Clock::now() + kTick, [this] { tick(); });
 }
 
 }  // namespace hearth

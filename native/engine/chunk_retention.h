@@ -4,6 +4,8 @@
 //   - what nobody reads (any more) goes first, the oldest before the others;
 //   - what a reader has yet to come to is kept for kReaderPatience, so that fetching ahead slows
 //     down to the reader's pace instead of sending bytes to the disk that are read back at once;
+//   - what is being sent to a peer is kept for kReaderPatience, then its answers go on from the
+//     cache file; so a peer that reads slowly, or not at all, holds no buffers;
 //   - beyond half of the pool the newest of those goes: the reader will come to the others earlier.
 //
 // On the pool's thread.
@@ -40,8 +42,11 @@ class ChunkRetention {
   };
   using Place = std::list<Kept>::iterator;
 
-  // Nobody will read it from memory.
+  // Nobody on this agent will read it from memory.
   [[nodiscard]] static bool idle(const Kept& kept);
+  // No peer is being sent it, or one for so long that it gets the rest from the file.
+  [[nodiscard]] static bool mayGo(const std::weak_ptr<LoadedChunk>& loaded, bool impatient);
+  bool takeBackOne();
   // Lets one go that may go now; false when there is none.
   bool dropOne();
   void drop(Place place);
@@ -49,6 +54,8 @@ class ChunkRetention {
 
   BufferPool& pool_;
   std::list<Kept> kept_;  // oldest first
+  // No longer kept here, but still being sent to peers.
+  std::list<std::weak_ptr<LoadedChunk>> lent_;
   Reactor::Timer timer_;
 };
 

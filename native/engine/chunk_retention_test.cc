@@ -113,6 +113,44 @@ TEST_F(ChunkRetentionTest, AReaderThatStoppedHoldsUpFetchingForAMomentOnly) {
   EXPECT_LE(waited, std::chrono::seconds(60));
 }
 
+// Answers to peers that never read them.
+class StuckAnswer final : public LentPayload {
+ public:
+  explicit StuckAnswer(std::shared_ptr<LoadedChunk> loaded) : loaded_(std::move(loaded)) {}
+  Piece now() override { return {loaded_->bytes, loaded_}; }
+  Task<Status> load() override { co_return Status(); }
+  void release() override { loaded_.reset(); }
+
+ private:
+  std::shared_ptr<LoadedChunk> loaded_;
+};
+
+TEST_F(ChunkRetentionTest, PeersThatDoNotReadHoldUpFetchingForAMomentOnly) {
+  const auto fetch = fileWithReaders(0);
+  std::vector<std::shared_ptr<StuckAnswer>> answers;
+  for (std::uint32_t chunk = 0; chunk < kBuffers; ++chunk) {
+    run(keep(fetch, chunk));
+    const std::shared_ptr<LoadedChunk> loaded = fetch->loaded.find(chunk);
+    ASSERT_NE(loaded, nullptr);
+    answers.push_back(std::make_shared<StuckAnswer>(loaded));
+    loaded->lend(answers.back(), Clock::now());
+  }
+  EXPECT_EQ(pool->inUse(), kBuffers);
+  const auto began = Clock::now();
+  // As much as an agent fetches in a second or two.
+  for (std::uint32_t chunk = kBuffers; chunk < 20 * kBuffers; ++chunk) run(keep(fetch, chunk));
+  EXPECT_LE(Clock::now() - began, std::chrono::seconds(5));
+}
+
+TEST_F(ChunkRetentionTest, WhatIsBeingSentStaysWhileOthersCanMakeRoom) {
+  const auto fetch = fileWithReaders(0);
+  run(keep(fetch, 0));
+  const auto answer = std::make_shared<StuckAnswer>(fetch->loaded.find(0));
+  fetch->loaded.find(0)->lend(answer, Clock::now() + std::chrono::hours(1));
+  for (std::uint32_t chunk = 1; chunk < 4 * kBuffers; ++chunk) run(keep(fetch, chunk));
+  EXPECT_NE(answer->now().keep, nullptr);
+}
+
 // The buffer of the chunk that is replaced serves who waits for buffers, and that may make room
 // with other chunks of the same file.
 TEST_F(ChunkRetentionTest, AChunkThatComesInAgainMakesRoomWithOthersOfItsFile) {

@@ -6,10 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "engine/buffer_pool.h"
+#include "transport/peer_transport.h"
 
 namespace hearth {
 
@@ -23,6 +27,32 @@ struct LoadedChunk {
   const std::span<std::byte> bytes;
   // Bytes that readers got from here. A reader that goes through the file takes each byte once.
   std::atomic<std::uint64_t> taken{0};
+
+  // Notes that a peer is answered from here. On the pool's thread, as what follows.
+  void lend(const std::shared_ptr<LentPayload>& answer, Clock::time_point now) {
+    std::erase_if(lent_, [](const Lent& each) { return each.answer.expired(); });
+    lent_.push_back({answer, now});
+  }
+  // When the oldest of those answers came that are not sent yet; nothing when there is none.
+  [[nodiscard]] std::optional<Clock::time_point> lentSince() const {
+    for (const Lent& each : lent_) {
+      if (!each.answer.expired()) return each.since;
+    }
+    return std::nullopt;
+  }
+  // Their bytes come from the file from now on.
+  void takeBack() {
+    for (const Lent& each : std::exchange(lent_, {})) {
+      if (const std::shared_ptr<LentPayload> answer = each.answer.lock()) answer->release();
+    }
+  }
+
+ private:
+  struct Lent {
+    std::weak_ptr<LentPayload> answer;
+    Clock::time_point since;
+  };
+  std::vector<Lent> lent_;  // oldest first
 };
 
 // On the thread of `reactor`, which is the pool's.

@@ -5,6 +5,7 @@
 #include "base/crc32c.h"
 #include "engine/directory_service.h"
 #include "engine/fetcher.h"
+#include "engine/lent_chunk.h"
 #include "engine/verified_read.h"
 
 namespace hearth {
@@ -18,7 +19,7 @@ Task<Result<BytesAnswer>> PeerService::onRead(std::string, ContentKey key, std::
                                               std::uint32_t length, Clock::time_point) {
   Shard& owner = shard_.commons.owner(key);
   co_await owner.reactor->enter();
-  Task<Result<BytesAnswer>> reading = readHere(owner, key, offset, length);
+  Task<Result<BytesAnswer>> reading = readHere(owner, *shard_.reactor, key, offset, length);
   Result<BytesAnswer> answer = co_await reading;
   co_await shard_.reactor->enter();
   if (answer.ok()) {
@@ -27,8 +28,8 @@ Task<Result<BytesAnswer>> PeerService::onRead(std::string, ContentKey key, std::
   co_return answer;
 }
 
-Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, ContentKey key, std::uint64_t offset,
-                                                std::uint32_t length) {
+Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering, ContentKey key,
+                                                std::uint64_t offset, std::uint32_t length) {
   const std::shared_ptr<KeyFetch> fetch = owner.fetcher->find(key);
   const std::shared_ptr<CachedFile> file =
       fetch != nullptr ? fetch->cache : owner.commons.cache->find(key);
@@ -45,7 +46,10 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, ContentKey key, st
       fetch != nullptr ? fetch->loaded.find(chunk) : nullptr;
   if (loaded != nullptr) {
     answer.bytes = loaded->bytes.subspan(offset % kChunkBytes, length);
-    answer.keep = loaded;
+    // Whoever reads it slowly must not hold the buffer: it is lent. Only what is also in the file
+    // is given to peers, so that it can come from there.
+    answer.lent = std::make_shared<LentChunk>(answering, loaded, file, offset, length);
+    loaded->lend(answer.lent, Clock::now());
   } else {
     Task<Result<std::span<const std::byte>>> reading =
         readVerified(*owner.reactor, file, offset, length);

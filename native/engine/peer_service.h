@@ -19,8 +19,9 @@ class PeerService final : public PeerHandler {
   Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) override;
 
  private:
-  static Task<Result<BytesAnswer>> readHere(Shard& owner, ContentKey key, std::uint64_t offset,
-                                            std::uint32_t length);
+  // `answering`: the connection's.
+  static Task<Result<BytesAnswer>> readHere(Shard& owner, Reactor& answering, ContentKey key,
+                                            std::uint64_t offset, std::uint32_t length);
   static Task<Result<ControlMessage>> controlHere(Shard& owner, std::string fromNode,
                                                   ControlMessage request);
 

@@ -16,6 +16,9 @@ inline constexpr std::size_t kMaxQueuedFrames = kRequestsPerConnection + 64;
 // Probes without an answer; the next one ends the connection.
 inline constexpr int kMissedProbes = 2;
 
+// Payloads that wait to be sent on one connection and may stay in the memory that they came in.
+inline constexpr std::size_t kLentBytesPerConnection = std::size_t{8} << 20;
+
 // Connections that have not proved who they are, of one shard: in all and from one address.
 inline constexpr std::size_t kStrangers = 256;
 inline constexpr std::size_t kStrangersPerHost = 64;

@@ -32,11 +32,32 @@ struct PeerIdentity {
   std::vector<PeerAddress> addresses;  // one a NIC
 };
 
-// Bytes that a handler answers with; `keep` owns the memory until they are sent.
+// Bytes of an answer in memory that its owner may need for something else before they are sent: who
+// reads slowly must not hold it. Then they come from somewhere else.
+class LentPayload {
+ public:
+  virtual ~LentPayload() = default;
+  // Stays for as long as `keep`, which the transport has for one system call.
+  struct Piece {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const void> keep;
+  };
+  // All of the payload; nothing when load() has to be called first. Any thread.
+  [[nodiscard]] virtual Piece now() = 0;
+  // Brings the same bytes, verified, to where they may stay. On the connection's thread. An error:
+  // they can no longer be had.
+  [[nodiscard]] virtual Task<Status> load() = 0;
+  // Gives the memory back. Any thread.
+  virtual void release() = 0;
+};
+
+// Bytes that a handler answers with; `keep` owns the memory until they are sent. Of lent ones only
+// the size of `bytes` counts.
 struct BytesAnswer {
   std::span<const std::byte> bytes;
   std::vector<std::uint32_t> blockChecksums;  // CRC32C of every 64 KiB from the start of `bytes`
   std::shared_ptr<const void> keep;
+  std::shared_ptr<LentPayload> lent = nullptr;
 };
 
 // Small request and answer bodies of the key directory and other control calls: opaque here,

@@ -86,16 +86,18 @@ class RawPeer {
     return got == 0 || (got < 0 && errno != EAGAIN);
   }
   // Plays the dialler up to and including the credit.
-  bool join(const std::string& node = "stranger") {
-    return join(encodeFrame(Hello{"test", node, "1", randomNonce()})).has_value();
+  bool join(const std::string& node = "stranger",
+            const std::vector<std::byte>& secret = TestNode::secretOf("secret")) {
+    return join(encodeFrame(Hello{"test", node, "1", randomNonce()}), secret).has_value();
   }
   // The same with this Hello frame; what the other side chose.
-  std::optional<Challenge> join(const std::vector<std::byte>& hello) {
+  std::optional<Challenge> join(
+      const std::vector<std::byte>& hello,
+      const std::vector<std::byte>& secret = TestNode::secretOf("secret")) {
     if (!send(encodeFrame(Preface{0, 1})) || !send(hello)) return std::nullopt;
     const std::optional<Got> challenge = frame();
     if (!challenge || challenge->header.type != FrameType::kChallenge) return std::nullopt;
     const auto helloBody = std::span(hello).subspan(kFrameHeaderBytes);
-    const std::vector<std::byte> secret = TestNode::secretOf("secret");
     const auto proofOf = [&](ConnectionRole role) {
       return proveSecret(role, helloBody, challenge->body, secret);
     };

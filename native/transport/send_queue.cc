@@ -1,7 +1,12 @@
 #include "transport/send_queue.h"
 
+#include <poll.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
+
+#include "transport/limits.h"
 
 namespace hearth {
 namespace {
@@ -10,6 +15,12 @@ constexpr std::size_t kBatchItems = 32;
 // A batch ends with the item that reaches this: large payloads go one at a time, so that what comes
 // after them can still be withdrawn.
 constexpr std::size_t kBatchBytes = 256 << 10;
+
+Error sendError(std::int32_t result) {
+  Error error = errnoError(result == 0 ? EPIPE : -result, "send to the other side");
+  error.code = ErrorCode::kUnavailable;
+  return error;
+}
 
 void advance(std::span<iovec>& pieces, std::size_t bytes) {
   while (!pieces.empty() && bytes >= pieces.front().iov_len) {
@@ -28,6 +39,11 @@ SendQueue::SendQueue(Reactor& reactor, std::function<void(const Item&)> begun)
 
 void SendQueue::push(Item item) {
   if (closed_) return;
+  if (item.lent) {
+    // Beyond the bound it comes from elsewhere when it is its turn.
+    lentBytes_ += item.payload.size();
+    if (lentBytes_ > kLentBytesPerConnection) item.lent->release();
+  }
   items_.push_back(std::move(item));
   ready_.set();
 }
@@ -37,6 +53,7 @@ bool SendQueue::withdraw(std::uint64_t requestId, std::vector<std::byte> frame) 
     return item.requestId == requestId && !item.payload.empty();
   });
   if (found == items_.end()) return false;
+  handBack(*found);
   found->frame = std::move(frame);
   found->payload = {};
   found->keep.reset();
@@ -45,7 +62,8 @@ bool SendQueue::withdraw(std::uint64_t requestId, std::vector<std::byte> frame) 
 
 void SendQueue::takeBatch() {
   std::size_t bytes = 0;
-  while (!items_.empty() && batch_.size() < kBatchItems && bytes < kBatchBytes) {
+  while (!items_.empty() && !items_.front().lent && batch_.size() < kBatchItems &&
+         bytes < kBatchBytes) {
     batch_.push_back(std::move(items_.front()));
     items_.pop_front();
     bytes += batch_.back().frame.size() + batch_.back().payload.size();
@@ -60,6 +78,12 @@ Task<Status> SendQueue::run(int fd) {
     if (items_.empty()) {
       ready_.reset();
       co_await ready_.wait();
+      continue;
+    }
+    if (items_.front().lent) {
+      Task<Status> sending = sendLent(fd);
+      const Status sent = co_await sending;
+      if (!sent.ok()) co_return sent;
       continue;
     }
     takeBatch();
@@ -78,9 +102,7 @@ Task<Status> SendQueue::run(int fd) {
       const std::int32_t result = co_await reactor_.sendMessage(fd, &message, MSG_WAITALL);
       if (result <= 0) {
         batch_.clear();
-        Error error = errnoError(result == 0 ? EPIPE : -result, "send to the other side");
-        error.code = ErrorCode::kUnavailable;
-        co_return error;
+        co_return sendError(result);
       }
       sent_ += static_cast<std::uint64_t>(result);
       advance(pieces, static_cast<std::size_t>(result));
@@ -90,8 +112,79 @@ Task<Status> SendQueue::run(int fd) {
   co_return Status();
 }
 
+void SendQueue::handBack(Item& item) {
+  if (!item.lent) return;
+  lentBytes_ -= item.payload.size();
+  item.lent.reset();
+}
+
+// Before it begins, so that it can still be withdrawn or answered otherwise.
+Task<bool> SendQueue::loadFirst() {
+  const std::shared_ptr<LentPayload> lent = items_.front().lent;
+  if (lent->now().keep) co_return true;
+  Task<Status> loading = lent->load();
+  const Status loaded = co_await loading;
+  if (closed_ || items_.empty() || items_.front().lent != lent) co_return false;
+  if (loaded.ok()) co_return true;
+  Item& first = items_.front();
+  handBack(first);
+  first.frame = std::move(first.otherwise);
+  first.payload = {};
+  co_return false;
+}
+
+Task<Status> SendQueue::sendLent(int fd) {
+  Task<bool> loading = loadFirst();
+  const bool loaded = co_await loading;
+  if (!loaded) co_return Status();
+  batch_.push_back(std::move(items_.front()));
+  items_.pop_front();
+  begun_(batch_.front());
+  const std::size_t size = batch_.front().frame.size() + batch_.front().payload.size();
+  Status status;
+  for (std::size_t done = 0; status.ok() && done < size;) {
+    // Waits without the memory, and then sends without waiting.
+    const std::int32_t ready = co_await reactor_.poll(fd, POLLOUT);
+    if (ready < 0) {
+      status = sendError(ready);
+      break;
+    }
+    Task<Status> sending = sendPart(fd, batch_.front(), done);
+    status = co_await sending;
+  }
+  if (!batch_.empty()) handBack(batch_.front());
+  batch_.clear();
+  co_return status;
+}
+
+Task<Status> SendQueue::sendPart(int fd, const Item& item, std::size_t& done) {
+  LentPayload::Piece piece = item.lent->now();
+  if (!piece.keep) {
+    Task<Status> loading = item.lent->load();
+    const Status loaded = co_await loading;
+    // The answer has begun, with the checksums of the right bytes: there is nothing to send.
+    if (!loaded.ok()) co_return loaded;
+    piece = item.lent->now();
+  }
+  std::array<iovec, 2> both{iovec{const_cast<std::byte*>(item.frame.data()), item.frame.size()},
+                            iovec{const_cast<std::byte*>(piece.bytes.data()), piece.bytes.size()}};
+  std::span<iovec> rest(both);
+  advance(rest, done);
+  msghdr message{};
+  message.msg_iov = rest.data();
+  message.msg_iovlen = rest.size();
+  const std::int32_t result =
+      co_await reactor_.sendMessage(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (result == -EAGAIN || result == -EINTR) co_return Status();
+  if (result <= 0) co_return sendError(result);
+  sent_ += static_cast<std::uint64_t>(result);
+  done += static_cast<std::size_t>(result);
+  co_return Status();
+}
+
 void SendQueue::close() {
   closed_ = true;
+  for (Item& item : items_) handBack(item);
   items_.clear();
   ready_.set();
 }

@@ -1,5 +1,7 @@
 // What a connection has to send, and the coroutine that sends it: several frames a system call,
-// payloads from their own memory, never copied. On the reactor's thread.
+// payloads from their own memory, never copied. What is lent is kept while nothing is waited for:
+// its memory can be given back between any two system calls, also in the middle of the payload. On
+// the reactor's thread.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +15,7 @@
 #include "base/result.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
+#include "transport/peer_transport.h"
 
 namespace hearth {
 
@@ -21,8 +24,11 @@ class SendQueue {
   struct Item {
     std::vector<std::byte> frame;
     std::span<const std::byte> payload;
-    std::shared_ptr<const void> keep;  // owns the payload
-    std::uint64_t requestId = 0;       // of an answer; 0 for everything else
+    std::shared_ptr<const void> keep;             // owns the payload
+    std::uint64_t requestId = 0;                  // of an answer; 0 for everything else
+    std::shared_ptr<LentPayload> lent = nullptr;  // of a payload of that size
+    // Sent instead when what is lent can no longer be had.
+    std::vector<std::byte> otherwise = {};
   };
 
   // `begun` is called with each item that has a request id, just before its first byte is sent:
@@ -44,12 +50,19 @@ class SendQueue {
 
  private:
   void takeBatch();
+  // The first item, whose payload is lent.
+  [[nodiscard]] Task<Status> sendLent(int fd);
+  // Whether the first item may begin; false: it is another now.
+  [[nodiscard]] Task<bool> loadFirst();
+  [[nodiscard]] Task<Status> sendPart(int fd, const Item& item, std::size_t& done);
+  void handBack(Item& item);
 
   Reactor& reactor_;
   std::function<void(const Item&)> begun_;
   Event ready_;
   std::deque<Item> items_;
-  std::vector<Item> batch_;  // being sent
+  std::vector<Item> batch_;    // being sent
+  std::size_t lentBytes_ = 0;  // that queued items may keep in their owner's memory
   bool closed_ = false;
   std::uint64_t sent_ = 0;
 };

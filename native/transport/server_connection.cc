@@ -5,6 +5,7 @@
 namespace hearth {
 namespace {
 
+const Error kGone{ErrorCode::kTryElsewhere, "this agent does not hold the bytes any more"};
 const Error kWithdrawn{ErrorCode::kCancelled, "the asker no longer wants it"};
 
 template <class Answer>
@@ -154,16 +155,20 @@ void ServerConnection::answerData(std::uint64_t requestId, Result<BytesAnswer> r
   Answer answer;
   answer.payloadLength = static_cast<std::uint32_t>(size);
   answer.blockChecksums = std::move(result->blockChecksums);
-  queue(requestId, encodeFrame(answer, requestId), std::move(*result));
+  std::vector<std::byte> otherwise;
+  if (result->lent) otherwise = errorFrame<Answer>(requestId, kGone);
+  queue(requestId, encodeFrame(answer, requestId), std::move(*result), std::move(otherwise));
 }
 
 void ServerConnection::queue(std::uint64_t requestId, std::vector<std::byte> frame,
-                             BytesAnswer data) {
+                             BytesAnswer data, std::vector<std::byte> otherwise) {
   if (!alive()) return;
   queue_.push({.frame = std::move(frame),
                .payload = data.bytes,
                .keep = std::move(data.keep),
-               .requestId = requestId});
+               .requestId = requestId,
+               .lent = std::move(data.lent),
+               .otherwise = std::move(otherwise)});
 }
 
 // From the first byte of an answer on the asker may count the request as answered and ask again.

@@ -43,6 +43,7 @@ enum Behaviour : std::uint8_t {
   kWrongLength,  // a byte less than asked
   kBadChecksum,  // always
   kBadOnce,      // the first time
+  kLent,         // of what TestHandler::lend gives
 };
 
 inline ContentKey keyOf(Behaviour behaviour) {
@@ -93,6 +94,9 @@ class TestHandler final : public PeerHandler {
       case kBadOnce:
         if (badOnce.exchange(false)) answer.blockChecksums.back() ^= 1;
         break;
+      case kLent:
+        answer.lent = lend();
+        break;
     }
     co_return answer;
   }
@@ -119,6 +123,7 @@ class TestHandler final : public PeerHandler {
   Event released;
   Clock::duration delay = 100ms;
   std::atomic<bool> badOnce{true};
+  std::function<std::shared_ptr<LentPayload>()> lend;
   std::atomic<int> reads{0};
   std::string lastAsker;
 

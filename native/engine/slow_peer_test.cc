@@ -1,0 +1,67 @@
+// A peer that asks and does not read.
+#include <gtest/gtest.h>
+#include <netinet/tcp.h>
+
+#include "engine/testing_cluster.h"
+#include "transport/raw_peer.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+// Asks on several connections for each chunk as soon as it has come, and reads nothing.
+class DeafAsker {
+ public:
+  explicit DeafAsker(const Agent& agent) {
+    for (int i = 0; i < 4; ++i) {
+      peers_.push_back(std::make_unique<RawPeer>(agent.member().identity.addresses.front()));
+      const int little = 4096;
+      setsockopt(peers_.back()->fd(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
+      EXPECT_TRUE(peers_.back()->join("deaf", std::vector<std::byte>(32, std::byte{7})));
+    }
+  }
+  // At most as many requests as every connection has credit for.
+  void ask(const ContentKey& key, std::uint64_t chunk) {
+    if (next_ >= peers_.size() * 15) return;
+    RawPeer& peer = *peers_[next_++ % peers_.size()];
+    peer.send(encodeFrame(ReadRequest{key, chunk * kChunkBytes, kChunkBytes, 60'000}, next_));
+  }
+  // The other side has not given any of them up.
+  [[nodiscard]] bool connected() const {
+    for (const auto& peer : peers_) {
+      tcp_info info{};
+      socklen_t size = sizeof info;
+      getsockopt(peer->fd(), IPPROTO_TCP, TCP_INFO, &info, &size);
+      if (info.tcpi_state != TCP_ESTABLISHED) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::unique_ptr<RawPeer>> peers_;
+  std::uint64_t next_ = 0;
+};
+
+TEST(SlowPeer, FetchingGoesOnWhileAPeerDoesNotRead) {
+  Origin origin;
+  origin.add("model", 60 * kChunkBytes);
+  Agent agent("a");
+  DeafAsker deaf(agent);
+  const auto dataset = agent.add(origin);
+  const ContentKey key = dataset->manifest->entry(filesOf(*dataset->manifest).front()).key;
+  agent.beginWarm(dataset);
+  std::uint64_t asked = 0;
+  for (;;) {
+    const WarmProgress progress = agent.engine().findJob("warm")->progress();
+    if (progress.state != WarmState::kRunning) break;
+    if (const std::uint64_t come = progress.bytesReady / kChunkBytes; come > asked)
+      deaf.ask(key, asked++);
+    if (!deaf.connected()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(deaf.connected()) << "fetching waited until the peer was given up";
+  EXPECT_GT(asked, 20u);
+  EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster

@@ -1,0 +1,173 @@
+// Payloads whose memory is needed for something else before they are sent.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "transport/limits.h"
+#include "transport/raw_peer.h"
+#include "transport/test_node.h"
+
+namespace hearth {
+namespace {
+
+// A chunk in memory that can be taken away, and then comes from "the disk".
+class TestPayload final : public LentPayload {
+ public:
+  explicit TestPayload(std::shared_ptr<const std::vector<std::byte>> bytes, bool lost = false)
+      : disk_(bytes), memory_(std::make_shared<std::vector<std::byte>>(*bytes)), lost_(lost) {}
+
+  Piece now() override {
+    const std::lock_guard lock(mutex_);
+    if (memory_) return {*memory_, memory_};
+    if (loaded_) return {*disk_, disk_};
+    return {};
+  }
+  Task<Status> load() override {
+    if (lost_) co_return Error{ErrorCode::kCorrupt, "a block was bad"};
+    const std::lock_guard lock(mutex_);
+    loaded_ = true;
+    co_return Status();
+  }
+  void release() override {
+    const std::lock_guard lock(mutex_);
+    memory_.reset();
+  }
+  // Whether the memory can be used for something else.
+  [[nodiscard]] std::weak_ptr<std::vector<std::byte>> memory() {
+    const std::lock_guard lock(mutex_);
+    return memory_;
+  }
+
+ private:
+  std::mutex mutex_;
+  const std::shared_ptr<const std::vector<std::byte>> disk_;
+  std::shared_ptr<std::vector<std::byte>> memory_;
+  bool loaded_ = false;
+  const bool lost_;
+};
+
+class LentPayloadTest : public testing::TestWithParam<Reactor::Backend> {
+ protected:
+  void start(bool lost = false) {
+    node = std::make_unique<TestNode>(TestNode::optionsOf("asked"), GetParam());
+    lend([this, lost] { return std::make_shared<TestPayload>(chunk, lost); });
+  }
+  void lend(std::function<std::shared_ptr<TestPayload>()> make) {
+    node->post([&] {
+      node->handler->lend = [this, make] {
+        const std::lock_guard lock(mutex);
+        payloads.push_back(make());
+        return payloads.back();
+      };
+    });
+  }
+  void ask(RawPeer& peer, std::uint64_t id) {
+    ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{keyOf(kLent), 0, kChunkBytes, 9000}, id)));
+  }
+  std::shared_ptr<TestPayload> payload(std::size_t at) {
+    for (int i = 0; i < 500; ++i, std::this_thread::sleep_for(10ms)) {
+      const std::lock_guard lock(mutex);
+      if (payloads.size() > at) return payloads[at];
+    }
+    return nullptr;
+  }
+  // Within five seconds.
+  static bool freed(const std::weak_ptr<std::vector<std::byte>>& memory) {
+    for (int i = 0; i < 500 && !memory.expired(); ++i) std::this_thread::sleep_for(10ms);
+    return memory.expired();
+  }
+  void expectAnswer(RawPeer& peer) {
+    const std::optional<ReadAnswer> answer = peer.expect<ReadAnswer>();
+    ASSERT_TRUE(answer.has_value());
+    ASSERT_EQ(answer->code, ErrorCode::kOk);
+    EXPECT_EQ(peer.receive(answer->payloadLength), *chunk);
+  }
+
+  const std::shared_ptr<const std::vector<std::byte>> chunk =
+      std::make_shared<std::vector<std::byte>>(patternBytes(kChunkBytes));
+  std::unique_ptr<TestNode> node;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<TestPayload>> payloads;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, LentPayloadTest,
+                         testing::Values(Reactor::Backend::kIoUring, Reactor::Backend::kEpoll),
+                         [](const auto& backend) {
+                           return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
+                         });
+
+TEST_P(LentPayloadTest, IsSentWholeFromItsMemory) {
+  start();
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  for (std::uint64_t id = 1; id <= 3; ++id) ask(peer, id);
+  for (int i = 0; i < 3; ++i) expectAnswer(peer);
+  EXPECT_FALSE(payload(0)->memory().expired()) << "nobody took it";
+}
+
+// As many answers as fill every buffer between, so that one is half sent and others not begun.
+TEST_P(LentPayloadTest, MemoryIsGivenBackInTheMiddleOfAnAnswer) {
+  start();
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  constexpr std::uint64_t kAnswers = 8;
+  for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
+  ASSERT_NE(payload(kAnswers - 1), nullptr);
+  for (std::uint64_t i = 0; i < kAnswers; ++i) {
+    const std::weak_ptr<std::vector<std::byte>> memory = payload(i)->memory();
+    payload(i)->release();
+    EXPECT_TRUE(freed(memory)) << i;
+  }
+  for (std::uint64_t i = 0; i < kAnswers; ++i) expectAnswer(peer);
+}
+
+TEST_P(LentPayloadTest, OneConnectionKeepsALimitedNumberOfBytes) {
+  start();
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  constexpr std::uint64_t kAnswers = 12;
+  for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
+  ASSERT_NE(payload(kAnswers - 1), nullptr);
+  const auto kept = [&] {
+    std::size_t bytes = 0;
+    for (std::uint64_t i = 0; i < kAnswers; ++i) {
+      if (!payload(i)->memory().expired()) bytes += kChunkBytes;
+    }
+    return bytes;
+  };
+  // What the kernel takes leaves the count, and stays in the test's memory.
+  constexpr std::size_t kOfKernel = 16 << 20;
+  for (int i = 0; i < 500 && kept() > kLentBytesPerConnection + kOfKernel; ++i)
+    std::this_thread::sleep_for(10ms);
+  EXPECT_LE(kept(), kLentBytesPerConnection + kOfKernel);
+  for (std::uint64_t i = 0; i < kAnswers; ++i) expectAnswer(peer);
+}
+
+TEST_P(LentPayloadTest, WhatIsLostBeforeItsAnswerBeginsIsAnsweredSo) {
+  start(true);
+  lend([this] {
+    const auto payload = std::make_shared<TestPayload>(chunk, true);
+    payload->release();
+    return payload;
+  });
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  ask(peer, 1);
+  const std::optional<ReadAnswer> answer = peer.expect<ReadAnswer>();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->code, ErrorCode::kTryElsewhere);
+}
+
+TEST_P(LentPayloadTest, WhatIsLostInTheMiddleEndsTheConnection) {
+  start(true);
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  for (std::uint64_t id = 1; id <= 8; ++id) ask(peer, id);
+  ASSERT_NE(payload(7), nullptr);
+  for (std::size_t i = 0; i < 8; ++i) payload(i)->release();
+  while (!peer.receive(1 << 20).empty()) {
+  }
+  EXPECT_TRUE(node->eventually("stranger", [](const auto& entry) { return !entry.error.empty(); }));
+}
+
+}  // namespace
+}  // namespace hearth
