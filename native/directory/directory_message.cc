@@ -77,6 +77,7 @@ std::vector<std::byte> encode(const LocateAnswer& answer) {
   ByteWriter writer;
   writer.u16(answer.granted);
   writer.u32(answer.sharers);
+  writer.u16(answer.elsewhere);
   write(writer, answer.holders);
   write(writer, answer.fetchers);
   return writer.take();
@@ -87,6 +88,7 @@ std::optional<LocateAnswer> decodeLocateAnswer(std::span<const std::byte> body) 
   LocateAnswer answer;
   answer.granted = reader.u16();
   answer.sharers = reader.u32();
+  answer.elsewhere = reader.u16();
   if (!read(reader, answer.holders) || !read(reader, answer.fetchers) || !passOverFields(reader))
     return std::nullopt;
   return answer;

@@ -24,13 +24,14 @@ TEST(DirectoryMessage, RequestsRoundTrip) {
 }
 
 TEST(DirectoryMessage, AnswersRoundTrip) {
-  const LocateAnswer answer{{{"a", 0xffff, 0xf0}, {"b", 1}}, {{"c", 2}}, 0x8000, 70'000};
+  const LocateAnswer answer{{{"a", 0xffff, 0xf0}, {"b", 1}}, {{"c", 2}}, 0x8000, 70'000, 0x0102};
   const auto decoded = decodeLocateAnswer(encode(answer));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->holders, answer.holders);
   EXPECT_EQ(decoded->fetchers, answer.fetchers);
   EXPECT_EQ(decoded->granted, 0x8000);
   EXPECT_EQ(decoded->sharers, 70'000u);
+  EXPECT_EQ(decoded->elsewhere, 0x0102);
 }
 
 TEST(DirectoryMessage, ReportsRoundTrip) {

@@ -98,6 +98,7 @@ KeyDirectory::Holding KeyDirectory::holdingOf(const std::string& asker,
       holding.hidden = true;
       continue;
     }
+    ++holding.seen;
     if (intent == Intent::kRead && reads_.readersOf(chunk, one.node) >= kReadersPerHolder) {
       holding.busy = true;
       continue;
@@ -172,6 +173,7 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
     const Holding holding = holdingOf(node, neighbours, chunk, intent, now);
     if (!holding.holder.empty()) {
       addTo(answer.holders, holding.holder, chunk);
+      if (holding.seen > 1) answer.elsewhere |= bitOf(chunk);
       if (intent != Intent::kLook) noteRead(node, chunk, holding.holder, now);
       continue;
     }

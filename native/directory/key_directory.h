@@ -78,6 +78,8 @@ struct LocateAnswer {
   ChunkMask granted = 0;
   // Agents that want the key, the asker among them.
   std::uint32_t sharers = 1;
+  // Of the chunks that somebody is named as the holder of: those that others could give, too.
+  ChunkMask elsewhere = 0;
 
   // Who holds the chunk, or else fetches it; empty: nobody that we were told of.
   [[nodiscard]] const std::string& holderOf(std::uint32_t chunk) const;
@@ -159,7 +161,8 @@ class KeyDirectory {
   struct Holding {
     std::string holder;  // whom the asker may read it from; empty: nobody, or those who do are busy
     bool busy = false;   // there is none only because they are
-    bool hidden = false;  // somebody holds it from whom the asker could not read it
+    bool hidden = false;   // somebody holds it from whom the asker could not read it
+    std::size_t seen = 0;  // those whom the asker may read it from, now or later
   };
   // Agents other than the asker that hold any of these chunks.
   [[nodiscard]] std::vector<Neighbour> neighboursOf(const std::string& asker, std::uint32_t stripe,

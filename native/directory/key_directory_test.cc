@@ -307,6 +307,15 @@ TEST_F(KeyDirectoryTest, DoubtOfOneAgentTakesAGrantOnlyToFetch) {
       << "it has doubted before";
 }
 
+TEST_F(KeyDirectoryTest, SaysWhatOthersCouldGiveToo) {
+  directory.have("a", 0, 0b11, now);
+  directory.have("c", 0, 0b01, now);
+  const auto answer = directory.locate("b", 0, 0b11, kRead, {}, now);
+  EXPECT_EQ(answer.elsewhere, 0b01);
+  EXPECT_EQ(directory.locate("b", 0, 0b01, kRead, {answer.holderOf(0), true}, now).elsewhere, 0)
+      << "the one that is left";
+}
+
 TEST_F(KeyDirectoryTest, SuspicionsAreBounded) {
   Suspicions suspicions;
   for (std::uint32_t chunk = 0; chunk < 100'000; ++chunk) {

@@ -6,6 +6,10 @@ namespace hearth {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(4);
+// A directory that has been stopped keeps its askers no longer than this from its stand-in.
+constexpr auto kSilence = std::chrono::milliseconds(500);
+
+Patience directoryPatience() { return {Clock::now() + kPatience, kSilence}; }
 
 }  // namespace
 
@@ -25,7 +29,7 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
     }
     ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kLocate), encode(request)};
     Task<Result<ControlMessage>> call =
-        shard_.transport->call(node, std::move(message), Clock::now() + kPatience);
+        shard_.transport->call(node, std::move(message), directoryPatience());
     const Result<ControlMessage> answer = co_await call;
     if (!answer.ok()) continue;
     auto decoded = decodeLocateAnswer(answer->body);
@@ -40,12 +44,12 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
 }
 
 Task<Status> DirectoryClient::awaitChunk(std::string node, ContentKey key, std::uint64_t size,
-                                         std::uint32_t chunk, Clock::time_point deadline) {
+                                         std::uint32_t chunk, Patience patience) {
   const DirectoryRequest request{
       .key = key, .size = size, .stripe = chunk / kChunksPerStripe, .chunks = bitOf(chunk)};
   ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kAwait), encode(request)};
   Task<Result<ControlMessage>> call =
-      shard_.transport->call(std::move(node), std::move(message), deadline);
+      shard_.transport->call(std::move(node), std::move(message), patience);
   const Result<ControlMessage> answer = co_await call;
   if (!answer.ok()) co_return answer.error();
   co_return Status();
@@ -88,7 +92,7 @@ void DirectoryClient::tell(DirectoryMessage type, DirectoryRequest request) {
 
 Task<void> DirectoryClient::tellPeer(Shard& shard, std::string node, ControlMessage message) {
   Task<Result<ControlMessage>> call =
-      shard.transport->call(node, std::move(message), Clock::now() + kPatience);
+      shard.transport->call(node, std::move(message), directoryPatience());
   [[maybe_unused]] const Result<ControlMessage> ignored = co_await call;
 }
 

@@ -18,7 +18,7 @@ class DirectoryClient {
   // Ends when `node`, to which the chunk is on its way, has it. Errors: its own, and those
   // of PeerTransport::call.
   [[nodiscard]] Task<Status> awaitChunk(std::string node, ContentKey key, std::uint64_t size,
-                                        std::uint32_t chunk, Clock::time_point deadline);
+                                        std::uint32_t chunk, Patience patience);
 
   // Tell the directory; nobody waits, and a lost message costs only a detour.
   void have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);

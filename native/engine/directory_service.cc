@@ -7,6 +7,7 @@ namespace {
 
 // An agent that does not answer in this time has no say in the new directory.
 constexpr auto kReportPatience = std::chrono::seconds(2);
+constexpr auto kReportSilence = std::chrono::milliseconds(500);
 // A directory that nobody asked for this long is forgotten; it can be made again.
 constexpr auto kIdle = std::chrono::minutes(5);
 constexpr auto kSweepEvery = std::chrono::seconds(30);
@@ -60,8 +61,8 @@ Task<void> DirectoryService::build(std::shared_ptr<Entry> entry, DirectoryReques
 Task<void> DirectoryService::askOne(Shard& shard, std::string node, DirectoryRequest request,
                                     std::shared_ptr<Entry> entry) {
   ControlMessage query{static_cast<std::uint16_t>(DirectoryMessage::kQuery), encode(request)};
-  Task<Result<ControlMessage>> call =
-      shard.transport->call(node, std::move(query), Clock::now() + kReportPatience);
+  Task<Result<ControlMessage>> call = shard.transport->call(
+      node, std::move(query), Patience(Clock::now() + kReportPatience, kReportSilence));
   const Result<ControlMessage> answer = co_await call;
   if (!answer.ok()) co_return;
   const auto report = decodeAgentReport(answer->body);

@@ -100,8 +100,9 @@ Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
   const FileReference& file = state.fetch->reference;
   const std::uint32_t chunk = state.chunks.stripe() * kChunksPerStripe +
                               static_cast<std::uint32_t>(std::countr_zero(fetcher.chunks));
-  Task<Status> awaiting = shard_.directory->awaitChunk(
-      fetcher.node, file.about.key, file.about.size, chunk, Clock::now() + kPeerPatience);
+  Task<Status> awaiting =
+      shard_.directory->awaitChunk(fetcher.node, file.about.key, file.about.size, chunk,
+                                   Patience(Clock::now() + kPeerPatience, kSilenceAlone));
   const Status awaited = co_await awaiting;
   if (awaited.ok()) co_return awaited;
   complaint = complaintOf(fetcher.node, false, awaited);
@@ -116,7 +117,8 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, Com
   for (std::uint32_t chunk = state.chunks.first; chunk < state.chunks.end(); ++chunk) {
     const std::string& holder = answer.holderOf(chunk);
     if (holder.empty() || state.fetch->cache->resident(chunk)) continue;
-    reading.spawn(readPeer(state, chunk, holder, statuses[chunk - state.chunks.first]));
+    const bool others = (answer.elsewhere & bitOf(chunk)) != 0;
+    reading.spawn(readPeer(state, chunk, holder, others, statuses[chunk - state.chunks.first]));
   }
   Task<void> closing = reading.close();
   co_await closing;
@@ -137,7 +139,7 @@ void Fetcher::tellHeld(const RunState& state) {
   }
 }
 
-Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node,
+Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
                              Status& status) {
   state.flight(chunk).fromPeer = true;
   auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1, state.options.rank);
@@ -146,9 +148,11 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
                                static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
   const std::span<std::byte> memory = loaded->bytes;
   std::vector<std::uint32_t> checksums;
+  const Patience patience(Clock::now() + kPeerPatience,
+                          others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
   Task<Status> reading = state.shard.transport->read(
-      node, state.fetch->key(), state.fetch->chunkOffset(chunk), memory, checksums,
-      Clock::now() + kPeerPatience, state.demand() ? RequestClass::kDemand : RequestClass::kWarm);
+      node, state.fetch->key(), state.fetch->chunkOffset(chunk), memory, checksums, patience,
+      state.demand() ? RequestClass::kDemand : RequestClass::kWarm);
   status = co_await reading;
   if (!status.ok()) {
     state.flight(chunk).fromPeer = false;

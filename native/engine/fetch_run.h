@@ -10,6 +10,12 @@ namespace hearth {
 // How long other agents' bytes are waited for.
 inline constexpr auto kPeerPatience = std::chrono::seconds(40);
 
+// How long not one byte of a holder's need come: when another agent holds the chunk, too, and when
+// none is known to, so that the origin would have to be read again. Far longer than an agent that
+// runs lets others wait.
+inline constexpr auto kSilenceWithOthers = std::chrono::milliseconds(300);
+inline constexpr auto kSilenceAlone = std::chrono::seconds(2);
+
 // One run on its way. Lives in run()'s frame.
 struct Fetcher::RunState {
   Shard& shard;

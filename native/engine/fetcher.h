@@ -68,7 +68,8 @@ class Fetcher {
   // What others hold.
   Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint);
   // `status`: of the reading; when the chunk could not be stored, that is in the run's `own`.
-  static Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node,
+  // `others`: hold the chunk, too.
+  static Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
                              Status& status);
   // Writes the chunk and keeps it in memory for its readers.
   static Task<void> store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,

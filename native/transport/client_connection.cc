@@ -49,70 +49,126 @@ ClientConnection::ClientConnection(Reactor& reactor, Gate& gate, Channel channel
 
 Task<Outcome> ClientConnection::read(ContentKey key, std::uint64_t offset,
                                      std::span<std::byte> into, std::span<std::uint32_t> checksums,
-                                     Clock::time_point deadline, RequestClass requestClass) {
+                                     Patience patience, RequestClass requestClass) {
   const auto length = static_cast<std::uint32_t>(into.size());
   Exchange exchange{.done = Event(reactor_),
                     .request = ReadRequest{key, offset, length, 0, requestClass, {}},
                     .cost = length,
                     .into = into,
                     .checksums = checksums};
-  Task<void> running = run(exchange, deadline);
+  Task<void> running = run(exchange, patience);
   co_await running;
   co_return exchange.outcome;
 }
 
 Task<Outcome> ClientConnection::readManifest(Sha256Digest digest, std::uint64_t offset,
                                              std::span<std::byte> into, std::size_t& received,
-                                             Clock::time_point deadline) {
+                                             Patience patience) {
   const auto length = static_cast<std::uint32_t>(into.size());
   Exchange exchange{.done = Event(reactor_),
                     .request = ManifestRequest{digest, offset, length},
                     .cost = length,
                     .into = into};
-  Task<void> running = run(exchange, deadline);
+  Task<void> running = run(exchange, patience);
   co_await running;
   received = exchange.received;
   co_return exchange.outcome;
 }
 
-Task<Outcome> ClientConnection::call(ControlMessage& message, Clock::time_point deadline) {
+Task<Outcome> ClientConnection::call(ControlMessage& message, Patience patience) {
   Exchange exchange{.done = Event(reactor_),
                     .request = ControlRequest{message.type, message.body},
                     .cost = message.body.size()};
-  Task<void> running = run(exchange, deadline);
+  Task<void> running = run(exchange, patience);
   co_await running;
   if (exchange.outcome.status.ok()) message = std::move(exchange.message);
   co_return exchange.outcome;
 }
 
-Task<void> ClientConnection::run(Exchange& exchange, Clock::time_point deadline) {
+Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
   // The caller's own reference may go while we wait.
   const std::shared_ptr<Connection> self = shared_from_this();
   if (!alive()) {
     exchange.outcome.status = failure();
     co_return;
   }
+  if (silentFor(patience.silence)) {
+    exchange.outcome.status = silenceError(patience.silence);
+    co_return;
+  }
   load_ += exchange.cost;
-  Task<bool> acquiring = credit_.acquire(exchange.cost, deadline);
+  // Credit that does not come back is that of requests which find the silence out themselves.
+  const auto onlyWhile = [&] { return !silentFor(patience.silence); };
+  Task<bool> acquiring =
+      credit_.acquire(exchange.cost, patience.deadline, patience.silence / 4, onlyWhile);
   const bool granted = co_await acquiring;
   if (!alive()) {
     exchange.outcome.status = failure();
   } else if (!granted) {
-    exchange.outcome.status = lateError("the other side gave no room for the request in time");
+    exchange.outcome.status =
+        silentFor(patience.silence)
+            ? silenceError(patience.silence)
+            : lateError("the other side gave no room for the request in time");
   } else {
-    submit(exchange, deadline);
+    submit(exchange, patience.deadline);
     const std::uint64_t requestId = lastId_;
-    const bool inTime = co_await exchange.done.waitUntil(deadline);
-    if (!inTime && !exchange.done.isSet()) {
-      Task<void> leaving = giveUp(exchange, requestId);
+    Task<bool> awaiting = awaitAnswer(exchange, patience);
+    const bool answered = co_await awaiting;
+    if (!answered) {
+      Task<void> leaving = giveUp(exchange, requestId, patience);
       co_await leaving;
     }
   }
   load_ -= exchange.cost;
 }
 
+Task<bool> ClientConnection::awaitAnswer(Exchange& exchange, Patience patience) {
+  if (patience.silence == Clock::duration::max()) {
+    co_await exchange.done.waitUntil(patience.deadline);
+    co_return exchange.done.isSet();
+  }
+  while (!exchange.done.isSet()) {
+    const Clock::time_point now = Clock::now();
+    if (now >= patience.deadline || silentFor(patience.silence)) co_return false;
+    if (!probed_ && now - lastSign_ >= patience.silence / 2) {
+      queue_.push({.frame = encodeEmptyFrame(FrameType::kPing, 0)});
+      probed_ = now;
+    }
+    co_await exchange.done.waitUntil(std::min(patience.deadline, now + patience.silence / 4));
+  }
+  co_return true;
+}
+
+void ClientConnection::lookForSigns() {
+  const std::uint64_t arrivedNow = arrived();
+  if (arrivedNow == arrivedThen_) return;
+  arrivedThen_ = arrivedNow;
+  lastSign_ = Clock::now();
+  probed_.reset();
+}
+
+bool ClientConnection::silentFor(Clock::duration silence) {
+  if (silence == Clock::duration::max() || !alive()) return false;
+  lookForSigns();
+  const Clock::time_point now = Clock::now();
+  // Who was not asked may well be silent, and so may we have slept.
+  return probed_ && now - *probed_ >= silence / 2 && now - lastSign_ >= silence;
+}
+
+Error ClientConnection::silenceError(Clock::duration silence) const {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(silence);
+  return {ErrorCode::kDeadlineExceeded, account_->node + " has given no sign of life for " +
+                                            std::to_string(ms.count()) +
+                                            " ms; what it was asked for is asked for elsewhere"};
+}
+
 void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
   const std::uint64_t requestId = ++lastId_;
+  if (sent_.empty() && !payload_.active) {
+    lookForSigns();
+    lastSign_ = Clock::now();
+    probed_.reset();
+  }
   if (auto* const read = std::get_if<ReadRequest>(&exchange.request)) {
     read->patienceMs = patienceOf(deadline);
   }
@@ -127,8 +183,12 @@ void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
   ++account_->requests;
 }
 
-Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId) {
-  exchange.outcome = {lateError("the other side did not answer in time"), false};
+Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId,
+                                    Patience patience) {
+  const bool silent = Clock::now() < patience.deadline;
+  exchange.outcome = {
+      silent ? silenceError(patience.silence) : lateError("the other side did not answer in time"),
+      false};
   if (!exchange.receiving) {
     const auto found = sent_.find(requestId);
     if (found == sent_.end()) co_return;
@@ -141,7 +201,10 @@ Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId)
   exchange.abandoned = true;
   const bool released = co_await exchange.done.waitUntil(Clock::now() + kReleaseGrace);
   if (released || exchange.done.isSet()) co_return;
-  fail({ErrorCode::kUnavailable, "the other side stalled in the middle of an answer"});
+  // Others that wait on this connection of a silent peer go elsewhere, too.
+  fail(silent
+           ? silenceError(patience.silence)
+           : Error{ErrorCode::kUnavailable, "the other side stalled in the middle of an answer"});
   co_await exchange.done.wait();
 }
 

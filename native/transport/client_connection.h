@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -27,18 +28,18 @@ class ClientConnection final : public Connection {
   ClientConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
                    PeerAddress address, std::uint64_t features);
 
-  // Each waits for credit, then for the answer, until `deadline`. When they end, nothing writes
-  // into the caller's memory any more. All of `into`; `checksums` has one place for each block of
-  // it.
+  // Each waits for credit, then for the answer, as long as its patience lasts. When they end,
+  // nothing writes into the caller's memory any more. All of `into`; `checksums` has one place for
+  // each block of it.
   [[nodiscard]] Task<Outcome> read(ContentKey key, std::uint64_t offset, std::span<std::byte> into,
-                                   std::span<std::uint32_t> checksums, Clock::time_point deadline,
+                                   std::span<std::uint32_t> checksums, Patience patience,
                                    RequestClass requestClass);
   // `received`: how much of `into` was filled; less than all at the manifest's end.
   [[nodiscard]] Task<Outcome> readManifest(Sha256Digest digest, std::uint64_t offset,
                                            std::span<std::byte> into, std::size_t& received,
-                                           Clock::time_point deadline);
+                                           Patience patience);
   // `message` is replaced by the answer.
-  [[nodiscard]] Task<Outcome> call(ControlMessage& message, Clock::time_point deadline);
+  [[nodiscard]] Task<Outcome> call(ControlMessage& message, Patience patience);
 
   // Bytes that requests on this connection still wait for.
   [[nodiscard]] std::uint64_t load() const { return load_; }
@@ -74,9 +75,16 @@ class ClientConnection final : public Connection {
   void onReaderEnd() override;
   void onSending(const SendQueue::Item&) override {}
 
-  [[nodiscard]] Task<void> run(Exchange& exchange, Clock::time_point deadline);
+  [[nodiscard]] Task<void> run(Exchange& exchange, Patience patience);
+  // False: the deadline or the silence came first; it asks the other side for a sign of life
+  // before.
+  [[nodiscard]] Task<bool> awaitAnswer(Exchange& exchange, Patience patience);
+  // Not one byte has come for so long, although something was asked for and a probe was sent.
+  [[nodiscard]] bool silentFor(Clock::duration silence);
+  [[nodiscard]] Error silenceError(Clock::duration silence) const;
+  void lookForSigns();
   void submit(Exchange& exchange, Clock::time_point deadline);
-  [[nodiscard]] Task<void> giveUp(Exchange& exchange, std::uint64_t requestId);
+  [[nodiscard]] Task<void> giveUp(Exchange& exchange, std::uint64_t requestId, Patience patience);
   template <class Answer>
   [[nodiscard]] Result<bool> onData(const Frame& frame, Sent sent);
   // Where the payload of an answer belongs, and whether another part follows it.
@@ -93,6 +101,10 @@ class ClientConnection final : public Connection {
   std::map<std::uint64_t, Sent> sent_;  // by request id
   std::uint64_t lastId_ = 0;
   std::uint64_t load_ = 0;
+  // When the last byte came, or the first of the requests was sent that are unanswered.
+  Clock::time_point lastSign_{};
+  std::uint64_t arrivedThen_ = 0;
+  std::optional<Clock::time_point> probed_;  // since then
 
   // The payload that is being received.
   struct Payload {

@@ -53,6 +53,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Just before an item with a request id is sent.
   virtual void onSending(const SendQueue::Item& item) = 0;
 
+  // Bytes that have come to this machine.
+  [[nodiscard]] std::uint64_t arrived() const { return tcpProgress(socket_.fd()).received; }
+
   Reactor& reactor_;
   Gate& gate_;
   FrameReader reader_;

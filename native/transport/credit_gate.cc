@@ -26,13 +26,19 @@ void CreditGate::setLimit(std::uint64_t bytes, std::uint64_t requests) {
   serve();
 }
 
-Task<bool> CreditGate::acquire(std::uint64_t cost, Clock::time_point deadline) {
+Task<bool> CreditGate::acquire(std::uint64_t cost, Clock::time_point deadline,
+                               Clock::duration every, std::function<bool()> onlyWhile) {
   if (closed_) co_return false;
   if (waiters_.empty() && take(cost)) co_return true;
   Waiter waiter{Event(reactor_), cost};
   const auto position = waiters_.insert(waiters_.end(), &waiter);
-  const bool decided = co_await waiter.decided.waitUntil(deadline);
-  if (decided || waiter.decided.isSet()) co_return waiter.granted;
+  for (;;) {
+    const Clock::time_point now = Clock::now();
+    const bool looks = onlyWhile && every < deadline - now;
+    co_await waiter.decided.waitUntil(looks ? now + every : deadline);
+    if (waiter.decided.isSet()) co_return waiter.granted;
+    if (Clock::now() >= deadline || (onlyWhile && !onlyWhile())) break;
+  }
   waiters_.erase(position);
   serve();  // those behind may fit where this one did not
   co_return false;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 
 #include "reactor/reactor.h"
@@ -19,7 +20,10 @@ class CreditGate {
   void setLimit(std::uint64_t bytes, std::uint64_t requests);
   // Waits for room for one request. True: the caller owns it and gives it back by release(). False:
   // the deadline or close() came first.
-  [[nodiscard]] Task<bool> acquire(std::uint64_t cost, Clock::time_point deadline);
+  // `onlyWhile` is asked every so often; when it says no, that is as if the deadline had come.
+  [[nodiscard]] Task<bool> acquire(std::uint64_t cost, Clock::time_point deadline,
+                                   Clock::duration every = Clock::duration::max(),
+                                   std::function<bool()> onlyWhile = {});
   void release(std::uint64_t cost);
   // Nobody gets anything any more; those who wait hear it.
   void close();

@@ -50,7 +50,7 @@ std::span<Peer::Stream> Peer::streamsOf(Lane lane) {
 }
 
 Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
-    Lane lane, std::shared_ptr<ClientConnection> avoid, Clock::time_point deadline) {
+    Lane lane, std::shared_ptr<ClientConnection> avoid, Patience patience) {
   const std::shared_ptr<Peer> self = shared_from_this();
   for (;;) {
     if (left_) co_return lastError_;
@@ -68,8 +68,14 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
     }
     if (best) co_return best;
     if (!dialling) co_return lastError_;
+    // It is being dialled, and that is its probe; who can ask elsewhere does so meanwhile.
+    const bool patient = patience.silence == Clock::duration::max();
+    if (!patient && std::any_of(streams_.begin(), streams_.end(),
+                                [](const Stream& stream) { return stream.fellSilent; })) {
+      co_return Error{ErrorCode::kDeadlineExceeded, identity_.node + " has fallen silent"};
+    }
     changed_.reset();
-    const bool inTime = co_await changed_.waitUntil(deadline);
+    const bool inTime = co_await changed_.waitUntil(patience.deadline);
     if (!inTime && !changed_.isSet()) {
       co_return Error{ErrorCode::kDeadlineExceeded,
                       "no connection to " + identity_.node + " in time"};
@@ -82,6 +88,8 @@ void Peer::dialMissing(Lane lane) {
   for (Stream& stream : streamsOf(lane)) {
     const bool ready = stream.connection && stream.connection->alive();
     if (ready || stream.dialling || now < stream.notBefore) continue;
+    if (stream.connection)
+      stream.fellSilent = stream.connection->failure().code == ErrorCode::kDeadlineExceeded;
     stream.connection.reset();
     stream.dialling = true;
     gate_.spawn(
@@ -104,6 +112,7 @@ Task<void> Peer::dialStream(std::shared_ptr<Peer> self, std::size_t index) {
     }
     if (dialled.ok()) {
       self->streams_[index].connection = *dialled;
+      for (Stream& stream : self->streams_) stream.fellSilent = false;
       break;
     }
     if (self->left_) break;

@@ -33,9 +33,10 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void setAddresses(std::vector<PeerAddress> addresses);
   // The lane's ready stream with the least to do, other than `avoid` where there is one. Starts
   // dialling those that are not there, and waits for the first when none is. kUnavailable at once
-  // when none can be dialled now; kDeadlineExceeded.
+  // when none can be dialled now; kDeadlineExceeded, at once while the peer has fallen silent and
+  // the caller's patience does not allow for that.
   [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> stream(
-      Lane lane, std::shared_ptr<ClientConnection> avoid, Clock::time_point deadline);
+      Lane lane, std::shared_ptr<ClientConnection> avoid, Patience patience);
   // Ends everything with this reason, now and in future.
   void leave(Error reason);
 
@@ -47,6 +48,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   struct Stream {
     std::shared_ptr<ClientConnection> connection;
     bool dialling = false;
+    bool fellSilent = false;  // the last connection, in the middle of an answer
     Clock::time_point notBefore{};
     Clock::duration backOff{};
   };

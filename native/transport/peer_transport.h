@@ -32,6 +32,19 @@ struct PeerIdentity {
   std::vector<PeerAddress> addresses;  // one a NIC
 };
 
+// How long an answer is waited for.
+struct Patience {
+  Patience(Clock::time_point until) : deadline(until) {}  // NOLINT(google-explicit-constructor)
+  Patience(Clock::time_point until, Clock::duration longestSilence)
+      : deadline(until), silence(longestSilence) {}
+
+  Clock::time_point deadline;
+  // The request ends with kDeadlineExceeded when not one byte has come on its connection for so
+  // long, not even in answer to a probe; and others with the same patience at once, until one
+  // comes. A transfer that moves, however slowly, is waited for.
+  Clock::duration silence = Clock::duration::max();
+};
+
 // Bytes of an answer in memory that its owner may need for something else before they are sent: who
 // reads slowly must not hold it. Then they come from somewhere else.
 class LentPayload {
@@ -125,18 +138,18 @@ class PeerTransport {
 
   // Fills `into` with [offset, offset + into.size()) of the key as `node` has it; the range lies
   // inside one chunk and begins on a block. Checksums are compared on receipt (kCorrupt) and given
-  // in `blockChecksums`. The bytes are received straight into `into`. A slice that fails is tried
+  // in `blockChecksums`. The bytes are received straight into `into`, and into nothing when it has
+  // ended. A slice that fails is tried
   // on another stream or NIC before the caller hears of it. kTryElsewhere: that agent does not have
   // it.
   [[nodiscard]] virtual Task<Status> read(std::string node, ContentKey key, std::uint64_t offset,
                                           std::span<std::byte> into,
                                           std::vector<std::uint32_t>& blockChecksums,
-                                          Clock::time_point deadline,
-                                          RequestClass requestClass) = 0;
+                                          Patience patience, RequestClass requestClass) = 0;
   [[nodiscard]] virtual Task<Result<std::vector<std::byte>>> readManifest(
       std::string node, Sha256Digest digest, Clock::time_point deadline) = 0;
   [[nodiscard]] virtual Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
-                                                          Clock::time_point deadline) = 0;
+                                                          Patience patience) = 0;
   // Closes all connections, fails what is pending with kCancelled, waits for handlers. Required
   // before destruction.
   [[nodiscard]] virtual Task<void> close() = 0;

@@ -16,8 +16,8 @@ struct SliceAttempt {
   std::span<std::byte> into;
   std::span<std::uint32_t> checksums;
   RequestClass requestClass;
-  Task<Outcome> operator()(ClientConnection& connection, Clock::time_point deadline) const {
-    return connection.read(key, offset, into, checksums, deadline, requestClass);
+  Task<Outcome> operator()(ClientConnection& connection, Patience patience) const {
+    return connection.read(key, offset, into, checksums, patience, requestClass);
   }
 };
 struct ManifestAttempt {
@@ -25,14 +25,14 @@ struct ManifestAttempt {
   std::uint64_t offset;
   std::span<std::byte> into;
   std::size_t received = 0;
-  Task<Outcome> operator()(ClientConnection& connection, Clock::time_point deadline) {
-    return connection.readManifest(digest, offset, into, received, deadline);
+  Task<Outcome> operator()(ClientConnection& connection, Patience patience) {
+    return connection.readManifest(digest, offset, into, received, patience);
   }
 };
 struct ControlAttempt {
   ControlMessage message;  // replaced by the answer
-  Task<Outcome> operator()(ClientConnection& connection, Clock::time_point deadline) {
-    return connection.call(message, deadline);
+  Task<Outcome> operator()(ClientConnection& connection, Patience patience) {
+    return connection.call(message, patience);
   }
 };
 
@@ -45,7 +45,7 @@ struct TcpTransport::Slices {
   std::uint64_t offset;
   std::span<std::byte> into;
   std::span<std::uint32_t> checksums;
-  Clock::time_point deadline;
+  Patience patience;
   RequestClass requestClass;
   std::size_t left;
   Event done;
@@ -150,15 +150,15 @@ void TcpTransport::adopt(int fd) {
 // one.
 template <class Attempt>
 Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Lane lane, Attempt& attempt,
-                                    Clock::time_point deadline) {
+                                    Patience patience) {
   std::shared_ptr<ClientConnection> tried;
   Status status;
   for (int i = 0; i < 2; ++i) {
-    Task<Result<std::shared_ptr<ClientConnection>>> picking = peer->stream(lane, tried, deadline);
+    Task<Result<std::shared_ptr<ClientConnection>>> picking = peer->stream(lane, tried, patience);
     const Result<std::shared_ptr<ClientConnection>> picked = co_await picking;
     if (!picked.ok()) co_return tried ? status : Status(picked.error());
     tried = *picked;
-    Task<Outcome> trying = attempt(*tried, deadline);
+    Task<Outcome> trying = attempt(*tried, patience);
     const Outcome outcome = co_await trying;
     if (outcome.status.ok()) co_return outcome.status;
     status = outcome.status.error().within(peer->identity().node);
@@ -176,7 +176,7 @@ Task<void> TcpTransport::readSlice(TcpTransport& transport, Slices& slices, std:
   SliceAttempt attempt{slices.key, slices.offset + begin, slices.into.subspan(begin, end - begin),
                        slices.checksums.subspan(firstBlock, blocksOf(end - begin)),
                        slices.requestClass};
-  Task<Status> trying = transport.tryTwice(slices.peer, Lane::kPayload, attempt, slices.deadline);
+  Task<Status> trying = transport.tryTwice(slices.peer, Lane::kPayload, attempt, slices.patience);
   const Status status = co_await trying;
   if (!status.ok() && slices.status.ok()) slices.status = status;
   if (--slices.left == 0) slices.done.set();
@@ -184,8 +184,8 @@ Task<void> TcpTransport::readSlice(TcpTransport& transport, Slices& slices, std:
 
 Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t offset,
                                 std::span<std::byte> into,
-                                std::vector<std::uint32_t>& blockChecksums,
-                                Clock::time_point deadline, RequestClass requestClass) {
+                                std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                                RequestClass requestClass) {
   const Caller inside(*this);
   blockChecksums.assign(blocksOf(into.size()), 0);
   if (into.empty()) co_return Status();
@@ -199,11 +199,11 @@ Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t 
   const std::size_t count = std::clamp<std::size_t>(into.size() / kSliceBytes, 1, streams);
   if (count == 1) {
     SliceAttempt attempt{key, offset, into, blockChecksums, requestClass};
-    Task<Status> trying = tryTwice(*peer, Lane::kPayload, attempt, deadline);
+    Task<Status> trying = tryTwice(*peer, Lane::kPayload, attempt, patience);
     const Status status = co_await trying;
     co_return status;
   }
-  Slices slices{*peer,        key,   offset,          into, blockChecksums, deadline,
+  Slices slices{*peer,        key,   offset,          into, blockChecksums, patience,
                 requestClass, count, Event(reactor_), {}};
   const std::size_t size = (blocksOf(into.size()) + count - 1) / count * kBlockBytes;
   for (std::size_t i = 0; i < count; ++i) {
@@ -240,7 +240,7 @@ Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node
 }
 
 Task<Result<ControlMessage>> TcpTransport::call(std::string node, ControlMessage request,
-                                                Clock::time_point deadline) {
+                                                Patience patience) {
   const Caller inside(*this);
   if (request.body.size() > kMaxControlBytes) {
     co_return Error{ErrorCode::kInvalidArgument, "a control message is at most 1 MiB long"};
@@ -248,7 +248,7 @@ Task<Result<ControlMessage>> TcpTransport::call(std::string node, ControlMessage
   const Result<std::shared_ptr<Peer>> peer = peerOf(node);
   if (!peer.ok()) co_return peer.error();
   ControlAttempt attempt{std::move(request)};
-  Task<Status> trying = tryTwice(*peer, Lane::kControl, attempt, deadline);
+  Task<Status> trying = tryTwice(*peer, Lane::kControl, attempt, patience);
   const Status status = co_await trying;
   if (!status.ok()) co_return status.error();
   co_return std::move(attempt.message);

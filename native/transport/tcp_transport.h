@@ -23,11 +23,11 @@ class TcpTransport final : public PeerTransport {
   void adopt(int socket) override;
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset,
                     std::span<std::byte> into, std::vector<std::uint32_t>& blockChecksums,
-                    Clock::time_point deadline, RequestClass requestClass) override;
+                    Patience patience, RequestClass requestClass) override;
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
                                                     Clock::time_point deadline) override;
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
-                                    Clock::time_point deadline) override;
+                                    Patience patience) override;
   Task<void> close() override;
   std::vector<PeerStatistics> statistics() const override;
 
@@ -40,7 +40,7 @@ class TcpTransport final : public PeerTransport {
                               std::size_t end);
   template <class Attempt>
   [[nodiscard]] static Task<Status> tryTwice(std::shared_ptr<Peer> peer, Lane lane,
-                                             Attempt& attempt, Clock::time_point deadline);
+                                             Attempt& attempt, Patience patience);
 
   Reactor& reactor_;
   const TransportOptions options_;

@@ -1,0 +1,119 @@
+// An agent that is stopped, as by SIGSTOP: its connections stay, and nothing comes.
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "engine/fetcher.h"
+#include "engine/testing_cluster.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+// All shards of an agent stand still while it lives.
+class Stopped {
+ public:
+  explicit Stopped(Agent& agent) {
+    for (const auto& shard : agent.engine().commons().shards) {
+      ++left_;
+      shard->reactor->post([this] {
+        std::unique_lock lock(mutex_);
+        ++standing_;
+        changed_.notify_all();
+        changed_.wait(lock, [this] { return over_; });
+        --left_;
+        changed_.notify_all();
+      });
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return standing_ == left_; });
+  }
+  ~Stopped() {
+    std::unique_lock lock(mutex_);
+    over_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return left_ == 0; });
+  }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t standing_ = 0, left_ = 0;
+  bool over_ = false;
+};
+
+// What a reader that misses a chunk waits for.
+Task<Status> demandChunk(Engine& engine, std::shared_ptr<Dataset> dataset, std::uint32_t chunk) {
+  const FileReference file = FileReference::of(dataset, filesOf(*dataset->manifest).front());
+  Shard& shard = engine.commons().owner(file.about.key);
+  co_await shard.reactor->enter();
+  auto opening = shard.fetcher->open(file);
+  auto opened = co_await opening;
+  Status status = opened.ok() ? Status() : Status(opened.error());
+  if (opened.ok()) {
+    Task<Status> ensuring = shard.fetcher->ensure(*opened, chunk, chunk + 1, FetchOptions{});
+    status = co_await ensuring;
+  }
+  co_await engine.home().enter();
+  co_return status;
+}
+
+TEST(StoppedAgent, ADemandReadGoesToTheOtherHolder) {
+  Agent stopped("stopped"), live("live"), reader("reader");
+  connect({&stopped, &live, &reader});
+  // Several, so that the stopped agent is the directory of some and not of others.
+  for (int round = 0; round < 4; ++round) {
+    auto origin = std::make_unique<Origin>();
+    origin->add("model", 8 * kChunkBytes);
+    for (Agent* const agent : {&stopped, &live}) {
+      agent->beginWarm(agent->add(*origin));
+      ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
+      ASSERT_TRUE(agent->engine().cancelWarm("warm").ok());
+    }
+    const auto dataset = reader.add(*origin);
+    origin.reset();
+    // Both are connected and known.
+    ASSERT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 0)).ok());
+    ASSERT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 1)).ok());
+    const Stopped still(stopped);
+    Clock::duration longest{};
+    for (std::uint32_t chunk = 2; chunk < 8; ++chunk) {
+      const auto before = Clock::now();
+      const Status status = reader.await(demandChunk(reader.engine(), dataset, chunk));
+      EXPECT_TRUE(status.ok()) << status.error().message;
+      longest = std::max(longest, Clock::now() - before);
+    }
+    // A second and a bit at most where the machine is not busy; ten and more before.
+    EXPECT_LT(longest, std::chrono::seconds(5));
+    RecordProperty("longest_ms_" + std::to_string(round),
+                   static_cast<int>(longest / std::chrono::milliseconds(1)));
+  }
+}
+
+TEST(StoppedAgent, ComesBackWhenItGoesOn) {
+  Agent holder("holder"), reader("reader");
+  connect({&holder, &reader});
+  auto origin = std::make_unique<Origin>();
+  origin->add("model", 4 * kChunkBytes);
+  holder.beginWarm(holder.add(*origin));
+  ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
+  const auto dataset = reader.add(*origin);
+  ASSERT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 0)).ok());
+  {
+    // Nobody else holds it: the origin does.
+    const Stopped still(holder);
+    EXPECT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 1)).ok());
+  }
+  origin.reset();
+  const auto until = Clock::now() + std::chrono::seconds(30);
+  Status status;
+  do {
+    status = reader.await(demandChunk(reader.engine(), dataset, 2));
+  } while (!status.ok() && Clock::now() < until);
+  EXPECT_TRUE(status.ok()) << status.error().message;
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster

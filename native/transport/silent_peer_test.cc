@@ -1,0 +1,189 @@
+// Peers that stop in the middle, as a process does that is given SIGSTOP: its kernel goes on
+// acknowledging, and nothing comes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "transport/raw_peer.h"
+#include "transport/test_node.h"
+
+namespace hearth {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr auto kSilence = 300ms;
+
+class SilentPeerTest : public testing::TestWithParam<Reactor::Backend> {
+ protected:
+  // Plays "asked" for one connection after the other, each as `behave` says, until the test ends.
+  void start(std::function<void(RawPeer&)> behave) {
+    asker = std::make_unique<TestNode>(TestNode::optionsOf("asker"), GetParam());
+    asker->setPeers({acceptor.identity("asked")});
+    thread = std::thread([this, behave] {
+      while (!ended) {
+        RawPeer peer = acceptor.accept();
+        if (peer.fd() < 0 || ended) continue;
+        ++connections;
+        if (peer.welcome("asked")) behave(peer);
+      }
+    });
+  }
+  void TearDown() override {
+    goOn.store(true);
+    asker.reset();
+    ended = true;
+    { const RawPeer last(acceptor.address()); }
+    if (thread.joinable()) thread.join();
+  }
+  Status read(std::span<std::byte> bytes, Clock::duration silence = kSilence) {
+    std::vector<std::uint32_t> checksums;
+    return asker->await([&] {
+      return asker->transport->read("asked", keyOf(kPlain), 0, bytes, checksums,
+                                    Patience(Clock::now() + 15s, silence), RequestClass::kDemand);
+    });
+  }
+  void stopHere() {
+    stopped = true;
+    while (!goOn && !ended) std::this_thread::sleep_for(5ms);
+  }
+  static std::vector<std::byte> answerTo(const RawPeer::Got& request) {
+    ReadAnswer answer;
+    answer.payloadLength = decodeBody<ReadRequest>(request.body)->length;
+    const std::vector<std::byte> payload = patternBytes(answer.payloadLength);
+    answer.blockChecksums = crc32cOfBlocks(payload, kBlockBytes);
+    std::vector<std::byte> bytes = encodeFrame(answer, request.header.requestId);
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    return bytes;
+  }
+  // Answers what comes; what was given up is answered, too.
+  static void serve(RawPeer& peer) {
+    while (const auto request = peer.frame()) {
+      if (request->header.type == FrameType::kPing) {
+        peer.send(encodeEmptyFrame(FrameType::kPong, request->header.requestId));
+      } else if (request->header.type == FrameType::kReadRequest) {
+        peer.send(answerTo(*request));
+      }
+    }
+  }
+
+  RawAcceptor acceptor;
+  std::unique_ptr<TestNode> asker;
+  std::thread thread;
+  std::atomic<bool> ended{false}, goOn{false}, stopped{false};
+  std::atomic<int> connections{0};
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, SilentPeerTest,
+                         testing::Values(Reactor::Backend::kIoUring, Reactor::Backend::kEpoll),
+                         [](const auto& backend) {
+                           return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
+                         });
+
+TEST_P(SilentPeerTest, IsNotWaitedForAndComesBackOnTheSameConnection) {
+  start([this](RawPeer& peer) {
+    stopHere();
+    serve(peer);
+  });
+  std::vector<std::byte> bytes(kBlockBytes);
+  auto before = Clock::now();
+  const Status first = read(bytes);
+  EXPECT_EQ(first.code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_THAT(first.error().message, HasSubstr("no sign of life for 300 ms"));
+  EXPECT_GE(Clock::now() - before, kSilence);
+  EXPECT_LT(Clock::now() - before, 5s);
+  // It is known now: who asks again does not wait.
+  before = Clock::now();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(read(bytes).code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_LT(Clock::now() - before, 20 * kSilence);
+  goOn = true;
+  Status status;
+  for (int i = 0; i < 500; ++i) {
+    status = read(bytes);
+    if (status.ok()) break;
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_TRUE(status.ok()) << status.error().message;
+  EXPECT_EQ(bytes, patternBytes(kBlockBytes));
+  EXPECT_EQ(connections, 1);
+}
+
+TEST_P(SilentPeerTest, StoppedInTheMiddleOfAnAnswerItWritesNothingAfterTheReadHasEnded) {
+  start([this](RawPeer& peer) {
+    const auto request = peer.frame();
+    if (!request || request->header.type != FrameType::kReadRequest) return;
+    const std::vector<std::byte> answer = answerTo(*request);
+    const auto bytes = std::span(answer);
+    peer.send(bytes.first(bytes.size() / 2));
+    stopHere();
+    peer.send(bytes.subspan(bytes.size() / 2));
+    serve(peer);
+  });
+  std::vector<std::byte> bytes(kChunkBytes);
+  const auto before = Clock::now();
+  EXPECT_EQ(read(bytes).code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_LT(Clock::now() - before, 5s);
+  // The memory is somebody else's from now on.
+  std::fill(bytes.begin(), bytes.end(), std::byte{0x5a});
+  EXPECT_EQ(read(std::span(bytes).first(0)).code(), ErrorCode::kOk);
+  goOn = true;
+  std::vector<std::byte> other(kChunkBytes);
+  Status status;
+  for (int i = 0; i < 500; ++i) {
+    status = read(other);
+    if (status.ok()) break;
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_TRUE(status.ok()) << status.error().message;
+  EXPECT_EQ(other, patternBytes(kChunkBytes));
+  EXPECT_TRUE(std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0x5a}; }));
+}
+
+TEST_P(SilentPeerTest, ATransferThatMovesSlowlyIsWaitedFor) {
+  start([](RawPeer& peer) {
+    const auto request = peer.frame();
+    if (!request || request->header.type != FrameType::kReadRequest) return;
+    const std::vector<std::byte> answer = answerTo(*request);
+    for (std::size_t at = 0; at < answer.size();) {
+      const std::size_t size = std::min<std::size_t>(100'000, answer.size() - at);
+      peer.send(std::span(answer).subspan(at, size));
+      at += size;
+      std::this_thread::sleep_for(500ms);
+    }
+    serve(peer);
+  });
+  std::vector<std::byte> bytes(8 * kBlockBytes);
+  const Status status = read(bytes, 2s);
+  EXPECT_TRUE(status.ok()) << status.error().message;
+}
+
+// Its disk is slow, but it runs: that is told by its answers to probes.
+TEST_P(SilentPeerTest, AHandlerThatTakesLongIsWaitedFor) {
+  TestNode asked(TestNode::optionsOf("slow"), GetParam());
+  asked.post([&] { asked.handler->delay = 2s; });
+  TestNode patient(TestNode::optionsOf("asker"), GetParam());
+  patient.setPeers({asked.identity()});
+  std::vector<std::byte> bytes(kBlockBytes);
+  std::vector<std::uint32_t> checksums;
+  const Status status = patient.await([&] {
+    return patient.transport->read("slow", keyOf(kSlow), 0, bytes, checksums,
+                                   Patience(Clock::now() + 15s, 1s), RequestClass::kDemand);
+  });
+  EXPECT_TRUE(status.ok()) << status.error().message;
+}
+
+TEST_P(SilentPeerTest, ControlMessagesGoElsewhereToo) {
+  start([this](RawPeer&) { stopHere(); });
+  const auto before = Clock::now();
+  const Result<ControlMessage> answer = asker->await([&] {
+    return asker->transport->call("asked", ControlMessage{7, {}},
+                                  Patience(Clock::now() + 15s, kSilence));
+  });
+  EXPECT_EQ(answer.code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_LT(Clock::now() - before, 5s);
+}
+
+}  // namespace
+}  // namespace hearth
