@@ -179,7 +179,7 @@ Napi::Value EngineWrap::read(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineWrap::buildView(const Napi::CallbackInfo& info) {
   return promise(
-      info.Env(), engine(info.Env()).commons().cache->buildView(dataset(info[0])->manifest),
+      info.Env(), engine(info.Env()).contents().buildView(dataset(info[0])),
       [](Napi::Env env, const Result<std::string>& path) { return Napi::String::New(env, *path); });
 }
 

@@ -127,6 +127,10 @@ class DiskContentCache final : public ContentCache {
     const auto entry = core_->index.find(key);
     return entry ? entry->residentBytes() : 0;
   }
+  bool verifiedWhole(const ContentKey& key) const override {
+    const auto entry = core_->index.find(key);
+    return entry && entry->verified();
+  }
   std::string manifestDirectory() const override {
     return core_->directories[0]->path() + "/manifests";
   }

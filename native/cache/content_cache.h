@@ -82,6 +82,8 @@ class CachedFile {
   [[nodiscard]] virtual bool verifiedWhole() const = 0;
   // Any thread. Changes when a chunk is found bad: whoever verifies the file takes it before.
   [[nodiscard]] virtual std::uint64_t generation() const = 0;
+  // Any thread. All of it is absent from now on, as the origin's digest says that it is wrong.
+  virtual void discard() = 0;
   // Own shard. Claims everything and records durably that the whole file has this digest (zeros:
   // the origin told none). kConflict: a chunk was found bad since `generation`; kNotFound:
   // incomplete.
@@ -144,11 +146,15 @@ class ContentCache {
   // Any thread, approximate: bytes of this key resident, without acquiring it.
   [[nodiscard]] virtual std::uint64_t residentBytes(const ContentKey& key) const = 0;
 
+  // Any thread. As CachedFile::verifiedWhole, without acquiring it.
+  [[nodiscard]] virtual bool verifiedWhole(const ContentKey& key) const = 0;
+
   // Directory for manifests and views; views must be on the file system of the files they link.
   [[nodiscard]] virtual std::string manifestDirectory() const = 0;
 
   // On shards[0]. Links every file of a complete manifest as a tree `views/<digest>`, built aside
-  // and renamed, read-only directories; returns its path. kNotFound when a file is incomplete;
+  // and renamed, read-only directories; returns its path. kNotFound when a file is incomplete, or
+  // has a digest with which it was not compared yet;
   // kUnsupported over several cache directories, over 100,000 files, or past the link limit, with
   // the reason. The files count as published while the view is.
   [[nodiscard]] virtual Task<Result<std::string>> buildView(

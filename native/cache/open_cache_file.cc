@@ -118,9 +118,19 @@ Result<std::span<const std::byte>> OpenCacheFile::verified(std::uint64_t offset,
 
 void OpenCacheFile::spoil(std::uint32_t chunk) {
   core_->counters.corruptBlocks.fetch_add(1, std::memory_order_relaxed);
+  drop(chunk);
+}
+
+void OpenCacheFile::drop(std::uint32_t chunk) {
   if (!entry_->spoil(chunk)) return;
   core_->views.noteSpoiled(entry_->key);
   entry_->directory.queueRetraction(entry_, chunk);
+}
+
+void OpenCacheFile::discard() {
+  for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
+    if (entry_->resident(chunk)) drop(chunk);
+  }
 }
 
 std::vector<std::uint32_t> OpenCacheFile::blockChecksums(std::uint32_t chunk) const {

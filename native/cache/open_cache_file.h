@@ -42,6 +42,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   Task<Status> writeChunk(std::uint32_t chunk, std::span<const std::byte> data,
                           std::span<const std::uint32_t> blockChecksums) override;
   Task<Status> claimed() override;
+  void discard() override;
   bool verifiedWhole() const override { return entry_->verified(); }
   std::uint64_t generation() const override { return entry_->generation(); }
   Task<Status> recordVerified(Sha256Digest digest, std::uint64_t generation) override;
@@ -79,6 +80,8 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   [[nodiscard]] Result<File*> reader();
   [[nodiscard]] Result<const std::byte*> mapped();
   void spoil(std::uint32_t chunk);
+  // As spoil, of a chunk whose blocks are good.
+  void drop(std::uint32_t chunk);
 
   const std::shared_ptr<CacheCore> core_;
   const std::shared_ptr<CacheEntry> entry_;

@@ -184,6 +184,12 @@ Result<ViewStore::Plan> ViewStore::plan(const Manifest& manifest) const {
           ErrorCode::kNotFound,
           "'" + manifest.path(index) + "' is not complete on this agent; warm the dataset first"};
     }
+    if (entry.sourceDigest.has_value() && !file->verifiedWhole()) {
+      return Error{ErrorCode::kNotFound,
+                   "'" + manifest.path(index) +
+                       "' was not yet compared with its origin's digest; the dataset is served by "
+                       "FUSE until then"};
+    }
     CacheDirectory& directory = file->entry().directory;
     if (made.directory != nullptr && made.directory != &directory) {
       return Error{ErrorCode::kUnsupported,

@@ -2,6 +2,7 @@
 
 #include "engine/directory_client.h"
 #include "engine/file_digest.h"
+#include "engine/file_verifier.h"
 #include "engine/verified_read.h"
 
 namespace hearth {
@@ -173,6 +174,7 @@ Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file
       owner.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
   const Status ensured = co_await ensuring;
   if (!ensured.ok()) co_return ensured.error();
+  const std::uint64_t generation = fetch->cache->generation();
   Task<Result<Sha256Digest>> hashing =
       digestOf(*owner.reactor, owner.commons.wholeFiles, fetch->cache);
   const Result<Sha256Digest> digest = co_await hashing;
@@ -182,6 +184,10 @@ Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file
     co_return Error{ErrorCode::kCorrupt,
                     "the SHA-256 of the cached bytes differs from the origin's digest"};
   }
+  if (expected && !fetch->cache->verifiedWhole()) {
+    Task<Status> recording = fetch->cache->recordVerified(*digest, generation);
+    [[maybe_unused]] const Status recorded = co_await recording;  // else it is compared again
+  }
   if (withOrigin) {
     Task<Result<std::uint64_t>> comparing = compareWithOrigin(owner, fetch);
     const Result<std::uint64_t> compared = co_await comparing;
@@ -189,6 +195,34 @@ Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file
   }
   co_return Verified{fetch->cache->size(), *digest, counters->originBytes.load(),
                      counters->peerBytes.load()};
+}
+
+Task<Status> ContentCalls::compareHere(Shard& owner, FileReference file) {
+  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(std::move(file));
+  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  if (!opened.ok()) co_return opened.error();
+  Task<Status> comparing = owner.verifier->verified(*opened);
+  co_return co_await comparing;
+}
+
+Task<Result<std::string>> ContentCalls::buildView(std::shared_ptr<Dataset> dataset) {
+  const Manifest& manifest = *dataset->manifest;
+  for (const std::uint32_t entry : filesOf(manifest)) {
+    const ManifestEntry about = manifest.entry(entry);
+    if (!about.sourceDigest.has_value() || commons_.cache->verifiedWhole(about.key)) continue;
+    // What is incomplete is no view, and not fetched for it.
+    if (commons_.cache->residentBytes(about.key) != about.size) break;
+    Shard& owner = commons_.owner(about.key);
+    co_await owner.reactor->enter();
+    Task<Status> comparing = compareHere(owner, FileReference::of(dataset, entry));
+    const Status compared = co_await comparing;
+    co_await home_.reactor->enter();
+    if (!compared.ok()) co_return compared.error();
+  }
+  Task<Result<std::string>> building = commons_.cache->buildView(dataset->manifest);
+  const Result<std::string> view = co_await building;
+  co_await home_.reactor->enter();
+  co_return view;
 }
 
 Task<Result<std::vector<std::byte>>> ContentCalls::read(std::shared_ptr<Dataset> dataset,

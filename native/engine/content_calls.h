@@ -53,6 +53,9 @@ class ContentCalls {
   // is known and, when asked, with the origin's bytes. kCorrupt when anything differs.
   [[nodiscard]] Task<Result<Verified>> verify(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
                                               bool withOrigin);
+  // The view of a complete dataset, when every file is what its digest says: waits for those that
+  // are still compared. Errors as ContentCache::buildView; kCorrupt.
+  [[nodiscard]] Task<Result<std::string>> buildView(std::shared_ptr<Dataset> dataset);
   // A copy of [offset, offset + length), cut at the file's end; fetches what is missing.
   [[nodiscard]] Task<Result<std::vector<std::byte>>> read(std::shared_ptr<Dataset> dataset,
                                                           std::uint32_t entry, std::uint64_t offset,
@@ -60,6 +63,7 @@ class ContentCalls {
 
  private:
   static Task<Result<Verified>> verifyHere(Shard& owner, FileReference file, bool withOrigin);
+  static Task<Status> compareHere(Shard& owner, FileReference file);
   static Task<Result<std::vector<std::byte>>> readHere(Shard& owner, FileReference file,
                                                        std::uint64_t offset, std::uint64_t length);
   static Task<Result<EvictOutcome>> evictHere(Shard& owner, ContentKey key, std::uint64_t size);

@@ -73,8 +73,10 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   Result<int> backing() override {
     if (!allowPassthrough_)
       return Error{ErrorCode::kUnsupported, "this mount was asked for without passthrough"};
-    if (!fetch_->cache->complete())
-      return Error{ErrorCode::kNotFound, "the file is not complete on this agent"};
+    if (!servableWhole(*fetch_)) {
+      return Error{ErrorCode::kNotFound,
+                   "the file is not complete on this agent, or not yet compared with its digest"};
+    }
     return fetch_->cache->descriptor();
   }
 
@@ -134,7 +136,9 @@ std::uint64_t DatasetSource::residentBytes(std::uint32_t entry) {
 }
 
 bool DatasetSource::complete(std::uint32_t entry) {
-  return residentBytes(entry) == dataset_->manifest->entry(entry).size;
+  const ManifestEntry about = dataset_->manifest->entry(entry);
+  return commons_.cache->residentBytes(about.key) == about.size &&
+         (!about.sourceDigest.has_value() || commons_.cache->verifiedWhole(about.key));
 }
 
 Result<std::shared_ptr<MountSource::OpenFile>> DatasetSource::openFile(std::uint32_t entry) {

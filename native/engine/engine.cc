@@ -7,6 +7,7 @@
 #include "engine/directory_client.h"
 #include "engine/directory_service.h"
 #include "engine/fetcher.h"
+#include "engine/file_verifier.h"
 #include "engine/peer_service.h"
 #include "engine/prefetcher.h"
 #include "files/posix_file_system.h"
@@ -123,6 +124,7 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   shard.origin = std::move(*client);
   shard.directoryService = std::make_unique<DirectoryService>(shard);
   shard.directory = std::make_unique<DirectoryClient>(shard);
+  shard.verifier = std::make_unique<FileVerifier>(shard);
   shard.fetcher = std::make_unique<Fetcher>(shard);
   shard.prefetcher = std::make_unique<Prefetcher>(shard);
   shard.peerService = std::make_unique<PeerService>(shard);
@@ -235,6 +237,7 @@ Task<EngineStatistics> Engine::statistics() {
   statistics.peerBytesReceived = counters.peerBytes.load();
   statistics.peerBytesSent = counters.servedBytes.load();
   statistics.failedReads = commons_.failedReads.counts();
+  statistics.digestMismatches = counters.digestMismatches.load();
   statistics.demandReads = counters.demandReads.load();
   statistics.demandBytes = counters.demandBytes.load();
   statistics.directoryBypassed = counters.directoryBypassed.load();

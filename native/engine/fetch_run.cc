@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "engine/chunk_retention.h"
 #include "engine/directory_client.h"
+#include "engine/file_verifier.h"
 
 namespace hearth {
 namespace {
@@ -174,6 +175,7 @@ Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<
   if (!state.fetch->cache->resident(chunk)) {
     Task<Status> writing = state.fetch->cache->writeChunk(chunk, loaded->bytes, checksums);
     status = co_await writing;
+    if (status.ok()) state.shard.verifier->arrived(state.fetch, chunk, loaded);
     if (status.ok()) retention.keep(state.fetch->shared, chunk, std::move(loaded));
   }
   if (!status.ok()) co_return;

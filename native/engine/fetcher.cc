@@ -6,6 +6,7 @@
 
 #include "engine/directory_client.h"
 #include "engine/fetch_run.h"
+#include "engine/file_verifier.h"
 #include "engine/peer_place.h"
 
 namespace hearth {
@@ -65,6 +66,8 @@ StripeHolder firstOf(const StripeHolder& agent) {
 Fetcher::Fetcher(Shard& shard) : shard_(shard), peerPlaces_(*shard.reactor, kPeerChunks) {}
 
 Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) {
+  if (shard_.commons.refusals.refuses(reference.about.key))
+    co_return DigestRefusals::error().within(reference.path());
   if (const auto known = find(reference.about.key)) {
     if (known->cache->size() == reference.about.size) co_return fileOf(known, std::move(reference));
   }
@@ -83,7 +86,9 @@ Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) 
   const ContentKey key = reference.about.key;
   const auto shared = std::make_shared<KeyFetch>(std::move(*acquired));
   wanted_[key] = shared;
-  co_return fileOf(shared, std::move(reference));
+  const std::shared_ptr<FileFetch> fetch = fileOf(shared, std::move(reference));
+  shard_.verifier->begin(fetch);
+  co_return fetch;
 }
 
 std::shared_ptr<KeyFetch> Fetcher::find(const ContentKey& key) {
@@ -113,6 +118,8 @@ AgentReport Fetcher::report(const ContentKey& key) {
 Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                              std::uint32_t end, FetchOptions options) {
   if (shard_.gate->closed()) co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
+  if (shard_.commons.refusals.refuses(fetch->key()))
+    co_return DigestRefusals::error().within(fetch->reference.path());
   const std::shared_ptr<const Dataset> ours = fetch->reference.dataset;
   for (bool alone = false;; alone = true) {
     std::vector<std::shared_ptr<ChunkFlight>> awaited;
@@ -188,6 +195,15 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
   while (!shard_.gate->closed()) {
     ChunkMask missing = state.missing();
     if (missing == 0) co_return Status();
+    if (state.fetch->shared->fromOriginAlone) {
+      auto acquiring = shard_.originBuffers->acquire(state.options.priority, state.chunks.count,
+                                                     state.options.rank);
+      std::vector<ChunkBuffer> own = co_await acquiring;
+      Task<Status> fetching = fromOrigin(state, missing, std::move(own));
+      const Status fetched = co_await fetching;
+      if (!fetched.ok()) co_return fetched;
+      continue;
+    }
     // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
     if (sharers >= kManySharers && !state.demand()) missing &= static_cast<ChunkMask>(-missing);
     if (state.options.unwanted()) {

@@ -42,6 +42,7 @@ class HeldBackFile final : public CachedFile {
   Task<Status> claimed() override { co_return Status(); }
   bool verifiedWhole() const override { return false; }
   std::uint64_t generation() const override { return 1; }
+  void discard() override {}
   Task<Status> recordVerified(Sha256Digest, std::uint64_t) override { co_return Status(); }
   Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>*) override {
     co_return std::uint64_t{0};

@@ -22,6 +22,11 @@ bool KeyFetch::awaited() const {
   });
 }
 
+bool servableWhole(const FileFetch& fetch) {
+  return fetch.cache->complete() &&
+         (!fetch.reference.about.sourceDigest.has_value() || fetch.cache->verifiedWhole());
+}
+
 ChunkMask heldOf(const CachedFile& file, std::uint32_t stripe) {
   ChunkMask mask = 0;
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {

@@ -17,6 +17,8 @@
 
 namespace hearth {
 
+struct InOrderHash;
+
 // Chunks [first, first + count) of one stripe.
 struct ChunkRun {
   std::uint32_t first = 0;
@@ -62,6 +64,11 @@ struct KeyFetch {
   LoadedChunks loaded;  // any thread
   std::vector<std::weak_ptr<FileFetch>> files;
 
+  // Of a file whose origin tells a digest, once a chunk came: its FileVerifier's.
+  std::shared_ptr<InOrderHash> hash;
+  // What others hold of it may be as wrong as what we had.
+  bool fromOriginAlone = false;
+
   // By readers of any dataset.
   [[nodiscard]] bool awaited() const;
 };
@@ -98,6 +105,10 @@ struct FileFetch {
     return std::min<std::uint64_t>(kChunkBytes, reference.about.size - chunkOffset(chunk));
   }
 };
+
+// All of it is here and, where its origin tells a digest, was compared with that: it may be given
+// away as a file of the kernel's. Any thread.
+[[nodiscard]] bool servableWhole(const FileFetch& fetch);
 
 // Bit i: chunk i of the stripe is resident here.
 [[nodiscard]] ChunkMask heldOf(const CachedFile& file, std::uint32_t stripe);

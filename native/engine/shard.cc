@@ -4,6 +4,7 @@
 #include "engine/directory_client.h"
 #include "engine/directory_service.h"
 #include "engine/fetcher.h"
+#include "engine/file_verifier.h"
 #include "engine/peer_service.h"
 #include "engine/prefetcher.h"
 

@@ -12,6 +12,7 @@
 #include "cache/content_cache.h"
 #include "engine/buffer_pool.h"
 #include "engine/cluster_view.h"
+#include "engine/digest_refusals.h"
 #include "engine/failed_reads.h"
 #include "engine/question.h"
 #include "files/file_system.h"
@@ -25,14 +26,16 @@ class ChunkRetention;
 class DirectoryService;
 class DirectoryClient;
 class Fetcher;
+class FileVerifier;
 class PeerService;
 class Prefetcher;
 
 // Counters of the whole engine. Any thread.
 struct EngineCounters {
   std::atomic<std::uint64_t> originBytes{0};
-  std::atomic<std::uint64_t> peerBytes{0};    // of files, received from other agents
-  std::atomic<std::uint64_t> servedBytes{0};  // of files, given to other agents
+  std::atomic<std::uint64_t> peerBytes{0};         // of files, received from other agents
+  std::atomic<std::uint64_t> servedBytes{0};       // of files, given to other agents
+  std::atomic<std::uint64_t> digestMismatches{0};  // files that were not what their digest says
   std::atomic<std::uint64_t> demandReads{0};
   std::atomic<std::uint64_t> demandBytes{0};
   std::atomic<std::uint64_t> directoryBypassed{
@@ -59,6 +62,7 @@ struct EngineCommons {
   std::shared_ptr<DirectoryCalls> directories;
   EngineCounters counters;
   FailedReads failedReads;
+  DigestRefusals refusals;
 
   [[nodiscard]] Shard& owner(const ContentKey& key) { return *shards[shardOf(key, shards.size())]; }
   void log(Question::Level level, std::string message,
@@ -83,6 +87,7 @@ struct Shard {
   std::unique_ptr<OriginClient> origin;
   std::unique_ptr<DirectoryService> directoryService;
   std::unique_ptr<DirectoryClient> directory;
+  std::unique_ptr<FileVerifier> verifier;
   std::unique_ptr<Fetcher> fetcher;
   std::unique_ptr<Prefetcher> prefetcher;
   std::unique_ptr<PeerService> peerService;

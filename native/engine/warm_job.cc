@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/file_digest.h"
+#include "engine/file_verifier.h"
 
 namespace hearth {
 namespace {
@@ -121,9 +122,23 @@ Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, Shard& shard, std::ui
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
   Status status = opened.ok() ? Status() : Status(opened.error());
   if (opened.ok()) {
+    const bool here = (*opened)->cache->complete();
     Task<Status> fetching = fetchFile(job, shard, *opened, windows);
     status = co_await fetching;
-    if (status.ok() && job->options_.verify != Verification::kNone) {
+    const Verification verify = job->options_.verify;
+    // What differs from its digest is dropped, perhaps while it is claimed.
+    const bool came = status.ok() || status.code() == ErrorCode::kIoError;
+    const bool compared = came && verify != Verification::kNone && !job->stopped() && !here &&
+                          (*opened)->reference.about.sourceDigest.has_value();
+    if (compared) {
+      Task<Status> awaiting = shard.verifier->verified(*opened);
+      status = co_await awaiting;
+    }
+    if (compared && status.ok() && verify == Verification::kDigest) {
+      // Nothing is read again of what was hashed as it came.
+      job->bytesVerified_.fetch_add((*opened)->cache->size());
+      job->filesVerified_.fetch_add(1);
+    } else if (status.ok() && verify != Verification::kNone) {
       co_await windows.verifications.acquire(1);
       if (!job->stopped()) {
         Task<Status> verifying = verifyFile(job, shard, *opened);

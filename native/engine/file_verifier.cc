@@ -1,0 +1,193 @@
+#include "engine/file_verifier.h"
+
+#include "engine/chunk_retention.h"
+#include "engine/fetcher.h"
+
+namespace hearth {
+namespace {
+
+// Copies of chunks that came before their turn, on one shard.
+constexpr std::uint64_t kMostCopies = std::uint64_t{32} << 20;
+// Chunks before their turn that are worth a copy; the turn of others may never come.
+constexpr std::uint32_t kMostAhead = 16;
+// Hashed at once: a thread would take longer to hear of it.
+constexpr std::uint64_t kHashHere = 64u << 10;
+// A file that changes under us again and again has a bad disk.
+constexpr int kTries = 4;
+
+}  // namespace
+
+FileVerifier::FileVerifier(Shard& shard) : shard_(shard) {}
+
+bool FileVerifier::wanted(const FileFetch& fetch) {
+  return fetch.reference.about.sourceDigest.has_value() && !fetch.cache->verifiedWhole();
+}
+
+InOrderHash& FileVerifier::hashOf(FileFetch& fetch) const {
+  if (fetch.shared->hash == nullptr)
+    fetch.shared->hash = std::make_shared<InOrderHash>(*shard_.reactor, fetch.cache->generation());
+  return *fetch.shared->hash;
+}
+
+// Buffers that wait to be hashed are buffers that fetching waits for.
+bool FileVerifier::mayHold() const {
+  return allowance_->heldBuffers.load() < shard_.originBuffers->capacity() / 4;
+}
+
+void FileVerifier::arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
+                           const std::shared_ptr<LoadedChunk>& loaded) {
+  if (!wanted(*fetch)) return;
+  InOrderHash& hash = hashOf(*fetch);
+  const std::size_t size = loaded->bytes.size();
+  if (chunk >= hash.next && !hash.waiting.contains(chunk)) {
+    // A buffer is held for no longer than its hash takes.
+    if (chunk == hash.next && !hash.running && size > kHashHere && mayHold()) {
+      hash.waiting.emplace(chunk, HashBytes::held(allowance_, loaded));
+    } else if (chunk - hash.next < kMostAhead &&
+               allowance_->copiedBytes.load() + size <= kMostCopies) {
+      hash.waiting.emplace(chunk, HashBytes::copied(allowance_, loaded->bytes));
+    }
+  }
+  start(fetch);
+}
+
+void FileVerifier::begin(const std::shared_ptr<FileFetch>& fetch) {
+  if (wanted(*fetch) && fetch->cache->complete()) start(fetch);
+}
+
+void FileVerifier::start(const std::shared_ptr<FileFetch>& fetch) {
+  InOrderHash& hash = hashOf(*fetch);
+  if (hash.running || shard_.gate->closed()) return;
+  hash.running = true;
+  hash.failure = Status();
+  hash.stopped.reset();
+  shard_.gate->spawn(advance(fetch));
+}
+
+Task<Status> FileVerifier::verified(std::shared_ptr<FileFetch> fetch) {
+  Status last = Error{ErrorCode::kCorrupt,
+                      fetch->reference.path() +
+                          ": it changed on the disk while it was compared with its digest; check "
+                          "the disk of the cache directory"};
+  for (int tried = 0; tried < kTries; ++tried) {
+    FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
+    Task<Status> ensuring =
+        shard_.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
+    const Status ensured = co_await ensuring;
+    if (!ensured.ok() || !wanted(*fetch)) co_return ensured;
+    start(fetch);
+    if (shard_.gate->closed()) break;
+    InOrderHash& hash = hashOf(*fetch);
+    co_await hash.stopped.wait();
+    if (!wanted(*fetch)) co_return Status();
+    if (!hash.failure.ok()) co_return hash.failure;
+  }
+  if (shard_.gate->closed()) last = Error{ErrorCode::kCancelled, "the engine is shutting down"};
+  co_return last;
+}
+
+Task<void> FileVerifier::advance(std::shared_ptr<FileFetch> fetch) {
+  InOrderHash& hash = *fetch->shared->hash;
+  bool more = true;
+  while (more && !shard_.gate->closed()) {
+    const std::uint64_t generation = fetch->cache->generation();
+    if (hash.generation != generation) hash.restart(generation);
+    if (hash.next < fetch->cache->chunkCount()) {
+      Task<bool> hashing = hashNext(*fetch);
+      more = co_await hashing;
+    } else {
+      Task<bool> concluding = conclude(fetch);
+      more = co_await concluding;
+    }
+  }
+  hash.running = false;
+  hash.stopped.set();
+}
+
+Task<bool> FileVerifier::hashNext(FileFetch& fetch) {
+  InOrderHash& state = *fetch.shared->hash;
+  const std::uint32_t chunk = state.next;
+  HashBytes bytes;
+  if (const auto known = state.waiting.find(chunk); known != state.waiting.end()) {
+    bytes = std::move(known->second);
+    state.waiting.erase(known);
+  } else if (auto loaded = fetch.loaded.find(chunk); loaded != nullptr) {
+    bytes = HashBytes::held(allowance_, std::move(loaded));
+  } else if (!fetch.cache->resident(chunk)) {
+    co_return false;
+  }
+  Status taken;
+  if (bytes.there() && bytes.bytes().size() <= kHashHere) {
+    state.hash.update(bytes.bytes());
+  } else {
+    const std::uint64_t offset = fetch.chunkOffset(chunk);
+    const std::uint64_t length = fetch.chunkSize(chunk);
+    if (!bytes.there()) bytesReadBack_ += length;
+    auto take = [&state, &bytes, &file = *fetch.cache, offset, length]() -> Status {
+      if (bytes.there()) {
+        state.hash.update(bytes.bytes());
+        return {};
+      }
+      const auto read = file.verified(offset, length);
+      if (!read.ok()) return read.error();
+      state.hash.update(*read);
+      return {};
+    };
+    auto taking = shard_.reactor->offload(shard_.commons.wholeFiles, take);
+    taken = co_await taking;
+  }
+  // A chunk that is bad on the disk changes the generation, with which all begins again.
+  if (taken.ok()) ++state.next;
+  co_return taken.ok();
+}
+
+Task<bool> FileVerifier::conclude(std::shared_ptr<FileFetch> fetch) {
+  InOrderHash& state = *fetch->shared->hash;
+  const Sha256Digest digest = state.hash.finish();
+  const std::uint64_t generation = state.generation;
+  state.restart(generation);
+  if (digest != *fetch->reference.about.sourceDigest) {
+    Task<bool> other = differs(fetch);
+    co_return co_await other;
+  }
+  Task<Status> recording = fetch->cache->recordVerified(digest, generation);
+  const Status recorded = co_await recording;
+  if (recorded.ok()) {
+    fetch->shared->fromOriginAlone = false;
+    shard_.commons.refusals.forget(fetch->key());
+    co_return false;
+  }
+  // A chunk was found bad meanwhile: it is hashed when it is here again.
+  if (recorded.code() == ErrorCode::kConflict) co_return true;
+  if (recorded.code() != ErrorCode::kNotFound) state.failure = recorded;
+  co_return false;
+}
+
+Task<bool> FileVerifier::differs(std::shared_ptr<FileFetch> fetch) {
+  InOrderHash& state = *fetch->shared->hash;
+  EngineCommons& commons = shard_.commons;
+  const std::string path = fetch->reference.path();
+  commons.counters.digestMismatches.fetch_add(1, std::memory_order_relaxed);
+  const bool again = commons.refusals.note(fetch->key());
+  fetch->cache->discard();
+  state.restart(fetch->cache->generation());
+  if (again) {
+    state.failure = DigestRefusals::error().within(path);
+    commons.log(Question::Level::kError, state.failure.error().message, {{"file", path}});
+    co_return false;
+  }
+  commons.log(Question::Level::kWarn,
+              path +
+                  ": its bytes are not what the origin's digest says; they were dropped and "
+                  "are fetched again from the origin",
+              {{"file", path}});
+  fetch->shared->fromOriginAlone = true;
+  FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
+  Task<Status> ensuring =
+      shard_.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
+  const Status ensured = co_await ensuring;
+  if (!ensured.ok()) state.failure = ensured;
+  co_return ensured.ok();
+}
+
+}  // namespace hearth

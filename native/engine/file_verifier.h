@@ -1,0 +1,53 @@
+// Compares whole files with the digests that their origins tell. Chunks are hashed in order as they
+// come in, off the path of readers, on the threads for whole files: from the buffer or a copy of it
+// while there is room for that, else from the cache file when their turn has come. A file is served
+// as a whole (view, passthrough) only when it was compared; single chunks, to readers of this agent
+// and to other agents, are served before, as their block checksums hold from entry on.
+//
+// What differs is dropped and fetched once more, from the origin alone. When it differs again the
+// file is refused with kCorrupt (DigestRefusals). One verifier a shard; on its thread.
+#pragma once
+
+#include <memory>
+
+#include "engine/file_fetch.h"
+#include "engine/in_order_hash.h"
+#include "engine/shard.h"
+
+namespace hearth {
+
+class FileVerifier {
+ public:
+  explicit FileVerifier(Shard& shard);
+
+  // A chunk came in and is resident; `loaded` has its bytes.
+  void arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
+               const std::shared_ptr<LoadedChunk>& loaded);
+  // Begins to verify what is complete and was not compared, in the background.
+  void begin(const std::shared_ptr<FileFetch>& fetch);
+  // Ends when all of the file is here and, where its origin tells a digest, is what that says.
+  // kCorrupt: it is not, twice. Other errors: those of fetching.
+  [[nodiscard]] Task<Status> verified(std::shared_ptr<FileFetch> fetch);
+
+  // Read from the cache file, because it was in memory no longer.
+  [[nodiscard]] std::uint64_t bytesReadBack() const { return bytesReadBack_; }
+
+ private:
+  [[nodiscard]] static bool wanted(const FileFetch& fetch);
+  [[nodiscard]] InOrderHash& hashOf(FileFetch& fetch) const;
+  void start(const std::shared_ptr<FileFetch>& fetch);
+  [[nodiscard]] bool mayHold() const;
+
+  Task<void> advance(std::shared_ptr<FileFetch> fetch);
+  // The next chunk. False: it is not here, or no longer what it was.
+  Task<bool> hashNext(FileFetch& fetch);
+  // All is hashed. True: it has to be hashed again.
+  Task<bool> conclude(std::shared_ptr<FileFetch> fetch);
+  Task<bool> differs(std::shared_ptr<FileFetch> fetch);
+
+  Shard& shard_;
+  const std::shared_ptr<HashAllowance> allowance_ = std::make_shared<HashAllowance>();
+  std::uint64_t bytesReadBack_ = 0;
+};
+
+}  // namespace hearth

@@ -1,0 +1,179 @@
+// Files whose origin tells a digest: compared as they come, and never given as a whole before.
+#include "engine/file_verifier.h"
+
+#include "base/crc32c.h"
+#include "engine/dataset_source.h"
+#include "engine/testing_cluster.h"
+
+namespace hearth {
+namespace {
+
+using testing_cluster::Agent;
+using testing_cluster::connect;
+using testing_cluster::pattern;
+using testing_cluster::TemporaryFolder;
+
+constexpr std::size_t kSize = 22'000'000;  // six chunks
+
+// One file in a folder, listed with the digest of the bytes that it then had, and nothing that
+// would tell that it changed: what hubs and plain HTTP servers give.
+class DigestOrigin {
+ public:
+  explicit DigestOrigin(unsigned seed) : listed_(pattern(kSize, seed)) { write(listed_); }
+
+  void write(const std::vector<char>& bytes) {
+    std::ofstream(folder_.path("model"), std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  void restore() { write(listed_); }
+  [[nodiscard]] const std::vector<char>& listed() const { return listed_; }
+
+  std::shared_ptr<Dataset> addTo(Agent& agent) const {
+    ManifestBuilder builder(false);
+    ManifestRow row;
+    row.path = "model";
+    row.size = kSize;
+    row.sourceDigest = Sha256::of(std::as_bytes(std::span(listed_)));
+    row.key.bytes = *row.sourceDigest;
+    builder.add(std::move(row));
+    auto manifest = builder.build();
+    EXPECT_TRUE(manifest.ok());
+    auto added = agent.await(agent.engine().manifests().add(std::move(*manifest)));
+    EXPECT_TRUE(added.ok());
+    Location base;
+    base.path = base.below = folder_.path();
+    (*added)->locations.setBase(std::move(base));
+    return *added;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  const std::vector<char> listed_;
+};
+
+Shard& ownerOf(Agent& agent, const Dataset& dataset) {
+  return agent.engine().commons().owner(dataset.manifest->entry(filesOf(*dataset.manifest)[0]).key);
+}
+
+std::uint32_t fileOf(const Dataset& dataset) { return filesOf(*dataset.manifest)[0]; }
+
+Result<std::vector<std::byte>> read(Agent& agent, const std::shared_ptr<Dataset>& dataset,
+                                    std::uint64_t offset, std::uint64_t length) {
+  return agent.await(agent.engine().contents().read(dataset, fileOf(*dataset), offset, length));
+}
+
+bool same(const Result<std::vector<std::byte>>& got, const std::vector<char>& all,
+          std::uint64_t offset) {
+  return got.ok() && std::memcmp(got->data(), all.data() + offset, got->size()) == 0;
+}
+
+// True once the file may be served as a whole.
+bool becomesWhole(Agent& agent, const std::shared_ptr<Dataset>& dataset,
+                  std::chrono::seconds limit = std::chrono::seconds(30)) {
+  const ContentKey key = dataset->manifest->entry(fileOf(*dataset)).key;
+  for (const auto until = Clock::now() + limit; Clock::now() < until;) {
+    if (agent.engine().commons().cache->verifiedWhole(key)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+TEST(FileVerifier, ComparesWhatReadersFetchAndGivesNoViewBefore) {
+  DigestOrigin origin(1);
+  Agent agent("one");
+  const auto dataset = origin.addTo(agent);
+  const ContentKey key = dataset->manifest->entry(fileOf(*dataset)).key;
+  // Out of order: the last chunks first.
+  for (std::uint64_t at : {std::uint64_t{16} << 20, std::uint64_t{8} << 20, std::uint64_t{0}}) {
+    EXPECT_TRUE(same(read(agent, dataset, at, 8u << 20), origin.listed(), at));
+  }
+  EXPECT_TRUE(becomesWhole(agent, dataset));
+  EXPECT_EQ(agent.engine().commons().cache->residentBytes(key), kSize);
+  EXPECT_TRUE(agent.await(agent.engine().contents().buildView(dataset)).ok());
+}
+
+TEST(FileVerifier, AJobWithDigestsReadsNothingBack) {
+  DigestOrigin origin(2);
+  Agent agent("one");
+  const auto dataset = origin.addTo(agent);
+  WarmOptions options;
+  options.job = "warm";
+  options.dataset = dataset;
+  options.entries = filesOf(*dataset->manifest);
+  options.verify = Verification::kDigest;
+  ASSERT_TRUE(agent.engine().warm(std::move(options)).ok());
+  const WarmProgress progress = agent.awaitWarm();
+  ASSERT_EQ(progress.state, WarmState::kSucceeded) << progress.error->message;
+  EXPECT_EQ(progress.filesVerified, 1u);
+  EXPECT_EQ(progress.bytesVerified, kSize);
+  EXPECT_TRUE(agent.engine().commons().cache->verifiedWhole(
+      dataset->manifest->entry(fileOf(*dataset)).key));
+  EXPECT_EQ(ownerOf(agent, *dataset).verifier->bytesReadBack(), 0u);
+}
+
+// The origin is another between two chunks of the file: what is cached is a mixture.
+TEST(FileVerifier, NeverServesAMixtureAsAWhole) {
+  DigestOrigin origin(3);
+  Agent agent("one");
+  const auto dataset = origin.addTo(agent);
+  ASSERT_TRUE(read(agent, dataset, 0, 4u << 20).ok());
+  origin.write(pattern(kSize, 99));
+  const std::uint64_t later = 8u << 20;
+  for (std::uint64_t at = later; at < kSize; at += later) (void)read(agent, dataset, at, later);
+  // Back again: the second fetch, from the origin, is good.
+  origin.restore();
+  (void)read(agent, dataset, 0, 8u << 20);
+  auto view = agent.await(agent.engine().contents().buildView(dataset));
+  const auto until = Clock::now() + std::chrono::seconds(30);
+  while (!view.ok() && Clock::now() < until) {
+    EXPECT_EQ(view.code(), ErrorCode::kNotFound) << view.error().message;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    view = agent.await(agent.engine().contents().buildView(dataset));
+  }
+  ASSERT_TRUE(view.ok()) << view.error().message;
+  EXPECT_EQ(agent.await(agent.engine().statistics()).digestMismatches, 1u);
+  std::ifstream file(*view + "/model", std::ios::binary);
+  const std::vector<char> seen{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_TRUE(seen == origin.listed());
+}
+
+TEST(FileVerifier, RefusesWhatDiffersAgain) {
+  DigestOrigin origin(4);
+  Agent agent("one");
+  const auto dataset = origin.addTo(agent);
+  origin.write(pattern(kSize, 98));
+  agent.beginWarm(dataset, Verification::kDigest);
+  const WarmProgress progress = agent.awaitWarm();
+  ASSERT_EQ(progress.state, WarmState::kFailed);
+  EXPECT_EQ(progress.error->code, ErrorCode::kCorrupt);
+  EXPECT_EQ(agent.await(agent.engine().statistics()).digestMismatches, 2u);
+  EXPECT_EQ(read(agent, dataset, 0, 1000).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(
+      agent.engine().commons().cache->residentBytes(dataset->manifest->entry(fileOf(*dataset)).key),
+      0u);
+}
+
+// A mount gives a complete file to the kernel only when it is what its digest says.
+TEST(FileVerifier, PassesNothingThroughBefore) {
+  DigestOrigin origin(5);
+  Agent agent("one");
+  const auto dataset = origin.addTo(agent);
+  DatasetSource source(agent.engine().commons(), dataset, "test", true);
+  {
+    auto file = source.openFile(fileOf(*dataset));
+    ASSERT_TRUE(file.ok());
+    EXPECT_FALSE(source.complete(fileOf(*dataset)));
+    EXPECT_EQ((*file)->backing().code(), ErrorCode::kNotFound);
+    ASSERT_TRUE(read(agent, dataset, 0, 4u << 20).ok());
+    origin.write(pattern(kSize, 97));
+    // All of it is here now and then, but never is it good.
+    for (std::uint64_t at = 0; at < kSize; at += 4u << 20) {
+      (void)read(agent, dataset, at, 4u << 20);
+      EXPECT_FALSE(source.complete(fileOf(*dataset)));
+      EXPECT_FALSE((*file)->backing().ok());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth
