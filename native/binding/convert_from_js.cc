@@ -115,6 +115,8 @@ EngineOptions engineOptions(const Napi::Object& from) {
   options.shards = numberOr(from, "shards", 0);
   options.originConnections = numberOr(from, "originConnections", options.originConnections);
   options.bufferBytes = numberOr(from, "bufferBytes", 0);
+  options.scrub.bytesPerSecond =
+      numberOr(from, "scrubBytesPerSecond", options.scrub.bytesPerSecond);
   options.certificateAuthorities = textOr(from, "certificateAuthorities");
   options.forbidPrivateAddresses = flagOr(from, "forbidPrivateAddresses");
   const Napi::Value networks = field(from, "allowedNetworks");

@@ -172,6 +172,11 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("corruptBlocks", big(env, cache.corruptBlocks));
   object.Set("lostLogBytes", big(env, cache.lostLogBytes));
   object.Set("doubtfulFiles", big(env, cache.doubtfulFiles));
+  object.Set("digestMismatches", big(env, statistics.digestMismatches));
+  object.Set("scrubBytes", big(env, statistics.scrub.bytes));
+  object.Set("scrubBadBlocks", big(env, statistics.scrub.badBlocks));
+  object.Set("scrubRepairedChunks", big(env, statistics.scrub.repairedChunks));
+  object.Set("scrubLostChunks", big(env, statistics.scrub.lostChunks));
   object.Set("evictedFiles", big(env, cache.evictedFiles));
   object.Set("evictedBytes", big(env, cache.evictedBytes));
   object.Set("originBytes", big(env, statistics.origin.bytes));

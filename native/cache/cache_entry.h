@@ -113,6 +113,9 @@ class CacheEntry {
   // file is charged one allocation unit.)
   std::atomic<std::uint64_t> charged{0};
   std::atomic<bool> executable;
+  // Any thread. When all of it was last scrubbed, or it was made, in ms since the epoch; 0: before
+  // this process began.
+  std::atomic<std::int64_t> scrubbedMs{0};
 
   // Guarded by the KeyIndex's mutex: the one open file of the key while it is in use, and whether
   // the key is about to go.

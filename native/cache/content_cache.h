@@ -93,6 +93,8 @@ class CachedFile {
   // it; bad chunks become absent. Bytes checked and found good; `checked` grows by them as they
   // are, null: nobody counts.
   [[nodiscard]] virtual Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked) = 0;
+  // Own shard. The same for one chunk: how many of its blocks are bad, 0 when it is not resident.
+  [[nodiscard]] virtual Task<Result<std::uint32_t>> scrubChunk(std::uint32_t chunk) = 0;
 };
 
 // Any thread's view of the whole cache; sums are of moments close to one another.
@@ -146,6 +148,16 @@ class ContentCache {
   // Any thread, approximate: bytes of this key resident, without acquiring it.
   [[nodiscard]] virtual std::uint64_t residentBytes(const ContentKey& key) const = 0;
 
+  // Any thread. The size of a file of which something is resident, else 0.
+  [[nodiscard]] virtual std::uint64_t sizeOf(const ContentKey& key) const = 0;
+  // Any thread; goes through all keys. At most `limit` files of a cache directory that were last
+  // scrubbed, or made, before `beforeMs` (since the epoch), the longest ago first. Times are kept
+  // in memory: after a start all are due.
+  [[nodiscard]] virtual std::vector<ContentKey> leastRecentlyScrubbed(std::size_t directory,
+                                                                      std::int64_t beforeMs,
+                                                                      std::size_t limit) const = 0;
+  // Any thread. All of the file was scrubbed now.
+  virtual void noteScrubbed(const ContentKey& key) = 0;
   // Any thread. As CachedFile::verifiedWhole, without acquiring it.
   [[nodiscard]] virtual bool verifiedWhole(const ContentKey& key) const = 0;
 

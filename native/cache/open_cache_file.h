@@ -48,6 +48,8 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   Task<Status> recordVerified(Sha256Digest digest, std::uint64_t generation) override;
   Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked) override;
 
+  Task<Result<std::uint32_t>> scrubChunk(std::uint32_t chunk) override;
+
   [[nodiscard]] CacheEntry& entry() { return *entry_; }
   // Own shard. Looks at the bytes of chunks that are in doubt, until `stop`: good ones are resident
   // and claimed again, the others absent.
@@ -66,6 +68,9 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   };
   // Takes chunk after chunk until none is left; several of these share the scrub.
   static Task<void> scrubChunks(OpenCacheFile& self, File& file, Scrub& scrub);
+  // Of a resident chunk, by a buffer for it: how many blocks are bad.
+  Task<std::uint32_t> checkChunk(File& file, std::uint32_t chunk, std::span<std::byte> buffer,
+                                 Scrub& scrub);
   [[nodiscard]] Task<bool> waitForWriter(std::uint32_t chunk);
   [[nodiscard]] Task<Status> writeReserved(std::uint32_t chunk, std::span<const std::byte> data);
   [[nodiscard]] Task<Status> writeAbsent(std::uint32_t chunk, ChunkState before,

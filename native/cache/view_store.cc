@@ -232,6 +232,9 @@ Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest>
   const Sha256Digest digest = manifest->digest();
   if (const auto known = catalog_.find(digest)) {
     if (known->whole) co_return known->path;
+    // What was fetched again is compared with its digest again.
+    const Result<Plan> now = this->plan(*manifest);
+    if (!now.ok()) co_return now.error();
     auto offering = offerAgain(digest, *known);
     co_return co_await offering;
   }

@@ -56,6 +56,8 @@ Status Engine::start(const EngineOptions& options) {
   manifests_ = std::make_unique<ManifestStore>(commons_, *commons_.shards.front());
   contents_ = std::make_unique<ContentCalls>(commons_, *commons_.shards.front());
   mounts_ = std::make_unique<Mounts>(commons_, *commons_.shards.front(), *manifests_);
+  scrubber_ =
+      std::make_unique<Scrubber>(commons_, *commons_.shards.front(), *manifests_, options.scrub);
   return runOn(home(), startServices(options));
 }
 
@@ -108,6 +110,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
     if (!listener.ok()) co_return listener.error();
     listeners_.push_back(std::move(*listener));
   }
+  scrubber_->start();
   co_return Status();
 }
 
@@ -237,6 +240,7 @@ Task<EngineStatistics> Engine::statistics() {
   statistics.peerBytesReceived = counters.peerBytes.load();
   statistics.peerBytesSent = counters.servedBytes.load();
   statistics.failedReads = commons_.failedReads.counts();
+  statistics.scrub = scrubber_->statistics();
   statistics.digestMismatches = counters.digestMismatches.load();
   statistics.demandReads = counters.demandReads.load();
   statistics.demandBytes = counters.demandBytes.load();
@@ -261,6 +265,7 @@ void Engine::close() {
   joinThreads();
   jobs_.clear();
   listeners_.clear();
+  scrubber_.reset();
   mounts_.reset();
   contents_.reset();
   manifests_.reset();
@@ -272,6 +277,8 @@ void Engine::close() {
 Task<void> Engine::stopServices() {
   Task<void> detaching = mounts_->close();
   co_await detaching;
+  Task<void> ending = scrubber_->close();
+  co_await ending;
   manifests_->close();
   for (const std::unique_ptr<Listener>& listener : listeners_) {
     Task<void> closing = listener->close();

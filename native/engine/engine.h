@@ -16,6 +16,7 @@
 #include "engine/content_calls.h"
 #include "engine/manifest_store.h"
 #include "engine/mounts.h"
+#include "engine/scrubber.h"
 #include "engine/shard.h"
 #include "engine/warm_job.h"
 
@@ -29,6 +30,7 @@ struct EngineOptions {
   std::size_t shards = 0;              // 0: as many as cores, at most 8
   std::size_t originConnections = 32;  // all shards together
   std::uint64_t bufferBytes = 0;       // all shards together; 0: 64 MiB a shard
+  ScrubOptions scrub;
   std::string certificateAuthorities;
   // Refuse origins in loopback, link-local and private ranges, but for those listed (CIDR).
   bool forbidPrivateAddresses = false;
@@ -48,6 +50,7 @@ struct EngineStatistics {
   std::uint64_t demandReads = 0, demandBytes = 0, directoryBypassed = 0;
   // Through mounts, by the reason why they were answered with an error.
   std::map<ErrorCode, std::uint64_t> failedReads;
+  ScrubStatistics scrub;
   std::size_t buffersInUse = 0;
   std::vector<PeerStatistics> peers;
 };
@@ -97,6 +100,7 @@ class Engine {
   std::unique_ptr<ManifestStore> manifests_;
   std::unique_ptr<ContentCalls> contents_;
   std::unique_ptr<Mounts> mounts_;
+  std::unique_ptr<Scrubber> scrubber_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<WarmJob>> jobs_;
   Clock::time_point started_ = Clock::now();

@@ -47,6 +47,7 @@ class HeldBackFile final : public CachedFile {
   Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>*) override {
     co_return std::uint64_t{0};
   }
+  Task<Result<std::uint32_t>> scrubChunk(std::uint32_t) override { co_return 0u; }
 
  private:
   const ContentKey key_{};

@@ -133,6 +133,15 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) 
                       " is neither here nor with any ready agent; add the dataset again"};
 }
 
+std::vector<std::shared_ptr<Dataset>> ManifestStore::opened() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Dataset>> all;
+  for (const auto& [digest, datasets] : open_) {
+    for (const auto& [id, dataset] : datasets) all.push_back(dataset);
+  }
+  return all;
+}
+
 Task<Status> ManifestStore::remove(Sha256Digest digest) {
   {
     const std::lock_guard lock(mutex_);

@@ -27,6 +27,8 @@ class ManifestStore {
   [[nodiscard]] Task<std::vector<std::shared_ptr<Dataset>>> list();
   // Ends all waiting for locations, now and later.
   void close();
+  // Any thread. All that are open.
+  [[nodiscard]] std::vector<std::shared_ptr<Dataset>> opened();
   // Any thread: only what is open. The dataset of this id with the manifest; add(), open() and
   // list() give that of nobody.
   [[nodiscard]] std::shared_ptr<Dataset> find(const Sha256Digest& digest,

@@ -104,6 +104,10 @@ class Agent {
       : name_(std::move(name)), budget_(budget), ask_(std::move(ask)) {
     start();
   }
+  Agent(std::string name, ScrubOptions scrub)
+      : name_(std::move(name)), budget_(4ull << 30), scrub_(scrub), ask_([](Question) {}) {
+    start();
+  }
   ~Agent() { stop(); }
 
   void start() {
@@ -115,6 +119,7 @@ class Agent {
     options.listen = {{"127.0.0.1", 0}};
     options.cacheDirectories = {{cache_.path(), budget_, 0}};
     options.shards = 2;
+    options.scrub = scrub_;
     Result<std::unique_ptr<Engine>> opened = Engine::open(std::move(options), ask_);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     engine_ = std::move(*opened);
@@ -178,6 +183,7 @@ class Agent {
   TemporaryFolder cache_;
   std::string name_;
   std::uint64_t budget_;
+  ScrubOptions scrub_;
   Ask ask_;
   std::unique_ptr<Engine> engine_;
 };

@@ -36,6 +36,8 @@ export interface EngineOptions {
   originConnections: number;
   /** Bytes of chunk buffers, all shards together. */
   bufferBytes: bigint;
+  /** What the background scrub reads of each cache directory; 0: no scrub. */
+  scrubBytesPerSecond: bigint;
   /** File with certificate authorities for https origins; empty: the system's. */
   certificateAuthorities: string;
   /** Refuses origins whose address is loopback, link-local or private, after name look-up and every redirect. */
@@ -243,6 +245,13 @@ export interface Statistics {
   lostLogBytes: bigint;
   /** Files that may lack bytes which a damaged log claims, and are not checked yet. */
   doubtfulFiles: bigint;
+  /** Files that were dropped, as they were not what their origin's digest says. */
+  digestMismatches: bigint;
+  scrubBytes: bigint;
+  scrubBadBlocks: bigint;
+  scrubRepairedChunks: bigint;
+  /** Chunks that the scrub found bad and that could be had from nowhere then. */
+  scrubLostChunks: bigint;
   evictedFiles: bigint;
   evictedBytes: bigint;
   demandReads: bigint;

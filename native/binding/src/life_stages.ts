@@ -22,6 +22,7 @@ const options: EngineOptions = {
   shards: 2,
   originConnections: 4,
   bufferBytes: 64n << 20n,
+  scrubBytesPerSecond: 0n,
   certificateAuthorities: '',
   forbidPrivateAddresses: false,
   allowedNetworks: [],

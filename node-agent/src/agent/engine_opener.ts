@@ -80,6 +80,7 @@ export class EngineOpener {
       shards: config.engine.shards,
       originConnections: config.engine.originConnections,
       bufferBytes: config.engine.bufferBytes,
+      scrubBytesPerSecond: config.engine.scrubRate,
       certificateAuthorities: config.origins.certificateAuthorities ?? '',
       forbidPrivateAddresses: !config.origins.allowPrivate,
       allowedNetworks: config.origins.allowedNetworks,

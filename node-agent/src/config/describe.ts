@@ -21,7 +21,11 @@ export function describeConfig(config: AgentConfig): string {
       ...(shown.control.listen === undefined ? {} : { listen: formatEndpoint(shown.control.listen) }),
     },
     health: { listen: formatEndpoint(shown.health.listen) },
-    engine: { ...shown.engine, bufferBytes: formatSize(shown.engine.bufferBytes) },
+    engine: {
+      ...shown.engine,
+      bufferBytes: formatSize(shown.engine.bufferBytes),
+      scrubRate: formatSize(shown.engine.scrubRate),
+    },
     shutdownDeadline: formatDuration(shown.shutdownDeadline),
   });
 }

@@ -268,6 +268,16 @@ export const configSchema = z.strictObject({
         },
         '512MiB',
       ),
+      scrubRate: setting(
+        {
+          description:
+            'What the background scrub reads of each cache directory in a second, to compare it with its checksums; 0 turns it off.',
+          allowed: 'a size, for example 20MiB, or 0',
+          form: 'text',
+        },
+        parseSize,
+        '20MiB',
+      ),
     })
     .prefault({}),
   origins: z

@@ -175,6 +175,36 @@ export const metricRows: readonly MetricRow[] = [
   ),
   row(
     'counter',
+    'digest_mismatches_total',
+    "Files that were dropped, as they were not what their origin's digest says.",
+    ofEngine((s) => s.digestMismatches),
+  ),
+  row(
+    'counter',
+    'scrub_bytes_total',
+    'Bytes of the cache that the background scrub has read.',
+    ofEngine((s) => s.scrubBytes),
+  ),
+  row(
+    'counter',
+    'scrub_bad_blocks_total',
+    'Blocks that the scrub found changed on the disk.',
+    ofEngine((s) => s.scrubBadBlocks),
+  ),
+  row(
+    'counter',
+    'scrub_repaired_total',
+    'Chunks with such blocks that were fetched again.',
+    ofEngine((s) => s.scrubRepairedChunks),
+  ),
+  row(
+    'counter',
+    'scrub_lost_total',
+    'Chunks with such blocks that could be had from nowhere; their files are not served as a whole.',
+    ofEngine((s) => s.scrubLostChunks),
+  ),
+  row(
+    'counter',
     'evicted_files_total',
     'Files evicted to make room or on demand.',
     ofEngine((s) => s.evictedFiles),

@@ -229,6 +229,7 @@ export function engineOptions(node: string, onQuestion: (question: Question) => 
     shards: 1,
     originConnections: 4,
     bufferBytes: 1n << 26n,
+    scrubBytesPerSecond: 0n,
     certificateAuthorities: '',
     incarnation: '1',
     forbidPrivateAddresses: false,

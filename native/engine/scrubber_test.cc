@@ -1,0 +1,92 @@
+// Bytes that change on the disk are found by the background scrub and mended.
+#include "engine/scrubber.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "engine/testing_cluster.h"
+
+namespace hearth {
+namespace {
+
+using testing_cluster::Agent;
+using testing_cluster::Origin;
+
+// Bytes [at, at + 16) of the file on the disk are others.
+void flipOnDisk(const std::string& path, std::uint64_t at) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(file, 0) << path;
+  char bytes[16];
+  ASSERT_EQ(pread(file, bytes, sizeof bytes, static_cast<off_t>(at)), 16);
+  for (char& byte : bytes) byte = static_cast<char>(~byte);
+  ASSERT_EQ(pwrite(file, bytes, sizeof bytes, static_cast<off_t>(at)), 16);
+  ASSERT_EQ(fsync(file), 0);
+  close(file);
+}
+
+std::vector<char> contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+ScrubStatistics awaitScrub(Agent& agent, const std::function<bool(const ScrubStatistics&)>& done) {
+  const auto until = Clock::now() + std::chrono::seconds(60);
+  for (;;) {
+    const ScrubStatistics now = agent.await(agent.engine().statistics()).scrub;
+    if (done(now) || Clock::now() > until) return now;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+const ScrubOptions kOften{.bytesPerSecond = std::uint64_t{1} << 30,
+                          .interval = std::chrono::milliseconds(100)};
+
+TEST(Scrubber, MendsBytesThatChangedBelowAView) {
+  Origin origin;
+  origin.add("model", 30'000'000);
+  Agent agent("one", kOften);
+  const auto dataset = agent.add(origin);
+  agent.beginWarm(dataset);
+  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  const auto view = agent.await(agent.engine().contents().buildView(dataset));
+  ASSERT_TRUE(view.ok()) << view.error().message;
+  const std::vector<char> good = contents(*view + "/model");
+  flipOnDisk(*view + "/model", 9'000'000);
+  const ScrubStatistics found =
+      awaitScrub(agent, [](const ScrubStatistics& now) { return now.repairedChunks != 0; });
+  EXPECT_EQ(found.badBlocks, 1u);
+  EXPECT_EQ(found.repairedChunks, 1u);
+  EXPECT_TRUE(contents(*view + "/model") == good) << "the same inode has good bytes again";
+}
+
+TEST(Scrubber, ServesNothingAsAWholeThatItCannotMend) {
+  auto origin = std::make_unique<Origin>();
+  origin->add("model", 9'000'000);
+  Agent agent("one", kOften);
+  const auto dataset = agent.add(*origin);
+  agent.beginWarm(dataset);
+  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  const auto view = agent.await(agent.engine().contents().buildView(dataset));
+  ASSERT_TRUE(view.ok()) << view.error().message;
+  origin.reset();
+  flipOnDisk(*view + "/model", 5'000'000);
+  const ScrubStatistics found =
+      awaitScrub(agent, [](const ScrubStatistics& now) { return now.lostChunks != 0; });
+  EXPECT_EQ(found.badBlocks, 1u);
+  EXPECT_EQ(found.lostChunks, 1u);
+  EXPECT_FALSE(agent.await(agent.engine().contents().buildView(dataset)).ok());
+}
+
+TEST(Scrubber, DoesNothingWhereItIsOff) {
+  Origin origin;
+  origin.add("model", 1'000'000);
+  Agent agent("one", ScrubOptions{.bytesPerSecond = 0, .interval = {}});
+  const auto dataset = agent.add(origin);
+  agent.beginWarm(dataset);
+  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(agent.await(agent.engine().statistics()).scrub.bytes, 0u);
+}
+
+}  // namespace
+}  // namespace hearth
