@@ -5,14 +5,22 @@ import type { Configuration } from './configuration/index.ts';
 import { ControlBook, ControllerService } from './controller/index.ts';
 import { IdentityService } from './identity/index.ts';
 import { SystemMounts } from './mounts/index.ts';
-import { NodeService, Publications } from './node/index.ts';
+import { NodeService, Publications, Rebinding } from './node/index.ts';
 import { PublishedRecords, reconcilePublished } from './published/index.ts';
 import { KubeletRegistration } from './registration/index.ts';
 import { addController, addIdentity, addNode, CallHandlers, SocketServer } from './server/index.ts';
 import { driverVersion } from './version.ts';
 
 /** Milliseconds. The kubelet gives a call two minutes; what is slower is answered and made again. */
-const pace = { callMs: 110_000, agentMs: 60_000, mountMs: 20_000, watchMs: 2000, retryMs: 10_000, drainMs: 10_000 };
+const pace = {
+  callMs: 110_000,
+  agentMs: 60_000,
+  mountMs: 20_000,
+  watchMs: 2000,
+  retryMs: 10_000,
+  drainMs: 10_000,
+  rebindMs: 3000,
+};
 
 /** The driver on one node: its services on a socket, registered with the kubelet. */
 export class Driver {
@@ -20,6 +28,7 @@ export class Driver {
   readonly #logger: Logger;
   readonly #mounts: SystemMounts;
   readonly #records: PublishedRecords;
+  readonly #rebinding: Rebinding;
   readonly #server: SocketServer;
   readonly #registration: KubeletRegistration | undefined;
   readonly #health: HealthServer;
@@ -38,6 +47,14 @@ export class Driver {
     const identity = new IdentityService({ version: driverVersion(), controller: configuration.services === 'all' });
     // Once, and not with each socket: it holds the locks.
     const nodeService = new NodeService({ node, publications });
+    this.#rebinding = new Rebinding({
+      stateDirectory,
+      records: this.#records,
+      mounts: this.#mounts,
+      rebind: (target, agentMounts) => nodeService.rebind(target, agentMounts),
+      everyMs: pace.rebindMs,
+      logger,
+    });
     const controller = this.#controller(agents);
     this.#server = new SocketServer({
       socket,
@@ -64,11 +81,13 @@ export class Driver {
     this.#reconciled = true;
     await this.#server.listen();
     await this.#registration?.start();
+    this.#rebinding.start();
     this.#logger.info('the driver serves', { node, socket, services, published: kept, removed });
   }
 
   /** The kubelet is told first, so that it does not ask any more; then calls under way are waited for. */
   async close(): Promise<void> {
+    await this.#rebinding.close();
     await this.#registration?.close();
     await this.#server.close(pace.drainMs);
     await this.#health.close();

@@ -99,8 +99,15 @@ export class Cluster {
     await until('the holder listens', () => existsSync(socket) || this.#holder?.ended, 10_000);
   }
 
-  async endHolder(): Promise<Outcome | undefined> {
-    return await this.#holder?.end('SIGTERM');
+  async endHolder(signal: NodeJS.Signals = 'SIGTERM'): Promise<Outcome | undefined> {
+    return await this.#holder?.end(signal);
+  }
+
+  /** A second holder, which takes the place of the first one; how that ended. */
+  async replaceHolder(): Promise<Outcome | undefined> {
+    const before = this.#holder;
+    await this.startHolder(['--take-over']);
+    return await before?.outcome;
   }
 
   async close(): Promise<void> {

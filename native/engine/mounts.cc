@@ -1,9 +1,11 @@
 #include "engine/mounts.h"
 
 #include "engine/dataset_source.h"
+#include "engine/holder_link.h"
 #include "engine/mount_record.h"
 #include "engine/view_mount.h"
 #include "fuse/fuse_session.h"
+#include "holder/child_call.h"
 #include "holder/holder_client.h"
 
 namespace hearth {
@@ -39,7 +41,13 @@ Mounts::Mounts(EngineCommons& commons, Shard& home, ManifestStore& manifests)
     : commons_(commons),
       home_(home),
       manifests_(manifests),
-      connecting_(std::make_unique<Semaphore>(*home.reactor, 1)) {}
+      link_(std::make_shared<HolderLink>(HolderLink::Options{
+          .owner = commons.self,
+          .log =
+              [&commons](bool warning, const std::string& line) {
+                commons.log(warning ? Question::Level::kWarn : Question::Level::kInfo, line);
+              }})),
+      calls_(std::make_shared<ChildCalls>()) {}
 
 Mounts::~Mounts() = default;
 
@@ -80,7 +88,9 @@ Task<Result<MountInfo>> Mounts::mountView(MountOptions options) {
   const Status published = co_await publishing;
   co_await home_.reactor->enter();
   if (!published.ok()) co_return published.error();
-  auto bind = [path = *view, target = options.target] { return bindView(path, target); };
+  auto bind = [calls = calls_, path = *view, target = options.target] {
+    return bindView(*calls, path, target);
+  };
   auto binding = home_.reactor->offload(bind);
   const Status bound = co_await binding;
   if (!bound.ok()) {
@@ -127,38 +137,13 @@ Task<Status> Mounts::adoptViews() {
 }
 
 Task<Status> Mounts::connect(std::string holder) {
-  co_await connecting_->acquire(1);
-  // A holder that was started anew has none of the mounts that we serve; they go on until they are
-  // unmounted.
-  if (holder_ != nullptr && !holder_->alive()) holder_ = nullptr;
-  Status connected;
-  if (holder_ == nullptr) {
-    Task<Status> attaching = attach(std::move(holder));
-    connected = co_await attaching;
-  }
-  connecting_->release(1);
-  co_return connected;
-}
-
-Task<Status> Mounts::attach(std::string holder) {
-  auto connect = [socket = std::move(holder)]() -> Result<std::shared_ptr<HolderClient>> {
-    Result<std::unique_ptr<HolderClient>> client = HolderClient::connect(socket);
-    if (!client.ok()) return client.error();
-    return std::shared_ptr<HolderClient>(std::move(*client));
+  if (link_->client() != nullptr) co_return Status();
+  auto connect = [link = link_, socket = std::move(holder)] {
+    return std::make_shared<Result<std::vector<HeldMount>>>(link->connect(socket));
   };
   auto connecting = home_.reactor->offload(connect);
-  Result<std::shared_ptr<HolderClient>> client = co_await connecting;
-  if (!client.ok()) co_return client.error();
-  holder_ = std::move(*client);
-  auto attach = [client = holder_, owner = commons_.self] {
-    return std::make_shared<Result<std::vector<HeldMount>>>(client->attach(owner));
-  };
-  auto attaching = home_.reactor->offload(attach);
-  const std::shared_ptr<Result<std::vector<HeldMount>>> held = co_await attaching;
-  if (!held->ok()) {
-    holder_ = nullptr;
-    co_return held->error();
-  }
+  const std::shared_ptr<Result<std::vector<HeldMount>>> held = co_await connecting;
+  if (!held->ok()) co_return held->error();
   for (HeldMount& mount : **held) {
     Task<Status> serving = resumeOne(std::make_shared<HeldMount>(std::move(mount)));
     const Status served = co_await serving;
@@ -184,14 +169,6 @@ Task<Status> Mounts::resumeOne(std::shared_ptr<HeldMount> held) {
   Task<Result<std::shared_ptr<Dataset>>> opening = manifests_.open(record->manifest);
   const Result<std::shared_ptr<Dataset>> dataset = co_await opening;
   if (!dataset.ok()) co_return dataset.error().within(target);
-  // Served by us until the connection to the holder broke: its new epoch wants a new session.
-  const auto former = mounted_.find(target);
-  if (former != mounted_.end()) {
-    auto session = std::shared_ptr<FuseSession>(std::move(former->second->session));
-    mounted_.erase(former);
-    Task<void> closing = closeSession(home_, std::move(session), true);
-    co_await closing;
-  }
   MountOptions options;
   options.target = target;
   options.dataset = manifests_.find(record->manifest, record->dataset());
@@ -219,8 +196,10 @@ Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reas
   request.blob = encodeMountRecord({.manifest = options.dataset->manifest->digest(),
                                     .source = options.source,
                                     .passthrough = options.path != MountOptions::Path::kDaemon});
-  auto mount = [client = holder_, request = std::move(request)] {
-    return std::make_shared<Result<HeldMount>>(client->mount(request));
+  auto mount = [link = link_, request = std::move(request)] {
+    const std::shared_ptr<HolderClient> client = link->client();
+    return std::make_shared<Result<HeldMount>>(
+        client == nullptr ? Result<HeldMount>(HolderLink::away()) : client->mount(request));
   };
   auto mounting = home_.reactor->offload(mount);
   const std::shared_ptr<Result<HeldMount>> held = co_await mounting;
@@ -230,10 +209,21 @@ Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reas
       serve(std::move(options), std::make_shared<HeldMount>(std::move(**held)), std::move(reason));
   const Result<MountInfo> served = co_await serving;
   if (served.ok()) co_return served;
-  auto unmount = [client = holder_, target] { return client->unmount(target, true); };
-  auto unmounting = home_.reactor->offload(unmount);
+  Task<Status> unmounting = unmountAtHolder(target, true);
   [[maybe_unused]] const Status unmounted = co_await unmounting;
   co_return served;
+}
+
+Task<Status> Mounts::unmountAtHolder(std::string target, bool force) {
+  auto unmount = [link = link_, target, force]() -> Status {
+    const std::shared_ptr<HolderClient> client = link->client();
+    if (client == nullptr) return HolderLink::away();
+    return client->unmount(target, force);
+  };
+  auto unmounting = home_.reactor->offload(unmount);
+  const Status unmounted = co_await unmounting;
+  if (unmounted.ok()) link_->forget(target);
+  co_return unmounted;
 }
 
 Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<HeldMount> held,
@@ -245,19 +235,26 @@ Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<Held
   session.passthrough = passthrough;
   session.epoch = held->record.epoch;
   session.state = held->record.state;
-  session.saveState = [client = holder_, target = options.target](const std::string& state) {
-    return client->saveState(target, state);
+  session.saveState = [link = link_, target = options.target](const std::string& state) {
+    return link->saveState(target, state);
   };
   session.onEnd = [this, target = options.target](const Error& why) {
     home_.reactor->post([this, target, why] { ended(target, why); });
   };
-  auto start = [held, source, session = std::move(session)]() mutable {
+  auto start = [held, source, link = link_, session = std::move(session)]() mutable {
+    // First, because the session's first act is to save its state.
+    if (const Status kept = link->serve(*held); !kept) {
+      return std::make_shared<Result<std::unique_ptr<FuseSession>>>(kept.error());
+    }
     return std::make_shared<Result<std::unique_ptr<FuseSession>>>(
         FuseSession::start(std::move(held->device), held->shared, source, std::move(session)));
   };
   auto starting = home_.reactor->offload(start);
   const std::shared_ptr<Result<std::unique_ptr<FuseSession>>> started = co_await starting;
-  if (!started->ok()) co_return started->error();
+  if (!started->ok()) {
+    link_->forget(options.target);
+    co_return started->error();
+  }
   auto mounted = std::make_unique<Mounted>();
   mounted->session = std::move(**started);
   mounted->info.target = options.target;
@@ -277,6 +274,7 @@ void Mounts::ended(const std::string& target, const Error& why) {
   // elsewhere.
   auto session = std::shared_ptr<FuseSession>(std::move(found->second->session));
   mounted_.erase(found);
+  link_->forget(target);
   commons_.ask({.kind = Question::Kind::kMountEnded, .target = target, .message = why.message});
   home_.gate->spawn(closeSession(home_, std::move(session), false));
 }
@@ -293,17 +291,16 @@ Task<void> Mounts::closeSession(Shard& home, std::shared_ptr<FuseSession> sessio
 
 Task<Status> Mounts::unmount(std::string target) {
   const auto found = mounted_.find(target);
-  if (found == mounted_.end() && holder_ != nullptr) {
+  if (found == mounted_.end() && link_->client() != nullptr) {
     // Not served by us (aborted, or of another version), yet held for us.
-    auto detach = [client = holder_, target] { return client->unmount(target, false); };
-    auto detaching = home_.reactor->offload(detach);
+    Task<Status> detaching = unmountAtHolder(target, false);
     co_return co_await detaching;
   }
   if (found == mounted_.end()) {
     co_return Error{ErrorCode::kNotFound, "Hearth has mounted nothing at " + target + " here"};
   }
   if (found->second->view) {
-    auto unbind = [target] { return unbindView(target); };
+    auto unbind = [calls = calls_, target] { return unbindView(*calls, target); };
     auto unbinding = home_.reactor->offload(unbind);
     const Status unbound = co_await unbinding;
     if (!unbound.ok() && unbound.code() != ErrorCode::kNotFound) co_return unbound;
@@ -313,8 +310,7 @@ Task<Status> Mounts::unmount(std::string target) {
     co_await home_.reactor->enter();
     co_return withdrawn;
   }
-  auto unmount = [client = holder_, target] { return client->unmount(target, false); };
-  auto unmounting = home_.reactor->offload(unmount);
+  Task<Status> unmounting = unmountAtHolder(target, false);
   const Status unmounted = co_await unmounting;
   if (!unmounted.ok()) co_return unmounted;
   // The session may have told its end by itself in the meantime.
@@ -355,7 +351,12 @@ Task<void> Mounts::close() {
   }
   Task<void> closing = sessions.close();
   co_await closing;
-  holder_ = nullptr;
+  auto leave = [link = link_] {
+    link->close();
+    return true;
+  };
+  auto leaving = home_.reactor->offload(leave);
+  [[maybe_unused]] const bool left = co_await leaving;
 }
 
 }  // namespace hearth

@@ -12,7 +12,8 @@
 
 namespace hearth {
 
-class HolderClient;
+class ChildCalls;
+class HolderLink;
 class FuseSession;
 struct HeldMount;
 
@@ -56,20 +57,20 @@ class Mounts {
   [[nodiscard]] Task<Result<MountInfo>> mountFuse(MountOptions options, std::string reason);
   // Knows again the views that an earlier agent has bound.
   [[nodiscard]] Task<Status> adoptViews();
-  // Becomes this node's agent at the holder and serves what it holds for us.
+  // Becomes this node's agent at the holder, unless it is, and serves what it holds for us.
   [[nodiscard]] Task<Status> connect(std::string holder);
-  [[nodiscard]] Task<Status> attach(std::string holder);
   [[nodiscard]] Task<Status> resumeOne(std::shared_ptr<HeldMount> held);
   [[nodiscard]] Task<Result<MountInfo>> serve(MountOptions options, std::shared_ptr<HeldMount> held,
                                               std::string reason);
+  [[nodiscard]] Task<Status> unmountAtHolder(std::string target, bool force);
   void ended(const std::string& target, const Error& why);
   static Task<void> closeSession(Shard& home, std::shared_ptr<FuseSession> session, bool handOver);
 
   EngineCommons& commons_;
   Shard& home_;
   ManifestStore& manifests_;
-  std::shared_ptr<HolderClient> holder_;
-  std::unique_ptr<Semaphore> connecting_;  // one at a time
+  const std::shared_ptr<HolderLink> link_;   // its calls block: on helper threads
+  const std::shared_ptr<ChildCalls> calls_;  // of mount(2) and its like
   std::map<std::string, std::unique_ptr<Mounted>> mounted_;
 };
 

@@ -79,12 +79,13 @@ TEST_F(UnownedMountTest, CannotBeWrittenByACopyWhoseFlagIsTakenOff) {
 }
 
 TEST_F(UnownedMountTest, IsHowAViewIsBound) {
-  ASSERT_TRUE(bindView(path("view"), path("target")).ok());
-  ASSERT_TRUE(bindView(path("view"), path("target")).ok()) << "the same again";
+  ChildCalls calls;
+  ASSERT_TRUE(bindView(calls, path("view"), path("target")).ok());
+  ASSERT_TRUE(bindView(calls, path("view"), path("target")).ok()) << "the same again";
   EXPECT_EQ(content(path("target/file")), "bytes");
   EXPECT_LT(open((path("target") + "/new").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666), 0);
-  ASSERT_TRUE(unbindView(path("target")).ok());
-  EXPECT_EQ(unbindView(path("target")).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(unbindView(calls, path("target")).ok());
+  EXPECT_EQ(unbindView(calls, path("target")).error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(UnownedMountTest, FailsForWhatIsNotThere) {

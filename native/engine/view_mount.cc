@@ -23,16 +23,12 @@ bool sameFolder(const std::string& a, const std::string& b) {
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-}  // namespace
-
-Status bindView(const std::string& view, const std::string& target) {
-  const auto there = findMount(target);
-  if (!there.ok()) return there.error();
-  if (there->has_value()) {
-    // stat() of a FUSE mount whose server is gone would not return; a view never is one.
-    const bool foreign = (*there)->type.starts_with("fuse") || !sameFolder(view, target);
-    if (!foreign) return {};
-    return Error{ErrorCode::kInUse, target + " is a mount point of " + (*there)->source +
+// In a child process, as whatever looks at a path. `mounted`: something is mounted there that is no
+// FUSE, whose stat() might not return.
+Status bindHere(const std::string& view, const std::string& target, const MountInfoRow* mounted) {
+  if (mounted != nullptr) {
+    if (sameFolder(view, target)) return {};
+    return Error{ErrorCode::kInUse, target + " is a mount point of " + mounted->source +
                                         " already; unmount it or choose another folder"};
   }
   struct stat about {};
@@ -55,19 +51,35 @@ Status bindView(const std::string& view, const std::string& target) {
   return {};
 }
 
-Status unbindView(const std::string& target) {
+Status unbindHere(const std::string& target) {
+  if (umount2(target.c_str(), UMOUNT_NOFOLLOW) == 0) return {};
+  const int error = errno;
+  if (error == EBUSY) {
+    return Error{ErrorCode::kInUse,
+                 target + " is in use; close what is open there (fuser -m shows it)"};
+  }
+  return errnoError(error, "unmounting " + target);
+}
+
+}  // namespace
+
+Status bindView(ChildCalls& calls, const std::string& view, const std::string& target) {
+  const auto there = findMount(target);
+  if (!there.ok()) return there.error();
+  const MountInfoRow* const mounted = there->has_value() ? &**there : nullptr;
+  if (mounted != nullptr && mounted->type.starts_with("fuse")) {
+    return Error{ErrorCode::kInUse, target + " is a mount point of " + mounted->source +
+                                        " already; unmount it or choose another folder"};
+  }
+  return calls.runStatus("binding the view at " + target,
+                         [&] { return bindHere(view, target, mounted); });
+}
+
+Status unbindView(ChildCalls& calls, const std::string& target) {
   const auto there = findMount(target);
   if (!there.ok()) return there.error();
   if (!there->has_value()) return Error{ErrorCode::kNotFound, "nothing is mounted at " + target};
-  if (umount2(target.c_str(), UMOUNT_NOFOLLOW) != 0) {
-    const int error = errno;
-    if (error == EBUSY) {
-      return Error{ErrorCode::kInUse,
-                   target + " is in use; close what is open there (fuser -m shows it)"};
-    }
-    return errnoError(error, "unmounting " + target);
-  }
-  return {};
+  return calls.runStatus("unmounting " + target, [&] { return unbindHere(target); });
 }
 
 std::string viewPublishName(const std::string& target) {

@@ -1,5 +1,6 @@
 // Binding a view to a mount point: the kernel serves it from then on, and no process of ours is in
-// the way. Both block; on a helper thread.
+// the way. Both block for at most the deadline of `calls`, whatever the mount point lies on; on a
+// helper thread.
 #pragma once
 
 #include <map>
@@ -8,15 +9,17 @@
 
 #include "base/result.h"
 #include "base/sha256.h"
+#include "holder/child_call.h"
 
 namespace hearth {
 
 // Binds `view` read-only at `target`, an existing directory. The same binding twice is one. kInUse
 // when something else is mounted there, kPermissionDenied without CAP_SYS_ADMIN.
-[[nodiscard]] Status bindView(const std::string& view, const std::string& target);
+[[nodiscard]] Status bindView(ChildCalls& calls, const std::string& view,
+                              const std::string& target);
 
 // kInUse while files are open there, kNotFound when nothing is mounted.
-[[nodiscard]] Status unbindView(const std::string& target);
+[[nodiscard]] Status unbindView(ChildCalls& calls, const std::string& target);
 
 // The name under which the view bound at `target` is published.
 [[nodiscard]] std::string viewPublishName(const std::string& target);

@@ -7,8 +7,8 @@ export interface Restrictions {
 /**
  * The seam under everything that changes mounts and target folders. Targets are absolute paths below the kubelet's
  * folder; a symbolic link below it is never followed. Nothing here touches what is mounted: a dead mount would hang.
- * Each call is one step that may be the last before a crash, and making it again is harmless, but for `bind` and
- * `overlay`, which put one mount over another.
+ * Each call is one step that may be the last before a crash, and making it again is harmless, but for `bind`, `bindOver`
+ * and `overlay`, which put one mount over another.
  */
 export interface MountCalls {
   table(): Promise<MountEntry[]>;
@@ -17,6 +17,11 @@ export interface MountCalls {
   /** Makes the folder; one that is there must be empty. */
   makeTarget(target: string): Promise<void>;
   bind(source: string, target: string): Promise<void>;
+  /**
+   * As `bind`, over a mount of which nothing may be asked any more, and which stays below: containers that were given it
+   * with HostToContainer see what is mounted over it, and nothing of what is mounted after it was taken away.
+   */
+  bindOver(source: string, target: string): Promise<void>;
   /** As `bind`, but through an overlay without a writable layer: a file system that is read-only for good. */
   overlay(source: string, target: string): Promise<void>;
   /** Makes the mount at the target read-only, without set-user-id programs and devices. */

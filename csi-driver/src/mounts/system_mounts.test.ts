@@ -103,6 +103,32 @@ describe('SystemMounts', function () {
     await assert.rejects(mounts.overlay(folder.file('a,b'), target), odd);
   });
 
+  it('binds over a mount whose server is gone, so that containers which see later mounts see it', async function () {
+    const kubelet = folder.file('kubelet/pod');
+    const container = folder.file('container');
+    mkdirSync(container);
+    execFileSync('mount', ['--bind', kubelet, kubelet]);
+    execFileSync('mount', ['--make-private', kubelet]);
+    execFileSync('mount', ['--make-shared', kubelet]);
+    try {
+      const target = `${kubelet}/mount`;
+      const frozen = await FrozenFuse.start(this, target);
+      execFileSync('mount', ['--no-canonicalize', '--bind', target, container]);
+      execFileSync('mount', ['--no-canonicalize', '--make-slave', container]);
+      await frozen.stop();
+      assert.throws(() => readdirSync(target), { code: 'ENOTCONN' });
+      await mounts.bindOver(source, target);
+      await mounts.restrict(target, free);
+      for (const path of [target, container]) assert.equal(readFileSync(`${path}/sub/file`, 'utf8'), 'bytes');
+      assert.throws(() => writeFileSync(`${target}/new`, ''), { code: 'EROFS' });
+      await mounts.unmount(target);
+      await mounts.unmount(target);
+      assert.equal(await at(target), undefined);
+    } finally {
+      execFileSync('umount', ['--lazy', '--no-canonicalize', '--recursive', container, kubelet]);
+    }
+  });
+
   it('forbids programs when that is asked for', async () => {
     const target = folder.file('kubelet/pod/mount');
     writeFileSync(`${source}/program`, '#!/bin/sh\n', { mode: 0o755 });

@@ -50,6 +50,12 @@ export class SystemMounts implements MountCalls {
     });
   }
 
+  async bindOver(source: string, target: string): Promise<void> {
+    await using folder = await this.#present(target);
+    // By its parent: a step into a dead mount, even to its ".", asks its server.
+    await this.#mount(target, ['--bind', source, `/proc/self/fd/3/${folder.name}`], folder.parentDescriptor);
+  }
+
   /**
    * An overlay wants two layers. The second is a file system of its own, empty and in memory, which the overlay keeps:
    * with an empty folder, whoever removed that would have emptied the listings of all pods.

@@ -85,6 +85,11 @@ export class NodeService {
     return {};
   }
 
+  /** As `Publications.rebind`; `ABORTED` while another operation for the target is under way. */
+  async rebind(target: string, agentMounts: string): Promise<boolean> {
+    return await this.#locks.hold([targetKey(target)], () => this.#options.publications.rebind(target, agentMounts));
+  }
+
   /** From the manifest: asking the file system would hang while its agent is away. */
   async stats(request: NodeGetVolumeStatsRequest): Promise<NodeGetVolumeStatsResponse> {
     const volume = checkVolume(request.volumeId);

@@ -89,6 +89,43 @@ export class Publications {
     await records.remove(target);
   }
 
+  /**
+   * Whether a target shows a mount that its agent does not have any more, because agent and holder went together: then the
+   * agent's present mount of the same revision is bound over the dead one; views have no server to lose. What was open, and whoever does not see mounts
+   * that come later (mountPropagation other than HostToContainer), keeps the dead one.
+   */
+  async rebind(target: string, agentMounts: string): Promise<boolean> {
+    const { mounts, records, logger } = this.#parts;
+    const present = await this.#mountAt(target);
+    const record = await records.find(target);
+    if (present === undefined || record === undefined || record.dataPath === 'view') return false;
+    const table = await mounts.table();
+    const folder = `${agentMounts}/${record.manifest}/`;
+    const alive = table.some((entry) => entry.mountPoint.startsWith(folder) && showSame(entry, present));
+    // The second name is that of agents of the release before.
+    const source = mountAt(table, `${folder}fuse-${record.dataset}`) ?? mountAt(table, `${folder}fuse`);
+    if (alive || source === undefined) return false;
+    const agentMount = source.mountPoint;
+    const noexec = present.options.includes('noexec');
+    if ((await this.#layers(target)) + 1 >= mostMounts) {
+      await this.#clear(target);
+      await mounts.bind(agentMount, target);
+    } else {
+      await mounts.bindOver(agentMount, target);
+    }
+    try {
+      await this.#restrict(target, { singleTarget: false, noexec }, await this.#mountAt(target));
+      await this.#checkStillThere(agentMount, source);
+    } catch (thrown) {
+      await mounts.unmount(target);
+      throw thrown;
+    }
+    const { volume, pod } = record;
+    const advice = 'restart the pod unless its containers mount the volume with HostToContainer';
+    logger.warn('a volume lost its mount and was bound again', { volume, target, pod, advice });
+    return true;
+  }
+
   /** The record of what is mounted at a target; undefined when it is not this volume, or nothing. */
   async published(volume: string, target: string): Promise<PublishedRecord | undefined> {
     const record = await this.#parts.records.find(target);
@@ -176,6 +213,13 @@ export class Publications {
       }
       await this.#parts.mounts.unmount(target);
     }
+  }
+
+  /** Mounts at a target, those below others included. */
+  async #layers(target: string): Promise<number> {
+    const { mounts } = this.#parts;
+    const path = await mounts.resolve(target);
+    return (await mounts.table()).filter((entry) => entry.mountPoint === path).length;
   }
 
   async #mountAt(target: string): Promise<MountEntry | undefined> {

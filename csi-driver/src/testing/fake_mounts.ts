@@ -35,6 +35,11 @@ export class FakeMounts implements MountCalls {
     this.add(target, from.device, mapping(from), from.superOptions);
   }
 
+  async bindOver(source: string, target: string): Promise<void> {
+    if (this.#top(target) === undefined) throw new Error(`${target} is not mounted`);
+    await this.bind(source, target);
+  }
+
   /** The device tells of which source, so that tests see it. */
   async overlay(source: string, target: string): Promise<void> {
     if (!this.folders.has(target)) throw new Error(`${target} is not there`);

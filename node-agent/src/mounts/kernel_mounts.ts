@@ -1,28 +1,68 @@
-import { execFile } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import { HearthError } from '@hearth/common';
 
 const deadlineMs = 10_000;
+const longestMessage = 2048;
+/** native/holder/fuse_mount.h, kFuseType. */
+const fuseType = 'fuse.hearth';
 
 /** Whether the kernel has a mount at the path. Never touches the path itself: that of a dead FUSE mount would hang. */
 export async function isMounted(path: string): Promise<boolean> {
-  const table = await readFile('/proc/self/mountinfo', 'utf8');
-  return table.split('\n').some((line) => unescapeOctal(line.split(' ')[4] ?? '') === path);
+  return (await typesAt(path)).length > 0;
 }
 
-/** Takes a mount away that no process of ours knows any more. `InUse` while something is open in it. */
-export async function unmountForeign(path: string): Promise<void> {
-  try {
-    await promisify(execFile)('umount', ['--no-canonicalize', path], { timeout: deadlineMs, killSignal: 'SIGKILL' });
-  } catch (thrown) {
-    const { stderr = '', message } = thrown as Error & { stderr?: string };
-    const reason = stderr.trim() || message;
-    throw new HearthError(
-      reason.includes('busy') ? 'InUse' : 'IoError',
-      `the mount that was left at ${path} cannot be taken away (${reason}); unmount it by hand`,
-    );
-  }
+/** Whether what is seen at the path is a FUSE mount of Hearth, dead or alive. */
+export async function isHearthFuse(path: string): Promise<boolean> {
+  return (await typesAt(path)).at(-1) === fuseType;
+}
+
+/**
+ * Takes a mount away that no process of ours knows any more. `InUse` while something is open in it, unless it is
+ * `lazy`: then it is detached from its folder. Waits for at most a deadline, whatever becomes of the program.
+ */
+export async function unmountForeign(path: string, { lazy = false } = {}): Promise<void> {
+  const reason = await umount([...(lazy ? ['--lazy'] : []), '--no-canonicalize', '--internal-only', path]);
+  if (reason === undefined) return;
+  throw new HearthError(
+    reason.includes('busy') ? 'InUse' : 'IoError',
+    `the mount that was left at ${path} cannot be taken away (${reason}); unmount it by hand`,
+  );
+}
+
+/** Why it failed. A killed program that the kernel does not let go is not waited for. */
+async function umount(args: string[]): Promise<string | undefined> {
+  const child = spawn('umount', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let text = '';
+  child.stderr.setEncoding('utf8').on('data', (part: string) => {
+    text = (text + part).slice(0, longestMessage);
+  });
+  return await new Promise((resolve) => {
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      child.stderr.destroy();
+      child.unref();
+      resolve(`it did not end within ${deadlineMs / 1000} s`);
+    }, deadlineMs);
+    child.once('error', ({ message }) => {
+      clearTimeout(timer);
+      resolve(message);
+    });
+    child.once('close', (code) => {
+      clearTimeout(timer);
+      resolve(code === 0 ? undefined : text.trim() || `it ended with ${code}`);
+    });
+  });
+}
+
+/** Types of the file systems mounted at a path, the one that is seen last. */
+async function typesAt(path: string): Promise<string[]> {
+  const table = await readFile('/proc/self/mountinfo', 'utf8');
+  return table.split('\n').flatMap((line) => {
+    const fields = line.split(' ');
+    if (unescapeOctal(fields[4] ?? '') !== path) return [];
+    return [fields[fields.indexOf('-', 6) + 1] ?? ''];
+  });
 }
 
 /** mountinfo writes blanks, tabs, line feeds and backslashes as three octal digits (proc(5)). */

@@ -6,6 +6,7 @@ import type { ManifestKeeper } from '../datasets/keeper.ts';
 import type { DatasetTables } from '../datasets/table.ts';
 import { RecordTable } from '../records/index.ts';
 import { DepartedNodes } from './departed_nodes.ts';
+import { isHearthFuse, unmountForeign } from './kernel_mounts.ts';
 
 /** `mounts/<node>/<target, encoded>`: which dataset a mount of an agent shows; the mount itself is the holder's. */
 const mountSchema = z.object({
@@ -13,11 +14,17 @@ const mountSchema = z.object({
   target: z.string(),
   dataset: z.string(),
   manifest: z.string(),
+  /** Absent: `fuse` or `view`, as it can be. */
+  dataPath: z.literal('daemon').optional(),
 });
 export type MountRow = z.output<typeof mountSchema>;
 
 /** The engine knows by it whose mount it serves that an earlier agent made. */
 const sourcePrefix = 'hearth:';
+
+/** Between tries to reach a holder. */
+const firstPauseMs = 100;
+const longestPauseMs = 5_000;
 
 export interface SeenMount extends MountInfo {
   dataset: string;
@@ -33,6 +40,9 @@ export class Mounts {
   readonly #departed: DepartedNodes;
   readonly #rows = new Map<string, MountRow>();
   readonly #listeners = new Set<() => void>();
+  #again: NodeJS.Timeout | undefined;
+  #takingOver: Promise<void> | undefined;
+  #closed = false;
 
   constructor(context: AgentContext, tables: DatasetTables, keeper: ManifestKeeper, holder: string) {
     this.#context = context;
@@ -44,41 +54,83 @@ export class Mounts {
   }
 
   /**
-   * Takes over what the holder has for this agent, with the manifests opened first. Records of mounts that are
-   * no more are deleted. Without a holder there are no mounts to resume, which is no error until one is asked for.
+   * Takes over what the holder has for this agent, with the manifests opened first. What neither it nor the holder before
+   * could keep is mounted again over what is left of it; records of mounts that are no more are deleted. Without a holder
+   * the views alone are taken over, and the rest is tried again until there is one.
    */
   async resume(signal: AbortSignal): Promise<void> {
     const { store, node, engine, logger } = this.#context;
     const { entries } = await store.range(this.#table.key(`${node}/`), { signal });
     const rows = entries.map((entry) => this.#table.decode(entry).value);
     await Promise.all(rows.map((row) => this.#openQuietly(row, signal)));
-    let targets: string[] = [];
     try {
-      targets = await engine.resumeMounts(this.#holder);
+      await this.#takeOver(rows);
     } catch (thrown) {
-      logger.warn('mounts of the holder could not be taken over', {
-        holder: this.#holder,
-        error: HearthError.from(thrown),
-      });
+      const error = HearthError.from(thrown);
+      logger.warn('mounts of the holder could not be taken over; it is tried again', { holder: this.#holder, error });
       const views = new Set((await engine.mounts()).map((mount) => mount.target));
       for (const row of rows) if (views.has(row.target)) this.#rows.set(row.target, row);
-      if (this.#rows.size > 0) this.#departed.attend();
-      return;
+      this.#tryAgain(rows, firstPauseMs);
     }
+    if (this.#rows.size > 0) this.#departed.attend();
+  }
+
+  /**
+   * Takes over what the holder has for this agent, where that could not be done at the start. False when the holder does
+   * not answer. Never fails.
+   */
+  async retake(): Promise<boolean> {
+    try {
+      await this.#context.engine.resumeMounts(this.#holder);
+      return true;
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      this.#context.logger.warn('mounts of the holder could not be taken over', { holder: this.#holder, error });
+      return false;
+    }
+  }
+
+  async #takeOver(rows: readonly MountRow[]): Promise<void> {
+    const targets = await this.#context.engine.resumeMounts(this.#holder);
     for (const row of rows) {
-      if (targets.includes(row.target)) this.#rows.set(row.target, row);
+      if (targets.includes(row.target) || (await this.#mountedAnew(row))) this.#rows.set(row.target, row);
       else await this.#forget(row.target);
     }
     if (this.#rows.size > 0) this.#departed.attend();
-    if (targets.length > 0) logger.info('mounts were taken over', { targets });
+    if (targets.length > 0) this.#context.logger.info('mounts were taken over', { targets });
   }
 
-  /** Takes over what the holder has for this agent, where that could not be done at the start. Never fails. */
-  async retake(): Promise<void> {
-    await this.#context.engine.resumeMounts(this.#holder).catch((thrown) => {
+  #tryAgain(rows: readonly MountRow[], pauseMs: number): void {
+    this.#again = setTimeout(() => {
+      this.#takingOver = this.#takeOver(rows).catch(() => {
+        if (!this.#closed) this.#tryAgain(rows, Math.min(2 * pauseMs, longestPauseMs));
+      });
+    }, pauseMs).unref();
+  }
+
+  /** A FUSE mount that lost its agent and its holder is dead for ever: it is made again over what is left of it. */
+  async #mountedAnew({ target, manifest, dataset, dataPath }: MountRow): Promise<boolean> {
+    const { engine, logger } = this.#context;
+    if ((await engine.mounts()).some((mount) => mount.target === target)) return true;
+    if (!(await isHearthFuse(target))) return false;
+    try {
+      await engine.mount({
+        target,
+        manifest,
+        dataset,
+        source: `${sourcePrefix}${dataset}`,
+        dataPath: dataPath ?? 'fuse',
+        holder: this.#holder,
+      });
+      logger.warn('a mount was dead and was made again; files that were open in it are lost', { target, dataset });
+      return true;
+    } catch (thrown) {
       const error = HearthError.from(thrown);
-      this.#context.logger.warn('mounts of the holder could not be taken over', { holder: this.#holder, error });
-    });
+      logger.error('a dead mount cannot be made again', { target, dataset, error });
+      // In use: somebody else serves it.
+      if (error.code !== 'InUse') await unmountForeign(target, { lazy: true }).catch(() => undefined);
+      return false;
+    }
   }
 
   /** `NotFound`, errors of the engine. The mount keeps its revision when the dataset gets a new one. */
@@ -109,7 +161,8 @@ export class Mounts {
       holder: this.#holder,
     });
     try {
-      await this.#record({ node: this.#context.node, target, dataset, manifest });
+      const daemon = dataPath === 'daemon' ? { dataPath } : {};
+      await this.#record({ node: this.#context.node, target, dataset, manifest, ...daemon });
     } catch (thrown) {
       // Without its record the mount would not be known after a restart: none is better than half of one.
       this.#rows.delete(target);
@@ -179,6 +232,9 @@ export class Mounts {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#again);
+    await this.#takingOver;
     await this.#departed.close();
   }
 

@@ -152,7 +152,7 @@ describe('volume mounts', () => {
     await add('e');
     complete();
     await publish();
-    await record('1', manifest, 'a', { dataset: 'e' });
+    await record('1', manifest, 'a', { dataset: 'e', dataPath: 'view' });
     const { removal } = cluster.agent('b');
     await removal.remove('d', { evict: false }, soon());
     assert.equal(targets().length, 1);
@@ -256,6 +256,20 @@ describe('volume mounts', () => {
     assert.deepEqual([mount?.target, mount?.manifest], [path, manifest]);
   });
 
+  it('by FUSE are made anew when they were lost with their holder, until that works', async () => {
+    const manifest = await add();
+    const { path } = await publish();
+    await record('1', manifest);
+    await cluster.remove('a', 'crash');
+    cluster.disks.get('a')?.mounts.clear();
+    await cluster.add('a');
+    await until(() => targets().includes(path));
+    await until(async () => (await cluster.agent('b').mounts.of('d')).length === 1);
+    cluster.disks.get('a')?.mounts.clear();
+    await cluster.agent('a').mounts.ended(path, 'the test ends it');
+    await until(() => targets().includes(path));
+  });
+
   it('close the folder of the sockets, which the kubelet makes for everybody', async () => {
     const folder = join(cluster.volumesOf('a'), 'run');
     await mkdir(folder, { mode: 0o755 });
@@ -285,12 +299,12 @@ describe('volume mounts', () => {
 
   it('keep the manifests of published revisions, and fetch those that are not here', async () => {
     const manifest = await add();
-    await record('1', manifest, 'b');
+    await record('1', manifest, 'b', { dataPath: 'view' });
     await until(() => cluster.disks.get('b')?.manifests.has(manifest) ?? false);
     await cluster.agent('a').removal.remove('d', { evict: false }, soon());
     await until(() => cluster.disks.get('a')?.manifests.has(manifest) === false);
     assert.ok(cluster.disks.get('b')?.manifests.has(manifest));
-    await record('2', manifest, 'a');
+    await record('2', manifest, 'a', { dataPath: 'view' });
     await until(() => cluster.disks.get('a')?.manifests.has(manifest) ?? false);
     for (const node of ['a', 'b']) await rm(published(node), { recursive: true });
     for (const node of ['a', 'b']) await mkdir(published(node));

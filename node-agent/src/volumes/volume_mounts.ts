@@ -46,8 +46,11 @@ export class VolumeMounts {
   readonly #turns = new Map<string, Promise<unknown>>();
   /** By path: since when no record names a mount, by performance.now(); publishing begins it anew. */
   readonly #unnamedSince = new Map<string, number>();
-  /** Manifests whose views were mounted anew because pods still read them, or could not be. */
+  /** Targets of views that were mounted anew because pods still read them, or could not be. */
   readonly #restored = new Set<string>();
+  /** Targets of FUSE mounts that are being made anew, and those of which it was told that they could not be. */
+  readonly #remaking = new Set<string>();
+  readonly #complained = new Set<string>();
   /** How long a mount stays that no record names. */
   #graceMs: number;
   #folder: PublishedFolder | undefined;
@@ -196,7 +199,12 @@ export class VolumeMounts {
    * left by a holder that is no more and everything in it fails.
    */
   async #recover(target: string): Promise<SeenMount | undefined> {
-    await this.#mounts.retake();
+    if (!(await this.#mounts.retake())) {
+      throw new HearthError(
+        'Unavailable',
+        `the mount at ${target} may be the holder's, which does not answer; start hearth-holder`,
+      );
+    }
     const found = (await this.#mounts.list()).find((mount) => mount.target === target);
     if (found !== undefined) return found;
     await this.#unmount(target);
@@ -207,7 +215,11 @@ export class VolumeMounts {
     const named = new Set(records.map((record) => record.manifest));
     this.#keeper.keep(named);
     const mounts = await this.#remember(records);
-    this.#restore(records, new Set(mounts.map((mount) => mount.manifest)));
+    this.#restore(
+      records,
+      new Set(mounts.map((mount) => mount.manifest)),
+      new Set(mounts.map((mount) => mount.target)),
+    );
     const now = performance.now();
     const paths = new Set([...(await this.#folders()), ...mounts.map((mount) => mount.target)]);
     const targets = [...paths].map((path) => this.#targetAt(path)).filter((target) => target !== undefined);
@@ -239,18 +251,45 @@ export class VolumeMounts {
   }
 
   /**
-   * Pods read on from a view whose mount here was taken away, as by a holder that ended after the agent before this one:
-   * with a mount again, nothing of it is evicted. Once in an agent's life, beside whoever waits for a look.
+   * What pods have, and is not mounted here any more. A view whose mount was taken away, as by a holder that ended after
+   * the agent before this one: pods read on, and with a mount again nothing of it is evicted; once in an agent's life. A
+   * FUSE mount that has lost its agent and its holder: whoever bound it into a pod binds the new one; at each look, until
+   * it is there. Beside whoever waits for a look.
    */
-  #restore(records: PublishedRecord[], mounted: ReadonlySet<string>): void {
+  #restore(records: PublishedRecord[], mounted: ReadonlySet<string>, targets: ReadonlySet<string>): void {
     for (const { dataset, manifest, dataPath } of records) {
-      if (dataPath !== 'view' || mounted.has(manifest) || this.#restored.has(manifest)) continue;
-      this.#restored.add(manifest);
-      const limit = AbortSignal.timeout(this.#context.pace.requestMs);
-      void this.#inTurn(manifest, () => this.#mount(dataset, manifest, 'view', limit)).catch((thrown) => {
-        const error = HearthError.from(thrown);
-        this.#context.logger.warn('a view that pods read is not held here any more', { dataset, manifest, error });
+      const kind: Kind = dataPath === undefined || dataPath === 'view' ? 'view' : 'fuse';
+      const target = this.#path(manifest, kind, dataset);
+      if (kind === 'view') {
+        if (dataPath === undefined || mounted.has(manifest) || this.#restored.has(target)) continue;
+        this.#restored.add(target);
+      } else {
+        const earlier = join(this.#directory ?? '', 'mounts', manifest, 'fuse');
+        if (targets.has(target) || targets.has(earlier) || this.#remaking.has(target)) continue;
+        this.#remaking.add(target);
+      }
+      void this.#remake(dataset, manifest, kind).finally(() => this.#remaking.delete(target));
+    }
+  }
+
+  async #remake(dataset: string, manifest: string, kind: Kind): Promise<void> {
+    const target = this.#path(manifest, kind, dataset);
+    const { logger, pace } = this.#context;
+    try {
+      await this.#inTurn(manifest, async () => {
+        const served = (await this.#mounts.list()).some((mount) => mount.target === target);
+        if (!served) await this.#mount(dataset, manifest, kind, AbortSignal.timeout(pace.requestMs));
       });
+      this.#complained.delete(target);
+      logger.info('a mount that pods use was made anew', { dataset, manifest, target });
+    } catch (thrown) {
+      if (this.#complained.has(target)) return;
+      this.#complained.add(target);
+      const error = HearthError.from(thrown);
+      logger.warn(
+        kind === 'view' ? 'a view that pods read is not held here any more' : 'a mount that pods use is not there',
+        { dataset, manifest, error },
+      );
     }
   }
 

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { HearthError, silentLogger } from '@hearth/common';
+import type { NodeAgents } from '../agent/index.ts';
+import { PublishedRecords, publishedId } from '../published/index.ts';
+import { FakeMounts } from '../testing/fake_mounts.ts';
+import { manifest } from '../testing/samples.ts';
+import { TemporaryFolder } from '../testing/temporary_folder.ts';
+import { Publications } from './publications.ts';
+import { Rebinding } from './rebinding.ts';
+
+describe('rebinding', () => {
+  let folder: TemporaryFolder;
+  let mounts: FakeMounts;
+  let records: PublishedRecords;
+  let publications: Publications;
+  let warnings: unknown[];
+  beforeEach(() => {
+    folder = new TemporaryFolder();
+    mounts = new FakeMounts();
+    records = new PublishedRecords(folder.path, silentLogger);
+    warnings = [];
+    const logger = { ...silentLogger, warn: (_: string, fields?: unknown) => void warnings.push(fields) };
+    const agents = {} as NodeAgents;
+    publications = new Publications({ agents, mounts, records, logger });
+  });
+  afterEach(() => folder.remove());
+
+  const agentMount = (digit: string) => folder.file('c/mounts', manifest(digit), 'fuse-team.model');
+  const rebinding = () =>
+    new Rebinding({
+      stateDirectory: folder.path,
+      records,
+      mounts,
+      rebind: (target, path) => publications.rebind(target, path),
+      everyMs: 1000,
+      logger: { ...silentLogger, warn: (message: string) => void warnings.push(message) },
+    });
+  /** As publishing leaves it. */
+  async function publish(target: string, digit: string, dataPath = 'fuse', options: string[] = []): Promise<void> {
+    await records.write('c', {
+      id: publishedId(target),
+      volume: 'v',
+      target,
+      dataset: 'team.model',
+      manifest: manifest(digit),
+      dataPath,
+      bytes: 1n,
+      files: 1n,
+      pod: { namespace: 'team', name: 'reader', uid: 'u' },
+      publishedAt: '2026-11-21T00:00:00.000Z',
+    });
+    mounts.folders.add(target);
+    mounts.add(target, '0:50', ['ro', 'nosuid', 'nodev', ...options], ['ro']);
+  }
+  const devices = (target: string) =>
+    mounts.entries.filter((entry) => entry.mountPoint === target).map((entry) => entry.device);
+
+  it('binds the new mount of an agent over the dead one in each pod, as restricted as before', async () => {
+    await publish('/one', 'a');
+    await publish('/two', 'a', 'fuse', ['noexec']);
+    mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
+    await rebinding().look();
+    assert.deepEqual(devices('/one'), ['0:50', '0:51'], 'the dead one stays below');
+    assert.deepEqual(devices('/two'), ['0:50', '0:51']);
+    assert.deepEqual(mounts.entries.at(-1)?.options, ['ro', 'nosuid', 'nodev', 'noexec']);
+    const pod = { namespace: 'team', name: 'reader', uid: 'u' };
+    assert.deepEqual(
+      warnings.map((fields) => (fields as { pod: unknown }).pod),
+      [pod, pod],
+    );
+    await rebinding().look();
+    assert.equal(devices('/one').length, 2, 'once');
+  });
+
+  it('leaves what is alive, what is not there, views, and volumes whose agent has no mount yet', async () => {
+    await publish('/alive', 'a');
+    mounts.add(agentMount('a'), '0:50', ['rw'], ['ro']);
+    await publish('/waits', 'b');
+    await publish('/earlier', 'e');
+    mounts.add(folder.file('c/mounts', manifest('e'), 'fuse'), '0:50', ['rw'], ['ro']);
+    mounts.add(agentMount('e'), '0:54', ['rw'], ['ro']);
+    await publish('/view', 'c', 'view');
+    mounts.add(agentMount('c'), '0:52', ['rw'], ['ro']);
+    await publish('/gone', 'd');
+    mounts.entries.pop();
+    mounts.add(agentMount('d'), '0:53', ['rw'], ['ro']);
+    const before = mounts.entries.length;
+    await rebinding().look();
+    assert.equal(mounts.entries.length, before);
+  });
+
+  it('begins anew where mounts have piled up', async () => {
+    await publish('/one', 'a');
+    for (let layer = 0; layer < 14; layer++) mounts.add('/one', `0:${layer}`, ['ro'], ['ro']);
+    mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
+    await rebinding().look();
+    assert.deepEqual(devices('/one'), ['0:51']);
+  });
+
+  it('tells once of what cannot be bound, and tries it again', async () => {
+    await publish('/one', 'a');
+    mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
+    const { bindOver } = mounts;
+    mounts.bindOver = async () => {
+      throw new HearthError('IoError', 'mount failed');
+    };
+    const looking = rebinding();
+    await looking.look();
+    await looking.look();
+    assert.equal(warnings.length, 1);
+    mounts.bindOver = bindOver;
+    await looking.look();
+    assert.deepEqual(devices('/one'), ['0:50', '0:51']);
+  });
+});

@@ -1,0 +1,78 @@
+import { join } from 'node:path';
+import { HearthError, type Logger } from '@hearth/common';
+import type { MountCalls, MountEntry } from '../mounts/index.ts';
+import type { PublishedRecords } from '../published/index.ts';
+
+export interface RebindingParts {
+  stateDirectory: string;
+  records: Pick<PublishedRecords, 'all'>;
+  mounts: Pick<MountCalls, 'table'>;
+  /** As `Publications.rebind`, alone for its target; `agentMounts` is the folder of the agent's mounts. */
+  rebind: (target: string, agentMounts: string) => Promise<boolean>;
+  /** Milliseconds between looks. */
+  everyMs: number;
+  logger: Logger;
+}
+
+/**
+ * An agent that has lost its FUSE mounts, because its holder went with it, makes them anew, and what is bound into pods
+ * is dead. This looks for mounts of agents that were made anew, and has the targets bound again.
+ */
+export class Rebinding {
+  readonly #parts: RebindingParts;
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> = Promise.resolve();
+  /** Agents' mounts at the last look at which nothing was left to do. */
+  #seen = '';
+  #complaint = '';
+
+  constructor(parts: RebindingParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => {
+      this.#looking = this.look().finally(() => {
+        if (this.#timer !== undefined) this.start();
+      });
+    }, this.#parts.everyMs).unref();
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    await this.#looking;
+  }
+
+  /** Never fails: what cannot be bound is tried again by the next look, and told once. */
+  async look(): Promise<void> {
+    const { mounts, records, stateDirectory, logger } = this.#parts;
+    try {
+      const now = summary(await mounts.table(), stateDirectory);
+      if (now === this.#seen) return;
+      const failures: unknown[] = [];
+      for (const { cluster, record } of await records.all()) {
+        if (record === undefined || record.dataPath === 'view') continue;
+        await this.#parts
+          .rebind(record.target, join(stateDirectory, cluster, 'mounts'))
+          .catch((thrown) => failures.push(thrown));
+      }
+      if (failures.length > 0) throw failures[0];
+      this.#seen = now;
+      this.#complaint = '';
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      if (error.message !== this.#complaint)
+        logger.warn('a volume that lost its mount is not bound again yet', { error });
+      this.#complaint = error.message;
+    }
+  }
+}
+
+/** The FUSE mounts of agents; another text when one has come, gone or been made anew. */
+function summary(table: MountEntry[], stateDirectory: string): string {
+  const ours = table.filter(
+    ({ mountPoint }) => mountPoint.startsWith(`${stateDirectory}/`) && mountPoint.includes('/fuse'),
+  );
+  return ours.map(({ id, device, mountPoint }) => `${id} ${device} ${mountPoint}`).join('\n');
+}

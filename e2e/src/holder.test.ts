@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { Cluster } from './cluster.ts';
+import { run, until } from './command.ts';
+import { needsMounts } from './needs.ts';
+import { MiB, writeSample } from './sample.ts';
+
+describe('mounts whose holder goes', function () {
+  this.timeout(120_000);
+  let cluster: Cluster;
+  let digests: Map<string, string>;
+  let target: string;
+
+  before(async function () {
+    needsMounts(this);
+    cluster = await Cluster.start(['a'], { holder: true });
+    const origin = join(cluster.folder, 'origin');
+    digests = writeSample(origin, { large: 40 * MiB + 17, small: 65_537 });
+    await cluster.json('a', 'dataset', 'add', 'd', origin);
+    target = cluster.mountPoint('a');
+  });
+  beforeEach(() => cluster.json('a', 'mount', 'd', target, '--data-path', 'fuse'));
+  afterEach(async () => {
+    await cluster?.json('a', 'umount', target);
+    assert.equal((await run('mountpoint', ['-q', target])).code, 32);
+  });
+  after(async () => cluster?.close());
+
+  const verify = () => {
+    for (const [name, digest] of digests) {
+      assert.equal(
+        createHash('sha256')
+          .update(readFileSync(join(target, name)))
+          .digest('hex'),
+        digest,
+      );
+    }
+  };
+  const mounted = async () => {
+    const { mounts } = await cluster.json<{ mounts: { target: string; dataset: string }[] }>('a', 'mounts');
+    return mounts.map((mount) => `${mount.dataset} at ${mount.target}`);
+  };
+  /** Whether the holder has the mount with an agent: then that may go. */
+  const held = () =>
+    until('the agent has given its mount to the holder', () => unheld(cluster).then((reason) => !reason));
+
+  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+    it(`by ${signal}, and later their agent: they are read on, open files too`, async () => {
+      const open = openSync(join(target, 'large'), 'r');
+      await cluster.endHolder(signal);
+      verify();
+      await cluster.startHolder();
+      await held();
+      await cluster.agent('a').kill();
+      await cluster.agent('a').start();
+      assert.deepEqual(await mounted(), [`d at ${target}`]);
+      verify();
+      assert.equal(readSync(open, Buffer.alloc(17), 0, 17, 40 * MiB), 17);
+      closeSync(open);
+    });
+  }
+
+  it('together with their agent: they are made again over what is left of them', async () => {
+    await Promise.all([cluster.agent('a').kill(), cluster.endHolder('SIGKILL')]);
+    assert.throws(() => readFileSync(join(target, 'small')), { code: 'ENOTCONN' });
+    // The agent comes first, as it may.
+    await cluster.agent('a').start();
+    await cluster.startHolder();
+    await until('the mount is there', async () => (await mounted()).length === 1);
+    assert.deepEqual(await mounted(), [`d at ${target}`]);
+    verify();
+  });
+
+  it('because another release takes over: nobody notices', async () => {
+    const open = openSync(join(target, 'large'), 'r');
+    const outcome = await cluster.replaceHolder();
+    assert.equal(outcome?.code, 0);
+    await held();
+    verify();
+    await cluster.agent('a').kill();
+    await cluster.agent('a').start();
+    assert.deepEqual(await mounted(), [`d at ${target}`]);
+    verify();
+    assert.equal(readSync(open, Buffer.alloc(17), 0, 17, 40 * MiB), 17);
+    closeSync(open);
+  });
+});
+
+/** Why no agent is attached at the holder yet; nothing when one is. A second mount of it is refused by then. */
+async function unheld(cluster: Cluster): Promise<string | undefined> {
+  const probe = cluster.mountPoint('probe');
+  const { code, stderr } = await cluster.hearth('a', 'mount', 'd', probe, '--data-path', 'fuse');
+  if (code !== 0) return stderr;
+  await cluster.hearth('a', 'umount', probe);
+  return undefined;
+}

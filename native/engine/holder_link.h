@@ -1,0 +1,79 @@
+// The engine's connection to hearth-holder. A thread of its own watches it: when the holder goes,
+// it connects to the next one and gives it what this engine serves, so that mounts outlive the
+// engine again. No shard waits for the holder.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "holder/holder_client.h"
+
+namespace hearth {
+
+// Any thread; what blocks says so.
+class HolderLink {
+ public:
+  struct Options {
+    std::string owner;
+    // Called on the link's threads. A warning, or a line of information.
+    std::function<void(bool warning, const std::string& line)> log;
+    // First and longest pause before another try to connect.
+    std::chrono::milliseconds firstPause{50};
+    std::chrono::milliseconds longestPause{5000};
+    std::chrono::milliseconds callDeadline{10000};
+  };
+
+  explicit HolderLink(Options options);
+  // As close().
+  ~HolderLink();
+  HolderLink(const HolderLink&) = delete;
+  HolderLink& operator=(const HolderLink&) = delete;
+
+  // Becomes the owner's agent at the holder, unless it is that, and gives the mounts which the
+  // holder has for it: those of an earlier agent, so only the first time. Blocks until the holder
+  // has answered or its deadline is over.
+  [[nodiscard]] Result<std::vector<HeldMount>> connect(const std::string& socket);
+  // Nullptr while no holder is connected. Never waits. Calls of a client block.
+  [[nodiscard]] std::shared_ptr<HolderClient> client() const;
+  // Why client() is nullptr.
+  [[nodiscard]] static Error away();
+
+  // From now on and until forget(), `mount` is given to holders that do not know it. Its
+  // descriptors are copied.
+  [[nodiscard]] Status serve(const HeldMount& mount);
+  void forget(const std::string& target);
+  // Keeps what FUSE_INIT negotiated, here and at the holder; while that is away, with the next one.
+  // Blocks as a call.
+  [[nodiscard]] Status saveState(const std::string& target, const std::string& state);
+
+  // Ends the connection; the holder goes on with the mounts. Blocks for at most a call.
+  void close();
+
+ private:
+  void watch();
+  [[nodiscard]] bool pause(std::chrono::milliseconds time);
+  [[nodiscard]] Status recover();
+  void enrollAll(HolderClient& client);
+  void welcome(std::shared_ptr<HolderClient> client);
+
+  const Options options_;
+  std::mutex connecting_;  // one at a time; taken before mutex_
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string socket_;
+  bool attached_ = false;  // once, to whichever holder
+  bool closing_ = false;
+  std::shared_ptr<HolderClient> client_;
+  std::map<std::string, std::shared_ptr<HeldMount>> served_;  // by target
+  std::thread watcher_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,152 @@
+// An engine whose holder goes, with real mounts: what it serves is read on, and the next holder has
+// it. In a mount namespace of the test's own.
+#include "engine/holder_link.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "engine/testing_cluster.h"
+#include "fuse/testing/mount_fixture.h"
+#include "holder/mount_info.h"
+
+namespace hearth {
+namespace {
+
+using testing_cluster::Agent;
+using testing_cluster::Origin;
+using testing_cluster::TemporaryFolder;
+
+class HolderLinkTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = testing::whyNoMounts(); !why.empty()) GTEST_SKIP() << why;
+    std::filesystem::create_directory(folder_.path("mnt"));
+    startHolder();
+    origin_.add("model", 9 << 20);
+    origin_.add("second", 65537);
+  }
+  void TearDown() override {
+    agent_.stop();
+    endHolder();
+    umount2(mnt().c_str(), MNT_DETACH);
+  }
+  void startHolder() {
+    auto server = HolderServer::create({.socketPath = socket()});
+    ASSERT_TRUE(server.ok()) << server.error().message;
+    server_ = std::move(*server);
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  void endHolder() {
+    if (server_ == nullptr) return;
+    server_->stop();
+    thread_.join();
+    server_.reset();
+  }
+  void mount() {
+    MountOptions options;
+    options.target = mnt();
+    options.dataset = agent_.add(origin_);
+    options.source = "hearth:test";
+    options.path = MountOptions::Path::kFuse;
+    options.holder = socket();
+    const Result<MountInfo> mounted = agent_.await(agent_.engine().mounts().mount(options));
+    ASSERT_TRUE(mounted.ok()) << mounted.error().message;
+  }
+  // The next agent on this node, with the same cache.
+  void restartAgent() {
+    agent_.stop();
+    agent_.start();
+    (void)agent_.add(origin_);
+  }
+  Result<std::vector<std::string>> resume() {
+    return agent_.await(agent_.engine().mounts().resume(socket()));
+  }
+  // Whether the holder has the mount, with an agent that serves it.
+  bool held() {
+    const auto client = HolderClient::connect(socket());
+    if (!client) return false;
+    const auto list = (*client)->list();
+    return list.ok() && list->size() == 1 && list->front().attached;
+  }
+  template <class Condition>
+  static bool eventually(Condition condition) {
+    for (const auto until = Clock::now() + std::chrono::seconds(60); Clock::now() < until;) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return condition();
+  }
+  bool reads(const std::string& name, std::size_t size, unsigned seed) {
+    std::ifstream file(mnt() + "/" + name, std::ios::binary);
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+    return bytes == testing_cluster::pattern(size, seed);
+  }
+  std::string socket() const { return folder_.path("holder.sock"); }
+  std::string mnt() const { return folder_.path("mnt"); }
+
+  TemporaryFolder folder_;
+  Origin origin_;
+  std::unique_ptr<HolderServer> server_;
+  std::thread thread_;
+  Agent agent_{"a"};
+};
+
+TEST_F(HolderLinkTest, MountsOutliveTheHolderAndThenTheAgent) {
+  mount();
+  const OwnedFd open(::open((mnt() + "/model").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(open);
+  endHolder();
+  EXPECT_TRUE(reads("second", 65537, 2)) << "nobody but the agent has the mount";
+  startHolder();
+  ASSERT_TRUE(eventually([&] { return held(); })) << "the agent gives it to the next holder";
+  EXPECT_TRUE(reads("model", 9 << 20, 1));
+  restartAgent();
+  const auto resumed = resume();
+  ASSERT_TRUE(resumed.ok()) << resumed.error().message;
+  EXPECT_EQ(*resumed, std::vector<std::string>{mnt()});
+  EXPECT_TRUE(reads("model", 9 << 20, 1));
+  EXPECT_TRUE(reads("second", 65537, 2));
+  char byte = 0;
+  EXPECT_EQ(pread(open.get(), &byte, 1, 8 << 20), 1) << strerror(errno);
+}
+
+TEST_F(HolderLinkTest, ManyHoldersOneAfterAnother) {
+  mount();
+  for (int round = 0; round < 3; ++round) {
+    endHolder();
+    startHolder();
+    ASSERT_TRUE(eventually([&] { return held(); }));
+  }
+  EXPECT_TRUE(reads("second", 65537, 2));
+  ASSERT_TRUE(agent_.await(agent_.engine().mounts().unmount(mnt())).ok());
+  EXPECT_FALSE(findMount(mnt())->has_value());
+}
+
+TEST_F(HolderLinkTest, AMountThatLostBothIsMadeAgainOverTheDeadOne) {
+  mount();
+  endHolder();
+  restartAgent();
+  ASSERT_TRUE(findMount(mnt())->has_value());
+  struct stat about {};
+  EXPECT_NE(stat(mnt().c_str(), &about), 0);
+  EXPECT_EQ(errno, ENOTCONN);
+  EXPECT_FALSE(resume().ok()) << "no holder";
+  startHolder();
+  EXPECT_TRUE(resume()->empty());
+  mount();
+  EXPECT_TRUE(reads("second", 65537, 2));
+}
+
+TEST_F(HolderLinkTest, WithoutAHolderUnmountingSaysSo) {
+  mount();
+  endHolder();
+  const Status unmounted = agent_.await(agent_.engine().mounts().unmount(mnt()));
+  EXPECT_EQ(unmounted.code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(reads("second", 65537, 2));
+}
+
+}  // namespace
+}  // namespace hearth
