@@ -51,7 +51,7 @@ export class Driver {
       stateDirectory,
       records: this.#records,
       mounts: this.#mounts,
-      rebind: (target, agentMounts) => nodeService.rebind(target, agentMounts),
+      rebind: (...mount) => nodeService.rebind(...mount),
       everyMs: pace.rebindMs,
       logger,
     });

@@ -37,6 +37,7 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::unmount>("unmount"),
                          InstanceMethod<&EngineWrap::mounts>("mounts"),
                          InstanceMethod<&EngineWrap::resumeMounts>("resumeMounts"),
+                         InstanceMethod<&EngineWrap::holder>("holder"),
                          InstanceMethod<&EngineWrap::statistics>("statistics"),
                      });
 }

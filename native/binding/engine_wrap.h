@@ -90,6 +90,7 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   Napi::Value unmount(const Napi::CallbackInfo& info);
   Napi::Value mounts(const Napi::CallbackInfo& info);
   Napi::Value resumeMounts(const Napi::CallbackInfo& info);
+  Napi::Value holder(const Napi::CallbackInfo& info);
   Napi::Value statistics(const Napi::CallbackInfo& info);
 
   // Awaits `task` on the home shard; `toValue(env, value)` makes the promise's value on the

@@ -1,8 +1,22 @@
 // Methods of the class `Engine` about mounts.
 #include "binding/engine_wrap.h"
+#include "holder/holder_client.h"
 
 namespace hearth {
 namespace {
+
+// On a connection of its own, so that it is answered while another call waits.
+Task<Result<HolderHello>> askHolder(Engine& engine, std::string socket) {
+  constexpr auto kDeadline = std::chrono::seconds(3);
+  auto ask = [socket = std::move(socket), kDeadline] {
+    const auto client = HolderClient::connect(socket, kDeadline);
+    return std::make_shared<Result<HolderHello>>(client ? Result<HolderHello>((*client)->holder())
+                                                        : Result<HolderHello>(client.error()));
+  };
+  auto asking = engine.home().offload(ask);
+  const std::shared_ptr<Result<HolderHello>> hello = co_await asking;
+  co_return std::move(*hello);
+}
 
 Task<std::vector<MountInfo>> listMounts(Engine& engine) { co_return engine.mounts().list(); }
 
@@ -42,6 +56,16 @@ Napi::Value EngineWrap::resumeMounts(const Napi::CallbackInfo& info) {
                    Napi::Array array = Napi::Array::New(env);
                    for (const std::string& target : *targets) array.Set(array.Length(), target);
                    return array;
+                 });
+}
+
+Napi::Value EngineWrap::holder(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), askHolder(engine(info.Env()), info[0].ToString().Utf8Value()),
+                 [](Napi::Env env, const Result<HolderHello>& hello) {
+                   Napi::Object object = Napi::Object::New(env);
+                   object.Set("release", hello->release);
+                   object.Set("missing", missingFeatures(kHolderFeatures, hello->features));
+                   return object;
                  });
 }
 

@@ -21,13 +21,14 @@ describe('hearth commands', () => {
   const hearth = (words: string[], options = {}) => runCommand(['--socket', agent.socket, ...words], options);
 
   before(async () => {
+    const capabilities = [{ name: 'holder', ready: false, reason: 'the mount holder is of release 0.0.9' }];
     agent = await FakeAgent.start({
       getStatus: () => ({
         cluster: 'test',
         node: 'a',
         nodes: [
           sampleNode(),
-          sampleNode({ node: 'b', ready: false, reason: 'its lease ended', usedBytes: 95n << 30n }),
+          sampleNode({ node: 'b', ready: false, reason: 'its lease ended', usedBytes: 95n << 30n, capabilities }),
         ],
         datasets: [sampleDataset()],
         jobs: [sampleJob()],
@@ -87,6 +88,11 @@ describe('hearth commands', () => {
     );
     assert.match(out, /^b +not ready .* its lease ended$/m);
     assert.match(out, /\n\nDATASET .*\n\nJOB .*\n\nMOUNT POINT /s);
+  });
+
+  it('status counts outdated mount holders and says what to do', async () => {
+    const { out } = await hearth(['status']);
+    assert.match(out, /\n1 of 1 mount holders are outdated:\n {2}b: the mount holder is of release 0\.0\.9\n/);
   });
 
   it('status as JSON has integers and sources as text', async () => {

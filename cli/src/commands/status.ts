@@ -89,6 +89,7 @@ async function printStatus(session: Session, status: GetStatusResponse): Promise
     '',
   );
   printNodes(session, status.nodes);
+  printHolders(session, status.nodes);
   if (status.datasets.length > 0) {
     session.print('');
     await printDatasets(session, status.datasets);
@@ -134,6 +135,17 @@ function printNodes(session: Session, nodes: NodeStatus[]): void {
     ],
     nodes,
   );
+}
+
+/** Holders outlive upgrades of their agents; nothing to print while all are of the release of their agents. */
+function printHolders(session: Session, nodes: NodeStatus[]): void {
+  const holders = nodes.flatMap(({ node, capabilities }) =>
+    capabilities.filter(({ name }) => name === 'holder').map(({ ready, reason }) => ({ node, ready, reason })),
+  );
+  const outdated = holders.filter(({ ready }) => !ready);
+  if (outdated.length === 0) return;
+  session.print('', `${outdated.length} of ${holders.length} mount holders are outdated:`);
+  for (const { node, reason } of outdated) session.print(`  ${printable(node)}: ${printable(reason)}`);
 }
 
 function usedFraction(node: NodeStatus): number {

@@ -86,8 +86,9 @@ export class NodeService {
   }
 
   /** As `Publications.rebind`; `ABORTED` while another operation for the target is under way. */
-  async rebind(target: string, agentMounts: string): Promise<boolean> {
-    return await this.#locks.hold([targetKey(target)], () => this.#options.publications.rebind(target, agentMounts));
+  async rebind(cluster: string, target: string, agentMounts: string): Promise<boolean> {
+    const { publications } = this.#options;
+    return await this.#locks.hold([targetKey(target)], () => publications.rebind(cluster, target, agentMounts));
   }
 
   /** From the manifest: asking the file system would hang while its agent is away. */

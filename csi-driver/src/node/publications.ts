@@ -94,7 +94,7 @@ export class Publications {
    * agent's present mount of the same revision is bound over the dead one; views have no server to lose. What was open, and whoever does not see mounts
    * that come later (mountPropagation other than HostToContainer), keeps the dead one.
    */
-  async rebind(target: string, agentMounts: string): Promise<boolean> {
+  async rebind(cluster: string, target: string, agentMounts: string): Promise<boolean> {
     const { mounts, records, logger } = this.#parts;
     const present = await this.#mountAt(target);
     const record = await records.find(target);
@@ -121,6 +121,7 @@ export class Publications {
       throw thrown;
     }
     const { volume, pod } = record;
+    await records.write(cluster, { ...record, reboundAt: new Date().toISOString() });
     const advice = 'restart the pod unless its containers mount the volume with HostToContainer';
     logger.warn('a volume lost its mount and was bound again', { volume, target, pod, advice });
     return true;

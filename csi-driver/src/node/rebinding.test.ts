@@ -31,7 +31,7 @@ describe('rebinding', () => {
       stateDirectory: folder.path,
       records,
       mounts,
-      rebind: (target, path) => publications.rebind(target, path),
+      rebind: (...mount) => publications.rebind(...mount),
       everyMs: 1000,
       logger: { ...silentLogger, warn: (message: string) => void warnings.push(message) },
     });
@@ -68,6 +68,7 @@ describe('rebinding', () => {
       warnings.map((fields) => (fields as { pod: unknown }).pod),
       [pod, pod],
     );
+    assert.match((await records.find('/one'))?.reboundAt ?? '', /^20/);
     await rebinding().look();
     assert.equal(devices('/one').length, 2, 'once');
   });

@@ -8,7 +8,7 @@ export interface RebindingParts {
   records: Pick<PublishedRecords, 'all'>;
   mounts: Pick<MountCalls, 'table'>;
   /** As `Publications.rebind`, alone for its target; `agentMounts` is the folder of the agent's mounts. */
-  rebind: (target: string, agentMounts: string) => Promise<boolean>;
+  rebind: (cluster: string, target: string, agentMounts: string) => Promise<boolean>;
   /** Milliseconds between looks. */
   everyMs: number;
   logger: Logger;
@@ -54,7 +54,7 @@ export class Rebinding {
       for (const { cluster, record } of await records.all()) {
         if (record === undefined || record.dataPath === 'view') continue;
         await this.#parts
-          .rebind(record.target, join(stateDirectory, cluster, 'mounts'))
+          .rebind(cluster, record.target, join(stateDirectory, cluster, 'mounts'))
           .catch((thrown) => failures.push(thrown));
       }
       if (failures.length > 0) throw failures[0];

@@ -89,6 +89,13 @@ export interface Location {
   expiresAt?: number;
 }
 
+export interface HolderSight {
+  /** Of the program, as `0.1.0`. */
+  release: string;
+  /** What it lacks that this engine could use, in words; '' for nothing. */
+  missing: string;
+}
+
 export interface Peer {
   node: string;
   /** Changes with every start of the agent. */
@@ -357,6 +364,8 @@ export interface Engine {
   mounts(): Promise<MountInfo[]>;
   /** Takes over the mounts that the holder has for us; returns their targets. */
   resumeMounts(holder: string): Promise<string[]>;
+  /** What the holder at a socket says of itself. `Unavailable` when none answers. */
+  holder(socket: string): Promise<HolderSight>;
 
   statistics(): Promise<Statistics>;
 }

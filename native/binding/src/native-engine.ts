@@ -7,6 +7,7 @@ import type {
   DatasetRevision,
   Engine,
   EngineOptions,
+  HolderSight,
   Location,
   ManifestBuilder,
   ManifestEntry,
@@ -214,6 +215,9 @@ class NativeEngine implements Engine {
   }
   resumeMounts(holder: string): Promise<string[]> {
     return call(() => this.#native.resumeMounts(holder));
+  }
+  holder(socket: string): Promise<HolderSight> {
+    return call(() => this.#native.holder(socket));
   }
   statistics(): Promise<Statistics> {
     return call(() => this.#native.statistics());

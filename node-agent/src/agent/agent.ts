@@ -3,6 +3,7 @@ import { Capabilities, type ProbeMachine } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
 import { CredentialBook, CredentialSharing } from '../credentials/index.ts';
 import { DatasetTables, Locations, ManifestKeeper, type OpenOrigin, Removal, Resolution } from '../datasets/index.ts';
+import { HolderWatch } from '../mounts/holder_watch.ts';
 import { Mounts } from '../mounts/mounts.ts';
 import type { Peers } from '../peers/index.ts';
 import { Pins } from '../pins/pins.ts';
@@ -11,6 +12,7 @@ import { StatisticsPublisher } from '../statistics/publisher.ts';
 import { Usage } from '../usage/index.ts';
 import { VolumeBook, VolumeMounts } from '../volumes/index.ts';
 import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
+import { version } from './version.ts';
 
 export interface AgentParts {
   openOrigin: OpenOrigin;
@@ -39,6 +41,7 @@ export class Agent {
   readonly pins: Pins;
   readonly requests: Requests;
   readonly capabilities: Capabilities;
+  readonly holderWatch: HolderWatch;
   readonly statistics: StatisticsPublisher;
   readonly mounts: Mounts;
   readonly volumes: VolumeBook;
@@ -66,7 +69,12 @@ export class Agent {
     });
     this.pins = new Pins(context, this.keeper);
     this.capabilities = new Capabilities(probe, context.pace.probeMs, logger);
-    this.statistics = new StatisticsPublisher(context, this.datasets, this.pins, () => this.capabilities.all());
+    this.holderWatch = new HolderWatch(context, holder, version);
+    this.statistics = new StatisticsPublisher(context, this.datasets, this.pins, () => [
+      ...this.capabilities.all(),
+      ...this.holderWatch.capabilities(),
+      ...this.volumeMounts.capabilities(),
+    ]);
     this.mounts = new Mounts(context, this.datasets, this.keeper, holder);
     this.volumes = new VolumeBook(store);
     this.volumeMounts = new VolumeMounts(
@@ -147,7 +155,7 @@ export class Agent {
     await this.mounts.close();
     await this.credentialSharing.close();
     this.locations.close();
-    await this.capabilities.close();
+    await Promise.all([this.capabilities.close(), this.holderWatch.close()]);
     await Promise.all([this.statistics.close(), this.usage.close(), this.pins.close(), this.keeper.close()]);
     await Promise.all([this.warmTables.close(), this.datasets.close()]);
   }

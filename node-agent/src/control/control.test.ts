@@ -309,6 +309,7 @@ describe('control API', () => {
         ['rdma', false],
         ['gpu-direct', false],
         ['budget', false],
+        ['volumes', true],
       ],
     );
     assert.match(b?.capabilities[3]?.reason ?? '', /not looked at/);

@@ -5,6 +5,7 @@ import type {
   DatasetRevision,
   Engine,
   EngineOptions,
+  HolderSight,
   Location,
   ManifestBuilder,
   ManifestEntry,
@@ -62,6 +63,8 @@ export class FakeEngine implements Engine {
   readonly peerErrors = new Map<string, string>();
   /** Mounts have open files. */
   busy = false;
+  /** What the holder says of itself; undefined: there is none. */
+  holderSight: HolderSight | undefined;
   peers: Peer[] = [];
   closed = false;
 
@@ -314,6 +317,11 @@ export class FakeEngine implements Engine {
 
   async resumeMounts(): Promise<string[]> {
     return [...this.disk.mounts.keys()];
+  }
+
+  async holder(): Promise<HolderSight> {
+    if (this.holderSight === undefined) throw new HearthError('Unavailable', 'no mount holder');
+    return this.holderSight;
   }
 
   async statistics(): Promise<Statistics> {

@@ -1,13 +1,16 @@
-import { chmod, mkdir, readdir, rmdir } from 'node:fs/promises';
+import { chmod, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
+import type { Capability } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
 import type { ManifestKeeper } from '../datasets/keeper.ts';
 import type { DatasetTables } from '../datasets/table.ts';
 import { isMounted, unmountForeign } from '../mounts/kernel_mounts.ts';
 import type { Mounts, SeenMount } from '../mounts/mounts.ts';
+import { makeFolder, removeFolder } from './mount_folders.ts';
 import { PublishedFolder } from './published_folder.ts';
 import { type PublishedRecord, readPublished, userOf } from './published_record.ts';
+import { volumesCapability } from './rebound_users.ts';
 
 export interface Published {
   path: string;
@@ -51,6 +54,7 @@ export class VolumeMounts {
   /** Targets of FUSE mounts that are being made anew, and those of which it was told that they could not be. */
   readonly #remaking = new Set<string>();
   readonly #complained = new Set<string>();
+  #capability: Capability | undefined;
   /** How long a mount stays that no record names. */
   #graceMs: number;
   #folder: PublishedFolder | undefined;
@@ -211,7 +215,13 @@ export class VolumeMounts {
     return undefined;
   }
 
+  /** What other agents are told of the volumes of this node; nothing before they were looked at, or without any. */
+  capabilities(): Capability[] {
+    return this.#capability === undefined ? [] : [this.#capability];
+  }
+
   async #reconcile(records: PublishedRecord[]): Promise<void> {
+    this.#capability = volumesCapability(records);
     const named = new Set(records.map((record) => record.manifest));
     this.#keeper.keep(named);
     const mounts = await this.#remember(records);
@@ -378,23 +388,4 @@ export class VolumeMounts {
 
 function isNamed({ manifest, dataset }: Target, records: readonly PublishedRecord[]): boolean {
   return records.some((one) => one.manifest === manifest && (dataset === undefined || one.dataset === dataset));
-}
-
-async function makeFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path, { recursive: true, mode: 0o755 });
-  } catch (thrown) {
-    throw new HearthError(
-      'IoError',
-      `the folder ${path} for volumes cannot be made (${(thrown as Error).message}); check volumes.directory`,
-    );
-  }
-}
-
-/** If it is there and empty. */
-async function removeFolder(path: string): Promise<void> {
-  await rmdir(path).catch((thrown: NodeJS.ErrnoException) => {
-    if (thrown.code !== 'ENOENT' && thrown.code !== 'ENOTEMPTY')
-      throw new HearthError('IoError', `${path} cannot be removed: ${thrown.message}`);
-  });
 }

@@ -32,6 +32,18 @@ const advices: readonly Advice[] = [
     holds: { reason: 'Fit', message: 'The disks of all nodes hold the budgets' },
     lacks: { reason: 'LargerThanDisk', message: 'have smaller disks than their budget says' },
   },
+  {
+    type: 'Holders',
+    capability: 'holder',
+    holds: { reason: 'Current', message: 'The mount holders of all nodes are of the release of their agents' },
+    lacks: { reason: 'Outdated', message: 'have an outdated mount holder, which goes on as it is' },
+  },
+  {
+    type: 'Volumes',
+    capability: 'volumes',
+    holds: { reason: 'Alive', message: 'The mounts that pods were given are alive' },
+    lacks: { reason: 'Rebound', message: 'have pods whose mounts died and were bound anew' },
+  },
 ];
 
 /**

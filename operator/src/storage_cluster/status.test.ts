@@ -132,6 +132,8 @@ describe('status of a StorageCluster', () => {
         ['Placement', 'True'],
         ['DataPath', 'Unknown'],
         ['Budgets', 'Unknown'],
+        ['Holders', 'Unknown'],
+        ['Volumes', 'Unknown'],
       ],
     );
     assert.deepEqual([status.capacityBytes, status.usedBytes, status.nodesReady], [10, 4, 1]);
@@ -160,6 +162,26 @@ describe('status of a StorageCluster', () => {
       [conditionOf('DataPath', { status: well })?.status, conditionOf('Budgets', { status: well })?.reason],
       ['True', 'Fit'],
     );
+  });
+
+  it('counts outdated holders, and names pods whose mounts were bound anew', () => {
+    const capable = (node: string, holder: boolean, volumes: boolean) =>
+      nodeStatus(node, {
+        capabilities: [
+          { name: 'holder', ready: holder, reason: holder ? 'release 2' : 'the mount holder is of release 1' },
+          { name: 'volumes', ready: volumes, reason: volumes ? '' : 'pod team/reader had mounts that died' },
+        ],
+      });
+    const status = told([capable('a', true, true), capable('b', false, true), capable('c', false, false)]);
+    assert.deepEqual(conditionOf('Holders', { status }), {
+      type: 'Holders',
+      status: 'False',
+      reason: 'Outdated',
+      message:
+        '2 of 3 nodes have an outdated mount holder, which goes on as it is: b: the mount holder is of release 1; c: the mount holder is of release 1',
+    });
+    assert.match(conditionOf('Volumes', { status })?.message ?? '', /^1 of 3 nodes .*: c: pod team\/reader had mounts/);
+    assert.equal(conditionOf('Ready', { status })?.status, 'True');
   });
 
   it('says what agents say of a store that is not ours while none of them is ready', () => {

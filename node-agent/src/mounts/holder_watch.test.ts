@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { version } from '../agent/version.ts';
+import { TestCluster } from '../testing/cluster.ts';
+import { until } from '../testing/until.ts';
+
+describe('the holder of a node', () => {
+  let cluster: TestCluster;
+  beforeEach(async () => {
+    cluster = await TestCluster.start(['a', 'b'], []);
+  });
+  afterEach(async () => cluster.close());
+
+  const told = () =>
+    cluster
+      .agent('b')
+      .statistics.of('a')
+      ?.capabilities.find((one) => one.name === 'holder');
+
+  it('is told to all agents with its release, and that it is outdated', async () => {
+    assert.equal(told(), undefined, 'no holder answers');
+    cluster.engine('a').holderSight = { release: version, missing: '' };
+    await until(() => told()?.ready === true);
+    assert.equal(told()?.reason, `release ${version}`);
+    cluster.engine('a').holderSight = { release: '0.0.1', missing: 'memory' };
+    await until(() => told()?.ready === false);
+    assert.match(told()?.reason ?? '', /^the mount holder is of release 0\.0\.1 and lacks memory, its agent of /);
+    cluster.engine('a').holderSight = undefined;
+    await until(() => told() === undefined);
+  });
+});

@@ -1,0 +1,62 @@
+import { HearthError } from '@hearth/common';
+import type { AgentContext } from '../context.ts';
+
+export interface HolderCapability {
+  name: 'holder';
+  /** The holder is of this agent's release. */
+  ready: boolean;
+  reason: string;
+}
+
+/**
+ * Asks the holder of this node every so often which release it is of. It is replaced less often than the agent, so it may
+ * be an older one: that is told, and nothing else.
+ */
+export class HolderWatch {
+  readonly #context: AgentContext;
+  readonly #socket: string;
+  readonly #release: string;
+  readonly #timer: NodeJS.Timeout;
+  #seen: HolderCapability | undefined;
+  #asking: Promise<void> | undefined;
+
+  /** `release`: of the agent. */
+  constructor(context: AgentContext, socket: string, release: string) {
+    this.#context = context;
+    this.#socket = socket;
+    this.#release = release;
+    this.#timer = setInterval(() => this.#begin(), context.pace.publishedScanMs).unref();
+    this.#begin();
+  }
+
+  /** Nothing while no holder answers: an agent needs none for views. */
+  capabilities(): HolderCapability[] {
+    return this.#seen === undefined ? [] : [this.#seen];
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#asking;
+  }
+
+  #begin(): void {
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = undefined;
+    });
+  }
+
+  async #ask(): Promise<void> {
+    try {
+      const { release, missing } = await this.#context.engine.holder(this.#socket);
+      const ready = release === this.#release;
+      const lacks = missing === '' ? '' : ` and lacks ${missing}`;
+      const reason = ready
+        ? `release ${release}`
+        : `the mount holder is of release ${release}${lacks}, its agent of ${this.#release}. Replace it while the agent runs: delete its pod, or start hearth-holder --take-over`;
+      this.#seen = { name: 'holder', ready, reason };
+    } catch (thrown) {
+      this.#seen = undefined;
+      this.#context.logger.debug('the mount holder does not answer', { error: HearthError.from(thrown) });
+    }
+  }
+}
