@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <system_error>
 
 #include "origin/retry_policy.h"
@@ -37,6 +38,31 @@ std::string errorCodeOf(std::string_view document) {
   });
   return plain ? std::string(code) : std::string();
 }
+
+// Whether a transfer keeps a pace, looked at once in each window of time.
+class PaceWindow {
+ public:
+  PaceWindow(Clock::duration window, std::uint64_t bytesPerSecond)
+      : window_(window),
+        least_(std::max<std::uint64_t>(
+            1, static_cast<std::uint64_t>(std::chrono::duration<double>(window).count() *
+                                          static_cast<double>(bytesPerSecond)))) {}
+  [[nodiscard]] Clock::time_point end() const { return end_; }
+  // At the end of a window; false before it.
+  [[nodiscard]] bool tooSlow(std::uint64_t bytes) {
+    if (Clock::now() < end_) return false;
+    const bool slow = bytes - before_ < least_;
+    before_ = bytes;
+    end_ = Clock::now() + window_;
+    return slow;
+  }
+
+ private:
+  const Clock::duration window_;
+  const std::uint64_t least_;
+  std::uint64_t before_ = 0;
+  Clock::time_point end_ = Clock::now() + window_;
+};
 
 }  // namespace
 
@@ -128,18 +154,18 @@ Status HttpExchange::configure() {
 
 Task<HttpOutcome> HttpExchange::run() {
   if (Status status = configure(); !status.ok()) co_return HttpOutcome{.status = std::move(status)};
-  const Clock::duration window = context_.options.stallTimeout;
-  const double seconds = std::chrono::duration<double>(window).count();
-  const auto least = static_cast<std::uint64_t>(
-      seconds * static_cast<double>(context_.options.stallBytesPerSecond));
+  const OriginOptions& options = context_.options;
   context_.multi.start(transfer_);
-  std::uint64_t before = 0;
+  PaceWindow stall(options.stallTimeout, options.stallBytesPerSecond);
+  PaceWindow floor(options.floorTimeout, options.floorBytesPerSecond);
   for (;;) {
-    auto ended = transfer_.ended.waitUntil(Clock::now() + window);
+    auto ended = transfer_.ended.waitUntil(std::min({stall.end(), floor.end(), request_.deadline}));
     if (co_await ended) break;
-    stalled_ = bodyBytes_ - before < std::max<std::uint64_t>(least, 1);
-    if (stalled_) break;
-    before = bodyBytes_;
+    overdue_ = Clock::now() >= request_.deadline;
+    stalled_ = stall.tooSlow(bodyBytes_);
+    yielded_ = options.floorBytesPerSecond != 0 && floor.tooSlow(bodyBytes_) &&
+               request_.wantedByOthers && request_.wantedByOthers();
+    if (overdue_ || stalled_ || yielded_) break;
   }
   context_.multi.finish(transfer_);
   HttpOutcome result = outcome();
@@ -225,12 +251,31 @@ HttpOutcome HttpExchange::outcome() {
   if (transfer_.result != CURLE_OK) return {.status = transferError(transfer_.result)};
   const std::string came =
       std::to_string(sink_.received()) + " of " + std::to_string(sink_.total());
+  if (yielded_) {
+    return {.status = Error{ErrorCode::kTryElsewhere,
+                            shown_ + ": slow (" + pace() + "), and others wait"},
+            .yielded = true};
+  }
+  if (overdue_) {
+    return {.status = Error{ErrorCode::kDeadlineExceeded,
+                            shown_ + ": the origin is too slow (" + pace() +
+                                "); check its network and its limits of rate"}};
+  }
   if (stalled_) {
     return {.status = Error{ErrorCode::kUnavailable,
                             shown_ + ": the transfer stalled after " + came + " bytes"}};
   }
   return {.status = Error{ErrorCode::kUnavailable,
                           shown_ + ": the answer ended after " + came + " bytes"}};
+}
+
+std::string HttpExchange::pace() const {
+  const double seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  const double rate = static_cast<double>(bodyBytes_) / 1024 / std::max(seconds, 1e-3);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f KiB/s", rate);
+  return std::string(text) + ", " + std::to_string(sink_.received()) + " of " +
+         std::to_string(sink_.total()) + " bytes";
 }
 
 // Why the connection failed, in the system's words.

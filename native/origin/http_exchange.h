@@ -4,6 +4,7 @@
 #include <curl/curl.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,6 +39,8 @@ struct HttpRequest {
   bool expires = false;  // the location has an expiry
   OriginExpectation expectation;
   RangeAsked range;
+  Clock::time_point deadline = Clock::time_point::max();
+  std::function<bool()> wantedByOthers;  // its connection or memory; may be null
 };
 
 struct HttpOutcome {
@@ -45,6 +48,7 @@ struct HttpOutcome {
   Status status;
   std::string redirect;  // absolute URL
   std::optional<Clock::duration> retryAfter;
+  bool yielded = false;  // it was slow, and others wait: no failure
 };
 
 class HttpExchange {
@@ -70,6 +74,8 @@ class HttpExchange {
   void checkHead();
   HttpOutcome outcome();
   std::string systemError() const;
+  // Of this exchange: "1.1 KiB/s, 5 of 20 bytes".
+  std::string pace() const;
   Error transferError(CURLcode code) const;
 
   HttpContext& context_;
@@ -88,6 +94,9 @@ class HttpExchange {
   std::string refusal_;  // the beginning of a body that is not the object
   bool cancelled_ = false;
   bool stalled_ = false;
+  bool yielded_ = false;
+  bool overdue_ = false;
+  Clock::time_point started_ = Clock::now();
   bool addressRefused_ = false;
 };
 

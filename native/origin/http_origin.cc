@@ -69,9 +69,15 @@ Task<void> HttpOrigin::close() {
   return multi_->close();
 }
 
-Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, PieceSink& sink) {
-  auto permit = permits_.acquire(1);
+Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, const std::string& owner,
+                                      Clock::duration& left, PieceSink& sink) {
+  auto permit = permits_.acquire(owner);
   co_await permit;
+  const Clock::time_point begin = Clock::now();
+  request.deadline = begin + left;
+  request.wantedByOthers = [this, &owner] {
+    return permits_.wantedBeside(owner) || (options_.memoryWanted && options_.memoryWanted(owner));
+  };
   HttpOutcome outcome;
   if (cancelled_.isSet()) {
     outcome.status = cancelledError(request.url);
@@ -93,7 +99,8 @@ Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, PieceSink& sink) {
     }
     idle_.push_back(std::move(easy));
   }
-  permits_.release(1);
+  permits_.release(owner);
+  left -= Clock::now() - begin;
   co_return std::move(outcome);
 }
 
@@ -127,6 +134,7 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
   int redirects = 0;
   int failures = 0;
   std::uint64_t atLastFailure = 0;
+  Clock::duration left = options_.runTimeout;
   while (sink.remaining() > 0) {
     if (cancelled_.isSet()) co_return cancelledError(location.url);
     if (location.expiresAtMs != 0 && location.expiresAtMs <= nowMs()) {
@@ -140,12 +148,17 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
                         .range = {.offset = offset + sink.received(),
                                   .length = sink.remaining(),
                                   .received = sink.received()}};
-    auto once = attempt(std::move(request), sink);
+    auto once = attempt(std::move(request), location.owner, left, sink);
     const HttpOutcome outcome = co_await once;
     if (outcome.status.ok()) {
       if (outcome.redirect.empty()) continue;
       Status followed = redirect(target, outcome.redirect, ++redirects);
       if (!followed.ok()) co_return followed;
+      continue;
+    }
+    if (outcome.yielded) {
+      ++statistics_.retries;
+      if (options_.memoryWanted && options_.memoryWanted(location.owner)) co_return outcome.status;
       continue;
     }
     if (outcome.status.code() != ErrorCode::kUnavailable) co_return outcome.status;
@@ -160,7 +173,9 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
     // The target of a redirect may be what failed or expired: begin again.
     target = first;
     redirects = 0;
-    auto pause = cancelled_.waitUntil(Clock::now() + retries_.delay(failures, outcome.retryAfter));
+    const Clock::duration delay = retries_.delay(failures, outcome.retryAfter);
+    left -= delay;
+    auto pause = cancelled_.waitUntil(Clock::now() + delay);
     co_await pause;
   }
   co_return Status();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "origin/fair_permits.h"
 #include "origin/http_exchange.h"
 #include "origin/retry_policy.h"
 #include "reactor/synchronization.h"
@@ -37,7 +38,9 @@ class HttpOrigin {
     std::vector<std::pair<std::string, std::string>> headers;
   };
 
-  Task<HttpOutcome> attempt(HttpRequest request, PieceSink& sink);
+  // `left`: time that the fetch may still spend; what this one has taken is taken off.
+  Task<HttpOutcome> attempt(HttpRequest request, const std::string& owner, Clock::duration& left,
+                            PieceSink& sink);
   static Status redirect(Target& target, const std::string& to, int redirects);
 
   const OriginOptions options_;
@@ -46,7 +49,7 @@ class HttpOrigin {
   std::unique_ptr<CurlMulti> multi_;
   std::unique_ptr<HttpContext> context_;
   RetryPolicy retries_;
-  Semaphore permits_;  // one a request; first come, first served
+  FairPermits permits_;  // one a request
   Event cancelled_;
   std::vector<CurlEasy> idle_;  // easy handles, kept for their TLS sessions and buffers
   std::list<HttpExchange*> running_;

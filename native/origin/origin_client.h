@@ -27,7 +27,8 @@ struct Location {
   std::string below;
   std::vector<std::pair<std::string, std::string>> headers;
   std::int64_t expiresAtMs = 0;  // since the epoch; 0: never
-  std::string owner;             // the dataset whose it is: requests of different ones take turns
+  // Whose it is: requests of different owners take turns, and those of one are in order.
+  std::string owner;
 };
 
 // What must be true of the object, from the manifest; kOriginChanged when it is not.
@@ -43,6 +44,16 @@ struct OriginOptions {
   // A transfer slower than this for stallTimeout is broken off and tried again.
   std::uint64_t stallBytesPerSecond = 1024;
   Clock::duration stallTimeout = std::chrono::seconds(30);
+  // A transfer slower than floorBytesPerSecond for floorTimeout gives its connection back when a
+  // request of another owner waits for one, and goes on when it has one again.
+  std::uint64_t floorBytesPerSecond = std::uint64_t{64} << 10;
+  Clock::duration floorTimeout = std::chrono::seconds(10);
+  // As much time a fetch may spend with connections and between its attempts; waiting for a
+  // connection does not count.
+  Clock::duration runTimeout = std::chrono::minutes(10);
+  // Whether others than this owner wait for the memory that its fetches fill. Then a transfer below
+  // the floor ends with kTryElsewhere, so that its caller gives that back. May be null.
+  std::function<bool(const std::string& owner)> memoryWanted;
   // Failures in a row that may pass, until a fetch gives up; progress of a MiB starts the count
   // anew. Between them exponential back-off with full jitter; Retry-After is honoured up to a
   // minute.
@@ -81,7 +92,8 @@ class OriginClient {
   // has an expiry; kOriginChanged 412, 416, another ETag, date or size; kUnavailable 429, 5xx,
   // connection failures, truncated bodies after all attempts; kUnsupported when the server ignores
   // ranges and the range is not the whole object, or compresses; kProtocolError another range than
-  // asked; kUnauthenticated a certificate that is not trusted; kInvalidArgument a malformed
+  // asked; kUnauthenticated a certificate that is not trusted; kDeadlineExceeded more than
+  // runTimeout; kTryElsewhere see memoryWanted; kInvalidArgument a malformed
   // location; kCancelled. Of a directory origin a piece is given only when the file still was the
   // expected one after it was read; kUnavailable when its file system hangs.
   [[nodiscard]] virtual Task<Status> fetch(Location location, OriginExpectation expectation,

@@ -1,0 +1,57 @@
+// Permits that owners share: who holds the fewest of those that wait is served first, and of these
+// who was served longest ago. An owner alone may hold all; where others wait, what it gives back
+// goes to them until each holds as many. Within an owner first come, first served. One thread.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <string>
+
+#include "reactor/reactor.h"
+
+namespace hearth {
+
+class FairPermits {
+ public:
+  FairPermits(Reactor& reactor, std::size_t permits) : reactor_(reactor), free_(permits) {}
+  FairPermits(const FairPermits&) = delete;
+  FairPermits& operator=(const FairPermits&) = delete;
+
+ private:
+  struct Waiter {
+    FairPermits& permits;
+    const std::string& owner;  // lives in the caller's frame
+    std::coroutine_handle<> awaiter;
+
+    bool await_ready() { return permits.tryTake(owner); }
+    void await_suspend(std::coroutine_handle<> handle);
+    void await_resume() const noexcept {}
+  };
+
+ public:
+  // Awaitable: one permit, which the caller gives back by release(). `owner` stays until then.
+  [[nodiscard]] Waiter acquire(const std::string& owner) { return Waiter{*this, owner, {}}; }
+  void release(const std::string& owner);
+
+  // Somebody else waits.
+  [[nodiscard]] bool wantedBeside(const std::string& owner) const;
+
+ private:
+  struct Owner {
+    std::size_t held = 0;
+    std::uint64_t served = 0;
+    std::list<Waiter*> waiting;
+  };
+
+  bool tryTake(const std::string& owner);
+  void serve();
+
+  Reactor& reactor_;
+  std::size_t free_;
+  std::uint64_t turn_ = 0;
+  std::map<std::string, Owner> owners_;  // those that hold or wait
+};
+
+}  // namespace hearth
