@@ -27,6 +27,7 @@ class HolderLinkTest : public ::testing::Test {
     startHolder();
     origin_.add("model", 9 << 20);
     origin_.add("second", 65537);
+    testing_cluster::connect({&agent_});
   }
   void TearDown() override {
     agent_.stop();
@@ -59,6 +60,7 @@ class HolderLinkTest : public ::testing::Test {
   void restartAgent() {
     agent_.stop();
     agent_.start();
+    testing_cluster::connect({&agent_});
     (void)agent_.add(origin_);
   }
   Result<std::vector<std::string>> resume() {

@@ -72,7 +72,9 @@ Result<std::unique_ptr<UringReactor>> UringReactor::create(Kernel kernel) {
 }
 
 // A poll that is refused completes at once. Armed anew each time, it would keep the thread busy for
-// ever; so this is found out before anything else runs.
+// ever; so this is found out before anything else runs. The poll of the trial is taken back: it
+// belongs to this thread, whose kernel work its completions would wait for, and not to the one that
+// will run the reactor. That one submits the poll that stays.
 Status UringReactor::beginWatching() {
   int result = 0;
   for (const bool stays : {true, false}) {
@@ -80,13 +82,31 @@ Status UringReactor::beginWatching() {
     watchWakeups();
     const int submitted = io_uring_submit(&ring_);
     io_uring_cqe* entry = nullptr;
-    if (submitted >= 0 && io_uring_peek_cqe(&ring_, &entry) != 0) return {};  // it waits
+    if (submitted >= 0 && io_uring_peek_cqe(&ring_, &entry) != 0) {
+      if (const int back = takeBackWatch(); back < 0) return errnoError(-back, "io_uring");
+      watchWakeups();
+      return {};
+    }
     result = submitted < 0 ? submitted : entry->res;
     if (submitted >= 0) io_uring_cqe_seen(&ring_, entry);
   }
   Error reason = errnoError(result < 0 ? -result : EINVAL, "io_uring's poll of an eventfd");
   reason.code = ErrorCode::kUnsupported;
   return reason;
+}
+
+// Both the poll and its cancelling complete.
+int UringReactor::takeBackWatch() {
+  io_uring_sqe* const entry = nextEntry();
+  io_uring_prep_poll_remove(entry, kWakeup);
+  io_uring_sqe_set_data64(entry, kIgnored);
+  io_uring_submit(&ring_);
+  for (int completions = 0; completions < 2; ++completions) {
+    io_uring_cqe* completion = nullptr;
+    if (const int error = io_uring_wait_cqe(&ring_, &completion); error < 0) return error;
+    io_uring_cqe_seen(&ring_, completion);
+  }
+  return 0;
 }
 
 UringReactor::~UringReactor() {
@@ -151,7 +171,7 @@ void UringReactor::wait(Clock::time_point deadline) {
       std::uint64_t count;
       [[maybe_unused]] const ssize_t bytes = read(wakeup_, &count, sizeof count);
       ++wakeups_;
-      if (result < 0) pollStays_ = false;
+      if (result < 0 && result != -ECANCELED) pollStays_ = false;
       // Each time where no poll stays; a kernel may also end one that did.
       if (!more) watchWakeups();
     } else if (data != kIgnored) {

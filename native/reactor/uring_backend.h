@@ -36,6 +36,8 @@ class UringReactor final : public Reactor {
   io_uring_sqe* nextEntry();
   // The first watch, by a poll that stays where the kernel has it.
   [[nodiscard]] Status beginWatching();
+  // Ends the poll that was submitted; 0 or -errno.
+  [[nodiscard]] int takeBackWatch();
   void watchWakeups();
 
   io_uring ring_{};

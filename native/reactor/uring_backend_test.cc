@@ -38,6 +38,20 @@ TEST_P(UringBackendTest, WakesUpWhenItIsWokenAndSleepsOtherwise) {
   EXPECT_LE(reactor.wakeups(), static_cast<std::uint64_t>(kPosts) + 2);
 }
 
+// The kernel does the work of a poll in the thread that submitted it, and ends it with that.
+TEST_P(UringBackendTest, OwesNothingToTheThreadThatMadeIt) {
+  std::unique_ptr<UringReactor> reactor;
+  std::thread maker([&] {
+    auto created = UringReactor::create(GetParam());
+    if (created.ok()) reactor = std::move(*created);
+  });
+  maker.join();
+  if (reactor == nullptr) GTEST_SKIP() << "no io_uring here";
+  const bool stays = reactor->pollStays();
+  EXPECT_EQ(reactor->runUntilComplete(waitForPosts(*reactor)), kPosts);
+  EXPECT_EQ(reactor->pollStays(), stays);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, UringBackendTest,
                          testing::Values(UringReactor::Kernel::kThis,
                                          UringReactor::Kernel::kOlderThan513),
