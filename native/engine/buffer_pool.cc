@@ -108,4 +108,19 @@ void BufferPool::Waiter::await_suspend(std::coroutine_handle<> handle) {
   pool.background_.insert(after, this);
 }
 
+void BufferPool::Waiter::raise() {
+  if (std::exchange(priority, Priority::kDemand) == Priority::kDemand) return;
+  if (std::erase(pool.background_, this) == 0) return;  // not waiting yet, or served already
+  pool.demand_.push_back(this);
+  pool.serveWaiters();
+}
+
+Task<std::vector<ChunkBuffer>> BufferPool::acquire(Urgency& urgency, std::size_t count,
+                                                   std::uint32_t rank) {
+  auto acquiring = acquire(urgency.priority(), count, rank);
+  const Urgency::Watch watch(urgency, [&acquiring] { acquiring.raise(); });
+  std::vector<ChunkBuffer> buffers = co_await acquiring;
+  co_return std::move(buffers);
+}
+
 }  // namespace hearth

@@ -14,11 +14,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/urgency.h"
 #include "reactor/reactor.h"
 
 namespace hearth {
-
-enum class Priority : std::uint8_t { kDemand, kBackground };
 
 class BufferPool;
 
@@ -76,6 +75,8 @@ class BufferPool {
     bool await_ready();
     void await_suspend(std::coroutine_handle<> handle);
     std::vector<ChunkBuffer> await_resume() { return std::move(buffers); }
+    // A reader waits for it from now on.
+    void raise();
   };
 
  public:
@@ -83,6 +84,9 @@ class BufferPool {
   [[nodiscard]] Waiter acquire(Priority priority, std::size_t count, std::uint32_t rank = 0) {
     return Waiter{*this, priority, count, rank, {}, {}};
   }
+  // The same, served as demand once that is raised; it outlives the task.
+  [[nodiscard]] Task<std::vector<ChunkBuffer>> acquire(Urgency& urgency, std::size_t count,
+                                                       std::uint32_t rank);
 
  private:
   BufferPool(Reactor& reactor, std::byte* memory, std::size_t buffers);

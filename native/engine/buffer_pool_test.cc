@@ -58,6 +58,30 @@ TEST_F(BufferPoolTest, ServesBackgroundWorkByItsRankAndThenByArrival) {
             (std::vector<int>{0, 3, 1, 4, 2}));
 }
 
+Task<void> holdFor(BufferPool& pool, Urgency& urgency, std::vector<int>& order, int name) {
+  Task<std::vector<ChunkBuffer>> acquiring = pool.acquire(urgency, 4, 0);
+  const std::vector<ChunkBuffer> buffers = co_await acquiring;
+  order.push_back(name);
+}
+
+Task<std::vector<int>> contendAndRaise(Reactor& reactor, BufferPool& pool) {
+  std::vector<int> order;
+  Gate gate(reactor);
+  Urgency first(Priority::kBackground), joined(Priority::kBackground);
+  gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 0));
+  gate.spawn(holdFor(pool, first, order, 1));
+  gate.spawn(holdFor(pool, joined, order, 2));
+  joined.raise();  // takes what is kept for readers
+  Task<void> closing = gate.close();
+  co_await closing;
+  co_return order;
+}
+
+TEST_F(BufferPoolTest, WhatAReaderJoinsIsServedAsDemandFromThenOn) {
+  EXPECT_EQ(reactor->runUntilComplete(contendAndRaise(*reactor, *pool)),
+            (std::vector<int>{0, 2, 1}));
+}
+
 Task<bool> fillDistinct(BufferPool& pool) {
   auto acquiring = pool.acquire(Priority::kDemand, 4);
   const std::vector<ChunkBuffer> buffers = co_await acquiring;

@@ -143,7 +143,8 @@ void Fetcher::tellHeld(const RunState& state) {
 Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
                              Status& status) {
   state.flight(chunk).fromPeer = true;
-  auto acquiring = state.shard.peerBuffers->acquire(state.options.priority, 1, state.options.rank);
+  Task<std::vector<ChunkBuffer>> acquiring =
+      state.shard.peerBuffers->acquire(*state.urgency, 1, state.options.rank);
   std::vector<ChunkBuffer> buffer = co_await acquiring;
   const auto loaded = loadInto(*state.shard.reactor, std::move(buffer.front()),
                                static_cast<std::size_t>(state.fetch->chunkSize(chunk)));

@@ -22,6 +22,7 @@ struct Fetcher::RunState {
   std::shared_ptr<FileFetch> fetch;
   ChunkRun chunks;
   FetchOptions options;
+  std::shared_ptr<Urgency> urgency;
   // Those that this run was started for; a chunk that was lost again may have a newer one by now.
   std::vector<std::shared_ptr<ChunkFlight>> flights;
   bool abandoned = false;  // who began it did not want it any more while it waited
@@ -31,7 +32,9 @@ struct Fetcher::RunState {
   [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
     return *flights[chunk - chunks.first];
   }
-  [[nodiscard]] bool demand() const { return options.priority == Priority::kDemand; }
+  [[nodiscard]] bool demand() const { return urgency->demand(); }
+  // Nobody waits, and whoever began it does not want it any more.
+  [[nodiscard]] bool unwanted() const { return !demand() && options.unwanted(); }
   // Those that are not here yet.
   [[nodiscard]] ChunkMask missing() const {
     ChunkMask mask = 0;

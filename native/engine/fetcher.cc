@@ -7,7 +7,6 @@
 #include "engine/directory_client.h"
 #include "engine/fetch_run.h"
 #include "engine/file_verifier.h"
-#include "engine/peer_place.h"
 
 namespace hearth {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 constexpr Clock::duration kFirstPause = std::chrono::milliseconds(5);
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(250);
 // Read from peers at the same time, for nobody who waits.
-constexpr std::uint64_t kPeerChunks = 6;
+constexpr std::uint32_t kPeerChunks = 6;
 constexpr std::uint32_t kManySharers = 4;
 // How often who waits for a turn looks whether another agent has come first.
 constexpr auto kLookAgain = std::chrono::milliseconds(250);
@@ -130,10 +129,12 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
       if (flight == nullptr || (alone && flight->dataset != ours)) {
         flight = std::make_shared<ChunkFlight>(*shard_.reactor, ours);
         addToRuns(runs, chunk);
+      } else if (options.priority == Priority::kDemand) {
+        flight->urgency->raise();
       }
       awaited.push_back(flight);
     }
-    for (const ChunkRun& part : runs) shard_.gate->spawn(run(fetch, part, options));
+    begin(fetch, runs, options);
     Status status;
     bool again = false;
     for (const std::shared_ptr<ChunkFlight>& flight : awaited) {
@@ -169,9 +170,25 @@ Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
   co_return Error{ErrorCode::kTryElsewhere, "the chunk is not on its way to this agent"};
 }
 
-Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options) {
+void Fetcher::begin(const std::shared_ptr<FileFetch>& fetch, const std::vector<ChunkRun>& runs,
+                    const FetchOptions& options) {
+  std::vector<std::shared_ptr<Urgency>> urgencies;
+  for (const ChunkRun& part : runs) {
+    urgencies.push_back(std::make_shared<Urgency>(options.priority));
+    for (std::uint32_t chunk = part.first; chunk < part.end(); ++chunk) {
+      fetch->flights.at(chunk)->urgency = urgencies.back();
+    }
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    shard_.gate->spawn(run(fetch, runs[i], options, urgencies[i]));
+  }
+}
+
+Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options,
+                        std::shared_ptr<Urgency> urgency) {
   if (options.counters == nullptr) options.counters = fetch->counters;
-  RunState state{shard_, std::move(fetch), chunks, std::move(options), {}, false};
+  RunState state{shard_, std::move(fetch), chunks, std::move(options), std::move(urgency), {},
+                 false};
   for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
     state.flights.push_back(state.fetch->flights.at(chunk));
   }
@@ -186,6 +203,7 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
   OriginTurns& turns = file.dataset->originTurns;
   RateAllowance ofOrigin(state.options.rate.get()), ofPeers(state.options.peerRate.get());
   OriginTurns::Turn turn;
+  const Urgency::Watch raised(*state.urgency, [&turn] { turn.force(); });
   PeerPlace place(peerPlaces_);
   std::uint32_t sharers = 1;
   Complaint complaint;
@@ -196,8 +214,8 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     ChunkMask missing = state.missing();
     if (missing == 0) co_return Status();
     if (state.fetch->shared->fromOriginAlone) {
-      auto acquiring = shard_.originBuffers->acquire(state.options.priority, state.chunks.count,
-                                                     state.options.rank);
+      Task<std::vector<ChunkBuffer>> acquiring = shard_.originBuffers->acquire(
+          *state.urgency, state.chunks.count, state.options.rank);
       std::vector<ChunkBuffer> own = co_await acquiring;
       Task<Status> fetching = fromOrigin(state, missing, std::move(own));
       const Status fetched = co_await fetching;
@@ -206,19 +224,20 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     }
     // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
     if (sharers >= kManySharers && !state.demand()) missing &= static_cast<ChunkMask>(-missing);
-    if (state.options.unwanted()) {
+    if (state.unwanted()) {
       state.abandoned = true;
       co_return Error{ErrorCode::kCancelled, "nobody wants the bytes any more"};
     }
-    if (!turn.asked() && !place.held() && ofOrigin.given()) {
+    const bool mayFetch = ofOrigin.given() || state.demand();
+    if (!turn.asked() && !place.held() && mayFetch) {
       turn = state.demand() ? turns.force(*shard_.reactor, state.bytes())
                             : turns.ask(*shard_.reactor, state.bytes());
     }
     // What is granted must come in soon: it is asked for when there is memory for it.
     std::vector<ChunkBuffer> memory;
     if (turn.held()) {
-      auto acquiring = shard_.originBuffers->acquire(state.options.priority, state.chunks.count,
-                                                     state.options.rank);
+      Task<std::vector<ChunkBuffer>> acquiring =
+          shard_.originBuffers->acquire(*state.urgency, state.chunks.count, state.options.rank);
       memory = co_await acquiring;
     }
     const Intent intent = !memory.empty() ? Intent::kFetch
@@ -236,7 +255,7 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     sharers = answer.sharers;
     turns.setSharers(sharers);
     if (answer.granted != 0) {
-      ofOrigin.use();
+      ofOrigin.use(state.bytes());
       Task<Status> fetching = fromOrigin(state, answer.granted, std::move(memory));
       const Status fetched = co_await fetching;
       turn.end(fetched.ok() ? state.bytes() : 0);
@@ -247,9 +266,10 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     memory.clear();
     if (answer.holders.empty() && answer.fetchers.empty()) {
       place.leave();
-      if (ofOrigin.given() && !turn.asked()) continue;
-      Task<void> waiting = ofOrigin.given() ? turn.wait(Clock::now() + kLookAgain)
-                                            : ofOrigin.spend(*shard_.reactor, state.bytes());
+      if (mayFetch && !turn.asked()) continue;
+      Task<void> waiting = mayFetch
+                               ? turn.wait(Clock::now() + kLookAgain)
+                               : ofOrigin.spend(*shard_.reactor, state.bytes(), *state.urgency);
       co_await waiting;
       continue;
     }
@@ -263,14 +283,15 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     } else {
       if (!state.demand() && !place.held()) {
         if (!ofPeers.given()) {
-          Task<void> spending = ofPeers.spend(*shard_.reactor, state.bytes());
+          Task<void> spending = ofPeers.spend(*shard_.reactor, state.bytes(), *state.urgency);
           co_await spending;
         }
-        Task<void> taking = place.take(static_cast<std::uint32_t>(std::popcount(missing)));
+        Task<void> taking =
+            place.take(*state.urgency, static_cast<std::uint32_t>(std::popcount(missing)));
         co_await taking;
         continue;  // and read at once from who is the best to read from then
       }
-      ofPeers.use();
+      ofPeers.use(state.bytes());
       Task<Status> reading = fromPeers(state, answer, complaint);
       read = co_await reading;
       place.leave();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/file_fetch.h"
+#include "engine/peer_place.h"
 #include "engine/rate_limiter.h"
 #include "engine/shard.h"
 
@@ -37,8 +38,10 @@ class Fetcher {
   [[nodiscard]] Task<Result<std::shared_ptr<FileFetch>>> open(FileReference reference);
 
   // Ends when chunks [first, end) are resident, or with the first error. What is on its way for
-  // another dataset is waited for, and fetched as our own when it does not come. Errors: those of
-  // OriginClient, kOutOfSpace, kUnavailable when neither peers nor origin give the bytes.
+  // another dataset is waited for, and fetched as our own when it does not come. Demand raises what
+  // is on its way in the background: from then on it waits neither for rates nor behind other
+  // background work. Errors: those of OriginClient, kOutOfSpace, kUnavailable when neither peers nor
+  // origin give the bytes.
   [[nodiscard]] Task<Status> ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                                     std::uint32_t end, FetchOptions options);
 
@@ -55,7 +58,11 @@ class Fetcher {
  private:
   struct RunState;
 
-  Task<void> run(std::shared_ptr<FileFetch> fetch, ChunkRun run, FetchOptions options);
+  // One run each; their flights are under way already.
+  void begin(const std::shared_ptr<FileFetch>& fetch, const std::vector<ChunkRun>& runs,
+             const FetchOptions& options);
+  Task<void> run(std::shared_ptr<FileFetch> fetch, ChunkRun run, FetchOptions options,
+                 std::shared_ptr<Urgency> urgency);
   Task<Status> fetchRun(RunState& state);
   // What was granted, into `memory`, which has a buffer for each chunk of the run.
   Task<Status> fromOrigin(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
@@ -82,7 +89,7 @@ class Fetcher {
   // Chunks that are read from peers in the background. Few, so that what comes from the origin at
   // the same time keeps its part of the link: an agent that fetched less than the others would give
   // less to them, too.
-  Semaphore peerPlaces_;
+  PeerPlaces peerPlaces_;
   std::unordered_map<ContentKey, std::weak_ptr<KeyFetch>, ContentKeyHash> wanted_;
   std::size_t sweepAt_ = 1024;
 };

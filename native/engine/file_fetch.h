@@ -42,6 +42,7 @@ struct ChunkFlight {
   const std::shared_ptr<const Dataset> dataset;
   Event landed;
   Status status;
+  std::shared_ptr<Urgency> urgency;  // of the run that brings it
   bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
   bool fromPeer = false;    // it is being read from an agent that holds it
   bool abandoned = false;   // by the job that began it: whoever else wants it begins anew

@@ -23,6 +23,19 @@ Task<void> OriginTurns::Turn::wait(Clock::time_point deadline) {
   co_await request_->given.waitUntil(deadline);
 }
 
+void OriginTurns::Turn::force() {
+  if (request_ == nullptr) return;
+  {
+    const std::lock_guard lock(turns_->mutex_);
+    if (request_->held) return;
+    turns_->waiting_.remove(request_);
+    turns_->underWay_ += request_->bytes;
+    request_->held = true;
+    turns_->serve();  // those behind may fit
+  }
+  request_->given.set();
+}
+
 void OriginTurns::Turn::end(std::uint64_t fetched) {
   if (request_ == nullptr) return;
   const std::shared_ptr<Request> ending = std::move(request_);

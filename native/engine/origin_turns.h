@@ -45,6 +45,9 @@ class OriginTurns {
     [[nodiscard]] bool held() const;
     // Ends when it is held, or at the deadline. It keeps its place.
     [[nodiscard]] Task<void> wait(Clock::time_point deadline);
+    // Held at once, if it was asked for: a reader waits for its bytes now. On the thread of its
+    // reactor.
+    void force();
     void end() { end(0); }
     // After `fetched` bytes came in.
     void end(std::uint64_t fetched);

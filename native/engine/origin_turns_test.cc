@@ -86,6 +86,23 @@ TEST_F(OriginTurnsTest, AReaderNeverWaitsAndIsCounted) {
   EXPECT_FALSE(ask().held());
 }
 
+TEST_F(OriginTurnsTest, WhatAReaderJoinsHasItsTurnAtOnce) {
+  OriginTurns::Turn first = ask(), second = ask(), third = ask();
+  third.force();
+  EXPECT_TRUE(third.held());
+  EXPECT_FALSE(second.held());
+  first.end();
+  EXPECT_FALSE(second.held()) << "what was forced is counted";
+  third.end(kRun);
+  EXPECT_TRUE(second.held());
+}
+
+TEST_F(OriginTurnsTest, ForcingWhatWasNotAskedForIsNothing) {
+  OriginTurns::Turn none;
+  none.force();
+  EXPECT_FALSE(none.asked());
+}
+
 TEST_F(OriginTurnsTest, WhoLeavesTheQueueMakesPlace) {
   OriginTurns::Turn first = ask(kRun / 2);
   OriginTurns::Turn large = ask(kRun), small = ask(kRun / 2);

@@ -1,29 +1,76 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <utility>
 
+#include "engine/urgency.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {
 
-// A run's place among those that read from peers in the background.
+// Chunks that may be read from peers at the same time in the background. First come, first served;
+// work that a reader joins leaves the queue. Used on one shard's thread only.
+class PeerPlaces {
+ public:
+  PeerPlaces(Reactor& reactor, std::uint32_t chunks) : reactor_(reactor), free_(chunks) {}
+  PeerPlaces(const PeerPlaces&) = delete;
+  PeerPlaces& operator=(const PeerPlaces&) = delete;
+
+ private:
+  friend class PeerPlace;
+  struct Waiter {
+    Event decided;
+    std::uint32_t chunks;
+    bool given = false;
+  };
+
+  void serve() {
+    while (!waiters_.empty() && waiters_.front()->chunks <= free_) {
+      Waiter& next = *waiters_.front();
+      waiters_.pop_front();
+      free_ -= next.chunks;
+      next.given = true;
+      next.decided.set();
+    }
+  }
+
+  Reactor& reactor_;
+  std::uint32_t free_;
+  std::list<Waiter*> waiters_;
+};
+
+// A run's place among them.
 class PeerPlace {
  public:
-  explicit PeerPlace(Semaphore& places) : places_(places) {}
+  explicit PeerPlace(PeerPlaces& places) : places_(places) {}
   ~PeerPlace() { leave(); }
   PeerPlace(const PeerPlace&) = delete;
   PeerPlace& operator=(const PeerPlace&) = delete;
 
   [[nodiscard]] bool held() const { return chunks_ != 0; }
-  [[nodiscard]] Task<void> take(std::uint32_t chunks) {
-    co_await places_.acquire(chunks);
-    chunks_ = chunks;
+  // Without a place when a reader waits, from the beginning or meanwhile: demand needs none.
+  [[nodiscard]] Task<void> take(Urgency& urgency, std::uint32_t chunks) {
+    if (urgency.demand()) co_return;
+    PeerPlaces::Waiter waiter{Event(places_.reactor_), chunks};
+    const Urgency::Watch watch(urgency, [&waiter] { waiter.decided.set(); });
+    places_.waiters_.push_back(&waiter);
+    places_.serve();
+    co_await waiter.decided.wait();
+    if (waiter.given) {
+      chunks_ = chunks;
+    } else {
+      places_.waiters_.remove(&waiter);
+      places_.serve();  // those behind may fit
+    }
   }
-  void leave() { places_.release(std::exchange(chunks_, 0)); }
+  void leave() {
+    places_.free_ += std::exchange(chunks_, 0);
+    places_.serve();
+  }
 
  private:
-  Semaphore& places_;
+  PeerPlaces& places_;
   std::uint32_t chunks_ = 0;
 };
 

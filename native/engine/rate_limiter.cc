@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reactor/synchronization.h"
+
 namespace hearth {
 namespace {
 
@@ -23,22 +25,25 @@ void RateLimiter::setRate(std::uint64_t bytesPerSecond) {
   rate_ = bytesPerSecond;
 }
 
+Clock::duration RateLimiter::costOf(std::uint64_t bytes) const {
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(static_cast<double>(bytes) / static_cast<double>(rate_)));
+}
+
 Clock::duration RateLimiter::trySpend(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
   if (rate_ == 0) return Clock::duration::zero();
   if (paidUntil_ > now) return paidUntil_ - now;
   const Clock::time_point start = std::max(paidUntil_, now - kBurst);
-  paidUntil_ = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
-                           static_cast<double>(bytes) / static_cast<double>(rate_)));
+  paidUntil_ = start + costOf(bytes);
   return Clock::duration::zero();
 }
 
 void RateLimiter::giveBack(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (rate_ == 0) return;
-  paidUntil_ -= std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double>(static_cast<double>(bytes) / static_cast<double>(rate_)));
+  paidUntil_ -= costOf(bytes);
 }
 
 bool RateLimiter::limits() const {
@@ -46,13 +51,33 @@ bool RateLimiter::limits() const {
   return rate_ != 0;
 }
 
-Task<void> RateLimiter::spend(Reactor& reactor, std::uint64_t bytes) {
-  while (!cancelled_.load()) {
+Clock::duration RateLimiter::owed() const {
+  const std::lock_guard lock(mutex_);
+  return std::max(paidUntil_ - Clock::now(), Clock::duration::zero());
+}
+
+void RateLimiter::charge(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (rate_ == 0) return;
+  paidUntil_ = std::max(paidUntil_, Clock::now() - kBurst) + costOf(bytes);
+}
+
+Task<bool> RateLimiter::spend(Reactor& reactor, std::uint64_t bytes, Urgency& urgency) {
+  Event raised(reactor);
+  const Urgency::Watch watch(urgency, [&raised] { raised.set(); });
+  while (!cancelled_.load() && !urgency.demand()) {
     const Clock::duration wait = trySpend(bytes);
-    if (wait == Clock::duration::zero()) co_return;
+    if (wait == Clock::duration::zero()) co_return true;
     // In short steps, so that neither a cancelled job nor a new rate keeps anyone waiting.
-    co_await reactor.sleep(std::min<Clock::duration>(wait, kStep));
+    co_await raised.waitUntil(Clock::now() + std::min<Clock::duration>(wait, kStep));
   }
+  co_return false;
+}
+
+Task<void> RateLimiter::spend(Reactor& reactor, std::uint64_t bytes) {
+  Urgency background(Priority::kBackground);
+  Task<bool> spending = spend(reactor, bytes, background);
+  [[maybe_unused]] const bool spent = co_await spending;
 }
 
 }  // namespace hearth

@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "reactor/synchronization.h"
+
 namespace hearth {
 namespace {
 
@@ -11,9 +13,10 @@ using namespace std::chrono_literals;
 
 Task<double> spend(Reactor& reactor, RateLimiter& limiter, int times, std::uint64_t bytes) {
   const auto start = Clock::now();
+  Urgency urgency(Priority::kBackground);
   for (int i = 0; i < times; ++i) {
-    Task<void> spending = limiter.spend(reactor, bytes);
-    co_await spending;
+    Task<bool> spending = limiter.spend(reactor, bytes, urgency);
+    [[maybe_unused]] const bool spent = co_await spending;
   }
   co_return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -42,6 +45,47 @@ TEST_F(RateLimiterTest, CancellingEndsEveryWait) {
   });
   EXPECT_LT(reactor->runUntilComplete(spend(*reactor, limiter, 3, 1'000'000)), 60.0);
   canceller.join();
+}
+
+Task<bool> spendOnce(Reactor& reactor, RateLimiter& limiter, Urgency& urgency) {
+  Task<bool> spending = limiter.spend(reactor, 1'000'000, urgency);
+  co_return co_await spending;
+}
+
+TEST_F(RateLimiterTest, AReaderWhoJoinsEndsTheWait) {
+  RateLimiter limiter(1000);
+  limiter.charge(1'000'000);  // a quarter of an hour
+  struct Join {
+    static Task<bool> run(Reactor& reactor, RateLimiter& limited) {
+      Urgency urgency(Priority::kBackground);
+      bool spent = true;
+      Gate gate(reactor);
+      gate.spawn(wait(reactor, limited, urgency, spent));
+      co_await reactor.sleep(1ms);
+      urgency.raise();
+      Task<void> closing = gate.close();
+      co_await closing;
+      co_return spent;
+    }
+    static Task<void> wait(Reactor& reactor, RateLimiter& limited, Urgency& urgency, bool& spent) {
+      Task<bool> spending = spendOnce(reactor, limited, urgency);
+      spent = co_await spending;
+    }
+  };
+  EXPECT_FALSE(reactor->runUntilComplete(Join::run(*reactor, limiter)));
+}
+
+// What was there for the asking is not there afterwards.
+TEST_F(RateLimiterTest, WhatAReaderUsesIsOwed) {
+  RateLimiter limiter(1000);
+  {
+    RateAllowance ofReader(&limiter);
+    EXPECT_FALSE(ofReader.given());
+    ofReader.use(1'000'000);
+    ofReader.use(1'000'000);  // all that it is for, once
+  }
+  EXPECT_GT(limiter.owed(), 900s);
+  EXPECT_LT(limiter.owed(), 1100s);
 }
 
 }  // namespace
