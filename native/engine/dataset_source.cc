@@ -1,10 +1,8 @@
 #include "engine/dataset_source.h"
 
 #include "engine/blocking_call.h"
-#include "engine/content_calls.h"
 #include "engine/prefetcher.h"
 #include "engine/resident_read.h"
-#include "engine/warm_job.h"
 
 namespace hearth {
 namespace {
@@ -47,13 +45,6 @@ Task<void> readOnShard(Shard& shard, std::shared_ptr<FileFetch> fetch, std::uint
     last = bytes.error();
   }
   answer(last);
-}
-
-Task<void> evictEntries(EngineCommons& commons, Shard& home, std::shared_ptr<Dataset> dataset,
-                        std::vector<std::uint32_t> entries) {
-  ContentCalls calls(commons, home);
-  Task<Evicted> evicting = calls.evict(std::move(dataset), std::move(entries));
-  [[maybe_unused]] const Evicted ignored = co_await evicting;
 }
 
 }  // namespace
@@ -127,9 +118,10 @@ DatasetSource::DatasetSource(EngineCommons& commons, std::shared_ptr<Dataset> da
     : commons_(commons),
       dataset_(std::move(dataset)),
       name_(std::move(name)),
-      allowPassthrough_(allowPassthrough) {}
+      allowPassthrough_(allowPassthrough),
+      advice_(std::make_shared<MountAdvice>(commons_, dataset_)) {}
 
-DatasetSource::~DatasetSource() = default;
+DatasetSource::~DatasetSource() { advice_->close(); }
 
 std::uint64_t DatasetSource::residentBytes(std::uint32_t entry) {
   return commons_.cache->residentBytes(dataset_->manifest->entry(entry).key);
@@ -142,23 +134,12 @@ bool DatasetSource::complete(std::uint32_t entry) {
 }
 
 Result<std::shared_ptr<MountSource::OpenFile>> DatasetSource::openFile(std::uint32_t entry) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto known = opened_.find(entry);
-    if (known != opened_.end()) {
-      if (auto alive = known->second.lock()) return std::shared_ptr<OpenFile>(std::move(alive));
-      opened_.erase(known);
-    }
-  }
   FileReference file = FileReference::of(dataset_, entry);
   Shard& shard = commons_.owner(file.about.key);
   const Result<std::shared_ptr<FileFetch>> fetch =
       runOn(*shard.reactor, openOnShard(shard, std::move(file)));
   if (!fetch.ok()) return fetch.error();
-  const auto opened = std::make_shared<Opened>(commons_, *fetch, allowPassthrough_);
-  const std::lock_guard lock(mutex_);
-  opened_[entry] = opened;
-  return std::shared_ptr<OpenFile>(opened);
+  return std::shared_ptr<OpenFile>(std::make_shared<Opened>(commons_, *fetch, allowPassthrough_));
 }
 
 void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
@@ -177,25 +158,8 @@ void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
                std::move(fields));
 }
 
-void DatasetSource::advise(std::uint32_t entry, bool willNeed) {
-  std::vector<std::uint32_t> files;
-  for (const std::uint32_t leaf : leavesBelow(*dataset_->manifest, entry, 0, UINT32_MAX)) {
-    if (dataset_->manifest->entry(leaf).kind == EntryKind::kFile) files.push_back(leaf);
-  }
-  Shard& home = *commons_.shards.front();
-  if (willNeed) {
-    WarmOptions options;
-    options.dataset = dataset_;
-    options.entries = std::move(files);
-    options.verify = Verification::kNone;
-    const auto job = std::make_shared<WarmJob>(std::move(options));
-    home.reactor->post(
-        [&commons = commons_, &home, job] { home.gate->spawn(WarmJob::run(job, commons, home)); });
-    return;
-  }
-  home.reactor->post([&commons = commons_, &home, dataset = dataset_, files = std::move(files)] {
-    home.gate->spawn(evictEntries(commons, home, dataset, files));
-  });
+Status DatasetSource::advise(std::uint32_t entry, bool willNeed) {
+  return advice_->advise(entry, willNeed);
 }
 
 }  // namespace hearth

@@ -1,12 +1,11 @@
 // A dataset as a FUSE mount sees it: the engine's side of fuse/mount_source.h. Any thread.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "engine/fetcher.h"
+#include "engine/mount_advice.h"
 #include "engine/shard.h"
 #include "fuse/mount_source.h"
 
@@ -26,7 +25,8 @@ class DatasetSource final : public MountSource {
   std::string sourceName() const override { return name_; }
   std::uint64_t residentBytes(std::uint32_t entry) override;
   void failed(std::uint32_t entry, const Error& reason) override;
-  void advise(std::uint32_t entry, bool willNeed) override;
+  Status advise(std::uint32_t entry, bool willNeed) override;
+  [[nodiscard]] const MountAdvice& advice() const { return *advice_; }
 
  private:
   class Opened;
@@ -35,8 +35,7 @@ class DatasetSource final : public MountSource {
   const std::shared_ptr<Dataset> dataset_;
   const std::string name_;
   const bool allowPassthrough_;
-  std::mutex mutex_;
-  std::map<std::uint32_t, std::weak_ptr<Opened>> opened_;
+  const std::shared_ptr<MountAdvice> advice_;
 };
 
 }  // namespace hearth

@@ -284,11 +284,11 @@ Task<void> Engine::stopServices() {
     Task<void> closing = listener->close();
     co_await closing;
   }
-  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
-    Task<void> stopping = stopShard(*shard);
-    co_await stopping;
-  }
-  co_await home().enter();
+  // All at once: what runs on one may wait for what another one fetches.
+  Gate shards(home());
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) shards.spawn(stopShard(*shard));
+  Task<void> stopping = shards.close();
+  co_await stopping;
   if (commons_.cache != nullptr) {
     Task<void> closing = commons_.cache->close();
     co_await closing;
@@ -296,21 +296,22 @@ Task<void> Engine::stopServices() {
   }
 }
 
-// Transport and origin first: they end what the coroutines behind the gate wait for.
+// Each waits for what the others end: coroutines behind the gate for the origin and for peers, and
+// the transport for its callers and for requests of peers, which may wait for what comes from the
+// origin. So nothing new begins, then all of it is broken off, and only then waited for.
 Task<void> Engine::stopShard(Shard& shard) {
   co_await shard.reactor->enter();
-  if (shard.transport != nullptr) {
-    Task<void> closing = shard.transport->close();
+  {
+    Gate parts(*shard.reactor);
+    parts.spawn(shard.gate->close());
+    if (shard.origin != nullptr) parts.spawn(shard.origin->close());
+    if (shard.transport != nullptr) parts.spawn(shard.transport->close());
+    Task<void> closing = parts.close();
     co_await closing;
   }
-  if (shard.origin != nullptr) {
-    Task<void> closing = shard.origin->close();
-    co_await closing;
-  }
-  Task<void> closing = shard.gate->close();
-  co_await closing;
   shard.peerRetention->clear();
   shard.originRetention->clear();
+  co_await home().enter();
 }
 
 void Engine::joinThreads() {

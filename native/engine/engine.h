@@ -92,7 +92,7 @@ class Engine {
   [[nodiscard]] Task<Status> startShard(const EngineOptions& options, Shard& shard);
   [[nodiscard]] static Task<void> setView(Shard& shard, std::shared_ptr<const ClusterView> view);
   [[nodiscard]] Task<void> stopServices();
-  [[nodiscard]] static Task<void> stopShard(Shard& shard);
+  [[nodiscard]] Task<void> stopShard(Shard& shard);
   void joinThreads();
 
   EngineCommons commons_;

@@ -40,8 +40,8 @@ class Fetcher {
   // Ends when chunks [first, end) are resident, or with the first error. What is on its way for
   // another dataset is waited for, and fetched as our own when it does not come. Demand raises what
   // is on its way in the background: from then on it waits neither for rates nor behind other
-  // background work. Errors: those of OriginClient, kOutOfSpace, kUnavailable when neither peers nor
-  // origin give the bytes.
+  // background work. Errors: those of OriginClient, kOutOfSpace, kUnavailable when neither peers
+  // nor origin give the bytes.
   [[nodiscard]] Task<Status> ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                                     std::uint32_t end, FetchOptions options);
 

@@ -24,6 +24,18 @@ int readErrno(ErrorCode code) {
   }
 }
 
+// What the caller of the ioctl sees when its advice is not taken.
+int adviceErrno(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUnavailable:
+      return EAGAIN;
+    case ErrorCode::kInvalidArgument:
+      return E2BIG;
+    default:
+      return EIO;
+  }
+}
+
 bool isWriting(std::uint32_t opcode) {
   switch (opcode) {
     case FUSE_SETATTR:
@@ -367,7 +379,13 @@ void FuseDispatcher::ioctl(const FuseRequest& request) {
   ManifestEntry entry;
   int error = tree_.entryOf(request.node, entry);
   if (error == 0 && in.cmd != HEARTH_IOC_WILLNEED && in.cmd != HEARTH_IOC_DONTNEED) error = ENOTTY;
-  if (error == 0) source_->advise(entry.index, in.cmd == HEARTH_IOC_WILLNEED);
+  const bool willNeed = in.cmd == HEARTH_IOC_WILLNEED;
+  // A file that the caller alone has open in a way that evicting would not free is advised when it
+  // is closed.
+  if (error == 0 && (willNeed || files_.letGo(entry.index))) {
+    const Status advised = source_->advise(entry.index, willNeed);
+    if (!advised) error = adviceErrno(advised.code());
+  }
   answer(request.unique, error, fuse_ioctl_out{});
 }
 

@@ -177,6 +177,36 @@ TEST_F(FuseMountTest, TakesAdviceByIoctl) {
   EXPECT_EQ(source_->advices(), expected);
 }
 
+TEST_F(FuseMountTest, SaysWhyAdviceIsNotTaken) {
+  serve({fileRow("a", 100)});
+  const OwnedFd file(open(mnt("a").c_str(), O_RDONLY | O_CLOEXEC));
+  source_->refuseAdvice(ErrorCode::kUnavailable);
+  EXPECT_EQ(ioctl(file.get(), HEARTH_IOC_WILLNEED), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  source_->refuseAdvice(ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ioctl(file.get(), HEARTH_IOC_DONTNEED), -1);
+  EXPECT_EQ(errno, E2BIG);
+}
+
+TEST_F(FuseMountTest, WhoeverSaysDontNeedDoesNotKeepTheFileByThat) {
+  serve({fileRow("a", 100'000)}, daemonOnly());
+  source_->setComplete("a", true);
+  const OwnedFd file(open(mnt("a").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(source_->openObjects(), 1);
+  EXPECT_EQ(ioctl(file.get(), HEARTH_IOC_DONTNEED), 0);
+  EXPECT_EQ(source_->openObjects(), 0);
+  EXPECT_EQ(source_->advices().size(), 1U);
+  // It is open all the same, and is read anew.
+  std::string bytes(100'000, '\0');
+  EXPECT_EQ(pread(file.get(), bytes.data(), bytes.size(), 0), 100'000);
+  EXPECT_EQ(bytes, contentOf("a", 100'000));
+  EXPECT_EQ(source_->openObjects(), 1);
+  // Another open keeps it.
+  const OwnedFd other(open(mnt("a").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(ioctl(file.get(), HEARTH_IOC_DONTNEED), 0);
+  EXPECT_EQ(source_->openObjects(), 1);
+}
+
 TEST_F(FuseMountTest, IsReadOnly) {
   serve({fileRow("a", 100)});
   EXPECT_EQ(open(mnt("a").c_str(), O_RDWR | O_CLOEXEC), -1);

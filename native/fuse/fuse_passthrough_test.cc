@@ -1,5 +1,6 @@
 // Complete files are read without us, and the change from one way to the other is never an error.
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "fuse/hearth_ioctl.h"
 #include "fuse/testing/mount_fixture.h"
 
 namespace hearth::testing {
@@ -84,6 +86,20 @@ TEST_F(FusePassthroughTest, AFileThatBecomesCompleteIsOpenedTheOtherWay) {
   // The first descriptor is as good as before.
   posix_fadvise(early.get(), 0, 0, POSIX_FADV_DONTNEED);
   EXPECT_TRUE(readFrom(early) == expected);
+}
+
+// The kernel holds its bytes: evicting it would free nothing before.
+TEST_F(FusePassthroughTest, WhatTheKernelReadsIsLetGoWhenItIsClosed) {
+  serveFiles(1);
+  source_->setComplete("f0", true);
+  SKIP_WITHOUT_PASSTHROUGH();
+  OwnedFd file = openFile("f0");
+  ASSERT_EQ(ioctl(file.get(), HEARTH_IOC_DONTNEED), 0);
+  EXPECT_EQ(source_->advices().size(), 0U);
+  EXPECT_TRUE(readFrom(file) == contentOf("f0", kSize));
+  file.reset();
+  EXPECT_TRUE(eventually([&] { return source_->advices().size() == 1; }));
+  EXPECT_FALSE(source_->advices().front().willNeed);
 }
 
 TEST_F(FusePassthroughTest, TheKernelLooksUpAgainAfterAWhile) {

@@ -5,7 +5,11 @@
  *   ioctl(fd, HEARTH_IOC_WILLNEED);
  *
  * On a folder they hold for everything below it. They return 0 at once; the work goes on in the
- * background. Both need read access only. C and C++.
+ * background, and ends when the folder is unmounted or the agent ends. What is asked for already is
+ * not done twice. Both need read access only. C and C++. Errors:
+ *   EAGAIN  too much is under way for this mount (16 requests or 100,000 files); ask again later
+ *   E2BIG   more than 100,000 files at once; ask for folders in it, or use `hearth warm`
+ *   ENOTTY  not a file or folder of a Hearth mount
  */
 #ifndef HEARTH_IOCTL_H
 #define HEARTH_IOCTL_H
@@ -14,7 +18,10 @@
 
 /* Fetch the bytes to this node. */
 #define HEARTH_IOC_WILLNEED _IO(0xBE, 1)
-/* The bytes may be evicted; nothing happens to files that are open, pinned or published. */
+/* The bytes may be evicted. Nothing happens to files that are pinned, published or open, but the
+ * descriptor that says it does not count: a file that nobody else has open is evicted, and read
+ * anew when it is read again. Where the kernel reads it by passthrough, that is when it is closed.
+ */
 #define HEARTH_IOC_DONTNEED _IO(0xBE, 2)
 
 #endif

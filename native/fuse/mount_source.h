@@ -27,7 +27,7 @@ struct MappedBytes {
 // disk).
 class MountSource {
  public:
-  // One file opened at least once through this mount; the file is in use while the object lives.
+  // A file of this mount; it is in use, and read, while the object lives. The mount has one a file.
   class OpenFile {
    public:
     virtual ~OpenFile() = default;
@@ -59,7 +59,8 @@ class MountSource {
   // errno alone: to be told elsewhere.
   virtual void failed(std::uint32_t entry, const Error& reason) = 0;
   // The ioctl: WILLNEED warms the file or the tree in the background, DONTNEED lets it be evicted.
-  virtual void advise(std::uint32_t entry, bool willNeed) = 0;
+  // kUnavailable while too much is under way, kInvalidArgument for too many files.
+  [[nodiscard]] virtual Status advise(std::uint32_t entry, bool willNeed) = 0;
 };
 
 }  // namespace hearth

@@ -75,6 +75,7 @@ int OpenFiles::open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& 
   Stripe& stripe = stripeOf(entry.index);
   const std::lock_guard lock(stripe.mutex);
   File& file = stripe.files[entry.index];
+  file.letGo = false;
   if (file.reading == nullptr) {
     auto reading = openSource(entry);
     if (!reading) {
@@ -134,12 +135,35 @@ Result<std::shared_ptr<OpenFiles::Reading>> OpenFiles::reading(const ManifestEnt
   return reading;
 }
 
+bool OpenFiles::letGo(std::uint32_t entry) {
+  std::shared_ptr<Reading> last;  // goes after the lock
+  Stripe& stripe = stripeOf(entry);
+  const std::lock_guard lock(stripe.mutex);
+  const auto found = stripe.files.find(entry);
+  if (found == stripe.files.end()) return true;
+  File& file = found->second;
+  OpenCount all;
+  for (const auto& [node, count] : file.nodes) {
+    all.cached += count.cached;
+    all.passthrough += count.passthrough;
+  }
+  if (all.cached + all.passthrough > 1) return true;  // others', which keep it
+  file.letGo = all.passthrough != 0;
+  if (!file.letGo) last = std::move(file.reading);
+  return !file.letGo;
+}
+
 // Forgets a file that nobody has open.
 void OpenFiles::drop(Stripe& stripe, std::uint32_t entry) {
   const auto file = stripe.files.find(entry);
   if (file == stripe.files.end() || !file->second.nodes.empty()) return;
   if (file->second.backingId != 0) device_.closeBacking(file->second.backingId);
+  const bool letGo = file->second.letGo;
   stripe.files.erase(file);
+  // Nobody hears whether the advice is taken: it was one.
+  if (letGo) {
+    [[maybe_unused]] const Status advised = source_.advise(entry, false);
+  }
 }
 
 std::string OpenFiles::passthroughReason() const {

@@ -60,6 +60,11 @@ class OpenFiles {
   [[nodiscard]] int open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& answer);
   // The last one closes the backing file.
   void release(std::uint64_t node, OpenMode mode);
+  // DONTNEED: an open of the caller's own does not keep the file. Where the daemon reads it, it is
+  // let go, until the next read. By passthrough the kernel holds the bytes, and evicting them would
+  // free nothing: then false, and the source is advised when the file is closed, unless somebody
+  // opens it before.
+  [[nodiscard]] bool letGo(std::uint32_t entry);
   // The file to read; also without an open, which an agent that was killed may have left uncounted.
   [[nodiscard]] Result<std::shared_ptr<Reading>> reading(const ManifestEntry& entry);
 
@@ -72,6 +77,7 @@ class OpenFiles {
     std::shared_ptr<Reading> reading;
     std::int32_t backingId = 0;  // of all its nodes; 0: none
     std::map<std::uint64_t, OpenCount> nodes;
+    bool letGo = false;  // when it is closed
   };
   struct Stripe {
     std::mutex mutex;

@@ -128,10 +128,14 @@ class TestSource final : public MountSource {
     const std::lock_guard lock(mutex_);
     failures_.emplace_back(entry, reason.code);
   }
-  void advise(std::uint32_t entry, bool willNeed) override {
+  Status advise(std::uint32_t entry, bool willNeed) override {
+    if (const ErrorCode code = refusal_; code != ErrorCode::kOk)
+      return Error{code, "the test wants no advice"};
     const std::lock_guard lock(mutex_);
     advices_.push_back({entry, willNeed});
+    return {};
   }
+  void refuseAdvice(ErrorCode code) { refusal_ = code; }
   // The file that holds an entry's bytes.
   std::string backingPath(std::uint32_t entry) { return folder_ + "/" + std::to_string(entry); }
   void prepare(const std::string& path) {
@@ -239,6 +243,7 @@ class TestSource final : public MountSource {
   std::atomic<bool> never_{false};
   std::atomic<bool> evict_{false};
   std::atomic<ErrorCode> failure_{ErrorCode::kOk};
+  std::atomic<ErrorCode> refusal_{ErrorCode::kOk};
 };
 
 }  // namespace hearth::testing

@@ -1,0 +1,93 @@
+// An engine that ends while an origin hangs.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <future>
+
+#include "engine/dataset_source.h"
+#include "engine/testing_cluster.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Takes connections and never answers.
+class SilentServer {
+ public:
+  SilentServer() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(socket_, 128), 0);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
+  }
+  ~SilentServer() { ::close(socket_); }
+  SilentServer(const SilentServer&) = delete;
+  SilentServer& operator=(const SilentServer&) = delete;
+  [[nodiscard]] const std::string& url() const { return url_; }
+
+ private:
+  int socket_;
+  std::string url_;
+};
+
+// Files of a MiB, none of which anybody will see.
+std::vector<std::byte> manifestOfHttp(int files) {
+  ManifestBuilder builder(false);
+  for (int i = 0; i < files; ++i) {
+    ManifestRow row;
+    row.path = "part" + std::to_string(100 + i);
+    row.size = 1u << 20;
+    row.validator = "etag:\"1\"";
+    row.key.bytes = Sha256::of(std::as_bytes(std::span(row.path)));
+    builder.add(std::move(row));
+  }
+  Result<std::vector<std::byte>> bytes = builder.build();
+  EXPECT_TRUE(bytes.ok());
+  return std::move(*bytes);
+}
+
+TEST(EngineClose, EndsWhileTheOriginOfEverythingHangs) {
+  const SilentServer server;
+  Agent agent("one");
+  const auto added = agent.await(agent.engine().manifests().add(manifestOfHttp(40)));
+  ASSERT_TRUE(added.ok());
+  const std::shared_ptr<Dataset> dataset = *added;
+  Location base;
+  base.url = server.url();
+  dataset->locations.setBase(std::move(base));
+  DatasetSource source(agent.engine().commons(), dataset, "test", false);
+  const std::vector<std::uint32_t> files = filesOf(*dataset->manifest);
+  ASSERT_TRUE(source.advise(0, true).ok());
+  agent.beginWarm(dataset);
+  std::vector<std::future<ErrorCode>> readers;
+  for (int i = 0; i < 4; ++i) {
+    auto opened = source.openFile(files[static_cast<std::size_t>(i)]);
+    ASSERT_TRUE(opened.ok());
+    (*opened)->willNeed(0, 1u << 20);
+    auto answered = std::make_shared<std::promise<ErrorCode>>();
+    readers.push_back(answered->get_future());
+    (*opened)->read(0, 4096, [answered, keep = *opened](Result<MappedBytes> bytes) {
+      answered->set_value(bytes.code());
+    });
+  }
+  for (const auto until = Clock::now() + 30s;;) {
+    if (agent.await(agent.engine().statistics()).origin.requests >= 4) break;
+    ASSERT_LT(Clock::now(), until);
+    std::this_thread::sleep_for(5ms);
+  }
+  const auto began = Clock::now();
+  agent.engine().close();
+  // By itself the first request is given up after half a minute, and then tried again.
+  EXPECT_LT(Clock::now() - began, 10s);
+  // Who waits at a mount waits for the next agent.
+  for (std::future<ErrorCode>& reader : readers) EXPECT_EQ(reader.get(), ErrorCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster

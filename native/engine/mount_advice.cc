@@ -1,0 +1,112 @@
+#include "engine/mount_advice.h"
+
+#include "engine/content_calls.h"
+
+namespace hearth {
+namespace {
+
+// A file that was closed just now is held for a moment by what was fetched ahead for its reader.
+constexpr int kEvictions = 4;
+constexpr auto kEvictAgain = std::chrono::seconds(1);
+
+}  // namespace
+
+bool MountAdvice::contains(std::uint32_t entry, std::uint32_t other) const {
+  const Manifest& manifest = *dataset_->manifest;
+  for (;;) {
+    if (other == entry) return true;
+    const std::uint32_t parent = manifest.entry(other).parent;
+    if (parent == other) return false;
+    other = parent;
+  }
+}
+
+Status MountAdvice::advise(std::uint32_t entry, bool willNeed) {
+  const Manifest& manifest = *dataset_->manifest;
+  std::vector<std::uint32_t> files;
+  for (const std::uint32_t leaf : leavesBelow(manifest, entry, 0, kMostFiles + 1)) {
+    if (manifest.entry(leaf).kind == EntryKind::kFile) files.push_back(leaf);
+  }
+  if (files.size() > kMostFiles) {
+    return Error{ErrorCode::kInvalidArgument,
+                 manifest.path(entry) + " has more than " + std::to_string(kMostFiles) +
+                     " files; name folders in it, or use hearth warm or hearth evict"};
+  }
+  const auto request = std::make_shared<Request>();
+  request->entry = entry;
+  request->willNeed = willNeed;
+  request->files = files.size();
+  if (willNeed) {
+    WarmOptions options;
+    options.dataset = dataset_;
+    options.entries = files;
+    options.verify = Verification::kNone;
+    request->job = std::make_shared<WarmJob>(std::move(options));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return Error{ErrorCode::kCancelled, "the mount is no longer served"};
+    for (const std::shared_ptr<Request>& other : requests_) {
+      if (other->cancelled.load()) continue;
+      if (other->willNeed == willNeed && contains(other->entry, entry)) return {};
+      if (other->willNeed != willNeed && contains(entry, other->entry)) other->cancel();
+    }
+    if (requests_.size() >= kMostRequests || files_ + files.size() > kMostFiles) {
+      return Error{ErrorCode::kUnavailable,
+                   "too much advice for this mount is under way; ask again later"};
+    }
+    requests_.push_back(request);
+    files_ += files.size();
+  }
+  Shard& home = *commons_.shards.front();
+  home.reactor->post([self = shared_from_this(), &home, request, files = std::move(files)] {
+    home.gate->spawn(run(self, request, files));
+  });
+  return {};
+}
+
+Task<void> MountAdvice::run(std::shared_ptr<MountAdvice> advice, std::shared_ptr<Request> request,
+                            std::vector<std::uint32_t> files) {
+  EngineCommons& commons = advice->commons_;
+  if (request->willNeed) {
+    Task<void> warming = WarmJob::run(request->job, commons, *commons.shards.front());
+    co_await warming;
+  } else {
+    Task<void> evicting = evict(commons, advice->dataset_, request, std::move(files));
+    co_await evicting;
+  }
+  const std::lock_guard lock(advice->mutex_);
+  advice->requests_.remove(request);
+  advice->files_ -= request->files;
+}
+
+Task<void> MountAdvice::evict(EngineCommons& commons, std::shared_ptr<Dataset> dataset,
+                              std::shared_ptr<Request> request, std::vector<std::uint32_t> files) {
+  Shard& home = *commons.shards.front();
+  ContentCalls calls(commons, home);
+  for (int round = 0; round < kEvictions && !files.empty(); ++round) {
+    if (round != 0) co_await home.reactor->sleep(kEvictAgain);
+    std::vector<std::uint32_t> kept;
+    for (const std::uint32_t file : files) {
+      if (request->cancelled.load() || home.gate->closed()) co_return;
+      EntryList one = std::vector<std::uint32_t>{file};
+      Task<Evicted> evicting = calls.evict(dataset, std::move(one));
+      const Evicted evicted = co_await evicting;
+      if (evicted.kept != 0) kept.push_back(file);
+    }
+    files = std::move(kept);
+  }
+}
+
+void MountAdvice::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (const std::shared_ptr<Request>& request : requests_) request->cancel();
+}
+
+std::size_t MountAdvice::underWay() const {
+  const std::lock_guard lock(mutex_);
+  return requests_.size();
+}
+
+}  // namespace hearth

@@ -1,0 +1,67 @@
+// What applications ask for by the ioctls of one mount: files to fetch ahead (WILLNEED) and files
+// to let go (DONTNEED). Both go on in the background, within bounds, and end with the mount:
+// whoever reaches a mount can make this agent fetch, but not without limit. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/shard.h"
+#include "engine/warm_job.h"
+
+namespace hearth {
+
+class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
+ public:
+  // At the same time, of one mount.
+  static constexpr std::size_t kMostRequests = 16;
+  static constexpr std::size_t kMostFiles = 100'000;
+
+  MountAdvice(EngineCommons& commons, std::shared_ptr<Dataset> dataset)
+      : commons_(commons), dataset_(std::move(dataset)) {}
+  MountAdvice(const MountAdvice&) = delete;
+  MountAdvice& operator=(const MountAdvice&) = delete;
+
+  // Begins to fetch the files at and below `entry`, or to evict them, and returns. The same for
+  // something that contains it goes on already: nothing to do. The opposite for something that it
+  // contains ends. kUnavailable while too much is under way; kInvalidArgument when it alone is more
+  // than may be; kCancelled after close().
+  [[nodiscard]] Status advise(std::uint32_t entry, bool willNeed);
+  // What is under way ends early, nothing begins any more. Does not wait.
+  void close();
+
+  [[nodiscard]] std::size_t underWay() const;
+
+ private:
+  struct Request {
+    std::uint32_t entry;
+    bool willNeed;
+    std::size_t files;
+    std::shared_ptr<WarmJob> job;  // of WILLNEED
+    std::atomic<bool> cancelled{false};
+
+    void cancel() {
+      cancelled.store(true);
+      if (job != nullptr) job->cancel();
+    }
+  };
+
+  [[nodiscard]] bool contains(std::uint32_t entry, std::uint32_t other) const;
+  static Task<void> run(std::shared_ptr<MountAdvice> advice, std::shared_ptr<Request> request,
+                        std::vector<std::uint32_t> files);
+  static Task<void> evict(EngineCommons& commons, std::shared_ptr<Dataset> dataset,
+                          std::shared_ptr<Request> request, std::vector<std::uint32_t> files);
+
+  EngineCommons& commons_;
+  const std::shared_ptr<Dataset> dataset_;
+  mutable std::mutex mutex_;
+  std::list<std::shared_ptr<Request>> requests_;
+  std::size_t files_ = 0;  // of all requests
+  bool closed_ = false;
+};
+
+}  // namespace hearth

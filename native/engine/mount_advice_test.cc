@@ -1,0 +1,132 @@
+#include "engine/mount_advice.h"
+
+#include "engine/dataset_source.h"
+#include "engine/testing_cluster.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kFile = 2u << 20;
+constexpr int kFiles = 20;
+
+class MountAdviceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < kFiles; ++i) origin.add("sub/part" + std::to_string(100 + i), kFile);
+    origin.add("other", kFile);
+    // Nobody knows yet where the bytes are: nothing that is asked for ends by itself.
+    const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
+    ASSERT_TRUE(added.ok());
+    dataset = *added;
+    source = std::make_unique<DatasetSource>(agent.engine().commons(), dataset, "test", false);
+  }
+  void tellWhereTheBytesAre() {
+    Location base;
+    base.path = origin.folder();
+    base.below = base.path;
+    dataset->locations.setBase(std::move(base));
+  }
+  std::uint32_t entry(const std::string& path) { return *dataset->manifest->lookUp(path); }
+  std::uint32_t part(int i) { return entry("sub/part" + std::to_string(100 + i)); }
+  template <class F>
+  static bool eventually(F condition) {
+    for (const auto until = Clock::now() + 30s; Clock::now() < until;) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(10ms);
+    }
+    return condition();
+  }
+
+  Origin origin;
+  Agent agent{"one"};
+  std::shared_ptr<Dataset> dataset;
+  std::unique_ptr<DatasetSource> source;
+};
+
+TEST_F(MountAdviceTest, TheSameIsNotDoneTwice) {
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(source->advise(entry("sub"), true).ok());
+  ASSERT_TRUE(source->advise(part(3), true).ok());
+  EXPECT_EQ(source->advice().underWay(), 1u);
+  ASSERT_TRUE(source->advise(entry("other"), true).ok());
+  EXPECT_EQ(source->advice().underWay(), 2u);
+  tellWhereTheBytesAre();
+  EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+  EXPECT_TRUE(source->complete(part(0)));
+  EXPECT_TRUE(source->complete(part(kFiles - 1)));
+  EXPECT_TRUE(source->complete(entry("other")));
+}
+
+TEST_F(MountAdviceTest, SomeRequestsAMountAtATime) {
+  for (std::size_t i = 0; i < MountAdvice::kMostRequests; ++i)
+    ASSERT_TRUE(source->advise(part(static_cast<int>(i)), true).ok());
+  EXPECT_EQ(source->advise(entry("other"), true).code(), ErrorCode::kUnavailable);
+  tellWhereTheBytesAre();
+  EXPECT_TRUE(eventually([&] { return source->advise(entry("other"), true).ok(); }));
+}
+
+TEST_F(MountAdviceTest, TheOppositeEndsIt) {
+  ASSERT_TRUE(source->advise(part(3), true).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), false).ok());
+  tellWhereTheBytesAre();
+  EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+}
+
+TEST_F(MountAdviceTest, EndsWithItsMount) {
+  ASSERT_TRUE(source->advise(entry("sub"), true).ok());
+  source.reset();
+  tellWhereTheBytesAre();
+  const auto background = [&] {
+    struct Count {
+      static Task<std::size_t> all(Engine& engine) {
+        std::size_t sum = 0;
+        for (const std::unique_ptr<Shard>& shard : engine.commons().shards) {
+          co_await shard->reactor->enter();
+          sum += shard->gate->inside();
+        }
+        co_await engine.home().enter();
+        co_return sum;
+      }
+    };
+    return agent.await(Count::all(agent.engine()));
+  };
+  ASSERT_TRUE(eventually([&] { return background() == 0; }));
+  // What had its turn at the origin came; the others were given up.
+  EXPECT_LT(agent.await(agent.engine().contents().residency(dataset)).bytesResident,
+            kFiles * kFile / 2);
+}
+
+TEST_F(MountAdviceTest, WhatNobodyHasOpenIsEvicted) {
+  tellWhereTheBytesAre();
+  ASSERT_TRUE(source->advise(entry("sub"), true).ok());
+  ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+  const auto opened = source->openFile(part(0));
+  ASSERT_TRUE(opened.ok());
+  ASSERT_TRUE(source->advise(entry("sub"), false).ok());
+  ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+  EXPECT_TRUE(source->complete(part(0)));
+  for (int i = 1; i < kFiles; ++i) EXPECT_EQ(source->residentBytes(part(i)), 0u) << i;
+}
+
+TEST(MountAdvice, RefusesMoreFilesThanMayBe) {
+  ManifestBuilder builder(false);
+  for (std::size_t i = 0; i <= MountAdvice::kMostFiles; ++i) {
+    ManifestRow row;
+    row.path = "many/" + std::to_string(i);
+    row.key.bytes = Sha256::of(std::as_bytes(std::span(row.path)));
+    builder.add(std::move(row));
+  }
+  const Result<std::vector<std::byte>> bytes = builder.build();
+  ASSERT_TRUE(bytes.ok());
+  Agent agent("one");
+  const auto added = agent.await(agent.engine().manifests().add(*bytes));
+  ASSERT_TRUE(added.ok());
+  DatasetSource source(agent.engine().commons(), *added, "test", false);
+  EXPECT_EQ(source.advise(0, true).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(source.advise(0, false).code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(source.advise(*(*added)->manifest->lookUp("many/7"), true).ok());
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster
