@@ -188,6 +188,7 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("demandReads", big(env, statistics.demandReads));
   object.Set("demandBytes", big(env, statistics.demandBytes));
   object.Set("directoryBypassed", big(env, statistics.directoryBypassed));
+  object.Set("throughBytes", big(env, statistics.throughBytes));
   Napi::Object failedReads = Napi::Object::New(env);
   for (std::uint16_t code = 1; isErrorCode(code); ++code) {
     const auto reason = static_cast<ErrorCode>(code);

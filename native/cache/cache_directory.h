@@ -15,6 +15,7 @@
 #include "cache/content_cache.h"
 #include "cache/directory_recovery.h"
 #include "cache/key_index.h"
+#include "cache/recent_refusal.h"
 #include "cache/residency_log.h"
 #include "cache/retraction_queue.h"
 #include "cache/space_budget.h"
@@ -54,6 +55,7 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] SpaceBudget& budget() { return budget_; }
   // Any thread, after open().
   [[nodiscard]] const DirectoryRecovery& recovery() const { return recovery_; }
+  [[nodiscard]] RecentRefusal& refusal() { return refusal_; }
   [[nodiscard]] const ShardContext& home() const { return shards_[home_]; }
   // Any thread. Queues the claim of a written chunk; it is committed in the background.
   void queueClaim(PendingClaim claim);
@@ -117,6 +119,7 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   const CacheTuning tuning_;
   SpaceBudget budget_;
   DirectoryRecovery recovery_;
+  RecentRefusal refusal_;
   ClaimQueue queue_;
   RetractionQueue retractions_;
   std::atomic<bool> scheduled_{false};

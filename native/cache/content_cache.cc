@@ -97,8 +97,9 @@ class DiskContentCache final : public ContentCache {
       }
       file->touch();
       Status ready;
-      if (size == 0) ready = co_await file->makeEmpty();
-      if (ready.ok() && executable) ready = co_await file->makeExecutable(here.files);
+      // Who needs it on the disk asks again, by claimed(); readers of nothing do not.
+      if (size == 0) (void)co_await file->makeEmpty();
+      if (executable) ready = co_await file->makeExecutable(here.files);
       if (!ready.ok()) co_return ready.error();
       std::shared_ptr<CachedFile> result = file;
       co_return std::move(result);

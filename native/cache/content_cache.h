@@ -67,6 +67,13 @@ class CachedFile {
   // Notes a use now (eviction order).
   virtual void touch() = 0;
 
+  // Any thread. This chunk would hardly be stored now: the directory has refused one lately, for
+  // want of room that it still lacks, or because its disk failed.
+  [[nodiscard]] virtual bool refuses([[maybe_unused]] std::uint32_t chunk) const { return false; }
+  // Any thread, by whoever can do without the chunk, just before writeChunk: false while the
+  // directory refuses it, but for one caller in a while, who finds out whether it still does.
+  [[nodiscard]] virtual bool worthStoring([[maybe_unused]] std::uint32_t chunk) { return true; }
+
   // Own shard. Writes a whole chunk (the last may be short), makes it resident and queues its claim
   // in the residency log. Reserves room first, evicting others if needed: kOutOfSpace when nothing
   // may go. `blockChecksums`: CRC32C of each 64 KiB of `data`, already compared with what was
@@ -75,7 +82,7 @@ class CachedFile {
                                                 std::span<const std::byte> data,
                                                 std::span<const std::uint32_t> blockChecksums) = 0;
   // Own shard. Ends when everything written so far is claimed durably in the log, and nothing of
-  // what was found bad.
+  // what was found bad; an empty file is there then.
   [[nodiscard]] virtual Task<Status> claimed() = 0;
   // Any thread. The log says durably that the whole file is what the origin's digest says, or that
   // the origin told none; no chunk of it was found bad since.
@@ -127,7 +134,8 @@ class ContentCache {
 
   // On the key's shard. The file, made when absent; it stays in use (never evicted) while anyone
   // holds the pointer. kInvalidArgument when it is known with another size. `executable`: mode
-  // 0555, else 0444.
+  // 0555, else 0444. Never for want of room: a file that cannot be made is there to be read
+  // through.
   [[nodiscard]] virtual Task<Result<std::shared_ptr<CachedFile>>> acquire(ContentKey key,
                                                                           std::uint64_t size,
                                                                           bool executable) = 0;

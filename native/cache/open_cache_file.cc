@@ -148,6 +148,24 @@ std::vector<std::uint32_t> OpenCacheFile::blockChecksums(std::uint32_t chunk) co
   return resident(chunk) ? entry_->blockChecksums(chunk) : std::vector<std::uint32_t>();
 }
 
+bool OpenCacheFile::refuses(std::uint32_t chunk) const {
+  CacheDirectory& directory = entry_->directory;
+  if (!directory.refusal().stands()) return false;
+  const std::uint64_t room = allocatedBytes(entry_->chunkBytes(chunk));
+  return !directory.refusal().forWantOfRoom() || directory.budget().deficit(room) != 0;
+}
+
+bool OpenCacheFile::worthStoring(std::uint32_t chunk) {
+  return !refuses(chunk) || entry_->directory.refusal().retry(Clock::now());
+}
+
+void OpenCacheFile::noteStored(std::uint64_t bytes, const Status& done) {
+  CacheDirectory& directory = entry_->directory;
+  if (done.ok()) return directory.refusal().stored(bytes);
+  const bool full = directory.budget().deficit(allocatedBytes(bytes)) != 0;
+  directory.refusal().refused(bytes, full, Clock::now());
+}
+
 Task<bool> OpenCacheFile::waitForWriter(std::uint32_t chunk) {
   const auto found = writing_.find(chunk);
   if (found == writing_.end()) co_return false;
@@ -175,6 +193,7 @@ Task<Status> OpenCacheFile::writeChunk(std::uint32_t chunk, std::span<const std:
   const ChunkState before = entry_->state(chunk);
   entry_->beginWrite(chunk);
   Status done = co_await writeAbsent(chunk, before, data);
+  noteStored(data.size(), done);
   if (done.ok()) {
     entry_->endWrite(chunk, blockChecksums);
     entry_->directory.queueClaim({entry_, chunk, writer_, shardIndex_});
@@ -306,6 +325,11 @@ Task<Status> OpenCacheFile::makeEmpty() {
     entry_->directory.budget().cancel(kAllocationBytes);
     co_return done;
   }
+  // Somebody else may have made it while we waited.
+  if (entry_->charged != 0) {
+    entry_->directory.budget().cancel(kAllocationBytes);
+    co_return Status();
+  }
   entry_->charged += kAllocationBytes;
   entry_->directory.budget().written(kAllocationBytes);
   closeWriterWhenComplete();
@@ -320,6 +344,7 @@ Task<Status> OpenCacheFile::makeExecutable(FileSystem& files) {
 
 Task<Status> OpenCacheFile::claimed() {
   const auto self = shared_from_this();
+  if (size() == 0) co_return co_await makeEmpty();
   std::vector<std::uint32_t> unclaimed;
   for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
     if (entry_->state(chunk) == ChunkState::kResident) unclaimed.push_back(chunk);

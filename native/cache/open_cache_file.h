@@ -39,6 +39,8 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   Result<std::span<const std::byte>> verified(std::uint64_t offset, std::uint64_t length) override;
   std::vector<std::uint32_t> blockChecksums(std::uint32_t chunk) const override;
   void touch() override { entry_->touch(wallClockMs()); }
+  bool refuses(std::uint32_t chunk) const override;
+  bool worthStoring(std::uint32_t chunk) override;
   Task<Status> writeChunk(std::uint32_t chunk, std::span<const std::byte> data,
                           std::span<const std::uint32_t> blockChecksums) override;
   Task<Status> claimed() override;
@@ -81,6 +83,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   [[nodiscard]] Task<Result<std::unique_ptr<File>>> createFile();
   [[nodiscard]] Task<Result<std::unique_ptr<File>>> openForWriting();
   void charge(std::uint64_t bytes);
+  void noteStored(std::uint64_t bytes, const Status& done);
   // Any thread.
   [[nodiscard]] Result<File*> reader();
   [[nodiscard]] Result<const std::byte*> mapped();

@@ -219,6 +219,9 @@ void KeyDirectory::giveUp(const std::string& node, std::uint32_t stripe, ChunkMa
     return grant.first / kChunksPerStripe == stripe && (chunks & bitOf(grant.first)) != 0 &&
            grant.second.node == node;
   });
+  for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
+    if ((chunks & bitOf(i)) != 0) reads_.end(stripe * kChunksPerStripe + i, node);
+  }
 }
 
 void KeyDirectory::dropped(const std::string& node) {

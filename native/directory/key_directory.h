@@ -121,7 +121,8 @@ class KeyDirectory {
                                     Intent intent, const Complaint& complaint, TimePoint now);
   // `node` holds these chunks of the stripe now (all that it holds, not only news).
   void have(const std::string& node, std::uint32_t stripe, ChunkMask chunks, TimePoint now);
-  // The grants of these chunks are given back unused.
+  // The grants of these chunks are given back unused, or what came of them was not kept: nobody is
+  // told to wait for `node` any more.
   void giveUp(const std::string& node, std::uint32_t stripe, ChunkMask chunks);
   // `node` has evicted the key, so it no longer wants it either; it asks when it does again.
   void dropped(const std::string& node);

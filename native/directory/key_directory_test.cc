@@ -208,6 +208,16 @@ TEST_F(KeyDirectoryTest, GivingUpLeavesOtherGrantsAlone) {
             (std::vector<StripeHolder>{{"a", 0b10}, {"b", 0b100}}));
 }
 
+TEST_F(KeyDirectoryTest, NobodyWaitsForWhoReadAChunkAndDidNotKeepIt) {
+  directory.have("holder", 0, 0b1, now);
+  for (const char* const reader : {"a", "b"})
+    (void)directory.locate(reader, 0, 0b1, kRead, {}, now);
+  EXPECT_NE(directory.locate("c", 0, 0b1, kRead, {}, now).fetcherOf(0), "");
+  directory.giveUp("a", 0, 0b1);
+  directory.giveUp("b", 0, 0b1);
+  EXPECT_EQ(directory.locate("c", 0, 0b1, kRead, {}, now).holderOf(0), "holder");
+}
+
 TEST_F(KeyDirectoryTest, ProgressEndsDoubt) {
   (void)directory.locate("a", 0, 0b11, kFetch, {}, now);
   EXPECT_EQ(directory.locate("b", 0, 0b10, kFetch, {"a"}, now).fetcherOf(1), "a");

@@ -22,9 +22,10 @@ void ChunkRetention::keep(const std::shared_ptr<KeyFetch>& fetch, std::uint32_t 
   if (kept_.empty() && lent_.empty()) timer_.start(Clock::now() + kTick, [this] { tick(); });
   kept_.push_back({fetch, chunk, loaded, Clock::now()});
   fetch->loaded.put(chunk, std::move(loaded));
-  while (kept_.size() > pool_.capacity() / 2) {
+  while (tooMany()) {
     const auto spare = std::find_if(kept_.begin(), kept_.end(), idle);
-    drop(spare == kept_.end() ? std::prev(kept_.end()) : spare);
+    const auto newest = std::find_if_not(kept_.rbegin(), kept_.rend(), passing);
+    drop(spare == kept_.end() ? std::prev(newest.base()) : spare);
   }
 }
 
@@ -39,6 +40,24 @@ bool ChunkRetention::idle(const Kept& kept) {
     return true;
   const std::shared_ptr<KeyFetch> fetch = kept.fetch.lock();
   return fetch == nullptr || !fetch->awaited();
+}
+
+bool ChunkRetention::passing(const Kept& kept) {
+  const std::shared_ptr<KeyFetch> fetch = kept.fetch.lock();
+  return fetch != nullptr && fetch->cache != nullptr && !fetch->cache->resident(kept.chunk);
+}
+
+Clock::time_point ChunkRetention::lastUse(const Kept& kept) {
+  const std::shared_ptr<LoadedChunk> loaded = kept.loaded.lock();
+  const Clock::time_point taken =
+      loaded == nullptr ? kept.since : loaded->takenAt.load(std::memory_order_relaxed);
+  return passing(kept) ? std::max(kept.since, taken) : kept.since;
+}
+
+bool ChunkRetention::tooMany() const {
+  const auto most = static_cast<std::ptrdiff_t>(pool_.capacity() / 2);
+  const auto elsewhere = [](const Kept& kept) { return !passing(kept); };
+  return std::count_if(kept_.begin(), kept_.end(), elsewhere) > most;
 }
 
 bool ChunkRetention::mayGo(const std::weak_ptr<LoadedChunk>& loaded, bool impatient) {
@@ -69,10 +88,12 @@ bool ChunkRetention::dropOne() {
     (void)takeBackOne();
     return true;
   }
-  const auto place = std::find_if(kept_.begin(), kept_.end(), [](const Kept& kept) {
-    return !idle(kept) && mayGo(kept.loaded, true);
-  });
-  if (place == kept_.end() || Clock::now() - place->since < kReaderPatience) return false;
+  auto place = kept_.end();
+  for (auto each = kept_.begin(); each != kept_.end(); ++each) {
+    if (idle(*each) || !mayGo(each->loaded, true)) continue;
+    if (place == kept_.end() || lastUse(*each) < lastUse(*place)) place = each;
+  }
+  if (place == kept_.end() || Clock::now() - lastUse(*place) < kReaderPatience) return false;
   drop(place);
   (void)takeBackOne();
   return true;
@@ -89,7 +110,13 @@ void ChunkRetention::drop(Place place) {
 }
 
 void ChunkRetention::tick() {
-  while (!kept_.empty() && Clock::now() - kept_.front().since > kLongest) drop(kept_.begin());
+  const Clock::time_point now = Clock::now();
+  const auto old = [now](const Kept& kept) { return now - lastUse(kept) > kLongest; };
+  // From the beginning each time: what serves a waiter may drop others.
+  for (auto place = kept_.begin(); place != kept_.end();) {
+    place = std::find_if(kept_.begin(), kept_.end(), old);
+    if (place != kept_.end()) drop(place);
+  }
   pool_.serveWaiters();
   std::erase_if(lent_, [](const auto& each) { return each.expired(); });
   if (!kept_.empty() || !lent_.empty()) timer_.start(Clock::now() + kTick, [this] { tick(); });

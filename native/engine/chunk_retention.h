@@ -6,7 +6,9 @@
 //     down to the reader's pace instead of sending bytes to the disk that are read back at once;
 //   - what is being sent to a peer is kept for kReaderPatience, then its answers go on from the
 //     cache file; so a peer that reads slowly, or not at all, holds no buffers;
-//   - beyond half of the pool the newest of those goes: the reader will come to the others earlier.
+//   - beyond half of the pool the newest of those goes: the reader will come to the others earlier;
+//   - what is nowhere else, because the cache could not keep it, stays while its reader goes through
+//     it: it would have to be fetched once more for each piece of it.
 //
 // On the pool's thread.
 #pragma once
@@ -47,6 +49,11 @@ class ChunkRetention {
   // No peer is being sent it, or one for so long that it gets the rest from the file.
   [[nodiscard]] static bool mayGo(const std::weak_ptr<LoadedChunk>& loaded, bool impatient);
   bool takeBackOne();
+  // It is nowhere else.
+  [[nodiscard]] static bool passing(const Kept& kept);
+  [[nodiscard]] static Clock::time_point lastUse(const Kept& kept);
+  // Beyond what may be kept of chunks that the cache has, too.
+  [[nodiscard]] bool tooMany() const;
   // Lets one go that may go now; false when there is none.
   bool dropOne();
   void drop(Place place);

@@ -1,5 +1,6 @@
 #include "engine/content_calls.h"
 
+#include "engine/demand_read.h"
 #include "engine/directory_client.h"
 #include "engine/file_digest.h"
 #include "engine/file_verifier.h"
@@ -247,16 +248,16 @@ Task<Result<std::vector<std::byte>>> ContentCalls::readHere(Shard& owner, FileRe
   Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(std::move(file));
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
   if (!opened.ok()) co_return opened.error();
-  const auto first = static_cast<std::uint32_t>(offset / kChunkBytes);
-  const auto end = static_cast<std::uint32_t>((offset + length - 1) / kChunkBytes) + 1;
-  Task<Status> ensuring = owner.fetcher->ensure(*opened, first, end, {});
-  const Status ensured = co_await ensuring;
-  if (!ensured.ok()) co_return ensured.error();
-  Task<Result<std::span<const std::byte>>> reading =
-      readVerified(*owner.reactor, (*opened)->cache, offset, length);
-  const Result<std::span<const std::byte>> bytes = co_await reading;
-  if (!bytes.ok()) co_return bytes.error();
-  co_return std::vector<std::byte>(bytes->begin(), bytes->end());
+  std::vector<std::byte> all;
+  for (const std::uint64_t end = offset + length; offset < end;) {
+    const std::uint64_t part = std::min(end - offset, kChunkBytes - offset % kChunkBytes);
+    Task<Result<MappedBytes>> reading = readOnDemand(owner, *opened, offset, part);
+    const Result<MappedBytes> bytes = co_await reading;
+    if (!bytes.ok()) co_return bytes.error();
+    all.insert(all.end(), bytes->bytes.begin(), bytes->bytes.end());
+    offset += part;
+  }
+  co_return all;
 }
 
 }  // namespace hearth

@@ -6,6 +6,7 @@
 // or job names.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,9 @@ struct Dataset {
   const std::string id;
   LocationBook locations;
   OriginTurns originTurns;
+  // Bytes that came in for readers and could not be kept, and when the last of them did.
+  std::atomic<std::uint64_t> throughBytes{0};
+  std::atomic<Clock::time_point> throughAt{Clock::time_point::min()};
 };
 
 // One file of a dataset, by entry index. `about` points into the manifest that `dataset` keeps.

@@ -1,14 +1,12 @@
 #include "engine/dataset_source.h"
 
 #include "engine/blocking_call.h"
+#include "engine/demand_read.h"
 #include "engine/prefetcher.h"
 #include "engine/resident_read.h"
 
 namespace hearth {
 namespace {
-
-// A block that is bad again after so many repairs is an error of the disk.
-constexpr int kRepairs = 3;
 
 Error shuttingDown() { return {ErrorCode::kCancelled, "the agent is shutting down"}; }
 
@@ -20,31 +18,11 @@ Task<Result<std::shared_ptr<FileFetch>>> openOnShard(Shard& shard, FileReference
 
 Task<void> readOnShard(Shard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
                        std::uint32_t length, std::function<void(Result<MappedBytes>)> answer) {
-  const auto first = static_cast<std::uint32_t>(offset / kChunkBytes);
-  const auto end = static_cast<std::uint32_t>((offset + length - 1) / kChunkBytes) + 1;
-  Error last;
-  for (int attempt = 0; attempt < kRepairs; ++attempt) {
-    Task<Status> ensuring = shard.fetcher->ensure(fetch, first, end, {});
-    const Status ensured = co_await ensuring;
-    if (!ensured.ok()) {
-      answer(ensured.error());
-      co_return;
-    }
-    if (auto loaded = fromMemory(*fetch, offset, length)) {
-      answer(std::move(*loaded));
-      noteTaken(shard, *fetch, offset, length);
-      co_return;
-    }
-    auto read = [fetch, offset, length] { return fromMemoryOrDisk(*fetch, offset, length); };
-    auto reading = shard.reactor->offload(read);
-    Result<MappedBytes> bytes = co_await reading;
-    if (bytes.ok()) {
-      answer(std::move(bytes));
-      co_return;
-    }
-    last = bytes.error();
-  }
-  answer(last);
+  Task<Result<MappedBytes>> reading = readOnDemand(shard, fetch, offset, length);
+  Result<MappedBytes> bytes = co_await reading;
+  const bool read = bytes.ok();
+  answer(std::move(bytes));
+  if (read) noteTaken(shard, *fetch, offset, length);
 }
 
 }  // namespace
@@ -74,9 +52,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) override {
     if (offset >= size() || length == 0) return MappedBytes{};
     length = cut(offset, length);
-    if (!fetch_->cache->residentRange(offset, length))
-      return Error{ErrorCode::kNotFound, "not resident"};
-    Result<MappedBytes> bytes = fromMemoryOrDisk(*fetch_, offset, length);
+    Result<MappedBytes> bytes = here(offset, length);
     if (bytes.ok()) noteTaken(shard_, *fetch_, offset, length);
     return bytes;
   }
@@ -102,6 +78,12 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   }
 
  private:
+  [[nodiscard]] Result<MappedBytes> here(std::uint64_t offset, std::uint32_t length) const {
+    if (auto loaded = fromMemory(*fetch_, offset, length)) return std::move(*loaded);
+    if (!fetch_->cache->residentRange(offset, length))
+      return Error{ErrorCode::kNotFound, "not resident"};
+    return fromMemoryOrDisk(*fetch_, offset, length);
+  }
   [[nodiscard]] std::uint64_t size() const { return fetch_->reference.about.size; }
   [[nodiscard]] std::uint32_t cut(std::uint64_t offset, std::uint32_t length) const {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, size() - offset));

@@ -24,6 +24,7 @@ class DatasetSource final : public MountSource {
   Result<std::shared_ptr<OpenFile>> openFile(std::uint32_t entry) override;
   std::string sourceName() const override { return name_; }
   std::uint64_t residentBytes(std::uint32_t entry) override;
+  bool readsThrough() const override { return ThroughReads::lately(*dataset_); }
   void failed(std::uint32_t entry, const Error& reason) override;
   Status advise(std::uint32_t entry, bool willNeed) override;
   [[nodiscard]] const MountAdvice& advice() const { return *advice_; }

@@ -242,6 +242,7 @@ Task<EngineStatistics> Engine::statistics() {
   statistics.failedReads = commons_.failedReads.counts();
   statistics.scrub = scrubber_->statistics();
   statistics.digestMismatches = counters.digestMismatches.load();
+  statistics.throughBytes = commons_.throughReads.bytes();
   statistics.demandReads = counters.demandReads.load();
   statistics.demandBytes = counters.demandBytes.load();
   statistics.directoryBypassed = counters.directoryBypassed.load();

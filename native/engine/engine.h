@@ -51,6 +51,7 @@ struct EngineStatistics {
   // Through mounts, by the reason why they were answered with an error.
   std::map<ErrorCode, std::uint64_t> failedReads;
   ScrubStatistics scrub;
+  std::uint64_t throughBytes = 0;  // came in for readers and could not be kept
   std::size_t buffersInUse = 0;
   std::vector<PeerStatistics> peers;
 };

@@ -28,7 +28,7 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   while ((granted & bitOf(first)) == 0) ++first;
   std::uint32_t end = first;
   while (end < state.chunks.end() && (granted & bitOf(end)) != 0) {
-    state.flight(end++).fromOrigin = true;
+    state.flight(end++).fromOrigin = state.named;
   }
   std::vector<std::shared_ptr<LoadedChunk>> chunks;
   for (std::uint32_t chunk = first; chunk < end; ++chunk) {
@@ -54,7 +54,6 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
   const FileReference& file = state.fetch->reference;
   const OriginExpectation expectation = file.expectation();
   Gate storing(*shard_.reactor);
-  std::vector<Status> stored(chunks.size());
   // What is here is not asked for again: its readers may be reading it. Only locations of HTTP
   // expire, and its chunks come in order.
   std::size_t here = 0;
@@ -80,7 +79,7 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
       if (state.options.counters)
         state.options.counters->originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
       storing.spawn(store(state, first + static_cast<std::uint32_t>(at), chunks[at],
-                          crc32cOfBlocks(bytes, kBlockBytes), *shard_.originRetention, stored[at]));
+                          crc32cOfBlocks(bytes, kBlockBytes), *shard_.originRetention));
     };
     Task<Status> fetching = shard_.origin->fetch(std::move(*location), expectation, start,
                                                  std::move(pieces), std::move(filled));
@@ -90,9 +89,6 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
   }
   Task<void> closing = storing.close();
   co_await closing;
-  for (const Status& each : stored) {
-    if (status.ok() && !each.ok()) status = each;
-  }
   co_return status;
 }
 
@@ -163,25 +159,53 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   state.shard.commons.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
   if (state.options.counters)
     state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
-  Status stored;
   Task<void> storing =
-      store(state, chunk, loaded, std::move(checksums), *state.shard.peerRetention, stored);
+      store(state, chunk, loaded, std::move(checksums), *state.shard.peerRetention);
   co_await storing;
-  if (!stored.ok()) state.own = stored;
 }
 
 Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
-                          std::vector<std::uint32_t> checksums, ChunkRetention& retention,
-                          Status& status) {
-  if (!state.fetch->cache->resident(chunk)) {
-    Task<Status> writing = state.fetch->cache->writeChunk(chunk, loaded->bytes, checksums);
-    status = co_await writing;
-    if (status.ok()) state.shard.verifier->arrived(state.fetch, chunk, loaded);
-    if (status.ok()) retention.keep(state.fetch->shared, chunk, std::move(loaded));
+                          std::vector<std::uint32_t> checksums, ChunkRetention& retention) {
+  CachedFile& cache = *state.fetch->cache;
+  ChunkFlight& flight = state.flight(chunk);
+  state.arrive(chunk, loaded);
+  Status kept;
+  bool written = false;
+  if (!cache.resident(chunk)) {
+    flight.declined = !flight.toKeep && !cache.worthStoring(chunk);
+    if (flight.declined) {
+      kept = Error{ErrorCode::kOutOfSpace, "the cache directory has refused other chunks lately"};
+    } else {
+      Task<Status> writing = cache.writeChunk(chunk, loaded->bytes, checksums);
+      kept = co_await writing;
+      written = kept.ok();
+    }
   }
-  if (!status.ok()) co_return;
-  state.land(chunk, status);
-  tellHeld(state);
+  const std::uint64_t bytes = loaded->bytes.size();
+  if (written) state.shard.verifier->arrived(state.fetch, chunk, loaded);
+  retention.keep(state.fetch->shared, chunk, std::move(loaded));
+  state.land(chunk, kept);
+  if (kept.ok()) {
+    tellHeld(state);
+  } else {
+    notKept(state, chunk, bytes, kept.error());
+  }
+}
+
+void Fetcher::notKept(const RunState& state, std::uint32_t chunk, std::uint64_t bytes,
+                      const Error& why) {
+  const FileReference& file = state.fetch->reference;
+  // Whoever waits for us to have it asks for itself.
+  if (state.named) {
+    state.shard.directory->giveUp(file.about.key, file.about.size, state.chunks.stripe(),
+                                  bitOf(chunk));
+  }
+  if (!state.demand() && state.fetch->readers.load() == 0) return;
+  const auto untold = state.shard.commons.throughReads.note(*file.dataset, bytes, Clock::now());
+  if (!untold) return;
+  state.shard.commons.log(Question::Level::kWarn,
+                          "bytes are read through and not kept: " + why.message,
+                          {{"file", file.path()}, {"bytes", std::to_string(*untold)}});
 }
 
 }  // namespace hearth

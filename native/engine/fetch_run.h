@@ -26,8 +26,8 @@ struct Fetcher::RunState {
   // Those that this run was started for; a chunk that was lost again may have a newer one by now.
   std::vector<std::shared_ptr<ChunkFlight>> flights;
   bool abandoned = false;  // who began it did not want it any more while it waited
-  // What failed on this agent, whoever gave the bytes: no other source helps against it.
-  Status own;
+  bool forgone = false;    // there was no room for what nobody waits for yet
+  bool named = false;      // the directory may name us to others, who wait for us
 
   [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
     return *flights[chunk - chunks.first];
@@ -35,13 +35,28 @@ struct Fetcher::RunState {
   [[nodiscard]] bool demand() const { return urgency->demand(); }
   // Nobody waits, and whoever began it does not want it any more.
   [[nodiscard]] bool unwanted() const { return !demand() && options.unwanted(); }
-  // Those that are not here yet.
+  // Those that are not here yet, neither in the cache nor in memory.
   [[nodiscard]] ChunkMask missing() const {
     ChunkMask mask = 0;
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
-      if (!fetch->cache->resident(chunk)) mask |= bitOf(chunk);
+      if (!fetch->cache->resident(chunk) && !flight(chunk).arrived.isSet()) mask |= bitOf(chunk);
     }
     return mask;
+  }
+  // What comes of it goes to readers and is not kept. So it takes no grants: others, who keep what
+  // they fetch, do not wait for us.
+  [[nodiscard]] bool through() const {
+    for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
+      if (flight(chunk).toKeep || !fetch->cache->refuses(chunk)) return false;
+    }
+    return true;
+  }
+  // It only ran ahead of readers, none of whom waits for it yet.
+  [[nodiscard]] bool unawaited() const {
+    for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
+      if (flight(chunk).readers != 0 || flight(chunk).toKeep) return false;
+    }
+    return !demand();
   }
   [[nodiscard]] std::uint64_t bytes() const {
     std::uint64_t sum = 0;
@@ -50,12 +65,21 @@ struct Fetcher::RunState {
     }
     return sum;
   }
+  // The chunk's bytes are in memory: readers may go on.
+  void arrive(std::uint32_t chunk, const std::shared_ptr<LoadedChunk>& loaded) {
+    ChunkFlight& arriving = flight(chunk);
+    fetch->loaded.put(chunk, loaded);
+    if (arriving.readers != 0) arriving.loaded = loaded;
+    arriving.arrived.set();
+  }
   // The chunk is here, or will not come: whoever waits for it may go on.
   void land(std::uint32_t chunk, const Status& status) {
     ChunkFlight& landing = flight(chunk);
     if (landing.landed.isSet()) return;
     landing.status = status;
     landing.abandoned = abandoned;
+    landing.forgone = forgone;
+    landing.arrived.set();
     landing.landed.set();
     const auto known = fetch->flights.find(chunk);
     if (known != fetch->flights.end() && known->second.get() == &landing)

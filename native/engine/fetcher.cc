@@ -55,6 +55,8 @@ std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
   return file;
 }
 
+Error shuttingDown() { return {ErrorCode::kCancelled, "the engine is shutting down"}; }
+
 // The first of its chunks alone.
 StripeHolder firstOf(const StripeHolder& agent) {
   return {agent.node, static_cast<ChunkMask>(agent.chunks & -agent.chunks)};
@@ -116,42 +118,78 @@ AgentReport Fetcher::report(const ContentKey& key) {
 
 Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                              std::uint32_t end, FetchOptions options) {
-  if (shard_.gate->closed()) co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
+  if (shard_.gate->closed()) co_return shuttingDown();
   if (shard_.commons.refusals.refuses(fetch->key()))
     co_return DigestRefusals::error().within(fetch->reference.path());
   const std::shared_ptr<const Dataset> ours = fetch->reference.dataset;
   for (bool alone = false;; alone = true) {
-    std::vector<std::shared_ptr<ChunkFlight>> awaited;
-    std::vector<ChunkRun> runs;
-    for (std::uint32_t chunk = first; chunk < end; ++chunk) {
-      if (fetch->cache->resident(chunk)) continue;
-      std::shared_ptr<ChunkFlight>& flight = fetch->flights[chunk];
-      if (flight == nullptr || (alone && flight->dataset != ours)) {
-        flight = std::make_shared<ChunkFlight>(*shard_.reactor, ours);
-        addToRuns(runs, chunk);
-      } else if (options.priority == Priority::kDemand) {
-        flight->urgency->raise();
-      }
-      awaited.push_back(flight);
-    }
-    begin(fetch, runs, options);
+    const auto awaited = begin(fetch, first, end, options, alone);
     Status status;
     bool again = false;
     for (const std::shared_ptr<ChunkFlight>& flight : awaited) {
       co_await flight->landed.wait();
       if (flight->status.ok()) continue;
-      // What another dataset's credentials did not get, or another reader or job has given up.
-      if (flight->dataset != ours || (flight->abandoned && !options.unwanted())) {
+      // What another dataset's credentials did not get, or another reader or job has given up, or
+      // nobody wanted to keep.
+      const bool givenUp = flight->abandoned && !options.unwanted();
+      const bool notTried = options.keep && (flight->declined || flight->forgone);
+      if (flight->dataset != ours || givenUp || notTried) {
         again = true;
       } else if (status.ok()) {
         status = flight->status;
       }
     }
     if (!again || !status.ok()) co_return status;
-    if (shard_.gate->closed()) {
-      co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
-    }
+    if (shard_.gate->closed()) co_return shuttingDown();
   }
+}
+
+std::vector<std::shared_ptr<ChunkFlight>> Fetcher::begin(const std::shared_ptr<FileFetch>& fetch,
+                                                         std::uint32_t first, std::uint32_t end,
+                                                         const FetchOptions& options, bool alone) {
+  const std::shared_ptr<const Dataset> ours = fetch->reference.dataset;
+  std::vector<std::shared_ptr<ChunkFlight>> awaited;
+  std::vector<ChunkRun> runs;
+  for (std::uint32_t chunk = first; chunk < end; ++chunk) {
+    if (fetch->cache->resident(chunk)) continue;
+    std::shared_ptr<ChunkFlight>& flight = fetch->flights[chunk];
+    if (flight == nullptr || (alone && flight->dataset != ours)) {
+      flight = std::make_shared<ChunkFlight>(*shard_.reactor, ours);
+      addToRuns(runs, chunk);
+    } else if (options.priority == Priority::kDemand) {
+      flight->urgency->raise();
+    }
+    flight->toKeep = flight->toKeep || options.keep;
+    awaited.push_back(flight);
+  }
+  startRuns(fetch, runs, options);
+  return awaited;
+}
+
+Task<Result<std::shared_ptr<LoadedChunk>>> Fetcher::arrive(std::shared_ptr<FileFetch> fetch,
+                                                           std::uint32_t chunk) {
+  for (bool alone = false; !shard_.gate->closed();) {
+    if (shard_.commons.refusals.refuses(fetch->key()))
+      co_return DigestRefusals::error().within(fetch->reference.path());
+    if (auto here = fetch->loaded.find(chunk)) co_return here;
+    if (fetch->cache->resident(chunk)) co_return std::shared_ptr<LoadedChunk>();
+    FetchOptions options;
+    options.keep = false;
+    const auto begun = begin(fetch, chunk, chunk + 1, options, alone);
+    const std::shared_ptr<ChunkFlight> flight = begun.front();
+    ++flight->readers;
+    co_await flight->arrived.wait();
+    auto loaded = flight->loaded;
+    if (--flight->readers == 0) flight->loaded.reset();
+    if (loaded != nullptr) co_return loaded;
+    alone = flight->dataset != fetch->reference.dataset;
+    // It came before we waited, and was not kept: it is in memory still, or comes again.
+    const bool missed = flight->status.code() == ErrorCode::kOutOfSpace;
+    const bool again =
+        alone || missed || flight->status.ok() || flight->abandoned || flight->forgone;
+    if (!again) co_return flight->status.error();
+  }
+  co_return shuttingDown();
 }
 
 Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
@@ -164,14 +202,14 @@ Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
     if (known != fetch->flights.end() && known->second->underWay()) {
       const std::shared_ptr<ChunkFlight> flight = known->second;
       co_await flight->landed.wait();
-      co_return flight->status;
+      if (flight->status.ok()) co_return flight->status;
     }
   }
   co_return Error{ErrorCode::kTryElsewhere, "the chunk is not on its way to this agent"};
 }
 
-void Fetcher::begin(const std::shared_ptr<FileFetch>& fetch, const std::vector<ChunkRun>& runs,
-                    const FetchOptions& options) {
+void Fetcher::startRuns(const std::shared_ptr<FileFetch>& fetch, const std::vector<ChunkRun>& runs,
+                        const FetchOptions& options) {
   std::vector<std::shared_ptr<Urgency>> urgencies;
   for (const ChunkRun& part : runs) {
     urgencies.push_back(std::make_shared<Urgency>(options.priority));
@@ -187,8 +225,7 @@ void Fetcher::begin(const std::shared_ptr<FileFetch>& fetch, const std::vector<C
 Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options,
                         std::shared_ptr<Urgency> urgency) {
   if (options.counters == nullptr) options.counters = fetch->counters;
-  RunState state{shard_, std::move(fetch), chunks, std::move(options), std::move(urgency), {},
-                 false};
+  RunState state{shard_, std::move(fetch), chunks, std::move(options), std::move(urgency), {}};
   for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
     state.flights.push_back(state.fetch->flights.at(chunk));
   }
@@ -214,8 +251,8 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     ChunkMask missing = state.missing();
     if (missing == 0) co_return Status();
     if (state.fetch->shared->fromOriginAlone) {
-      Task<std::vector<ChunkBuffer>> acquiring = shard_.originBuffers->acquire(
-          *state.urgency, state.chunks.count, state.options.rank);
+      Task<std::vector<ChunkBuffer>> acquiring =
+          shard_.originBuffers->acquire(*state.urgency, state.chunks.count, state.options.rank);
       std::vector<ChunkBuffer> own = co_await acquiring;
       Task<Status> fetching = fromOrigin(state, missing, std::move(own));
       const Status fetched = co_await fetching;
@@ -227,6 +264,11 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     if (state.unwanted()) {
       state.abandoned = true;
       co_return Error{ErrorCode::kCancelled, "nobody wants the bytes any more"};
+    }
+    const bool through = state.through();
+    if (through && state.unawaited()) {
+      state.forgone = true;
+      co_return Error{ErrorCode::kOutOfSpace, "there is no room for what nobody waits for yet"};
     }
     const bool mayFetch = ofOrigin.given() || state.demand();
     if (!turn.asked() && !place.held() && mayFetch) {
@@ -240,9 +282,10 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
           shard_.originBuffers->acquire(*state.urgency, state.chunks.count, state.options.rank);
       memory = co_await acquiring;
     }
-    const Intent intent = !memory.empty() ? Intent::kFetch
-                          : place.held()  ? Intent::kRead
-                                          : Intent::kLook;
+    const Intent intent = memory.empty() ? (place.held() ? Intent::kRead : Intent::kLook)
+                          : through      ? Intent::kLook
+                                         : Intent::kFetch;
+    state.named = state.named || intent != Intent::kLook;
     Task<LocateAnswer> locating = shard_.directory->locate(file.about.key, file.about.size, stripe,
                                                            missing, intent, complaint);
     LocateAnswer answer = co_await locating;
@@ -252,6 +295,8 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
         firstOf(answer.fetchers.front()) == come) {
       answer.holders.push_back(come);
     }
+    const bool nowhere = answer.holders.empty() && answer.fetchers.empty();
+    if (through && nowhere && !memory.empty()) answer.granted = missing;
     sharers = answer.sharers;
     turns.setSharers(sharers);
     if (answer.granted != 0) {
@@ -295,7 +340,6 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
       Task<Status> reading = fromPeers(state, answer, complaint);
       read = co_await reading;
       place.leave();
-      if (!state.own.ok()) co_return state.own;
     }
     if (read.ok()) {
       failing.reset();
@@ -311,7 +355,7 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     co_await shard_.reactor->sleep(pause);
     pause = std::min(2 * pause, kLongestPause);
   }
-  co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
+  co_return shuttingDown();
 }
 
 }  // namespace hearth

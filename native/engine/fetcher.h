@@ -21,6 +21,8 @@ struct FetchOptions {
   std::shared_ptr<RateLimiter> peerRate;    // of what comes from peers; may be null
   std::shared_ptr<FetchCounters> counters;  // null: those of the file
   std::function<bool()> wanted;             // false: not any more; null: always
+  // False: for readers, so that what cannot be kept is fetched only when they wait for it.
+  bool keep = true;
 
   // What waits for its turn is given up.
   [[nodiscard]] bool unwanted() const {
@@ -37,13 +39,23 @@ class Fetcher {
   // has entered this shard.
   [[nodiscard]] Task<Result<std::shared_ptr<FileFetch>>> open(FileReference reference);
 
-  // Ends when chunks [first, end) are resident, or with the first error. What is on its way for
+  // Ends when chunks [first, end) are in the cache, or with the first error. What is on its way for
   // another dataset is waited for, and fetched as our own when it does not come. Demand raises what
   // is on its way in the background: from then on it waits neither for rates nor behind other
-  // background work. Errors: those of OriginClient, kOutOfSpace, kUnavailable when neither peers
-  // nor origin give the bytes.
+  // background work. Errors: those of OriginClient, kOutOfSpace and others of the cache directory's
+  // disk, kUnavailable when neither peers nor origin give the bytes.
   [[nodiscard]] Task<Status> ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                                     std::uint32_t end, FetchOptions options);
+
+  // For a reader: ends when the bytes of a chunk are in memory, whether they can be kept or not;
+  // null when they are in the cache. Errors: those of OriginClient, and kUnavailable.
+  [[nodiscard]] Task<Result<std::shared_ptr<LoadedChunk>>> arrive(std::shared_ptr<FileFetch> fetch,
+                                                                  std::uint32_t chunk);
+  // What is not here sets out now. The flights of chunks [first, end) that are not in the cache.
+  // `alone`: not those of other datasets.
+  std::vector<std::shared_ptr<ChunkFlight>> begin(const std::shared_ptr<FileFetch>& fetch,
+                                                  std::uint32_t first, std::uint32_t end,
+                                                  const FetchOptions& options, bool alone = false);
 
   // Ends when the chunk, which we fetch from the origin or read from who holds it, is here, with
   // what that came to. kTryElsewhere when it neither is here nor on its way: agents that waited for
@@ -59,8 +71,8 @@ class Fetcher {
   struct RunState;
 
   // One run each; their flights are under way already.
-  void begin(const std::shared_ptr<FileFetch>& fetch, const std::vector<ChunkRun>& runs,
-             const FetchOptions& options);
+  void startRuns(const std::shared_ptr<FileFetch>& fetch, const std::vector<ChunkRun>& runs,
+                 const FetchOptions& options);
   Task<void> run(std::shared_ptr<FileFetch> fetch, ChunkRun run, FetchOptions options,
                  std::shared_ptr<Urgency> urgency);
   Task<Status> fetchRun(RunState& state);
@@ -78,10 +90,12 @@ class Fetcher {
   // `others`: hold the chunk, too.
   static Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
                              Status& status);
-  // Writes the chunk and keeps it in memory for its readers.
+  // Gives the chunk to its readers, in memory, and then writes it. What cannot be written has been
+  // read through all the same.
   static Task<void> store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
-                          std::vector<std::uint32_t> checksums, ChunkRetention& retention,
-                          Status& status);
+                          std::vector<std::uint32_t> checksums, ChunkRetention& retention);
+  static void notKept(const RunState& state, std::uint32_t chunk, std::uint64_t bytes,
+                      const Error& why);
   // The directory learns what we hold of the run's stripe.
   static void tellHeld(const RunState& state);
 

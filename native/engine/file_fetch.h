@@ -35,17 +35,26 @@ inline constexpr std::uint32_t kRunChunks = 2;
 void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk);
 
 // One chunk on its way: whoever wants it waits for the same one. It is fetched as the dataset that
-// wanted it first: what an origin refuses to that one it may give to another.
+// wanted it first: what an origin refuses to that one it may give to another. Its bytes arrive in
+// memory, where readers find them at once; it lands when they are in the cache, or cannot be kept
+// there.
 struct ChunkFlight {
   ChunkFlight(Reactor& reactor, std::shared_ptr<const Dataset> fetchedAs)
-      : dataset(std::move(fetchedAs)), landed(reactor) {}
+      : dataset(std::move(fetchedAs)), arrived(reactor), landed(reactor) {}
   const std::shared_ptr<const Dataset> dataset;
+  Event arrived;  // or it has ended
   Event landed;
-  Status status;
   std::shared_ptr<Urgency> urgency;  // of the run that brings it
+  Status status;                     // of its end: the chunk is in the cache, or why not
+  // From arrival until the last of `readers`, who wait for it, has it.
+  std::shared_ptr<LoadedChunk> loaded;
+  std::uint32_t readers = 0;
+  bool toKeep = false;      // somebody needs it in the cache
+  bool declined = false;    // nobody did, and the cache was not asked: it has refused others lately
   bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
   bool fromPeer = false;    // it is being read from an agent that holds it
   bool abandoned = false;   // by the job that began it: whoever else wants it begins anew
+  bool forgone = false;     // nobody waited for it, and it could not have been kept
   [[nodiscard]] bool underWay() const { return fromOrigin || fromPeer; }
 };
 

@@ -27,6 +27,7 @@ struct LoadedChunk {
   const std::span<std::byte> bytes;
   // Bytes that readers got from here. A reader that goes through the file takes each byte once.
   std::atomic<std::uint64_t> taken{0};
+  std::atomic<Clock::time_point> takenAt{Clock::now()};  // the last of them
 
   // Notes that a peer is answered from here. On the pool's thread, as what follows.
   void lend(const std::shared_ptr<LentPayload>& answer, Clock::time_point now) {

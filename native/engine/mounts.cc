@@ -20,6 +20,7 @@ struct Mounts::Mounted {
   MountInfo info;
   bool view = false;
   std::unique_ptr<FuseSession> session;  // FUSE only
+  std::shared_ptr<Dataset> dataset;      // of the session
 
   [[nodiscard]] MountInfo now() const {
     MountInfo result = info;
@@ -257,6 +258,7 @@ Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<Held
   }
   auto mounted = std::make_unique<Mounted>();
   mounted->session = std::move(**started);
+  mounted->dataset = options.dataset;
   mounted->info.target = options.target;
   mounted->info.source = options.source;
   mounted->info.manifest = options.dataset->manifest->digest();
@@ -325,7 +327,14 @@ Task<Status> Mounts::unmount(std::string target) {
 
 std::vector<MountInfo> Mounts::list() const {
   std::vector<MountInfo> mounts;
-  for (const auto& [target, mounted] : mounted_) mounts.push_back(mounted->now());
+  for (const auto& [target, mounted] : mounted_) {
+    mounts.push_back(mounted->now());
+    if (mounted->dataset == nullptr || !ThroughReads::lately(*mounted->dataset)) continue;
+    mounts.back().dataPath = "through";
+    mounts.back().reason =
+        "the cache cannot keep all that readers need, for want of room or because its disk failed; "
+        "the log has the reason";
+  }
   return mounts;
 }
 

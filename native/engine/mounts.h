@@ -29,8 +29,10 @@ struct MountOptions {
 struct MountInfo {
   std::string target, source;
   Sha256Digest manifest{};
-  std::string dataPath;  // "view", "fuse" (passthrough for complete files), "daemon"
-  std::string reason;    // why not a better path
+  // "view", "fuse" (passthrough for complete files), "daemon"; as list() says it also "through":
+  // lately the cache could not keep what readers needed.
+  std::string dataPath;
+  std::string reason;  // why not a better path
   std::uint64_t readsServed = 0, bytesServed = 0, passthroughOpens = 0, daemonOpens = 0;
 };
 

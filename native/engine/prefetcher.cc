@@ -17,6 +17,8 @@ constexpr std::size_t kMostExpected = 256;
 // How long they are kept for their reader when they have come, or when the reader of the file
 // before has left: it may be on its way from one to the other.
 constexpr auto kLookAheadPatience = std::chrono::seconds(2);
+// How often it is looked whether the cache keeps chunks again.
+constexpr auto kRefusedPause = std::chrono::milliseconds(100);
 constexpr auto kLookAheadTick = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -41,6 +43,12 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
     const std::uint32_t chunk = fetch->cursor;
     if (fetch->cache->resident(chunk) || fetch->flights.contains(chunk)) {
       ++fetch->cursor;
+      continue;
+    }
+    // What cannot be kept is fetched when its reader comes to it, and no earlier.
+    if (fetch->cache->refuses(chunk)) {
+      if (fetch->readers.load() == 0) break;
+      co_await shard_.reactor->sleep(kRefusedPause);
       continue;
     }
     const std::uint32_t count =
@@ -112,7 +120,8 @@ Task<void> Prefetcher::expectReader(std::shared_ptr<FileFetch> fetch,
 Task<void> Prefetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun chunks,
                                    std::shared_ptr<Semaphore> window) {
   FetchOptions options{.priority = Priority::kBackground,
-                       .wanted = [fetch] { return fetch->awaited(); }};
+                       .wanted = [fetch] { return fetch->awaited(); },
+                       .keep = false};
   Task<Status> ensuring =
       shard_.fetcher->ensure(fetch, chunks.first, chunks.end(), std::move(options));
   const Status ensured = co_await ensuring;  // of errors the reader itself will hear

@@ -55,10 +55,18 @@ Result<MappedBytes> fromMemoryOrDisk(const FileFetch& fetch, std::uint64_t offse
   return joined(std::move(*start), std::move(*rest));
 }
 
+MappedBytes copied(const MappedBytes& bytes) {
+  auto copy = std::make_shared<std::vector<std::byte>>(bytes.bytes.begin(), bytes.bytes.end());
+  copy->insert(copy->end(), bytes.rest.begin(), bytes.rest.end());
+  const std::span<const std::byte> all(*copy);
+  return {all, std::move(copy), {}, {}};
+}
+
 void noteTaken(Shard& shard, const FileFetch& fetch, std::uint64_t offset, std::uint64_t length) {
   for (std::uint64_t at = offset; at < offset + length;) {
     const std::uint64_t part = inFirstChunk(at, offset + length - at);
     if (const auto loaded = fetch.loaded.find(static_cast<std::uint32_t>(at / kChunkBytes))) {
+      loaded->takenAt.store(Clock::now(), std::memory_order_relaxed);
       const std::uint64_t before = loaded->taken.fetch_add(part, std::memory_order_relaxed);
       // All of it: who waits for buffers may have this one.
       if (before < loaded->bytes.size() && before + part >= loaded->bytes.size()) {

@@ -19,6 +19,9 @@ namespace hearth {
 [[nodiscard]] Result<MappedBytes> fromMemoryOrDisk(const FileFetch& fetch, std::uint64_t offset,
                                                    std::uint64_t length);
 
+// The same bytes in memory of their own, in one piece.
+[[nodiscard]] MappedBytes copied(const MappedBytes& bytes);
+
 // Notes that a reader got these bytes: buffers that were read to their end are for others.
 void noteTaken(Shard& shard, const FileFetch& fetch, std::uint64_t offset, std::uint64_t length);
 

@@ -15,6 +15,7 @@
 #include "engine/digest_refusals.h"
 #include "engine/failed_reads.h"
 #include "engine/question.h"
+#include "engine/through_reads.h"
 #include "files/file_system.h"
 #include "origin/origin_client.h"
 #include "reactor/synchronization.h"
@@ -63,6 +64,7 @@ struct EngineCommons {
   EngineCounters counters;
   FailedReads failedReads;
   DigestRefusals refusals;
+  ThroughReads throughReads;
 
   [[nodiscard]] Shard& owner(const ContentKey& key) { return *shards[shardOf(key, shards.size())]; }
   void log(Question::Level level, std::string message,

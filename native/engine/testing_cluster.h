@@ -98,10 +98,16 @@ class Origin {
 
 class Agent {
  public:
-  // `ask`: on a shard's thread; nothing answers without it.
+  // `ask`: on a shard's thread; nothing answers without it. `folder`: of the cache; empty: one of
+  // its own.
   explicit Agent(
-      std::string name, std::uint64_t budget = 4ull << 30, Ask ask = [](Question) {})
-      : name_(std::move(name)), budget_(budget), ask_(std::move(ask)) {
+      std::string name, std::uint64_t budget = 4ull << 30, Ask ask = [](Question) {},
+      std::string folder = "")
+      : name_(std::move(name)),
+        budget_(budget),
+        ask_(std::move(ask)),
+        folder_(std::move(folder)) {
+    if (folder_.empty()) folder_ = cache_.path();
     start();
   }
   Agent(std::string name, ScrubOptions scrub)
@@ -117,7 +123,7 @@ class Agent {
     options.cluster = "test";
     options.secret.assign(32, std::byte{7});
     options.listen = {{"127.0.0.1", 0}};
-    options.cacheDirectories = {{cache_.path(), budget_, 0}};
+    options.cacheDirectories = {{folder_, budget_, 0}};
     options.shards = 2;
     options.scrub = scrub_;
     Result<std::unique_ptr<Engine>> opened = Engine::open(std::move(options), ask_);
@@ -185,6 +191,7 @@ class Agent {
   std::uint64_t budget_;
   ScrubOptions scrub_;
   Ask ask_;
+  std::string folder_;
   std::unique_ptr<Engine> engine_;
 };
 

@@ -256,7 +256,10 @@ int FuseTree::xattr(std::uint64_t node, std::string_view name, std::string& valu
     return 0;
   }
   if (name == kXattrDataPath) {
-    value = passthrough_ && source_.complete(entry.index) ? "passthrough" : "daemon";
+    const bool complete = source_.complete(entry.index);
+    value = passthrough_ && complete              ? "passthrough"
+            : !complete && source_.readsThrough() ? "through"
+                                                  : "daemon";
     return 0;
   }
   return ENODATA;

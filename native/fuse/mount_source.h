@@ -55,6 +55,8 @@ class MountSource {
   // made of these.
   [[nodiscard]] virtual std::string sourceName() const = 0;
   [[nodiscard]] virtual std::uint64_t residentBytes(std::uint32_t entry) = 0;
+  // Lately readers got bytes that could not be kept.
+  [[nodiscard]] virtual bool readsThrough() const { return false; }
   // An open or a read of the entry was answered with an error, of which the application sees an
   // errno alone: to be told elsewhere.
   virtual void failed(std::uint32_t entry, const Error& reason) = 0;

@@ -199,7 +199,7 @@ export interface Residency {
   viewPath: string;
 }
 
-export type DataPath = 'view' | 'passthrough' | 'daemon';
+export type DataPath = 'view' | 'passthrough' | 'daemon' | 'through';
 
 export interface MountOptions extends DatasetRevision {
   target: string;
@@ -215,7 +215,8 @@ export interface MountInfo {
   target: string;
   manifest: string;
   source: string;
-  dataPath: 'view' | 'fuse' | 'daemon';
+  /** 'through': FUSE too, and lately the cache could not keep what readers needed. */
+  dataPath: 'view' | 'fuse' | 'daemon' | 'through';
   /** Why not a better path; empty when there is none better. */
   reason: string;
   readsServed: bigint;
@@ -265,6 +266,8 @@ export interface Statistics {
   demandBytes: bigint;
   /** Times that no directory of a key answered and the origin was read without a grant. */
   directoryBypassed: bigint;
+  /** Bytes that came in for readers and could not be kept, for want of room or because the disk failed. */
+  throughBytes: bigint;
   /** Opens and reads through mounts that were answered with an error, by its code. */
   failedReads: Record<Exclude<ErrorCode, 'Ok'>, bigint>;
   /** Chunk buffers in use now. */

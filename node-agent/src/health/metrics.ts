@@ -241,6 +241,12 @@ export const metricRows: readonly MetricRow[] = [
     ofEngine((s) => s.directoryBypassed),
   ),
   row(
+    'counter',
+    'through_bytes_total',
+    'Bytes that came in for readers and could not be kept: the cache had no room for them, or its disk failed.',
+    ofEngine((s) => s.throughBytes),
+  ),
+  row(
     'gauge',
     'buffers_in_use',
     'Chunk buffers in use.',

@@ -147,6 +147,7 @@ function dataPathOf(residency: Residency, mount: MountInfo | undefined): { dataP
   const { filesComplete, filesTotal, viewPath } = residency;
   const incomplete = `${filesTotal - filesComplete} of ${filesTotal} files are not complete here`;
   if (mount?.dataPath === 'view' || (mount === undefined && viewPath !== '')) return { dataPath: 'view', reason: '' };
+  if (mount?.dataPath === 'through') return { dataPath: 'through', reason: mount.reason };
   if (filesComplete < filesTotal) return { dataPath: 'daemon', reason: incomplete };
   if (mount?.dataPath === 'daemon') return { dataPath: 'daemon', reason: mount.reason };
   return { dataPath: 'passthrough', reason: mount?.reason ?? 'the dataset is not linked as a view' };

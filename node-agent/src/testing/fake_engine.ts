@@ -358,6 +358,7 @@ export class FakeEngine implements Engine {
       demandReads: 0n,
       demandBytes: 0n,
       directoryBypassed: 0n,
+      throughBytes: 0n,
       failedReads: Object.fromEntries(
         Object.keys(errorTable)
           .filter((code) => code !== 'Ok')

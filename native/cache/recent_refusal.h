@@ -1,0 +1,43 @@
+// What a cache directory refused to store lately, for want of room or because its disk failed. To
+// ask again for every chunk would look through the whole cache each time, so whoever can do without
+// asks once in a while. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "reactor/reactor.h"
+
+namespace hearth {
+
+class RecentRefusal {
+ public:
+  static constexpr Clock::duration kPause = std::chrono::milliseconds(500);
+
+  // `bytes` were not stored. `full`: there was no room for them; else the disk failed.
+  void refused(std::uint64_t bytes, bool full, Clock::time_point now) {
+    bytes_.store(bytes, std::memory_order_relaxed);
+    full_.store(full, std::memory_order_relaxed);
+    retryAt_.store((now + kPause).time_since_epoch().count(), std::memory_order_release);
+  }
+  // `bytes` were stored: what was refused stands unless it was no more than that.
+  void stored(std::uint64_t bytes) {
+    if (stands() && bytes >= bytes_.load(std::memory_order_relaxed)) retryAt_.store(0);
+  }
+  [[nodiscard]] bool stands() const { return retryAt_.load(std::memory_order_acquire) != 0; }
+  [[nodiscard]] bool forWantOfRoom() const { return full_.load(std::memory_order_relaxed); }
+  // True for one caller in each kPause: it tries again.
+  [[nodiscard]] bool retry(Clock::time_point now) {
+    Clock::rep due = retryAt_.load(std::memory_order_acquire);
+    const Clock::rep ticks = now.time_since_epoch().count();
+    return due == 0 || (due <= ticks && retryAt_.compare_exchange_strong(
+                                            due, (now + kPause).time_since_epoch().count()));
+  }
+
+ private:
+  std::atomic<Clock::rep> retryAt_{0};  // 0: nothing is refused
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<bool> full_{false};
+};
+
+}  // namespace hearth

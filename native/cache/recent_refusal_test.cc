@@ -1,0 +1,34 @@
+#include "cache/recent_refusal.h"
+
+#include <gtest/gtest.h>
+
+namespace hearth {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct RecentRefusalTest : testing::Test {
+  Clock::time_point now = Clock::now();
+  RecentRefusal refusal;
+};
+
+TEST_F(RecentRefusalTest, OneCallerInAWhileTriesAgain) {
+  EXPECT_TRUE(refusal.retry(now));
+  refusal.refused(100, true, now);
+  EXPECT_TRUE(refusal.stands());
+  EXPECT_FALSE(refusal.retry(now + RecentRefusal::kPause - 1ms));
+  EXPECT_TRUE(refusal.retry(now + RecentRefusal::kPause));
+  EXPECT_FALSE(refusal.retry(now + RecentRefusal::kPause)) << "somebody does";
+  EXPECT_TRUE(refusal.stands()) << "until it is known how that ended";
+}
+
+TEST_F(RecentRefusalTest, EndsWhenAsMuchWasStored) {
+  refusal.refused(100, true, now);
+  refusal.stored(99);
+  EXPECT_TRUE(refusal.stands());
+  refusal.stored(100);
+  EXPECT_FALSE(refusal.stands());
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,270 @@
+// Readers whose bytes the cache cannot keep: they get them all the same, right and without an
+// error.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <future>
+#include <thread>
+
+#include "engine/dataset_source.h"
+#include "engine/testing_cluster.h"
+#include "fuse/testing/mount_fixture.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+constexpr std::uint64_t kMiB = 1u << 20;
+
+// All bytes of the file through `source`, in pieces of `step`; the first error instead.
+Result<std::vector<char>> readThrough(DatasetSource& source, std::uint32_t entry,
+                                      std::uint32_t step) {
+  const auto opened = source.openFile(entry);
+  if (!opened.ok()) return opened.error();
+  std::vector<char> all;
+  const std::uint64_t size = source.manifest().entry(entry).size;
+  const auto append = [&all](std::span<const std::byte> bytes) {
+    const auto* const text = reinterpret_cast<const char*>(bytes.data());
+    all.insert(all.end(), text, text + bytes.size());
+  };
+  while (all.size() < size) {
+    Result<MappedBytes> bytes = (*opened)->tryRead(all.size(), step);
+    if (!bytes.ok()) {
+      std::promise<Result<MappedBytes>> promise;
+      (*opened)->read(all.size(), step,
+                      [&promise](Result<MappedBytes> answer) { promise.set_value(answer); });
+      bytes = promise.get_future().get();
+    }
+    if (!bytes.ok()) return bytes.error();
+    append(bytes->bytes);
+    append(bytes->rest);
+  }
+  return all;
+}
+
+void expectFile(DatasetSource& source, const Origin& origin, std::size_t file, std::uint32_t step) {
+  const auto entry = source.manifest().lookUp(origin.names()[file]);
+  ASSERT_TRUE(entry.has_value());
+  const std::uint64_t size = source.manifest().entry(*entry).size;
+  const Result<std::vector<char>> bytes = readThrough(source, *entry, step);
+  ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+  EXPECT_TRUE(*bytes == pattern(size, static_cast<unsigned>(file + 1))) << origin.names()[file];
+}
+
+std::uint64_t usedBytes(Agent& agent) {
+  return agent.await(agent.engine().statistics()).cache.directories.front().usedBytes;
+}
+
+TEST(ThroughRead, AFileLargerThanTheBudgetIsReadRight) {
+  Origin origin;
+  origin.add("model", 40 * kMiB + 12'345);
+  Agent agent("one", 16 * kMiB);
+  DatasetSource source(agent.engine().commons(), agent.add(origin), "test", false);
+  // Also in pieces that lie across two chunks.
+  for (const std::uint32_t step : {128u << 10, 1'000'000u})
+    ASSERT_NO_FATAL_FAILURE(expectFile(source, origin, 0, step));
+  EXPECT_LE(usedBytes(agent), 16 * kMiB);
+  const EngineStatistics statistics = agent.await(agent.engine().statistics());
+  EXPECT_GE(statistics.throughBytes, 24 * kMiB);
+  // A chunk stays for as long as its reader goes through it: it is not fetched anew for each of the
+  // 32 pieces in which it is read.
+  EXPECT_LE(statistics.origin.bytes, 6 * origin.bytes());
+}
+
+TEST(ThroughRead, WhenThereIsRoomAgainChunksAreKeptAgain) {
+  Origin first, second;
+  first.add("first", 16 * kMiB);
+  second.add("second", 8 * kMiB);
+  Agent agent("one", 16 * kMiB);
+  const auto held = agent.add(first);
+  agent.beginWarm(held);
+  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  const ContentKey key = held->manifest->entry(filesOf(*held->manifest).front()).key;
+  agent.engine().commons().cache->pin(key, "test");
+  const auto wanted = agent.add(second);
+  DatasetSource source(agent.engine().commons(), wanted, "test", false);
+  expectFile(source, second, 0, 1 * kMiB);
+  EXPECT_EQ(agent.await(agent.engine().contents().residency(wanted)).bytesResident, 0u);
+
+  agent.engine().commons().cache->unpin(key, "test");
+  const auto until = Clock::now() + std::chrono::seconds(30);
+  while (agent.await(agent.engine().contents().residency(wanted)).filesComplete == 0) {
+    ASSERT_LT(Clock::now(), until);
+    ASSERT_NO_FATAL_FAILURE(expectFile(source, second, 0, 1 * kMiB));
+  }
+}
+
+TEST(ThroughRead, AWarmJobFailsForWantOfRoomAndBreaksNoReader) {
+  Origin origin;
+  origin.add("model", 40 * kMiB);
+  Agent agent("one", 16 * kMiB);
+  const auto dataset = agent.add(origin);
+  agent.beginWarm(dataset);
+  DatasetSource source(agent.engine().commons(), dataset, "test", false);
+  expectFile(source, origin, 0, 128u << 10);
+  const WarmProgress progress = agent.awaitWarm();
+  EXPECT_EQ(progress.state, WarmState::kFailed);
+  EXPECT_EQ(progress.error->code, ErrorCode::kOutOfSpace);
+}
+
+TEST(ThroughRead, AnEmptyFileNeedsNoRoom) {
+  Origin origin;
+  origin.add("empty", 0);
+  origin.add("small", 100);
+  Agent agent("one", 1);
+  const auto dataset = agent.add(origin);
+  DatasetSource source(agent.engine().commons(), dataset, "test", false);
+  expectFile(source, origin, 0, 4096);
+  expectFile(source, origin, 1, 4096);
+  agent.beginWarm(dataset);
+  EXPECT_EQ(agent.awaitWarm().error->code, ErrorCode::kOutOfSpace);
+}
+
+TEST(ThroughRead, AgentsReadThroughOneAnotherAtTheSameTime) {
+  Origin origin;
+  for (int i = 0; i < 3; ++i) origin.add("file" + std::to_string(i), 30 * kMiB);
+  Agent a("a", 20 * kMiB), b("b", 20 * kMiB);
+  connect({&a, &b});
+  std::vector<std::thread> readers;
+  for (Agent* const agent : {&a, &b}) {
+    auto source = std::make_shared<DatasetSource>(agent->engine().commons(), agent->add(origin),
+                                                  "test", false);
+    for (std::size_t reader = 0; reader < 4; ++reader) {
+      readers.emplace_back([source, reader, &origin] {
+        for (std::size_t i = 0; i < 3; ++i) expectFile(*source, origin, (reader + i) % 3, 300'000);
+      });
+    }
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_LE(usedBytes(a), 20 * kMiB);
+  EXPECT_LE(usedBytes(b), 20 * kMiB);
+}
+
+// A disk that another program fills.
+TEST(ThroughRead, ADiskThatOthersFillFailsNoReader) {
+  if (const std::string why = testing::whyNoMounts(); !why.empty()) GTEST_SKIP() << why;
+  TemporaryFolder disk;
+  ASSERT_EQ(mount("tmpfs", disk.path().c_str(), "tmpfs", 0, "size=48m"), 0);
+  {
+    Origin origin;
+    for (int i = 0; i < 4; ++i) origin.add("file" + std::to_string(i), 16 * kMiB);
+    Agent agent(
+        "one", 4ull << 30, [](Question) {}, disk.path("cache"));
+    DatasetSource source(agent.engine().commons(), agent.add(origin), "test", false);
+    expectFile(source, origin, 0, 1 * kMiB);
+    // In use, so that it does not make room for the others.
+    const auto held = source.openFile(*source.manifest().lookUp("file0"));
+    std::ofstream other(disk.path("other"), std::ios::binary);
+    const std::vector<char> block(1 * kMiB, 'x');
+    while (other.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    }
+    for (std::size_t i = 0; i < 4; ++i) expectFile(source, origin, i, 1 * kMiB);
+    EXPECT_NE(agent.await(agent.engine().statistics()).throughBytes, 0u);
+  }
+  umount2(disk.path().c_str(), MNT_DETACH);
+}
+
+// A real mount of a working set that is ten times the cache, and eight readers: in order, by mmap
+// and anywhere. HEARTH_THROUGH_SECONDS makes it longer.
+class ThroughMount : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = testing::whyNoMounts(); !why.empty()) GTEST_SKIP() << why;
+    std::filesystem::create_directory(folder_.path("mnt"));
+    HolderOptions options;
+    options.socketPath = folder_.path("holder");
+    auto server = HolderServer::create(std::move(options));
+    ASSERT_TRUE(server.ok()) << server.error().message;
+    server_ = std::move(*server);
+    holder_ = std::thread([this] { server_->run(); });
+    for (std::size_t i = 0; i < kFiles; ++i) {
+      origin_.add("file" + std::to_string(i), kFileBytes);
+      expected_.push_back(pattern(kFileBytes, static_cast<unsigned>(i + 1)));
+    }
+    agent_.emplace("one", kFiles * kFileBytes / 10);
+    MountOptions mounting;
+    mounting.target = folder_.path("mnt");
+    mounting.dataset = agent_->add(origin_);
+    mounting.source = "test";
+    mounting.holder = folder_.path("holder");
+    const auto mounted = agent_->await(agent_->engine().mounts().mount(mounting));
+    ASSERT_TRUE(mounted.ok()) << mounted.error().message;
+  }
+  void TearDown() override {
+    if (agent_) (void)agent_->await(agent_->engine().mounts().unmount(folder_.path("mnt")));
+    agent_.reset();
+    if (!server_) return;
+    server_->stop();
+    holder_.join();
+  }
+
+  // One pass of a file in one of the ways; 0, or an errno, or -1 for wrong bytes.
+  int pass(std::size_t file, unsigned way, std::mt19937_64& random) {
+    const std::string path = folder_.path("mnt/file" + std::to_string(file));
+    const int direct = way == 0 ? O_DIRECT : 0;
+    const OwnedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | direct));
+    if (!fd) return errno;
+    const std::vector<char>& expected = expected_[file];
+    posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+    if (way == 1) {
+      void* const mapped = mmap(nullptr, kFileBytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+      if (mapped == MAP_FAILED) return errno;
+      const bool same = std::memcmp(mapped, expected.data(), kFileBytes) == 0;
+      munmap(mapped, kFileBytes);
+      return same ? 0 : -1;
+    }
+    std::vector<char> buffer(512 << 10);
+    const std::size_t reads = way == 2 ? 4 : kFileBytes / buffer.size();
+    for (std::size_t i = 0; i < reads; ++i) {
+      const std::size_t at = way == 2 ? random() % (kFileBytes - buffer.size()) : i * buffer.size();
+      const ssize_t got = pread(fd.get(), buffer.data(), buffer.size(), static_cast<off_t>(at));
+      if (got < 0) return errno;
+      if (static_cast<std::size_t>(got) != buffer.size()) return -1;
+      if (std::memcmp(buffer.data(), expected.data() + at, buffer.size()) != 0) return -1;
+    }
+    return 0;
+  }
+
+  static constexpr std::size_t kFiles = 8;
+  static constexpr std::size_t kFileBytes = 24 * kMiB;
+  TemporaryFolder folder_;
+  std::unique_ptr<HolderServer> server_;
+  std::thread holder_;
+  Origin origin_;
+  std::vector<std::vector<char>> expected_;
+  std::optional<Agent> agent_;
+};
+
+TEST_F(ThroughMount, EightReadersOfTenTimesTheCache) {
+  const char* const seconds = std::getenv("HEARTH_THROUGH_SECONDS");
+  const auto until = Clock::now() + std::chrono::seconds(seconds ? std::atoi(seconds) : 5);
+  std::atomic<int> passes{0};
+  std::vector<int> failures(8, 0);
+  std::vector<std::thread> readers;
+  for (std::size_t reader = 0; reader < 8; ++reader) {
+    readers.emplace_back([&, reader] {
+      std::mt19937_64 random(reader);
+      // Each at least once, however slow the machine is.
+      for (bool first = true; first || Clock::now() < until; first = false) {
+        const int failed = pass(random() % kFiles, static_cast<unsigned>(random() % 3), random);
+        if (failed != 0) failures[reader] = failed;
+        ++passes;
+      }
+    });
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(failures, std::vector<int>(8, 0));
+  const EngineStatistics statistics = agent_->await(agent_->engine().statistics());
+  EXPECT_TRUE(statistics.failedReads.empty());
+  EXPECT_NE(statistics.throughBytes, 0u);
+  EXPECT_LE(usedBytes(*agent_), kFiles * kFileBytes / 10);
+  std::printf("%d passes, %.0f MiB read, %.0f MiB from the origin, %.0f MiB through\n",
+              passes.load(), static_cast<double>(statistics.demandBytes) / kMiB,
+              static_cast<double>(statistics.origin.bytes) / kMiB,
+              static_cast<double>(statistics.throughBytes) / kMiB);
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster

@@ -1,0 +1,41 @@
+// Bytes that came in for readers and could not be kept, for want of room or because the cache's
+// disk failed: they were read through. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "engine/dataset.h"
+
+namespace hearth {
+
+class ThroughReads {
+ public:
+  static constexpr auto kPause = std::chrono::minutes(1);
+
+  // Counts bytes of a file of `dataset`. A value, once in kPause, when it is to be logged: how many
+  // there were since the last time.
+  [[nodiscard]] std::optional<std::uint64_t> note(Dataset& dataset, std::uint64_t bytes,
+                                                  Clock::time_point now) {
+    dataset.throughBytes.fetch_add(bytes, std::memory_order_relaxed);
+    dataset.throughAt.store(now, std::memory_order_relaxed);
+    const std::uint64_t before = bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    Clock::time_point due = tellAt_.load(std::memory_order_relaxed);
+    if (now < due || !tellAt_.compare_exchange_strong(due, now + kPause)) return std::nullopt;
+    return before + bytes - told_.exchange(before + bytes);
+  }
+  // Within kPause.
+  [[nodiscard]] static bool lately(const Dataset& dataset) {
+    return dataset.throughBytes.load(std::memory_order_relaxed) != 0 &&
+           Clock::now() - dataset.throughAt.load(std::memory_order_relaxed) < kPause;
+  }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> told_{0};
+  std::atomic<Clock::time_point> tellAt_{Clock::time_point::min()};
+};
+
+}  // namespace hearth
