@@ -111,7 +111,11 @@ class Agent {
     start();
   }
   Agent(std::string name, ScrubOptions scrub)
-      : name_(std::move(name)), budget_(4ull << 30), scrub_(scrub), ask_([](Question) {}) {
+      : name_(std::move(name)),
+        budget_(4ull << 30),
+        scrub_(scrub),
+        ask_([](Question) {}),
+        folder_(cache_.path()) {
     start();
   }
   ~Agent() { stop(); }
