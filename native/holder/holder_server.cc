@@ -25,8 +25,6 @@ namespace {
 using ServerClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxClients = 128;
-// A successor takes everything within this, or nothing.
-constexpr auto kHandOverPatience = std::chrono::seconds(10);
 // The holder before has left its lock when it answers; a kernel under load closes files late.
 constexpr auto kLockPatience = std::chrono::seconds(5);
 
@@ -152,18 +150,20 @@ bool HolderServer::serveOnce() {
   }
   if (successor_ != 0 && ServerClock::now() >= successorUntil_) {
     options_.log("the holder that was to take over did not do so in time; this one goes on");
-    clients_.erase(std::exchange(successor_, 0));
+    endClient(successor_);
   }
   if ((waiting[1].revents & POLLIN) != 0) acceptClient();
   return true;
 }
 
 void HolderServer::serveClient(HolderConnection id) {
-  const auto client = clients_.find(id);
-  if (serve(id, client->second)) return;
-  clients_.erase(client);
-  if (successor_ == id) successor_ = 0;
+  if (!serve(id, clients_.find(id)->second)) endClient(id);
+}
+
+void HolderServer::endClient(HolderConnection id) {
+  clients_.erase(id);
   mounts_.detach(id, ServerClock::now());
+  if (successor_ == id) successor_ = 0;
 }
 
 void HolderServer::acceptClient() {
@@ -203,22 +203,30 @@ bool HolderServer::serve(HolderConnection id, Client& client) {
     (void)send(client, {HolderCalls::failed(0, request.error()), {}});
     return false;
   }
-  noteHandOver(id, *request);
+  if (const Status noted = noteHandOver(id, *request); !noted) {
+    return send(client, {HolderCalls::failed(request->sequence, noted.error()), {}});
+  }
   const HolderAnswer answer =
       calls_.answer({id, client.pid}, *request, std::move(datagram->descriptors));
   return send(client, answer);
 }
 
-void HolderServer::noteHandOver(HolderConnection id, const HolderRequest& request) {
-  if (!request.unsupported.empty()) return;
+Status HolderServer::noteHandOver(HolderConnection id, const HolderRequest& request) {
+  if (!request.unsupported.empty()) return {};
   if (request.kind == HolderRequestKind::kHandOver && successor_ == 0) {
     successor_ = id;
-    successorUntil_ = ServerClock::now() + kHandOverPatience;
+    successorUntil_ = ServerClock::now() + options_.handOverPatience;
   }
-  if (request.kind == HolderRequestKind::kHandOverDone && successor_ == id) {
+  if (request.kind == HolderRequestKind::kHandOverDone) {
+    // Whoever has taken nothing would leave all mounts without a descriptor.
+    if (successor_ != id) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "this connection has taken nothing over; ask for what there is first"};
+    }
     leaveSocket();
     options_.log("another holder has taken over");
   }
+  return {};
 }
 
 // The other one listens there from now on, so the path stays.

@@ -29,6 +29,8 @@ struct HolderOptions {
   // When told to end, agents that are attached get this long to end too; then their mounts stay as
   // they are, for the agents to give to the next holder.
   std::chrono::milliseconds endPatience{0};
+  // A successor takes everything within this, or nothing.
+  std::chrono::milliseconds handOverPatience{10'000};
   std::string release;  // of this program, for people
   // Lines for people, without a newline.
   std::function<void(const std::string&)> log = [](const std::string&) {};
@@ -60,10 +62,13 @@ class HolderServer {
   // the server is to end.
   [[nodiscard]] bool serveOnce();
   void serveClient(HolderConnection id);
+  // Closes it; what it was the agent of has none any more.
+  void endClient(HolderConnection id);
   // False when the client is to be closed.
   [[nodiscard]] bool serve(HolderConnection id, Client& client);
   [[nodiscard]] static bool send(const Client& client, const HolderAnswer& answer);
-  void noteHandOver(HolderConnection id, const HolderRequest& request);
+  // kInvalidArgument when the hand-over that ends has not begun on this connection.
+  [[nodiscard]] Status noteHandOver(HolderConnection id, const HolderRequest& request);
   void leaveSocket();
   void detachAll();
   [[nodiscard]] int pollTimeoutMs() const;

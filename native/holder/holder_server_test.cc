@@ -429,6 +429,28 @@ TEST_F(HolderServerTest, ASuccessorThatDoesNotFinishChangesNothing) {
   EXPECT_TRUE(client->saveState(mnt(), "still here").ok());
 }
 
+// Else what one client says by mistake would cost all agents their mounts.
+TEST_F(HolderServerTest, WhoHasTakenNothingOverEndsNothing) {
+  const auto client = connect("a");
+  ASSERT_TRUE(client->mount({.target = mnt(), .source = "llama"}).ok());
+  EXPECT_EQ(connect()->finishHandOver().code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(client->saveState(mnt(), "still here").ok());
+}
+
+// An agent that asks for a hand-over is cut off with it, and its owner is free again.
+TEST_F(HolderServerTest, AnAgentThatTakesOverInVainIsNoAgentAnyMore) {
+  endServer();
+  auto server = HolderServer::create(
+      {.socketPath = socketPath(), .handOverPatience = std::chrono::milliseconds(20)});
+  ASSERT_TRUE(server.ok()) << server.error().message;
+  server_ = std::move(*server);
+  thread_ = std::thread([this] { server_->run(); });
+  const auto client = connect("a");
+  ASSERT_TRUE(client->handOver().ok());
+  client->waitForEnd();
+  EXPECT_TRUE(connect()->attach("a").ok());
+}
+
 TEST_F(HolderServerTest, KeepsMemoryForTheNextAgent) {
   auto client = connect("a");
   const OwnedFd first = memory(8192);
