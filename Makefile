@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODE := node_modules/.bin/node
 STAMP := build/.setup
 
-.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify e2e cluster cluster-down image bench bench-pods build setup generate format clean
+.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify e2e cluster cluster-down image bench bench-pods soak build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench: build ## Measure against baselines in the same run; writes bench/results.
 
 bench-pods: build ## Measure reads in pods against the node's disk, on a cluster; writes bench/results-pods.json
 	@$(NODE) e2e/bench/main.ts
+
+soak: build ## Readers on four agents while everything goes wrong, for an hour (root; SOAK_SECONDS, SOAK_BYTES, SOAK_SEED)
+	@$(NODE) e2e/soak/main.ts
 
 build: $(STAMP) ## Build the native engine (release)
 	@scripts/build-native.sh release

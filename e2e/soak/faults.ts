@@ -1,0 +1,157 @@
+import { closeSync, openSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { run } from '../src/command.ts';
+import type { Stage } from './stage.ts';
+
+export interface Fault {
+  name: string;
+  /** Brings it about and takes it back; what it tells is for the log. */
+  happen(stage: Stage, random: () => number): Promise<string>;
+}
+
+const pick = <T>(choices: readonly T[], random: () => number): T => {
+  const choice = choices[Math.floor(random() * choices.length)];
+  if (choice === undefined) throw new Error('there is nothing to choose from');
+  return choice;
+};
+
+const handOverMs = 10_000;
+
+const killAgent: Fault = {
+  name: 'agent killed',
+  async happen({ agents, cluster }, random) {
+    const agent = cluster.agent(pick(agents, random));
+    await agent.kill();
+    await sleep(random() * 2_000);
+    await agent.start();
+    return agent.name;
+  },
+};
+
+const killHolder: Fault = {
+  name: 'holder killed',
+  async happen({ cluster }, random) {
+    await cluster.endHolder('SIGKILL');
+    await sleep(random() * 1_000);
+    await cluster.startHolder();
+    // The agents give their mounts to the new one: until then one that goes takes its mount along.
+    await sleep(handOverMs);
+    return '';
+  },
+};
+
+const replaceHolder: Fault = {
+  name: 'holder upgraded',
+  async happen({ cluster }) {
+    const outcome = await cluster.replaceHolder();
+    await sleep(handOverMs);
+    return `the former one ended with ${outcome?.code}`;
+  },
+};
+
+const restartInOrder: Fault = {
+  name: 'agent ended in order',
+  async happen({ agents, cluster }, random) {
+    const agent = cluster.agent(pick(agents, random));
+    await agent.stop();
+    await agent.start();
+    return agent.name;
+  },
+};
+
+const stopPeer: Fault = {
+  name: 'peer stopped',
+  async happen({ agents, cluster }, random) {
+    const agent = cluster.agent(pick(agents, random));
+    const { pid } = agent;
+    process.kill(pid, 'SIGSTOP');
+    await sleep(1_000 + random() * 6_000);
+    process.kill(pid, 'SIGCONT');
+    return agent.name;
+  },
+};
+
+const fillDisk: Fault = {
+  name: 'disk filled',
+  async happen(stage, random) {
+    const agent = pick(stage.agents, random);
+    const file = join(stage.diskOf(agent), 'of-another-program');
+    // Until there is no room: the last of it by single blocks.
+    await run('dd', ['if=/dev/zero', `of=${file}`, 'bs=1M', 'status=none']);
+    await sleep(3_000 + random() * 5_000);
+    rmSync(file, { force: true });
+    return agent;
+  },
+};
+
+/** Of the agent that answers every read itself, so that none of these bytes may ever be seen. */
+const flipBits: Fault = {
+  name: 'bits flipped',
+  async happen(stage, random) {
+    const agent = stage.agents.find((name) => stage.dataPathOf(name) === 'daemon');
+    if (agent === undefined) return 'nowhere';
+    const objects = join(stage.diskOf(agent), 'cache', 'objects');
+    const files = readdirSync(objects, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    if (files.length === 0) return 'nothing cached';
+    const { parentPath, name } = pick(files, random);
+    const path = join(parentPath, name);
+    let flipped = 0;
+    try {
+      const descriptor = openSync(path, 'r+');
+      const { size } = statSync(path);
+      for (; flipped < 8; flipped++) {
+        const place = Math.floor(random() * size);
+        const byte = Buffer.alloc(1);
+        readSync(descriptor, byte, 0, 1, place);
+        writeSync(descriptor, Buffer.from([(byte[0] ?? 0) ^ 0x10]), 0, 1, place);
+      }
+      closeSync(descriptor);
+    } catch {
+      return 'evicted meanwhile';
+    }
+    return `${flipped} bytes of ${name.slice(0, 8)}`;
+  },
+};
+
+const changeOrigin: Fault = {
+  name: 'origin changed',
+  async happen(stage) {
+    await stage.changeOrigin();
+    return `state ${stage.changing.seed}`;
+  },
+};
+
+/** Warmed while others read: more than fits, so that eviction goes on. */
+const warm: Fault = {
+  name: 'file warmed',
+  async happen({ agents, cluster, files }, random) {
+    const agent = pick(agents, random);
+    const { name } = pick(files, random);
+    const { code } = await cluster.hearth(agent, 'warm', 'soak', name, '--node', agent);
+    return `${name} on ${agent}, ${code === 0 ? 'there' : `not there (${code})`}`;
+  },
+};
+
+const verify: Fault = {
+  name: 'file verified',
+  async happen({ agents, cluster, files }, random) {
+    const agent = pick(agents, random);
+    const { name } = pick(files, random);
+    const { code } = await cluster.hearth(agent, 'verify', 'soak', name);
+    return `${name} on ${agent}, exit ${code}`;
+  },
+};
+
+export const faults: readonly Fault[] = [
+  killAgent,
+  killHolder,
+  replaceHolder,
+  restartInOrder,
+  stopPeer,
+  fillDisk,
+  flipBits,
+  changeOrigin,
+  warm,
+  verify,
+];

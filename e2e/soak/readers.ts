@@ -1,0 +1,62 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { readerProgram } from './stage.ts';
+
+export type ReadingMode = 'read' | 'mmap' | 'random';
+
+/** Something that a reader saw that is not as it should be. */
+export interface Finding {
+  reader: string;
+  kind: 'wrong' | 'error';
+  file: string;
+  /** Of wrong bytes: where; of errors: errno and its name. */
+  detail: string;
+  at: number;
+}
+
+/** One process that reads files of one mount again and again, and compares every byte. */
+export class Reader {
+  readonly name: string;
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<void>;
+  bytes = 0;
+  opens = 0;
+  /** Why it could not do its work. */
+  failure: string | undefined;
+
+  constructor(name: string, mode: ReadingMode, seconds: number, files: string[], found: (finding: Finding) => void) {
+    this.name = name;
+    this.#child = spawn(readerProgram, [mode, `${seconds}`, ...files], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const { stdout } = this.#child;
+    if (stdout === null) throw new Error('the reader has no output');
+    createInterface({ input: stdout }).on('line', (line) => {
+      const [kind = '', file = '', ...rest] = line.split(' ');
+      if (kind === 'done') {
+        this.bytes = Number(file);
+        this.opens = Number(rest[0]);
+      } else if (kind === 'wrong' || kind === 'error') {
+        found({ reader: name, kind, file, detail: rest.join(' '), at: Date.now() });
+      }
+    });
+    this.#ended = new Promise((resolve) => {
+      this.#child.on('error', (error) => {
+        this.failure = error.message;
+        resolve();
+      });
+      this.#child.on('close', (code, signal) => {
+        if (code !== 0) this.failure = `it ended with ${signal ?? code}`;
+        resolve();
+      });
+    });
+  }
+
+  /** Waits until it has ended; one that hangs longer than `patienceMs` is killed and has failed. */
+  async end(patienceMs: number): Promise<void> {
+    const killer = setTimeout(() => {
+      this.failure = `it did not end within ${patienceMs / 1000} s of its time`;
+      this.#child.kill('SIGKILL');
+    }, patienceMs);
+    await Promise.race([this.#ended, new Promise((resolve) => setTimeout(resolve, patienceMs + 5_000))]);
+    clearTimeout(killer);
+  }
+}
