@@ -12,16 +12,23 @@ namespace {
 // A chunk in memory that can be taken away, and then comes from "the disk".
 class TestPayload final : public LentPayload {
  public:
-  explicit TestPayload(std::shared_ptr<const std::vector<std::byte>> bytes, bool lost = false)
-      : disk_(bytes), memory_(std::make_shared<std::vector<std::byte>>(*bytes)), lost_(lost) {}
+  // `disk`: when that is set, the disk answers.
+  explicit TestPayload(std::shared_ptr<const std::vector<std::byte>> bytes, bool lost = false,
+                       Event* disk = nullptr)
+      : bytes_(bytes),
+        memory_(std::make_shared<std::vector<std::byte>>(*bytes)),
+        lost_(lost),
+        disk_(disk) {}
 
   Piece now() override {
     const std::lock_guard lock(mutex_);
     if (memory_) return {*memory_, memory_};
-    if (loaded_) return {*disk_, disk_};
+    if (loaded_) return {*bytes_, bytes_};
     return {};
   }
   Task<Status> load() override {
+    loads_ = true;
+    if (disk_ != nullptr) co_await disk_->wait();
     if (lost_) co_return Error{ErrorCode::kCorrupt, "a block was bad"};
     const std::lock_guard lock(mutex_);
     loaded_ = true;
@@ -36,13 +43,20 @@ class TestPayload final : public LentPayload {
     const std::lock_guard lock(mutex_);
     return memory_;
   }
+  // Within five seconds.
+  [[nodiscard]] bool loads() const {
+    for (int i = 0; i < 500 && !loads_; ++i) std::this_thread::sleep_for(10ms);
+    return loads_;
+  }
 
  private:
   std::mutex mutex_;
-  const std::shared_ptr<const std::vector<std::byte>> disk_;
+  const std::shared_ptr<const std::vector<std::byte>> bytes_;
   std::shared_ptr<std::vector<std::byte>> memory_;
   bool loaded_ = false;
   const bool lost_;
+  Event* const disk_;
+  std::atomic<bool> loads_ = false;
 };
 
 class LentPayloadTest : public testing::TestWithParam<Reactor::Backend> {
@@ -155,6 +169,26 @@ TEST_P(LentPayloadTest, WhatIsLostBeforeItsAnswerBeginsIsAnsweredSo) {
   const std::optional<ReadAnswer> answer = peer.expect<ReadAnswer>();
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->code, ErrorCode::kTryElsewhere);
+}
+
+// Else an agent whose disk is slow is taken for one that is gone.
+TEST_P(LentPayloadTest, OtherFramesDoNotWaitForTheDisk) {
+  start();
+  Event disk(*node->reactor);
+  lend([this, &disk] {
+    const auto payload = std::make_shared<TestPayload>(chunk, false, &disk);
+    payload->release();
+    return payload;
+  });
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  ask(peer, 1);
+  EXPECT_TRUE(payload(0)->loads());
+  EXPECT_TRUE(peer.send(encodeEmptyFrame(FrameType::kPing, 0)));
+  const std::optional<RawPeer::Got> pong = peer.frame();
+  EXPECT_TRUE(pong && pong->header.type == FrameType::kPong);
+  node->post([&] { disk.set(); });
+  expectAnswer(peer);
 }
 
 TEST_P(LentPayloadTest, WhatIsLostInTheMiddleEndsTheConnection) {

@@ -35,7 +35,7 @@ void advance(std::span<iovec>& pieces, std::size_t bytes) {
 }  // namespace
 
 SendQueue::SendQueue(Reactor& reactor, std::function<void(const Item&)> begun)
-    : reactor_(reactor), begun_(std::move(begun)), ready_(reactor) {}
+    : reactor_(reactor), begun_(std::move(begun)), ready_(reactor), loads_(reactor) {}
 
 void SendQueue::push(Item item) {
   if (closed_) return;
@@ -62,52 +62,76 @@ bool SendQueue::withdraw(std::uint64_t requestId, std::vector<std::byte> frame) 
 
 void SendQueue::takeBatch() {
   std::size_t bytes = 0;
-  while (!items_.empty() && !items_.front().lent && batch_.size() < kBatchItems &&
-         bytes < kBatchBytes) {
-    batch_.push_back(std::move(items_.front()));
-    items_.pop_front();
+  for (auto item = items_.begin();
+       item != items_.end() && batch_.size() < kBatchItems && bytes < kBatchBytes;) {
+    if (item->lent) {
+      if (!loading_) break;
+      ++item;
+      continue;
+    }
+    batch_.push_back(std::move(*item));
+    item = items_.erase(item);
     bytes += batch_.back().frame.size() + batch_.back().payload.size();
     if (batch_.back().requestId != 0) begun_(batch_.back());
   }
 }
 
 Task<Status> SendQueue::run(int fd) {
-  std::vector<iovec> vector;
-  vector.reserve(2 * kBatchItems);
+  Task<Status> sending = sendItems(fd);
+  const Status sent = co_await sending;
+  Task<void> loading = loads_.close();
+  co_await loading;
+  co_return sent;
+}
+
+Task<Status> SendQueue::sendItems(int fd) {
   while (!closed_) {
-    if (items_.empty()) {
-      ready_.reset();
-      co_await ready_.wait();
-      continue;
-    }
-    if (items_.front().lent) {
-      Task<Status> sending = sendLent(fd);
-      const Status sent = co_await sending;
-      if (!sent.ok()) co_return sent;
-      continue;
+    if (!loading_ && !items_.empty() && items_.front().lent) {
+      const std::shared_ptr<LentPayload> lent = items_.front().lent;
+      if (lent->now().keep) {
+        Task<Status> sending = sendLent(fd);
+        const Status sent = co_await sending;
+        if (!sent.ok()) co_return sent;
+        continue;
+      }
+      loading_ = true;
+      loads_.spawn(load(*this, lent));
     }
     takeBatch();
-    vector.clear();
-    for (const Item& item : batch_) {
-      vector.push_back({const_cast<std::byte*>(item.frame.data()), item.frame.size()});
-      if (item.payload.empty()) continue;
-      vector.push_back({const_cast<std::byte*>(item.payload.data()), item.payload.size()});
-    }
-    std::span<iovec> pieces(vector);
-    while (!pieces.empty()) {
-      msghdr message{};
-      message.msg_iov = pieces.data();
-      message.msg_iovlen = pieces.size();
-      // MSG_WAITALL: io_uring goes on by itself until all is sent; elsewhere it means nothing here.
-      const std::int32_t result = co_await reactor_.sendMessage(fd, &message, MSG_WAITALL);
-      if (result <= 0) {
-        batch_.clear();
-        co_return sendError(result);
+    if (batch_.empty()) {
+      // The first item is lent and loads, or there is none.
+      if (items_.empty() || loading_) {
+        ready_.reset();
+        co_await ready_.wait();
       }
-      sent_ += static_cast<std::uint64_t>(result);
-      advance(pieces, static_cast<std::size_t>(result));
+      continue;
     }
+    Task<Status> sending = sendBatch(fd);
+    const Status sent = co_await sending;
     batch_.clear();
+    if (!sent.ok()) co_return sent;
+  }
+  co_return Status();
+}
+
+Task<Status> SendQueue::sendBatch(int fd) {
+  std::vector<iovec> vector;
+  vector.reserve(2 * kBatchItems);
+  for (const Item& item : batch_) {
+    vector.push_back({const_cast<std::byte*>(item.frame.data()), item.frame.size()});
+    if (item.payload.empty()) continue;
+    vector.push_back({const_cast<std::byte*>(item.payload.data()), item.payload.size()});
+  }
+  std::span<iovec> pieces(vector);
+  while (!pieces.empty()) {
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    // MSG_WAITALL: io_uring goes on by itself until all is sent; elsewhere it means nothing here.
+    const std::int32_t result = co_await reactor_.sendMessage(fd, &message, MSG_WAITALL);
+    if (result <= 0) co_return sendError(result);
+    sent_ += static_cast<std::uint64_t>(result);
+    advance(pieces, static_cast<std::size_t>(result));
   }
   co_return Status();
 }
@@ -118,25 +142,22 @@ void SendQueue::handBack(Item& item) {
   item.lent.reset();
 }
 
-// Before it begins, so that it can still be withdrawn or answered otherwise.
-Task<bool> SendQueue::loadFirst() {
-  const std::shared_ptr<LentPayload> lent = items_.front().lent;
-  if (lent->now().keep) co_return true;
+// Before the answer begins, so that it can still be withdrawn or answered otherwise.
+Task<void> SendQueue::load(SendQueue& queue, std::shared_ptr<LentPayload> lent) {
   Task<Status> loading = lent->load();
   const Status loaded = co_await loading;
-  if (closed_ || items_.empty() || items_.front().lent != lent) co_return false;
-  if (loaded.ok()) co_return true;
-  Item& first = items_.front();
-  handBack(first);
-  first.frame = std::move(first.otherwise);
-  first.payload = {};
-  co_return false;
+  queue.loading_ = false;
+  queue.ready_.set();
+  if (loaded.ok()) co_return;
+  const auto item = std::find_if(queue.items_.begin(), queue.items_.end(),
+                                 [&](const Item& each) { return each.lent == lent; });
+  if (item == queue.items_.end()) co_return;  // withdrawn
+  queue.handBack(*item);
+  item->frame = std::move(item->otherwise);
+  item->payload = {};
 }
 
 Task<Status> SendQueue::sendLent(int fd) {
-  Task<bool> loading = loadFirst();
-  const bool loaded = co_await loading;
-  if (!loaded) co_return Status();
   batch_.push_back(std::move(items_.front()));
   items_.pop_front();
   begun_(batch_.front());

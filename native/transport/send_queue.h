@@ -1,7 +1,8 @@
 // What a connection has to send, and the coroutine that sends it: several frames a system call,
 // payloads from their own memory, never copied. What is lent is kept while nothing is waited for:
-// its memory can be given back between any two system calls, also in the middle of the payload. On
-// the reactor's thread.
+// its memory can be given back between any two system calls, also in the middle of the payload.
+// While one that was given back comes from elsewhere, which may take long, what is not lent is sent
+// before it. On the reactor's thread.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +40,7 @@ class SendQueue {
   // Replaces an answer that has a payload and has not begun by `frame` alone; false when there is
   // none.
   bool withdraw(std::uint64_t requestId, std::vector<std::byte> frame);
-  // Sends until close() or an error.
+  // Sends until close() or an error, and until nothing loads any more. Once.
   [[nodiscard]] Task<Status> run(int fd);
   // Drops what is queued and ends run(), as soon as what it is sending is done or fails.
   void close();
@@ -50,16 +51,20 @@ class SendQueue {
 
  private:
   void takeBatch();
-  // The first item, whose payload is lent.
+  [[nodiscard]] Task<Status> sendItems(int fd);
+  [[nodiscard]] Task<Status> sendBatch(int fd);
+  // The first item, whose payload is lent and here.
   [[nodiscard]] Task<Status> sendLent(int fd);
-  // Whether the first item may begin; false: it is another now.
-  [[nodiscard]] Task<bool> loadFirst();
+  // Brings what an item waits for; one at a time.
+  static Task<void> load(SendQueue& queue, std::shared_ptr<LentPayload> lent);
   [[nodiscard]] Task<Status> sendPart(int fd, const Item& item, std::size_t& done);
   void handBack(Item& item);
 
   Reactor& reactor_;
   std::function<void(const Item&)> begun_;
   Event ready_;
+  Gate loads_;
+  bool loading_ = false;
   std::deque<Item> items_;
   std::vector<Item> batch_;    // being sent
   std::size_t lentBytes_ = 0;  // that queued items may keep in their owner's memory
