@@ -23,6 +23,7 @@ export class Reader {
   opens = 0;
   /** Why it could not do its work. */
   failure: string | undefined;
+  #stopped = false;
 
   constructor(name: string, mode: ReadingMode, seconds: number, files: string[], found: (finding: Finding) => void) {
     this.name = name;
@@ -44,10 +45,16 @@ export class Reader {
         resolve();
       });
       this.#child.on('close', (code, signal) => {
-        if (code !== 0) this.failure = `it ended with ${signal ?? code}`;
+        if (code !== 0 && !this.#stopped) this.failure = `it ended with ${signal ?? code}`;
         resolve();
       });
     });
+  }
+
+  /** Ends it before its time; what it has read is then not known. */
+  stop(): void {
+    this.#stopped = true;
+    this.#child.kill('SIGTERM');
   }
 
   /** Waits until it has ended; one that hangs longer than `patienceMs` is killed and has failed. */

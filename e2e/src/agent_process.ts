@@ -13,6 +13,8 @@ export interface AgentSettings {
   /** More flags of `hearth agent`. */
   flags?: string[];
   environment?: Record<string, string>;
+  /** Checkout of the release that it is of, built; default: this one. */
+  release?: string;
   /** A program with arguments that runs the agent, whose words follow. */
   launcher?: readonly string[];
 }
@@ -22,6 +24,8 @@ export class AgentProcess {
   readonly name: string;
   readonly socket: string;
   readonly settings: AgentSettings;
+  /** Of the next start. */
+  release: string;
   readonly #folder: string;
   #process: DaemonProcess | undefined;
   wirePort: number | undefined;
@@ -33,6 +37,7 @@ export class AgentProcess {
     this.settings = settings;
     this.socket = join(folder, `${name}.sock`);
     this.wirePort = settings.wirePort;
+    this.release = settings.release ?? root;
   }
 
   get cacheFolder(): string {
@@ -75,7 +80,7 @@ export class AgentProcess {
     this.healthPort ??= await freePort();
     const { settings } = this;
     const path = (name: string) => join(this.#folder, name);
-    const [program = '', ...words] = [...(settings.launcher ?? []), join(root, 'cli/bin/hearth')];
+    const [program = '', ...words] = [...(settings.launcher ?? []), join(this.release, 'cli/bin/hearth')];
     this.#process = new DaemonProcess(
       program,
       [

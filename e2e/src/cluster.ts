@@ -24,7 +24,7 @@ export class Cluster {
   static async start(names: string[], settings: AgentSettings & { holder?: boolean } = {}): Promise<Cluster> {
     const cluster = new Cluster();
     try {
-      if (settings.holder === true) await cluster.startHolder();
+      if (settings.holder === true) await cluster.startHolder([], settings.release);
       await Promise.all(names.map((name) => cluster.add(name, settings)));
     } catch (error) {
       await cluster.close();
@@ -92,9 +92,10 @@ export class Cluster {
     return path;
   }
 
-  async startHolder(flags: string[] = []): Promise<void> {
+  /** `release`: the checkout that it is of; this one if it is not given. */
+  async startHolder(flags: string[] = [], release = root): Promise<void> {
     const socket = join(this.folder, 'holder.sock');
-    const program = join(root, 'build/release/holder/hearth-holder');
+    const program = join(release, 'build/release/holder/hearth-holder');
     this.#holder = new DaemonProcess(program, ['--socket', socket, ...flags]);
     await until('the holder listens', () => existsSync(socket) || this.#holder?.ended, 10_000);
   }

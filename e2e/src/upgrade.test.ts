@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Finding, Reader } from '../soak/readers.ts';
+import { readerProgram } from '../soak/stage.ts';
+import { Cluster } from './cluster.ts';
+import { root, run } from './command.ts';
+import { needsMounts } from './needs.ts';
+import { findPreviousRelease } from './previous_release.ts';
+import { MiB } from './sample.ts';
+
+const names = ['a', 'b', 'c'];
+const sizes = [24 * MiB + 17, 16 * MiB, 9 * MiB, 65_537, 5];
+const readSeconds = 600;
+
+/** Three agents of the previous release, with what they have mounted, become this one while they are read. */
+describe('an upgrade from the previous release', function () {
+  this.timeout(30 * 60_000); // the first time, the previous release is built
+  let previous: { folder: string; name: string };
+  let cluster: Cluster;
+  let readers: Reader[];
+  let findings: Finding[];
+
+  before(async function () {
+    needsMounts(this);
+    previous = await findPreviousRelease();
+    console.log(`      from ${previous.name}`);
+  });
+  beforeEach(async () => {
+    cluster = await Cluster.start(names, { holder: true, release: previous.folder });
+    const origin = join(cluster.folder, 'origin');
+    mkdirSync(origin);
+    for (const [seed, bytes] of sizes.entries()) {
+      const { code, stderr } = await run(readerProgram, ['write', `${seed}`, `${bytes}`, join(origin, `${seed}`)]);
+      assert.equal(code, 0, stderr);
+    }
+    await cluster.json('a', 'dataset', 'add', 'd', origin);
+    // One has everything, one a part of it, one nothing: views, passthrough and the agent answer in turn.
+    await cluster.json('a', 'warm', 'd', '--node', 'a');
+    await cluster.json('b', 'warm', 'd', '1', '--node', 'b');
+    findings = [];
+    readers = [];
+    for (const name of names) {
+      const target = cluster.mountPoint(name);
+      await cluster.json(name, 'mount', 'd', target, '--data-path', name === 'c' ? 'daemon' : 'fuse');
+      const files = sizes.map((_, seed) => `${join(target, `${seed}`)}=${seed}`);
+      for (const mode of ['read', 'mmap', 'random'] as const) {
+        readers.push(new Reader(`${mode} on ${name}`, mode, readSeconds, files, (one) => findings.push(one)));
+      }
+    }
+  });
+  afterEach(async () => {
+    for (const reader of readers) reader.stop();
+    await cluster.close();
+  });
+
+  const upgradeAgents = async () => {
+    for (const name of names) {
+      const agent = cluster.agent(name);
+      await agent.stop();
+      agent.release = root;
+      await agent.start();
+    }
+  };
+  const upgradeHolder = async () => assert.equal((await cluster.replaceHolder())?.code, 0);
+
+  /** Nobody has noticed, and what is cached, claimed and mounted is known to the new agents. */
+  const check = async () => {
+    assert.deepEqual(findings, []);
+    for (const { name, failure } of readers) assert.equal(failure, undefined, name);
+    for (const name of names) {
+      const { mounts } = await cluster.json<{ mounts: { dataset: string }[] }>(name, 'mounts');
+      assert.deepEqual(
+        mounts.map(({ dataset }) => dataset),
+        ['d'],
+        name,
+      );
+      const { summary } = await cluster.json<{ summary: Record<string, number> }>(name, 'verify', 'd', '--origin');
+      assert.equal(summary?.mismatches, 0);
+    }
+    assert.deepEqual(findings, []);
+  };
+
+  it('of agents one by one, and then of the holder: no read fails and no byte is wrong', async () => {
+    await upgradeAgents();
+    await upgradeHolder();
+    await check();
+  });
+
+  it('of the holder, and then of agents one by one: no read fails and no byte is wrong', async () => {
+    await upgradeHolder();
+    await upgradeAgents();
+    await check();
+  });
+});
