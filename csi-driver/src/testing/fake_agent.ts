@@ -12,6 +12,7 @@ import { errorTable, HearthError } from '@hearth/common';
 import {
   ControlService,
   Dataset,
+  GetStatusResponse,
   type PublishedVolume,
   type PublishVolumeRequest,
   type Volume,
@@ -63,7 +64,7 @@ export class FakeAgent {
         this.requests.push(request);
         return this.publish(request);
       },
-      getStatus: () => ({ cluster: this.cluster, node: 'a', nodes: [], datasets: [], jobs: [], mounts: [] }),
+      getStatus: () => GetStatusResponse.fromPartial({ cluster: this.cluster, node: 'a' }),
       getDataset: ({ name }: { name: string }) => {
         const found = this.datasets.get(name);
         if (found === undefined) throw missing(`dataset ${name}`);
