@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { HearthError } from '@hearth/common';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
+import { isHearthFuse } from './kernel_mounts.ts';
 
 const soon = () => AbortSignal.timeout(60_000);
 
@@ -79,4 +85,44 @@ describe('mounts', () => {
     await cluster.add('a');
     assert.deepEqual(await cluster.agent('b').mounts.of('d'), []);
   });
+
+  it('that are dead, and cannot be made again yet, are made again later', async function () {
+    if (process.getuid?.() !== 0) this.skip();
+    const target = mkdtempSync(join(tmpdir(), 'hearth-dead-'));
+    try {
+      mountDead(target);
+    } catch {
+      rmdirSync(target);
+      this.skip(); // may not mount here
+    }
+    try {
+      await cluster.agent('a').mounts.mount('d', target, 'auto', soon());
+      await cluster.remove('a', 'crash');
+      const disk = cluster.disks.get('a');
+      assert.ok(disk);
+      disk.mounts.clear();
+      disk.mountFailure = new HearthError('Unavailable', 'the holder went away');
+      await cluster.add('a');
+      assert.equal((await cluster.agent('b').mounts.of('d')).length, 1, 'it is not forgotten');
+      assert.equal(await isHearthFuse(target), true, 'nobody reads an empty folder instead');
+      disk.mountFailure = undefined;
+      await until(() => disk.mounts.has(target));
+      assert.equal((await cluster.agent('a').mounts.list())[0]?.dataset, 'd');
+    } finally {
+      spawnSync('umount', ['--lazy', '--no-canonicalize', '--internal-only', target]);
+      rmdirSync(target);
+    }
+  });
 });
+
+/** A FUSE mount of Hearth whose server is gone. */
+function mountDead(target: string): void {
+  const device = openSync('/dev/fuse', 'r+');
+  try {
+    const options = 'ro,fd=3,rootmode=40555,user_id=0,group_id=0';
+    const args = ['--internal-only', '-t', 'fuse.hearth', '-o', options, 'hearth:d', target];
+    execFileSync('mount', args, { stdio: ['ignore', 'pipe', 'pipe', device] });
+  } finally {
+    closeSync(device);
+  }
+}

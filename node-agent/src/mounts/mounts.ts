@@ -25,6 +25,8 @@ const sourcePrefix = 'hearth:';
 /** Between tries to reach a holder. */
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
+/** Why a mount cannot be made now: holder, peers or store may be there later. */
+const passing: ReadonlySet<string> = new Set(['Unavailable', 'DeadlineExceeded', 'Cancelled']);
 
 export interface SeenMount extends MountInfo {
   dataset: string;
@@ -42,7 +44,7 @@ export class Mounts {
   readonly #listeners = new Set<() => void>();
   #again: NodeJS.Timeout | undefined;
   #takingOver: Promise<void> | undefined;
-  #closed = false;
+  readonly #stop = new AbortController();
 
   constructor(context: AgentContext, tables: DatasetTables, keeper: ManifestKeeper, holder: string) {
     this.#context = context;
@@ -70,7 +72,7 @@ export class Mounts {
       logger.warn('mounts of the holder could not be taken over; it is tried again', { holder: this.#holder, error });
       const views = new Set((await engine.mounts()).map((mount) => mount.target));
       for (const row of rows) if (views.has(row.target)) this.#rows.set(row.target, row);
-      this.#tryAgain(rows, firstPauseMs);
+      this.#tryAgain(() => this.#takeOver(rows), firstPauseMs);
     }
     if (this.#rows.size > 0) this.#departed.attend();
   }
@@ -92,45 +94,72 @@ export class Mounts {
 
   async #takeOver(rows: readonly MountRow[]): Promise<void> {
     const targets = await this.#context.engine.resumeMounts(this.#holder);
+    const dead: MountRow[] = [];
     for (const row of rows) {
-      if (targets.includes(row.target) || (await this.#mountedAnew(row))) this.#rows.set(row.target, row);
-      else await this.#forget(row.target);
+      const { target } = row;
+      const served = targets.includes(target) || (await this.#isServed(target));
+      if (!served && !(await isHearthFuse(target))) {
+        await this.#forget(target);
+        continue;
+      }
+      this.#rows.set(target, row);
+      if (!served) dead.push(row);
     }
     if (this.#rows.size > 0) this.#departed.attend();
     if (targets.length > 0) this.#context.logger.info('mounts were taken over', { targets });
+    const begun = this.#makeAnew(dead, true);
+    await begun.catch(() => this.#tryAgain(() => this.#makeAnew(dead, false), firstPauseMs));
   }
 
-  #tryAgain(rows: readonly MountRow[], pauseMs: number): void {
+  /** Until it succeeds. */
+  #tryAgain(work: () => Promise<void>, pauseMs: number): void {
+    if (this.#stop.signal.aborted) return;
     this.#again = setTimeout(() => {
-      this.#takingOver = this.#takeOver(rows).catch(() => {
-        if (!this.#closed) this.#tryAgain(rows, Math.min(2 * pauseMs, longestPauseMs));
-      });
+      this.#takingOver = work().catch(() => this.#tryAgain(work, Math.min(2 * pauseMs, longestPauseMs)));
     }, pauseMs).unref();
   }
 
-  /** A FUSE mount that lost its agent and its holder is dead for ever: it is made again over what is left of it. */
-  async #mountedAnew({ target, manifest, dataset, dataPath }: MountRow): Promise<boolean> {
-    const { engine, logger } = this.#context;
-    if ((await engine.mounts()).some((mount) => mount.target === target)) return true;
-    if (!(await isHearthFuse(target))) return false;
-    try {
-      await engine.mount({
-        target,
-        manifest,
-        dataset,
-        source: `${sourcePrefix}${dataset}`,
-        dataPath: dataPath ?? 'fuse',
-        holder: this.#holder,
-      });
-      logger.warn('a mount was dead and was made again; files that were open in it are lost', { target, dataset });
-      return true;
-    } catch (thrown) {
-      const error = HearthError.from(thrown);
-      logger.error('a dead mount cannot be made again', { target, dataset, error });
-      // In use: somebody else serves it.
-      if (error.code !== 'InUse') await unmountForeign(target, { lazy: true }).catch(() => undefined);
-      return false;
+  async #isServed(target: string): Promise<boolean> {
+    return (await this.#context.engine.mounts()).some((mount) => mount.target === target);
+  }
+
+  /**
+   * FUSE mounts that lost their agent and their holder are dead for ever: they are made again over what is left of them.
+   * Throws when one cannot be made now and may be later: until then whoever reads there is told, by the kernel.
+   */
+  async #makeAnew(dead: readonly MountRow[], first: boolean): Promise<void> {
+    let later: HearthError | undefined;
+    for (const row of dead) {
+      // Meanwhile unmounted, or mounted for something else.
+      if (this.#rows.get(row.target) !== row || (await this.#isServed(row.target))) continue;
+      try {
+        await this.#mountAnew(row, first);
+      } catch (thrown) {
+        const error = HearthError.from(thrown);
+        if (first) this.#context.logger.error('a dead mount cannot be made again', { target: row.target, error });
+        // At the start peers that have the manifest may not be known yet.
+        if (passing.has(error.code) || (first && error.code === 'NotFound')) later = error;
+        else await this.#giveUp(row, error);
+      }
     }
+    if (later !== undefined) throw later;
+  }
+
+  /** `first`: nobody waits for the manifest once more. */
+  async #mountAnew({ target, manifest, dataset, dataPath }: MountRow, first: boolean): Promise<void> {
+    const { engine, logger } = this.#context;
+    if (!first) await this.#keeper.openedSoon(manifest, this.#stop.signal);
+    const source = `${sourcePrefix}${dataset}`;
+    await engine.mount({ target, manifest, dataset, source, dataPath: dataPath ?? 'fuse', holder: this.#holder });
+    logger.warn('a mount was dead and was made again; files that were open in it are lost', { target, dataset });
+  }
+
+  async #giveUp(row: MountRow, { code }: HearthError): Promise<void> {
+    const { target } = row;
+    if (this.#stop.signal.aborted || this.#rows.get(target) !== row || (await this.#isServed(target))) return;
+    // In use: somebody else serves it.
+    if (code !== 'InUse') await unmountForeign(target, { lazy: true }).catch(() => undefined);
+    await this.#forget(target);
   }
 
   /** `NotFound`, errors of the engine. The mount keeps its revision when the dataset gets a new one. */
@@ -232,7 +261,7 @@ export class Mounts {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#stop.abort();
     clearTimeout(this.#again);
     await this.#takingOver;
     await this.#departed.close();

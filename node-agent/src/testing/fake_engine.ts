@@ -30,6 +30,8 @@ export class FakeDisk {
   readonly mounts = new Map<string, MountInfo>();
   /** Whether complete manifests can be mounted as views. */
   viewsPossible = false;
+  /** What a mount fails with. */
+  mountFailure: HearthError | undefined;
   locked = false;
 }
 
@@ -285,6 +287,7 @@ export class FakeEngine implements Engine {
 
   async mount(options: MountOptions): Promise<MountInfo> {
     this.#manifest(options.manifest);
+    if (this.disk.mountFailure !== undefined) throw this.disk.mountFailure;
     if (this.disk.mounts.has(options.target))
       throw new HearthError('InUse', `${options.target} is mounted; unmount first`);
     const { filesComplete, filesTotal } = await this.residency(options.manifest);
