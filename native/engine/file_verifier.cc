@@ -1,5 +1,6 @@
 #include "engine/file_verifier.h"
 
+#include "base/crc32c.h"
 #include "engine/chunk_retention.h"
 #include "engine/fetcher.h"
 
@@ -14,6 +15,12 @@ constexpr std::uint32_t kMostAhead = 16;
 constexpr std::uint64_t kHashHere = 64u << 10;
 // A file that changes under us again and again has a bad disk.
 constexpr int kTries = 4;
+
+// The file has these bytes, not others: memory may have what was read through, or what came twice
+// and was written once. Any thread.
+bool has(const CachedFile& file, std::uint32_t chunk, std::span<const std::byte> bytes) {
+  return crc32cOfBlocks(bytes, kBlockBytes) == file.blockChecksums(chunk);
+}
 
 }  // namespace
 
@@ -104,30 +111,32 @@ Task<void> FileVerifier::advance(std::shared_ptr<FileFetch> fetch) {
   hash.stopped.set();
 }
 
+// What is hashed is resident when the generation is known already: what becomes of it later changes
+// the generation, with which all begins again.
 Task<bool> FileVerifier::hashNext(FileFetch& fetch) {
   InOrderHash& state = *fetch.shared->hash;
   const std::uint32_t chunk = state.next;
+  if (!fetch.cache->resident(chunk)) co_return false;
   HashBytes bytes;
   if (const auto known = state.waiting.find(chunk); known != state.waiting.end()) {
     bytes = std::move(known->second);
     state.waiting.erase(known);
   } else if (auto loaded = fetch.loaded.find(chunk); loaded != nullptr) {
     bytes = HashBytes::held(allowance_, std::move(loaded));
-  } else if (!fetch.cache->resident(chunk)) {
-    co_return false;
   }
-  Status taken;
-  if (bytes.there() && bytes.bytes().size() <= kHashHere) {
+  const auto fromMemory = [&state, &bytes, &file = *fetch.cache, chunk] {
+    if (!bytes.there() || !has(file, chunk, bytes.bytes())) return false;
     state.hash.update(bytes.bytes());
-  } else {
+    return true;
+  };
+  Status taken;
+  if (fetch.chunkSize(chunk) > kHashHere || !fromMemory()) {
     const std::uint64_t offset = fetch.chunkOffset(chunk);
     const std::uint64_t length = fetch.chunkSize(chunk);
-    if (!bytes.there()) bytesReadBack_ += length;
-    auto take = [&state, &bytes, &file = *fetch.cache, offset, length]() -> Status {
-      if (bytes.there()) {
-        state.hash.update(bytes.bytes());
-        return {};
-      }
+    bool readBack = false;
+    auto take = [&fromMemory, &state, &readBack, &file = *fetch.cache, offset, length]() -> Status {
+      if (fromMemory()) return {};
+      readBack = true;
       const auto read = file.verified(offset, length);
       if (!read.ok()) return read.error();
       state.hash.update(*read);
@@ -135,8 +144,8 @@ Task<bool> FileVerifier::hashNext(FileFetch& fetch) {
     };
     auto taking = shard_.reactor->offload(shard_.commons.wholeFiles, take);
     taken = co_await taking;
+    if (readBack) bytesReadBack_ += length;
   }
-  // A chunk that is bad on the disk changes the generation, with which all begins again.
   if (taken.ok()) ++state.next;
   co_return taken.ok();
 }
