@@ -30,13 +30,9 @@ class DigestRefusals {
     const std::lock_guard lock(mutex_);
     files_.erase(key);
   }
-  [[nodiscard]] bool refuses(const ContentKey& key) {
-    const std::lock_guard lock(mutex_);
-    if (files_.empty()) return false;
-    expire();
-    const auto found = files_.find(key);
-    return found != files_.end() && found->second.times >= 2;
-  }
+  [[nodiscard]] bool refuses(const ContentKey& key) { return times(key) >= 2; }
+  // It differed, and was not right since: what other agents have of it may be as wrong.
+  [[nodiscard]] bool differed(const ContentKey& key) { return times(key) != 0; }
   [[nodiscard]] static Error error() {
     return {ErrorCode::kCorrupt,
             "the SHA-256 of the origin's bytes differs from the digest that it was listed with, "
@@ -48,6 +44,13 @@ class DigestRefusals {
     int times = 0;
     Clock::time_point since;
   };
+  int times(const ContentKey& key) {
+    const std::lock_guard lock(mutex_);
+    if (files_.empty()) return 0;
+    expire();
+    const auto found = files_.find(key);
+    return found == files_.end() ? 0 : found->second.times;
+  }
   void expire() {
     const auto now = Clock::now();
     std::erase_if(files_, [&](const auto& file) { return now - file.second.since > kFor; });

@@ -86,6 +86,7 @@ Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) 
   }
   const ContentKey key = reference.about.key;
   const auto shared = std::make_shared<KeyFetch>(std::move(*acquired));
+  shared->fromOriginAlone = shard_.commons.refusals.differed(key);
   wanted_[key] = shared;
   const std::shared_ptr<FileFetch> fetch = fileOf(shared, std::move(reference));
   shard_.verifier->begin(fetch);

@@ -27,6 +27,7 @@ class DigestOrigin {
         .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
   void restore() { write(listed_); }
+  void remove() { std::filesystem::remove(folder_.path("model")); }
   [[nodiscard]] const std::vector<char>& listed() const { return listed_; }
 
   std::shared_ptr<Dataset> addTo(Agent& agent) const {
@@ -108,6 +109,10 @@ Task<bool> passHere(Shard& owner, std::shared_ptr<FileFetch> fetch, std::uint32_
 Task<bool> hashingHere(std::shared_ptr<FileFetch> fetch) {
   const std::shared_ptr<InOrderHash> hash = fetch->shared->hash;
   co_return hash == nullptr || hash->running;
+}
+
+Task<bool> wantedHere(Shard& owner, ContentKey key) {
+  co_return owner.fetcher->find(key) != nullptr;
 }
 
 // False after half a minute.
@@ -250,6 +255,42 @@ TEST(FileVerifier, ComparesTheBytesOfTheFileAndNoOthers) {
   std::ifstream file(*view + "/model", std::ios::binary);
   const std::vector<char> seen{std::istreambuf_iterator<char>(file), {}};
   EXPECT_TRUE(seen == origin.listed());
+}
+
+// The origin is away just when the file is to be fetched from it alone. Whoever wants the file
+// later must not get the wrong bytes from the same agent again, and be refused for it.
+TEST(FileVerifier, WhatDifferedComesFromTheOriginAloneAlsoLater) {
+  DigestOrigin origin(7);
+  Agent wrong("wrong"), right("right"), agent("one");
+  connect({&wrong, &right, &agent});
+  const auto ofWrong = origin.addTo(wrong);
+  const auto ofRight = origin.addTo(right);
+  const auto dataset = origin.addTo(agent);
+  origin.write(pattern(kSize, 95));
+  ASSERT_TRUE(read(wrong, ofWrong, 0, 2 * kChunkBytes).ok());
+  origin.restore();
+  ASSERT_TRUE(read(right, ofRight, 2 * kChunkBytes, kSize - 2 * kChunkBytes).ok());
+  const auto held = [](Agent& of, const std::shared_ptr<Dataset>& listed) {
+    return of.engine().commons().cache->residentBytes(listed->manifest->entry(fileOf(*listed)).key);
+  };
+  ASSERT_TRUE(comesTrue([&] { return held(wrong, ofWrong) == 2 * kChunkBytes; }));
+  ASSERT_TRUE(comesTrue([&] { return held(right, ofRight) == kSize - 2 * kChunkBytes; }));
+
+  origin.remove();
+  EXPECT_TRUE(read(agent, dataset, 0, 3 * kChunkBytes).ok());
+  EXPECT_TRUE(read(agent, dataset, 3 * kChunkBytes, kSize - 3 * kChunkBytes).ok());
+  Shard& owner = ownerOf(agent, *dataset);
+  const ContentKey key = dataset->manifest->entry(fileOf(*dataset)).key;
+  ASSERT_TRUE(comesTrue([&] {
+    return agent.await(agent.engine().statistics()).digestMismatches == 1 &&
+           !runOn(*owner.reactor, wantedHere(owner, key));
+  }));
+  origin.restore();
+  agent.beginWarm(dataset, Verification::kDigest);
+  const WarmProgress progress = agent.awaitWarm();
+  EXPECT_EQ(progress.state, WarmState::kSucceeded) << progress.error->message;
+  EXPECT_EQ(agent.await(agent.engine().statistics()).digestMismatches, 1u);
+  EXPECT_TRUE(same(read(agent, dataset, 0, 1000), origin.listed(), 0));
 }
 
 }  // namespace
