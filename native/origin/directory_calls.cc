@@ -95,7 +95,7 @@ struct DirectoryCalls::State {
   std::map<std::string, Tree> trees;  // those with calls
   std::string last;                   // the tree that was served last
   std::size_t waiting = 0;            // calls of all trees
-  std::size_t threads = 0, idle = 0;
+  std::size_t threads = 0, idle = 0, running = 0;
   bool ending = false;
 };
 
@@ -105,6 +105,7 @@ DirectoryCalls::State::Tree* DirectoryCalls::State::next() {
     if (at == trees.end()) at = trees.begin();
     Tree& tree = at->second;
     if (tree.waiting.empty() || tree.running == limits.threadsPerTree) continue;
+    if (running >= limits.threads && tree.running != 0) continue;  // may hang as well
     last = at->first;
     return &tree;
   }
@@ -138,7 +139,8 @@ Result<std::shared_ptr<DirectoryCalls::Progress>> DirectoryCalls::run(
   mine.waiting.push_back(std::move(call));
   ++state.waiting;
   const bool ofUse = mine.running + mine.waiting.size() <= limits_.threadsPerTree;
-  if (ofUse && state.idle < state.waiting && state.threads < limits_.threads) {
+  const std::size_t most = mine.running == 0 ? limits_.threadsWhenHanging : limits_.threads;
+  if (ofUse && state.idle < state.waiting && state.threads < most) {
     ++state.threads;
     std::thread([state = state_] { loop(state); }).detach();
   }
@@ -159,6 +161,7 @@ void DirectoryCalls::loop(const std::shared_ptr<State>& state) {
     }
     const std::string name = state->last;
     ++tree->running;
+    ++state->running;
     {
       const auto call = std::move(tree->waiting.front());
       tree->waiting.pop_front();
@@ -168,6 +171,7 @@ void DirectoryCalls::loop(const std::shared_ptr<State>& state) {
     }
     lock.lock();
     note(*tree->progress);
+    --state->running;
     if (--tree->running == 0 && tree->waiting.empty()) state->trees.erase(name);
   }
   --state->threads;

@@ -48,6 +48,9 @@ class DirectoryCalls {
  public:
   struct Limits {
     std::size_t threads = 64;  // of all trees together
+    // The same when these are all taken, perhaps by trees of one server that hang: beyond `threads`
+    // a tree has one.
+    std::size_t threadsWhenHanging = 256;
     std::size_t threadsPerTree = 8;
     std::size_t waitingPerTree = 4096;
     // A tree whose threads have all gone on with nothing for so long hangs.

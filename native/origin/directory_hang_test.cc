@@ -145,6 +145,21 @@ TEST_P(DirectoryHangTest, HoldsFewThreadsAndThenRefusesAtOnce) {
   while (!fetch(at("gone/model"), {}, 0, {10}).status.ok()) ASSERT_LT(Clock::now(), until);
 }
 
+// As when one server has many models: it takes no thread that another tree needs.
+TEST_P(DirectoryHangTest, ManyTreesThatHangLeaveThreadsToOthers) {
+  constexpr int kTrees = 6;  // of two threads each; there are eight
+  for (int i = 0; i < 2 * kTrees; ++i) {
+    const auto call = [this](DirectoryCalls::Progress&) { hang->wait(); };
+    ASSERT_TRUE(options.directories->run("/srv/gone" + std::to_string(i % kTrees), call).ok());
+  }
+  {
+    std::unique_lock lock(hang->mutex);
+    ASSERT_TRUE(hang->changed.wait_for(lock, std::chrono::seconds(20),
+                                       [this] { return hang->inside >= 8; }));
+  }
+  EXPECT_TRUE(fetch(at("here/model"), {}, 0, {10}).status.ok());
+}
+
 TEST_P(DirectoryHangTest, EndsWhenTheClientCloses) {
   std::vector<std::byte> memory(10);
   Status status;
