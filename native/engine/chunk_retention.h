@@ -7,7 +7,8 @@
 //   - what is being sent to a peer is kept for kReaderPatience, then its answers go on from the
 //     cache file; so a peer that reads slowly, or not at all, holds no buffers;
 //   - beyond half of the pool the newest of those goes: the reader will come to the others earlier;
-//   - what is nowhere else, because the cache could not keep it, stays while its reader goes through
+//   - what is nowhere else, because the cache could not keep it, stays while its reader goes
+//   through
 //     it: it would have to be fetched once more for each piece of it.
 //
 // On the pool's thread.

@@ -16,10 +16,10 @@ struct Question {
   enum class Level : std::uint8_t { kDebug, kInfo, kWarn, kError };
 
   Kind kind = Kind::kLog;
-  Level level = Level::kInfo;                 // kLog
-  Sha256Digest manifest{};                    // kLocations, kOriginChanged
-  std::string dataset;                        // kLocations, kOriginChanged: Dataset::id
-  std::vector<std::uint32_t> entries;         // kLocations; one of kOriginChanged
+  Level level = Level::kInfo;          // kLog
+  Sha256Digest manifest{};             // kLocations, kOriginChanged
+  std::string dataset;                 // kLocations, kOriginChanged: Dataset::id
+  std::vector<std::uint32_t> entries;  // kLocations; one of kOriginChanged
   // kLocations: nobody waits for these yet; answered as well where that costs no request each.
   std::vector<std::uint32_t> ahead;
   std::string target;                         // kMountEnded

@@ -103,10 +103,7 @@ class Agent {
   explicit Agent(
       std::string name, std::uint64_t budget = 4ull << 30, Ask ask = [](Question) {},
       std::string folder = "")
-      : name_(std::move(name)),
-        budget_(budget),
-        ask_(std::move(ask)),
-        folder_(std::move(folder)) {
+      : name_(std::move(name)), budget_(budget), ask_(std::move(ask)), folder_(std::move(folder)) {
     if (folder_.empty()) folder_ = cache_.path();
     start();
   }
