@@ -150,7 +150,7 @@ std::vector<std::uint32_t> OpenCacheFile::blockChecksums(std::uint32_t chunk) co
 
 bool OpenCacheFile::refuses(std::uint32_t chunk) const {
   CacheDirectory& directory = entry_->directory;
-  if (!directory.refusal().stands()) return false;
+  if (!directory.refusal().stands(entry_->chunkBytes(chunk))) return false;
   const std::uint64_t room = allocatedBytes(entry_->chunkBytes(chunk));
   return !directory.refusal().forWantOfRoom() || directory.budget().deficit(room) != 0;
 }

@@ -17,14 +17,26 @@ class RecentRefusal {
   // `bytes` were not stored. `full`: there was no room for them; else the disk failed.
   void refused(std::uint64_t bytes, bool full, Clock::time_point now) {
     bytes_.store(bytes, std::memory_order_relaxed);
+    if (fit_.load(std::memory_order_relaxed) >= bytes) fit_.store(bytes - 1);
     full_.store(full, std::memory_order_relaxed);
     retryAt_.store((now + kPause).time_since_epoch().count(), std::memory_order_release);
   }
-  // `bytes` were stored: what was refused stands unless it was no more than that.
+  // `bytes` were stored: the refusal ends, or stands for more than that alone. So one refused large
+  // chunk does not keep small files out for as long as nothing large is wanted.
   void stored(std::uint64_t bytes) {
-    if (stands() && bytes >= bytes_.load(std::memory_order_relaxed)) retryAt_.store(0);
+    if (!stands(bytes)) return;
+    if (bytes >= bytes_.load(std::memory_order_relaxed)) {
+      fit_.store(0);
+      retryAt_.store(0);
+    } else {
+      fit_.store(bytes);
+    }
   }
-  [[nodiscard]] bool stands() const { return retryAt_.load(std::memory_order_acquire) != 0; }
+  // For a chunk of `bytes`.
+  [[nodiscard]] bool stands(std::uint64_t bytes) const {
+    return retryAt_.load(std::memory_order_acquire) != 0 &&
+           bytes > fit_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] bool forWantOfRoom() const { return full_.load(std::memory_order_relaxed); }
   // True for one caller in each kPause: it tries again.
   [[nodiscard]] bool retry(Clock::time_point now) {
@@ -37,6 +49,7 @@ class RecentRefusal {
  private:
   std::atomic<Clock::rep> retryAt_{0};  // 0: nothing is refused
   std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> fit_{0};  // so many were stored since: what is no more is not refused
   std::atomic<bool> full_{false};
 };
 
