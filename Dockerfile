@@ -18,6 +18,8 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /opt/hearth
 COPY --from=headers /headers/node_modules node_modules
+# The holder says of which release it is.
+COPY package.json ./
 COPY native native
 RUN --mount=type=cache,target=/root/.cache/ccache \
   cmake -S native --preset release -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null \

@@ -84,8 +84,8 @@ class States {
       if (same == length) still.push_back(seed);
     }
     if (still.empty()) {
-      std::printf("wrong %s %llu\n", file_.path.c_str(),
-                  static_cast<unsigned long long>(offset + furthest));
+      const unsigned long long place = offset + furthest;
+      std::printf("wrong %s %llu\n", file_.path.c_str(), place);
       return false;
     }
     left_ = std::move(still);
