@@ -198,6 +198,7 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   }
   object.Set("failedReads", failedReads);
   object.Set("buffersInUse", static_cast<double>(statistics.buffersInUse));
+  object.Set("longestQueue", static_cast<double>(statistics.longestQueue));
   Napi::Array peers = Napi::Array::New(env);
   for (const PeerStatistics& peer : statistics.peers) {
     Napi::Object row = Napi::Object::New(env);

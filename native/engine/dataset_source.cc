@@ -72,8 +72,11 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
 
   void willNeed(std::uint64_t offset, std::uint64_t length) override {
     if (offset >= size()) return;
-    shard_.reactor->post([&shard = shard_, fetch = fetch_, offset, length] {
-      if (!shard.gate->closed()) shard.prefetcher->willNeed(fetch, offset, length);
+    if (!fetch_->hints.add({offset, length})) return;
+    shard_.reactor->post([&shard = shard_, fetch = fetch_] {
+      for (const HintQueue::Hint& hint : fetch->hints.take()) {
+        if (!shard.gate->closed()) shard.prefetcher->willNeed(fetch, hint.offset, hint.length);
+      }
     });
   }
 

@@ -217,6 +217,7 @@ Task<EngineStatistics> Engine::statistics() {
     statistics.origin.requests += origin.requests;
     statistics.origin.retries += origin.retries;
     statistics.origin.failures += origin.failures;
+    statistics.longestQueue = std::max(statistics.longestQueue, shard->reactor->longestQueue());
     statistics.buffersInUse += shard->peerBuffers->inUse() + shard->originBuffers->inUse();
     for (const PeerStatistics& peer : shard->transport->statistics()) {
       PeerStatistics& sum = peers[peer.node];

@@ -53,6 +53,7 @@ struct EngineStatistics {
   ScrubStatistics scrub;
   std::uint64_t throughBytes = 0;  // came in for readers and could not be kept
   std::size_t buffersInUse = 0;
+  std::size_t longestQueue = 0;  // of calls to one shard, since the start
   std::vector<PeerStatistics> peers;
 };
 

@@ -12,6 +12,7 @@
 #include "cache/content_cache.h"
 #include "directory/key_directory.h"
 #include "engine/dataset.h"
+#include "engine/hint_queue.h"
 #include "engine/loaded_chunk.h"
 #include "reactor/synchronization.h"
 
@@ -93,6 +94,7 @@ struct FileFetch {
   const std::shared_ptr<CachedFile>& cache = shared->cache;  // any thread
   std::unordered_map<std::uint32_t, std::shared_ptr<ChunkFlight>>& flights = shared->flights;
   LoadedChunks& loaded = shared->loaded;  // any thread
+  HintQueue hints;                        // any thread
 
   // The warm job that fills this file counts also what peers made us fetch of it; may be null.
   std::shared_ptr<FetchCounters> counters;

@@ -69,8 +69,11 @@ void noteTaken(Shard& shard, const FileFetch& fetch, std::uint64_t offset, std::
       loaded->takenAt.store(Clock::now(), std::memory_order_relaxed);
       const std::uint64_t before = loaded->taken.fetch_add(part, std::memory_order_relaxed);
       // All of it: who waits for buffers may have this one.
-      if (before < loaded->bytes.size() && before + part >= loaded->bytes.size()) {
+      const bool all = before < loaded->bytes.size() && before + part >= loaded->bytes.size();
+      if (all && !shard.servesBuffersSoon.exchange(true)) {
         shard.reactor->post([&shard] {
+          // Not a plain store: what those had taken who found it set is seen below.
+          shard.servesBuffersSoon.exchange(false);
           shard.originBuffers->serveWaiters();
           shard.peerBuffers->serveWaiters();
         });

@@ -94,7 +94,8 @@ struct Shard {
   std::unique_ptr<Prefetcher> prefetcher;
   std::unique_ptr<PeerService> peerService;
   std::unique_ptr<PeerTransport> transport;
-  std::unique_ptr<Gate> gate;  // background coroutines of this shard
+  std::atomic<bool> servesBuffersSoon{false};  // any thread: who waits for buffers is served soon
+  std::unique_ptr<Gate> gate;                  // background coroutines of this shard
   std::shared_ptr<const ClusterView> view;
   std::thread thread;
 };

@@ -35,7 +35,7 @@ struct FuseSessionOptions {
   ReadAheadOptions readAhead;
   // See FuseTreeOptions.
   std::chrono::milliseconds incompleteEntryValid{1000};
-  // Reads that may wait for bytes at once; then the session takes no further requests.
+  // Reads that the source may have unanswered; then the session takes no further requests.
   std::size_t maxParkedReads = 4096;
 };
 

@@ -12,11 +12,13 @@ ParkedReads::Parked ParkedReads::park(std::uint64_t unique) {
     return Parked::kInterrupted;
   }
   parked_.insert(unique);
+  asked_.insert(unique);
   return Parked::kYes;
 }
 
 bool ParkedReads::take(std::uint64_t unique) {
   const std::lock_guard lock(mutex_);
+  if (asked_.erase(unique) != 0) changed_.notify_all();
   if (parked_.erase(unique) == 0) return false;
   ++answering_;
   return true;
@@ -41,7 +43,7 @@ bool ParkedReads::interrupt(std::uint64_t unique) {
 
 void ParkedReads::waitForRoom() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return closed_ || parked_.size() < limit_; });
+  changed_.wait(lock, [this] { return closed_ || asked_.size() < limit_; });
 }
 
 std::vector<std::uint64_t> ParkedReads::close(std::chrono::milliseconds limit) {
@@ -53,6 +55,11 @@ std::vector<std::uint64_t> ParkedReads::close(std::chrono::milliseconds limit) {
   parked_.clear();
   changed_.wait(lock, [this] { return answering_ == 0; });
   return left;
+}
+
+bool ParkedReads::full() const {
+  const std::lock_guard lock(mutex_);
+  return asked_.size() >= limit_;
 }
 
 std::size_t ParkedReads::size() const {

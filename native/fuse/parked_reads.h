@@ -16,12 +16,14 @@ class ParkedReads {
  public:
   enum class Parked { kYes, kInterrupted, kClosed };
 
-  // `limit`: so many may wait; then waitForRoom() holds the session's threads back.
+  // `limit`: so many may be asked of the source and not answered by it, whether or not a signal has
+  // ended their reader's wait; then waitForRoom() holds the session's threads back.
   explicit ParkedReads(std::size_t limit) : limit_(limit) {}
 
   // Before the source is asked. kInterrupted: its signal was faster than we; answer EINTR instead.
   [[nodiscard]] Parked park(std::uint64_t unique);
-  // True for the one caller that is to answer; it calls answered() afterwards.
+  // The source has answered. True for the one caller that is to answer the kernel; it calls
+  // answered() afterwards.
   [[nodiscard]] bool take(std::uint64_t unique);
   void answered();
   // A signal for `unique`: true when it was parked (the caller answers it, then answered()). Else
@@ -34,12 +36,14 @@ class ParkedReads {
   // left, which nobody else will answer. Nobody is answering when it returns.
   [[nodiscard]] std::vector<std::uint64_t> close(std::chrono::milliseconds limit);
   [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] bool full() const;
 
  private:
   const std::size_t limit_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::unordered_set<std::uint64_t> parked_;
+  std::unordered_set<std::uint64_t> asked_;  // of the source
   std::size_t answering_ = 0;
   bool closed_ = false;
   // Signals whose request has not been seen parked; the oldest is overwritten. Uniques are not

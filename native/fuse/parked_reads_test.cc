@@ -58,5 +58,16 @@ TEST(ParkedReads, HoldThreadsBackWhenThereAreTooMany) {
   EXPECT_EQ(reads.size(), 0U);
 }
 
+TEST(ParkedReads, WhatASignalEndedCountsUntilTheSourceHasAnswered) {
+  ParkedReads reads(1);
+  ASSERT_EQ(reads.park(2), ParkedReads::Parked::kYes);
+  EXPECT_TRUE(reads.interrupt(2));
+  reads.answered();
+  EXPECT_EQ(reads.size(), 0U);
+  EXPECT_TRUE(reads.full());
+  EXPECT_FALSE(reads.take(2));
+  EXPECT_FALSE(reads.full());
+}
+
 }  // namespace
 }  // namespace hearth

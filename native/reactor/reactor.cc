@@ -88,12 +88,15 @@ void Reactor::turn() {
 void Reactor::runPosted() {
   Posted* newest = posted_.exchange(nullptr, std::memory_order_acquire);
   Posted* oldest = nullptr;
+  std::size_t length = 0;
   while (newest != nullptr) {
+    ++length;
     Posted* const next = newest->next;
     newest->next = oldest;
     oldest = newest;
     newest = next;
   }
+  if (length > longestQueue()) longestQueue_.store(length, std::memory_order_relaxed);
   while (oldest != nullptr) {
     Posted* const next = oldest->next;  // run() may destroy it
     oldest->run();

@@ -91,10 +91,15 @@ class Reactor {
   T runUntilComplete(Task<T> task);
 
   // Any thread: `posted` runs on the reactor's thread, in order of arrival; it must live until
-  // then.
+  // then. Never waits and never refuses, since who completes something can do neither: whoever lets
+  // work in bounds how much of it there is at a time.
   void post(Posted& posted);
   // Any thread: the same for a function (allocates).
   void post(std::function<void()> function);
+  // Any thread. The most that was found posted at one turn since the start.
+  [[nodiscard]] std::size_t longestQueue() const {
+    return longestQueue_.load(std::memory_order_relaxed);
+  }
   // Any thread.
   [[nodiscard]] bool onThisThread() const;
   // Any thread. `co_await reactor.enter()` continues the coroutine on this reactor's thread: the
@@ -178,6 +183,7 @@ class Reactor {
   void fireTimers();
 
   std::atomic<Posted*> posted_{nullptr};
+  std::atomic<std::size_t> longestQueue_{0};
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> stopping_{false};
   std::vector<std::coroutine_handle<>> ready_;

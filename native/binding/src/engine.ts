@@ -272,6 +272,8 @@ export interface Statistics {
   failedReads: Record<Exclude<ErrorCode, 'Ok'>, bigint>;
   /** Chunk buffers in use now. */
   buffersInUse: number;
+  /** The most calls that waited for one shard at a time since the start. */
+  longestQueue: number;
   peers: PeerStatistics[];
 }
 

@@ -252,6 +252,12 @@ export const metricRows: readonly MetricRow[] = [
     'Chunk buffers in use.',
     ofEngine((s) => s.buffersInUse),
   ),
+  row(
+    'gauge',
+    'longest_shard_queue',
+    'The most calls that waited for one shard of the engine at a time since the start.',
+    ofEngine((s) => s.longestQueue),
+  ),
   row('gauge', 'members', 'Agents that are alive, this one included.', ({ agent }) =>
     one(agent.context.members.names().size),
   ),

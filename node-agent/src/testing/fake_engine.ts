@@ -368,6 +368,7 @@ export class FakeEngine implements Engine {
           .map((code) => [code, 0n]),
       ) as Statistics['failedReads'],
       buffersInUse: 0,
+      longestQueue: 0,
       peers: [...this.peerErrors].map(([node, error]) => ({
         node,
         connected: false,
