@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
+#include <string_view>
+#include <tuple>
 
 #include "base/generated/constants.h"
 
@@ -17,7 +20,7 @@ constexpr auto kIdle = std::chrono::seconds(3);
 }  // namespace
 
 ChunkBuffer::~ChunkBuffer() {
-  if (pool_ != nullptr) pool_->giveBack(data_);
+  if (pool_ != nullptr) pool_->giveBack(data_, *owner_);
 }
 
 Result<std::unique_ptr<BufferPool>> BufferPool::create(Reactor& reactor, std::size_t buffers) {
@@ -38,7 +41,7 @@ BufferPool::BufferPool(Reactor& reactor, std::byte* memory, std::size_t buffers)
 BufferPool::~BufferPool() { munmap(memory_, capacity_ * kChunkBytes); }
 
 bool BufferPool::mayTake(Priority priority, std::size_t count) const {
-  const std::size_t kept = priority == Priority::kDemand ? 0 : capacity_ / 4;
+  const std::size_t kept = priority == Priority::kDemand ? 0 : keptForDemand();
   return free_.size() >= count + kept;
 }
 
@@ -51,35 +54,87 @@ bool BufferPool::makeRoom(Priority priority, std::size_t count) {
   return mayTake(priority, count);
 }
 
-std::vector<ChunkBuffer> BufferPool::take(std::size_t count) {
+std::vector<ChunkBuffer> BufferPool::take(std::size_t count, const std::string& owner) {
+  BufferOwner& taking = owners_[owner];
+  taking.held += count;
+  taking.served = ++turn_;
   std::vector<ChunkBuffer> taken;
   for (std::size_t i = 0; i < count; ++i) {
-    taken.push_back(ChunkBuffer(this, free_.back()));
+    taken.push_back(ChunkBuffer(this, free_.back(), &taking));
     free_.pop_back();
   }
   inUse_.fetch_add(count, std::memory_order_relaxed);
   return taken;
 }
 
-bool BufferPool::serveFirst(std::deque<Waiter*>& queue) {
-  if (queue.empty() || !makeRoom(queue.front()->priority, queue.front()->count)) return false;
-  Waiter* const waiter = queue.front();
-  queue.pop_front();
-  waiter->buffers = take(waiter->count);
+BufferOwner BufferPool::of(const std::string& owner) const {
+  const auto known = owners_.find(owner);
+  return known == owners_.end() ? BufferOwner() : known->second;
+}
+
+BufferPool::Waiter* BufferPool::fairest(const std::deque<Waiter*>& queue) const {
+  Waiter* best = queue.front();
+  BufferOwner bestOwner = of(best->owner);
+  for (Waiter* const each : queue) {
+    // Demand has no ranks; what was raised has kept its own.
+    if (each->priority == Priority::kBackground && each->rank != best->rank) break;
+    const BufferOwner owner = of(each->owner);
+    if (std::tie(owner.held, owner.served) >= std::tie(bestOwner.held, bestOwner.served)) continue;
+    best = each;
+    bestOwner = owner;
+  }
+  return best;
+}
+
+BufferPool::Waiter* BufferPool::behindWhom(const std::string& owner) const {
+  if (2 * of(owner).held < capacity_) return nullptr;
+  const auto place =
+      std::find_if(background_.begin(), background_.end(),
+                   [this](const Waiter* waiter) { return of(waiter->owner).held == 0; });
+  return place == background_.end() ? nullptr : *place;
+}
+
+bool BufferPool::shouldYield(const std::string& owner) const {
+  std::set<std::string_view> waiting;
+  for (const auto* const queue : {&demand_, &background_}) {
+    for (const Waiter* const waiter : *queue) waiting.insert(waiter->owner);
+  }
+  waiting.erase(owner);
+  if (waiting.empty()) return false;
+  std::set<std::string_view> all = std::move(waiting);
+  all.insert(owner);
+  for (const auto& [name, each] : owners_) {
+    if (each.held != 0) all.insert(name);
+  }
+  return of(owner).held * all.size() > capacity_ - keptForDemand();
+}
+
+bool BufferPool::serveFirst() {
+  const std::deque<Waiter*>& queue = demand_.empty() ? background_ : demand_;
+  if (queue.empty()) return false;
+  Waiter* waiter = fairest(queue);
+  // With the right to what is kept for demand where it goes before that: else it might starve.
+  const Priority priority = waiter->priority;
+  if (Waiter* const without = behindWhom(waiter->owner)) waiter = without;
+  if (!makeRoom(priority, waiter->count)) return false;
+  std::erase(waiter->priority == Priority::kDemand ? demand_ : background_, waiter);
+  waiter->buffers = take(waiter->count, waiter->owner);
   reactor_.resumeSoon(waiter->awaiter);
   return true;
 }
 
-void BufferPool::giveBack(std::byte* data) {
+void BufferPool::giveBack(std::byte* data, BufferOwner& owner) {
   free_.push_back(data);
+  if (--owner.held == 0 && demand_.empty() && background_.empty())
+    std::erase_if(owners_, [](const auto& each) { return each.second.held == 0; });
   const std::size_t left = inUse_.fetch_sub(1, std::memory_order_relaxed) - 1;
   if (reclaiming_) return;
-  const bool served = serveFirst(demand_.empty() ? background_ : demand_);
+  const bool served = serveFirst();
   if (!served && left == 0) trimTimer_.start(Clock::now() + kIdle, [this] { trim(); });
 }
 
 void BufferPool::serveWaiters() {
-  while (serveFirst(demand_.empty() ? background_ : demand_)) {
+  while (serveFirst()) {
   }
 }
 
@@ -91,8 +146,8 @@ bool BufferPool::Waiter::await_ready() {
   const bool first =
       pool.demand_.empty() && (priority == Priority::kDemand || pool.background_.empty() ||
                                rank < pool.background_.front()->rank);
-  if (!first || !pool.makeRoom(priority, count)) return false;
-  buffers = pool.take(count);
+  if (!first || pool.behindWhom(owner) != nullptr || !pool.makeRoom(priority, count)) return false;
+  buffers = pool.take(count, owner);
   return true;
 }
 
@@ -116,8 +171,8 @@ void BufferPool::Waiter::raise() {
 }
 
 Task<std::vector<ChunkBuffer>> BufferPool::acquire(Urgency& urgency, std::size_t count,
-                                                   std::uint32_t rank) {
-  auto acquiring = acquire(urgency.priority(), count, rank);
+                                                   std::uint32_t rank, std::string owner) {
+  auto acquiring = acquire(urgency.priority(), count, rank, std::move(owner));
   const Urgency::Watch watch(urgency, [&acquiring] { acquiring.raise(); });
   std::vector<ChunkBuffer> buffers = co_await acquiring;
   co_return std::move(buffers);

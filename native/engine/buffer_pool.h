@@ -1,16 +1,23 @@
 // Chunk buffers of one shard: a fixed number of 4 MiB pieces of one mapping, huge pages where the
 // kernel gives them. Acquiring waits; a request on whose bytes a reader waits goes before
 // background work, and the last quarter is kept for such requests. Background work is served by its
-// rank, the lowest first. All buffers of one request are
-// given at once: requests that each held a part and waited for the rest could wait for ever. Used
-// on the shard's thread only.
+// rank, the lowest first. All buffers of one request are given at once: requests that each held a
+// part and waited for the rest could wait for ever. Used on the shard's thread only.
+//
+// Requests are made for owners, the datasets. Of those that are as urgent who holds the fewest is
+// served first, and of these who was served longest ago. An owner alone may hold all; one that
+// holds half goes behind background work of whoever holds none, so that no owner waits for ever.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -19,17 +26,30 @@
 
 namespace hearth {
 
+// How long who reads a slow origin gives buffers back to other owners and queues for them again,
+// until that is an error.
+inline constexpr auto kYieldingPatience = std::chrono::minutes(10);
+
 class BufferPool;
+
+// Of one owner of buffers.
+struct BufferOwner {
+  std::size_t held = 0;
+  std::uint64_t served = 0;  // when, as a count
+};
 
 // One buffer; goes back to its pool when destroyed (on the shard's thread).
 class ChunkBuffer {
  public:
   ChunkBuffer() = default;
   ChunkBuffer(ChunkBuffer&& other) noexcept
-      : pool_(std::exchange(other.pool_, nullptr)), data_(std::exchange(other.data_, nullptr)) {}
+      : pool_(std::exchange(other.pool_, nullptr)),
+        data_(std::exchange(other.data_, nullptr)),
+        owner_(other.owner_) {}
   ChunkBuffer& operator=(ChunkBuffer&& other) noexcept {
     std::swap(pool_, other.pool_);
     std::swap(data_, other.data_);
+    std::swap(owner_, other.owner_);
     return *this;
   }
   ~ChunkBuffer();
@@ -39,9 +59,11 @@ class ChunkBuffer {
 
  private:
   friend BufferPool;
-  ChunkBuffer(BufferPool* pool, std::byte* data) : pool_(pool), data_(data) {}
+  ChunkBuffer(BufferPool* pool, std::byte* data, BufferOwner* owner)
+      : pool_(pool), data_(data), owner_(owner) {}
   BufferPool* pool_ = nullptr;
   std::byte* data_ = nullptr;
+  BufferOwner* owner_ = nullptr;  // the pool's, for as long as it holds any
 };
 
 class BufferPool {
@@ -59,6 +81,9 @@ class BufferPool {
   void setReclaim(std::function<bool()> reclaim) { reclaim_ = std::move(reclaim); }
   // Serves who waits and can be served now; for whoever can reclaim more than when they began.
   void serveWaiters();
+  // Others wait, and this owner holds more than its part of what all of them may: it should give
+  // back what it uses slowly.
+  [[nodiscard]] bool shouldYield(const std::string& owner) const;
   // Any thread.
   [[nodiscard]] std::size_t inUse() const { return inUse_.load(std::memory_order_relaxed); }
 
@@ -69,6 +94,7 @@ class BufferPool {
     Priority priority;
     std::size_t count;
     std::uint32_t rank;
+    std::string owner;
     std::coroutine_handle<> awaiter;
     std::vector<ChunkBuffer> buffers;
 
@@ -81,20 +107,28 @@ class BufferPool {
 
  public:
   // Awaitable: `count` buffers, at most half the capacity. `rank`: of background work.
-  [[nodiscard]] Waiter acquire(Priority priority, std::size_t count, std::uint32_t rank = 0) {
-    return Waiter{*this, priority, count, rank, {}, {}};
+  // `owner`: the id of the dataset that they are for.
+  [[nodiscard]] Waiter acquire(Priority priority, std::size_t count, std::uint32_t rank = 0,
+                               std::string owner = {}) {
+    return Waiter{*this, priority, count, rank, std::move(owner), {}, {}};
   }
   // The same, served as demand once that is raised; it outlives the task.
   [[nodiscard]] Task<std::vector<ChunkBuffer>> acquire(Urgency& urgency, std::size_t count,
-                                                       std::uint32_t rank);
+                                                       std::uint32_t rank, std::string owner = {});
 
  private:
   BufferPool(Reactor& reactor, std::byte* memory, std::size_t buffers);
+  [[nodiscard]] std::size_t keptForDemand() const { return capacity_ / 4; }
   [[nodiscard]] bool mayTake(Priority priority, std::size_t count) const;
   [[nodiscard]] bool makeRoom(Priority priority, std::size_t count);
-  std::vector<ChunkBuffer> take(std::size_t count);
-  bool serveFirst(std::deque<Waiter*>& queue);
-  void giveBack(std::byte* data);
+  std::vector<ChunkBuffer> take(std::size_t count, const std::string& owner);
+  // Of those that are as urgent as the first; the queue is not empty.
+  [[nodiscard]] Waiter* fairest(const std::deque<Waiter*>& queue) const;
+  // Who in the background goes before this owner, because it holds none and this one half; or null.
+  [[nodiscard]] Waiter* behindWhom(const std::string& owner) const;
+  [[nodiscard]] BufferOwner of(const std::string& owner) const;
+  bool serveFirst();
+  void giveBack(std::byte* data, BufferOwner& owner);
   void trim();
 
   Reactor& reactor_;
@@ -102,6 +136,9 @@ class BufferPool {
   std::size_t capacity_;
   std::vector<std::byte*> free_;
   std::atomic<std::size_t> inUse_{0};
+  std::uint64_t turn_ = 0;
+  // Those that hold some, and while anybody waits those that held some before.
+  std::map<std::string, BufferOwner> owners_;
   std::deque<Waiter*> demand_;
   std::deque<Waiter*> background_;  // by rank, then by arrival
   bool reclaiming_ = false;

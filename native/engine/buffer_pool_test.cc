@@ -14,8 +14,8 @@ struct BufferPoolTest : testing::Test {
 };
 
 Task<void> hold(Reactor& reactor, BufferPool& pool, Priority priority, std::size_t count,
-                std::vector<int>& order, int name, std::uint32_t rank = 0) {
-  auto acquiring = pool.acquire(priority, count, rank);
+                std::vector<int>& order, int name, std::uint32_t rank = 0, std::string owner = {}) {
+  auto acquiring = pool.acquire(priority, count, rank, std::move(owner));
   const std::vector<ChunkBuffer> buffers = co_await acquiring;
   EXPECT_EQ(buffers.size(), count);
   order.push_back(name);
@@ -38,6 +38,43 @@ Task<std::vector<int>> contend(Reactor& reactor, BufferPool& pool) {
 TEST_F(BufferPoolTest, ServesReadersBeforeBackgroundWork) {
   EXPECT_EQ(reactor->runUntilComplete(contend(*reactor, *pool)), (std::vector<int>{0, 2, 3, 1}));
   EXPECT_EQ(pool->inUse(), 0u);
+}
+
+Task<std::vector<int>> contendAsOwners(Reactor& reactor, BufferPool& pool) {
+  std::vector<int> order;
+  Gate gate(reactor);
+  for (int i = 0; i < 4; ++i)
+    gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, i, 0, "a"));
+  EXPECT_FALSE(pool.shouldYield("a"));
+  gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, 4, 0, "b"));
+  EXPECT_TRUE(pool.shouldYield("a"));
+  EXPECT_FALSE(pool.shouldYield("b"));
+  Task<void> closing = gate.close();
+  co_await closing;
+  co_return order;
+}
+
+TEST_F(BufferPoolTest, ServesTheOwnerWhoHoldsTheFewest) {
+  EXPECT_EQ(reactor->runUntilComplete(contendAsOwners(*reactor, *pool)),
+            (std::vector<int>{0, 1, 4, 2, 3}));
+  EXPECT_EQ(pool->inUse(), 0u);
+}
+
+Task<std::vector<int>> contendWithReaders(Reactor& reactor, BufferPool& pool) {
+  std::vector<int> order;
+  Gate gate(reactor);
+  for (int i = 0; i < 4; ++i)
+    gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, i, 0, "a"));
+  gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 4, 900, "b"));
+  gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 5, 900, "b"));
+  Task<void> closing = gate.close();
+  co_await closing;
+  co_return order;
+}
+
+TEST_F(BufferPoolTest, AnOwnersReadersLeaveAnotherThatHasNoneItsPart) {
+  const std::vector<int> order = reactor->runUntilComplete(contendWithReaders(*reactor, *pool));
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 4, 2, 5, 3}));
 }
 
 Task<std::vector<int>> contendByRank(Reactor& reactor, BufferPool& pool) {

@@ -121,6 +121,10 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   origin.certificateAuthorities = options.certificateAuthorities;
   origin.forbidPrivateAddresses = options.forbidPrivateAddresses;
   origin.allowedNetworks = options.allowedNetworks;
+  origin.floorTimeout = options.originFloorTimeout;
+  origin.memoryWanted = [&shard](const std::string& owner) {
+    return shard.originBuffers->shouldYield(owner);
+  };
   origin.directories = commons_.directories;
   auto client = OriginClient::create(*shard.reactor, std::move(origin));
   if (!client.ok()) co_return client.error();

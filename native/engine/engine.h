@@ -29,7 +29,9 @@ struct EngineOptions {
   std::vector<CacheDirectoryOptions> cacheDirectories;
   std::size_t shards = 0;              // 0: as many as cores, at most 8
   std::size_t originConnections = 32;  // all shards together
-  std::uint64_t bufferBytes = 0;       // all shards together; 0: 64 MiB a shard
+  // A transfer from an origin that is slow for so long makes room for other datasets that wait.
+  Clock::duration originFloorTimeout = std::chrono::seconds(10);
+  std::uint64_t bufferBytes = 0;  // all shards together; 0: 64 MiB a shard
   ScrubOptions scrub;
   std::string certificateAuthorities;
   // Refuse origins in loopback, link-local and private ranges, but for those listed (CIDR).

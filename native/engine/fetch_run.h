@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/fetcher.h"
@@ -27,7 +28,8 @@ struct Fetcher::RunState {
   std::vector<std::shared_ptr<ChunkFlight>> flights;
   bool abandoned = false;  // who began it did not want it any more while it waited
   bool forgone = false;    // there was no room for what nobody waits for yet
-  bool named = false;      // the directory may name us to others, who wait for us
+  std::optional<Clock::time_point> yieldedAt;  // its memory to other datasets, the first time
+  bool named = false;  // the directory may name us to others, who wait for us
 
   [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
     return *flights[chunk - chunks.first];
@@ -35,6 +37,12 @@ struct Fetcher::RunState {
   [[nodiscard]] bool demand() const { return urgency->demand(); }
   // Nobody waits, and whoever began it does not want it any more.
   [[nodiscard]] bool unwanted() const { return !demand() && options.unwanted(); }
+  // Its origin is slow, and others waited for its memory: it is behind them now.
+  [[nodiscard]] bool queuesAgain(const Status& fetched) {
+    if (fetched.code() != ErrorCode::kTryElsewhere) return false;
+    if (!yieldedAt) yieldedAt = Clock::now();
+    return Clock::now() - *yieldedAt < kYieldingPatience;
+  }
   // Those that are not here yet, neither in the cache nor in memory.
   [[nodiscard]] ChunkMask missing() const {
     ChunkMask mask = 0;

@@ -55,6 +55,14 @@ std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
   return file;
 }
 
+// What a run ends with that gave way to others until its time was over; others as they are.
+Status tooSlow(const Status& fetched) {
+  if (fetched.code() != ErrorCode::kTryElsewhere) return fetched;
+  return Error{ErrorCode::kDeadlineExceeded,
+               fetched.error().message +
+                   "; given up after ten minutes: check the origin, and the network to it"};
+}
+
 Error shuttingDown() { return {ErrorCode::kCancelled, "the engine is shutting down"}; }
 
 // The first of its chunks alone.
@@ -252,13 +260,13 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     ChunkMask missing = state.missing();
     if (missing == 0) co_return Status();
     if (state.fetch->shared->fromOriginAlone) {
-      Task<std::vector<ChunkBuffer>> acquiring =
-          shard_.originBuffers->acquire(*state.urgency, state.chunks.count, state.options.rank);
+      Task<std::vector<ChunkBuffer>> acquiring = shard_.originBuffers->acquire(
+          *state.urgency, state.chunks.count, state.options.rank, file.dataset->id);
       std::vector<ChunkBuffer> own = co_await acquiring;
       Task<Status> fetching = fromOrigin(state, missing, std::move(own));
       const Status fetched = co_await fetching;
-      if (!fetched.ok()) co_return fetched;
-      continue;
+      if (fetched.ok() || state.queuesAgain(fetched)) continue;
+      co_return tooSlow(fetched);
     }
     // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
     if (sharers >= kManySharers && !state.demand()) missing &= static_cast<ChunkMask>(-missing);
@@ -279,8 +287,8 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
     // What is granted must come in soon: it is asked for when there is memory for it.
     std::vector<ChunkBuffer> memory;
     if (turn.held()) {
-      Task<std::vector<ChunkBuffer>> acquiring =
-          shard_.originBuffers->acquire(*state.urgency, state.chunks.count, state.options.rank);
+      Task<std::vector<ChunkBuffer>> acquiring = shard_.originBuffers->acquire(
+          *state.urgency, state.chunks.count, state.options.rank, file.dataset->id);
       memory = co_await acquiring;
     }
     const Intent intent = memory.empty() ? (place.held() ? Intent::kRead : Intent::kLook)
@@ -307,7 +315,8 @@ Task<Status> Fetcher::fetchRun(RunState& state) {
       turn.end(fetched.ok() ? state.bytes() : 0);
       if (fetched.ok()) continue;
       shard_.directory->giveUp(file.about.key, file.about.size, stripe, answer.granted);
-      co_return fetched;  // the origin client has tried again already
+      if (state.queuesAgain(fetched)) continue;
+      co_return tooSlow(fetched);  // other failures the origin client has tried again already
     }
     memory.clear();
     if (answer.holders.empty() && answer.fetchers.empty()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "engine/verified_read.h"
 
@@ -30,11 +31,12 @@ Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard, std::shared_ptr<File
   const FileReference& file = fetch->reference;
   const OriginExpectation expectation = file.expectation();
   std::uint64_t compared = 0;
-  for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount(); ++chunk) {
+  std::optional<Clock::time_point> yieldedAt;
+  for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount();) {
     Task<Result<Location>> finding = file.dataset->locations.find(*shard.reactor, file.about.index);
     Result<Location> location = co_await finding;
     if (!location.ok()) co_return location.error();
-    auto acquiring = shard.originBuffers->acquire(Priority::kBackground, 1);
+    auto acquiring = shard.originBuffers->acquire(Priority::kBackground, 1, 0, file.dataset->id);
     const std::vector<ChunkBuffer> buffer = co_await acquiring;
     const std::uint64_t offset = fetch->chunkOffset(chunk);
     const std::span<std::byte> theirs =
@@ -45,7 +47,12 @@ Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard, std::shared_ptr<File
         shard.origin->fetch(std::move(*location), expectation, file.about.objectOffset + offset,
                             std::move(pieces), std::move(filled));
     const Status fetched = co_await fetching;
+    if (fetched.code() == ErrorCode::kTryElsewhere) {  // slow, and others wait for the buffer
+      if (!yieldedAt) yieldedAt = Clock::now();
+      if (Clock::now() - *yieldedAt < kYieldingPatience) continue;
+    }
     if (!fetched.ok()) co_return fetched.error();
+    yieldedAt.reset();
     Task<Result<std::span<const std::byte>>> reading =
         readVerified(*shard.reactor, fetch->cache, offset, theirs.size());
     const Result<std::span<const std::byte>> ours = co_await reading;
@@ -57,6 +64,7 @@ Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard, std::shared_ptr<File
                       "byte " + std::to_string(at) + " differs from the origin's"};
     }
     compared += theirs.size();
+    ++chunk;
   }
   co_return compared;
 }

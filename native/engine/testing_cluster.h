@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 
 #include "engine/blocking_call.h"
@@ -115,6 +116,15 @@ class Agent {
         folder_(cache_.path()) {
     start();
   }
+  // `adjust`: what differs from the options of the others.
+  Agent(std::string name, std::function<void(EngineOptions&)> adjust)
+      : name_(std::move(name)),
+        budget_(4ull << 30),
+        ask_([](Question) {}),
+        folder_(cache_.path()),
+        adjust_(std::move(adjust)) {
+    start();
+  }
   ~Agent() { stop(); }
 
   void start() {
@@ -127,6 +137,7 @@ class Agent {
     options.cacheDirectories = {{folder_, budget_, 0}};
     options.shards = 2;
     options.scrub = scrub_;
+    if (adjust_) adjust_(options);
     Result<std::unique_ptr<Engine>> opened = Engine::open(std::move(options), ask_);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     engine_ = std::move(*opened);
@@ -193,6 +204,7 @@ class Agent {
   ScrubOptions scrub_;
   Ask ask_;
   std::string folder_;
+  std::function<void(EngineOptions&)> adjust_;
   std::unique_ptr<Engine> engine_;
 };
 

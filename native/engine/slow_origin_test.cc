@@ -1,0 +1,172 @@
+// Datasets on one shard, one of which has an origin that trickles: the others go on.
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <list>
+#include <thread>
+
+#include "engine/dataset_source.h"
+#include "engine/testing_cluster.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kSlowBytes = 48u << 20;
+// Seconds where nothing else runs; the slow transfers would take hours.
+constexpr auto kEnough = 40s;
+constexpr std::size_t kShardBuffers = 8;  // of chunks from origins
+
+// Of a file of kSlowBytes; gives its bytes at 4 KiB/s, which is no stall, for as long as it lives.
+class TricklingServer {
+ public:
+  TricklingServer() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(socket_, 128), 0);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
+    acceptor_ = std::thread([this] { accept(); });
+  }
+  ~TricklingServer() {
+    stopping_ = true;
+    acceptor_.join();
+    for (std::thread& each : threads_) each.join();
+    ::close(socket_);
+  }
+  TricklingServer(const TricklingServer&) = delete;
+  TricklingServer& operator=(const TricklingServer&) = delete;
+  [[nodiscard]] const std::string& url() const { return url_; }
+
+ private:
+  void accept() {
+    while (!stopping_) {
+      pollfd waiting{socket_, POLLIN, 0};
+      if (poll(&waiting, 1, 50) != 1) continue;
+      const int fd = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (fd >= 0) threads_.emplace_back([this, fd] { serve(fd); });
+    }
+  }
+  static bool send(int fd, const std::string& bytes) {
+    return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+  // One request a connection.
+  void serve(int fd) {
+    std::string request;
+    char buffer[4096];
+    while (!stopping_ && request.find("\r\n\r\n") == request.npos) {
+      pollfd waiting{fd, POLLIN, 0};
+      if (poll(&waiting, 1, 50) != 1) continue;
+      const ssize_t count = recv(fd, buffer, sizeof buffer, 0);
+      if (count <= 0) break;
+      request.append(buffer, static_cast<std::size_t>(count));
+    }
+    unsigned long long first = 0, last = 0;
+    const std::size_t range = request.find("bytes=");
+    if (range != request.npos &&
+        std::sscanf(request.c_str() + range, "bytes=%llu-%llu", &first, &last) == 2) {
+      bool sent = send(fd, "HTTP/1.1 206 Partial Content\r\nETag: \"1\"\r\nContent-Range: bytes " +
+                               std::to_string(first) + "-" + std::to_string(last) + "/" +
+                               std::to_string(kSlowBytes) + "\r\nContent-Length: " +
+                               std::to_string(last - first + 1) + "\r\n\r\n");
+      while (sent && !stopping_) {
+        std::this_thread::sleep_for(25ms);
+        sent = send(fd, std::string(100, 'x'));
+      }
+    }
+    ::close(fd);
+  }
+
+  const int socket_;
+  std::string url_;
+  std::atomic<bool> stopping_{false};
+  std::list<std::thread> threads_;  // the acceptor's
+  std::thread acceptor_;
+};
+
+// Readers of every chunk of a dataset whose origin trickles, on an agent with one shard.
+struct SlowOriginTest : testing::Test {
+  void SetUp() override {
+    ManifestBuilder builder(false);
+    ManifestRow row;
+    row.path = "model";
+    row.size = kSlowBytes;
+    row.validator = "etag:\"1\"";
+    row.key.bytes = Sha256::of(std::as_bytes(std::span(row.path)));
+    builder.add(std::move(row));
+    const auto added = agent.await(agent.engine().manifests().add(*builder.build()));
+    ASSERT_TRUE(added.ok());
+    const auto slow = agent.engine().manifests().find((*added)->manifest->digest(), "slow");
+    Location base;
+    base.url = server.url();
+    slow->locations.setBase(std::move(base));
+    source = std::make_unique<DatasetSource>(agent.engine().commons(), slow, "test", false);
+    opened = *source->openFile(*slow->manifest->lookUp("model"));
+    for (std::uint64_t at = 0; at < kSlowBytes; at += kChunkBytes) {
+      auto answered = std::make_shared<std::promise<ErrorCode>>();
+      readers.push_back(answered->get_future());
+      opened->read(at, 4096, [answered](const Result<MappedBytes>& bytes) {
+        answered->set_value(bytes.code());
+      });
+    }
+    for (const auto until = Clock::now() + 30s; inUse() < kShardBuffers;) {
+      ASSERT_LT(Clock::now(), until);
+      std::this_thread::sleep_for(5ms);
+    }
+    origin.add("other", 20u << 20);
+    const auto listed = agent.await(agent.engine().manifests().add(origin.manifest()));
+    ASSERT_TRUE(listed.ok());
+    other = agent.engine().manifests().find((*listed)->manifest->digest(), "other");
+    Location folder;
+    folder.path = folder.below = origin.folder();
+    other->locations.setBase(std::move(folder));
+  }
+  // Nobody has failed the slow ones meanwhile.
+  void TearDown() override {
+    for (auto& reader : readers) EXPECT_EQ(reader.wait_for(0s), std::future_status::timeout);
+    agent.engine().close();
+    for (auto& reader : readers) EXPECT_EQ(reader.get(), ErrorCode::kCancelled);
+  }
+  std::size_t inUse() { return agent.await(agent.engine().statistics()).buffersInUse; }
+
+  TricklingServer server;
+  Origin origin;
+  Agent agent{"one", [](EngineOptions& options) {
+                options.shards = 1;
+                options.originFloorTimeout = 300ms;
+              }};
+  std::unique_ptr<DatasetSource> source;
+  std::shared_ptr<MountSource::OpenFile> opened;
+  std::shared_ptr<Dataset> other;
+  std::vector<std::future<ErrorCode>> readers;
+};
+
+TEST_F(SlowOriginTest, AnotherDatasetIsReadWhileOneHoldsAllMemory) {
+  const std::uint32_t entry = filesOf(*other->manifest).front();
+  auto answered = std::make_shared<std::promise<ErrorCode>>();
+  auto reading = answered->get_future();
+  DatasetSource fast(agent.engine().commons(), other, "test", false);
+  const auto file = *fast.openFile(entry);
+  file->read(0, 4096,
+             [answered](const Result<MappedBytes>& bytes) { answered->set_value(bytes.code()); });
+  ASSERT_EQ(reading.wait_for(kEnough), std::future_status::ready)
+      << "the slow origin's dataset holds all memory";
+  EXPECT_EQ(reading.get(), ErrorCode::kOk);
+}
+
+TEST_F(SlowOriginTest, AnotherDatasetIsWarmedWhileReadersOfOneHoldAllMemory) {
+  agent.beginWarm(other);
+  EXPECT_EQ(agent.awaitWarm(kEnough).state, WarmState::kSucceeded);
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster
