@@ -63,7 +63,7 @@ describe('CachePreloads that compare with the digests of the origin', function (
     torn[mib] = (torn[mib] as number) ^ 1;
     await dataset('wrong', { 'a.bin': good, 'b.bin': promised }, { 'a.bin': good, 'b.bin': torn });
     await preload('wrong', ['n1', 'n2'], 'SourceDigest');
-    const differs = /b\.bin: the SHA-256 differs from the origin's digest/;
+    const differs = /b\.bin: the SHA-256 of the origin's bytes differs from the digest/;
     const failed = await cluster.expect(
       'wrong',
       'refused on both nodes',
