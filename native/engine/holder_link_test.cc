@@ -22,7 +22,7 @@ using testing_cluster::TemporaryFolder;
 class HolderLinkTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string why = testing::whyNoMounts(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = fuse_testing::whyNoMounts(); !why.empty()) GTEST_SKIP() << why;
     std::filesystem::create_directory(folder_.path("mnt"));
     startHolder();
     origin_.add("model", 9 << 20);

@@ -144,7 +144,7 @@ TEST(ThroughRead, AgentsReadThroughOneAnotherAtTheSameTime) {
 
 // A disk that another program fills.
 TEST(ThroughRead, ADiskThatOthersFillFailsNoReader) {
-  if (const std::string why = testing::whyNoMounts(); !why.empty()) GTEST_SKIP() << why;
+  if (const std::string why = fuse_testing::whyNoMounts(); !why.empty()) GTEST_SKIP() << why;
   TemporaryFolder disk;
   ASSERT_EQ(mount("tmpfs", disk.path().c_str(), "tmpfs", 0, "size=48m"), 0);
   {
@@ -171,7 +171,7 @@ TEST(ThroughRead, ADiskThatOthersFillFailsNoReader) {
 class ThroughMount : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string why = testing::whyNoMounts(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = fuse_testing::whyNoMounts(); !why.empty()) GTEST_SKIP() << why;
     std::filesystem::create_directory(folder_.path("mnt"));
     HolderOptions options;
     options.socketPath = folder_.path("holder");

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class UnownedMountTest : public ::testing::Test {
+class UnownedMountTest : public testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "mounts need root";

@@ -14,7 +14,7 @@
 #include "fuse/hearth_ioctl.h"
 #include "fuse/testing/mount_fixture.h"
 
-namespace hearth::testing {
+namespace hearth::fuse_testing {
 namespace {
 
 class FuseMountTest : public MountTest {};
@@ -275,4 +275,4 @@ TEST_F(FuseMountTest, FailedReadsAreErrorsAndCounted) {
 }
 
 }  // namespace
-}  // namespace hearth::testing
+}  // namespace hearth::fuse_testing

@@ -13,7 +13,7 @@
 #include "fuse/hearth_ioctl.h"
 #include "fuse/testing/mount_fixture.h"
 
-namespace hearth::testing {
+namespace hearth::fuse_testing {
 namespace {
 
 constexpr std::uint64_t kSize = 2'500'000;
@@ -230,4 +230,4 @@ TEST_F(FusePassthroughTest, CanBeTurnedOff) {
 }
 
 }  // namespace
-}  // namespace hearth::testing
+}  // namespace hearth::fuse_testing

@@ -15,7 +15,7 @@
 
 extern char** environ;
 
-namespace hearth::testing {
+namespace hearth::fuse_testing {
 namespace {
 
 class FuseTakeoverTest : public MountTest {
@@ -179,4 +179,4 @@ TEST_F(FuseAbsenceTest, WithoutAnAgentReadersFailInTheEnd) {
 }
 
 }  // namespace
-}  // namespace hearth::testing
+}  // namespace hearth::fuse_testing

@@ -10,7 +10,7 @@
 #include "fuse/testing/mount_fixture.h"
 #include "holder/fuse_mount.h"
 
-namespace hearth::testing {
+namespace hearth::fuse_testing {
 namespace {
 
 class FuseWaitTest : public MountTest {
@@ -184,4 +184,4 @@ TEST_F(FuseWaitTest, AnAbortIsNotCalledAnUnmount) {
 }
 
 }  // namespace
-}  // namespace hearth::testing
+}  // namespace hearth::fuse_testing

@@ -9,7 +9,7 @@
 #include "holder/holder_client.h"
 
 using namespace hearth;
-using namespace hearth::testing;
+using namespace hearth::fuse_testing;
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;

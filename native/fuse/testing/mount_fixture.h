@@ -20,7 +20,7 @@
 #include "holder/holder_client.h"
 #include "holder/holder_server.h"
 
-namespace hearth::testing {
+namespace hearth::fuse_testing {
 
 // Empty when FUSE can be mounted here, else why not.
 inline std::string whyNoMounts() {
@@ -135,4 +135,4 @@ bool eventually(F condition) {
   return condition();
 }
 
-}  // namespace hearth::testing
+}  // namespace hearth::fuse_testing

@@ -5,7 +5,7 @@
 
 #include "fuse/testing/test_source.h"
 
-namespace hearth::testing {
+namespace hearth::fuse_testing {
 
 inline constexpr std::uint64_t kTakeoverSize = 3'000'000;
 
@@ -20,4 +20,4 @@ inline std::vector<ManifestRow> takeoverRows() {
   return rows;
 }
 
-}  // namespace hearth::testing
+}  // namespace hearth::fuse_testing

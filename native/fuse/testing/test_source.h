@@ -20,7 +20,7 @@
 #include "fuse/mount_source.h"
 #include "holder/owned_fd.h"
 
-namespace hearth::testing {
+namespace hearth::fuse_testing {
 
 inline std::string contentOf(const std::string& path, std::uint64_t size) {
   std::string bytes(size, '\0');
@@ -246,4 +246,4 @@ class TestSource final : public MountSource {
   std::atomic<ErrorCode> refusal_{ErrorCode::kOk};
 };
 
-}  // namespace hearth::testing
+}  // namespace hearth::fuse_testing
