@@ -20,7 +20,7 @@ const growthAllowed = 1.25;
 const leastSecondsOfMemory = 600;
 const growthBytesAllowed = 64 * 2 ** 20;
 
-export function verdict({ seconds, wrong, unexpected, failures, memory, bytesRead }: SoakResult): string[] {
+function verdict({ seconds, wrong, unexpected, failures, memory, bytesRead }: SoakResult): string[] {
   const grown = memory.filter(
     ({ before, after }) =>
       seconds >= leastSecondsOfMemory && after > growthAllowed * before && after - before > growthBytesAllowed,

@@ -117,14 +117,16 @@ Task<void> CacheDirectory::commitInBackground(CacheDirectory& directory) {
   }
 }
 
-Task<Status> CacheDirectory::commit(Reactor& back) {
+Task<Status> CacheDirectory::withLog(Task<Status> work, Reactor& back) {
   co_await home().reactor.enter();
   co_await commits_.acquire(1);
-  Status done = co_await commitLocked();
+  Status done = co_await work;
   commits_.release(1);
   co_await back.enter();
   co_return done;
 }
+
+Task<Status> CacheDirectory::commit(Reactor& back) { return withLog(commitLocked(), back); }
 
 Task<Status> CacheDirectory::throttle(Reactor& back) {
   const ClaimQueue::Backlog backlog = queue_.backlog();

@@ -94,6 +94,8 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
 
  private:
   struct SyncBatch;
+  // Does this on the home shard, alone with the log, and continues on `back`.
+  [[nodiscard]] Task<Status> withLog(Task<Status> work, Reactor& back);
   [[nodiscard]] Task<Status> commitLocked();
   [[nodiscard]] Task<void> syncFiles(SyncBatch& batch);
   static Task<void> syncWorker(CacheDirectory& directory, SyncBatch& batch, std::size_t shard);

@@ -26,12 +26,7 @@ Task<void> CacheDirectory::retractInBackground(CacheDirectory& directory) {
 }
 
 Task<Status> CacheDirectory::settleRetractions(Reactor& back) {
-  co_await home().reactor.enter();
-  co_await commits_.acquire(1);
-  Status done = co_await retractLocked();
-  commits_.release(1);
-  co_await back.enter();
-  co_return done;
+  return withLog(retractLocked(), back);
 }
 
 Task<Status> CacheDirectory::retract(std::shared_ptr<CacheEntry> entry, std::uint32_t chunk,
@@ -63,17 +58,14 @@ Task<Status> CacheDirectory::retractLocked() {
 
 Task<Status> CacheDirectory::recordVerified(std::shared_ptr<CacheEntry> entry, Sha256Digest digest,
                                             std::uint64_t generation, Reactor& back) {
-  co_await home().reactor.enter();
-  co_await commits_.acquire(1);
-  Status done = co_await commitLocked();
-  if (done.ok()) done = co_await recordVerifiedLocked(*entry, digest, generation);
-  commits_.release(1);
-  co_await back.enter();
-  co_return done;
+  Task<Status> recorded = withLog(recordVerifiedLocked(*entry, digest, generation), back);
+  co_return co_await recorded;
 }
 
 Task<Status> CacheDirectory::recordVerifiedLocked(CacheEntry& entry, Sha256Digest digest,
                                                   std::uint64_t generation) {
+  const Status committed = co_await commitLocked();
+  if (!committed.ok()) co_return committed;
   if (entry.generation() != generation) {
     co_return Error{ErrorCode::kConflict, "a chunk of " + entry.key.hex() +
                                               " was found bad meanwhile; verify the file again"};
