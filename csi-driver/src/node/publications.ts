@@ -90,38 +90,44 @@ export class Publications {
   }
 
   /**
-   * Whether a target shows a mount that its agent does not have any more, because agent and holder went together: then the
-   * agent's present mount of the same revision is bound over the dead one; views have no server to lose. What was open, and whoever does not see mounts
-   * that come later (mountPropagation other than HostToContainer), keeps the dead one.
+   * Whether a target shows a mount that its agent does not have any more, because agent and holder went together: then
+   * the agent's present mount of the same revision is bound over the dead one; views have no server to lose. What was
+   * open, and whoever does not see mounts that come later (mountPropagation other than HostToContainer), keeps the dead
+   * one. The steps are
+   *   1. the record tells of it,  2. of mounts that piled up all but the lowest go,  3. the agent's mount is bound over
+   *   what is left,  4. it is made as restricted as what lies below.
+   * A mount is at the target between any two of them, and what is left to do is seen from the mounts alone, so the same
+   * call after a failure or a death finishes it.
    */
   async rebind(cluster: string, target: string, agentMounts: string): Promise<boolean> {
     const { mounts, records, logger } = this.#parts;
     const present = await this.#mountAt(target);
     const record = await records.find(target);
     if (present === undefined || record === undefined || record.dataPath === 'view') return false;
+    const layers = await this.#layers(target);
+    const usage = { singleTarget: false, noexec: layers.some(({ options }) => options.includes('noexec')) };
     const table = await mounts.table();
     const folder = `${agentMounts}/${record.manifest}/`;
-    const alive = table.some((entry) => entry.mountPoint.startsWith(folder) && showSame(entry, present));
+    if (table.some((entry) => entry.mountPoint.startsWith(folder) && showSame(entry, present))) {
+      if (record.reboundAt !== undefined) await this.#restrict(target, usage, present);
+      return false;
+    }
     // The second name is that of agents of the release before.
     const source = mountAt(table, `${folder}fuse-${record.dataset}`) ?? mountAt(table, `${folder}fuse`);
-    if (alive || source === undefined) return false;
-    const agentMount = source.mountPoint;
-    const noexec = present.options.includes('noexec');
-    if ((await this.#layers(target)) + 1 >= mostMounts) {
-      await this.#clear(target);
-      await mounts.bind(agentMount, target);
-    } else {
-      await mounts.bindOver(agentMount, target);
+    if (source === undefined) return false;
+    if (record.reboundAt === undefined) {
+      await records.write(cluster, { ...record, reboundAt: new Date().toISOString() });
     }
+    for (let piled = layers.length; layers.length + 1 >= mostMounts && piled > 1; piled--) await mounts.unmount(target);
+    await mounts.bindOver(source.mountPoint, target);
     try {
-      await this.#restrict(target, { singleTarget: false, noexec }, await this.#mountAt(target));
-      await this.#checkStillThere(agentMount, source);
+      await this.#restrict(target, usage, await this.#mountAt(target));
+      await this.#checkStillThere(source.mountPoint, source);
     } catch (thrown) {
       await mounts.unmount(target);
       throw thrown;
     }
     const { volume, pod } = record;
-    await records.write(cluster, { ...record, reboundAt: new Date().toISOString() });
     const advice = 'restart the pod unless its containers mount the volume with HostToContainer';
     logger.warn('a volume lost its mount and was bound again', { volume, target, pod, advice });
     return true;
@@ -217,10 +223,10 @@ export class Publications {
   }
 
   /** Mounts at a target, those below others included. */
-  async #layers(target: string): Promise<number> {
+  async #layers(target: string): Promise<MountEntry[]> {
     const { mounts } = this.#parts;
     const path = await mounts.resolve(target);
-    return (await mounts.table()).filter((entry) => entry.mountPoint === path).length;
+    return (await mounts.table()).filter((entry) => entry.mountPoint === path);
   }
 
   async #mountAt(target: string): Promise<MountEntry | undefined> {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
 import type { NodeAgents } from '../agent/index.ts';
-import { PublishedRecords, publishedId } from '../published/index.ts';
+import { PublishedRecords, publishedId, reconcilePublished } from '../published/index.ts';
+import { Crash, CrashPoint } from '../testing/crash.ts';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest } from '../testing/samples.ts';
 import { TemporaryFolder } from '../testing/temporary_folder.ts';
@@ -90,13 +91,70 @@ describe('rebinding', () => {
     assert.equal(mounts.entries.length, before);
   });
 
-  it('begins anew where mounts have piled up', async () => {
+  const pileUp = (target: string) => {
+    const options = mounts.entries.findLast(({ mountPoint }) => mountPoint === target)?.options;
+    for (let layer = 0; layer < 14; layer++) mounts.add(target, `0:${layer}`, options, ['ro']);
+  };
+
+  it('leaves of mounts that have piled up the lowest, over which containers see the new one', async () => {
     await publish('/one', 'a');
-    for (let layer = 0; layer < 14; layer++) mounts.add('/one', `0:${layer}`, ['ro'], ['ro']);
+    pileUp('/one');
     mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
     await rebinding().look();
-    assert.deepEqual(devices('/one'), ['0:51']);
+    assert.deepEqual(devices('/one'), ['0:50', '0:51']);
   });
+
+  it('binds again what a bind that failed left, wherever mounts have piled up', async () => {
+    await publish('/one', 'a');
+    pileUp('/one');
+    mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
+    const { bind } = mounts;
+    mounts.bind = async () => {
+      throw new HearthError('IoError', 'mount failed');
+    };
+    const looking = rebinding();
+    await looking.look();
+    assert.notEqual(devices('/one').length, 0, 'the pod never has the empty folder below');
+    mounts.bind = bind;
+    await looking.look();
+    assert.equal(devices('/one').at(-1), '0:51');
+  });
+
+  for (const piled of [false, true]) {
+    it(`ends at the same after a death at any step${piled ? ', with mounts piled up' : ''}`, async () => {
+      let step = 0;
+      for (let finished = false; !finished; step++) {
+        for (const when of ['before', 'after'] as const) {
+          const target = `/${when}/${step}`;
+          await publish(target, 'a', 'fuse', ['noexec']);
+          if (piled) pileUp(target);
+          const earlier = mounts.entries.findIndex(({ mountPoint }) => mountPoint === agentMount('a'));
+          if (earlier >= 0) mounts.entries.splice(earlier, 1);
+          mounts.add(agentMount('a'), `1:${step}${when.length}`, ['rw'], ['ro']);
+          const crash = new CrashPoint(step, when);
+          const dying = new Publications({
+            agents: {} as NodeAgents,
+            mounts: crash.wrap(mounts),
+            records: crash.wrap(records),
+            logger: silentLogger,
+          });
+          await dying
+            .rebind('c', target, folder.file('c/mounts'))
+            .catch((thrown) => assert.ok(thrown instanceof Crash));
+          finished = !crash.reached;
+          assert.notEqual(devices(target).length, 0, `a mount is left ${when} step ${step}`);
+          await reconcilePublished(records, mounts, silentLogger);
+          await rebinding().look();
+          const present = mounts.entries.findLast(({ mountPoint }) => mountPoint === target);
+          assert.equal(present?.device, `1:${step}${when.length}`, `bound, though dead ${when} step ${step}`);
+          assert.deepEqual(present?.options, ['ro', 'nosuid', 'nodev', 'noexec'], `dead ${when} step ${step}`);
+          assert.ok((await records.find(target))?.reboundAt, `told, though dead ${when} step ${step}`);
+          await publications.unpublish('v', target);
+        }
+      }
+      assert.ok(step > 5);
+    });
+  }
 
   it('tells once of what cannot be bound, and tries it again', async () => {
     await publish('/one', 'a');

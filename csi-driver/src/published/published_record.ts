@@ -21,7 +21,7 @@ export const publishedSchema = z.object({
   /** Absent when the kubelet told nothing of a pod. */
   pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }).optional(),
   publishedAt: z.string(),
-  /** When another mount was bound over the one that the pod was given, which was dead: agents tell of it. */
+  /** When the mount that the pod was given was dead, and another one was about to be bound over it: agents tell of it. */
   reboundAt: z.string().optional(),
 });
 export type PublishedRecord = z.output<typeof publishedSchema>;
