@@ -5,9 +5,9 @@ import { runProcess } from './process.ts';
 
 const usage = `Usage: hearth-cleanup
 
-Run by the chart before it is uninstalled: deletes StorageClusters and everything that the operator made, and takes our
-finalizers and startup taints away. Datasets and volumes stay. While pods mount volumes of ours it names them, changes
-nothing and ends with exit code 9, unless HEARTH_CLEANUP_FORCE is true.
+Run by the chart before it is uninstalled: stops the operator and takes agents away, then StorageClusters and everything
+that the operator made, our finalizers and startup taints. Datasets and volumes stay. While pods mount volumes of ours it
+names them, takes nothing away but agents, which come back, and ends with exit code 9, unless HEARTH_CLEANUP_FORCE is true.
 Variables: POD_NAMESPACE, HEARTH_LOG_LEVEL, HEARTH_CLEANUP_FORCE.
 `;
 

@@ -3,9 +3,7 @@ import { HearthError, silentLogger } from '@hearth/common';
 import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
 import { cleanup } from './cleanup.ts';
 
-const isOperator = ({ metadata }: KubernetesObject) => metadata?.name?.startsWith('operator') === true;
-
-/** Objects by kind; those of kinds in `stuck` stay when they are deleted. */
+/** Objects by kind, whose component their names begin with; those of kinds in `stuck` stay when they are deleted. */
 class FakeCluster {
   readonly objects = new Map<string, KubernetesObject[]>();
   readonly stuck = new Set<string>();
@@ -13,21 +11,23 @@ class FakeCluster {
   readonly scaled: number[] = [];
   /** Called when it is scaled. */
   onScale = () => {};
+  onDelete = (_object: string) => {};
 
   readonly api = {
     get: async (type: ResourceType) => {
       assert.equal(type.kind, 'Deployment');
       return this.replicas === undefined ? undefined : { spec: { replicas: this.replicas } };
     },
-    /** With a selector: of pods those of the operator. */
-    list: async (type: ResourceType, { labelSelector }: { labelSelector?: string }) => {
+    list: async (type: ResourceType, { labelSelector = '' }: { labelSelector?: string }) => {
+      const [, component = ''] = /component=(\w+)/.exec(labelSelector) ?? [];
       const objects = this.objects.get(type.kind) ?? [];
-      const chosen = type.kind === 'Pod' && labelSelector ? objects.filter(isOperator) : [...objects];
-      return { items: chosen, resourceVersion: '1' };
+      const items = objects.filter(({ metadata }) => metadata?.name?.startsWith(component) === true);
+      return { items, resourceVersion: '1' };
     },
     delete: async (type: ResourceType, name: string) => {
       const left = (this.objects.get(type.kind) ?? []).filter(({ metadata }) => metadata?.name !== name);
       if (!this.stuck.has(type.kind)) this.objects.set(type.kind, left);
+      this.onDelete(`${type.kind} ${name}`);
       return true;
     },
     patch: async (
@@ -119,6 +119,34 @@ describe('the clean-up before an uninstallation', () => {
       });
       assert.equal(cluster.objects.get('StorageCluster')?.length, 1);
       assert.deepEqual(cluster.scaled, []);
+    });
+
+    it('takes away nothing but agents, which come again, when one began until the last of them went', async () => {
+      for (const [kind, name] of [
+        ['StorageCluster', 'main'],
+        ['DaemonSet', 'agents'],
+        ['DaemonSet', 'holders'],
+        ['StatefulSet', 'etcd'],
+        ['Secret', 'ca'],
+      ] as const) {
+        cluster.add(kind, name, ['hearth.storage/finalizer']);
+      }
+      cluster.onDelete = (object) => {
+        if (object === 'DaemonSet agents') podWith('late', inline);
+      };
+      await assert.rejects(cluster.run(), { code: 'InUse', message: /team\/late on n1/ });
+      const left = [...cluster.objects].flatMap(([kind, objects]) =>
+        objects.map(({ metadata }) => `${kind} ${metadata?.name}`),
+      );
+      assert.deepEqual(left.sort(), [
+        'DaemonSet holders',
+        'Pod late',
+        'Secret ca',
+        'StatefulSet etcd',
+        'StorageCluster main',
+      ]);
+      assert.deepEqual(cluster.objects.get('StorageCluster')?.[0]?.metadata?.finalizers, ['hearth.storage/finalizer']);
+      assert.deepEqual(cluster.scaled, [0, 2], 'it makes the agents again, and holders have kept the mounts');
     });
 
     it('fails also when one began meanwhile, which nobody could end: csi-node stays', async () => {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, type Logger } from '@hearth/common';
 import {
   type KubernetesClient,
@@ -13,6 +12,8 @@ import { isGated, releasePod } from '../gates/index.ts';
 import { ownedSelector, ownedTypes } from '../storage_cluster/index.ts';
 import { all } from './listing.ts';
 import { refuseWhileMounted } from './mounting_pods.ts';
+import { takeAwayFromNodes } from './node_pods.ts';
+import { pauseMs, until } from './wait.ts';
 
 export interface CleanupOptions {
   api: Pick<KubernetesClient, 'get' | 'list' | 'delete' | 'patch'>;
@@ -20,42 +21,51 @@ export interface CleanupOptions {
   logger: Logger;
   /** Also while pods mount volumes of ours, which then cannot end until the driver is there again. */
   force: boolean;
-  /** How long the operator is given to clear up by itself. */
+  /** How long agents are given to end, and then holders. */
   patienceMs: number;
   /** How long everything may take. */
   deadlineMs: number;
   signal: AbortSignal;
 }
 
-const pauseMs = 1_000;
 /** Longer than the operator's pods are given to end. */
 const stopMs = 45_000;
 const startMs = 5_000;
 const operatorName = 'hearth-operator';
 
 /**
- * Before the operator is uninstalled: refuses while pods mount volumes of ours (`InUse`), unless forced; deletes StorageClusters and waits while the operator takes away what it made,
- * stops it, and takes away whatever is left, our finalizers, startup taints and gates of pods. What belongs to users stays: Datasets,
- * CachePreloads, claims and volumes, without a finalizer that nobody would honour any more. When it fails the operator is
- * started again, since the release stays. `DeadlineExceeded` names what would not go.
+ * Before the operator is uninstalled. While pods mount volumes of ours it refuses (`InUse`), unless forced. A pod may begin
+ * at any moment, so nothing that a mount needs goes before nobody can mount any more:
+ *   1. the first look, which changes nothing,  2. the operator stops,  3. agents go: without one nothing is published,
+ *      while holders keep what is mounted and its readers wait,  4. the last look,  5. StorageClusters, holders and all
+ *      the rest go, our finalizers, startup taints and gates of pods.
+ * What belongs to users stays: Datasets, CachePreloads, claims and volumes, without a finalizer that nobody would honour any
+ * more. When it fails the operator is started again, since the release stays, and makes again what the StorageClusters that
+ * are left want: agents take the mounts over. `DeadlineExceeded` names what would not go.
  */
 export async function cleanup(options: CleanupOptions): Promise<void> {
-  const { api, logger, force, patienceMs, deadlineMs, signal } = options;
+  const { api, force, patienceMs, deadlineMs, signal } = options;
   const deadline = Date.now() + deadlineMs;
   if (!force) await refuseWhileMounted(api, signal);
-  for (const cluster of await all(api, kinds.StorageCluster, {}, signal)) {
-    await api.delete(kinds.StorageCluster, cluster.metadata.name, undefined, { signal });
-    logger.info('a StorageCluster is being deleted', { cluster: cluster.metadata.name });
-  }
-  await until(patienceMs, signal, async () => (await all(api, kinds.StorageCluster, {}, signal)).length === 0);
   const startAgain = await stopOperator(options);
   try {
-    await takeAwayRest(options, deadline);
-    // One may have begun before the agents went.
+    await takeAwayFromNodes(options, 'agent', patienceMs);
     if (!force) await refuseWhileMounted(api, signal);
+    await deleteClusters(options);
+    // What agents have left mounted goes with them.
+    await takeAwayFromNodes(options, 'holder', Math.min(patienceMs, deadline - Date.now()));
+    await takeAwayRest(options, deadline);
   } catch (thrown) {
     await startAgain();
     throw thrown;
+  }
+}
+
+/** First, so that whoever starts the operator again does not have it make again what goes next. */
+async function deleteClusters({ api, logger, signal }: CleanupOptions): Promise<void> {
+  for (const cluster of await all(api, kinds.StorageCluster, {}, signal)) {
+    await api.delete(kinds.StorageCluster, cluster.metadata.name, undefined, { signal });
+    logger.info('a StorageCluster is being deleted', { cluster: cluster.metadata.name });
   }
 }
 
@@ -174,14 +184,5 @@ async function unlessGone(work: Promise<unknown>): Promise<void> {
     await work;
   } catch (thrown) {
     if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
-  }
-}
-
-/** Whether it came to hold in time. */
-async function until(timeMs: number, signal: AbortSignal, holds: () => Promise<boolean>): Promise<boolean> {
-  for (const end = Date.now() + timeMs; ; ) {
-    if (await holds()) return true;
-    if (Date.now() >= end) return false;
-    await sleep(pauseMs, undefined, { signal });
   }
 }

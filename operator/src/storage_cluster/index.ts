@@ -1,6 +1,6 @@
 /** StorageClusters: what runs on their nodes, the store, certificates, and how each node is. */
 export { type Environment, readEnvironment } from './environment.ts';
-export { labelsOfOperator, ownedSelector } from './names.ts';
+export { componentLabel, labelsOfOperator, ownedSelector } from './names.ts';
 export { hasLabels, type NodeFacts, nodeFacts } from './node_facts.ts';
 export { hashOf } from './objects/desired_object.ts';
 export { type OwnedSources, ownedTypes, type Source } from './owned_objects.ts';

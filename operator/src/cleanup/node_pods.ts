@@ -1,0 +1,51 @@
+import { HearthError, type Logger } from '@hearth/common';
+import { type KubernetesClient, kinds, type Node, type Pod, type ResourceType } from '@hearth/common/kubernetes';
+import { componentLabel, ownedSelector } from '../storage_cluster/index.ts';
+import { all } from './listing.ts';
+import { until } from './wait.ts';
+
+export interface NodePodsOptions {
+  api: Pick<KubernetesClient, 'list' | 'delete'>;
+  namespace: string;
+  logger: Logger;
+  signal: AbortSignal;
+}
+
+/**
+ * Deletes the DaemonSets of agents or holders and waits, at most this many milliseconds, until their pods have gone.
+ * `DeadlineExceeded` names those that are left; pods on nodes that are not ready are left to themselves.
+ */
+export async function takeAwayFromNodes(
+  { api, namespace, logger, signal }: NodePodsOptions,
+  component: 'agent' | 'holder',
+  timeMs: number,
+): Promise<void> {
+  const place = { namespace, labelSelector: `${ownedSelector},${componentLabel}=${component}` };
+  let left: Pod[] = [];
+  const gone = await until(timeMs, signal, async () => {
+    const sets = await all(api, kinds.DaemonSet as ResourceType, place, signal);
+    for (const { metadata } of sets) {
+      if (metadata?.deletionTimestamp !== undefined) continue;
+      await api.delete(kinds.DaemonSet as ResourceType, metadata?.name ?? '', namespace, { signal });
+    }
+    // The garbage collector takes pods away after what made them.
+    left = await all(api, kinds.Pod, place, signal);
+    return sets.length === 0 && left.length === 0;
+  });
+  if (gone) return;
+  const ready = new Set((await all(api, kinds.Node, {}, signal)).filter(isReady).map(({ metadata }) => metadata?.name));
+  const named = (pods: Pod[]) => pods.map(({ metadata }) => metadata?.name).slice(0, 10);
+  const alive = left.filter(({ spec }) => ready.has(spec?.nodeName));
+  if (alive.length > 0) {
+    throw new HearthError(
+      'DeadlineExceeded',
+      `after ${Math.round(timeMs / 1000)} s these ${component}s had not gone: ${named(alive).join(', ')}; ` +
+        'look at their nodes and uninstall again',
+    );
+  }
+  logger.warn(`${component}s on nodes that are not ready are left to themselves`, { pods: named(left) });
+}
+
+function isReady({ status }: Node): boolean {
+  return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
+}
