@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -18,6 +17,7 @@ import { root } from '../../src/command.ts';
 import { must } from '../machine/machine.ts';
 import { ensureBaseImages, nodeVersion } from './base_images.ts';
 import { Buildah } from './buildah.ts';
+import { ImageSources } from './image_sources.ts';
 
 /** The image of this checkout, as pods name it. */
 export const hearthImageName = 'local/hearth:dev';
@@ -64,10 +64,11 @@ async function buildUnlessKept(): Promise<HearthImage> {
   const folder = join(cacheFolder, 'hearth-image');
   mkdirSync(folder, { recursive: true });
   await using _ = await lock(join(folder, '.lock'));
-  const archive = join(folder, `hearth-${await inputHash()}.tar`);
+  using sources = await ImageSources.copy(root, join(folder, 'sources'));
+  const archive = join(folder, `hearth-${sources.digest}.tar`);
   const record = `${archive}.size`;
   if (!existsSync(archive) || !existsSync(record)) {
-    await build(folder, archive);
+    await build(folder, sources.folder, archive);
     const compressed = await must('sh', '-c', 'gzip -c "$1" | wc -c', 'sh', archive);
     writeFileSync(record, compressed.trim());
     removeOld(folder);
@@ -77,31 +78,18 @@ async function buildUnlessKept(): Promise<HearthImage> {
   return { archive, compressedBytes: Number(readFileSync(record, 'utf8')) };
 }
 
-async function build(folder: string, archive: string): Promise<void> {
+async function build(folder: string, sources: string, archive: string): Promise<void> {
   console.error('building the image local/hearth:dev (some minutes the first time)');
   const store = new Buildah(folder);
   await store.tidy(storeLimitBytes);
   await ensureBaseImages(store);
-  await store.build(root, 'localhost/hearth', {
+  await store.build(sources, 'localhost/hearth', {
     args: { NODE_VERSION: nodeVersion() },
     volumes: [...aptSettings(), ...npmSettings(folder)],
   });
   rmSync(`${archive}.new`, { force: true });
   await store.save('localhost/hearth', `${archive}.new`, hearthImageName);
   renameSync(`${archive}.new`, archive);
-}
-
-/** All files that the Dockerfile may copy, as they are in the working tree. */
-async function inputHash(): Promise<string> {
-  const hash = createHash('sha256');
-  const inputs = ['Dockerfile', '.dockerignore', 'package.json', 'package-lock.json', 'scripts/image'];
-  const rooms = ['common', 'native', 'node-agent', 'cli', 'csi-driver', 'operator'];
-  const listed = await must('git', '-C', root, 'ls-files', '-z', '-co', '--exclude-standard', ...inputs, ...rooms);
-  for (const path of listed.split('\0').filter((name) => name !== '' && !/\.(test\.ts|md)$/.test(name))) {
-    const file = join(root, path);
-    if (existsSync(file)) hash.update(`${path}\0${statSync(file).mode}\0`).update(readFileSync(file));
-  }
-  return hash.digest('hex').slice(0, 12);
 }
 
 /** Where this machine gets Debian packages from. */
