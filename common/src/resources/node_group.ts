@@ -67,6 +67,17 @@ const engine = z.object({
       }),
     )
     .describe('Memory of one agent for chunks in transfer.'),
+  scrubRate: size()
+    .default('20Mi')
+    .meta(
+      rules({
+        rule: "quantity(self).compareTo(quantity('0')) == 0 || (quantity(self).compareTo(quantity('64Ki')) >= 0 && quantity(self).compareTo(quantity('64Gi')) <= 0)",
+        message: 'must be a size from 64Ki to 64Gi, or 0',
+      }),
+    )
+    .describe(
+      'What the background scrub reads of each cache directory in a second, to compare it with its checksums; 0 turns it off.',
+    ),
 });
 
 const resources = z.object({
@@ -81,7 +92,7 @@ const resources = z.object({
     .meta({ maxProperties: 16 })
     .describe(
       'What it may use at most. Absent: 6.25Gi of memory, twice the buffer, and 128Mi for each TiB of the budgets ' +
-        '(1Gi for one that is a share); {}: no limit.',
+        '(1Gi for one that is a share), and more with origins.maxEntries above ten million; {}: no limit.',
     ),
 });
 
@@ -112,7 +123,9 @@ export const nodeGroup = z.object({
     .describe(
       "Networks, such as 10.1.0.0/16, whose addresses on the node carry data between agents. None: the node's InternalIP.",
     ),
-  engine: engine.default({ shards: 0, originConnections: 32, buffer: '256Mi' }).describe('Settings of the data path.'),
+  engine: engine
+    .default({ shards: 0, originConnections: 32, buffer: '256Mi', scrubRate: '20Mi' })
+    .describe('Settings of the data path.'),
   resources: resources.optional().describe('Resources of the agent pods.'),
   priorityClassName: objectName()
     .default('system-node-critical')

@@ -42,6 +42,15 @@ const origins = z.object({
     })
     .default({ namespaces: [] })
     .describe('Who may read origins as the nodes themselves.'),
+  maxEntries: z
+    .int()
+    .min(1)
+    .max(100_000_000)
+    .default(2_000_000)
+    .describe(
+      'Files and folders that one Dataset may have. Listing them takes an agent about 360 bytes of memory each, and the ' +
+        'bytes of their paths, of which 256 are allowed for each.',
+    ),
   certificateAuthorities: z
     .object({
       name: objectName().describe("Name of the ConfigMap, in the operator's namespace."),
@@ -99,7 +108,12 @@ export const storageClusterSpecSchema = z.object({
     .describe('Nodes that keep bytes, grouped by what is the same on them.'),
   store: store.default({ etcd: { replicas: 1, storage: { emptyDir: {} } } }).describe('Where agents find one another.'),
   origins: origins
-    .default({ directoryPrefixes: [], allowedNetworks: [], nodeIdentity: { namespaces: [] } })
+    .default({
+      directoryPrefixes: [],
+      allowedNetworks: [],
+      nodeIdentity: { namespaces: [] },
+      maxEntries: 2_000_000,
+    })
     .describe('What the sources of Datasets may reach.'),
   startupTaint: z
     .object({

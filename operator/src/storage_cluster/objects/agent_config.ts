@@ -40,12 +40,14 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
       shards: group.engine.shards,
       originConnections: group.engine.originConnections,
       bufferBytes: amount(group.engine.buffer),
+      scrubRate: amount(group.engine.scrubRate),
     },
     origins: {
       allowedNetworks: origins.allowedNetworks,
       directoryPrefixes: origins.directoryPrefixes,
       // As the operator registers the Datasets of a namespace; no namespace has a dot in its name.
       nodeIdentity: origins.nodeIdentity.namespaces.map((namespace) => registeredName(namespace, '')),
+      maxEntries: origins.maxEntries,
       ...(origins.certificateAuthorities === undefined
         ? {}
         : { certificateAuthorities: `${authorities}/${origins.certificateAuthorities.key}` }),

@@ -49,7 +49,7 @@ export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
           startupProbe: { ...probe('/healthz'), periodSeconds: 2, failureThreshold: 150 },
           livenessProbe: { ...probe('/healthz'), periodSeconds: 10, failureThreshold: 6 },
           readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 2 },
-          resources: resources(group),
+          resources: resources(group, cluster),
           securityContext: privileged,
           // What an agent says at its end is shown in the StorageCluster.
           terminationMessagePolicy: 'FallbackToLogsOnError',
@@ -81,13 +81,13 @@ const port = (name: string, number: number) => ({
 const probe = (path: string) => ({ httpGet: { path, port: 'health', scheme: 'HTTP' }, timeoutSeconds: 5 });
 
 /** As the group says; where it says nothing of requests or of limits, memory by what it has to do. */
-function resources(group: NodeGroup) {
+function resources(group: NodeGroup, cluster: StorageCluster) {
   const { requests, limits } = group.resources ?? {};
   const own = { cpu: '100m', memory: inMebibytes(requestedMemory(group)) };
   // A limit that the group gives is a request too, unless it gives one: then nothing of ours is added.
   if (limits !== undefined) return { ...(requests && { requests: texts(requests) }), limits: texts(limits) };
   const asked = parseQuantity(String(requests?.memory ?? 0)) ?? 0n;
-  const most = memoryLimit(group);
+  const most = memoryLimit(group, cluster.spec.origins);
   return { requests: texts(requests ?? own), limits: { memory: inMebibytes(asked > most ? asked + MiB : most) } };
 }
 

@@ -1,4 +1,4 @@
-import { type NodeGroup, parseQuantity, parseShare } from '@hearth/common/resources';
+import { type NodeGroup, parseQuantity, parseShare, type StorageCluster } from '@hearth/common/resources';
 
 const MiB = 1n << 20n;
 const GiB = 1n << 30n;
@@ -7,6 +7,8 @@ const GiB = 1n << 30n;
 const idle = 256n * MiB;
 /** The largest thing that comes and goes: the list of ten million files takes 5 GiB while it is made, half for a million. */
 const listing = 6n * GiB;
+/** Of a file or folder while it is listed: 360 bytes, and its path. */
+const listedEntry = 640n;
 /** Of a chunk of 4 MiB, resident or not: 64 checksums of four bytes and its state, 300 bytes, and room for growth. */
 const cachedPerByte = 8192n;
 /** A share is of a disk that nobody knows here: as if it had this size. */
@@ -22,10 +24,11 @@ export function requestedMemory(group: NodeGroup): bigint {
  * ended and started again, and not pods of the node, all of which come before it by priority. Page cache counts towards
  * it, but is given back before anything is ended.
  */
-export function memoryLimit(group: NodeGroup): bigint {
+export function memoryLimit(group: NodeGroup, origins: StorageCluster['spec']['origins']): bigint {
   const index = group.cacheDirectories.reduce((sum, { budget }) => sum + budgetOf(budget) / cachedPerByte, 0n);
+  const allowed = BigInt(origins.maxEntries) * listedEntry;
   // Twice the buffers: what is in transfer is also in sockets, and pinned by the kernel for direct writes.
-  return roundedUp(idle + listing + 2n * bufferOf(group) + index);
+  return roundedUp(idle + (allowed > listing ? allowed : listing) + 2n * bufferOf(group) + index);
 }
 
 const bufferOf = (group: NodeGroup) => parseQuantity(group.engine.buffer) ?? 0n;

@@ -118,6 +118,28 @@ describe('objects of a StorageCluster', () => {
     assert.deepEqual(listed({ nodeIdentity: { namespaces: ['team', 'other'] } }), ['team.', 'other.']);
   });
 
+  it('scrub as fast and list as much as the StorageCluster says, by default as agents do by themselves', () => {
+    const settings = (spec: object = {}) => {
+      const [config = ''] = Object.values(build({ cluster: sampleCluster(spec) }).configuration?.data ?? {});
+      const { engine, origins } = JSON.parse(config);
+      return [engine.scrubRate, origins.maxEntries];
+    };
+    assert.deepEqual(settings(), [String(20 << 20), 2_000_000]);
+    const group = { name: 'all', cacheDirectories: [{ path: '/mnt/a' }] };
+    const scrubbing = (scrubRate: string) => ({ nodeGroups: [{ ...group, engine: { scrubRate } }] });
+    assert.deepEqual(settings({ ...scrubbing('1Gi'), origins: { maxEntries: 10 } }), [String(1 << 30), 10]);
+    assert.deepEqual(settings(scrubbing('0')), ['0', 2_000_000]);
+  });
+
+  it('have room for the listing of as many files as a dataset may have', () => {
+    const limit = (maxEntries: number) => {
+      const cluster = sampleCluster({ origins: { maxEntries } });
+      return Number.parseInt(podOf(build({ cluster }).agent).container.resources?.limits?.memory ?? '', 10);
+    };
+    assert.equal(limit(10_000_000), limit(1));
+    assert.ok((limit(100_000_000) - limit(1)) * 2 ** 20 > 90_000_000 * 616);
+  });
+
   it('have a limit of memory by what they have to do, unless the group says otherwise', () => {
     const resources = (more: object = {}) => {
       const group = { name: 'all', cacheDirectories: [{ path: '/mnt/a', budget: '4Ti', freeFloor: '1Gi' }], ...more };
