@@ -64,7 +64,7 @@ Task<void> CacheDirectory::close(Reactor& back) {
   if (log_) {
     co_await commits_.acquire(1);
     // What cannot be claimed now is removed by the next open.
-    (void)co_await commitLocked();
+    (void)co_await commitLocked(nullptr);
     commits_.release(1);
   }
   log_.reset();
@@ -102,7 +102,7 @@ Task<void> CacheDirectory::commitInBackground(CacheDirectory& directory) {
   if (directory.committingInBackground_) co_return;
   directory.committingInBackground_ = true;
   co_await directory.commits_.acquire(1);
-  const Status done = co_await directory.commitLocked();
+  const Status done = co_await directory.commitLocked(nullptr);
   directory.commits_.release(1);
   directory.committingInBackground_ = false;
   // In this order: whoever queues a claim now either sees the flag and calls schedule(), or is seen
@@ -126,7 +126,9 @@ Task<Status> CacheDirectory::withLog(Task<Status> work, Reactor& back) {
   co_return done;
 }
 
-Task<Status> CacheDirectory::commit(Reactor& back) { return withLog(commitLocked(), back); }
+Task<Status> CacheDirectory::commit(Reactor& back, Status* unsynced) {
+  return withLog(commitLocked(unsynced), back);
+}
 
 Task<Status> CacheDirectory::throttle(Reactor& back) {
   const ClaimQueue::Backlog backlog = queue_.backlog();
@@ -134,7 +136,7 @@ Task<Status> CacheDirectory::throttle(Reactor& back) {
   co_return co_await commit(back);
 }
 
-Task<Status> CacheDirectory::commitLocked() {
+Task<Status> CacheDirectory::commitLocked(Status* unsynced) {
   // Before anything is told to be claimed.
   const Status retracted = co_await retractLocked();
   if (!retracted.ok()) co_return retracted;
@@ -158,7 +160,6 @@ Task<Status> CacheDirectory::commitLocked() {
   }
   co_await syncFiles(syncs);
 
-  Status failure;
   std::vector<PendingClaim> good;
   for (PendingClaim& claim : batch.claims) {
     const auto [shard, item] = places.at(claim.file.get());
@@ -168,7 +169,7 @@ Task<Status> CacheDirectory::commitLocked() {
     } else {
       // The kernel may have dropped the pages that it could not write, and reports that only once.
       claim.entry->spoil(claim.chunk);
-      failure = synced;
+      if (unsynced != nullptr) *unsynced = synced;
     }
   }
   Status claimed = co_await syncFolders(batch.folders);
@@ -182,7 +183,7 @@ Task<Status> CacheDirectory::commitLocked() {
   }
   for (const PendingClaim& claim : good) claim.entry->markClaimed(claim.chunk);
   co_await compactIfWorthwhile();
-  co_return failure;
+  co_return Status();
 }
 
 Task<void> CacheDirectory::syncFiles(SyncBatch& batch) {

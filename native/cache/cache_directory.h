@@ -66,9 +66,10 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   void noteCreated(const ContentKey& key) { queue_.noteFolder(key.bytes[0]); }
 
   // Any shard; these continue on `back`.
-  // Syncs what is written and claims it. An error leaves the rest queued; chunks whose files could
-  // not be synced are spoiled.
-  [[nodiscard]] Task<Status> commit(Reactor& back);
+  // Syncs what is written and claims it. An error is the log's, and leaves all of it queued. Chunks
+  // whose files could not be synced are spoiled, and are nobody else's failure: whoever needs one
+  // looks at its state. `unsynced`, unless null: why it was one of them, if there are any.
+  [[nodiscard]] Task<Status> commit(Reactor& back, Status* unsynced = nullptr);
   // Commits when more is unclaimed than the tuning allows: bounds memory and open files.
   [[nodiscard]] Task<Status> throttle(Reactor& back);
   // The log claims this chunk, which is not resident, no longer: call before it is overwritten.
@@ -96,7 +97,7 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   struct SyncBatch;
   // Does this on the home shard, alone with the log, and continues on `back`.
   [[nodiscard]] Task<Status> withLog(Task<Status> work, Reactor& back);
-  [[nodiscard]] Task<Status> commitLocked();
+  [[nodiscard]] Task<Status> commitLocked(Status* unsynced);
   [[nodiscard]] Task<void> syncFiles(SyncBatch& batch);
   static Task<void> syncWorker(CacheDirectory& directory, SyncBatch& batch, std::size_t shard);
   [[nodiscard]] Task<Status> retractLocked();

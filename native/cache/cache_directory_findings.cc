@@ -64,7 +64,7 @@ Task<Status> CacheDirectory::recordVerified(std::shared_ptr<CacheEntry> entry, S
 
 Task<Status> CacheDirectory::recordVerifiedLocked(CacheEntry& entry, Sha256Digest digest,
                                                   std::uint64_t generation) {
-  const Status committed = co_await commitLocked();
+  const Status committed = co_await commitLocked(nullptr);
   if (!committed.ok()) co_return committed;
   if (entry.generation() != generation) {
     co_return Error{ErrorCode::kConflict, "a chunk of " + entry.key.hex() +

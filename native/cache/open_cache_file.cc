@@ -350,10 +350,12 @@ Task<Status> OpenCacheFile::claimed() {
     if (entry_->state(chunk) == ChunkState::kResident) unclaimed.push_back(chunk);
   }
   if (unclaimed.empty()) co_return co_await entry_->directory.settleRetractions(shard_.reactor);
-  const Status committed = co_await entry_->directory.commit(shard_.reactor);
+  Status unsynced;
+  const Status committed = co_await entry_->directory.commit(shard_.reactor, &unsynced);
   for (const std::uint32_t chunk : unclaimed) {
     if (entry_->state(chunk) == ChunkState::kClaimed) continue;
     if (!committed.ok()) co_return committed;
+    if (!unsynced.ok()) co_return unsynced;
     co_return Error{ErrorCode::kIoError,
                     "a chunk of " + key().hex() + " could not be synced; it will be fetched again"};
   }
