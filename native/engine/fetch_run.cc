@@ -183,7 +183,9 @@ Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<
   }
   const std::uint64_t bytes = loaded->bytes.size();
   if (written) state.shard.verifier->arrived(state.fetch, chunk, loaded);
-  retention.keep(state.fetch->shared, chunk, std::move(loaded));
+  // Gone from memory: the whole file was found to be wrong while this was written.
+  if (state.fetch->loaded.find(chunk) == loaded)
+    retention.keep(state.fetch->shared, chunk, std::move(loaded));
   state.land(chunk, kept);
   if (kept.ok()) {
     tellHeld(state);

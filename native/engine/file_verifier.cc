@@ -179,6 +179,7 @@ Task<bool> FileVerifier::differs(std::shared_ptr<FileFetch> fetch) {
   commons.counters.digestMismatches.fetch_add(1, std::memory_order_relaxed);
   const bool again = commons.refusals.note(fetch->key());
   fetch->cache->discard();
+  fetch->loaded.clear();
   state.restart(fetch->cache->generation());
   if (again) {
     state.failure = DigestRefusals::error().within(path);

@@ -4,6 +4,7 @@
 #include "base/crc32c.h"
 #include "engine/dataset_source.h"
 #include "engine/fetcher.h"
+#include "engine/resident_read.h"
 #include "engine/testing_cluster.h"
 
 namespace hearth {
@@ -20,7 +21,9 @@ constexpr std::size_t kSize = 22'000'000;  // six chunks
 // would tell that it changed: what hubs and plain HTTP servers give.
 class DigestOrigin {
  public:
-  explicit DigestOrigin(unsigned seed) : listed_(pattern(kSize, seed)) { write(listed_); }
+  explicit DigestOrigin(unsigned seed, std::size_t size = kSize) : listed_(pattern(size, seed)) {
+    write(listed_);
+  }
 
   void write(const std::vector<char>& bytes) {
     std::ofstream(folder_.path("model"), std::ios::binary)
@@ -34,7 +37,7 @@ class DigestOrigin {
     ManifestBuilder builder(false);
     ManifestRow row;
     row.path = "model";
-    row.size = kSize;
+    row.size = listed_.size();
     row.sourceDigest = Sha256::of(std::as_bytes(std::span(listed_)));
     row.key.bytes = *row.sourceDigest;
     builder.add(std::move(row));
@@ -104,6 +107,15 @@ Task<bool> passHere(Shard& owner, std::shared_ptr<FileFetch> fetch, std::uint32_
   std::memcpy(loaded->bytes.data(), bytes.data(), bytes.size());
   fetch->loaded.put(chunk, std::move(loaded));
   co_return true;
+}
+
+Task<Status> storeHere(Shard& owner, std::shared_ptr<FileFetch> fetch, std::uint32_t chunk,
+                       std::span<const std::byte> bytes) {
+  const std::vector<std::uint32_t> checksums = crc32cOfBlocks(bytes, kBlockBytes);
+  Task<Status> writing = fetch->cache->writeChunk(chunk, bytes, checksums);
+  const Status written = co_await writing;
+  owner.verifier->begin(fetch);
+  co_return written;
 }
 
 Task<bool> hashingHere(std::shared_ptr<FileFetch> fetch) {
@@ -255,6 +267,54 @@ TEST(FileVerifier, ComparesTheBytesOfTheFileAndNoOthers) {
   std::ifstream file(*view + "/model", std::ios::binary);
   const std::vector<char> seen{std::istreambuf_iterator<char>(file), {}};
   EXPECT_TRUE(seen == origin.listed());
+}
+
+// Once the digest has told that they are wrong, bytes are given to nobody: what a chunk came in
+// stays in memory for a moment, and longer while somebody reads it.
+TEST(FileVerifier, WhatDifferedIsNotReadFromMemoryEither) {
+  DigestOrigin origin(8);
+  Agent agent("one");
+  const auto dataset = origin.addTo(agent);
+  Shard& owner = ownerOf(agent, *dataset);
+  const std::shared_ptr<FileFetch> fetch = open(agent, dataset);
+  ASSERT_NE(fetch, nullptr);
+  const std::vector<char> other = pattern(kSize, 94);
+  const auto wrong = std::as_bytes(std::span(other));
+  origin.write(other);
+  ASSERT_TRUE(read(agent, dataset, 0, 2 * kChunkBytes).ok());
+  ASSERT_TRUE(comesTrue([&] { return fetch->cache->residentBytes() == 2 * kChunkBytes; }));
+  ASSERT_TRUE(runOn(*owner.reactor, passHere(owner, fetch, 0, wrong.first(kChunkBytes))));
+  origin.remove();
+  for (std::uint32_t chunk = 2; chunk < fetch->cache->chunkCount(); ++chunk) {
+    const std::uint64_t at = chunk * kChunkBytes;
+    ASSERT_TRUE(runOn(*owner.reactor,
+                      storeHere(owner, fetch, chunk, wrong.subspan(at, fetch->chunkSize(chunk))))
+                    .ok());
+  }
+  ASSERT_TRUE(comesTrue([&] {
+    return agent.await(agent.engine().statistics()).digestMismatches == 1 &&
+           !runOn(*owner.reactor, hashingHere(fetch));
+  }));
+  EXPECT_FALSE(fromMemory(*fetch, 0, 1000).has_value());
+  EXPECT_FALSE(read(agent, dataset, 0, 1000).ok());
+}
+
+// Its only chunk is compared before whoever brought it has done with it.
+TEST(FileVerifier, ASmallFileThatDiffersDoesNotStayInMemory) {
+  constexpr std::uint64_t kSmall = 50'000;
+  DigestOrigin origin(9, kSmall);
+  Agent agent("one");
+  const auto dataset = origin.addTo(agent);
+  Shard& owner = ownerOf(agent, *dataset);
+  const std::shared_ptr<FileFetch> fetch = open(agent, dataset);
+  ASSERT_NE(fetch, nullptr);
+  origin.write(pattern(kSmall, 93));
+  (void)read(agent, dataset, 0, 1000);
+  ASSERT_TRUE(comesTrue([&] {
+    return agent.await(agent.engine().statistics()).digestMismatches >= 1 &&
+           !runOn(*owner.reactor, hashingHere(fetch));
+  }));
+  EXPECT_FALSE(fromMemory(*fetch, 0, 1000).has_value());
 }
 
 // The origin is away just when the file is to be fetched from it alone. Whoever wants the file

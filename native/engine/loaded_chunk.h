@@ -91,6 +91,12 @@ class LoadedChunks {
     last = std::move(found->second);
     chunks_.erase(found);
   }
+  // None of them is found any more: all of the file turned out to be wrong.
+  void clear() {
+    std::unordered_map<std::uint32_t, std::shared_ptr<LoadedChunk>> last;
+    const std::lock_guard lock(mutex_);
+    last.swap(chunks_);
+  }
 
  private:
   mutable std::mutex mutex_;
