@@ -1,0 +1,27 @@
+// What agents have left mounted.
+#include "holder/left_mounts.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "holder/testing/holder_fixture.h"
+
+namespace hearth {
+namespace {
+
+class LeftMountsTest : public holder_testing::HolderTest {};
+
+TEST_F(LeftMountsTest, WhatCannotBeTakenAwayIsLeftAsItIs) {
+  const auto mounts = root_ / "volumes" / "mounts";
+  EXPECT_TRUE(detachLeftMounts(calls_, mounts.string()).empty()) << "no such folder";
+  std::filesystem::create_directories(mounts / "m1" / "view");
+  std::ofstream(mounts / "m1" / "file") << "of somebody";
+  EXPECT_TRUE(detachLeftMounts(calls_, mounts.string()).empty());
+  EXPECT_FALSE(std::filesystem::exists(mounts / "m1" / "view"));
+  EXPECT_TRUE(std::filesystem::exists(mounts / "m1" / "file"));
+}
+
+}  // namespace
+}  // namespace hearth
