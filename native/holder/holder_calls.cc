@@ -54,8 +54,8 @@ Result<HolderAnswer> HolderCalls::open(const HolderCaller& caller, const HolderR
       return tell(mounts_.next(request.target, ""), false);
     case Kind::kHandOver:
       return handOver(request.position);
+    case Kind::kHandOverSocket:  // the server's
     case Kind::kHandOverDone:
-      mounts_.forgetAll();
       return HolderAnswer();
     case Kind::kAttach: {
       const std::string who = "the agent with pid " + std::to_string(caller.pid);

@@ -216,7 +216,25 @@ Result<HandedOver> HolderClient::handOver() {
   }
 }
 
-Status HolderClient::finishHandOver() { return callStatus(requestOf(Kind::kHandOverDone)); }
+Result<HolderListener> HolderClient::takeListener() {
+  auto answer = call(requestOf(Kind::kHandOverSocket));
+  if (!answer) return answer.error();
+  std::vector<OwnedFd>& given = answer->descriptors;
+  if (given.size() != 2) {
+    return Error{ErrorCode::kProtocolError, "the holder before this one gives no socket"};
+  }
+  return HolderListener{std::move(given[0]), std::move(given[1])};
+}
+
+Status HolderClient::finishHandOver() {
+  Status done = callStatus(requestOf(Kind::kHandOverDone));
+  const std::lock_guard lock(mutex_);
+  if (done || !broken_) return done;
+  // The connection is shut, so its answer is here, or cannot be sent any more.
+  const auto late = receive(MSG_DONTWAIT);
+  return late && late->reply.sequence == sequence_ && late->reply.code == ErrorCode::kOk ? Status()
+                                                                                         : done;
+}
 
 Result<HeldMount> HolderClient::held(Answer answer) {
   if (!answer.reply.record || answer.descriptors.size() != 2) {
@@ -263,7 +281,11 @@ Result<HolderClient::Answer> HolderClient::exchange(const HolderRequest& request
     }
     return errnoError(errno, "send to the mount holder");
   }
-  auto datagram = receiveDatagram(socket_.get(), 0);
+  return receive(0);
+}
+
+Result<HolderClient::Answer> HolderClient::receive(int flags) {
+  auto datagram = receiveDatagram(socket_.get(), flags);
   if (datagram.code() == ErrorCode::kDeadlineExceeded) {
     return Error{ErrorCode::kDeadlineExceeded, "the mount holder does not answer in time"};
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "holder/holder_listener.h"
 #include "holder/holder_protocol.h"
 #include "holder/owned_fd.h"
 
@@ -91,8 +92,12 @@ class HolderClient {
   [[nodiscard]] Status closeBacking(const std::string& target, std::uint32_t id);
 
   // For a holder that follows: everything. The other one answers nobody from then on, until
-  // finishHandOver(), after which it has left its socket and ends, or until this object goes.
+  // finishHandOver(), or until this object goes.
   [[nodiscard]] Result<HandedOver> handOver();
+  // After handOver(): copies of its lock and its listening socket. Features kHolderGivesSocket.
+  [[nodiscard]] Result<HolderListener> takeListener();
+  // The other one has let go of everything and ends. After an error it has let go of nothing, as
+  // long as it lives.
   [[nodiscard]] Status finishHandOver();
 
   // False once the holder has gone or a call has failed for good. Any thread, never waits.
@@ -112,6 +117,7 @@ class HolderClient {
   [[nodiscard]] Result<Answer> call(HolderRequest request, std::span<const int> descriptors = {});
   [[nodiscard]] Result<Answer> exchange(const HolderRequest& request,
                                         std::span<const int> descriptors);
+  [[nodiscard]] Result<Answer> receive(int flags);
   [[nodiscard]] Status callStatus(HolderRequest request, std::span<const int> descriptors = {});
   [[nodiscard]] Status greet();
   [[nodiscard]] static Result<HeldMount> held(Answer answer);

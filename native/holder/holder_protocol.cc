@@ -271,7 +271,7 @@ bool readRequestField(FieldSink& in, const HolderFieldValue& field, HolderReques
 }
 
 bool known(HolderRequestKind kind) {
-  return kind >= HolderRequestKind::kAttach && kind <= HolderRequestKind::kCloseBacking;
+  return kind >= HolderRequestKind::kAttach && kind <= HolderRequestKind::kHandOverSocket;
 }
 
 }  // namespace
@@ -398,8 +398,8 @@ Status allowedMountOption(const std::string& option) {
 }
 
 std::string missingFeatures(const HolderFeatures& wanted, const HolderFeatures& there) {
-  constexpr const char* kNames[] = {"register", "hand-over", "memory",
-                                    "backing",  "options",   "writable"};
+  constexpr const char* kNames[] = {"register", "hand-over", "memory", "backing",
+                                    "options",  "writable",  "socket"};
   std::string names;
   for (std::size_t bit = 0; bit < std::size(kNames); ++bit) {
     if (((wanted[0] & ~there[0]) >> bit & 1) == 0) continue;

@@ -60,8 +60,8 @@ enum class HolderRequestKind : std::uint16_t {
   // behind the last. From the first such request on, and until this connection is closed, the
   // holder answers nobody else.
   kHandOver = 9,
-  // After kHandOver: everything was taken. The holder has left its socket when it answers, and
-  // ends.
+  // After kHandOver: everything was taken. The holder ends and lets go of all when it has sent its
+  // answer, and of nothing when it cannot send it.
   kHandOverDone = 10,
   // Keeps the memory `name` with its descriptor (`bytes` long, `generation`) for the owner's next
   // agent; kConflict unless the generation is above that of the memory of this name which there
@@ -76,6 +76,8 @@ enum class HolderRequestKind : std::uint16_t {
   // answers `backingId`. Attached connections only.
   kOpenBacking = 15,
   kCloseBacking = 16,
+  // After kHandOver: copies of the holder's lock and of its listening socket, as two descriptors.
+  kHandOverSocket = 17,
 };
 
 // Words of 64 bits; of the first:
@@ -85,8 +87,9 @@ inline constexpr std::uint64_t kHolderKeepsMemory = 1U << 2;     // kKeepMemory 
 inline constexpr std::uint64_t kHolderOpensBacking = 1U << 3;    // kOpenBacking, kCloseBacking
 inline constexpr std::uint64_t kHolderTakesOptions = 1U << 4;    // `options`
 inline constexpr std::uint64_t kHolderMountsWritable = 1U << 5;  // kHolderWritable
+inline constexpr std::uint64_t kHolderGivesSocket = 1U << 6;     // kHandOverSocket
 using HolderFeatures = std::array<std::uint64_t, 2>;
-inline constexpr HolderFeatures kHolderFeatures = {0x3f, 0};
+inline constexpr HolderFeatures kHolderFeatures = {0x7f, 0};
 
 // Flags of a mount.
 inline constexpr std::uint64_t kHolderWritable = 1U << 0;

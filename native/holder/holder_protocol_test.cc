@@ -134,7 +134,7 @@ TEST(HolderProtocol, BytesAreTheSameInAllReleases) {
             "02000000"
             "1200080000000200000000000000"
             "1300080000000200000000000000"
-            "1400100000003f000000000000000000000000000000"
+            "1400100000007f000000000000000000000000000000"
             "15000100000031");
   HolderReply reply;
   reply.sequence = 3;
@@ -193,7 +193,7 @@ TEST(HolderProtocol, WhatCannotBeDoneIsSaidAndNotRefusedAsGarbage) {
 TEST(HolderProtocol, MissingFeaturesHaveNames) {
   EXPECT_EQ(missingFeatures(kHolderFeatures, kHolderFeatures), "");
   EXPECT_EQ(missingFeatures(kHolderFeatures, {kHolderRegisters, 0}),
-            "hand-over, memory, backing, options, writable");
+            "hand-over, memory, backing, options, writable, socket");
 }
 
 TEST(HolderProtocol, OptionsThatAMountMayHave) {

@@ -1,17 +1,12 @@
 #include "holder/holder_server.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,25 +20,6 @@ namespace {
 using ServerClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxClients = 128;
-// The holder before has left its lock when it answers; a kernel under load closes files late.
-constexpr auto kLockPatience = std::chrono::seconds(5);
-
-Result<OwnedFd> listenAt(const std::string& path) {
-  const auto address = holderAddress(path);
-  if (!address) return address.error();
-  OwnedFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return errnoError(errno, "create a Unix socket");
-  // The lock is ours, so whatever lies here was left by a holder that is gone.
-  unlink(path.c_str());
-  const mode_t before = umask(0177);
-  const int bound =
-      bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
-  const int error = errno;
-  umask(before);
-  if (bound != 0) return errnoError(error, "bind " + path);
-  if (listen(socket.get(), 16) != 0) return errnoError(errno, "listen at " + path);
-  return socket;
-}
 
 HolderHello helloOf(const HolderOptions& options) {
   HolderHello hello;
@@ -74,36 +50,34 @@ Result<std::unique_ptr<HolderServer>> HolderServer::create(HolderOptions options
   if (!volumes.empty() && folder.starts_with(volumes + "/")) {
     if (Status closed = closeFolder(folder); !closed) return closed.error();
   }
-  if (server->options_.takeOver) {
-    const Status taken = takeOver(path, server->mounts_);
-    if (!taken && taken.code() != ErrorCode::kUnavailable) return taken.error();
-  }
-  if (Status locked = server->lockSocket(); !locked) return locked.error();
+  // Before anything is taken over: what fails now costs nobody anything.
   server->wakeup_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!server->wakeup_) return errnoError(errno, "create an eventfd");
-  auto listener = listenAt(path);
-  if (!listener) return listener.error();
-  server->listener_ = std::move(*listener);
+  if (Status listens = server->listenOrTakeOver(); !listens) return listens.error();
   return server;
 }
 
-Status HolderServer::lockSocket() {
-  const std::string lock = options_.socketPath + ".lock";
-  lock_.reset(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock_) return errnoError(errno, "open " + lock);
-  const auto until = ServerClock::now() + (options_.takeOver ? kLockPatience : kLockPatience * 0);
-  while (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (ServerClock::now() >= until) {
-      return Error{ErrorCode::kInUse, "another hearth-holder serves " + options_.socketPath +
-                                          "; stop it, give --take-over or choose another --socket"};
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+Status HolderServer::listenOrTakeOver() {
+  const std::string& path = options_.socketPath;
+  if (options_.takeOver) {
+    auto taken = takeOver(path, mounts_);
+    if (!taken) return taken.error();
+    listener_ = std::move(*taken);
   }
+  if (!listener_.lock) {
+    auto lock = lockHolder(path, std::chrono::milliseconds(0));
+    if (!lock) return lock.error();
+    listener_.lock = std::move(*lock);
+  }
+  if (listener_.socket) return {};
+  auto socket = listenAsHolder(path);
+  if (!socket) return socket.error();
+  listener_.socket = std::move(*socket);
   return {};
 }
 
 HolderServer::~HolderServer() {
-  if (listener_) unlink(options_.socketPath.c_str());
+  if (listener_.socket) unlink(options_.socketPath.c_str());
 }
 
 void HolderServer::stop() {
@@ -115,13 +89,15 @@ void HolderServer::stop() {
 int HolderServer::pollTimeoutMs() const {
   auto next = mounts_.nextAbort();
   if (successor_ != 0) next = std::min(next, successorUntil_);
-  if (endsAt_) next = std::min(next, *endsAt_);
+  if (endsAt_ && successor_ == 0) next = std::min(next, *endsAt_);
   return millisecondsTo(next);
 }
 
 void HolderServer::run() {
   while (serveOnce()) {
-    if (endsAt_ && (!mounts_.anyAttached() || ServerClock::now() >= *endsAt_)) break;
+    // A successor that has everything may be about to say so: its mounts must not be detached.
+    const bool ends = endsAt_ && successor_ == 0;
+    if (ends && (!mounts_.anyAttached() || ServerClock::now() >= *endsAt_)) break;
     for (const std::string& line : mounts_.abortAbsent(ServerClock::now())) options_.log(line);
   }
   if (!handedOver_) detachAll();
@@ -130,7 +106,7 @@ void HolderServer::run() {
 bool HolderServer::serveOnce() {
   // Without its eventfd once it has told to end, which would keep poll() awake.
   std::vector<pollfd> waiting{{endsAt_ ? -1 : wakeup_.get(), POLLIN, 0},
-                              {successor_ == 0 ? listener_.get() : -1, POLLIN, 0}};
+                              {successor_ == 0 ? listener_.socket.get() : -1, POLLIN, 0}};
   std::vector<HolderConnection> ids;
   for (const auto& [id, client] : clients_) {
     if (successor_ != 0 && id != successor_) continue;
@@ -168,7 +144,8 @@ void HolderServer::endClient(HolderConnection id) {
 
 void HolderServer::acceptClient() {
   Client client;
-  client.socket.reset(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  client.socket.reset(
+      accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!client.socket) return;
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -203,12 +180,25 @@ bool HolderServer::serve(HolderConnection id, Client& client) {
     (void)send(client, {HolderCalls::failed(0, request.error()), {}});
     return false;
   }
-  if (const Status noted = noteHandOver(id, *request); !noted) {
-    return send(client, {HolderCalls::failed(request->sequence, noted.error()), {}});
-  }
   const HolderAnswer answer =
-      calls_.answer({id, client.pid}, *request, std::move(datagram->descriptors));
-  return send(client, answer);
+      this->answer({id, client.pid}, *request, std::move(datagram->descriptors));
+  if (!send(client, answer)) return false;
+  // Not before its answer is on its way: nobody else has the mounts until then.
+  if (finishesHandOver(*request, answer)) letGo();
+  return true;
+}
+
+HolderAnswer HolderServer::answer(const HolderCaller& caller, const HolderRequest& request,
+                                  std::vector<OwnedFd> descriptors) {
+  if (const Status noted = noteHandOver(caller.id, request); !noted) {
+    return {HolderCalls::failed(request.sequence, noted.error()), {}};
+  }
+  HolderAnswer answer = calls_.answer(caller, request, std::move(descriptors));
+  const bool socket = request.kind == HolderRequestKind::kHandOverSocket;
+  if (socket && answer.reply.code == ErrorCode::kOk) {
+    answer.descriptors = {listener_.lock.get(), listener_.socket.get()};
+  }
+  return answer;
 }
 
 Status HolderServer::noteHandOver(HolderConnection id, const HolderRequest& request) {
@@ -217,23 +207,27 @@ Status HolderServer::noteHandOver(HolderConnection id, const HolderRequest& requ
     successor_ = id;
     successorUntil_ = ServerClock::now() + options_.handOverPatience;
   }
-  if (request.kind == HolderRequestKind::kHandOverDone) {
-    // Whoever has taken nothing would leave all mounts without a descriptor.
-    if (successor_ != id) {
-      return Error{ErrorCode::kInvalidArgument,
-                   "this connection has taken nothing over; ask for what there is first"};
-    }
-    leaveSocket();
-    options_.log("another holder has taken over");
+  const bool goesOn = request.kind == HolderRequestKind::kHandOverSocket ||
+                      request.kind == HolderRequestKind::kHandOverDone;
+  // Whoever has taken nothing would leave all mounts without a descriptor.
+  if (goesOn && successor_ != id) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "this connection has taken nothing over; ask for what there is first"};
   }
   return {};
 }
 
-// The other one listens there from now on, so the path stays.
-void HolderServer::leaveSocket() {
-  listener_.reset();
-  lock_.reset();
+bool HolderServer::finishesHandOver(const HolderRequest& request, const HolderAnswer& answer) {
+  return request.unsupported.empty() && request.kind == HolderRequestKind::kHandOverDone &&
+         answer.reply.code == ErrorCode::kOk;
+}
+
+// The other one listens at the path from now on, so that stays.
+void HolderServer::letGo() {
+  mounts_.forgetAll();
+  listener_ = {};
   handedOver_ = true;
+  options_.log("another holder has taken over");
 }
 
 void HolderServer::detachAll() {

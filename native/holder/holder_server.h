@@ -10,10 +10,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "holder/held_mounts.h"
 #include "holder/holder_calls.h"
+#include "holder/holder_listener.h"
 #include "holder/owned_fd.h"
 
 namespace hearth {
@@ -56,7 +58,7 @@ class HolderServer {
   };
 
   explicit HolderServer(HolderOptions options);
-  [[nodiscard]] Status lockSocket();
+  [[nodiscard]] Status listenOrTakeOver();
   void acceptClient();
   // Answers whoever has asked, for as long as the descriptors that are waited for say. False when
   // the server is to end.
@@ -67,17 +69,20 @@ class HolderServer {
   // False when the client is to be closed.
   [[nodiscard]] bool serve(HolderConnection id, Client& client);
   [[nodiscard]] static bool send(const Client& client, const HolderAnswer& answer);
-  // kInvalidArgument when the hand-over that ends has not begun on this connection.
+  [[nodiscard]] HolderAnswer answer(const HolderCaller& caller, const HolderRequest& request,
+                                    std::vector<OwnedFd> descriptors);
+  // kInvalidArgument when the hand-over that goes on or ends has not begun on this connection.
   [[nodiscard]] Status noteHandOver(HolderConnection id, const HolderRequest& request);
-  void leaveSocket();
+  [[nodiscard]] static bool finishesHandOver(const HolderRequest& request,
+                                             const HolderAnswer& answer);
+  void letGo();
   void detachAll();
   [[nodiscard]] int pollTimeoutMs() const;
 
   HolderOptions options_;
   HeldMounts mounts_;
   HolderCalls calls_;
-  OwnedFd lock_;
-  OwnedFd listener_;
+  HolderListener listener_;
   OwnedFd wakeup_;
   std::map<HolderConnection, Client> clients_;
   HolderConnection lastConnection_ = 0;

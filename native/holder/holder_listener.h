@@ -1,0 +1,28 @@
+// What makes a process the holder of a socket's path: the lock beside it and the socket itself.
+// Any thread.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/result.h"
+#include "holder/owned_fd.h"
+
+namespace hearth {
+
+struct HolderListener {
+  // Of flock(2): whoever has a copy of this descriptor is the holder, until the last copy is
+  // closed.
+  OwnedFd lock;
+  OwnedFd socket;  // listens, non-blocking
+};
+
+// The lock of the holder at `socketPath`. kInUse while another process has it, after `patience`.
+[[nodiscard]] Result<OwnedFd> lockHolder(const std::string& socketPath,
+                                         std::chrono::milliseconds patience);
+
+// Binds the path (mode 0600; the folder must exist) in place of what lies there. For whoever has
+// its lock.
+[[nodiscard]] Result<OwnedFd> listenAsHolder(const std::string& socketPath);
+
+}  // namespace hearth
