@@ -48,6 +48,36 @@ describe('pods that read while parts of Hearth go away', function () {
     assert.equal((await part('holder')).uid, holder.uid, 'the holder stays');
   });
 
+  it('lets a read go on when the holder of its node is deleted, as the end of an upgrade is, and leaves the agent', async () => {
+    const bytes = bytesOf(33, 48 * MiB);
+    origin.bytesPerSecond = 2 * MiB;
+    const watched = bytesOf(34, MiB);
+    await journey().apply(
+      journey().dataset('held', { http: { urls: [origin.add('held', bytes)] } }),
+      journey().dataset('watched', { http: { urls: [origin.add('watched', watched)] } }),
+    );
+    for (const name of ['held', 'watched']) await journey().ready(`dataset/${name}`);
+    const [holder, agent] = [await part('holder'), await part('agent')];
+    await journey().apply(journey().reader('held', inline('held'), { command: 'sha256sum /models/held' }));
+    await journey().apply(journey().watcher('watcher', inline('watched'), 'watched', sha256(watched)));
+    await journey().ready('pod/watcher', 90);
+    await until('the pod reads', async () => (await journey().get('pod', 'held'))?.status.phase === 'Running', 60_000);
+    await deletePods(holder.name);
+    const next = await until('the next holder', async () => {
+      const pods = await journey().partOn('holder', node);
+      return pods.find(({ metadata }) => (metadata as { uid?: string }).uid !== holder.uid);
+    });
+    const rounds = await journey().rounds('watcher');
+    await until('a mount of before is read on', async () => (await journey().rounds('watcher')) > rounds + 3);
+    await journey().ready(`pod/${next.metadata.name}`, 60, releaseNamespace);
+    origin.bytesPerSecond = undefined;
+    assert.equal((await journey().finished('held')).slice(0, 64), sha256(bytes));
+    assert.equal((await part('agent')).uid, agent.uid, 'the agent stays');
+    await journey().apply(journey().reader('next', inline('watched'), { command: 'sha256sum /models/watched' }));
+    assert.equal((await journey().finished('next')).slice(0, 64), sha256(watched), 'new mounts are made');
+    await journey().remove('pod/held', 'pod/watcher', 'pod/next');
+  });
+
   it('reads complete files and ends pods while no agent runs, and tells new pods why they wait', async () => {
     const complete = bytesOf(32, 5 * MiB);
     await journey().apply(journey().dataset('complete', { http: { urls: [origin.add('complete', complete)] } }));

@@ -12,7 +12,8 @@ export interface HolderInput extends BuildInput {
 
 /**
  * The mount holders of a node group. Mounts end with their holder, so nothing but a person deletes its pods
- * (OnDelete), and nothing that changes often stands in the template.
+ * (OnDelete), and nothing that changes often stands in the template. A surge with --take-over would not do in its place:
+ * the kubelet starts the container that has handed over again, beside its successor, and it would take all back.
  */
 export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
   const { cluster, environment, group, excluded } = input;
