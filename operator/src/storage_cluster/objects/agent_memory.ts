@@ -22,7 +22,7 @@ export function requestedMemory(group: NodeGroup): bigint {
 /**
  * What an agent may have at most, bytes. No work that is meant comes near it: it is there so that an agent that leaks is
  * ended and started again, and not pods of the node, all of which come before it by priority. Page cache counts towards
- * it, but is given back before anything is ended.
+ * it, but is given back before anything is ended (e2e/src/memory_limit.test.ts).
  */
 export function memoryLimit(group: NodeGroup, origins: StorageCluster['spec']['origins']): bigint {
   const index = group.cacheDirectories.reduce((sum, { budget }) => sum + budgetOf(budget) / cachedPerByte, 0n);
