@@ -29,7 +29,7 @@ export class S3Server {
     };
     mkdirSync(directory, { recursive: true });
     const address = `127.0.0.1:${await freePort()}`;
-    const child = spawn(program, ['--port', address, '--quiet', 'posix', directory], {
+    const child = spawn(program, ['--port', address, '--quiet', '--keep-alive', 'posix', directory], {
       env: { PATH: process.env.PATH, ROOT_ACCESS_KEY: keys.accessKeyId, ROOT_SECRET_KEY: keys.secretAccessKey },
       stdio: 'ignore',
     });

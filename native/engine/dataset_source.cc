@@ -13,7 +13,9 @@ Error shuttingDown() { return {ErrorCode::kCancelled, "the agent is shutting dow
 Task<Result<std::shared_ptr<FileFetch>>> openOnShard(Shard& shard, FileReference file) {
   co_await shard.reactor->enter();
   Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
-  co_return co_await opening;
+  Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  if (opened.ok()) shard.prefetcher->opened(*opened);
+  co_return opened;
 }
 
 Task<void> readOnShard(Shard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,

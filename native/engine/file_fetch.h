@@ -19,6 +19,7 @@
 namespace hearth {
 
 struct InOrderHash;
+class LookAhead;
 
 // Chunks [first, first + count) of one stripe.
 struct ChunkRun {
@@ -102,7 +103,8 @@ struct FileFetch {
   // Read-ahead: chunks up to the horizon are fetched in the background while somebody reads the
   // file or is expected to.
   std::atomic<std::uint32_t> readers{0};  // any thread
-  std::uint32_t expecting = 0;            // look-aheads of files before this one
+  std::uint32_t expecting = 0;            // look-aheads of readers on their way here
+  std::shared_ptr<LookAhead> lookAhead;   // the last of these, until its reader has come
   std::uint32_t cursor = 0;
   std::uint32_t horizon = 0;
   bool prefetching = false;

@@ -1,6 +1,7 @@
 #include "engine/prefetcher.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/fetcher.h"
 
@@ -9,9 +10,6 @@ namespace {
 
 // Read-ahead of one file in flight.
 constexpr std::uint32_t kWindowChunks = 16;
-// What is fetched of the files behind one that is read to its end.
-constexpr std::uint64_t kLookAheadBytes = 64u << 20;
-constexpr std::uint32_t kLookAheadFiles = 16;
 // On one shard, of all readers.
 constexpr std::size_t kMostExpected = 256;
 // How long they are kept for their reader when they have come, or when the reader of the file
@@ -59,61 +57,61 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
   }
   fetch->prefetching = false;
   const bool toItsEnd = fetch->cursor == fetch->cache->chunkCount();
-  if (toItsEnd && fetch->readers.load() != 0 && !fetch->lookedAhead) {
-    fetch->lookedAhead = true;
-    lookAhead(fetch);
-  }
+  if (toItsEnd && fetch->readers.load() != 0) lookAhead(fetch);
+}
+
+void Prefetcher::opened(const std::shared_ptr<FileFetch>& fetch) {
+  if (fetch->lookAhead != nullptr && fetch->cache->complete()) lookAhead(fetch);
 }
 
 void Prefetcher::lookAhead(const std::shared_ptr<FileFetch>& fetch) {
-  const FileReference& file = fetch->reference;
-  const Manifest& manifest = *file.dataset->manifest;
-  const ManifestEntry folder = manifest.entry(file.about.parent);
-  const std::uint32_t end =
-      std::min(folder.firstChild + folder.childCount, file.about.index + 1 + kLookAheadFiles);
-  std::uint64_t left = kLookAheadBytes;
-  for (std::uint32_t index = file.about.index + 1; index < end && left != 0; ++index) {
-    FileReference next = FileReference::of(file.dataset, index);
-    if (next.about.kind != EntryKind::kFile || next.about.size == 0) continue;
-    if (shard_.commons.cache->residentBytes(next.about.key) == next.about.size) continue;
-    const std::uint64_t length = std::min(left, next.about.size);
-    left -= length;
-    Shard& owner = shard_.commons.owner(next.about.key);
-    owner.reactor->post(
-        [&owner, next = std::move(next), length, before = std::weak_ptr<FileFetch>(fetch)] {
-          Prefetcher& prefetcher = *owner.prefetcher;
-          if (owner.gate->closed() || prefetcher.expected_ >= kMostExpected) return;
-          ++prefetcher.expected_;
-          owner.gate->spawn(prefetcher.fetchStart(next, length, before));
-        });
+  if (std::exchange(fetch->lookedAhead, true)) return;
+  std::shared_ptr<LookAhead> ours = std::exchange(fetch->lookAhead, nullptr);
+  // Another reader comes behind the one that it belongs to.
+  if (ours == nullptr || !ours->before(fetch->reference.about.index)) {
+    ours = std::make_shared<LookAhead>();
+  }
+  const ContentCache& cache = *shard_.commons.cache;
+  const auto here = [&cache](const ManifestEntry& file) {
+    return cache.residentBytes(file.key) == file.size;
+  };
+  for (LookAhead::Part& part : ours->reach(fetch, here)) {
+    Shard& owner = shard_.commons.owner(part.file.about.key);
+    owner.reactor->post([&owner, part = std::move(part), ours]() mutable {
+      owner.prefetcher->expect(std::move(part), ours);
+    });
   }
 }
 
-Task<void> Prefetcher::fetchStart(FileReference file, std::uint64_t length,
-                                  std::weak_ptr<FileFetch> before) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening = shard_.fetcher->open(std::move(file));
+void Prefetcher::expect(LookAhead::Part part, const std::shared_ptr<LookAhead>& lookAhead) {
+  if (shard_.gate->closed() || expected_ >= kMostExpected) return;
+  ++expected_;
+  shard_.gate->spawn(fetchStart(std::move(part), lookAhead));
+}
+
+Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhead> lookAhead) {
+  Task<Result<std::shared_ptr<FileFetch>>> opening = shard_.fetcher->open(std::move(part.file));
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
   if (opened.ok()) {  // else whoever reads it will hear of it
     const std::shared_ptr<FileFetch> fetch = *opened;
+    if (!fetch->lookedAhead) fetch->lookAhead = lookAhead;
     ++fetch->expecting;
-    willNeed(fetch, 0, length);
-    Task<void> expecting = expectReader(fetch, std::move(before));
-    co_await expecting;
+    willNeed(fetch, 0, part.length);
+    Task<void> awaiting = awaitReader(fetch, std::move(lookAhead));
+    co_await awaiting;
     --fetch->expecting;
   }
   --expected_;
 }
 
-Task<void> Prefetcher::expectReader(std::shared_ptr<FileFetch> fetch,
-                                    std::weak_ptr<FileFetch> before) {
+Task<void> Prefetcher::awaitReader(std::shared_ptr<FileFetch> fetch,
+                                   std::shared_ptr<LookAhead> lookAhead) {
   auto until = Clock::now() + kLookAheadPatience;
   while (Clock::now() < until && !shard_.gate->closed()) {
     co_await shard_.reactor->sleep(kLookAheadTick);
+    if (!lookAhead->before(fetch->reference.about.index) || fetch->readers.load() != 0) co_return;
     const bool coming = fetch->prefetching || !fetch->flights.empty();
-    const std::shared_ptr<FileFetch> read = before.lock();
-    if (coming && read != nullptr && read->readers.load() != 0) {
-      until = Clock::now() + kLookAheadPatience;
-    }
+    if (coming && lookAhead->reading()) until = Clock::now() + kLookAheadPatience;
   }
 }
 

@@ -1,12 +1,13 @@
 // Fetches ahead of readers: the rest of a file that is read in order, and the beginning of what
-// follows it in its folder. What is fetched for a file that nobody has open looks no further, so a
-// reader's look-ahead is bounded, and it ends soon after its reader has left. One a shard; used on
-// its thread only.
+// follows it in its folder. What is fetched for a file that nobody has opened looks no further, so
+// a reader's look-ahead is bounded, and it ends soon after its reader has left. One a shard; used
+// on its thread only.
 #pragma once
 
 #include <memory>
 
 #include "engine/file_fetch.h"
+#include "engine/look_ahead.h"
 #include "engine/shard.h"
 
 namespace hearth {
@@ -19,6 +20,10 @@ class Prefetcher {
   void willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
                 std::uint64_t length);
 
+  // Somebody opens the file. The kernel may read what is complete without telling us, so a reader
+  // on its way through a folder goes on from here already.
+  void opened(const std::shared_ptr<FileFetch>& fetch);
+
   // Files of this shard whose beginning is fetched because a file before them is read.
   [[nodiscard]] std::size_t expected() const { return expected_; }
 
@@ -27,9 +32,9 @@ class Prefetcher {
   // Models are read file by file in the order of their names: what follows a file that is wanted to
   // its end is fetched for a little way, so that the reader does not wait when it comes there.
   void lookAhead(const std::shared_ptr<FileFetch>& fetch);
-  // The first `length` bytes of `file`, for the reader of `before`.
-  Task<void> fetchStart(FileReference file, std::uint64_t length, std::weak_ptr<FileFetch> before);
-  Task<void> expectReader(std::shared_ptr<FileFetch> fetch, std::weak_ptr<FileFetch> before);
+  void expect(LookAhead::Part part, const std::shared_ptr<LookAhead>& lookAhead);
+  Task<void> fetchStart(LookAhead::Part part, std::shared_ptr<LookAhead> lookAhead);
+  Task<void> awaitReader(std::shared_ptr<FileFetch> fetch, std::shared_ptr<LookAhead> lookAhead);
   Task<void> prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun run,
                          std::shared_ptr<Semaphore> window);
 

@@ -87,6 +87,36 @@ TEST_F(PrefetcherTest, WhoeverReadsFileByFileIsAlwaysAwaited) {
   }
 }
 
+TEST_F(PrefetcherTest, AFileIsExpectedOnceByWhoeverGoesThroughItsFolder) {
+  constexpr int kSmall = 300;
+  Origin small;
+  for (int i = 0; i < kSmall; ++i) small.add("part" + std::to_string(1000 + i), 4096);
+  mount(agent.add(small));
+  const auto files = filesOf(*dataset->manifest);
+  for (int file = 0; file + 1 < kSmall; ++file) {
+    const auto opened = source->openFile(files[static_cast<std::size_t>(file)]);
+    ASSERT_TRUE(opened.ok());
+    // As the kernel does, which reads what is complete without telling us.
+    if (!source->complete(files[static_cast<std::size_t>(file)])) (*opened)->willNeed(0, 4096);
+    ASSERT_TRUE(eventually([&] {
+      return source->complete(files[static_cast<std::size_t>(file + 1)]);
+    })) << file;
+  }
+  EXPECT_TRUE(eventually([&] { return work().expected == 0; }));
+}
+
+TEST_F(PrefetcherTest, SeveralWhoGoThroughAFolderAreEachExpected) {
+  mount(agent.add(origin));
+  const auto first = read(40);
+  ASSERT_TRUE(eventually(
+      [&] { return source->complete(filesOf(*dataset->manifest)[41]) && work().background == 0; }));
+  // Behind the first, and into what was expected for it.
+  const auto second = read(8);
+  for (const std::size_t file : {9u, 39u}) {
+    EXPECT_TRUE(eventually([&] { return source->complete(filesOf(*dataset->manifest)[file]); }));
+  }
+}
+
 TEST_F(PrefetcherTest, LookingAheadEndsWhenItsReaderHasLeft) {
   // Nobody knows yet where the bytes are: what has its turn at the origin waits for that.
   const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));

@@ -1,0 +1,46 @@
+#include "engine/look_ahead.h"
+
+#include <algorithm>
+
+namespace hearth {
+
+std::vector<LookAhead::Part> LookAhead::reach(
+    const std::shared_ptr<FileFetch>& fetch,
+    const std::function<bool(const ManifestEntry&)>& here) {
+  const FileReference& file = fetch->reference;
+  const std::uint32_t entry = file.about.index;
+  const ManifestEntry folder = file.dataset->manifest->entry(file.about.parent);
+  const std::uint32_t last = folder.firstChild + folder.childCount;
+  std::vector<Part> parts;
+  const std::lock_guard lock(mutex_);
+  if (entry < reached_) return parts;
+  at_ = fetch;
+  reached_ = entry + 1;
+  end_ = std::max(end_, reached_);
+  while (!ahead_.empty() && ahead_.front().entry < reached_) {
+    bytes_ -= ahead_.front().length;
+    ahead_.pop_front();
+  }
+  for (; end_ < last && end_ - reached_ < kFiles && bytes_ < kBytes; ++end_) {
+    FileReference next = FileReference::of(file.dataset, end_);
+    if (next.about.kind != EntryKind::kFile || next.about.size == 0 || here(next.about)) continue;
+    const std::uint64_t length = std::min(kBytes - bytes_, next.about.size);
+    bytes_ += length;
+    ahead_.push_back({end_, length});
+    parts.push_back({std::move(next), length});
+  }
+  return parts;
+}
+
+bool LookAhead::before(std::uint32_t entry) const {
+  const std::lock_guard lock(mutex_);
+  return reached_ <= entry;
+}
+
+bool LookAhead::reading() const {
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<FileFetch> at = at_.lock();
+  return at != nullptr && at->readers.load() != 0;
+}
+
+}  // namespace hearth

@@ -1,0 +1,52 @@
+// How far ahead of one reader files are expected, as it goes through a folder in the order of the
+// manifest. It belongs to the reader and not to a file: each file on the way moves it on by what
+// the files before it have left, so that nothing is expected twice. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/file_fetch.h"
+
+namespace hearth {
+
+class LookAhead {
+ public:
+  // Ahead of the reader at any time.
+  static constexpr std::uint64_t kBytes = 64u << 20;
+  static constexpr std::size_t kFiles = 64;
+
+  // The first `length` bytes of a file.
+  struct Part {
+    FileReference file;
+    std::uint64_t length = 0;
+  };
+
+  // The reader is at the file of `fetch`: what it is to be expected at from now on, in order. Files
+  // of which `here` is true are passed over. Nothing for a file that it has been at already.
+  [[nodiscard]] std::vector<Part> reach(const std::shared_ptr<FileFetch>& fetch,
+                                        const std::function<bool(const ManifestEntry&)>& here);
+  // Whether the reader has not come to this file yet.
+  [[nodiscard]] bool before(std::uint32_t entry) const;
+  // Whether somebody has the file open that it came to last.
+  [[nodiscard]] bool reading() const;
+
+ private:
+  struct Expected {
+    std::uint32_t entry = 0;
+    std::uint64_t length = 0;
+  };
+
+  mutable std::mutex mutex_;
+  std::weak_ptr<FileFetch> at_;
+  std::uint32_t reached_ = 0;  // entries before it are behind the reader
+  std::uint32_t end_ = 0;      // entries before it have been looked at
+  std::deque<Expected> ahead_;
+  std::uint64_t bytes_ = 0;  // of `ahead_`
+};
+
+}  // namespace hearth
