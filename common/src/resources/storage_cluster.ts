@@ -143,7 +143,7 @@ export const storageClusterSpecSchema = z.object({
     .max(512)
     .regex(/^[A-Za-z0-9][-A-Za-z0-9._/:@]*$/)
     .optional()
-    .describe("Image of the pods on nodes. Absent: the operator's own."),
+    .describe("Image of the pods on nodes, of the operator's release or a later one. Absent: the operator's own."),
 });
 
 const nodeState = z.object({
