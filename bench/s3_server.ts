@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './cluster.ts';
 import { root, run } from './command.ts';
 
-/** A real S3 server (versitygw) on loopback over a folder, with keys made for this run. */
+/** A real S3 server (versitygw) on loopback over a folder, with keys made for this run. It keeps connections, as S3 does. */
 export class S3Server {
   readonly endpoint: string;
   readonly keys: { accessKeyId: string; secretAccessKey: string };

@@ -12,6 +12,11 @@ const execute = promisify(execFile);
 
 export const toolNames: string[] = modules.flatMap((module) => Object.keys(module.programs));
 
+/** Without those that only benchmarks run. */
+export const testToolNames: string[] = modules.flatMap(({ forBenchmarks, programs }) =>
+  forBenchmarks ? [] : Object.keys(programs),
+);
+
 /**
  * The path of a tool, built from its Go module when this machine has not built it before (seconds to minutes, once).
  * Processes that want the same module at the same time build it once.

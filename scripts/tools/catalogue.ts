@@ -11,6 +11,8 @@ export interface Module {
   /** Needs a C compiler and libraries (`packages` of scripts/setup.sh). */
   cgo?: boolean;
   tags?: string;
+  /** Only what is measured is measured beside it: tests do without. */
+  forBenchmarks?: true;
   /** Variables set at link time, for programs that do not take their version from the module. */
   variables?: (version: string) => Record<string, string>;
 }
@@ -76,6 +78,12 @@ export const modules: Module[] = [
     folder: 'versitygw',
     module: 'github.com/versity/versitygw',
     programs: { versitygw: 'github.com/versity/versitygw/cmd/versitygw' },
+  },
+  {
+    folder: 's5cmd',
+    module: 'github.com/peak/s5cmd/v2',
+    programs: { s5cmd: 'github.com/peak/s5cmd/v2' },
+    forBenchmarks: true,
   },
   { folder: 'kwok', module: 'sigs.k8s.io/kwok', programs: { kwok: 'sigs.k8s.io/kwok/cmd/kwok' } },
 ];

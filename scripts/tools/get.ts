@@ -1,7 +1,7 @@
 // Prints the paths of programs that tests need, one a line, building what this machine has not built before.
 // Usage: node scripts/tools/get.ts kube-apiserver kubectl ... | all
 // Exit 3 with the reason on standard error when one cannot be had on this machine.
-import { toolNames, tools } from './build.ts';
+import { testToolNames, toolNames, tools } from './build.ts';
 import { ToolUnavailable } from './cache.ts';
 
 const names = process.argv.slice(2);
@@ -10,7 +10,7 @@ if (names.length === 0) {
   process.exit(2);
 }
 try {
-  const wanted = names.includes('all') ? toolNames : names;
+  const wanted = names.includes('all') ? testToolNames : names;
   const paths = await tools(wanted);
   for (const name of wanted) console.log(paths[name]);
 } catch (error) {
