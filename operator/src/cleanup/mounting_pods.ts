@@ -8,7 +8,7 @@ const named = 10;
 
 /**
  * Refuses with `InUse`, which names them, while pods mount volumes of ours: the kubelet asks the driver to unmount, so
- * without csi-node a pod that is deleted would be Terminating for ever. Changes nothing.
+ * without csi-node a pod that is deleted would be Terminating for ever, or go and leave its mount. Changes nothing.
  */
 export async function refuseWhileMounted(api: Pick<KubernetesClient, 'list'>, signal: AbortSignal): Promise<void> {
   const claims = await claimsOfOurs(api, signal);
@@ -21,8 +21,8 @@ export async function refuseWhileMounted(api: Pick<KubernetesClient, 'list'>, si
   throw new HearthError(
     'InUse',
     `not uninstalled, because pods mount volumes of Hearth: ${mounting.slice(0, named).join(', ')}${more}; ` +
-      'delete them and uninstall again. Without csi-node they would be Terminating for ever when they are deleted; ' +
-      'docs/install.md tells how to uninstall all the same (cleanup.force)',
+      'delete them and uninstall again. Without csi-node nobody unmounts for them when they are deleted; docs/install.md ' +
+      'tells how to uninstall all the same (cleanup.force)',
   );
 }
 
