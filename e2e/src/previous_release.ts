@@ -35,7 +35,7 @@ async function build(commit: string, folder: string): Promise<void> {
   mkdirSync(aside, { recursive: true });
   const steps = [
     `git -C '${root}' archive ${commit} | tar -x -C '${aside}'`,
-    `cd '${aside}' && npm ci --no-audit --no-fund`,
+    `cd '${aside}' && scripts/setup.sh`,
     `cd '${aside}' && scripts/build-native.sh release hearth_binding hearth-holder`,
   ];
   for (const step of steps) {
