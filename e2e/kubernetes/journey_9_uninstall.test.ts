@@ -94,7 +94,9 @@ describe('upgrade and uninstallation', function () {
     );
     origin.bytesPerSecond = undefined;
     assert.equal((await journey().finished('slow')).slice(0, 64), sha256(slow));
-    for (const [name, count] of Object.entries(rounds)) assert.ok((await journey().rounds(name)) > count + 10, name);
+    for (const [name, count] of Object.entries(rounds)) {
+      await until(`${name} reads on`, async () => (await journey().rounds(name)) > count + 10, 90_000);
+    }
     await journey().apply(journey().reader('new', inline('whole'), { command: 'sha256sum /models/whole' }));
     assert.equal((await journey().finished('new')).slice(0, 64), sha256(whole));
     await journey().ready(`storagecluster/${clusterName}`, 90);
