@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { type S3Server, startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
+import { type ScriptedServer, sendFile, startServer } from '../../node-agent/src/origins/testing/scripted_server.ts';
+import { findTool } from '../../node-agent/src/testing/tool.ts';
+import { Cluster } from './cluster.ts';
+import { type Outcome, root, run } from './command.ts';
+import { skip } from './needs.ts';
+import { bytesOf, MiB, sha256 } from './sample.ts';
+
+// The origin has another state after the first chunk was read. Directories, and HTTP servers with
+// ETags, are in origins.test.ts.
+describe('an origin that changes between two chunks of a file', function () {
+  this.timeout(180_000);
+  let cluster: Cluster;
+  const listed = bytesOf(1, 9 * MiB + 5);
+  const other = bytesOf(2, listed.length);
+
+  before(async () => {
+    cluster = await Cluster.start(['a']);
+  });
+  after(async () => cluster?.close());
+
+  /** `hearth cat`, and what it wrote. */
+  const cat = async (agent: string, ...args: string[]): Promise<Outcome & { bytes: Buffer }> => {
+    const file = join(cluster.folder, 'out');
+    const program = join(root, 'cli/bin/hearth');
+    const words = ['-c', 'out=$1; shift; exec "$@" > "$out"', 'sh', file, program];
+    const outcome = await run('sh', [...words, '--socket', cluster.agent(agent).socket, 'cat', ...args]);
+    return { ...outcome, bytes: readFileSync(file) };
+  };
+  const readFirstChunk = async (agent: string, name: string, path: string): Promise<void> => {
+    const { code, stderr, bytes } = await cat(agent, name, path, '--length', '65536');
+    assert.equal(code, 0, stderr);
+    assert.ok(bytes.equals(listed.subarray(0, 65_536)));
+  };
+  /** What a reader sees of it then: whole chunks of the listed state, the change, and what to do. */
+  const assertRefused = async (agent: string, name: string, path: string): Promise<void> => {
+    const { code, stderr, bytes } = await cat(agent, name, path);
+    assert.equal(code, 10, stderr);
+    assert.match(stderr, /changed since it was listed: add the dataset again/);
+    assert.ok(bytes.length < listed.length && bytes.equals(listed.subarray(0, bytes.length)), 'no byte of the other');
+    const { state, message } = await cluster.json<{ state: string; message: string }>(agent, 'dataset', 'show', name);
+    assert.equal(state, 'Failed', message);
+    assert.match(message, new RegExp(`no longer has ${path} as it was listed: .*add the dataset again`));
+  };
+
+  describe('a hub', () => {
+    let server: ScriptedServer;
+    /** Of the only file, in large file storage or not, and what is at the end of its redirect. */
+    let path: string;
+    let stored: Buffer;
+    let etag: string;
+    let large: boolean;
+    const commit = createHash('sha1').update('commit').digest('hex');
+    const gitId = createHash('sha1').update('git').digest('hex');
+
+    before(async () => {
+      server = await startServer();
+      server.handler = (request, response) => {
+        const json = (value: unknown) =>
+          response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+        if (request.url === '/api/models/org/m/revision/main') return json({ sha: commit, siblings: [] });
+        if (request.url?.startsWith(`/api/models/org/m/tree/${commit}`)) {
+          const lfs = large ? { lfs: { oid: sha256(listed), size: listed.length } } : {};
+          return json([{ type: 'file', oid: gitId, size: listed.length, path, ...lfs }]);
+        }
+        if (request.url === `/org/m/resolve/${commit}/${path}`)
+          return response.writeHead(302, { location: `${server.url}/blob` }).end();
+        if (request.url === '/blob') return sendFile(request, response, stored, { etag });
+        return response.writeHead(404).end();
+      };
+    });
+    after(() => server?.stop());
+
+    const add = async (name: string, inLargeStorage: boolean): Promise<void> => {
+      [path, stored, etag, large] = [`${name}.bin`, listed, `"${gitId}"`, inLargeStorage];
+      await cluster.json('a', 'dataset', 'add', name, 'hf://org/m', '--endpoint', server.url, '--allow-private');
+      await readFirstChunk('a', name, path);
+    };
+
+    it('tells of a plain file by its ETag', async () => {
+      await add('plain', false);
+      [stored, etag] = [other, `"${createHash('sha1').update('other').digest('hex')}"`];
+      await assertRefused('a', 'plain', path);
+    });
+
+    it('tells nothing of a large file: its digest does', async () => {
+      await add('large', true);
+      stored = other;
+      const warm = await cluster.hearth('a', 'warm', 'large', '--node', 'a');
+      assert.notEqual(warm.code, 0);
+      assert.match(warm.stdout + warm.stderr, /large\.bin: .*differs from the digest .*list it again/);
+      const { code, stderr, bytes } = await cat('a', 'large', path);
+      assert.notEqual(code, 0, 'it is not served any more');
+      assert.match(stderr, /differs from the digest .*list it again/);
+      assert.equal(bytes.length, 0);
+      // The hub is put right: what was mixed is gone from the disk, too.
+      stored = listed;
+      await cluster.json('a', 'evict', 'large');
+      await cluster.json('a', 'warm', 'large', '--node', 'a');
+      const { summary } = await cluster.json<{ summary: { mismatches: number } }>('a', 'verify', 'large');
+      assert.equal(summary.mismatches, 0);
+    });
+  });
+
+  describe('S3', () => {
+    let server: S3Server;
+    let client: S3Client;
+
+    before(async function () {
+      this.timeout(600_000); // the first time, the server is built
+      const found = await findTool('versitygw');
+      if ('missing' in found) skip(this, found.missing);
+      server = await startS3Server(found.program);
+      const { endpoint, credentials } = server;
+      client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
+      const environment = {
+        AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+        AWS_REGION: 'us-east-1',
+      };
+      await cluster.add('s3', { environment });
+    });
+    after(async () => {
+      client?.destroy();
+      await server?.stop();
+    });
+
+    const put = (bucket: string, body: Buffer) =>
+      client.send(new PutObjectCommand({ Bucket: bucket, Key: 'm/one', Body: body }));
+    const add = async (bucket: string): Promise<void> => {
+      await put(bucket, listed);
+      const source = [`s3://${bucket}/m`, '--endpoint', server.endpoint, '--allow-private'];
+      await cluster.json('s3', 'dataset', 'add', bucket, ...source);
+      await readFirstChunk('s3', bucket, 'one');
+    };
+
+    it('tells by the ETag where there are no versions', async () => {
+      await client.send(new CreateBucketCommand({ Bucket: 'overwritten' }));
+      await add('overwritten');
+      await put('overwritten', other);
+      await assertRefused('s3', 'overwritten', 'one');
+    });
+  });
+});
