@@ -89,12 +89,12 @@ export class RecordTable<S extends z.ZodObject> {
     for (let attempt = 0; attempt < updateAttempts; attempt++) {
       const key = this.key(id);
       const entry = await this.store.get(key, options);
-      const row = entry === undefined ? undefined : this.decode(entry);
-      const value = change(row?.value);
-      if (value === undefined) return row?.value;
-      const kept = entry === undefined ? {} : unknownFields(JSON.parse(entry.value), Object.keys(this.#schema.shape));
+      const present = entry === undefined ? undefined : this.#parse(entry);
+      const value = change(present?.value);
+      if (value === undefined) return present?.value;
+      const kept = unknownFields(present?.record, Object.keys(this.#schema.shape));
       const text = JSON.stringify({ ...this.#encoded(value), ...kept });
-      const compare = [{ key, modRevision: row?.modRevision ?? 0 }];
+      const compare = [{ key, modRevision: entry?.modRevision ?? 0 }];
       const result = await this.store.transact({ compare, success: [{ kind: 'put', key, value: text }] }, options);
       if (result.succeeded) return value;
     }
@@ -110,11 +110,17 @@ export class RecordTable<S extends z.ZodObject> {
   }
 
   decode(entry: KeyValue): Row<z.output<S>> {
-    let value: z.output<S>;
+    const { value } = this.#parse(entry);
+    const { createRevision, modRevision, lease } = entry;
+    return { id: entry.key.slice(this.prefix.length), value, createRevision, modRevision, lease };
+  }
+
+  /** `record`: with what the schema does not name. */
+  #parse(entry: KeyValue): { record: unknown; value: z.output<S> } {
     try {
       const record: unknown = JSON.parse(entry.value);
       checkFormat(entry.key, record);
-      value = z.decode(this.#schema, record as z.input<S>);
+      return { record, value: z.decode(this.#schema, record as z.input<S>) };
     } catch (thrown) {
       if (thrown instanceof HearthError) throw thrown;
       const reason = thrown instanceof z.ZodError ? z.prettifyError(thrown) : 'it is not JSON';
@@ -123,7 +129,5 @@ export class RecordTable<S extends z.ZodObject> {
         `the record ${entry.key} cannot be read (${reason}); delete it or upgrade this agent`,
       );
     }
-    const { createRevision, modRevision, lease } = entry;
-    return { id: entry.key.slice(this.prefix.length), value, createRevision, modRevision, lease };
   }
 }
