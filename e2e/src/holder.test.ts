@@ -46,20 +46,27 @@ describe('mounts whose holder goes', function () {
   const held = () =>
     until('the agent has given its mount to the holder', () => unheld(cluster).then((reason) => !reason));
 
+  /** Files are read on, open ones too, after the change of holder, and after an agent that ends later. */
+  const assertReadOn = async (change: () => Promise<void>) => {
+    const open = openSync(join(target, 'large'), 'r');
+    await change();
+    await held();
+    verify();
+    await cluster.agent('a').kill();
+    await cluster.agent('a').start();
+    assert.deepEqual(await mounted(), [`d at ${target}`]);
+    verify();
+    assert.equal(readSync(open, Buffer.alloc(17), 0, 17, 40 * MiB), 17);
+    closeSync(open);
+  };
+
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    it(`by ${signal}, and later their agent: they are read on, open files too`, async () => {
-      const open = openSync(join(target, 'large'), 'r');
-      await cluster.endHolder(signal);
-      verify();
-      await cluster.startHolder();
-      await held();
-      await cluster.agent('a').kill();
-      await cluster.agent('a').start();
-      assert.deepEqual(await mounted(), [`d at ${target}`]);
-      verify();
-      assert.equal(readSync(open, Buffer.alloc(17), 0, 17, 40 * MiB), 17);
-      closeSync(open);
-    });
+    it(`by ${signal}, and later their agent: they are read on`, () =>
+      assertReadOn(async () => {
+        await cluster.endHolder(signal);
+        verify();
+        await cluster.startHolder();
+      }));
   }
 
   it('together with their agent: they are made again over what is left of them', async () => {
@@ -73,19 +80,11 @@ describe('mounts whose holder goes', function () {
     verify();
   });
 
-  it('because another release takes over: nobody notices', async () => {
-    const open = openSync(join(target, 'large'), 'r');
-    const outcome = await cluster.replaceHolder();
-    assert.equal(outcome?.code, 0);
-    await held();
-    verify();
-    await cluster.agent('a').kill();
-    await cluster.agent('a').start();
-    assert.deepEqual(await mounted(), [`d at ${target}`]);
-    verify();
-    assert.equal(readSync(open, Buffer.alloc(17), 0, 17, 40 * MiB), 17);
-    closeSync(open);
-  });
+  it('because another release takes over: nobody notices', () =>
+    assertReadOn(async () => {
+      const outcome = await cluster.replaceHolder();
+      assert.equal(outcome?.code, 0);
+    }));
 });
 
 /** Why no agent is attached at the holder yet; nothing when one is. A second mount of it is refused by then. */

@@ -60,6 +60,18 @@ struct DatasetCredentialsTest : testing::Test {
       return bytes.code();
     });
   }
+  // Mine is wanted while theirs has the chunk under way, which is refused to that one alone.
+  void expectRefusedToThemAlone(Agent& theirAgent, std::shared_ptr<Dataset> theirs, Agent& myAgent,
+                                std::shared_ptr<Dataset> mine, std::chrono::milliseconds wait) {
+    allow(*mine);
+    auto first = read(theirAgent, theirs);
+    questions.await("theirs");
+    auto second = read(myAgent, mine);
+    std::this_thread::sleep_for(wait);
+    refuse(*theirs);
+    EXPECT_EQ(first.get(), ErrorCode::kPermissionDenied);
+    EXPECT_EQ(second.get(), ErrorCode::kOk);
+  }
 
   Origin origin;
   Questions questions;
@@ -105,29 +117,15 @@ TEST_F(DatasetCredentialsTest, AnOpenFileOfOthersDoesNotLendItsRights) {
 
 TEST_F(DatasetCredentialsTest, WhatWasRefusedToOthersIsFetchedAsOurOwn) {
   Agent agent("one", 4ull << 30, questions.ask());
-  const auto theirs = of(agent, "theirs"), mine = of(agent, "mine");
-  allow(*mine);
-  auto first = read(agent, theirs);
-  questions.await("theirs");
-  auto second = read(agent, mine);  // the same chunk is on its way
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  refuse(*theirs);
-  EXPECT_EQ(first.get(), ErrorCode::kPermissionDenied);
-  EXPECT_EQ(second.get(), ErrorCode::kOk);
+  expectRefusedToThemAlone(agent, of(agent, "theirs"), agent, of(agent, "mine"),
+                           std::chrono::milliseconds(50));
 }
 
+// Which has the grant of the chunk.
 TEST_F(DatasetCredentialsTest, WhatWasRefusedToAnotherAgentIsFetchedByUs) {
   Agent a("a", 4ull << 30, questions.ask()), b("b");
   connect({&a, &b});
-  const auto theirs = of(a, "theirs"), mine = of(b, "mine");
-  allow(*mine);
-  auto first = read(a, theirs);
-  questions.await("theirs");  // it has the grant
-  auto second = read(b, mine);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  refuse(*theirs);
-  EXPECT_EQ(first.get(), ErrorCode::kPermissionDenied);
-  EXPECT_EQ(second.get(), ErrorCode::kOk);
+  expectRefusedToThemAlone(a, of(a, "theirs"), b, of(b, "mine"), std::chrono::milliseconds(200));
 }
 
 TEST_F(DatasetCredentialsTest, LocationsOfOtherCredentialsAreForgotten) {
