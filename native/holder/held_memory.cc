@@ -20,8 +20,10 @@ bool sameFile(const OwnedFd& a, const OwnedFd& b) {
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-// Only memfds have seals. One that shrank would end whoever has it mapped (SIGBUS).
-Status checkMemory(const OwnedFd& descriptor, std::uint64_t bytes) {
+}  // namespace
+
+// Only memfds have seals.
+Status HeldMemory::checkSealed(const OwnedFd& descriptor, std::uint64_t bytes) {
   struct stat info {};
   const int seals = fcntl(descriptor.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
@@ -34,12 +36,10 @@ Status checkMemory(const OwnedFd& descriptor, std::uint64_t bytes) {
   return {};
 }
 
-}  // namespace
-
 Status HeldMemory::keep(const std::string& owner, const HolderRequest& request,
                         OwnedFd descriptor) {
   if (request.name.empty()) return Error{ErrorCode::kInvalidArgument, "memory needs a name"};
-  if (Status good = checkMemory(descriptor, request.bytes); !good) return good;
+  if (Status good = checkSealed(descriptor, request.bytes); !good) return good;
   const auto key = std::pair(owner, request.name);
   if (const auto there = kept_.find(key); there != kept_.end()) {
     const HolderMemory& record = there->second.record;

@@ -23,6 +23,9 @@ class HeldMemory {
   // At most so many of one owner.
   static constexpr std::size_t kMost = 64;
 
+  // kInvalidArgument unless it is memory of that size which cannot shrink: that would end whoever
+  // has it mapped (SIGBUS).
+  [[nodiscard]] static Status checkSealed(const OwnedFd& descriptor, std::uint64_t bytes);
   // Takes `descriptor`. kInvalidArgument when it is no memory of that size which cannot shrink;
   // kConflict when there is memory of this name with the same or a higher generation, except for
   // the very same; kOutOfSpace.

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -122,12 +121,11 @@ Result<const HeldMounts::Mount*> HeldMounts::mount(const std::string& owner,
 Result<const HeldMounts::Mount*> HeldMounts::enroll(const std::string& owner,
                                                     const HolderRequest& request,
                                                     std::vector<OwnedFd> descriptors) {
-  struct stat shared {};
   if (descriptors.size() != 2 || !isFuseDevice(descriptors[0]) ||
-      fstat(descriptors[1].get(), &shared) != 0 ||
-      shared.st_size != static_cast<off_t>(kHolderSharedBytes)) {
+      !HeldMemory::checkSealed(descriptors[1], kHolderSharedBytes)) {
     return Error{ErrorCode::kInvalidArgument,
-                 "a mount to be kept comes with /dev/fuse and its table of open counts"};
+                 "a mount to be kept comes with /dev/fuse and its table of open counts, sealed "
+                 "against shrinking"};
   }
   Mount given;
   given.record.target = request.target;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 
 #include <fstream>
@@ -146,6 +147,22 @@ TEST_F(HeldMountsTest, AnAgentGivesItsMountToTheNextHolder) {
   EXPECT_EQ(next->front().record.state, "negotiated");
   EXPECT_EQ(next->front().record.blob, "digest");
   EXPECT_TRUE(mounted(mnt()));
+}
+
+// Else the next agent, which maps them, would end when somebody shrinks them.
+TEST_F(HeldMountsTest, OpenCountsThatCanShrinkAreNotKept) {
+  auto client = connect("a");
+  auto held = client->mount({.target = mnt(), .source = "x"});
+  ASSERT_TRUE(held.ok()) << held.error().message;
+  endServer();  // while the agent serves on
+  startServer();
+  client = connect();
+  ASSERT_TRUE(client->reattach("a").ok());
+  HeldMount loose{held->record, OwnedFd(dup(held->device.get())),
+                  OwnedFd(memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING))};
+  ASSERT_EQ(ftruncate(loose.shared.get(), static_cast<off_t>(kHolderSharedBytes)), 0);
+  EXPECT_EQ(client->enroll(loose).code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(client->enroll(*held).ok());
 }
 
 TEST_F(HeldMountsTest, OpensBackingFilesOnlyOnMountsOfTheAsker) {
