@@ -20,6 +20,9 @@ namespace {
 using ServerClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxClients = 128;
+// Whoever cannot be let in, for want of descriptors, keeps the listening socket readable; it is
+// looked at again after this.
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 HolderHello helloOf(const HolderOptions& options) {
   HolderHello hello;
@@ -86,9 +89,12 @@ void HolderServer::stop() {
   [[maybe_unused]] const ssize_t written = ::write(wakeup_.get(), &one, sizeof one);
 }
 
+bool HolderServer::mayAccept() const { return !acceptsAt_ || ServerClock::now() >= *acceptsAt_; }
+
 int HolderServer::pollTimeoutMs() const {
   auto next = mounts_.nextAbort();
   if (successor_ != 0) next = std::min(next, successorUntil_);
+  if (successor_ == 0 && !mayAccept()) next = std::min(next, *acceptsAt_);
   if (endsAt_ && successor_ == 0) next = std::min(next, *endsAt_);
   return millisecondsTo(next);
 }
@@ -104,9 +110,10 @@ void HolderServer::run() {
 }
 
 bool HolderServer::serveOnce() {
+  const bool accepts = successor_ == 0 && mayAccept();
   // Without its eventfd once it has told to end, which would keep poll() awake.
   std::vector<pollfd> waiting{{endsAt_ ? -1 : wakeup_.get(), POLLIN, 0},
-                              {successor_ == 0 ? listener_.socket.get() : -1, POLLIN, 0}};
+                              {accepts ? listener_.socket.get() : -1, POLLIN, 0}};
   std::vector<HolderConnection> ids;
   for (const auto& [id, client] : clients_) {
     if (successor_ != 0 && id != successor_) continue;
@@ -146,7 +153,14 @@ void HolderServer::acceptClient() {
   Client client;
   client.socket.reset(
       accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!client.socket) return;
+  if (!client.socket) {
+    // The client that was there may have gone: then nobody waits.
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+    if (!acceptsAt_) options_.log(errnoError(errno, "let clients in, which wait").message);
+    acceptsAt_ = ServerClock::now() + kAcceptPause;
+    return;
+  }
+  acceptsAt_.reset();
   ucred peer{};
   socklen_t size = sizeof peer;
   if (getsockopt(client.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;

@@ -59,6 +59,7 @@ class HolderServer {
 
   explicit HolderServer(HolderOptions options);
   [[nodiscard]] Status listenOrTakeOver();
+  [[nodiscard]] bool mayAccept() const;
   void acceptClient();
   // Answers whoever has asked, for as long as the descriptors that are waited for say. False when
   // the server is to end.
@@ -90,6 +91,8 @@ class HolderServer {
   HolderConnection successor_ = 0;
   HeldMounts::Time successorUntil_;
   bool handedOver_ = false;
+  // When a client is let in again, after one could not be; nothing while they can.
+  std::optional<HeldMounts::Time> acceptsAt_;
   std::optional<HeldMounts::Time> endsAt_;  // after stop()
 };
 

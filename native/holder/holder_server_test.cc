@@ -2,11 +2,14 @@
 #include "holder/holder_server.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include <cstring>
 #include <random>
@@ -137,6 +140,40 @@ TEST_F(HolderServerTest, WhetherTheHolderLivesIsToldWhileACallWaits) {
   peer.reset();
   waiting.join();
   EXPECT_FALSE((*client)->alive());
+}
+
+// accept() fails, and the listening socket stays readable.
+TEST_F(HolderServerTest, WithoutDescriptorsItWaitsInsteadOfSpinning) {
+  const auto served = connect("a");
+  clockid_t clock{};
+  ASSERT_EQ(pthread_getcpuclockid(thread_.native_handle(), &clock), 0);
+  const OwnedFd waiting(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const auto address = holderAddress(socketPath());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  // No number is free below the highest one in use.
+  std::vector<OwnedFd> filled;
+  do filled.emplace_back(dup(waiting.get()));
+  while (filled.back().get() < 100);
+  const rlimit full{static_cast<rlim_t>(filled.back().get()) + 1, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &full), 0);
+  EXPECT_EQ(::connect(waiting.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address),
+            0);
+  timespec used[2] = {};
+  clock_gettime(clock, &used[0]);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  clock_gettime(clock, &used[1]);
+  EXPECT_TRUE(served->list().ok()) << "others are answered";
+  filled.clear();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  const double seconds = static_cast<double>(used[1].tv_sec - used[0].tv_sec) +
+                         static_cast<double>(used[1].tv_nsec - used[0].tv_nsec) / 1e9;
+  EXPECT_LT(seconds, 0.1);
+  const auto hello = encode(HolderRequest{});
+  ASSERT_GT(send(waiting.get(), hello.data(), hello.size(), MSG_NOSIGNAL), 0);
+  const timeval limit{30, 0};
+  setsockopt(waiting.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  EXPECT_TRUE(receiveDatagram(waiting.get(), 0).ok()) << "and it is let in when there are some";
 }
 
 }  // namespace
