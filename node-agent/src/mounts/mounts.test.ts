@@ -86,6 +86,41 @@ describe('mounts', () => {
     assert.deepEqual(await cluster.agent('b').mounts.of('d'), []);
   });
 
+  it('of an agent that waits for its holder stay as they were changed meanwhile', async () => {
+    const request = { source: { ...directorySource }, include: ['*'], exclude: [] };
+    await cluster.agent('a').resolution.add('e', request, () => {}, soon());
+    for (const target of ['/mnt/1', '/mnt/2', '/mnt/3']) {
+      await cluster.agent('a').mounts.mount('d', target, 'auto', soon());
+    }
+    await cluster.remove('a', 'crash');
+    const disk = cluster.disks.get('a');
+    assert.ok(disk);
+    disk.onResume = () => {
+      throw new HearthError('Unavailable', 'no mount holder');
+    };
+    await cluster.add('a');
+    const { mounts } = cluster.agent('a');
+    await mounts.unmount('/mnt/2');
+    await mounts.mount('e', '/mnt/2', 'auto', soon());
+    // The first one is not served any more, so it is looked for in the kernel's table meanwhile.
+    disk.mounts.delete('/mnt/1');
+    let unmounting: Promise<void> | undefined;
+    disk.onResume = () => {
+      unmounting = mounts.unmount('/mnt/3');
+    };
+    await until(() => unmounting !== undefined);
+    await unmounting;
+    await until(async () => (await mounts.of('d')).length === 0);
+    assert.deepEqual(
+      (await mounts.list()).map(({ target, dataset }) => [target, dataset]),
+      [['/mnt/2', 'e']],
+    );
+    // As after the store was emptied.
+    await mounts.rewrite();
+    assert.deepEqual(await mounts.of('d'), []);
+    assert.equal((await mounts.of('e')).length, 1);
+  });
+
   it('that are dead, and cannot be made again yet, are made again later', async function () {
     if (process.getuid?.() !== 0) this.skip();
     const target = mkdtempSync(join(tmpdir(), 'hearth-dead-'));

@@ -41,6 +41,8 @@ export class Mounts {
   readonly #table;
   readonly #departed: DepartedNodes;
   readonly #rows = new Map<string, MountRow>();
+  /** Records of an earlier agent whose mounts are not taken over yet. Whoever mounts or unmounts there is newer. */
+  readonly #inherited = new Map<string, MountRow>();
   readonly #listeners = new Set<() => void>();
   #again: NodeJS.Timeout | undefined;
   #takingOver: Promise<void> | undefined;
@@ -64,15 +66,16 @@ export class Mounts {
     const { store, node, engine, logger } = this.#context;
     const { entries } = await store.range(this.#table.key(`${node}/`), { signal });
     const rows = entries.map((entry) => this.#table.decode(entry).value);
+    for (const row of rows) this.#inherited.set(row.target, row);
     await Promise.all(rows.map((row) => this.#openQuietly(row, signal)));
     try {
-      await this.#takeOver(rows);
+      await this.#takeOver();
     } catch (thrown) {
       const error = HearthError.from(thrown);
       logger.warn('mounts of the holder could not be taken over; it is tried again', { holder: this.#holder, error });
       const views = new Set((await engine.mounts()).map((mount) => mount.target));
       for (const row of rows) if (views.has(row.target)) this.#rows.set(row.target, row);
-      this.#tryAgain(() => this.#takeOver(rows), firstPauseMs);
+      this.#tryAgain(() => this.#takeOver(), firstPauseMs);
     }
     if (this.#rows.size > 0) this.#departed.attend();
   }
@@ -92,19 +95,22 @@ export class Mounts {
     }
   }
 
-  async #takeOver(rows: readonly MountRow[]): Promise<void> {
+  async #takeOver(): Promise<void> {
     const targets = await this.#context.engine.resumeMounts(this.#holder);
     const dead: MountRow[] = [];
-    for (const row of rows) {
+    for (const row of [...this.#inherited.values()]) {
       const { target } = row;
       const served = targets.includes(target) || (await this.#isServed(target));
-      if (!served && !(await isHearthFuse(target))) {
+      const left = served || (await isHearthFuse(target));
+      if (this.#inherited.get(target) !== row) continue;
+      if (!left) {
         await this.#forget(target);
         continue;
       }
       this.#rows.set(target, row);
       if (!served) dead.push(row);
     }
+    this.#inherited.clear();
     if (this.#rows.size > 0) this.#departed.attend();
     if (targets.length > 0) this.#context.logger.info('mounts were taken over', { targets });
     const begun = this.#makeAnew(dead, true);
@@ -279,6 +285,7 @@ export class Mounts {
   }
 
   async #record(row: MountRow): Promise<void> {
+    this.#inherited.delete(row.target);
     this.#rows.set(row.target, row);
     this.#departed.attend();
     this.#changed();
@@ -306,6 +313,7 @@ export class Mounts {
   }
 
   async #forget(target: string): Promise<void> {
+    this.#inherited.delete(target);
     this.#rows.delete(target);
     this.#changed();
     await this.#table.delete(idOf({ node: this.#context.node, target })).catch((thrown) => {

@@ -32,6 +32,8 @@ export class FakeDisk {
   viewsPossible = false;
   /** What a mount fails with. */
   mountFailure: HearthError | undefined;
+  /** Called when the holder gives its mounts; throws where there is none. */
+  onResume: () => void = () => {};
   locked = false;
 }
 
@@ -319,7 +321,9 @@ export class FakeEngine implements Engine {
   }
 
   async resumeMounts(): Promise<string[]> {
-    return [...this.disk.mounts.keys()];
+    const targets = [...this.disk.mounts.keys()];
+    this.disk.onResume();
+    return targets;
   }
 
   async holder(): Promise<HolderSight> {
