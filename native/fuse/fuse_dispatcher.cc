@@ -6,35 +6,11 @@
 #include <cerrno>
 #include <utility>
 
+#include "fuse/fuse_errno.h"
 #include "fuse/hearth_ioctl.h"
 
 namespace hearth {
 namespace {
-
-// What a reader sees when its bytes cannot be had.
-int readErrno(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kDeadlineExceeded:
-      return ETIMEDOUT;
-    case ErrorCode::kPermissionDenied:
-    case ErrorCode::kUnauthenticated:
-      return EACCES;
-    default:
-      return EIO;
-  }
-}
-
-// What the caller of the ioctl sees when its advice is not taken.
-int adviceErrno(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kUnavailable:
-      return EAGAIN;
-    case ErrorCode::kInvalidArgument:
-      return E2BIG;
-    default:
-      return EIO;
-  }
-}
 
 bool isWriting(std::uint32_t opcode) {
   switch (opcode) {
@@ -322,16 +298,29 @@ void FuseDispatcher::read(const FuseRequest& request) {
   if (resident) {
     answerRead(request.unique, entry.index, resident);
   } else {
-    readWhenThere(request.unique, entry.index, *(*reading)->file, in.offset, length);
+    readWhenThere(request.unique, entry.index, (*reading)->file, in.offset, length);
   }
   // After the answer: nobody waits for a hint.
   if (hint) (*reading)->file->willNeed(hint->offset, hint->length);
 }
 
 void FuseDispatcher::readWhenThere(std::uint64_t unique, std::uint32_t entry,
-                                   MountSource::OpenFile& file, std::uint64_t offset,
-                                   std::uint32_t length) {
-  switch (parked_.park(unique)) {
+                                   std::shared_ptr<MountSource::OpenFile> file,
+                                   std::uint64_t offset, std::uint32_t length) {
+  // Weak: a read that never ends must not keep the connection open after its session.
+  const auto answered = [weak = weak_from_this(), unique, entry](Result<MappedBytes> bytes) {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    if (self->parked_.take(unique)) {
+      self->answerRead(unique, entry, bytes);
+      self->parked_.answered();
+    }
+    self->parked_.askQueued();
+  };
+  const ParkedReads::Ask ask = [file = std::move(file), offset, length, answered] {
+    file->read(offset, length, answered);
+  };
+  switch (parked_.park(unique, ask)) {
     case ParkedReads::Parked::kInterrupted:
       ++counters_.interruptedReads;
       device_.replyError(unique, EINTR);
@@ -339,17 +328,19 @@ void FuseDispatcher::readWhenThere(std::uint64_t unique, std::uint32_t entry,
     case ParkedReads::Parked::kClosed:
       if (!canResend_) device_.replyError(unique, EIO);
       return;
-    case ParkedReads::Parked::kYes:
-      break;
+    case ParkedReads::Parked::kTooMany:
+      answerRead(unique, entry,
+                 Error{ErrorCode::kUnavailable,
+                       "too many reads of the mount wait for their origin already; read again when "
+                       "it answers"});
+      return;
+    case ParkedReads::Parked::kQueued:
+      ++counters_.parkedReads;
+      return;
+    case ParkedReads::Parked::kAsk:
+      ++counters_.parkedReads;
+      ask();
   }
-  ++counters_.parkedReads;
-  // Weak: a read that never ends must not keep the connection open after its session.
-  file.read(offset, length, [weak = weak_from_this(), unique, entry](Result<MappedBytes> bytes) {
-    const auto self = weak.lock();
-    if (self == nullptr || !self->parked_.take(unique)) return;
-    self->answerRead(unique, entry, bytes);
-    self->parked_.answered();
-  });
 }
 
 void FuseDispatcher::answerRead(std::uint64_t unique, std::uint32_t entry,

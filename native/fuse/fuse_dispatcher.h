@@ -44,8 +44,6 @@ class FuseDispatcher : public std::enable_shared_from_this<FuseDispatcher> {
   // One message of the kernel. An error ends the mount's service: the kernel is too old, or the
   // state could not be kept.
   [[nodiscard]] Status dispatch(std::span<const std::byte> message);
-  // Returns when there is room for another read, or after close().
-  void waitForRoom() { parked_.waitForRoom(); }
   // Gives parked reads until `limit`. What is left is answered EIO, unless `leave` and the kernel
   // can send it again to the next agent. Afterwards nothing is written to the device.
   void close(std::chrono::milliseconds limit, bool leave);
@@ -64,8 +62,9 @@ class FuseDispatcher : public std::enable_shared_from_this<FuseDispatcher> {
   void openDirectory(const FuseRequest& request);
   void release(const FuseRequest& request);
   void read(const FuseRequest& request);
-  void readWhenThere(std::uint64_t unique, std::uint32_t entry, MountSource::OpenFile& file,
-                     std::uint64_t offset, std::uint32_t length);
+  void readWhenThere(std::uint64_t unique, std::uint32_t entry,
+                     std::shared_ptr<MountSource::OpenFile> file, std::uint64_t offset,
+                     std::uint32_t length);
   void answerRead(std::uint64_t unique, std::uint32_t entry, const Result<MappedBytes>& bytes);
   void interrupt(const FuseRequest& request);
   void ioctl(const FuseRequest& request);

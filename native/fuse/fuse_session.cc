@@ -88,7 +88,6 @@ void FuseSession::serve(int poller) {
       }
       if (stopping_) return;
     }
-    dispatcher_->waitForRoom();
     if (!serveOne(buffer, empty)) return;
   }
 }

@@ -35,7 +35,7 @@ struct FuseSessionOptions {
   ReadAheadOptions readAhead;
   // See FuseTreeOptions.
   std::chrono::milliseconds incompleteEntryValid{1000};
-  // Reads that the source may have unanswered; then the session takes no further requests.
+  // Reads that the source may have unanswered; further ones wait until it has answered.
   std::size_t maxParkedReads = 4096;
 };
 

@@ -135,6 +135,28 @@ TEST_F(FuseWaitTest, AKillReachesAReaderByDirectIo) {
   EXPECT_TRUE(eventually([&] { return waitpid(reader.pid, nullptr, WNOHANG) == reader.pid; }));
 }
 
+// The origin hangs, and so many wait for it that the source is asked for no more.
+TEST_F(FuseWaitTest, AKillEndsReadersAlsoWhenTooManyWait) {
+  FuseSessionOptions options;
+  options.maxParkedReads = 2;
+  std::vector<ManifestRow> rows;
+  for (int i = 0; i < 4; ++i) rows.push_back(fileRow("f" + std::to_string(i), 4096));
+  rows.push_back(fileRow("fast", 4096));
+  serve(std::move(rows), std::move(options));
+  source_->setNever(true);
+  source_->setComplete("fast", true);
+  std::vector<pid_t> pids;
+  for (int i = 0; i < 4; ++i) pids.push_back(startReader("f" + std::to_string(i), O_DIRECT).pid);
+  ASSERT_TRUE(eventually([&] { return source_->waiting() == 2; }));
+  EXPECT_EQ(outcome(startReader("fast")), 0) << "others are served";
+  EXPECT_TRUE(eventually([&] { return operations(FUSE_READ) >= 4; }));
+  for (const pid_t pid : pids) kill(pid, SIGKILL);
+  for (const pid_t pid : pids) {
+    EXPECT_TRUE(eventually([&] { return waitpid(pid, nullptr, WNOHANG) == pid; })) << pid;
+  }
+  EXPECT_EQ(source_->waiting(), 2U);
+}
+
 TEST_F(FuseWaitTest, TooManyWaitersHoldTheSessionBackAndNobodyIsLost) {
   FuseSessionOptions options;
   options.maxParkedReads = 2;

@@ -4,21 +4,43 @@
 
 namespace hearth {
 
-ParkedReads::Parked ParkedReads::park(std::uint64_t unique) {
+ParkedReads::Parked ParkedReads::park(std::uint64_t unique, const Ask& ask) {
   const std::lock_guard lock(mutex_);
   if (closed_) return Parked::kClosed;
   if (const auto early = std::find(early_.begin(), early_.end(), unique); early != early_.end()) {
     *early = 0;
     return Parked::kInterrupted;
   }
+  if (queued_.empty() && asked_.size() < limit_) {
+    parked_.insert(unique);
+    asked_.insert(unique);
+    return Parked::kAsk;
+  }
+  if (queued_.size() >= limit_ * kQueuedPerAsked) return Parked::kTooMany;
   parked_.insert(unique);
-  asked_.insert(unique);
-  return Parked::kYes;
+  queued_.emplace(unique, ask);
+  return Parked::kQueued;
+}
+
+void ParkedReads::askQueued() {
+  std::unique_lock lock(mutex_);
+  // Whoever asks already looks again afterwards: no read waits for nothing, and answers that come
+  // at once do not stack up.
+  while (!asking_ && !queued_.empty() && asked_.size() < limit_) {
+    auto next = queued_.extract(queued_.begin());
+    asked_.insert(next.key());
+    asking_ = true;
+    lock.unlock();
+    next.mapped()();
+    next = {};
+    lock.lock();
+    asking_ = false;
+  }
 }
 
 bool ParkedReads::take(std::uint64_t unique) {
   const std::lock_guard lock(mutex_);
-  if (asked_.erase(unique) != 0) changed_.notify_all();
+  asked_.erase(unique);
   if (parked_.erase(unique) == 0) return false;
   ++answering_;
   return true;
@@ -31,8 +53,10 @@ void ParkedReads::answered() {
 }
 
 bool ParkedReads::interrupt(std::uint64_t unique) {
+  decltype(queued_)::node_type dropped;  // outside our lock: it may be the last to hold its file
   const std::lock_guard lock(mutex_);
   if (parked_.erase(unique) != 0) {
+    dropped = queued_.extract(unique);
     ++answering_;
     return true;
   }
@@ -41,18 +65,14 @@ bool ParkedReads::interrupt(std::uint64_t unique) {
   return false;
 }
 
-void ParkedReads::waitForRoom() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return closed_ || asked_.size() < limit_; });
-}
-
 std::vector<std::uint64_t> ParkedReads::close(std::chrono::milliseconds limit) {
+  decltype(queued_) dropped;  // outside our lock
   std::unique_lock lock(mutex_);
   closed_ = true;
-  changed_.notify_all();
   changed_.wait_for(lock, limit, [this] { return parked_.empty(); });
   std::vector<std::uint64_t> left(parked_.begin(), parked_.end());
   parked_.clear();
+  dropped.swap(queued_);
   changed_.wait(lock, [this] { return answering_ == 0; });
   return left;
 }
