@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "transport/limits.h"
 #include "transport/raw_peer.h"
 #include "transport/test_node.h"
@@ -22,7 +24,7 @@ class TestPayload final : public LentPayload {
 
   Piece now() override {
     const std::lock_guard lock(mutex_);
-    if (memory_) return {*memory_, memory_};
+    if (memory_ && left_-- > 0) return {*memory_, memory_};
     if (loaded_) return {*bytes_, bytes_};
     return {};
   }
@@ -38,6 +40,8 @@ class TestPayload final : public LentPayload {
     const std::lock_guard lock(mutex_);
     memory_.reset();
   }
+  // Once it has been looked at so often.
+  void releaseAfter(int looks) { left_ = looks; }
   // Whether the memory can be used for something else.
   [[nodiscard]] std::weak_ptr<std::vector<std::byte>> memory() {
     const std::lock_guard lock(mutex_);
@@ -53,6 +57,7 @@ class TestPayload final : public LentPayload {
   std::mutex mutex_;
   const std::shared_ptr<const std::vector<std::byte>> bytes_;
   std::shared_ptr<std::vector<std::byte>> memory_;
+  int left_ = 1 << 30;
   bool loaded_ = false;
   const bool lost_;
   Event* const disk_;
@@ -89,11 +94,32 @@ class LentPayloadTest : public testing::TestWithParam<Reactor::Backend> {
     for (int i = 0; i < 500 && !memory.expired(); ++i) std::this_thread::sleep_for(10ms);
     return memory.expired();
   }
-  void expectAnswer(RawPeer& peer) {
-    const std::optional<ReadAnswer> answer = peer.expect<ReadAnswer>();
-    ASSERT_TRUE(answer.has_value());
-    ASSERT_EQ(answer->code, ErrorCode::kOk);
-    EXPECT_EQ(peer.receive(answer->payloadLength), *chunk);
+  // Takes one frame, an answer or a part of one; what it is, or nothing at the end of the stream.
+  std::optional<FrameType> take(RawPeer& peer) {
+    const std::optional<RawPeer::Got> got = peer.frame();
+    if (!got) return std::nullopt;
+    if (got->header.type != FrameType::kReadAnswer) return got->header.type;
+    const Result<ReadAnswer> answer = decodeBody<ReadAnswer>(got->body);
+    if (!answer.ok()) return std::nullopt;
+    const AnswerPart part = answer->part.value_or(AnswerPart{0, true});
+    const std::vector<std::byte> bytes = peer.receive(answer->payloadLength);
+    if (bytes.size() < answer->payloadLength) return std::nullopt;
+    if (answer->code != ErrorCode::kOk) ++refused;
+    EXPECT_TRUE(answer->code == ErrorCode::kOk || answer->code == ErrorCode::kTryElsewhere ||
+                answer->code == ErrorCode::kCancelled);
+    EXPECT_EQ(answer->blockChecksums, crc32cOfBlocks(bytes, kBlockBytes));
+    std::vector<std::byte>& whole = received[got->header.requestId];
+    EXPECT_EQ(whole.size(), part.offset) << "parts come in order";
+    whole.insert(whole.end(), bytes.begin(), bytes.end());
+    if (!part.last && answer->code == ErrorCode::kOk) return FrameType::kReadAnswer;
+    if (answer->code == ErrorCode::kOk) {
+      EXPECT_EQ(whole, *chunk);
+    }
+    ++answered;
+    return FrameType::kReadAnswer;
+  }
+  void expectAnswers(RawPeer& peer, int count) {
+    while (answered < count) ASSERT_EQ(take(peer), FrameType::kReadAnswer);
   }
 
   const std::shared_ptr<const std::vector<std::byte>> chunk =
@@ -101,6 +127,9 @@ class LentPayloadTest : public testing::TestWithParam<Reactor::Backend> {
   std::unique_ptr<TestNode> node;
   std::mutex mutex;
   std::vector<std::shared_ptr<TestPayload>> payloads;
+  // What the peer got: in all, as an error, and so far of each request.
+  int answered = 0, refused = 0;
+  std::map<std::uint64_t, std::vector<std::byte>> received;
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, LentPayloadTest,
@@ -114,7 +143,7 @@ TEST_P(LentPayloadTest, IsSentWholeFromItsMemory) {
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
   for (std::uint64_t id = 1; id <= 3; ++id) ask(peer, id);
-  for (int i = 0; i < 3; ++i) expectAnswer(peer);
+  expectAnswers(peer, 3);
   EXPECT_FALSE(payload(0)->memory().expired()) << "nobody took it";
 }
 
@@ -123,7 +152,7 @@ TEST_P(LentPayloadTest, MemoryIsGivenBackInTheMiddleOfAnAnswer) {
   start();
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
-  constexpr std::uint64_t kAnswers = 8;
+  constexpr int kAnswers = 8;
   for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
   ASSERT_NE(payload(kAnswers - 1), nullptr);
   for (std::uint64_t i = 0; i < kAnswers; ++i) {
@@ -131,14 +160,14 @@ TEST_P(LentPayloadTest, MemoryIsGivenBackInTheMiddleOfAnAnswer) {
     payload(i)->release();
     EXPECT_TRUE(freed(memory)) << i;
   }
-  for (std::uint64_t i = 0; i < kAnswers; ++i) expectAnswer(peer);
+  expectAnswers(peer, kAnswers);
 }
 
 TEST_P(LentPayloadTest, OneConnectionKeepsALimitedNumberOfBytes) {
   start();
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
-  constexpr std::uint64_t kAnswers = 12;
+  constexpr int kAnswers = 12;
   for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
   ASSERT_NE(payload(kAnswers - 1), nullptr);
   const auto kept = [&] {
@@ -153,7 +182,7 @@ TEST_P(LentPayloadTest, OneConnectionKeepsALimitedNumberOfBytes) {
   for (int i = 0; i < 500 && kept() > kLentBytesPerConnection + kOfKernel; ++i)
     std::this_thread::sleep_for(10ms);
   EXPECT_LE(kept(), kLentBytesPerConnection + kOfKernel);
-  for (std::uint64_t i = 0; i < kAnswers; ++i) expectAnswer(peer);
+  expectAnswers(peer, kAnswers);
 }
 
 TEST_P(LentPayloadTest, WhatIsLostBeforeItsAnswerBeginsIsAnsweredSo) {
@@ -188,19 +217,84 @@ TEST_P(LentPayloadTest, OtherFramesDoNotWaitForTheDisk) {
   const std::optional<RawPeer::Got> pong = peer.frame();
   EXPECT_TRUE(pong && pong->header.type == FrameType::kPong);
   node->post([&] { disk.set(); });
-  expectAnswer(peer);
+  expectAnswers(peer, 1);
 }
 
-TEST_P(LentPayloadTest, WhatIsLostInTheMiddleEndsTheConnection) {
+// A frame that has begun cannot be interrupted: what has begun must not wait for the disk.
+TEST_P(LentPayloadTest, OtherFramesDoNotWaitForTheDiskInTheMiddleOfAnAnswer) {
+  start();
+  Event disk(*node->reactor);
+  lend([this, &disk] { return std::make_shared<TestPayload>(chunk, false, &disk); });
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  constexpr int kAnswers = 8;
+  for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
+  ASSERT_NE(payload(kAnswers - 1), nullptr);
+  for (int i = 0; i < kAnswers; ++i) payload(i)->release();
+  EXPECT_TRUE(peer.send(encodeEmptyFrame(FrameType::kPing, 0)));
+  std::optional<FrameType> frame = take(peer);
+  while (frame == FrameType::kReadAnswer) frame = take(peer);
+  EXPECT_EQ(frame, FrameType::kPong);
+  node->post([&] { disk.set(); });
+  if (frame) expectAnswers(peer, kAnswers);
+}
+
+TEST_P(LentPayloadTest, AnAskerWithLittlePatienceForSilenceWaitsForTheDisk) {
+  start();
+  Event disk(*node->reactor);
+  lend([this, &disk] {
+    const auto payload = std::make_shared<TestPayload>(chunk, false, &disk);
+    payload->releaseAfter(2);
+    return payload;
+  });
+  TestNode asker(TestNode::optionsOf("asker"), GetParam());
+  asker.setPeers({node->identity()});
+  std::thread slow([&] {
+    EXPECT_TRUE(payload(0) != nullptr && payload(0)->loads());
+    std::this_thread::sleep_for(3s);
+    node->post([&] { disk.set(); });
+  });
+  std::vector<std::byte> bytes(kChunkBytes);
+  std::vector<std::uint32_t> checksums;
+  const Status status = asker.await([&] {
+    return asker.transport->read("asked", keyOf(kLent), 0, bytes, checksums,
+                                 Patience(Clock::now() + 15s, 1s), RequestClass::kDemand);
+  });
+  EXPECT_TRUE(status.ok()) << status.error().message;
+  EXPECT_EQ(bytes, *chunk);
+  slow.join();
+}
+
+TEST_P(LentPayloadTest, WhatIsLostInTheMiddleIsAnsweredSoAndCostsNoConnection) {
   start(true);
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
-  for (std::uint64_t id = 1; id <= 8; ++id) ask(peer, id);
-  ASSERT_NE(payload(7), nullptr);
-  for (std::size_t i = 0; i < 8; ++i) payload(i)->release();
-  while (!peer.receive(1 << 20).empty()) {
-  }
-  EXPECT_TRUE(node->eventually("stranger", [](const auto& entry) { return !entry.error.empty(); }));
+  constexpr int kAnswers = 8;
+  for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
+  ASSERT_NE(payload(kAnswers - 1), nullptr);
+  for (int i = 0; i < kAnswers; ++i) payload(i)->release();
+  expectAnswers(peer, kAnswers);
+  EXPECT_GT(refused, 0);
+  EXPECT_TRUE(peer.send(encodeEmptyFrame(FrameType::kPing, 0)));
+  EXPECT_EQ(take(peer), FrameType::kPong);
+}
+
+// Who gave up is sent no more of it, also when its answer has begun.
+TEST_P(LentPayloadTest, WhatIsCancelledInTheMiddleNeedsNoDisk) {
+  start();
+  Event disk(*node->reactor);
+  lend([this, &disk] { return std::make_shared<TestPayload>(chunk, false, &disk); });
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  constexpr int kAnswers = 8;
+  for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
+  ASSERT_NE(payload(kAnswers - 1), nullptr);
+  for (int i = 0; i < kAnswers; ++i) payload(i)->release();
+  for (std::uint64_t id = 1; id <= kAnswers; ++id)
+    ASSERT_TRUE(peer.send(encodeEmptyFrame(FrameType::kCancel, id)));
+  while (answered < kAnswers) ASSERT_EQ(take(peer), FrameType::kReadAnswer);
+  EXPECT_GT(refused, 0);
+  node->post([&] { disk.set(); });
 }
 
 }  // namespace

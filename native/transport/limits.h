@@ -18,6 +18,9 @@ inline constexpr int kMissedProbes = 2;
 
 // Payloads that wait to be sent on one connection and may stay in the memory that they came in.
 inline constexpr std::size_t kLentBytesPerConnection = std::size_t{8} << 20;
+// Such a payload is sent in parts of this size; the rest of one that has begun is copied, at most
+// so much a connection. Smaller ones cost frames and receives.
+inline constexpr std::uint32_t kLentPartBytes = 256u << 10;
 
 // Connections that have not proved who they are, of one shard: in all and from one address.
 inline constexpr std::size_t kStrangers = 256;

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include "transport/limits.h"
@@ -72,8 +71,13 @@ void SendQueue::takeBatch() {
     batch_.push_back(std::move(*item));
     item = items_.erase(item);
     bytes += batch_.back().frame.size() + batch_.back().payload.size();
-    if (batch_.back().requestId != 0) begun_(batch_.back());
+    begin(batch_.back());
   }
+}
+
+void SendQueue::begin(Item& item) {
+  if (item.requestId != 0 && !item.begun) begun_(item);
+  item.begun = true;
 }
 
 Task<Status> SendQueue::run(int fd) {
@@ -140,9 +144,10 @@ void SendQueue::handBack(Item& item) {
   if (!item.lent) return;
   lentBytes_ -= item.payload.size();
   item.lent.reset();
+  item.parts = {};
 }
 
-// Before the answer begins, so that it can still be withdrawn or answered otherwise.
+// While no part of the answer is being sent, so that it can still be withdrawn or end otherwise.
 Task<void> SendQueue::load(SendQueue& queue, std::shared_ptr<LentPayload> lent) {
   Task<Status> loading = lent->load();
   const Status loaded = co_await loading;
@@ -160,46 +165,41 @@ Task<void> SendQueue::load(SendQueue& queue, std::shared_ptr<LentPayload> lent) 
 Task<Status> SendQueue::sendLent(int fd) {
   batch_.push_back(std::move(items_.front()));
   items_.pop_front();
-  begun_(batch_.front());
-  const std::size_t size = batch_.front().frame.size() + batch_.front().payload.size();
+  begin(batch_.front());
   Status status;
-  for (std::size_t done = 0; status.ok() && done < size;) {
+  while (status.ok() && !closed_ && !batch_.front().parts.done()) {
+    if (batch_.front().parts.between() && !batch_.front().lent->now().keep) {
+      items_.push_front(std::move(batch_.front()));
+      batch_.clear();
+      co_return status;
+    }
     // Waits without the memory, and then sends without waiting.
     const std::int32_t ready = co_await reactor_.poll(fd, POLLOUT);
     if (ready < 0) {
       status = sendError(ready);
       break;
     }
-    Task<Status> sending = sendPart(fd, batch_.front(), done);
+    Task<Status> sending = sendParts(fd, batch_.front());
     status = co_await sending;
   }
-  if (!batch_.empty()) handBack(batch_.front());
+  handBack(batch_.front());
   batch_.clear();
   co_return status;
 }
 
-Task<Status> SendQueue::sendPart(int fd, const Item& item, std::size_t& done) {
-  LentPayload::Piece piece = item.lent->now();
-  if (!piece.keep) {
-    Task<Status> loading = item.lent->load();
-    const Status loaded = co_await loading;
-    // The answer has begun, with the checksums of the right bytes: there is nothing to send.
-    if (!loaded.ok()) co_return loaded;
-    piece = item.lent->now();
-  }
-  std::array<iovec, 2> both{iovec{const_cast<std::byte*>(item.frame.data()), item.frame.size()},
-                            iovec{const_cast<std::byte*>(piece.bytes.data()), piece.bytes.size()}};
-  std::span<iovec> rest(both);
-  advance(rest, done);
+Task<Status> SendQueue::sendParts(int fd, Item& item) {
+  const LentPayload::Piece piece = item.lent->now();
+  const std::vector<iovec> pieces = item.parts.pieces(piece.bytes);
+  if (pieces.empty()) co_return Status();  // its memory was taken back just now
   msghdr message{};
-  message.msg_iov = rest.data();
-  message.msg_iovlen = rest.size();
+  message.msg_iov = const_cast<iovec*>(pieces.data());
+  message.msg_iovlen = pieces.size();
   const std::int32_t result =
       co_await reactor_.sendMessage(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (result == -EAGAIN || result == -EINTR) co_return Status();
   if (result <= 0) co_return sendError(result);
   sent_ += static_cast<std::uint64_t>(result);
-  done += static_cast<std::size_t>(result);
+  item.parts.sent(pieces, static_cast<std::size_t>(result));
   co_return Status();
 }
 

@@ -1,8 +1,9 @@
 // What a connection has to send, and the coroutine that sends it: several frames a system call,
-// payloads from their own memory, never copied. What is lent is kept while nothing is waited for:
-// its memory can be given back between any two system calls, also in the middle of the payload.
-// While one that was given back comes from elsewhere, which may take long, what is not lent is sent
-// before it. On the reactor's thread.
+// payloads from their own memory. What is lent is kept while nothing is waited for: its memory can
+// be given back between any two system calls. It is sent in parts, each a frame of its own; of one
+// that the socket took a piece of, the rest is copied at once. So a frame that has begun needs
+// nobody's memory, and while what was given back comes from elsewhere, which may take long, what is
+// not lent is sent before it, also between two parts. On the reactor's thread.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include "base/result.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
+#include "transport/lent_parts.h"
 #include "transport/peer_transport.h"
 
 namespace hearth {
@@ -23,13 +25,15 @@ namespace hearth {
 class SendQueue {
  public:
   struct Item {
-    std::vector<std::byte> frame;
+    std::vector<std::byte> frame;  // none of what is lent
     std::span<const std::byte> payload;
     std::shared_ptr<const void> keep;             // owns the payload
     std::uint64_t requestId = 0;                  // of an answer; 0 for everything else
     std::shared_ptr<LentPayload> lent = nullptr;  // of a payload of that size
-    // Sent instead when what is lent can no longer be had.
+    LentParts parts = {};                         // of what is lent
+    // Sent instead, or instead of the parts that are left, when what is lent can no longer be had.
     std::vector<std::byte> otherwise = {};
+    bool begun = false;
   };
 
   // `begun` is called with each item that has a request id, just before its first byte is sent:
@@ -37,8 +41,8 @@ class SendQueue {
   SendQueue(Reactor& reactor, std::function<void(const Item&)> begun);
 
   void push(Item item);
-  // Replaces an answer that has a payload and has not begun by `frame` alone; false when there is
-  // none.
+  // Replaces an answer that has a payload and has not begun, or what is left of one between two
+  // parts, by `frame` alone; false when there is none.
   bool withdraw(std::uint64_t requestId, std::vector<std::byte> frame);
   // Sends until close() or an error, and until nothing loads any more. Once.
   [[nodiscard]] Task<Status> run(int fd);
@@ -53,11 +57,14 @@ class SendQueue {
   void takeBatch();
   [[nodiscard]] Task<Status> sendItems(int fd);
   [[nodiscard]] Task<Status> sendBatch(int fd);
-  // The first item, whose payload is lent and here.
+  // The first item, whose payload is lent and here. Leaves it in the queue, between two parts, when
+  // its memory is taken back.
   [[nodiscard]] Task<Status> sendLent(int fd);
+  // What the socket takes at once.
+  [[nodiscard]] Task<Status> sendParts(int fd, Item& item);
   // Brings what an item waits for; one at a time.
   static Task<void> load(SendQueue& queue, std::shared_ptr<LentPayload> lent);
-  [[nodiscard]] Task<Status> sendPart(int fd, const Item& item, std::size_t& done);
+  void begin(Item& item);
   void handBack(Item& item);
 
   Reactor& reactor_;

@@ -1,5 +1,7 @@
 #include "transport/server_connection.h"
 
+#include <algorithm>
+
 #include "transport/limits.h"
 
 namespace hearth {
@@ -91,7 +93,11 @@ Task<Status> ServerConnection::onPayload() { co_return Status(); }  // askers se
 
 void ServerConnection::cancel(std::uint64_t requestId) {
   const auto found = serving_.find(requestId);
-  if (found == serving_.end()) return;  // answered already: the two crossed
+  if (found == serving_.end()) {
+    // Answered already: the two crossed, or it is a read of which some parts are not sent.
+    queue_.withdraw(requestId, errorFrame<ReadAnswer>(requestId, kWithdrawn));
+    return;
+  }
   found->second.cancelled = true;
   // Answered but not begun: what was to follow need not be sent.
   queue_.withdraw(requestId, found->second.answer == FrameType::kReadAnswer
@@ -137,6 +143,31 @@ Task<void> ServerConnection::serveControl(Self self, std::uint64_t requestId,
   }
 }
 
+namespace {
+
+// The frames of an answer that is lent: parts where it is a read and the other side takes them.
+template <class Answer>
+LentParts partsOf(const Answer& whole, std::uint64_t requestId, std::uint64_t features) {
+  const bool parted =
+      Answer::kType == FrameType::kReadAnswer && has(features, WireFeature::kPartialAnswers);
+  if (!parted || whole.payloadLength <= kLentPartBytes)
+    return LentParts({{encodeFrame(whole, requestId), whole.payloadLength}});
+  std::deque<LentParts::Part> parts;
+  for (std::uint32_t at = 0; at < whole.payloadLength; at += kLentPartBytes) {
+    const std::uint32_t size = std::min<std::uint32_t>(kLentPartBytes, whole.payloadLength - at);
+    const auto first = whole.blockChecksums.begin() + at / kBlockBytes;
+    const bool last = at + size == whole.payloadLength;
+    const Answer part{
+        .payloadLength = size,
+        .blockChecksums = {first, first + static_cast<std::ptrdiff_t>(blocksOf(size))},
+        .part = AnswerPart{at, last}};
+    parts.push_back({encodeFrame(part, requestId), size});
+  }
+  return LentParts(std::move(parts));
+}
+
+}  // namespace
+
 template <class Answer>
 void ServerConnection::answerData(std::uint64_t requestId, Result<BytesAnswer> result,
                                   std::uint32_t shortest, std::uint32_t longest) {
@@ -155,20 +186,26 @@ void ServerConnection::answerData(std::uint64_t requestId, Result<BytesAnswer> r
   Answer answer;
   answer.payloadLength = static_cast<std::uint32_t>(size);
   answer.blockChecksums = std::move(result->blockChecksums);
-  std::vector<std::byte> otherwise;
-  if (result->lent) otherwise = errorFrame<Answer>(requestId, kGone);
-  queue(requestId, encodeFrame(answer, requestId), std::move(*result), std::move(otherwise));
+  if (!alive()) return;
+  if (!result->lent) {
+    return queue(requestId, encodeFrame(answer, requestId), std::move(*result));
+  }
+  queue_.push({.frame = {},
+               .payload = result->bytes,
+               .keep = std::move(result->keep),
+               .requestId = requestId,
+               .lent = std::move(result->lent),
+               .parts = partsOf(answer, requestId, with_.features),
+               .otherwise = errorFrame<Answer>(requestId, kGone)});
 }
 
 void ServerConnection::queue(std::uint64_t requestId, std::vector<std::byte> frame,
-                             BytesAnswer data, std::vector<std::byte> otherwise) {
+                             BytesAnswer data) {
   if (!alive()) return;
   queue_.push({.frame = std::move(frame),
                .payload = data.bytes,
                .keep = std::move(data.keep),
-               .requestId = requestId,
-               .lent = std::move(data.lent),
-               .otherwise = std::move(otherwise)});
+               .requestId = requestId});
 }
 
 // From the first byte of an answer on the asker may count the request as answered and ask again.

@@ -46,8 +46,7 @@ class ServerConnection final : public Connection {
   template <class Answer>
   void answerData(std::uint64_t requestId, Result<BytesAnswer> result, std::uint32_t shortest,
                   std::uint32_t longest);
-  void queue(std::uint64_t requestId, std::vector<std::byte> frame, BytesAnswer data,
-             std::vector<std::byte> otherwise = {});
+  void queue(std::uint64_t requestId, std::vector<std::byte> frame, BytesAnswer data);
 
   Agreed with_;
   std::uint64_t creditBytes_;
