@@ -1,6 +1,7 @@
 #include "transport/acceptor.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "transport/handshake.h"
 #include "transport/limits.h"
@@ -28,7 +29,8 @@ Acceptor::Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options
       options_(options),
       handler_(handler),
       accountOf_(std::move(accountOf)),
-      doorkeeper_(kStrangers, kStrangersPerHost),
+      ofStrangers_(kStrangers, kStrangersPerHost),
+      ofAgents_(std::numeric_limits<std::size_t>::max(), kStrangersPerHost),
       closing_(reactor) {}
 
 void Acceptor::turnAway(const std::string& host, const Error& reason) {
@@ -41,10 +43,13 @@ void Acceptor::adopt(Socket socket) {
   tuneConnection(socket.fd());
   const int fd = socket.fd();
   const std::string host = remoteAddress(fd).host;
-  std::shared_ptr<Doorkeeper::Place> place = doorkeeper_.enter(sourceOf(fd), [fd] {
-    sayTooMany(fd);
-    shutdown(fd, SHUT_RDWR);
-  });
+  const bool ofAgent = agents_.contains(plainHost(host));
+  Doorkeeper& keeper = ofAgent ? ofAgents_ : ofStrangers_;
+  std::shared_ptr<Doorkeeper::Place> place =
+      keeper.enter(ofAgent ? plainHost(host) : sourceOf(fd), Clock::now(), [fd] {
+        sayTooMany(fd);
+        shutdown(fd, SHUT_RDWR);
+      });
   if (!place) {
     turnAway(host, tooMany());
     return sayTooMany(fd);
@@ -83,13 +88,9 @@ Task<void> Acceptor::welcome(Acceptor& acceptor, Socket socket, std::string host
     co_return;
   }
   acceptor.turnAway(host, agreed.error());
-  // Whoever failed the proof keeps its place for a while: guessing is slow.
-  if (agreed.code() != ErrorCode::kUnauthenticated) {
-    place.reset();  // before the descriptor is closed, and so another's
-    co_return;
-  }
-  place->keep();
-  co_await acceptor.closing_.waitUntil(Clock::now() + kFailedProofPenalty);
+  // Either before the descriptor is closed, and so another's.
+  if (agreed.code() == ErrorCode::kUnauthenticated) place->fail(Clock::now());
+  place.reset();
 }
 
 void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {

@@ -24,6 +24,9 @@ class Acceptor {
   Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options, PeerHandler& handler,
            AccountOf accountOf);
 
+  // Where the agents of the cluster are, as plainHost() has it: connections from there have places
+  // of their own until they have proved who they are.
+  void setAgents(std::set<std::string> hosts) { agents_ = std::move(hosts); }
   // Takes the socket, whose preface has been read.
   void adopt(Socket socket);
   // Ends the connections for which `unwanted` holds.
@@ -47,7 +50,8 @@ class Acceptor {
   const TransportOptions& options_;
   PeerHandler& handler_;
   AccountOf accountOf_;
-  Doorkeeper doorkeeper_;
+  std::set<std::string> agents_;  // hosts
+  Doorkeeper ofStrangers_, ofAgents_;
   std::set<int> strangers_;  // descriptors in a handshake
   std::vector<std::weak_ptr<ServerConnection>> connections_;
   Event closing_;

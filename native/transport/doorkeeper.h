@@ -1,10 +1,14 @@
 // Bounds the connections that have not yet proved who they are: in all, and of one source, so that
 // one host cannot keep the others out. When there is no place the oldest connection makes one: who
-// is honest says at once what it has to say. On one thread.
+// is honest says at once what it has to say. One that failed its proof has no place any more, but
+// counts as one of its source for a while, so that guessing is slow. Thus a place can always be
+// had, except by a source whose connections have all failed. No clock of its own; on one thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +18,12 @@ namespace hearth {
 
 class Doorkeeper {
  public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  // How long a failed proof counts.
+  static constexpr std::chrono::seconds kPenalty{1};
+  // Failed proofs of all sources that are remembered; the oldest is forgotten first.
+  static constexpr std::size_t kFailures = 4096;
+
   Doorkeeper(std::size_t places, std::size_t placesPerSource)
       : places_(places), placesPerSource_(placesPerSource) {}
 
@@ -24,8 +34,8 @@ class Doorkeeper {
     ~Place() { keeper_.leave(*this); }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
-    // From now on it is not taken away.
-    void keep() { end_ = nullptr; }
+    // Gives it back now: the proof has failed.
+    void fail(TimePoint now) { keeper_.fail(*this, now); }
     [[nodiscard]] bool takenAway() const { return !counted_; }
 
    private:
@@ -42,21 +52,31 @@ class Doorkeeper {
 
   // `end` ends the connection: it is called, at most once, when its place is needed for a newer
   // one, and must not enter. The place taken away is that of the oldest connection of the same
-  // source when it has too many, else the oldest of the source that has most. Null when none of
-  // these may be taken away.
-  [[nodiscard]] std::shared_ptr<Place> enter(const std::string& source, std::function<void()> end);
+  // source when it has too many, else the oldest of the source that has most, of several such the
+  // oldest of all. Null when the source has as many failed proofs as it may have places.
+  [[nodiscard]] std::shared_ptr<Place> enter(const std::string& source, TimePoint now,
+                                             std::function<void()> end);
   [[nodiscard]] std::size_t taken() const { return taken_; }
 
  private:
   using Places = std::map<std::uint64_t, Place*>;  // of one source, oldest first
 
-  bool takeAway(Places& places);
+  struct Failure {
+    std::string source;
+    TimePoint until;
+  };
+
+  static void takeOldest(Places& places);
   void leave(Place& place);
+  void fail(Place& place, TimePoint now);
+  void forgive(TimePoint now);
 
   std::size_t places_, placesPerSource_;
   std::size_t taken_ = 0;
   std::uint64_t lastNumber_ = 0;
-  std::map<std::string, Places> bySource_;  // none is empty
+  std::map<std::string, Places> bySource_;         // none is empty
+  std::deque<Failure> failures_;                   // oldest first
+  std::map<std::string, std::size_t> failuresOf_;  // by source; none is 0
 };
 
 }  // namespace hearth

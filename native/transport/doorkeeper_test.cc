@@ -11,8 +11,9 @@ struct DoorkeeperTest : testing::Test {
   Doorkeeper keeper{4, 3};
   std::vector<int> ended;
   std::shared_ptr<Doorkeeper::Place> enter(const std::string& source, int name) {
-    return keeper.enter(source, [this, name] { ended.push_back(name); });
+    return keeper.enter(source, now, [this, name] { ended.push_back(name); });
   }
+  Doorkeeper::TimePoint now{};
 };
 
 TEST_F(DoorkeeperTest, TheOldestOfASourceGoesFirst) {
@@ -31,14 +32,40 @@ TEST_F(DoorkeeperTest, WhoHasMostMakesPlaceForOthers) {
   EXPECT_EQ(keeper.taken(), 4u);
 }
 
-TEST_F(DoorkeeperTest, WhatIsKeptIsNotTakenAway) {
-  const auto a = enter("mob", 1), b = enter("mob", 2), c = enter("mob", 3);
-  a->keep();
+TEST_F(DoorkeeperTest, OfThoseWithAsManyTheOldestGoes) {
+  const auto z = enter("z", 1), a = enter("a", 2), y = enter("y", 3), b = enter("b", 4);
+  const auto c = enter("c", 5), d = enter("d", 6);
+  EXPECT_EQ(ended, (std::vector{1, 2}));
+}
+
+TEST_F(DoorkeeperTest, WhoFailsManyProofsComesInMoreSlowlyAndKeepsNobodyElseOut) {
+  for (const char* const source : {"mob", "gang", "crowd"}) {
+    for (int i = 0; i < 3; ++i) enter(source, i)->fail(now);
+    EXPECT_EQ(enter(source, 9), nullptr);
+  }
+  EXPECT_EQ(keeper.taken(), 0u);
+  EXPECT_NE(enter("honest", 1), nullptr);
+  now += Doorkeeper::kPenalty - std::chrono::milliseconds(1);
+  EXPECT_EQ(enter("mob", 2), nullptr);
+  now += std::chrono::milliseconds(1);
+  EXPECT_NE(enter("mob", 3), nullptr);
+  EXPECT_TRUE(ended.empty());
+}
+
+TEST_F(DoorkeeperTest, FailuresCountWithTheConnectionsThatWait) {
+  enter("mob", 1)->fail(now);
+  const auto b = enter("mob", 2), c = enter("mob", 3);
   const auto d = enter("mob", 4);
   EXPECT_EQ(ended, (std::vector{2}));
-  for (const auto& place : {c, d}) place->keep();
-  EXPECT_EQ(enter("mob", 5), nullptr);
-  EXPECT_NE(enter("honest", 6), nullptr);
+  b->fail(now);
+  EXPECT_EQ(keeper.taken(), 2u) << "it had none any more";
+}
+
+TEST_F(DoorkeeperTest, FailuresAreBounded) {
+  for (std::size_t i = 0; i <= Doorkeeper::kFailures; ++i)
+    enter("mob" + std::to_string(i / 3), 1)->fail(now);
+  EXPECT_NE(enter("mob0", 1), nullptr) << "forgotten";
+  EXPECT_EQ(enter("mob1", 1), nullptr);
 }
 
 TEST_F(DoorkeeperTest, PlacesAreGivenBackOnce) {

@@ -22,12 +22,10 @@ inline constexpr std::size_t kLentBytesPerConnection = std::size_t{8} << 20;
 // so much a connection. Smaller ones cost frames and receives.
 inline constexpr std::uint32_t kLentPartBytes = 256u << 10;
 
-// Connections that have not proved who they are, of one shard: in all and from one address.
+// Connections that have not proved who they are, of one shard: in all and from one address. The
+// known addresses of agents do not count in all.
 inline constexpr std::size_t kStrangers = 256;
 inline constexpr std::size_t kStrangersPerHost = 64;
-// How long a connection that failed its proof keeps its place, for which no newer one is let in: at
-// most kStrangersPerHost guesses in it.
-inline constexpr Clock::duration kFailedProofPenalty = std::chrono::seconds(1);
 // Accepted connections of one node and shard.
 inline constexpr std::size_t kConnectionsPerNode = 256;
 // A listener's connections whose preface has not come, in all and from one address, and how long it

@@ -81,7 +81,7 @@ Task<void> TcpListener::acceptAll(TcpListener& listener) {
 void TcpListener::welcome(Socket socket) {
   const int fd = socket.fd();
   std::shared_ptr<Doorkeeper::Place> place =
-      doorkeeper_.enter(sourceOf(fd), [fd] { shutdown(fd, SHUT_RDWR); });
+      doorkeeper_.enter(sourceOf(fd), Clock::now(), [fd] { shutdown(fd, SHUT_RDWR); });
   if (place) gate_.spawn(readPreface(*this, std::move(socket), std::move(place)));
 }
 

@@ -140,6 +140,17 @@ class RawPeer {
   Socket socket_;
 };
 
+// An honest dialler from that address is served at this one.
+inline void expectServing(const PeerAddress& address, const std::string& from = "") {
+  RawPeer honest(address, from);
+  ASSERT_TRUE(honest.join("honest"));
+  ASSERT_TRUE(honest.send(encodeFrame(ReadRequest{{}, 0, 100, 5000}, 1)));
+  const std::optional<ReadAnswer> answer = honest.expect<ReadAnswer>();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->payloadLength, 100u);
+  EXPECT_EQ(honest.receive(100).size(), 100u);
+}
+
 // A listening socket on the loopback, for playing a peer that is asked.
 class RawAcceptor {
  public:

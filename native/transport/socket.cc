@@ -65,6 +65,17 @@ PeerAddress remoteAddress(int fd) {
   return addressFrom(storage, size);
 }
 
+std::string plainHost(const std::string& host) {
+  const Result<SocketAddress> address = socketAddress({host, 0});
+  if (!address.ok()) return host;
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(address->storage);
+  if (address->storage.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
+    char text[INET_ADDRSTRLEN];
+    return inet_ntop(AF_INET, six.sin6_addr.s6_addr + 12, text, sizeof text);
+  }
+  return addressFrom(address->storage, address->size).host;
+}
+
 std::string sourceOf(int fd) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;

@@ -25,5 +25,12 @@ TEST(SourceOf, IsTheHostOfAnAddress) {
   EXPECT_TRUE(six == "::/64" || six == "no such address") << six;
 }
 
+TEST(PlainHost, IsTheSameForEverySpelling) {
+  EXPECT_EQ(plainHost("10.0.0.1"), "10.0.0.1");
+  EXPECT_EQ(plainHost("::ffff:10.0.0.1"), "10.0.0.1");
+  EXPECT_EQ(plainHost("FD00:0:0::1"), "fd00::1");
+  EXPECT_EQ(plainHost("agent.example"), "agent.example");
+}
+
 }  // namespace
 }  // namespace hearth

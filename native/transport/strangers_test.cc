@@ -1,0 +1,115 @@
+// Connections of strangers, as many as there are places and more: agents are served all the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "transport/limits.h"
+#include "transport/raw_peer.h"
+#include "transport/test_node.h"
+
+namespace hearth {
+namespace {
+
+using testing::HasSubstr;
+
+class StrangersTest : public testing::TestWithParam<Reactor::Backend> {
+ protected:
+  void start(TransportOptions options = TestNode::optionsOf("asked")) {
+    node = std::make_unique<TestNode>(std::move(options), GetParam());
+  }
+  [[nodiscard]] PeerAddress address() const { return node->listeners[0]->address(); }
+  std::unique_ptr<TestNode> node;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, StrangersTest,
+                         testing::Values(Reactor::Backend::kIoUring, Reactor::Backend::kEpoll),
+                         [](const auto& backend) {
+                           return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
+                         });
+
+TEST_P(StrangersTest, HandshakesThatStallEndAndCannotKeepOthersOut) {
+  TransportOptions options = TestNode::optionsOf("asked");
+  options.connectTimeout = 500ms;
+  start(options);
+  std::vector<std::unique_ptr<RawPeer>> stalled;
+  for (std::size_t i = 0; i < kStrangersPerHost; ++i) {
+    stalled.push_back(std::make_unique<RawPeer>(address()));
+    ASSERT_TRUE(stalled.back()->send(encodeFrame(Preface{0, 1})));
+  }
+  // One more from this address takes the place of the oldest, who is told why.
+  expectServing(address());
+  const std::optional<Refuse> refusal = stalled.front()->expect<Refuse>();
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_THAT(refusal->sentence, HasSubstr("too many"));
+  for (const auto& peer : stalled) EXPECT_TRUE(peer->closed());
+  expectServing(address());
+}
+
+// All of the listener's places, and more, taken by connections that never say a word.
+TEST_P(StrangersTest, AHostWithManyHalfOpenConnectionsKeepsNobodyOut) {
+  start();
+  std::vector<std::unique_ptr<RawPeer>> silent;
+  for (std::size_t i = 0; i < kHalfOpen + 10; ++i)
+    silent.push_back(std::make_unique<RawPeer>(address(), "127.0.0.2"));
+  expectServing(address(), "127.0.0.1");
+  expectServing(address(), "127.0.0.2");
+  EXPECT_TRUE(silent.front()->closed());
+}
+
+TEST_P(StrangersTest, ManyHostsWithHalfOpenConnectionsKeepNobodyOut) {
+  start();
+  std::vector<std::unique_ptr<RawPeer>> silent, stalled;
+  for (std::size_t i = 0; i < kHalfOpen + 40; ++i) {
+    const std::string from = "127.0.1." + std::to_string(1 + i % 8);
+    silent.push_back(std::make_unique<RawPeer>(address(), from));
+    stalled.push_back(std::make_unique<RawPeer>(address(), from));
+    ASSERT_TRUE(stalled.back()->send(encodeFrame(Preface{0, 1})));
+  }
+  expectServing(address(), "127.0.0.1");
+  expectServing(address(), "127.0.1.1");
+}
+
+// As many as there are places, each of which fails its proof.
+TEST_P(StrangersTest, HostsThatFailTheirProofsKeepNobodyOut) {
+  start();
+  std::vector<std::unique_ptr<RawPeer>> liars;
+  for (std::size_t i = 0; i < kStrangers; ++i) {
+    const std::string from = "127.0.1." + std::to_string(1 + i / kStrangersPerHost);
+    liars.push_back(std::make_unique<RawPeer>(address(), from));
+    ASSERT_TRUE(liars.back()->send(encodeFrame(Preface{0, 1})));
+    ASSERT_TRUE(liars.back()->send(encodeFrame(Hello{"test", "a", "1", randomNonce()})));
+  }
+  for (const auto& liar : liars) {
+    ASSERT_TRUE(liar->expect<Challenge>().has_value());
+    ASSERT_TRUE(liar->send(encodeFrame(Proof{})));
+    liar->shutDown();
+  }
+  EXPECT_TRUE(node->eventually("", [](const auto& entry) { return entry.requests == kStrangers; }));
+  expectServing(address(), "127.0.0.1");
+}
+
+// From so many hosts that each has but one.
+TEST_P(StrangersTest, AnAgentInTheMiddleOfItsHandshakeKeepsItsPlace) {
+  TransportOptions options = TestNode::optionsOf("asked");
+  options.connectTimeout = 60s;
+  start(options);
+  node->setPeers({{"known", "1", {{"127.0.0.9", 7527}}}});
+  RawPeer agent(address(), "127.0.0.9");
+  const std::vector<std::byte> hello = encodeFrame(Hello{"test", "known", "1", randomNonce()});
+  ASSERT_TRUE(agent.send(encodeFrame(Preface{0, 1})) && agent.send(hello));
+  const std::optional<RawPeer::Got> challenge = agent.frame();
+  ASSERT_TRUE(challenge && challenge->header.type == FrameType::kChallenge);
+  std::vector<std::unique_ptr<RawPeer>> strangers;
+  for (std::size_t i = 0; i < kStrangers + 10; ++i) {
+    const std::string from = "127.1." + std::to_string(i / 200) + "." + std::to_string(1 + i % 200);
+    strangers.push_back(std::make_unique<RawPeer>(address(), from));
+    ASSERT_TRUE(strangers.back()->send(encodeFrame(Preface{0, 1})));
+  }
+  EXPECT_TRUE(strangers.front()->expect<Refuse>().has_value()) << "it has made a place";
+  ASSERT_TRUE(agent.send(
+      encodeFrame(proveSecret(ConnectionRole::kDialler, std::span(hello).subspan(kFrameHeaderBytes),
+                              challenge->body, TestNode::secretOf("secret")))));
+  EXPECT_TRUE(agent.expect<Proof>().has_value());
+}
+
+}  // namespace
+}  // namespace hearth
