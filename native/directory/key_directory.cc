@@ -94,7 +94,8 @@ KeyDirectory::Holding KeyDirectory::holdingOf(const std::string& asker,
   Holding holding;
   for (const Neighbour& one : neighbours) {
     if ((heldOf(one.agent.held, stripe) & bitOf(chunk)) == 0) continue;
-    if (suspicions_.holds(chunk, asker, one.node, now)) {
+    const bool away = one.agent.awayUntil && now < *one.agent.awayUntil;
+    if (away || suspicions_.holds(chunk, asker, one.node, now)) {
       holding.hidden = true;
       continue;
     }
@@ -131,8 +132,7 @@ void KeyDirectory::takeBack(const std::string& asker, std::uint32_t chunk,
   const auto failed = complaint.held ? agents_.find(complaint.node) : agents_.end();
   const std::uint32_t stripe = chunk / kChunksPerStripe;
   if (failed == agents_.end() || (heldOf(failed->second.held, stripe) & bitOf(chunk)) == 0) return;
-  if (suspicions_.note(chunk, asker, complaint.node, now))
-    failed->second.held[stripe] &= static_cast<ChunkMask>(~bitOf(chunk));
+  if (suspicions_.note(chunk, asker, complaint.node, now)) accused_.insert(complaint.node);
 }
 
 std::string KeyDirectory::fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
@@ -196,6 +196,7 @@ void KeyDirectory::have(const std::string& node, std::uint32_t stripe, ChunkMask
   if (stripe >= stripes_) return;
   Agent& agent = agents_[node];
   agent.lastProgress = now;
+  agent.awayUntil.reset();
   if (agent.held.size() <= stripe) agent.held.resize(stripe + 1, 0);
   agent.held[stripe] = chunks & whole(stripe);
   const std::uint32_t first = stripe * kChunksPerStripe;
@@ -228,6 +229,7 @@ void KeyDirectory::dropped(const std::string& node) {
   agents_.erase(node);
   reads_.forget(node);
   suspicions_.forget(node);
+  accused_.erase(node);
 }
 
 void KeyDirectory::gone(const std::string& node) {
@@ -246,6 +248,38 @@ void KeyDirectory::report(const std::string& node, const AgentReport& report, Ti
   for (const std::uint32_t chunk : report.fetching) {
     if (chunk < chunks_) grants_.try_emplace(chunk, Grant{.node = node, .doubts = {}});
   }
+}
+
+std::vector<std::string> KeyDirectory::accused(TimePoint now) {
+  std::vector<std::string> nodes;
+  std::erase_if(accused_, [&](const std::string& node) {
+    const auto agent = agents_.find(node);
+    if (agent == agents_.end()) return true;
+    std::optional<TimePoint>& asked = agent->second.asked;
+    if (asked && now - *asked < kAskAgain) return false;
+    asked = now;
+    nodes.push_back(node);
+    return true;
+  });
+  return nodes;
+}
+
+void KeyDirectory::correct(const std::string& node, const AgentReport& report, TimePoint asked) {
+  const auto found = agents_.find(node);
+  if (found == agents_.end()) return;
+  Agent& agent = found->second;
+  agent.awayUntil.reset();
+  if (agent.lastProgress > asked) return;
+  agent.held.assign(
+      report.held.begin(),
+      report.held.begin() + std::min<std::ptrdiff_t>(std::ssize(report.held), stripes_));
+  for (std::uint32_t stripe = 0; stripe < agent.held.size(); ++stripe)
+    agent.held[stripe] &= whole(stripe);
+}
+
+void KeyDirectory::unanswered(const std::string& node, TimePoint now) {
+  const auto agent = agents_.find(node);
+  if (agent != agents_.end()) agent->second.awayUntil = now + Suspicions::kLasting;
 }
 
 }  // namespace hearth

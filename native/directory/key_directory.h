@@ -12,7 +12,8 @@
 // that can give it now the nearest does: zones exchange among themselves what has come into them.
 //
 // Whoever could not read a chunk from its holder is not sent there again for a while
-// (suspicions.h); the others are, until several say the same.
+// (suspicions.h); the others are. When several say the same the holder is asked what it holds
+// (accused()): agents are believed of themselves, and of others only what happened to them.
 //
 // What must stay true: at any moment at most one agent has the grant to fetch a chunk from the
 // origin. A grant ends when its agent reports the chunk, gives it up, is gone, has shown no
@@ -25,6 +26,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -102,6 +104,8 @@ class KeyDirectory {
   // asker's attempts take.
   static constexpr std::chrono::milliseconds kDoubtPatience{300};
   static constexpr std::chrono::seconds kGaveHalfLife{2};
+  // Between two questions to an agent that is complained about.
+  static constexpr std::chrono::seconds kAskAgain{1};
   // Agents that read one chunk from one other at the same time, while nobody waits for the bytes.
   static constexpr std::size_t kReadersPerHolder = 2;
 
@@ -115,8 +119,8 @@ class KeyDirectory {
   [[nodiscard]] ChunkMask whole(std::uint32_t stripe) const;
 
   // `node` wants these chunks of the stripe and stores what it gets. Who is complained about is not
-  // named to it as a holder of them for a while, and to nobody when several complain; or loses its
-  // grants of them to the asker when it goes on failing it.
+  // named to it as a holder of them for a while, or loses its grants of them to the asker when it
+  // goes on failing it.
   [[nodiscard]] LocateAnswer locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                                     Intent intent, const Complaint& complaint, TimePoint now);
   // `node` holds these chunks of the stripe now (all that it holds, not only news).
@@ -131,13 +135,25 @@ class KeyDirectory {
   // What an agent answered when asked for its part.
   void report(const std::string& node, const AgentReport& report, TimePoint now);
 
+  // Agents of whom several others say that they do not give what they hold, and who were not asked
+  // for it lately: now they are. What they answer is for correct() or unanswered().
+  [[nodiscard]] std::vector<std::string> accused(TimePoint now);
+  // `node` said that it holds this and nothing else when it was asked, at `asked`; what it has told
+  // since is newer.
+  void correct(const std::string& node, const AgentReport& report, TimePoint asked);
+  // It does not answer us either: for Suspicions::kLasting, or until it tells something, it is
+  // named as a holder to nobody.
+  void unanswered(const std::string& node, TimePoint now);
+
   [[nodiscard]] bool empty() const { return agents_.empty(); }
 
  private:
   struct Agent {
     bool wants = false;
     std::vector<ChunkMask> held;
-    TimePoint lastProgress;  // with what it was granted
+    TimePoint lastProgress;              // with what it was granted
+    std::optional<TimePoint> asked;      // as one that was complained about
+    std::optional<TimePoint> awayUntil;  // not named before
     std::uint32_t gave = 0;  // chunks that others were sent to it for; halved every kGaveHalfLife
   };
   // Another agent as one question sees it: what decides between holders is computed once, not once
@@ -186,6 +202,7 @@ class KeyDirectory {
   std::map<std::uint32_t, Grant> grants_;  // by chunk
   ReadBook reads_;
   Suspicions suspicions_;
+  std::set<std::string> accused_;  // not asked yet
   TimePoint halvedAt_{};
 };
 

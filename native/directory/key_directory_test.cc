@@ -243,80 +243,6 @@ TEST_F(KeyDirectoryTest, WhatCameInSinceAComplaintIsKnown) {
   EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {"a"}, now + 1s).holderOf(0), "a");
 }
 
-TEST_F(KeyDirectoryTest, AHolderThatFailsIsNotNamedAgain) {
-  directory.have("a", 0, 0b111, now);
-  const auto answer = directory.locate("b", 0, 0b011, kFetch, {"a", true}, now);
-  EXPECT_TRUE(answer.holders.empty());
-  EXPECT_EQ(answer.granted, 0b011);
-  EXPECT_EQ(directory.locate("b", 0, 0b100, kFetch, {}, now).holderOf(2), "a")
-      << "what it was not asked for it still has";
-}
-
-// Its own disk may be full, or only its own way there be cut.
-TEST_F(KeyDirectoryTest, WhatOneAgentSaysOfAHolderHoldsForItAlone) {
-  directory.have("a", 0, 0b1, now);
-  EXPECT_EQ(directory.locate("b", 0, 1, kRead, {}, now).holderOf(0), "a");
-  EXPECT_EQ(directory.locate("b", 0, 1, kLook, {"a", true}, now).holderOf(0), "");
-  for (const char* node : {"c", "d", "e"})
-    EXPECT_EQ(directory.locate(node, 0, 1, kLook, {}, now).holderOf(0), "a") << node;
-  now += Suspicions::kLasting - 1s;
-  EXPECT_EQ(directory.locate("b", 0, 1, kLook, {}, now).holderOf(0), "") << "not there again yet";
-  now += 1s;
-  EXPECT_EQ(directory.locate("b", 0, 1, kLook, {}, now).holderOf(0), "a") << "tried once more";
-}
-
-TEST_F(KeyDirectoryTest, WhatSeveralSayOfAHolderHoldsForAll) {
-  directory.have("a", 0, 0b11, now);
-  for (int again = 0; again < 3; ++again)
-    EXPECT_EQ(directory.locate("b", 0, 1, kLook, {"a", true}, now).holderOf(0), "");
-  EXPECT_EQ(directory.locate("d", 0, 1, kLook, {}, now).holderOf(0), "a") << "b is but one";
-  EXPECT_EQ(directory.locate("c", 0, 1, kLook, {"a", true}, now).holderOf(0), "");
-  EXPECT_EQ(directory.locate("d", 0, 1, kLook, {}, now).holderOf(0), "");
-  EXPECT_EQ(directory.locate("d", 0, 0b10, kLook, {}, now).holderOf(1), "a")
-      << "of this none spoke";
-  directory.have("a", 0, 0b11, now);
-  EXPECT_EQ(directory.locate("d", 0, 1, kLook, {}, now).holderOf(0), "a") << "it has come again";
-}
-
-TEST_F(KeyDirectoryTest, WhatWasSaidLongAgoAgreesWithNothing) {
-  directory.have("a", 0, 0b1, now);
-  (void)directory.locate("b", 0, 1, kLook, {"a", true}, now);
-  now += Suspicions::kLasting;
-  (void)directory.locate("c", 0, 1, kLook, {"a", true}, now);
-  EXPECT_EQ(directory.locate("d", 0, 1, kLook, {}, now).holderOf(0), "a");
-}
-
-// B cannot reach A, but C can: what C reads B gets from C, so that the origin is read by neither.
-TEST_F(KeyDirectoryTest, WhoCannotReachTheOnlyHolderWaitsForAReaderThatCan) {
-  directory.have("a", 0, 0b1, now);
-  EXPECT_EQ(directory.locate("c", 0, 1, kRead, {}, now).holderOf(0), "a");
-  for (const Intent intent : {kLook, kRead, kFetch}) {
-    const auto answer = directory.locate("b", 0, 1, intent, {"a", true}, now);
-    EXPECT_EQ(answer.fetcherOf(0), "c");
-    EXPECT_EQ(answer.granted, 0);
-  }
-  directory.have("c", 0, 0b1, now);
-  EXPECT_EQ(directory.locate("b", 0, 1, kRead, {}, now).holderOf(0), "c");
-}
-
-TEST_F(KeyDirectoryTest, WhoCannotReachTheOnlyHolderFetchesWhenNobodyElseReads) {
-  directory.have("a", 0, 0b1, now);
-  EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {"a", true}, now).granted, 0b1);
-  EXPECT_EQ(directory.locate("c", 0, 1, kFetch, {}, now).holderOf(0), "a");
-}
-
-// B cannot reach A, which fetches. While B cannot fetch itself, A's grant stays for the others.
-TEST_F(KeyDirectoryTest, DoubtOfOneAgentTakesAGrantOnlyToFetch) {
-  (void)directory.locate("a", 0, 1, kFetch, {}, now);
-  (void)directory.locate("b", 0, 1, kLook, {"a"}, now);
-  EXPECT_EQ(directory.locate("c", 0, 1, kFetch, {"a"}, now + 1s).fetcherOf(0), "a")
-      << "c has only begun to doubt";
-  EXPECT_EQ(directory.locate("b", 0, 1, kLook, {"a"}, now + 1s).fetcherOf(0), "");
-  EXPECT_EQ(directory.locate("d", 0, 1, kFetch, {}, now + 1s).fetcherOf(0), "a");
-  EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {}, now + 1s).granted, 1)
-      << "it has doubted before";
-}
-
 TEST_F(KeyDirectoryTest, SaysWhatOthersCouldGiveToo) {
   directory.have("a", 0, 0b11, now);
   directory.have("c", 0, 0b01, now);
@@ -324,17 +250,6 @@ TEST_F(KeyDirectoryTest, SaysWhatOthersCouldGiveToo) {
   EXPECT_EQ(answer.elsewhere, 0b01);
   EXPECT_EQ(directory.locate("b", 0, 0b01, kRead, {answer.holderOf(0), true}, now).elsewhere, 0)
       << "the one that is left";
-}
-
-TEST_F(KeyDirectoryTest, SuspicionsAreBounded) {
-  Suspicions suspicions;
-  for (std::uint32_t chunk = 0; chunk < 100'000; ++chunk) {
-    now += 100ms;
-    (void)suspicions.note(chunk, "b", "a", now);
-  }
-  EXPECT_LE(suspicions.size(), 1024u);
-  suspicions.forget("a");
-  EXPECT_EQ(suspicions.size(), 0u);
 }
 
 TEST_F(KeyDirectoryTest, ForgetsWhatWasEvicted) {

@@ -1,6 +1,7 @@
 // Who could lately not get which chunk of one key from which of its holders. What one agent says of
 // another holds for itself alone: its own disk, its own link or a partition between the two may be
-// the cause, and everybody else reads on. Pure: not thread-safe, no clock of its own.
+// the cause, and everybody else reads on, however many say so. Pure: not thread-safe, no clock of
+// its own.
 #pragma once
 
 #include <chrono>
@@ -17,7 +18,7 @@ class Suspicions {
   // How long a holder is not named to an agent that could not read from it. Longer than that agent
   // needs to come by the chunk elsewhere; then the holder is tried once more.
   static constexpr std::chrono::seconds kLasting{10};
-  // Different agents that must say the same before it is believed for all.
+  // Different agents that must say the same before the holder is asked what it holds.
   static constexpr std::size_t kAgreeing = 2;
 
   // Whether enough agents, this one among them, say the same now.

@@ -42,8 +42,11 @@ Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest r
     co_await entry->built.wait();
   }
   entry->lastUse = Clock::now();
-  co_return entry->directory.locate(node, request.stripe, request.chunks, request.intent,
-                                    request.complaint, entry->lastUse);
+  LocateAnswer answer = entry->directory.locate(node, request.stripe, request.chunks,
+                                                request.intent, request.complaint, entry->lastUse);
+  for (std::string& accused : entry->directory.accused(entry->lastUse))
+    shard_.gate->spawn(askAccused(shard_, std::move(accused), request, entry));
+  co_return answer;
 }
 
 Task<void> DirectoryService::build(std::shared_ptr<Entry> entry, DirectoryRequest request) {
@@ -58,15 +61,34 @@ Task<void> DirectoryService::build(std::shared_ptr<Entry> entry, DirectoryReques
   entry->built.set();
 }
 
-Task<void> DirectoryService::askOne(Shard& shard, std::string node, DirectoryRequest request,
-                                    std::shared_ptr<Entry> entry) {
+Task<std::optional<AgentReport>> DirectoryService::partOf(Shard& shard, std::string node,
+                                                          DirectoryRequest request) {
+  if (node == shard.commons.self) co_return shard.fetcher->report(request.key);
   ControlMessage query{static_cast<std::uint16_t>(DirectoryMessage::kQuery), encode(request)};
   Task<Result<ControlMessage>> call = shard.transport->call(
       node, std::move(query), Patience(Clock::now() + kReportPatience, kReportSilence));
   const Result<ControlMessage> answer = co_await call;
-  if (!answer.ok()) co_return;
-  const auto report = decodeAgentReport(answer->body);
+  if (!answer.ok()) co_return std::nullopt;
+  co_return decodeAgentReport(answer->body);
+}
+
+Task<void> DirectoryService::askOne(Shard& shard, std::string node, DirectoryRequest request,
+                                    std::shared_ptr<Entry> entry) {
+  Task<std::optional<AgentReport>> asking = partOf(shard, node, request);
+  const std::optional<AgentReport> report = co_await asking;
   if (report) entry->directory.report(node, *report, Clock::now());
+}
+
+Task<void> DirectoryService::askAccused(Shard& shard, std::string node, DirectoryRequest request,
+                                        std::shared_ptr<Entry> entry) {
+  const Clock::time_point asked = Clock::now();
+  Task<std::optional<AgentReport>> asking = partOf(shard, node, request);
+  const std::optional<AgentReport> report = co_await asking;
+  if (report) {
+    entry->directory.correct(node, *report, asked);
+  } else {
+    entry->directory.unanswered(node, Clock::now());
+  }
 }
 
 void DirectoryService::have(const std::string& node, const DirectoryRequest& request) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "directory/directory_message.h"
@@ -33,6 +34,12 @@ class DirectoryService {
   Task<void> build(std::shared_ptr<Entry> entry, DirectoryRequest request);
   static Task<void> askOne(Shard& shard, std::string node, DirectoryRequest request,
                            std::shared_ptr<Entry> entry);
+  // Of whom others say that it does not give what it holds: whether it does hold it.
+  static Task<void> askAccused(Shard& shard, std::string node, DirectoryRequest request,
+                               std::shared_ptr<Entry> entry);
+  // The part that an agent has in the key; nothing when it does not answer.
+  static Task<std::optional<AgentReport>> partOf(Shard& shard, std::string node,
+                                                 DirectoryRequest request);
   void forgetIdle();
 
   Shard& shard_;
