@@ -1,6 +1,7 @@
 #include "engine/directory_client.h"
 
 #include "engine/directory_service.h"
+#include "engine/fetcher.h"
 
 namespace hearth {
 namespace {
@@ -70,19 +71,21 @@ void DirectoryClient::dropped(const ContentKey& key, std::uint64_t size) {
 }
 
 void DirectoryClient::tell(DirectoryMessage type, DirectoryRequest request) {
-  const std::string node = shard_.view->directoriesOf(request.key).front();
-  if (node != shard_.commons.self) {
-    ControlMessage message{static_cast<std::uint16_t>(type), encode(request)};
-    shard_.gate->spawn(tellPeer(shard_, node, std::move(message)));
-    return;
-  }
+  std::vector<std::string> candidates = shard_.view->directoriesOf(request.key);
+  if (candidates.front() == shard_.commons.self) return tellHere(shard_, type, request);
+  shard_.gate->spawn(tellPeers(shard_, std::move(candidates), type, std::move(request)));
+}
+
+void DirectoryClient::tellHere(Shard& shard, DirectoryMessage type,
+                               const DirectoryRequest& request) {
+  const std::string& node = shard.commons.self;
   switch (type) {
     case DirectoryMessage::kHave:
-      return shard_.directoryService->have(node, request);
+      return shard.directoryService->have(node, request);
     case DirectoryMessage::kGiveUp:
-      return shard_.directoryService->giveUp(node, request);
+      return shard.directoryService->giveUp(node, request);
     case DirectoryMessage::kDropped:
-      return shard_.directoryService->dropped(node, request);
+      return shard.directoryService->dropped(node, request);
     case DirectoryMessage::kLocate:
     case DirectoryMessage::kQuery:
     case DirectoryMessage::kAwait:
@@ -90,10 +93,24 @@ void DirectoryClient::tell(DirectoryMessage type, DirectoryRequest request) {
   }
 }
 
-Task<void> DirectoryClient::tellPeer(Shard& shard, std::string node, ControlMessage message) {
-  Task<Result<ControlMessage>> call =
-      shard.transport->call(node, std::move(message), directoryPatience());
-  [[maybe_unused]] const Result<ControlMessage> ignored = co_await call;
+Task<void> DirectoryClient::tellPeers(Shard& shard, std::vector<std::string> candidates,
+                                      DirectoryMessage type, DirectoryRequest request) {
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    // Messages that waited for a silent directory must not overtake newer ones with what was true.
+    if (i > 0 && type == DirectoryMessage::kHave) {
+      const std::shared_ptr<KeyFetch> fetch = shard.fetcher->find(request.key);
+      const std::shared_ptr<CachedFile> file =
+          fetch != nullptr ? fetch->cache : shard.commons.cache->find(request.key);
+      if (file == nullptr) co_return;
+      request.chunks = heldOf(*file, request.stripe);
+    }
+    if (candidates[i] == shard.commons.self) co_return tellHere(shard, type, request);
+    ControlMessage message{static_cast<std::uint16_t>(type), encode(request)};
+    Task<Result<ControlMessage>> call =
+        shard.transport->call(candidates[i], std::move(message), directoryPatience());
+    const Result<ControlMessage> answer = co_await call;
+    if (answer.ok()) co_return;
+  }
 }
 
 }  // namespace hearth

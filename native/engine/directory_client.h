@@ -20,14 +20,17 @@ class DirectoryClient {
   [[nodiscard]] Task<Status> awaitChunk(std::string node, ContentKey key, std::uint64_t size,
                                         std::uint32_t chunk, Patience patience);
 
-  // Tell the directory; nobody waits, and a lost message costs only a detour.
+  // Tell the directory, and when it does not answer the stand-in that is then asked; nobody waits,
+  // and a lost message costs only a detour.
   void have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);
   void giveUp(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);
   void dropped(const ContentKey& key, std::uint64_t size);
 
  private:
   void tell(DirectoryMessage type, DirectoryRequest request);
-  static Task<void> tellPeer(Shard& shard, std::string node, ControlMessage message);
+  static void tellHere(Shard& shard, DirectoryMessage type, const DirectoryRequest& request);
+  static Task<void> tellPeers(Shard& shard, std::vector<std::string> candidates,
+                              DirectoryMessage type, DirectoryRequest request);
 
   Shard& shard_;
 };

@@ -1,0 +1,53 @@
+// The directory of a key is away, but still in the view of the cluster: its stand-in is asked.
+#include <gtest/gtest.h>
+
+#include "engine/directory_service.h"
+#include "engine/testing_partition.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+// What `asker` is told of the first stripe by the directory that `agent` has.
+Task<LocateAnswer> lookAt(Engine& engine, std::string asker, FileReference file) {
+  Shard& shard = engine.commons().owner(file.about.key);
+  co_await shard.reactor->enter();
+  const DirectoryRequest request{
+      .key = file.about.key, .size = file.about.size, .chunks = 0xffff, .intent = Intent::kLook};
+  Task<LocateAnswer> locating = shard.directoryService->locate(std::move(asker), request);
+  const LocateAnswer answer = co_await locating;
+  co_await engine.home().enter();
+  co_return answer;
+}
+
+ChunkMask chunksOf(const LocateAnswer& answer, const std::string& node) {
+  for (const StripeHolder& holder : answer.holders) {
+    if (holder.node == node) return holder.chunks;
+  }
+  return 0;
+}
+
+TEST(StandInDirectory, HearsWhatTheFirstCannotBeTold) {
+  Agent first("first"), second("second"), reader("reader"), later("later");
+  const std::vector<Agent*> agents{&first, &second, &reader, &later};
+  connectExcept(agents, {&second, &reader, &later}, first);
+  const std::unique_ptr<Origin> origin = originDirectedBy(agents, {&first, &second});
+  const auto dataset = reader.add(*origin);
+  const FileReference file = FileReference::of(dataset, filesOf(*dataset->manifest).front());
+  // The stand-in has asked everybody before anybody had a byte of it.
+  ASSERT_TRUE(second.await(lookAt(second.engine(), "later", file)).holders.empty());
+  reader.beginWarm(dataset);
+  const WarmProgress progress = reader.awaitWarm();
+  ASSERT_EQ(progress.state, WarmState::kSucceeded);
+
+  // Else whoever asks later reads the origin again.
+  ChunkMask known = 0;
+  for (const auto until = Clock::now() + std::chrono::seconds(20);
+       known != 0xff && Clock::now() < until;) {
+    known = chunksOf(second.await(lookAt(second.engine(), "later", file)), "reader");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_EQ(known, 0xff);
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster
