@@ -1,40 +1,14 @@
 // An engine that ends while an origin hangs.
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <future>
 
 #include "engine/dataset_source.h"
+#include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
 
 namespace hearth::testing_cluster {
 namespace {
 
 using namespace std::chrono_literals;
-
-// Takes connections and never answers.
-class SilentServer {
- public:
-  SilentServer() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(listen(socket_, 128), 0);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
-  }
-  ~SilentServer() { ::close(socket_); }
-  SilentServer(const SilentServer&) = delete;
-  SilentServer& operator=(const SilentServer&) = delete;
-  [[nodiscard]] const std::string& url() const { return url_; }
-
- private:
-  int socket_;
-  std::string url_;
-};
 
 // Files of a MiB, none of which anybody will see.
 std::vector<std::byte> manifestOfHttp(int files) {
@@ -53,13 +27,13 @@ std::vector<std::byte> manifestOfHttp(int files) {
 }
 
 TEST(EngineClose, EndsWhileTheOriginOfEverythingHangs) {
-  const SilentServer server;
+  const LoopbackServer silent;  // takes connections and never answers
   Agent agent("one");
   const auto added = agent.await(agent.engine().manifests().add(manifestOfHttp(40)));
   ASSERT_TRUE(added.ok());
   const std::shared_ptr<Dataset> dataset = *added;
   Location base;
-  base.url = server.url();
+  base.url = silent.url();
   dataset->locations.setBase(std::move(base));
   DatasetSource source(agent.engine().commons(), dataset, "test", false);
   const std::vector<std::uint32_t> files = filesOf(*dataset->manifest);

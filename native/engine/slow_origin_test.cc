@@ -1,5 +1,4 @@
 // Datasets on one shard, one of which has an origin that trickles: the others go on.
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "engine/dataset_source.h"
+#include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
 
 namespace hearth::testing_cluster {
@@ -25,33 +25,22 @@ constexpr std::size_t kShardBuffers = 8;  // of chunks from origins
 // Of a file of kSlowBytes; gives its bytes at 4 KiB/s, which is no stall, for as long as it lives.
 class TricklingServer {
  public:
-  TricklingServer() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(listen(socket_, 128), 0);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
-    acceptor_ = std::thread([this] { accept(); });
-  }
+  TricklingServer() : acceptor_([this] { accept(); }) {}
   ~TricklingServer() {
     stopping_ = true;
     acceptor_.join();
     for (std::thread& each : threads_) each.join();
-    ::close(socket_);
   }
   TricklingServer(const TricklingServer&) = delete;
   TricklingServer& operator=(const TricklingServer&) = delete;
-  [[nodiscard]] const std::string& url() const { return url_; }
+  [[nodiscard]] std::string url() const { return server_.url(); }
 
  private:
   void accept() {
     while (!stopping_) {
-      pollfd waiting{socket_, POLLIN, 0};
+      pollfd waiting{server_.fd(), POLLIN, 0};
       if (poll(&waiting, 1, 50) != 1) continue;
-      const int fd = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+      const int fd = accept4(server_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
       if (fd >= 0) threads_.emplace_back([this, fd] { serve(fd); });
     }
   }
@@ -86,8 +75,7 @@ class TricklingServer {
     ::close(fd);
   }
 
-  const int socket_;
-  std::string url_;
+  const LoopbackServer server_;
   std::atomic<bool> stopping_{false};
   std::list<std::thread> threads_;  // the acceptor's
   std::thread acceptor_;
