@@ -13,6 +13,7 @@
 #include "base/content_key.h"
 #include "base/sha256.h"
 #include "cache/residency_record.h"
+#include "reactor/reactor.h"
 
 namespace hearth {
 
@@ -113,9 +114,9 @@ class CacheEntry {
   // file is charged one allocation unit.)
   std::atomic<std::uint64_t> charged{0};
   std::atomic<bool> executable;
-  // Any thread. When all of it was last scrubbed, or it was made, in ms since the epoch; 0: before
-  // this process began.
-  std::atomic<std::int64_t> scrubbedMs{0};
+  // Any thread. When all of it was last scrubbed, or it was made; the smallest: before this process
+  // began.
+  std::atomic<Clock::time_point> scrubbedAt{Clock::time_point::min()};
 
   // Guarded by the KeyIndex's mutex: the one open file of the key while it is in use, and whether
   // the key is about to go.

@@ -82,7 +82,7 @@ class DiskContentCache final : public ContentCache {
       std::shared_ptr<CacheEntry> entry = core_->index.find(key);
       if (!entry) {
         entry = std::make_shared<CacheEntry>(key, size, roomiest(), executable);
-        entry->scrubbedMs = wallClockMs();
+        entry->scrubbedAt = Clock::now();
         if (!core_->index.insert(entry)) continue;
       }
       if (entry->size != size) {
@@ -133,14 +133,13 @@ class DiskContentCache final : public ContentCache {
     const auto entry = core_->index.find(key);
     return entry && entry->residentBytes() != 0 ? entry->size : 0;
   }
-  std::vector<ContentKey> leastRecentlyScrubbed(std::size_t directory, std::int64_t beforeMs,
+  std::vector<ContentKey> leastRecentlyScrubbed(std::size_t directory, Clock::time_point before,
                                                 std::size_t limit) const override {
-    std::vector<std::pair<std::int64_t, ContentKey>> due;
+    std::vector<std::pair<Clock::time_point, ContentKey>> due;
     for (const auto& entry : core_->index.entries()) {
       if (&entry->directory != core_->directories[directory].get()) continue;
-      const std::int64_t scrubbed = entry->scrubbedMs;
-      if (scrubbed < beforeMs && entry->residentBytes() != 0)
-        due.emplace_back(scrubbed, entry->key);
+      const Clock::time_point scrubbed = entry->scrubbedAt;
+      if (scrubbed < before && entry->residentBytes() != 0) due.emplace_back(scrubbed, entry->key);
     }
     const auto count = static_cast<std::ptrdiff_t>(std::min(limit, due.size()));
     std::partial_sort(due.begin(), due.begin() + count, due.end());
@@ -149,8 +148,8 @@ class DiskContentCache final : public ContentCache {
       keys.push_back(due[static_cast<std::size_t>(i)].second);
     return keys;
   }
-  void noteScrubbed(const ContentKey& key) override {
-    if (const auto entry = core_->index.find(key)) entry->scrubbedMs = wallClockMs();
+  void noteScrubbed(const ContentKey& key, Clock::time_point at) override {
+    if (const auto entry = core_->index.find(key)) entry->scrubbedAt = at;
   }
   bool verifiedWhole(const ContentKey& key) const override {
     const auto entry = core_->index.find(key);

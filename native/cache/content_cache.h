@@ -159,13 +159,13 @@ class ContentCache {
   // Any thread. The size of a file of which something is resident, else 0.
   [[nodiscard]] virtual std::uint64_t sizeOf(const ContentKey& key) const = 0;
   // Any thread; goes through all keys. At most `limit` files of a cache directory that were last
-  // scrubbed, or made, before `beforeMs` (since the epoch), the longest ago first. Times are kept
-  // in memory: after a start all are due.
+  // scrubbed, or made, before `before`, the longest ago first. Times are kept in memory, by a clock
+  // that nobody sets: after a start all are due.
   [[nodiscard]] virtual std::vector<ContentKey> leastRecentlyScrubbed(std::size_t directory,
-                                                                      std::int64_t beforeMs,
+                                                                      Clock::time_point before,
                                                                       std::size_t limit) const = 0;
-  // Any thread. All of the file was scrubbed now.
-  virtual void noteScrubbed(const ContentKey& key) = 0;
+  // Any thread. All of the file was scrubbed at `at`.
+  virtual void noteScrubbed(const ContentKey& key, Clock::time_point at) = 0;
   // Any thread. As CachedFile::verifiedWhole, without acquiring it.
   [[nodiscard]] virtual bool verifiedWhole(const ContentKey& key) const = 0;
 

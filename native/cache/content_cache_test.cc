@@ -218,6 +218,28 @@ TEST_F(ContentCacheTest, AScrubFindsWhatNobodyReads) {
   EXPECT_FALSE(file->resident(1));
 }
 
+// By a clock of its own: the wall clock's may be set while the process runs.
+TEST_F(ContentCacheTest, WhatWasScrubbedIsDueAgainAfterTheInterval) {
+  using std::chrono::hours;
+  const auto due = [this](Clock::time_point before) {
+    return cache->leastRecentlyScrubbed(0, before, 10);
+  };
+  open();
+  ASSERT_TRUE(put(keyOf(1), 50000).ok());
+  const auto now = Clock::now();
+  EXPECT_TRUE(due(now - hours(1)).empty()) << "it was made now";
+  EXPECT_EQ(due(now + hours(1)), std::vector{keyOf(1)});
+  cache->noteScrubbed(keyOf(1), now + hours(2));
+  EXPECT_TRUE(due(now + hours(2)).empty());
+  EXPECT_EQ(due(now + hours(3)), std::vector{keyOf(1)});
+  close();
+  open();
+  ASSERT_TRUE(put(keyOf(2), 50000).ok());
+  // However short the machine has run.
+  EXPECT_EQ(due(Clock::time_point() - hours(24)), std::vector{keyOf(1)}) << "after a start";
+  EXPECT_EQ(due(now + hours(24)), (std::vector{keyOf(1), keyOf(2)})) << "the longest ago first";
+}
+
 TEST_F(ContentCacheTest, AMappedPageThatCannotBeReadIsCorruptAndNotTheEndOfTheProcess) {
   open();
   ASSERT_TRUE(put(keyOf(1), 300000).ok());

@@ -12,11 +12,6 @@ constexpr auto kLookAgain = std::chrono::seconds(60);
 constexpr std::size_t kMostRepairs = 16;
 constexpr auto kRepairTick = std::chrono::milliseconds(100);
 
-std::int64_t millisecondsAgo(Clock::duration ago) {
-  const auto then = std::chrono::system_clock::now().time_since_epoch() - ago;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(then).count();
-}
-
 }  // namespace
 
 Scrubber::Scrubber(EngineCommons& commons, Shard& home, ManifestStore& manifests,
@@ -50,7 +45,7 @@ ScrubStatistics Scrubber::statistics() const {
 
 Task<void> Scrubber::scrubDirectory(std::size_t directory) {
   while (!stopping_.isSet()) {
-    const std::int64_t before = millisecondsAgo(options_.interval);
+    const Clock::time_point before = Clock::now() - options_.interval;
     auto choose = [this, directory, before] {
       return commons_.cache->leastRecentlyScrubbed(directory, before, kFilesAtOnce);
     };
@@ -87,7 +82,7 @@ Task<void> Scrubber::scrubFile(ContentKey key, RateLimiter& rate) {
     bytes_.fetch_add(co_await reading, std::memory_order_relaxed);
     co_await home_.reactor->enter();
   }
-  commons_.cache->noteScrubbed(key);
+  commons_.cache->noteScrubbed(key, Clock::now());
 }
 
 Task<std::uint64_t> Scrubber::scrubChunk(Shard& owner, ContentKey key, std::uint32_t chunk) {
