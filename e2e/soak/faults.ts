@@ -1,6 +1,7 @@
-import { closeSync, openSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
+import { rmSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { cacheFiles, flipBits } from '../src/bit_rot.ts';
 import { run } from '../src/command.ts';
 import type { Stage } from './stage.ts';
 
@@ -86,31 +87,24 @@ const fillDisk: Fault = {
 };
 
 /** Of the agent that answers every read itself, so that none of these bytes may ever be seen. */
-const flipBits: Fault = {
+const bitsFlipped: Fault = {
   name: 'bits flipped',
   async happen(stage, random) {
     const agent = stage.agents.find((name) => stage.dataPathOf(name) === 'daemon');
     if (agent === undefined) return 'nowhere';
-    const objects = join(stage.diskOf(agent), 'cache', 'objects');
-    const files = readdirSync(objects, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    const files = cacheFiles(join(stage.diskOf(agent), 'cache'));
     if (files.length === 0) return 'nothing cached';
-    const { parentPath, name } = pick(files, random);
-    const path = join(parentPath, name);
-    let flipped = 0;
+    const file = pick(files, random);
     try {
-      const descriptor = openSync(path, 'r+');
-      const { size } = statSync(path);
-      for (; flipped < 8; flipped++) {
-        const place = Math.floor(random() * size);
-        const byte = Buffer.alloc(1);
-        readSync(descriptor, byte, 0, 1, place);
-        writeSync(descriptor, Buffer.from([(byte[0] ?? 0) ^ 0x10]), 0, 1, place);
-      }
-      closeSync(descriptor);
+      const { size } = statSync(file);
+      flipBits(
+        file,
+        Array.from({ length: 8 }, () => Math.floor(random() * size)),
+      );
     } catch {
       return 'evicted meanwhile';
     }
-    return `${flipped} bytes of ${name.slice(0, 8)}`;
+    return `8 bytes of ${basename(file).slice(0, 8)}`;
   },
 };
 
@@ -150,7 +144,7 @@ export const faults: readonly Fault[] = [
   restartInOrder,
   stopPeer,
   fillDisk,
-  flipBits,
+  bitsFlipped,
   changeOrigin,
   warm,
   verify,

@@ -11,6 +11,12 @@ constexpr std::size_t kFilesAtOnce = 1024;
 constexpr auto kLookAgain = std::chrono::seconds(60);
 constexpr std::size_t kMostRepairs = 16;
 constexpr auto kRepairTick = std::chrono::milliseconds(100);
+// Beyond this the one found first is given up: it is repaired when somebody wants it.
+constexpr std::size_t kMostUnrepaired = 4096;
+constexpr auto kFirstPause = std::chrono::seconds(1);
+constexpr auto kLongestPause = std::chrono::minutes(10);
+// After a start it takes an agent a moment to tell its engine all datasets.
+constexpr auto kUnlistedPatience = std::chrono::minutes(2);
 
 }  // namespace
 
@@ -30,6 +36,7 @@ void Scrubber::start() {
     rates_.push_back(std::make_unique<RateLimiter>(options_.bytesPerSecond));
     running_.spawn(scrubDirectory(directory));
   }
+  running_.spawn(repairAgain());
 }
 
 Task<void> Scrubber::close() {
@@ -98,8 +105,7 @@ Task<std::uint64_t> Scrubber::scrubChunk(Shard& owner, ContentKey key, std::uint
   if (!bad.ok()) co_return 0;
   if (*bad != 0) {
     badBlocks_.fetch_add(*bad, std::memory_order_relaxed);
-    repairing_.fetch_add(1);
-    owner.gate->spawn(repair(owner, key, chunk));
+    beginRepair(owner, {.key = key, .chunk = chunk, .foundAt = Clock::now(), .pause = kFirstPause});
   }
   co_return std::min<std::uint64_t>(kChunkBytes, file->size() - chunk * kChunkBytes);
 }
@@ -120,31 +126,84 @@ std::optional<FileReference> Scrubber::referenceOf(const ContentKey& key) {
   return ofNobody;
 }
 
-Task<void> Scrubber::repair(Shard& owner, ContentKey key, std::uint32_t chunk) {
+void Scrubber::beginRepair(Shard& owner, BadChunk bad) {
+  repairing_.fetch_add(1);
+  owner.gate->spawn(repair(owner, bad));
+}
+
+Task<void> Scrubber::repair(Shard& owner, BadChunk bad) {
   // Rare, and it may go through millions of entries.
-  auto search = [this, key] { return referenceOf(key); };
+  auto search = [this, key = bad.key] { return referenceOf(key); };
   auto searching = owner.reactor->offload(commons_.wholeFiles, search);
   const std::optional<FileReference> file = co_await searching;
-  const std::string name = file ? file->path() : key.hex();
+  const std::string name = file ? file->path() : bad.key.hex();
   Status repaired = Error{ErrorCode::kNotFound, "no dataset of this agent lists it any more"};
   if (file) {
-    Task<Status> fetching = fetchAgain(owner, *file, chunk);
+    Task<Status> fetching = fetchAgain(owner, *file, bad.chunk);
     repaired = co_await fetching;
   }
   repairing_.fetch_sub(1);
-  const std::map<std::string, std::string> fields{{"file", name}, {"chunk", std::to_string(chunk)}};
   if (repaired.ok()) {
-    repaired_.fetch_add(1, std::memory_order_relaxed);
-    commons_.log(Question::Level::kWarn,
-                 "the scrub found bytes that have changed on the disk; they were fetched again",
-                 fields);
+    noteRepaired(bad, name);
   } else if (repaired.code() != ErrorCode::kCancelled) {
-    lost_.fetch_add(1, std::memory_order_relaxed);
-    commons_.log(Question::Level::kError,
-                 "the scrub found bytes that have changed on the disk, and they cannot be fetched "
-                 "again; the file is not served as a whole until they are: " +
-                     repaired.error().message,
-                 fields);
+    const bool ofNobody = !file || file->dataset->id.empty();
+    const bool waits = ofNobody && Clock::now() - bad.foundAt < kUnlistedPatience;
+    if (!waits) noteLost(bad, name, repaired.error());
+    // What no manifest lists any more goes with the next eviction.
+    if (file || waits) tryLater(bad);
+  }
+}
+
+void Scrubber::noteRepaired(const BadChunk& bad, const std::string& name) {
+  repaired_.fetch_add(1, std::memory_order_relaxed);
+  commons_.log(Question::Level::kWarn,
+               "the scrub found bytes that have changed on the disk; they were fetched again",
+               {{"file", name}, {"chunk", std::to_string(bad.chunk)}});
+}
+
+void Scrubber::noteLost(BadChunk& bad, const std::string& name, const Error& why) {
+  if (bad.lost) return;
+  bad.lost = true;
+  lost_.fetch_add(1, std::memory_order_relaxed);
+  commons_.log(Question::Level::kError,
+               "the scrub found bytes that have changed on the disk, and they cannot be fetched "
+               "again; the file is not served as a whole until they are: " +
+                   why.message,
+               {{"file", name}, {"chunk", std::to_string(bad.chunk)}});
+}
+
+void Scrubber::tryLater(BadChunk bad) {
+  bad.tryAt = Clock::now() + bad.pause;
+  bad.pause = std::min<Clock::duration>(2 * bad.pause, kLongestPause);
+  const std::lock_guard lock(mutex_);
+  if (unrepaired_.size() >= kMostUnrepaired) unrepaired_.erase(unrepaired_.begin());
+  unrepaired_.push_back(bad);
+}
+
+std::vector<Scrubber::BadChunk> Scrubber::takeDue(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  std::vector<BadChunk> due;
+  std::erase_if(unrepaired_, [&](const BadChunk& bad) {
+    if (bad.tryAt > now) return false;
+    due.push_back(bad);
+    return true;
+  });
+  return due;
+}
+
+Task<void> Scrubber::repairAgain() {
+  while (!stopping_.isSet()) {
+    for (const BadChunk& bad : takeDue(Clock::now())) {
+      while (repairing_.load() >= kMostRepairs && !stopping_.isSet()) {
+        co_await home_.reactor->sleep(kRepairTick);
+      }
+      Shard& owner = commons_.owner(bad.key);
+      co_await owner.reactor->enter();
+      if (!owner.gate->closed()) beginRepair(owner, bad);
+      co_await home_.reactor->enter();
+    }
+    auto waiting = stopping_.waitUntil(Clock::now() + kFirstPause);
+    [[maybe_unused]] const bool inTime = co_await waiting;
   }
 }
 

@@ -2,11 +2,14 @@
 // looked at longest ago first, past the page cache, and compares every block with its checksum. A
 // chunk with a bad block is absent from then on and is fetched again, from other agents or the
 // origin, into the same file, so that views that are mounted show good bytes again. Where that
-// cannot be the file stays incomplete: it is not served as a whole, and gets no new view.
+// cannot be now it is tried again, less and less often; until then the file is incomplete: it is
+// not served as a whole, and gets no new view. After a start the scrub may be faster than who tells
+// the engine its datasets: a chunk is lost only when none lists it for a while.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "engine/manifest_store.h"
@@ -23,7 +26,8 @@ struct ScrubOptions {
 struct ScrubStatistics {
   std::uint64_t bytes = 0, badBlocks = 0;
   std::uint64_t repairedChunks = 0;
-  std::uint64_t lostChunks = 0;  // could be had from nowhere when they were found bad
+  std::uint64_t lostChunks =
+      0;  // could be had from nowhere when they were found bad; some may since
 };
 
 class Scrubber {
@@ -38,11 +42,27 @@ class Scrubber {
   [[nodiscard]] ScrubStatistics statistics() const;
 
  private:
+  // A chunk that was found bad, and how it goes with its repair.
+  struct BadChunk {
+    ContentKey key;
+    std::uint32_t chunk = 0;
+    Clock::time_point foundAt, tryAt;
+    Clock::duration pause{};  // before the next try
+    bool lost = false;        // counted and logged as such
+  };
   Task<void> scrubDirectory(std::size_t directory);
   Task<void> scrubFile(ContentKey key, RateLimiter& rate);
   // On the key's shard. The chunks of the file, 0 when it is not here; a chunk's bytes.
   Task<std::uint64_t> scrubChunk(Shard& owner, ContentKey key, std::uint32_t chunk);
-  Task<void> repair(Shard& owner, ContentKey key, std::uint32_t chunk);
+  // On the key's shard, in its gate.
+  void beginRepair(Shard& owner, BadChunk bad);
+  Task<void> repair(Shard& owner, BadChunk bad);
+  void noteRepaired(const BadChunk& bad, const std::string& name);
+  void noteLost(BadChunk& bad, const std::string& name, const Error& why);
+  // Those that could not be repaired, each when it is time for it.
+  Task<void> repairAgain();
+  void tryLater(BadChunk bad);
+  [[nodiscard]] std::vector<BadChunk> takeDue(Clock::time_point now);
   Task<Status> fetchAgain(Shard& owner, const FileReference& file, std::uint32_t chunk);
   [[nodiscard]] std::optional<FileReference> referenceOf(const ContentKey& key);
 
@@ -54,6 +74,8 @@ class Scrubber {
   Gate running_;
   std::vector<std::unique_ptr<RateLimiter>> rates_;  // by cache directory
   std::atomic<std::size_t> repairing_{0};
+  std::mutex mutex_;                  // guards unrepaired_
+  std::vector<BadChunk> unrepaired_;  // the one found first in front
   std::atomic<std::uint64_t> bytes_{0}, badBlocks_{0}, repaired_{0}, lost_{0};
 };
 

@@ -24,9 +24,26 @@ void flipOnDisk(const std::string& path, std::uint64_t at) {
   close(file);
 }
 
+// Where the agent keeps the only file of the origin.
+std::string cacheFileOf(Agent& agent, const Origin& origin) {
+  const auto dataset = agent.add(origin);
+  const ContentKey key = dataset->manifest->entry(filesOf(*dataset->manifest)[0]).key;
+  return agent.engine().commons().cache->find(key)->path();
+}
+
 std::vector<char> contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// As Agent::add, and somebody's: what is nobody's may be somebody's in a moment.
+std::shared_ptr<Dataset> addNamed(Agent& agent, const Origin& origin) {
+  const auto added = agent.add(origin);
+  auto named = agent.engine().manifests().find(added->manifest->digest(), "model");
+  Location base;
+  base.path = base.below = origin.folder();
+  named->locations.setBase(std::move(base));
+  return named;
 }
 
 ScrubStatistics awaitScrub(Agent& agent, const std::function<bool(const ScrubStatistics&)>& done) {
@@ -63,7 +80,7 @@ TEST(Scrubber, ServesNothingAsAWholeThatItCannotMend) {
   auto origin = std::make_unique<Origin>();
   origin->add("model", 9'000'000);
   Agent agent("one", kOften);
-  const auto dataset = agent.add(*origin);
+  const auto dataset = addNamed(agent, *origin);
   agent.beginWarm(dataset);
   ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
   const auto view = agent.await(agent.engine().contents().buildView(dataset));
@@ -75,6 +92,51 @@ TEST(Scrubber, ServesNothingAsAWholeThatItCannotMend) {
   EXPECT_EQ(found.badBlocks, 1u);
   EXPECT_EQ(found.lostChunks, 1u);
   EXPECT_FALSE(agent.await(agent.engine().contents().buildView(dataset)).ok());
+}
+
+TEST(Scrubber, MendsLaterWhatItCannotMendNow) {
+  Origin origin;
+  origin.add("model", 9'000'000);
+  Agent agent("one", kOften);
+  const auto dataset = addNamed(agent, origin);
+  agent.beginWarm(dataset);
+  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  const auto view = agent.await(agent.engine().contents().buildView(dataset));
+  ASSERT_TRUE(view.ok()) << view.error().message;
+  const std::vector<char> good = contents(*view + "/model");
+  const std::string away = origin.folder() + ".away";
+  std::filesystem::rename(origin.folder(), away);
+  flipOnDisk(*view + "/model", 5'000'000);
+  const ScrubStatistics found =
+      awaitScrub(agent, [](const ScrubStatistics& now) { return now.lostChunks != 0; });
+  EXPECT_EQ(found.lostChunks, 1u);
+  std::filesystem::rename(away, origin.folder());
+  const ScrubStatistics later =
+      awaitScrub(agent, [](const ScrubStatistics& now) { return now.repairedChunks != 0; });
+  EXPECT_EQ(later.repairedChunks, 1u) << "nobody has asked for it";
+  EXPECT_EQ(later.lostChunks, 1u) << "it is counted once";
+  EXPECT_TRUE(contents(*view + "/model") == good);
+}
+
+// After a start the scrub looks at everything at once; what datasets there are is told meanwhile.
+TEST(Scrubber, WaitsForTheDatasetsOfAnAgentThatStarts) {
+  Origin origin;
+  origin.add("model", 9'000'000);
+  Agent agent("one", kOften);
+  agent.beginWarm(agent.add(origin));
+  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  const std::string path = cacheFileOf(agent, origin);
+  agent.stop();
+  flipOnDisk(path, 5'000'000);
+  agent.start();
+  const ScrubStatistics found =
+      awaitScrub(agent, [](const ScrubStatistics& now) { return now.badBlocks != 0; });
+  EXPECT_EQ(found.badBlocks, 1u);
+  agent.add(origin);
+  const ScrubStatistics later =
+      awaitScrub(agent, [](const ScrubStatistics& now) { return now.repairedChunks != 0; });
+  EXPECT_EQ(later.repairedChunks, 1u);
+  EXPECT_EQ(later.lostChunks, 0u);
 }
 
 TEST(Scrubber, DoesNothingWhereItIsOff) {

@@ -200,7 +200,7 @@ export const metricRows: readonly MetricRow[] = [
   row(
     'counter',
     'scrub_lost_total',
-    'Chunks with such blocks that could be had from nowhere; their files are not served as a whole.',
+    'Chunks with such blocks that could be had from nowhere when they were found; until they can, their files are not served as a whole.',
     ofEngine((s) => s.scrubLostChunks),
   ),
   row(
