@@ -1,36 +1,14 @@
 #include "cache/open_cache_file.h"
 
 #include <algorithm>
-#include <cstdlib>
 
-#include "base/crc32c.h"
 #include "cache/mapped_checksum.h"
 
 namespace hearth {
 namespace {
 
-// Buffers of reads that go past the page cache begin and end at multiples of this.
-constexpr std::size_t kDirectAlignment = 4096;
 // Smaller files are written through the page cache: opening them a second time costs more.
 constexpr std::uint64_t kDirectFromBytes = 1u << 20;
-
-// Reads of one file under way while it is scrubbed: the disk works while checksums are computed.
-constexpr std::uint32_t kScrubReads = 2;
-
-struct FreeMemory {
-  void operator()(std::byte* memory) const { std::free(memory); }
-};
-
-// For a chunk of a file, as reads past the page cache want it.
-struct ScrubBuffer {
-  explicit ScrubBuffer(std::uint64_t fileSize)
-      : length(allocatedBytes(std::min(fileSize, kChunkBytes))),
-        memory(static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, length))),
-        bytes(memory.get(), length) {}
-  const std::size_t length;
-  const std::unique_ptr<std::byte, FreeMemory> memory;
-  const std::span<std::byte> bytes;
-};
 
 }  // namespace
 
@@ -365,66 +343,6 @@ Task<Status> OpenCacheFile::claimed() {
 Task<Status> OpenCacheFile::recordVerified(Sha256Digest digest, std::uint64_t generation) {
   const auto self = shared_from_this();
   co_return co_await entry_->directory.recordVerified(entry_, digest, generation, shard_.reactor);
-}
-
-Task<Result<std::uint64_t>> OpenCacheFile::scrub(std::atomic<std::uint64_t>* checked) {
-  const auto self = shared_from_this();
-  if (entry_->residentBytes() == 0) co_return std::uint64_t{0};
-  auto opening = shard_.files.open(path(), {.direct = true});
-  const auto file = co_await opening;
-  if (!file.ok()) co_return file.error();
-  Scrub scrub{.checked = checked};
-  Gate readers(shard_.reactor);
-  for (std::uint32_t i = 0; i < kScrubReads; ++i) readers.spawn(scrubChunks(*this, **file, scrub));
-  Task<void> closing = readers.close();
-  co_await closing;
-  // Nobody hears of a scrub whose findings a crash could undo.
-  const Status retracted = co_await entry_->directory.settleRetractions(shard_.reactor);
-  if (!retracted.ok()) co_return retracted.error();
-  co_return scrub.good;
-}
-
-Task<Result<std::uint32_t>> OpenCacheFile::scrubChunk(std::uint32_t chunk) {
-  const auto self = shared_from_this();
-  if (!resident(chunk)) co_return 0u;
-  auto opening = shard_.files.open(path(), {.direct = true});
-  const auto file = co_await opening;
-  if (!file.ok()) co_return file.error();
-  const ScrubBuffer buffer(size());
-  Scrub scrub{.checked = nullptr};
-  auto checking = checkChunk(**file, chunk, buffer.bytes, scrub);
-  const std::uint32_t bad = co_await checking;
-  co_return bad;
-}
-
-Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, Scrub& scrub) {
-  CacheEntry& entry = *self.entry_;
-  const ScrubBuffer buffer(self.size());
-  while (scrub.next < entry.chunkCount()) {
-    const std::uint32_t chunk = scrub.next++;
-    if (!entry.resident(chunk)) continue;
-    auto checking = self.checkChunk(file, chunk, buffer.bytes, scrub);
-    [[maybe_unused]] const std::uint32_t bad = co_await checking;
-  }
-}
-
-Task<std::uint32_t> OpenCacheFile::checkChunk(File& file, std::uint32_t chunk,
-                                              std::span<std::byte> buffer, Scrub& scrub) {
-  const Result<std::size_t> count = co_await file.readAt(buffer, chunk * kChunkBytes);
-  const std::size_t expected = entry_->chunkBytes(chunk);
-  const std::size_t got = count.ok() ? std::min(*count, expected) : 0;
-  std::uint32_t bad = 0;
-  for (std::size_t at = 0; at < expected; at += kBlockBytes) {
-    const std::size_t blockLength = std::min<std::size_t>(kBlockBytes, expected - at);
-    const auto block = static_cast<std::uint32_t>(at / kBlockBytes);
-    const bool good = at + blockLength <= got && crc32c(buffer.subspan(at, blockLength)) ==
-                                                     entry_->blockChecksum(chunk, block);
-    bad += good ? 0 : 1;
-    if (good) scrub.good += blockLength;
-    if (good && scrub.checked != nullptr) scrub.checked->fetch_add(blockLength);
-    if (!good && entry_->resident(chunk)) spoil(chunk);
-  }
-  co_return bad;
 }
 
 }  // namespace hearth
