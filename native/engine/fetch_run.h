@@ -17,6 +17,10 @@ inline constexpr auto kPeerPatience = std::chrono::seconds(40);
 inline constexpr auto kSilenceWithOthers = std::chrono::milliseconds(300);
 inline constexpr auto kSilenceAlone = std::chrono::seconds(2);
 
+[[nodiscard]] inline Error shuttingDown() {
+  return {ErrorCode::kCancelled, "the engine is shutting down"};
+}
+
 // One run on its way. Lives in run()'s frame.
 struct Fetcher::RunState {
   Shard& shard;

@@ -1,44 +1,16 @@
 #include "engine/fetcher.h"
 
 #include <algorithm>
-#include <bit>
-#include <optional>
 
-#include "engine/directory_client.h"
 #include "engine/fetch_run.h"
 #include "engine/file_verifier.h"
+#include "engine/run_course.h"
 
 namespace hearth {
 namespace {
 
-// Between attempts. They go on for kPeerPatience: where links are full an agent may hear seconds
-// after the others what the directory has given to it.
-constexpr Clock::duration kFirstPause = std::chrono::milliseconds(5);
-constexpr Clock::duration kLongestPause = std::chrono::milliseconds(250);
 // Read from peers at the same time, for nobody who waits.
 constexpr std::uint32_t kPeerChunks = 6;
-constexpr std::uint32_t kManySharers = 4;
-// How often who waits for a turn looks whether another agent has come first.
-constexpr auto kLookAgain = std::chrono::milliseconds(250);
-
-// Errors that another agent, or the origin, may not give.
-bool mayPass(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kTryElsewhere:
-    case ErrorCode::kUnavailable:
-    case ErrorCode::kDeadlineExceeded:
-    case ErrorCode::kCorrupt:
-    case ErrorCode::kProtocolError:
-    case ErrorCode::kCancelled:
-    case ErrorCode::kUnauthenticated:
-    case ErrorCode::kOutOfSpace:
-    case ErrorCode::kIoError:
-    case ErrorCode::kInternal:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // What `shared` is for the dataset and entry of `reference`.
 std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
@@ -53,21 +25,6 @@ std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
   auto file = std::make_shared<FileFetch>(std::move(reference), shared);
   shared->files.push_back(file);
   return file;
-}
-
-// What a run ends with that gave way to others until its time was over; others as they are.
-Status tooSlow(const Status& fetched) {
-  if (fetched.code() != ErrorCode::kTryElsewhere) return fetched;
-  return Error{ErrorCode::kDeadlineExceeded,
-               fetched.error().message +
-                   "; given up after ten minutes: check the origin, and the network to it"};
-}
-
-Error shuttingDown() { return {ErrorCode::kCancelled, "the engine is shutting down"}; }
-
-// The first of its chunks alone.
-StripeHolder firstOf(const StripeHolder& agent) {
-  return {agent.node, static_cast<ChunkMask>(agent.chunks & -agent.chunks)};
 }
 
 }  // namespace
@@ -238,134 +195,10 @@ Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, Fetch
   for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
     state.flights.push_back(state.fetch->flights.at(chunk));
   }
-  Task<Status> fetching = fetchRun(state);
+  RunCourse course(*this, state);
+  Task<Status> fetching = course.run();
   const Status status = co_await fetching;
   for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) state.land(chunk, status);
-}
-
-Task<Status> Fetcher::fetchRun(RunState& state) {
-  const FileReference& file = state.fetch->reference;
-  const std::uint32_t stripe = state.chunks.stripe();
-  OriginTurns& turns = file.dataset->originTurns;
-  RateAllowance ofOrigin(state.options.rate.get()), ofPeers(state.options.peerRate.get());
-  OriginTurns::Turn turn;
-  const Urgency::Watch raised(*state.urgency, [&turn] { turn.force(); });
-  PeerPlace place(peerPlaces_);
-  std::uint32_t sharers = 1;
-  Complaint complaint;
-  StripeHolder come;  // what came to an agent that we waited for
-  Clock::duration pause = kFirstPause;
-  std::optional<Clock::time_point> failing;
-  while (!shard_.gate->closed()) {
-    ChunkMask missing = state.missing();
-    if (missing == 0) co_return Status();
-    if (state.fetch->shared->fromOriginAlone) {
-      Task<std::vector<ChunkBuffer>> acquiring = shard_.originBuffers->acquire(
-          *state.urgency, state.chunks.count, state.options.rank, file.dataset->id);
-      std::vector<ChunkBuffer> own = co_await acquiring;
-      Task<Status> fetching = fromOrigin(state, missing, std::move(own));
-      const Status fetched = co_await fetching;
-      if (fetched.ok() || state.queuesAgain(fetched)) continue;
-      co_return tooSlow(fetched);
-    }
-    // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
-    if (sharers >= kManySharers && !state.demand()) missing &= static_cast<ChunkMask>(-missing);
-    if (state.unwanted()) {
-      state.abandoned = true;
-      co_return Error{ErrorCode::kCancelled, "nobody wants the bytes any more"};
-    }
-    const bool through = state.through();
-    if (through && state.unawaited()) {
-      state.forgone = true;
-      co_return Error{ErrorCode::kOutOfSpace, "there is no room for what nobody waits for yet"};
-    }
-    const bool mayFetch = ofOrigin.given() || state.demand();
-    if (!turn.asked() && !place.held() && mayFetch) {
-      turn = state.demand() ? turns.force(*shard_.reactor, state.bytes())
-                            : turns.ask(*shard_.reactor, state.bytes());
-    }
-    // What is granted must come in soon: it is asked for when there is memory for it.
-    std::vector<ChunkBuffer> memory;
-    if (turn.held()) {
-      Task<std::vector<ChunkBuffer>> acquiring = shard_.originBuffers->acquire(
-          *state.urgency, state.chunks.count, state.options.rank, file.dataset->id);
-      memory = co_await acquiring;
-    }
-    const Intent intent = memory.empty() ? (place.held() ? Intent::kRead : Intent::kLook)
-                          : through      ? Intent::kLook
-                                         : Intent::kFetch;
-    state.named = state.named || intent != Intent::kLook;
-    Task<LocateAnswer> locating = shard_.directory->locate(file.about.key, file.about.size, stripe,
-                                                           missing, intent, complaint);
-    LocateAnswer answer = co_await locating;
-    complaint = {};
-    // The directory may not have heard of it yet.
-    if (answer.holders.empty() && !answer.fetchers.empty() &&
-        firstOf(answer.fetchers.front()) == come) {
-      answer.holders.push_back(come);
-    }
-    const bool nowhere = answer.holders.empty() && answer.fetchers.empty();
-    if (through && nowhere && !memory.empty()) answer.granted = missing;
-    sharers = answer.sharers;
-    turns.setSharers(sharers);
-    if (answer.granted != 0) {
-      ofOrigin.use(state.bytes());
-      Task<Status> fetching = fromOrigin(state, answer.granted, std::move(memory));
-      const Status fetched = co_await fetching;
-      turn.end(fetched.ok() ? state.bytes() : 0);
-      if (fetched.ok()) continue;
-      shard_.directory->giveUp(file.about.key, file.about.size, stripe, answer.granted);
-      if (state.queuesAgain(fetched)) continue;
-      co_return tooSlow(fetched);  // other failures the origin client has tried again already
-    }
-    memory.clear();
-    if (answer.holders.empty() && answer.fetchers.empty()) {
-      place.leave();
-      if (mayFetch && !turn.asked()) continue;
-      Task<void> waiting = mayFetch
-                               ? turn.wait(Clock::now() + kLookAgain)
-                               : ofOrigin.spend(*shard_.reactor, state.bytes(), *state.urgency);
-      co_await waiting;
-      continue;
-    }
-    turn.end();
-    Status read;
-    if (answer.holders.empty()) {
-      place.leave();
-      come = firstOf(answer.fetchers.front());
-      Task<Status> awaiting = awaitFetcher(state, come, complaint);
-      read = co_await awaiting;
-    } else {
-      if (!state.demand() && !place.held()) {
-        if (!ofPeers.given()) {
-          Task<void> spending = ofPeers.spend(*shard_.reactor, state.bytes(), *state.urgency);
-          co_await spending;
-        }
-        Task<void> taking =
-            place.take(*state.urgency, static_cast<std::uint32_t>(std::popcount(missing)));
-        co_await taking;
-        continue;  // and read at once from who is the best to read from then
-      }
-      ofPeers.use(state.bytes());
-      Task<Status> reading = fromPeers(state, answer, complaint);
-      read = co_await reading;
-      place.leave();
-    }
-    if (read.ok()) {
-      failing.reset();
-      pause = kFirstPause;
-      continue;
-    }
-    come = {};
-    if (!mayPass(read.code())) co_return read;
-    if (!failing) failing = Clock::now();
-    if (Clock::now() - *failing > kPeerPatience) {
-      co_return read.error().within("no agent gave the bytes");
-    }
-    co_await shard_.reactor->sleep(pause);
-    pause = std::min(2 * pause, kLongestPause);
-  }
-  co_return shuttingDown();
 }
 
 }  // namespace hearth

@@ -69,13 +69,13 @@ class Fetcher {
 
  private:
   struct RunState;
+  class RunCourse;
 
   // One run each; their flights are under way already.
   void startRuns(const std::shared_ptr<FileFetch>& fetch, const std::vector<ChunkRun>& runs,
                  const FetchOptions& options);
   Task<void> run(std::shared_ptr<FileFetch> fetch, ChunkRun run, FetchOptions options,
                  std::shared_ptr<Urgency> urgency);
-  Task<Status> fetchRun(RunState& state);
   // What was granted, into `memory`, which has a buffer for each chunk of the run.
   Task<Status> fromOrigin(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
   // `chunks`: memory for the chunks from `first` on.

@@ -1,0 +1,237 @@
+#include "engine/run_course.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace hearth {
+namespace {
+
+// Between attempts. They go on for kPeerPatience: where links are full an agent may hear seconds
+// after the others what the directory has given to it.
+constexpr Clock::duration kFirstPause = std::chrono::milliseconds(5);
+constexpr Clock::duration kLongestPause = std::chrono::milliseconds(250);
+constexpr std::uint32_t kManySharers = 4;
+// How often who waits for a turn looks whether another agent has come first.
+constexpr auto kLookAgain = std::chrono::milliseconds(250);
+
+// Errors that another agent, or the origin, may not give.
+bool mayPass(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kTryElsewhere:
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kDeadlineExceeded:
+    case ErrorCode::kCorrupt:
+    case ErrorCode::kProtocolError:
+    case ErrorCode::kCancelled:
+    case ErrorCode::kUnauthenticated:
+    case ErrorCode::kOutOfSpace:
+    case ErrorCode::kIoError:
+    case ErrorCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What a run ends with that gave way to others until its time was over; others as they are.
+Status tooSlow(const Status& fetched) {
+  if (fetched.code() != ErrorCode::kTryElsewhere) return fetched;
+  return Error{ErrorCode::kDeadlineExceeded,
+               fetched.error().message +
+                   "; given up after ten minutes: check the origin, and the network to it"};
+}
+
+// The first of its chunks alone.
+StripeHolder firstOf(const StripeHolder& agent) {
+  return {agent.node, static_cast<ChunkMask>(agent.chunks & -agent.chunks)};
+}
+
+}  // namespace
+
+Fetcher::RunCourse::RunCourse(Fetcher& fetcher, RunState& state)
+    : fetcher_(fetcher),
+      shard_(fetcher.shard_),
+      state_(state),
+      file_(state.fetch->reference),
+      turns_(file_.dataset->originTurns),
+      ofOrigin_(state.options.rate.get()),
+      ofPeers_(state.options.peerRate.get()),
+      raised_(*state.urgency, [this] { turn_.force(); }),
+      place_(fetcher.peerPlaces_),
+      pause_(kFirstPause) {}
+
+Task<Status> Fetcher::RunCourse::run() {
+  while (!shard_.gate->closed()) {
+    const ChunkMask missing = state_.missing();
+    if (missing == 0) co_return Status();
+    Task<Ended> stepping = step(missing);
+    const Ended ended = co_await stepping;
+    if (ended) co_return *ended;
+  }
+  co_return shuttingDown();
+}
+
+Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::step(ChunkMask missing) {
+  if (state_.fetch->shared->fromOriginAlone) {
+    Task<Ended> fetching = fetchAlone(missing);
+    co_return co_await fetching;
+  }
+  // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
+  if (sharers_ >= kManySharers && !state_.demand()) missing &= static_cast<ChunkMask>(-missing);
+  const bool through = state_.through();
+  if (const Ended ended = givenUp(through)) co_return ended;
+  const bool mayFetch = ofOrigin_.given() || state_.demand();
+  askForTurn(mayFetch);
+  // What is granted must come in soon: it is asked for when there is memory for it.
+  Task<std::vector<ChunkBuffer>> acquiring = memoryForTurn();
+  std::vector<ChunkBuffer> own = co_await acquiring;
+  const Intent intent = own.empty() ? (place_.held() ? Intent::kRead : Intent::kLook)
+                        : through   ? Intent::kLook
+                                    : Intent::kFetch;
+  Task<LocateAnswer> locating = locate(missing, intent);
+  LocateAnswer answer = co_await locating;
+  const bool nowhere = answer.holders.empty() && answer.fetchers.empty();
+  if (through && nowhere && !own.empty()) answer.granted = missing;
+  if (answer.granted != 0) {
+    Task<Ended> fetching = fetchGranted(answer.granted, std::move(own));
+    co_return co_await fetching;
+  }
+  own.clear();
+  if (nowhere) {
+    Task<void> waiting = waitForGrant(mayFetch);
+    co_await waiting;
+    co_return Ended();
+  }
+  turn_.end();
+  Task<Ended> reading = readFromAgents(answer, missing);
+  co_return co_await reading;
+}
+
+Fetcher::RunCourse::Ended Fetcher::RunCourse::givenUp(bool through) {
+  if (state_.unwanted()) {
+    state_.abandoned = true;
+    return Error{ErrorCode::kCancelled, "nobody wants the bytes any more"};
+  }
+  if (through && state_.unawaited()) {
+    state_.forgone = true;
+    return Error{ErrorCode::kOutOfSpace, "there is no room for what nobody waits for yet"};
+  }
+  return std::nullopt;
+}
+
+void Fetcher::RunCourse::askForTurn(bool mayFetch) {
+  if (turn_.asked() || place_.held() || !mayFetch) return;
+  turn_ = state_.demand() ? turns_.force(*shard_.reactor, state_.bytes())
+                          : turns_.ask(*shard_.reactor, state_.bytes());
+}
+
+Task<std::vector<ChunkBuffer>> Fetcher::RunCourse::memoryForTurn() {
+  if (!turn_.held()) co_return std::vector<ChunkBuffer>();
+  Task<std::vector<ChunkBuffer>> acquiring = acquireMemory();
+  co_return co_await acquiring;
+}
+
+Task<std::vector<ChunkBuffer>> Fetcher::RunCourse::acquireMemory() {
+  return shard_.originBuffers->acquire(*state_.urgency, state_.chunks.count, state_.options.rank,
+                                       file_.dataset->id);
+}
+
+Task<LocateAnswer> Fetcher::RunCourse::locate(ChunkMask missing, Intent intent) {
+  state_.named = state_.named || intent != Intent::kLook;
+  Task<LocateAnswer> locating = shard_.directory->locate(
+      file_.about.key, file_.about.size, state_.chunks.stripe(), missing, intent, complaint_);
+  LocateAnswer answer = co_await locating;
+  complaint_ = {};
+  // The directory may not have heard of it yet.
+  if (answer.holders.empty() && !answer.fetchers.empty() &&
+      firstOf(answer.fetchers.front()) == come_) {
+    answer.holders.push_back(come_);
+  }
+  sharers_ = answer.sharers;
+  turns_.setSharers(sharers_);
+  co_return answer;
+}
+
+Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchAlone(ChunkMask missing) {
+  Task<std::vector<ChunkBuffer>> acquiring = acquireMemory();
+  std::vector<ChunkBuffer> own = co_await acquiring;
+  Task<Status> fetching = fetcher_.fromOrigin(state_, missing, std::move(own));
+  const Status fetched = co_await fetching;
+  if (fetched.ok() || state_.queuesAgain(fetched)) co_return Ended();
+  co_return tooSlow(fetched);
+}
+
+Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchGranted(ChunkMask granted,
+                                                                 std::vector<ChunkBuffer> own) {
+  ofOrigin_.use(state_.bytes());
+  Task<Status> fetching = fetcher_.fromOrigin(state_, granted, std::move(own));
+  const Status fetched = co_await fetching;
+  turn_.end(fetched.ok() ? state_.bytes() : 0);
+  if (fetched.ok()) co_return Ended();
+  shard_.directory->giveUp(file_.about.key, file_.about.size, state_.chunks.stripe(), granted);
+  if (state_.queuesAgain(fetched)) co_return Ended();
+  co_return tooSlow(fetched);  // other failures the origin client has tried again already
+}
+
+Task<void> Fetcher::RunCourse::waitForGrant(bool mayFetch) {
+  place_.leave();
+  if (!mayFetch) {
+    Task<void> spending = ofOrigin_.spend(*shard_.reactor, state_.bytes(), *state_.urgency);
+    co_await spending;
+  } else if (turn_.asked()) {
+    Task<void> waiting = turn_.wait(Clock::now() + kLookAgain);
+    co_await waiting;
+  }
+}
+
+Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::readFromAgents(const LocateAnswer& answer,
+                                                                   ChunkMask missing) {
+  Status read;
+  if (answer.holders.empty()) {
+    place_.leave();
+    come_ = firstOf(answer.fetchers.front());
+    Task<Status> awaiting = fetcher_.awaitFetcher(state_, come_, complaint_);
+    read = co_await awaiting;
+  } else {
+    if (!state_.demand() && !place_.held()) {
+      Task<void> taking = takePlace(missing);
+      co_await taking;
+      co_return Ended();  // and read at once from who is the best to read from then
+    }
+    ofPeers_.use(state_.bytes());
+    Task<Status> reading = fetcher_.fromPeers(state_, answer, complaint_);
+    read = co_await reading;
+    place_.leave();
+  }
+  Task<Ended> judging = judge(read);
+  co_return co_await judging;
+}
+
+Task<void> Fetcher::RunCourse::takePlace(ChunkMask missing) {
+  if (!ofPeers_.given()) {
+    Task<void> spending = ofPeers_.spend(*shard_.reactor, state_.bytes(), *state_.urgency);
+    co_await spending;
+  }
+  Task<void> taking =
+      place_.take(*state_.urgency, static_cast<std::uint32_t>(std::popcount(missing)));
+  co_await taking;
+}
+
+Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::judge(Status read) {
+  if (read.ok()) {
+    failing_.reset();
+    pause_ = kFirstPause;
+    co_return Ended();
+  }
+  come_ = {};
+  if (!mayPass(read.code())) co_return read;
+  if (!failing_) failing_ = Clock::now();
+  if (Clock::now() - *failing_ > kPeerPatience) {
+    co_return read.error().within("no agent gave the bytes");
+  }
+  co_await shard_.reactor->sleep(pause_);
+  pause_ = std::min(2 * pause_, kLongestPause);
+  co_return Ended();
+}
+
+}  // namespace hearth

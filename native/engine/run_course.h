@@ -1,0 +1,61 @@
+// The course of one run: where it looks for its chunks, what it waits for, and whom it asks, until
+// they are all here or cannot be had.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/directory_client.h"
+#include "engine/fetch_run.h"
+
+namespace hearth {
+
+// Lives in run()'s frame, as the state that it refers to. On the fetcher's shard.
+class Fetcher::RunCourse {
+ public:
+  RunCourse(Fetcher& fetcher, RunState& state);
+
+  // Ends when none of the run's chunks is missing, or with the error for which that cannot be.
+  [[nodiscard]] Task<Status> run();
+
+ private:
+  // With what the run ends; nothing: it looks again at what is missing.
+  using Ended = std::optional<Status>;
+
+  Task<Ended> step(ChunkMask missing);
+  // Nobody wants it, or it could not be kept and nobody waits for it.
+  [[nodiscard]] Ended givenUp(bool through);
+  // `mayFetch`: its rate allows it, or somebody waits.
+  void askForTurn(bool mayFetch);
+  // Buffers for the whole run; none while it is not its turn.
+  Task<std::vector<ChunkBuffer>> memoryForTurn();
+  Task<std::vector<ChunkBuffer>> acquireMemory();
+  Task<LocateAnswer> locate(ChunkMask missing, Intent intent);
+  Task<Ended> fetchAlone(ChunkMask missing);
+  Task<Ended> fetchGranted(ChunkMask granted, std::vector<ChunkBuffer> own);
+  // Nobody has it and nobody fetches it: until we may ask for it, or have to look again.
+  Task<void> waitForGrant(bool mayFetch);
+  // Others hold it or fetch it.
+  Task<Ended> readFromAgents(const LocateAnswer& answer, ChunkMask missing);
+  // A place among those that are read in the background, within the rate.
+  Task<void> takePlace(ChunkMask missing);
+  Task<Ended> judge(Status read);
+
+  Fetcher& fetcher_;
+  Shard& shard_;
+  RunState& state_;
+  const FileReference& file_;
+  OriginTurns& turns_;
+  RateAllowance ofOrigin_, ofPeers_;
+  OriginTurns::Turn turn_;
+  const Urgency::Watch raised_;
+  PeerPlace place_;
+  std::uint32_t sharers_ = 1;
+  Complaint complaint_;
+  StripeHolder come_;  // what came to an agent that we waited for
+  Clock::duration pause_;
+  std::optional<Clock::time_point> failing_;  // other agents, since
+};
+
+}  // namespace hearth
