@@ -19,6 +19,9 @@ export interface AgentSettings {
   launcher?: readonly string[];
 }
 
+/** On a machine that is busy with something else. */
+const readyMs = 120_000;
+
 /** One `hearth agent`, which keeps its ports, folders and name when it is started again. */
 export class AgentProcess {
   readonly name: string;
@@ -63,7 +66,7 @@ export class AgentProcess {
   async start(): Promise<void> {
     const running = await this.launch();
     const address = `http://127.0.0.1:${this.healthPort}/readyz`;
-    await until(`agent ${this.name} is ready`, async () => {
+    const ready = async () => {
       if (running.ended !== undefined) {
         throw new Error(`agent ${this.name} ended with ${running.ended.code}: ${running.ended.stderr}`);
       }
@@ -71,7 +74,8 @@ export class AgentProcess {
         (answer) => answer.ok,
         () => false,
       );
-    });
+    };
+    await until(`agent ${this.name} is ready`, ready, readyMs);
   }
 
   /** Starts the process; its end is for the caller to see. */

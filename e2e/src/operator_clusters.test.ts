@@ -110,7 +110,13 @@ describe('the operator and StorageClusters, on a real API server', function () {
       if (node === 'n1') await fixture.podStatus('agent-n1', { ...runningAt(host), containerStatuses: null });
       else await fixture.pod('agent-n2', agentLabels('models'), node, runningAt(host));
     }
-    const capabilities = [{ name: 'passthrough', ready: false, reason: 'the kernel is older than 6.9' }];
+    const passthrough = { name: 'passthrough', ready: false, reason: 'the kernel is older than 6.9' };
+    // Its agents know of a pod whose mount died.
+    const pod = { namespace, name: 'reader', uid: 'an id of a pod' };
+    const capabilities = [
+      { ...passthrough, pods: [] },
+      { name: 'volumes', ready: false, reason: `pod ${namespace}/reader had mounts that died`, pods: [pod] },
+    ];
     const nodes = ['n1', 'n2'].map((node) =>
       nodeStatus(node, {
         budgetBytes: 1000n,
@@ -147,7 +153,7 @@ describe('the operator and StorageClusters, on a real API server', function () {
         ['ns', 'b', 100],
       ],
     );
-    assert.deepEqual(cache.status?.capabilities, capabilities);
+    assert.deepEqual(cache.status?.capabilities?.[0], passthrough);
     assert.equal(cache.status?.percent, 40);
     for (const name of ['n1', 'n2']) {
       // The API server has put a taint of its own there, as no controller says that the node is ready.
@@ -159,6 +165,12 @@ describe('the operator and StorageClusters, on a real API server', function () {
       );
       assert.ok(node.spec?.taints?.some(({ key }) => key === 'other'));
     }
+    await until('the pod is told', async () => {
+      const events = await fixture.api.list(kinds.CoreEvent, { namespace });
+      return events.items.some(
+        ({ reason, involvedObject }) => reason === 'VolumeRebound' && involvedObject.name === 'reader',
+      );
+    });
     await until('the zone is told', () => zones.length > 0);
     assert.deepEqual(zones[0], ['n1', { zone: 'east', rack: '' }]);
     // As agents do once they have been told.

@@ -6,6 +6,14 @@ export interface Capability {
   ready: boolean;
   /** Why not, or with which limits. */
   reason: string;
+  /** Whom it is about, as far as it is about pods. */
+  pods?: PodReference[];
+}
+
+export interface PodReference {
+  namespace: string;
+  name: string;
+  uid: string;
 }
 
 /** What each needs, in the rows of hearth-probe and of the budget; a row that ends in a blank stands for all that begin so. */

@@ -10,6 +10,8 @@ const datasetResidencySchema = z.object({
 });
 export type NodeResidency = z.output<typeof datasetResidencySchema>;
 
+const pod = z.object({ namespace: z.string(), name: z.string(), uid: z.string() });
+
 /** `stats/<node>`, leased: what an agent tells the others of itself every few seconds, when it has changed. */
 export const statisticsSchema = z.object({
   node: z.string(),
@@ -24,7 +26,9 @@ export const statisticsSchema = z.object({
   /** Milliseconds since the epoch. */
   startedAt: z.number(),
   /** What the machine offers, as far as it was looked at. */
-  capabilities: z.array(z.object({ name: z.string(), ready: z.boolean(), reason: z.string() })).default([]),
+  capabilities: z
+    .array(z.object({ name: z.string(), ready: z.boolean(), reason: z.string(), pods: z.array(pod).optional() }))
+    .default([]),
   /** By dataset. */
   residency: z.record(z.string(), datasetResidencySchema),
 });

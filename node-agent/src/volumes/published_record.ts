@@ -13,7 +13,7 @@ const publishedSchema = z.object({
   volume: z.string().optional(),
   dataPath: z.string().optional(),
   /** Absent when the one who publishes knows of none. */
-  pod: z.object({ namespace: z.string(), name: z.string() }).optional(),
+  pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string().default('') }).optional(),
   /** When another mount was bound over the one that the pod was given, which was dead. */
   reboundAt: z.string().optional(),
 });

@@ -143,8 +143,18 @@ describe('status of a StorageCluster', () => {
     const capable = (node: string, fuse: boolean, budget: boolean) =>
       nodeStatus(node, {
         capabilities: [
-          { name: 'fuse', ready: fuse, reason: fuse ? '' : 'there is no /dev/fuse. Load the module: `modprobe fuse`' },
-          { name: 'budget', ready: budget, reason: budget ? '' : 'the budget of /c is 9 TiB, but 1 TiB is there' },
+          {
+            name: 'fuse',
+            ready: fuse,
+            reason: fuse ? '' : 'there is no /dev/fuse. Load the module: `modprobe fuse`',
+            pods: [],
+          },
+          {
+            name: 'budget',
+            ready: budget,
+            reason: budget ? '' : 'the budget of /c is 9 TiB, but 1 TiB is there',
+            pods: [],
+          },
         ],
       });
     const status = told([capable('a', true, true), capable('b', false, true), capable('c', true, false)]);
@@ -168,8 +178,13 @@ describe('status of a StorageCluster', () => {
     const capable = (node: string, holder: boolean, volumes: boolean) =>
       nodeStatus(node, {
         capabilities: [
-          { name: 'holder', ready: holder, reason: holder ? 'release 2' : 'the mount holder is of release 1' },
-          { name: 'volumes', ready: volumes, reason: volumes ? '' : 'pod team/reader had mounts that died' },
+          {
+            name: 'holder',
+            ready: holder,
+            reason: holder ? 'release 2' : 'the mount holder is of release 1',
+            pods: [],
+          },
+          { name: 'volumes', ready: volumes, reason: volumes ? '' : 'pod team/reader had mounts that died', pods: [] },
         ],
       });
     const status = told([capable('a', true, true), capable('b', false, true), capable('c', false, false)]);

@@ -104,6 +104,14 @@ export interface Capability {
   ready: boolean;
   /** Why not, or with which limits. */
   reason: string;
+  /** Whom it is about, as far as it is about pods. */
+  pods: PodReference[];
+}
+
+export interface PodReference {
+  namespace: string;
+  name: string;
+  uid: string;
 }
 
 /** Where a dataset's bytes come from. Exactly one kind. */
@@ -1705,7 +1713,7 @@ export const NodeStatus_ResidentBytesEntry: MessageFns<NodeStatus_ResidentBytesE
 };
 
 function createBaseCapability(): Capability {
-  return { name: "", ready: false, reason: "" };
+  return { name: "", ready: false, reason: "", pods: [] };
 }
 
 export const Capability: MessageFns<Capability> = {
@@ -1718,6 +1726,9 @@ export const Capability: MessageFns<Capability> = {
     }
     if (message.reason !== "") {
       writer.uint32(26).string(message.reason);
+    }
+    for (const v of message.pods) {
+      PodReference.encode(v!, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -1759,6 +1770,14 @@ export const Capability: MessageFns<Capability> = {
             message.reason = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.pods.push(PodReference.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1776,6 +1795,7 @@ export const Capability: MessageFns<Capability> = {
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       ready: isSet(object.ready) ? globalThis.Boolean(object.ready) : false,
       reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+      pods: globalThis.Array.isArray(object?.pods) ? object.pods.map((e: any) => PodReference.fromJSON(e)) : [],
     };
   },
 
@@ -1790,6 +1810,9 @@ export const Capability: MessageFns<Capability> = {
     if (message.reason !== "") {
       obj.reason = message.reason;
     }
+    if (message.pods?.length) {
+      obj.pods = message.pods.map((e) => PodReference.toJSON(e));
+    }
     return obj;
   },
 
@@ -1801,6 +1824,108 @@ export const Capability: MessageFns<Capability> = {
     message.name = object.name ?? "";
     message.ready = object.ready ?? false;
     message.reason = object.reason ?? "";
+    message.pods = object.pods?.map((e) => PodReference.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBasePodReference(): PodReference {
+  return { namespace: "", name: "", uid: "" };
+}
+
+export const PodReference: MessageFns<PodReference> = {
+  encode(message: PodReference, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.name !== "") {
+      writer.uint32(18).string(message.name);
+    }
+    if (message.uid !== "") {
+      writer.uint32(26).string(message.uid);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PodReference {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePodReference();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.uid = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): PodReference {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      uid: isSet(object.uid) ? globalThis.String(object.uid) : "",
+    };
+  },
+
+  toJSON(message: PodReference): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    if (message.uid !== "") {
+      obj.uid = message.uid;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<PodReference>, I>>(base?: I): PodReference {
+    return PodReference.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<PodReference>, I>>(object: I): PodReference {
+    const message = createBasePodReference();
+    message.namespace = object.namespace ?? "";
+    message.name = object.name ?? "";
+    message.uid = object.uid ?? "";
     return message;
   },
 };
