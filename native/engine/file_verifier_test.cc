@@ -89,7 +89,7 @@ Task<std::shared_ptr<FileFetch>> openHere(Shard& owner, FileReference file) {
   co_return opened.ok() ? *opened : nullptr;
 }
 
-std::shared_ptr<FileFetch> open(Agent& agent, const std::shared_ptr<Dataset>& dataset) {
+std::shared_ptr<FileFetch> onlyFileOf(Agent& agent, const std::shared_ptr<Dataset>& dataset) {
   Shard& owner = ownerOf(agent, *dataset);
   return runOn(*owner.reactor, openHere(owner, FileReference::of(dataset, fileOf(*dataset))));
 }
@@ -240,7 +240,7 @@ TEST(FileVerifier, ComparesTheBytesOfTheFileAndNoOthers) {
   Agent agent("one");
   const auto dataset = origin.addTo(agent);
   Shard& owner = ownerOf(agent, *dataset);
-  const std::shared_ptr<FileFetch> fetch = open(agent, dataset);
+  const std::shared_ptr<FileFetch> fetch = onlyFileOf(agent, dataset);
   ASSERT_NE(fetch, nullptr);
   const auto listed = std::as_bytes(std::span(origin.listed()));
   ASSERT_TRUE(runOn(*owner.reactor, passHere(owner, fetch, 0, listed.first(kChunkBytes))));
@@ -276,7 +276,7 @@ TEST(FileVerifier, WhatDifferedIsNotReadFromMemoryEither) {
   Agent agent("one");
   const auto dataset = origin.addTo(agent);
   Shard& owner = ownerOf(agent, *dataset);
-  const std::shared_ptr<FileFetch> fetch = open(agent, dataset);
+  const std::shared_ptr<FileFetch> fetch = onlyFileOf(agent, dataset);
   ASSERT_NE(fetch, nullptr);
   const std::vector<char> other = pattern(kSize, 94);
   const auto wrong = std::as_bytes(std::span(other));
@@ -306,7 +306,7 @@ TEST(FileVerifier, ASmallFileThatDiffersDoesNotStayInMemory) {
   Agent agent("one");
   const auto dataset = origin.addTo(agent);
   Shard& owner = ownerOf(agent, *dataset);
-  const std::shared_ptr<FileFetch> fetch = open(agent, dataset);
+  const std::shared_ptr<FileFetch> fetch = onlyFileOf(agent, dataset);
   ASSERT_NE(fetch, nullptr);
   origin.write(pattern(kSmall, 93));
   (void)read(agent, dataset, 0, 1000);

@@ -6,15 +6,15 @@
 namespace hearth::testing_cluster {
 namespace {
 
-constexpr std::uint64_t kFile = 2u << 20;
-constexpr int kFiles = 80;
+constexpr std::uint64_t kPartBytes = 2u << 20;
+constexpr int kParts = 80;
 // What is fetched behind a file that is read, with the file itself.
-constexpr std::uint64_t kBudget = (64u << 20) + kFile;
+constexpr std::uint64_t kBudget = (64u << 20) + kPartBytes;
 
 class PrefetcherTest : public testing::Test {
  protected:
   void SetUp() override {
-    for (int i = 0; i < kFiles; ++i) origin.add("part" + std::to_string(100 + i), kFile);
+    for (int i = 0; i < kParts; ++i) origin.add("part" + std::to_string(100 + i), kPartBytes);
   }
 
   void mount(std::shared_ptr<Dataset> mounted) {
@@ -25,7 +25,7 @@ class PrefetcherTest : public testing::Test {
   std::shared_ptr<MountSource::OpenFile> read(int file) {
     auto opened = source->openFile(filesOf(*dataset->manifest)[static_cast<std::size_t>(file)]);
     EXPECT_TRUE(opened.ok());
-    (*opened)->willNeed(0, kFile);
+    (*opened)->willNeed(0, kPartBytes);
     return *opened;
   }
 
@@ -70,7 +70,7 @@ class PrefetcherTest : public testing::Test {
 TEST_F(PrefetcherTest, AReaderHasOneBudgetOfWhatFollowsItsFile) {
   mount(agent.add(origin));
   const auto opened = read(0);
-  ASSERT_TRUE(eventually([&] { return resident() >= kFile * 2; }));
+  ASSERT_TRUE(eventually([&] { return resident() >= kPartBytes * 2; }));
   ASSERT_TRUE(eventually([&] { return work().background == 0; }));
   EXPECT_GT(resident(), kBudget / 4);
   EXPECT_LE(resident(), kBudget);
@@ -78,9 +78,9 @@ TEST_F(PrefetcherTest, AReaderHasOneBudgetOfWhatFollowsItsFile) {
 
 TEST_F(PrefetcherTest, WhoeverReadsFileByFileIsAlwaysAwaited) {
   mount(agent.add(origin));
-  for (int file = 0; file < kFiles; ++file) {
+  for (int file = 0; file < kParts; ++file) {
     const auto opened = read(file);
-    const int next = std::min(file + 1, kFiles - 1);
+    const int next = std::min(file + 1, kParts - 1);
     EXPECT_TRUE(eventually([&] {
       return source->complete(filesOf(*dataset->manifest)[static_cast<std::size_t>(next)]);
     })) << next;
