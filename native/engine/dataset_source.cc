@@ -8,8 +8,6 @@
 namespace hearth {
 namespace {
 
-Error shuttingDown() { return {ErrorCode::kCancelled, "the agent is shutting down"}; }
-
 Task<Result<std::shared_ptr<FileFetch>>> openOnShard(Shard& shard, FileReference file) {
   co_await shard.reactor->enter();
   Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
@@ -67,7 +65,8 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     commons_.counters.demandBytes.fetch_add(length, std::memory_order_relaxed);
     shard_.reactor->post(
         [&shard = shard_, fetch = fetch_, offset, length, answer = std::move(answer)] {
-          if (shard.gate->closed()) return answer(shuttingDown());
+          if (shard.gate->closed())
+            return answer(Error{ErrorCode::kCancelled, "the agent is shutting down"});
           shard.gate->spawn(readOnShard(shard, fetch, offset, length, answer));
         });
   }

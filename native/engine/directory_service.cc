@@ -9,8 +9,8 @@ namespace {
 constexpr auto kReportPatience = std::chrono::seconds(2);
 constexpr auto kReportSilence = std::chrono::milliseconds(500);
 // A directory that nobody asked for this long is forgotten; it can be made again.
-constexpr auto kIdle = std::chrono::minutes(5);
-constexpr auto kSweepEvery = std::chrono::seconds(30);
+constexpr auto kIdleDirectory = std::chrono::minutes(5);
+constexpr auto kDirectorySweep = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -27,7 +27,7 @@ struct DirectoryService::Entry {
 };
 
 DirectoryService::DirectoryService(Shard& shard)
-    : shard_(shard), nextSweep_(Clock::now() + kSweepEvery) {}
+    : shard_(shard), nextSweep_(Clock::now() + kDirectorySweep) {}
 DirectoryService::~DirectoryService() = default;
 
 Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest request) {
@@ -115,9 +115,9 @@ void DirectoryService::gone(const std::string& node) {
 void DirectoryService::forgetIdle() {
   const Clock::time_point now = Clock::now();
   if (now < nextSweep_) return;
-  nextSweep_ = now + kSweepEvery;
+  nextSweep_ = now + kDirectorySweep;
   std::erase_if(entries_, [&](const auto& entry) {
-    return entry.second->built.isSet() && now - entry.second->lastUse > kIdle;
+    return entry.second->built.isSet() && now - entry.second->lastUse > kIdleDirectory;
   });
 }
 

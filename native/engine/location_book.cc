@@ -8,7 +8,7 @@ namespace {
 
 // A location that ends within this time is not used for a new request.
 constexpr std::int64_t kExpiryMarginMs = 30'000;
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kAnswerPatience = std::chrono::seconds(60);
 
 bool lasts(const Location& location, std::int64_t until) {
   return location.expiresAtMs == 0 || location.expiresAtMs > until;
@@ -206,7 +206,7 @@ Task<Result<Location>> LocationBook::find(Reactor& reactor, std::uint32_t entry)
     co_await reactor.sleep(Clock::duration::zero());
     askPending();
   }
-  const bool inTime = co_await waiter->done.waitUntil(Clock::now() + kPatience);
+  const bool inTime = co_await waiter->done.waitUntil(Clock::now() + kAnswerPatience);
   if (inTime) co_return std::move(*waiter->result);
   const std::lock_guard lock(mutex_);
   std::erase_if(waiting_, [&](const auto& pair) { return pair.second == waiter; });

@@ -5,8 +5,8 @@
 namespace hearth {
 namespace {
 
-constexpr auto kPeerPatience = std::chrono::seconds(60);
-constexpr auto kSweepEvery = std::chrono::minutes(1);
+constexpr auto kManifestPatience = std::chrono::seconds(60);
+constexpr auto kManifestSweep = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void ManifestStore::sweep() {
   for (const auto& [digest, datasets] : open_) {
     for (const auto& [id, dataset] : datasets) dataset->locations.sweep();
   }
-  sweeping_.start(Clock::now() + kSweepEvery, [this] { sweep(); });
+  sweeping_.start(Clock::now() + kManifestSweep, [this] { sweep(); });
 }
 
 std::string ManifestStore::path(const Sha256Digest& digest) const {
@@ -51,7 +51,7 @@ void ManifestStore::close() {
 
 std::shared_ptr<Dataset> ManifestStore::remember(std::shared_ptr<const Manifest> manifest) {
   const std::lock_guard lock(mutex_);
-  if (open_.empty()) sweeping_.start(Clock::now() + kSweepEvery, [this] { sweep(); });
+  if (open_.empty()) sweeping_.start(Clock::now() + kManifestSweep, [this] { sweep(); });
   std::shared_ptr<Dataset>& ofNobody = open_[manifest->digest()][{}];
   if (ofNobody == nullptr) {
     ofNobody = std::make_shared<Dataset>(std::move(manifest), std::string(), commons_.ask);
@@ -117,7 +117,7 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) 
   }
   for (const std::string& node : home_.view->readyOthers()) {
     Task<Result<std::vector<std::byte>>> reading =
-        home_.transport->readManifest(node, digest, Clock::now() + kPeerPatience);
+        home_.transport->readManifest(node, digest, Clock::now() + kManifestPatience);
     Result<std::vector<std::byte>> bytes = co_await reading;
     if (!bytes.ok()) continue;
     if (Sha256::of(*bytes) != digest) {

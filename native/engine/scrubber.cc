@@ -7,14 +7,14 @@ namespace hearth {
 namespace {
 
 // Files chosen at once; choosing goes through the whole index.
-constexpr std::size_t kFilesAtOnce = 1024;
-constexpr auto kLookAgain = std::chrono::seconds(60);
+constexpr std::size_t kKeysAtOnce = 1024;
+constexpr auto kIdlePause = std::chrono::seconds(60);
 constexpr std::size_t kMostRepairs = 16;
 constexpr auto kRepairTick = std::chrono::milliseconds(100);
 // Beyond this the one found first is given up: it is repaired when somebody wants it.
 constexpr std::size_t kMostUnrepaired = 4096;
-constexpr auto kFirstPause = std::chrono::seconds(1);
-constexpr auto kLongestPause = std::chrono::minutes(10);
+constexpr auto kFirstRepairPause = std::chrono::seconds(1);
+constexpr auto kLongestRepairPause = std::chrono::minutes(10);
 // After a start it takes an agent a moment to tell its engine all datasets.
 constexpr auto kUnlistedPatience = std::chrono::minutes(2);
 
@@ -54,7 +54,7 @@ Task<void> Scrubber::scrubDirectory(std::size_t directory) {
   while (!stopping_.isSet()) {
     const Clock::time_point before = Clock::now() - options_.interval;
     auto choose = [this, directory, before] {
-      return commons_.cache->leastRecentlyScrubbed(directory, before, kFilesAtOnce);
+      return commons_.cache->leastRecentlyScrubbed(directory, before, kKeysAtOnce);
     };
     auto choosing = home_.reactor->offload(commons_.wholeFiles, choose);
     const std::vector<ContentKey> keys = co_await choosing;
@@ -64,9 +64,9 @@ Task<void> Scrubber::scrubDirectory(std::size_t directory) {
       co_await scrubbing;
     }
     // A full choice may leave others that are due.
-    if (keys.size() == kFilesAtOnce) continue;
+    if (keys.size() == kKeysAtOnce) continue;
     const auto pause =
-        std::clamp<Clock::duration>(options_.interval, std::chrono::milliseconds(100), kLookAgain);
+        std::clamp<Clock::duration>(options_.interval, std::chrono::milliseconds(100), kIdlePause);
     auto waiting = stopping_.waitUntil(Clock::now() + pause);
     [[maybe_unused]] const bool inTime = co_await waiting;
   }
@@ -105,7 +105,8 @@ Task<std::uint64_t> Scrubber::scrubChunk(Shard& owner, ContentKey key, std::uint
   if (!bad.ok()) co_return 0;
   if (*bad != 0) {
     badBlocks_.fetch_add(*bad, std::memory_order_relaxed);
-    beginRepair(owner, {.key = key, .chunk = chunk, .foundAt = Clock::now(), .pause = kFirstPause});
+    beginRepair(owner,
+                {.key = key, .chunk = chunk, .foundAt = Clock::now(), .pause = kFirstRepairPause});
   }
   co_return std::min<std::uint64_t>(kChunkBytes, file->size() - chunk * kChunkBytes);
 }
@@ -174,7 +175,7 @@ void Scrubber::noteLost(BadChunk& bad, const std::string& name, const Error& why
 
 void Scrubber::tryLater(BadChunk bad) {
   bad.tryAt = Clock::now() + bad.pause;
-  bad.pause = std::min<Clock::duration>(2 * bad.pause, kLongestPause);
+  bad.pause = std::min<Clock::duration>(2 * bad.pause, kLongestRepairPause);
   const std::lock_guard lock(mutex_);
   if (unrepaired_.size() >= kMostUnrepaired) unrepaired_.erase(unrepaired_.begin());
   unrepaired_.push_back(bad);
@@ -202,7 +203,7 @@ Task<void> Scrubber::repairAgain() {
       if (!owner.gate->closed()) beginRepair(owner, bad);
       co_await home_.reactor->enter();
     }
-    auto waiting = stopping_.waitUntil(Clock::now() + kFirstPause);
+    auto waiting = stopping_.waitUntil(Clock::now() + kFirstRepairPause);
     [[maybe_unused]] const bool inTime = co_await waiting;
   }
 }
