@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/folder_readers.h"
 #include "engine/location_book.h"
 #include "engine/origin_turns.h"
 #include "manifest/manifest.h"
@@ -27,6 +28,7 @@ struct Dataset {
   const std::string id;
   LocationBook locations;
   OriginTurns originTurns;
+  FolderReaders folderReaders;
   // Bytes that came in for readers and could not be kept, and when the last of them did.
   std::atomic<std::uint64_t> throughBytes{0};
   std::atomic<Clock::time_point> throughAt{Clock::time_point::min()};

@@ -1,5 +1,7 @@
 #include "engine/dataset_source.h"
 
+#include <atomic>
+
 #include "engine/blocking_call.h"
 #include "engine/demand_read.h"
 #include "engine/prefetcher.h"
@@ -53,7 +55,11 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     if (offset >= size() || length == 0) return MappedBytes{};
     length = cut(offset, length);
     Result<MappedBytes> bytes = here(offset, length);
-    if (bytes.ok()) noteTaken(shard_, *fetch_, offset, length);
+    if (!bytes.ok()) return bytes;
+    noteTaken(shard_, *fetch_, offset, length);
+    if (endsSmallFile(offset, length)) {
+      shard_.reactor->post([&shard = shard_, fetch = fetch_] { lookAhead(shard, fetch); });
+    }
     return bytes;
   }
 
@@ -63,12 +69,13 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     length = cut(offset, length);
     commons_.counters.demandReads.fetch_add(1, std::memory_order_relaxed);
     commons_.counters.demandBytes.fetch_add(length, std::memory_order_relaxed);
-    shard_.reactor->post(
-        [&shard = shard_, fetch = fetch_, offset, length, answer = std::move(answer)] {
-          if (shard.gate->closed())
-            return answer(Error{ErrorCode::kCancelled, "the agent is shutting down"});
-          shard.gate->spawn(readOnShard(shard, fetch, offset, length, answer));
-        });
+    shard_.reactor->post([&shard = shard_, fetch = fetch_, offset, length,
+                          answer = std::move(answer), ended = endsSmallFile(offset, length)] {
+      if (shard.gate->closed())
+        return answer(Error{ErrorCode::kCancelled, "the agent is shutting down"});
+      shard.gate->spawn(readOnShard(shard, fetch, offset, length, answer));
+      if (ended) lookAhead(shard, fetch);
+    });
   }
 
   void willNeed(std::uint64_t offset, std::uint64_t length) override {
@@ -82,6 +89,14 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   }
 
  private:
+  static void lookAhead(Shard& shard, const std::shared_ptr<FileFetch>& fetch) {
+    if (!shard.gate->closed()) shard.prefetcher->smallFileRead(fetch);
+  }
+  // For the first time since it was opened; of a file that was not complete then.
+  [[nodiscard]] bool endsSmallFile(std::uint64_t offset, std::uint32_t length) {
+    const bool ends = size() <= kChunkBytes && offset + length == size();
+    return ends && !wasComplete_ && !ended_.exchange(true, std::memory_order_relaxed);
+  }
   [[nodiscard]] Result<MappedBytes> here(std::uint64_t offset, std::uint32_t length) const {
     if (auto loaded = fromMemory(*fetch_, offset, length)) return std::move(*loaded);
     if (!fetch_->cache->residentRange(offset, length))
@@ -97,6 +112,8 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   Shard& shard_;
   const std::shared_ptr<FileFetch> fetch_;
   const bool allowPassthrough_;
+  const bool wasComplete_ = fetch_->cache->complete();
+  std::atomic<bool> ended_{false};
 };
 
 DatasetSource::DatasetSource(EngineCommons& commons, std::shared_ptr<Dataset> dataset,

@@ -21,7 +21,7 @@ std::vector<LookAhead::Part> LookAhead::reach(
     bytes_ -= ahead_.front().length;
     ahead_.pop_front();
   }
-  for (; end_ < last && end_ - reached_ < kFiles && bytes_ < kBytes; ++end_) {
+  for (; end_ < last && end_ - reached_ < files_ && bytes_ < kBytes; ++end_) {
     FileReference next = FileReference::of(file.dataset, end_);
     if (next.about.kind != EntryKind::kFile || next.about.size == 0 || here(next.about)) continue;
     const std::uint64_t length = std::min(kBytes - bytes_, next.about.size);
@@ -29,6 +29,7 @@ std::vector<LookAhead::Part> LookAhead::reach(
     ahead_.push_back({end_, length});
     parts.push_back({std::move(next), length});
   }
+  files_ = std::min(2 * files_, kFiles);
   return parts;
 }
 

@@ -19,6 +19,10 @@ class LookAhead {
   // Ahead of the reader at any time.
   static constexpr std::uint64_t kBytes = 64u << 20;
   static constexpr std::size_t kFiles = 64;
+  // At first, of a reader of small files; twice as many at each file that it comes to.
+  static constexpr std::size_t kFirstFiles = 4;
+
+  explicit LookAhead(std::size_t files) : files_(files) {}
 
   // The first `length` bytes of a file.
   struct Part {
@@ -42,6 +46,7 @@ class LookAhead {
   };
 
   mutable std::mutex mutex_;
+  std::size_t files_;
   std::weak_ptr<FileFetch> at_;
   std::uint32_t reached_ = 0;  // entries before it are behind the reader
   std::uint32_t end_ = 0;      // entries before it have been looked at

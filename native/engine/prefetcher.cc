@@ -57,19 +57,29 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
   }
   fetch->prefetching = false;
   const bool toItsEnd = fetch->cursor == fetch->cache->chunkCount();
-  if (toItsEnd && fetch->readers.load() != 0) lookAhead(fetch);
+  if (toItsEnd && fetch->readers.load() != 0) lookAhead(fetch, LookAhead::kFiles);
 }
 
 void Prefetcher::opened(const std::shared_ptr<FileFetch>& fetch) {
-  if (fetch->lookAhead != nullptr && fetch->cache->complete()) lookAhead(fetch);
+  if (fetch->lookAhead != nullptr && fetch->cache->complete()) {
+    lookAhead(fetch, LookAhead::kFirstFiles);
+  }
 }
 
-void Prefetcher::lookAhead(const std::shared_ptr<FileFetch>& fetch) {
+void Prefetcher::smallFileRead(const std::shared_ptr<FileFetch>& fetch) {
+  const FileReference& file = fetch->reference;
+  const bool known = fetch->lookedAhead || fetch->lookAhead != nullptr;
+  if (known || file.dataset->folderReaders.inOrder(file.about.index)) {
+    lookAhead(fetch, LookAhead::kFirstFiles);
+  }
+}
+
+void Prefetcher::lookAhead(const std::shared_ptr<FileFetch>& fetch, std::size_t files) {
   if (std::exchange(fetch->lookedAhead, true)) return;
   std::shared_ptr<LookAhead> ours = std::exchange(fetch->lookAhead, nullptr);
   // Another reader comes behind the one that it belongs to.
   if (ours == nullptr || !ours->before(fetch->reference.about.index)) {
-    ours = std::make_shared<LookAhead>();
+    ours = std::make_shared<LookAhead>(files);
   }
   const ContentCache& cache = *shard_.commons.cache;
   const auto here = [&cache](const ManifestEntry& file) {

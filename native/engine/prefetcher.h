@@ -20,6 +20,9 @@ class Prefetcher {
   void willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
                 std::uint64_t length);
 
+  // Somebody reads the end of a file that is small enough to be fetched as a whole by its first
+  // read.
+  void smallFileRead(const std::shared_ptr<FileFetch>& fetch);
   // Somebody opens the file. The kernel may read what is complete without telling us, so a reader
   // on its way through a folder goes on from here already.
   void opened(const std::shared_ptr<FileFetch>& fetch);
@@ -31,7 +34,7 @@ class Prefetcher {
   Task<void> prefetch(std::shared_ptr<FileFetch> fetch);
   // Models are read file by file in the order of their names: what follows a file that is wanted to
   // its end is fetched for a little way, so that the reader does not wait when it comes there.
-  void lookAhead(const std::shared_ptr<FileFetch>& fetch);
+  void lookAhead(const std::shared_ptr<FileFetch>& fetch, std::size_t files);
   void expect(LookAhead::Part part, const std::shared_ptr<LookAhead>& lookAhead);
   Task<void> fetchStart(LookAhead::Part part, std::shared_ptr<LookAhead> lookAhead);
   Task<void> awaitReader(std::shared_ptr<FileFetch> fetch, std::shared_ptr<LookAhead> lookAhead);

@@ -1,5 +1,7 @@
 #include "engine/prefetcher.h"
 
+#include <future>
+
 #include "engine/dataset_source.h"
 #include "engine/testing_cluster.h"
 
@@ -103,6 +105,28 @@ TEST_F(PrefetcherTest, AFileIsExpectedOnceByWhoeverGoesThroughItsFolder) {
     })) << file;
   }
   EXPECT_TRUE(eventually([&] { return work().expected == 0; }));
+}
+
+TEST_F(PrefetcherTest, SmallFilesAreExpectedByWhoeverReadsTwoInOrder) {
+  Origin small;
+  for (int i = 0; i < 100; ++i) small.add("part" + std::to_string(1000 + i), 4096);
+  mount(agent.add(small));
+  const auto files = filesOf(*dataset->manifest);
+  // By reads alone, which say nothing of what comes next.
+  const auto readWhole = [&](std::size_t file) {
+    const auto opened = source->openFile(files[file]);
+    ASSERT_TRUE(opened.ok());
+    std::promise<bool> came;
+    (*opened)->read(0, 1u << 20, [&](const auto& bytes) { came.set_value(bytes.ok()); });
+    EXPECT_TRUE(came.get_future().get());
+  };
+  for (const std::size_t file : {70u, 20u, 50u, 22u}) readWhole(file);  // here and there
+  EXPECT_EQ(work().expected, 0u);
+  readWhole(51);
+  ASSERT_TRUE(eventually([&] { return source->complete(files[55]); }));
+  EXPECT_FALSE(source->complete(files[56]));
+  for (std::size_t file = 52; file < 58; ++file) readWhole(file);
+  EXPECT_TRUE(eventually([&] { return source->complete(files[99]); }));
 }
 
 TEST_F(PrefetcherTest, SeveralWhoGoThroughAFolderAreEachExpected) {
