@@ -48,15 +48,25 @@ void SendQueue::push(Item item) {
 }
 
 bool SendQueue::withdraw(std::uint64_t requestId, std::vector<std::byte> frame) {
-  const auto found = std::find_if(items_.begin(), items_.end(), [&](const Item& item) {
+  const auto isMeant = [&](const Item& item) {
     return item.requestId == requestId && !item.payload.empty();
-  });
-  if (found == items_.end()) return false;
-  handBack(*found);
-  found->frame = std::move(frame);
-  found->payload = {};
-  found->keep.reset();
+  };
+  const auto found = std::find_if(items_.begin(), items_.end(), isMeant);
+  if (found != items_.end()) {
+    replace(*found, std::move(frame));
+    return true;
+  }
+  const bool sending = !batch_.empty() && isMeant(batch_.front()) && batch_.front().lent;
+  if (!sending || batch_.front().parts.done()) return false;
+  batch_.front().withdrawn = std::move(frame);
   return true;
+}
+
+void SendQueue::replace(Item& item, std::vector<std::byte> frame) {
+  handBack(item);
+  item.frame = std::move(frame);
+  item.payload = {};
+  item.keep.reset();
 }
 
 void SendQueue::takeBatch() {
@@ -157,9 +167,7 @@ Task<void> SendQueue::load(SendQueue& queue, std::shared_ptr<LentPayload> lent) 
   const auto item = std::find_if(queue.items_.begin(), queue.items_.end(),
                                  [&](const Item& each) { return each.lent == lent; });
   if (item == queue.items_.end()) co_return;  // withdrawn
-  queue.handBack(*item);
-  item->frame = std::move(item->otherwise);
-  item->payload = {};
+  queue.replace(*item, std::move(item->otherwise));
 }
 
 Task<Status> SendQueue::sendLent(int fd) {
@@ -168,8 +176,11 @@ Task<Status> SendQueue::sendLent(int fd) {
   begin(batch_.front());
   Status status;
   while (status.ok() && !closed_ && !batch_.front().parts.done()) {
-    if (batch_.front().parts.between() && !batch_.front().lent->now().keep) {
-      items_.push_front(std::move(batch_.front()));
+    Item& item = batch_.front();
+    const bool withdrawn = !item.withdrawn.empty();
+    if (item.parts.between() && (withdrawn || !item.lent->now().keep)) {
+      if (withdrawn) replace(item, std::move(item.withdrawn));
+      items_.push_front(std::move(item));
       batch_.clear();
       co_return status;
     }

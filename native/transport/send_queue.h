@@ -33,6 +33,8 @@ class SendQueue {
     LentParts parts = {};                         // of what is lent
     // Sent instead, or instead of the parts that are left, when what is lent can no longer be had.
     std::vector<std::byte> otherwise = {};
+    // Sent instead of the parts that are left, as soon as none is being sent.
+    std::vector<std::byte> withdrawn = {};
     bool begun = false;
   };
 
@@ -41,8 +43,8 @@ class SendQueue {
   SendQueue(Reactor& reactor, std::function<void(const Item&)> begun);
 
   void push(Item item);
-  // Replaces an answer that has a payload and has not begun, or what is left of one between two
-  // parts, by `frame` alone; false when there is none.
+  // Replaces an answer that has a payload and has not begun, or the parts of one that have not, by
+  // `frame` alone; false when there is none.
   bool withdraw(std::uint64_t requestId, std::vector<std::byte> frame);
   // Sends until close() or an error, and until nothing loads any more. Once.
   [[nodiscard]] Task<Status> run(int fd);
@@ -58,7 +60,7 @@ class SendQueue {
   [[nodiscard]] Task<Status> sendItems(int fd);
   [[nodiscard]] Task<Status> sendBatch(int fd);
   // The first item, whose payload is lent and here. Leaves it in the queue, between two parts, when
-  // its memory is taken back.
+  // its memory is taken back or it is withdrawn.
   [[nodiscard]] Task<Status> sendLent(int fd);
   // What the socket takes at once.
   [[nodiscard]] Task<Status> sendParts(int fd, Item& item);
@@ -66,6 +68,8 @@ class SendQueue {
   static Task<void> load(SendQueue& queue, std::shared_ptr<LentPayload> lent);
   void begin(Item& item);
   void handBack(Item& item);
+  // The item is this frame from now on, and no payload.
+  void replace(Item& item, std::vector<std::byte> frame);
 
   Reactor& reactor_;
   std::function<void(const Item&)> begun_;
