@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { freePort } from '@hearth/common/testing';
 import { type Outcome, root, until } from './command.ts';
 import { DaemonProcess } from './daemon_process.ts';
 
@@ -117,16 +117,4 @@ export class AgentProcess {
     if (this.#process === undefined) throw new Error(`agent ${this.name} does not run`);
     return await this.#process.end('SIGTERM');
   }
-}
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });
 }

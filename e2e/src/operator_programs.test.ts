@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
-import { freePort } from './agent_process.ts';
+import { freePort } from '@hearth/common/testing';
 import { root, run, until } from './command.ts';
 import { DaemonProcess } from './daemon_process.ts';
 import { needsPrograms } from './needs.ts';

@@ -246,8 +246,8 @@ HeldMounts::Time HeldMounts::nextAbort() const {
     if (owner.agent != 0) continue;
     const bool waits =
         memory_.has(name) ||
-        std::any_of(mounts_.begin(), mounts_.end(), [&name = name](const auto& mount) {
-          return mount.second.record.owner == name && !mount.second.record.aborted;
+        std::any_of(mounts_.begin(), mounts_.end(), [&wanted = name](const auto& mount) {
+          return mount.second.record.owner == wanted && !mount.second.record.aborted;
         });
     if (waits) next = std::min(next, owner.absentSince + agentAbsence_);
   }

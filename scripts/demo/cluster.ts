@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, openSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
+import { freePorts } from '@hearth/common/testing';
 import { AgentClient } from '../../cli/src/client/agent_client.ts';
 import { root } from '../test/command.ts';
 import { type AgentPaths, detach, endProcess, type RunDirectory } from './run_directory.ts';
@@ -165,23 +165,6 @@ origins: { allowPrivate: true${authorities()} }
 function authorities(): string {
   const file = process.env.SSL_CERT_FILE;
   return file ? `, certificateAuthorities: ${JSON.stringify(resolve(file))}` : '';
-}
-
-/** Ports of 127.0.0.1 that nobody listens on now. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from(
-      { length: count },
-      () =>
-        new Promise<ReturnType<typeof createServer>>((resolve, reject) => {
-          const server = createServer().once('error', reject);
-          server.listen(0, '127.0.0.1', () => resolve(server));
-        }),
-    ),
-  );
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }
 
 function notReady(agent: AgentPaths): HearthError {

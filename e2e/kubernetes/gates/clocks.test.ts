@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
 import { preloadAnnotation } from '@hearth/common/resources';
-import { freePort } from '../../src/agent_process.ts';
+import { freePort } from '@hearth/common/testing';
 import { root, until } from '../../src/command.ts';
 import { DaemonProcess } from '../../src/daemon_process.ts';
 import { releaseNamespace } from '../chart.ts';

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
 import { kinds, Reflector } from '@hearth/common/kubernetes';
 import type { CachePreload, Dataset } from '@hearth/common/resources';
+import { freePort } from '@hearth/common/testing';
 import { Registry } from '@prometheus-io/client';
 import type { Context } from 'mocha';
 import { AgentDirectory, type AgentEndpoint } from '../../../operator/src/agents/index.ts';
@@ -18,7 +19,6 @@ import {
   runPreloadController,
 } from '../../../operator/src/preload/index.ts';
 import { nodeFacts } from '../../../operator/src/storage_cluster/index.ts';
-import { freePort } from '../../src/agent_process.ts';
 import { Cluster } from '../../src/cluster.ts';
 import { until } from '../../src/command.ts';
 import { DatasetCluster, datasetObject, operatorUser, storageCluster } from '../datasets/fixture.ts';

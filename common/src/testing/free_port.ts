@@ -1,0 +1,38 @@
+import { randomInt } from 'node:crypto';
+import { createServer } from 'node:net';
+
+/**
+ * Below the ports that the kernel gives to outgoing connections (from 32768 on) and that Kubernetes gives to services
+ * (from 30000 on): one of these could be taken by anybody between now and the moment at which it is listened on.
+ */
+const first = 20_000;
+const count = 10_000;
+const tries = 1_000;
+
+const given = new Set<number>();
+
+/** A port of `host` on which nothing listens; each is given once. */
+export async function freePort(host = '127.0.0.1'): Promise<number> {
+  for (let left = tries; left > 0; left--) {
+    const port = first + randomInt(count);
+    if (given.has(port) || !(await isFree(host, port))) continue;
+    given.add(port);
+    return port;
+  }
+  throw new Error(`no port of ${host} between ${first} and ${first + count} is free`);
+}
+
+/** Several of loopback. */
+export async function freePorts(wanted: number): Promise<number[]> {
+  const ports: number[] = [];
+  while (ports.length < wanted) ports.push(await freePort());
+  return ports;
+}
+
+function isFree(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, host, () => server.close(() => resolve(true)));
+  });
+}

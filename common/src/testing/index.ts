@@ -1,0 +1,1 @@
+export { freePort, freePorts } from './free_port.ts';
