@@ -3,19 +3,18 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { root, run } from './command.ts';
 
-/** The first release whose formats this one must go on to understand; undefined while it is this one itself. */
-const previousRelease: string | undefined = undefined;
+/** The first state of 0.1.0 whose formats later ones must go on to understand. The next release takes the place of it. */
+const previousRelease = '6da4a1137eff174e258dce724e9c3a412f6dd324';
 
 const buildMs = 20 * 60_000;
 
 /**
  * The checkout of the previous release, built: by its tag or commit, from the history of this clone, kept in the cache
- * outside of it (`HEARTH_CACHE`). `HEARTH_PREVIOUS` names another commit. This release itself where there is none yet, or
- * where the clone does not have it.
+ * outside of it (`HEARTH_CACHE`). `HEARTH_PREVIOUS` names another commit. This release itself where the clone does not
+ * have it.
  */
 export async function findPreviousRelease(): Promise<{ folder: string; name: string }> {
   const name = process.env.HEARTH_PREVIOUS ?? previousRelease;
-  if (name === undefined) return { folder: root, name: 'this release' };
   const found = await git('rev-parse', '--verify', '--quiet', `${name}^{commit}`);
   if (found.code !== 0) {
     if (process.env.HEARTH_PREVIOUS !== undefined) throw new Error(`this clone has no commit ${name}`);
