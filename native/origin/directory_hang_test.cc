@@ -133,7 +133,10 @@ TEST_P(DirectoryHangTest, HoldsFewThreadsAndThenRefusesAtOnce) {
     EXPECT_EQ(fetch(at("gone/model" + std::to_string(i)), {}, 0, {10}).status.code(),
               ErrorCode::kUnavailable);
   }
-  EXPECT_LE(hang->most, 2u);
+  {
+    const std::lock_guard lock(hang->mutex);
+    EXPECT_LE(hang->most, 2u);
+  }
   // All its threads hang: what is asked now is answered now.
   const auto refused = fetch(at("gone/other"), {}, 0, {10});
   EXPECT_NE(refused.status.error().message.find("does not answer"), std::string::npos)

@@ -126,12 +126,12 @@ class LentPayloadTest : public testing::TestWithParam<Reactor::Backend> {
 
   const std::shared_ptr<const std::vector<std::byte>> chunk =
       std::make_shared<std::vector<std::byte>>(patternBytes(kChunkBytes));
-  std::unique_ptr<TestNode> node;
   std::mutex mutex;
   std::vector<std::shared_ptr<TestPayload>> payloads;
   // What the peer got: in all, as an error, and so far of each request.
   int answered = 0, refused = 0;
   std::map<std::uint64_t, std::vector<std::byte>> received;
+  std::unique_ptr<TestNode> node;  // ends before what its thread uses
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, LentPayloadTest,

@@ -64,6 +64,7 @@ class PartialAnswersTest : public testing::TestWithParam<Reactor::Backend> {
   std::unique_ptr<TestNode> asker;
   std::thread thread;
   std::atomic<bool> ended{false};
+  std::atomic<bool> late{false};  // the peer goes on
   std::vector<std::byte> into;
 };
 
@@ -154,8 +155,7 @@ TEST_P(PartialAnswersTest, ABadPartIsCorruptAndTheRestIsPassedOver) {
 }
 
 TEST_P(PartialAnswersTest, AStallBetweenPartsEndsAtTheDeadlineAndWritesNothingMore) {
-  std::atomic<bool> late{false};
-  start([this, &late](RawPeer& peer, std::uint64_t id) {
+  start([this](RawPeer& peer, std::uint64_t id) {
     sendPart(peer, id, 0, 1, false);
     while (!late && !ended) std::this_thread::sleep_for(1ms);
     sendPart(peer, id, 1, 3, true);
