@@ -82,6 +82,12 @@ class LentPayloadTest : public testing::TestWithParam<Reactor::Backend> {
   void ask(RawPeer& peer, std::uint64_t id) {
     ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{keyOf(kLent), 0, kChunkBytes, 9000}, id)));
   }
+  // As many answers as fill every buffer between, so that one is half sent and others not begun.
+  static constexpr int kMany = 8;
+  void askForMoreThanFits(RawPeer& peer) {
+    for (std::uint64_t id = 1; id <= kMany; ++id) ask(peer, id);
+    ASSERT_NE(payload(kMany - 1), nullptr);
+  }
   std::shared_ptr<TestPayload> payload(std::size_t at) {
     for (int i = 0; i < 500; ++i, std::this_thread::sleep_for(10ms)) {
       const std::lock_guard lock(mutex);
@@ -149,20 +155,17 @@ TEST_P(LentPayloadTest, IsSentWholeFromItsMemory) {
   EXPECT_FALSE(payload(0)->memory().expired()) << "nobody took it";
 }
 
-// As many answers as fill every buffer between, so that one is half sent and others not begun.
 TEST_P(LentPayloadTest, MemoryIsGivenBackInTheMiddleOfAnAnswer) {
   start();
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
-  constexpr int kAnswers = 8;
-  for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
-  ASSERT_NE(payload(kAnswers - 1), nullptr);
-  for (std::uint64_t i = 0; i < kAnswers; ++i) {
+  ASSERT_NO_FATAL_FAILURE(askForMoreThanFits(peer));
+  for (std::uint64_t i = 0; i < kMany; ++i) {
     const std::weak_ptr<std::vector<std::byte>> memory = payload(i)->memory();
     payload(i)->release();
     EXPECT_TRUE(freed(memory)) << i;
   }
-  expectAnswers(peer, kAnswers);
+  expectAnswers(peer, kMany);
 }
 
 TEST_P(LentPayloadTest, OneConnectionKeepsALimitedNumberOfBytes) {
@@ -229,16 +232,14 @@ TEST_P(LentPayloadTest, OtherFramesDoNotWaitForTheDiskInTheMiddleOfAnAnswer) {
   lend([this, &disk] { return std::make_shared<TestPayload>(chunk, false, &disk); });
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
-  constexpr int kAnswers = 8;
-  for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
-  ASSERT_NE(payload(kAnswers - 1), nullptr);
-  for (int i = 0; i < kAnswers; ++i) payload(i)->release();
+  ASSERT_NO_FATAL_FAILURE(askForMoreThanFits(peer));
+  for (int i = 0; i < kMany; ++i) payload(i)->release();
   EXPECT_TRUE(peer.send(encodeEmptyFrame(FrameType::kPing, 0)));
   std::optional<FrameType> frame = take(peer);
   while (frame == FrameType::kReadAnswer) frame = take(peer);
   EXPECT_EQ(frame, FrameType::kPong);
   node->post([&] { disk.set(); });
-  if (frame) expectAnswers(peer, kAnswers);
+  if (frame) expectAnswers(peer, kMany);
 }
 
 TEST_P(LentPayloadTest, AnAskerWithLittlePatienceForSilenceWaitsForTheDisk) {
@@ -271,11 +272,9 @@ TEST_P(LentPayloadTest, WhatIsLostInTheMiddleIsAnsweredSoAndCostsNoConnection) {
   start(true);
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
-  constexpr int kAnswers = 8;
-  for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
-  ASSERT_NE(payload(kAnswers - 1), nullptr);
-  for (int i = 0; i < kAnswers; ++i) payload(i)->release();
-  expectAnswers(peer, kAnswers);
+  ASSERT_NO_FATAL_FAILURE(askForMoreThanFits(peer));
+  for (int i = 0; i < kMany; ++i) payload(i)->release();
+  expectAnswers(peer, kMany);
   EXPECT_GT(refused, 0);
   EXPECT_TRUE(peer.send(encodeEmptyFrame(FrameType::kPing, 0)));
   EXPECT_EQ(take(peer), FrameType::kPong);
@@ -288,13 +287,11 @@ TEST_P(LentPayloadTest, WhatIsCancelledInTheMiddleNeedsNoDisk) {
   lend([this, &disk] { return std::make_shared<TestPayload>(chunk, false, &disk); });
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
-  constexpr int kAnswers = 8;
-  for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
-  ASSERT_NE(payload(kAnswers - 1), nullptr);
-  for (int i = 0; i < kAnswers; ++i) payload(i)->release();
-  for (std::uint64_t id = 1; id <= kAnswers; ++id)
+  ASSERT_NO_FATAL_FAILURE(askForMoreThanFits(peer));
+  for (int i = 0; i < kMany; ++i) payload(i)->release();
+  for (std::uint64_t id = 1; id <= kMany; ++id)
     ASSERT_TRUE(peer.send(encodeEmptyFrame(FrameType::kCancel, id)));
-  while (answered < kAnswers) ASSERT_EQ(take(peer), FrameType::kReadAnswer);
+  while (answered < kMany) ASSERT_EQ(take(peer), FrameType::kReadAnswer);
   EXPECT_GT(refused, 0);
   node->post([&] { disk.set(); });
 }
