@@ -25,7 +25,7 @@ export function parseMountInfo(text: Buffer): MountEntry[] {
 }
 
 /** What is seen at a path: of mounts one over another the uppermost. */
-export function mountAt(table: MountEntry[], path: string): MountEntry | undefined {
+export function mountAt(table: readonly MountEntry[], path: string): MountEntry | undefined {
   const there = table.filter((entry) => entry.mountPoint === path);
   return there.find((entry) => !there.some((other) => other.parent === entry.id));
 }
@@ -37,6 +37,11 @@ export function showSame(a: MountEntry, b: MountEntry): boolean {
 
 export function isReadOnly(entry: MountEntry): boolean {
   return entry.options.includes('ro');
+}
+
+/** Whether pods may be given it: read-only, without set-user-id programs and devices. */
+export function isRestricted(entry: MountEntry, { noexec }: { noexec: boolean }): boolean {
+  return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])].every((one) => entry.options.includes(one));
 }
 
 /**

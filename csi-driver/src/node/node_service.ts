@@ -86,9 +86,9 @@ export class NodeService {
   }
 
   /** As `Publications.rebind`; `ABORTED` while another operation for the target is under way. */
-  async rebind(cluster: string, target: string, agentMounts: string): Promise<boolean> {
+  async rebind(cluster: string, target: string, agentMounts: string, at: Date): Promise<boolean> {
     const { publications } = this.#options;
-    return await this.#locks.hold([targetKey(target)], () => publications.rebind(cluster, target, agentMounts));
+    return await this.#locks.hold([targetKey(target)], () => publications.rebind(cluster, target, agentMounts, at));
   }
 
   /** From the manifest: asking the file system would hang while its agent is away. */

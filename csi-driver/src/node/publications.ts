@@ -2,9 +2,18 @@ import { HearthError, type Logger } from '@hearth/common';
 import type { PublishedVolume } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { CsiError } from '../csi_error.ts';
-import { isReadOnly, isWriteProtected, type MountCalls, type MountEntry, mountAt, showSame } from '../mounts/index.ts';
-import { type PublishedRecord, type PublishedRecords, publishedId } from '../published/index.ts';
+import {
+  isReadOnly,
+  isRestricted,
+  isWriteProtected,
+  type MountCalls,
+  type MountEntry,
+  mountAt,
+  showSame,
+} from '../mounts/index.ts';
+import { type PublishedRecord, type PublishedRecords, publishedId, withRebinding } from '../published/index.ts';
 import { type DatasetChoice, registeredName, type Usage } from '../volume/index.ts';
+import { remedyOf } from './dead_mount.ts';
 
 export interface Publication {
   volume: string;
@@ -97,28 +106,24 @@ export class Publications {
    *   1. the record tells of it,  2. of mounts that piled up all but the lowest go,  3. the agent's mount is bound over
    *   what is left,  4. it is made as restricted as what lies below.
    * A mount is at the target between any two of them, and what is left to do is seen from the mounts alone, so the same
-   * call after a failure or a death finishes it.
+   * call after a failure or a death finishes it. `at`: the time of what is found dead together, of which a pod hears once.
    */
-  async rebind(cluster: string, target: string, agentMounts: string): Promise<boolean> {
+  async rebind(cluster: string, target: string, agentMounts: string, at: Date): Promise<boolean> {
     const { mounts, records, logger } = this.#parts;
-    const present = await this.#mountAt(target);
     const record = await records.find(target);
-    if (present === undefined || record === undefined || record.dataPath === 'view') return false;
-    const layers = await this.#layers(target);
-    const usage = { singleTarget: false, noexec: layers.some(({ options }) => options.includes('noexec')) };
-    const table = await mounts.table();
-    const folder = `${agentMounts}/${record.manifest}/`;
-    if (table.some((entry) => entry.mountPoint.startsWith(folder) && showSame(entry, present))) {
-      if (record.reboundAt !== undefined) await this.#restrict(target, usage, present);
+    const path = record === undefined ? undefined : await mounts.resolve(target);
+    if (record === undefined || path === undefined) return false;
+    const remedy = remedyOf(record, path, await mounts.table(), agentMounts);
+    if (remedy.kind === 'none') return false;
+    const usage = { singleTarget: false, noexec: remedy.noexec };
+    if (remedy.kind === 'restrict') {
+      await this.#restrict(target, usage, remedy.present);
       return false;
     }
-    // The second name is that of agents of the release before.
-    const source = mountAt(table, `${folder}fuse-${record.dataset}`) ?? mountAt(table, `${folder}fuse`);
-    if (source === undefined) return false;
-    if (record.reboundAt === undefined) {
-      await records.write(cluster, { ...record, reboundAt: new Date().toISOString() });
-    }
-    for (let piled = layers.length; layers.length + 1 >= mostMounts && piled > 1; piled--) await mounts.unmount(target);
+    const { source, layers } = remedy;
+    const told = withRebinding(record, source, at);
+    if (told !== record) await records.write(cluster, told);
+    for (let piled = layers; layers + 1 >= mostMounts && piled > 1; piled--) await mounts.unmount(target);
     await mounts.bindOver(source.mountPoint, target);
     try {
       await this.#restrict(target, usage, await this.#mountAt(target));
@@ -222,13 +227,6 @@ export class Publications {
     }
   }
 
-  /** Mounts at a target, those below others included. */
-  async #layers(target: string): Promise<MountEntry[]> {
-    const { mounts } = this.#parts;
-    const path = await mounts.resolve(target);
-    return (await mounts.table()).filter((entry) => entry.mountPoint === path);
-  }
-
   async #mountAt(target: string): Promise<MountEntry | undefined> {
     const { mounts } = this.#parts;
     const path = await mounts.resolve(target);
@@ -243,10 +241,6 @@ export class Publications {
  */
 function isSafe(mount: MountEntry, { readOnly }: Publication): boolean {
   return readOnly || isWriteProtected(mount);
-}
-
-function isRestricted(mount: MountEntry, usage: Usage): boolean {
-  return ['ro', 'nosuid', 'nodev', ...(usage.noexec ? ['noexec'] : [])].every((one) => mount.options.includes(one));
 }
 
 function recordOf({ volume, target, choice, pod }: Publication, published: PublishedVolume): PublishedRecord {

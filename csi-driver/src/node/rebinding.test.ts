@@ -139,7 +139,7 @@ describe('rebinding', () => {
             logger: silentLogger,
           });
           await dying
-            .rebind('c', target, folder.file('c/mounts'))
+            .rebind('c', target, folder.file('c/mounts'), new Date())
             .catch((thrown) => assert.ok(thrown instanceof Crash));
           finished = !crash.reached;
           assert.notEqual(devices(target).length, 0, `a mount is left ${when} step ${step}`);
@@ -155,6 +155,52 @@ describe('rebinding', () => {
       assert.ok(step > 5);
     });
   }
+
+  it('reads the table of mounts once a look, and once more for each volume that it has to bind', async () => {
+    for (let volume = 0; volume < 100; volume++) await publish(`/alive/${volume}`, 'a');
+    mounts.add(agentMount('a'), '0:50', ['rw'], ['ro']);
+    await publish('/dead', 'b');
+    mounts.add(agentMount('b'), '0:51', ['rw'], ['ro']);
+    mounts.bindOver = async () => {
+      throw new HearthError('IoError', 'mount failed');
+    };
+    let readings = 0;
+    const { table } = mounts;
+    mounts.table = () => {
+      readings++;
+      return table.call(mounts);
+    };
+    await rebinding().look();
+    assert.equal(readings, 2);
+  });
+
+  it('remembers each rebinding once, however often it is tried', async () => {
+    await publish('/one', 'a');
+    await publish('/two', 'a');
+    const { bindOver } = mounts;
+    const times = async (target: string) => {
+      const record = await records.find(target);
+      return [...(record?.reboundBefore ?? []), record?.reboundAt];
+    };
+    const looking = rebinding();
+    for (let death = 1; death <= 3; death++) {
+      const earlier = mounts.entries.findIndex(({ mountPoint }) => mountPoint === agentMount('a'));
+      if (earlier >= 0) mounts.entries.splice(earlier, 1);
+      mounts.add(agentMount('a'), `1:${death}`, ['rw'], ['ro']);
+      mounts.bindOver = async () => {
+        throw new HearthError('IoError', 'mount failed');
+      };
+      await looking.look();
+      const told = await times('/one');
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      await looking.look();
+      mounts.bindOver = bindOver;
+      await looking.look();
+      assert.deepEqual(await times('/one'), told);
+      assert.deepEqual(await times('/two'), told, 'of what died together, one time');
+      assert.equal(new Set(told).size, death);
+    }
+  });
 
   it('tells once of what cannot be bound, and tries it again', async () => {
     await publish('/one', 'a');

@@ -2,13 +2,14 @@ import { join } from 'node:path';
 import { HearthError, type Logger } from '@hearth/common';
 import type { MountCalls, MountEntry } from '../mounts/index.ts';
 import type { PublishedRecords } from '../published/index.ts';
+import { remedyOf } from './dead_mount.ts';
 
 export interface RebindingParts {
   stateDirectory: string;
   records: Pick<PublishedRecords, 'all'>;
-  mounts: Pick<MountCalls, 'table'>;
+  mounts: Pick<MountCalls, 'table' | 'resolve'>;
   /** As `Publications.rebind`, alone for its target; `agentMounts` is the folder of the agent's mounts. */
-  rebind: (cluster: string, target: string, agentMounts: string) => Promise<boolean>;
+  rebind: (cluster: string, target: string, agentMounts: string, at: Date) => Promise<boolean>;
   /** Milliseconds between looks. */
   everyMs: number;
   logger: Logger;
@@ -44,19 +45,18 @@ export class Rebinding {
     await this.#looking;
   }
 
-  /** Never fails: what cannot be bound is tried again by the next look, and told once. */
+  /**
+   * Never fails: what cannot be bound is tried again by the next look, and told once. A look reads the table of mounts
+   * once, however many volumes there are; only those that lack something are looked at more closely.
+   */
   async look(): Promise<void> {
-    const { mounts, records, stateDirectory, logger } = this.#parts;
+    const { mounts, stateDirectory, logger } = this.#parts;
     try {
-      const now = summary(await mounts.table(), stateDirectory);
+      const table = await mounts.table();
+      const now = summary(table, stateDirectory);
       if (now === this.#seen) return;
       const failures: unknown[] = [];
-      for (const { cluster, record } of await records.all()) {
-        if (record === undefined || record.dataPath === 'view') continue;
-        await this.#parts
-          .rebind(cluster, record.target, join(stateDirectory, cluster, 'mounts'))
-          .catch((thrown) => failures.push(thrown));
-      }
+      await this.#bindDead(table, failures);
       if (failures.length > 0) throw failures[0];
       this.#seen = now;
       this.#complaint = '';
@@ -65,6 +65,22 @@ export class Rebinding {
       if (error.message !== this.#complaint)
         logger.warn('a volume that lost its mount is not bound again yet', { error });
       this.#complaint = error.message;
+    }
+  }
+
+  async #bindDead(table: readonly MountEntry[], failures: unknown[]): Promise<void> {
+    const { mounts, records, rebind, stateDirectory } = this.#parts;
+    const at = new Date();
+    for (const { cluster, record } of await records.all()) {
+      if (record === undefined || record.dataPath === 'view') continue;
+      const agentMounts = join(stateDirectory, cluster, 'mounts');
+      try {
+        const path = await mounts.resolve(record.target);
+        if (path === undefined || remedyOf(record, path, table, agentMounts).kind === 'none') continue;
+        await rebind(cluster, record.target, agentMounts, at);
+      } catch (thrown) {
+        failures.push(thrown);
+      }
     }
   }
 }

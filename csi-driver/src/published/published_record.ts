@@ -23,8 +23,27 @@ export const publishedSchema = z.object({
   publishedAt: z.string(),
   /** When the mount that the pod was given was dead, and another one was about to be bound over it: agents tell of it. */
   reboundAt: z.string().optional(),
+  /** The file system (`major:minor`) that this was: another one is another death, the same one another try. */
+  reboundTo: z.string().optional(),
+  /** The times before `reboundAt`, the newest last. */
+  reboundBefore: z.array(z.string()).optional(),
 });
 export type PublishedRecord = z.output<typeof publishedSchema>;
+
+/** Rebindings that a record remembers beside the last one; agents tell of each. */
+const mostBefore = 15;
+
+/**
+ * The record with this rebinding, for which it is written before anything is bound; the same record when it tells of it
+ * already, as after a try that failed. What is bound at a target keeps its file system's number from being given to
+ * another one, so two rebindings that were done never have the same.
+ */
+export function withRebinding(record: PublishedRecord, { device }: { device: string }, now: Date): PublishedRecord {
+  const { reboundAt, reboundTo, reboundBefore = [] } = record;
+  if (reboundAt !== undefined && reboundTo === device) return record;
+  const before = reboundAt === undefined ? [] : [...reboundBefore, reboundAt].slice(-mostBefore);
+  return { ...record, reboundAt: now.toISOString(), reboundTo: device, reboundBefore: before };
+}
 
 /** Name of a record: the first 32 hexadecimal digits of the SHA-256 of the target path. */
 export function publishedId(target: string): string {
