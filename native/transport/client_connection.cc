@@ -193,9 +193,11 @@ Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId,
     const auto found = sent_.find(requestId);
     if (found == sent_.end()) co_return;
     found->second.exchange = nullptr;
-    queue_.push({.frame = encodeEmptyFrame(FrameType::kCancel, requestId)});
+    sendCancel(requestId);
     co_return;
   }
+  // The part that comes now comes to its end; those behind it need not be sent.
+  if (!payload_.last) sendCancel(requestId);
   // The reader is writing into the caller's memory. It stops after this piece; a peer that has
   // stalled inside it costs the connection.
   exchange.abandoned = true;
@@ -206,6 +208,10 @@ Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId,
            ? silenceError(patience.silence)
            : Error{ErrorCode::kUnavailable, "the other side stalled in the middle of an answer"});
   co_await exchange.done.wait();
+}
+
+void ClientConnection::sendCancel(std::uint64_t requestId) {
+  queue_.push({.frame = encodeEmptyFrame(FrameType::kCancel, requestId)});
 }
 
 void ClientConnection::settle(Sent& sent, Outcome outcome) {
@@ -329,6 +335,7 @@ Task<Status> ClientConnection::onPayload() {
     const Status received = co_await receiving;
     if (!received.ok()) co_return received;
     intact = compare(done, done + size);
+    if (!intact.ok() && !payload.last) sendCancel(payload.requestId);
     done += size;
   }
   endPayload(std::move(intact));

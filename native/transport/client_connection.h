@@ -90,6 +90,7 @@ class ClientConnection final : public Connection {
   // Where the payload of an answer belongs, and whether another part follows it.
   [[nodiscard]] Status placePart(Sent& sent, const AnswerPart& part, std::uint32_t length) const;
   [[nodiscard]] Result<bool> onControl(const Frame& frame, Sent sent);
+  void sendCancel(std::uint64_t requestId);
   void settle(Sent& sent, Outcome outcome);
   // Takes in what has come of payload_; `intact`: what the checksums said.
   void endPayload(Status intact);

@@ -171,5 +171,57 @@ TEST_P(PartialAnswersTest, AStallBetweenPartsEndsAtTheDeadlineAndWritesNothingMo
   EXPECT_EQ(into, std::vector<std::byte>(kPartialLength, std::byte{0x5a}));
 }
 
+// Half a part, a sign that it has come, and the rest when the asker has said that it gives up.
+TEST_P(PartialAnswersTest, WhatIsGivenUpInTheMiddleOfAPartIsCancelledAndTheConnectionGoesOn) {
+  std::atomic<int> asked{0}, cancelled{0};
+  start([&](RawPeer& peer, std::uint64_t id) {
+    if (++asked > 1) return sendPart(peer, id, 0, 4, true);
+    const auto part = std::span<const std::byte>(bytes).first(2 * kBlockBytes);
+    peer.send(encodeFrame(ReadAnswer{.payloadLength = static_cast<std::uint32_t>(part.size()),
+                                     .blockChecksums = crc32cOfBlocks(part, kBlockBytes),
+                                     .part = AnswerPart{0, false}},
+                          id));
+    peer.send(part.first(kBlockBytes));
+    const std::optional<RawPeer::Got> said = peer.frame();
+    if (!said || said->header.type != FrameType::kCancel || said->header.requestId != id) return;
+    ++cancelled;
+    peer.send(part.subspan(kBlockBytes));
+    ReadAnswer withdrawn;
+    withdrawn.code = ErrorCode::kCancelled;
+    peer.send(encodeFrame(withdrawn, id));
+  });
+  into.assign(kPartialLength, std::byte{0});
+  EXPECT_EQ(asker->read("asked", kPlain, 0, into, 100ms).code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(cancelled, 1);
+  ASSERT_TRUE(read().ok());
+  EXPECT_EQ(into, bytes);
+}
+
+// What is left of an answer with a bad block is of no use.
+TEST_P(PartialAnswersTest, ABadPartCancelsTheOthers) {
+  std::atomic<int> asked{0}, cancelled{0};
+  start([&](RawPeer& peer, std::uint64_t id) {
+    if (++asked > 1) return sendPart(peer, id, 0, 4, true);
+    sendPart(peer, id, 0, 1, false, false);
+    // The second try comes on this connection, too.
+    for (bool answered = false; !answered || cancelled == 0;) {
+      const std::optional<RawPeer::Got> said = peer.frame();
+      if (!said) return;
+      if (said->header.type == FrameType::kReadRequest) {
+        sendPart(peer, said->header.requestId, 0, 4, true);
+        answered = true;
+      } else if (said->header.type == FrameType::kCancel && said->header.requestId == id) {
+        ++cancelled;
+        ReadAnswer withdrawn;
+        withdrawn.code = ErrorCode::kCancelled;
+        peer.send(encodeFrame(withdrawn, id));
+      }
+    }
+  });
+  EXPECT_TRUE(read().ok());
+  for (int i = 0; i < 500 && cancelled == 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(cancelled, 1);
+}
+
 }  // namespace
 }  // namespace hearth
