@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { kinds } from '@hearth/common/kubernetes';
 import { FakeAgent, nodeStatus } from '../../operator/src/agents/testing/fake_agent.ts';
 import { until } from './command.ts';
@@ -112,10 +113,16 @@ describe('the operator and StorageClusters, on a real API server', function () {
     }
     const passthrough = { name: 'passthrough', ready: false, reason: 'the kernel is older than 6.9' };
     // Its agents know of a pod whose mount died.
-    const pod = { namespace, name: 'reader', uid: 'an id of a pod' };
+    const pod = { namespace, name: 'reader', uid: 'an id of a pod', reboundAt: '2026-01-01T00:00:00.000Z' };
     const capabilities = [
-      { ...passthrough, pods: [] },
-      { name: 'volumes', ready: false, reason: `pod ${namespace}/reader had mounts that died`, pods: [pod] },
+      { ...passthrough, pods: [], podsLeftOut: 0 },
+      {
+        name: 'volumes',
+        ready: false,
+        reason: `pod ${namespace}/reader had mounts that died`,
+        pods: [pod],
+        podsLeftOut: 0,
+      },
     ];
     const nodes = ['n1', 'n2'].map((node) =>
       nodeStatus(node, {
@@ -171,6 +178,9 @@ describe('the operator and StorageClusters, on a real API server', function () {
         ({ reason, involvedObject }) => reason === 'VolumeRebound' && involvedObject.name === 'reader',
       );
     });
+    await fixture.expect('it stands in the NodeCache', kinds.NodeCache, 'n1', ({ status }) =>
+      isDeepStrictEqual(status?.reboundPods, [{ namespace, name: 'reader', uid: pod.uid, at: pod.reboundAt }]),
+    );
     await until('the zone is told', () => zones.length > 0);
     assert.deepEqual(zones[0], ['n1', { zone: 'east', rack: '' }]);
     // As agents do once they have been told.

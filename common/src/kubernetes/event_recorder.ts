@@ -3,7 +3,8 @@ import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
 import type { KubernetesClient } from './client.ts';
 import { type Clock, sleep, systemClock } from './clock.ts';
-import { type CoreEvent, kinds } from './kinds.ts';
+import { coreEvent, type EventType, type Occurrence, seconds } from './core_event.ts';
+import { kinds } from './kinds.ts';
 import { apiVersionOf, type KubernetesObject, type ResourceType } from './object.ts';
 import { TokenBucket } from './token_bucket.ts';
 
@@ -17,8 +18,6 @@ export interface EventRecorderOptions {
   clock?: Clock | undefined;
 }
 
-export type EventType = 'Normal' | 'Warning';
-
 /** The same reason about the same object within this time is one event with a count. */
 const togetherMs = 600_000;
 /** Of one object: as client-go's spam filter, 25 at once and one in five minutes. */
@@ -27,17 +26,9 @@ const objectLimits = { ratePerSecond: 1 / 300, burst: 25 };
 const totalLimits = { ratePerSecond: 5, burst: 50 };
 /** Distinct events remembered; further ones are dropped. */
 const most = 2_000;
-const longestMessage = 1_024;
 const tries = 3;
 
-interface Aggregate {
-  regarding: NonNullable<CoreEvent['involvedObject']>;
-  type: EventType;
-  reason: string;
-  message: string;
-  first: Date;
-  last: Date;
-  count: number;
+interface Aggregate extends Occurrence {
   /** Clock time of the last occurrence. */
   at: number;
   /** The event's name once it exists. */
@@ -80,7 +71,7 @@ export class EventRecorder {
       known.count += 1;
       known.last = this.#clock.date();
       known.at = now;
-      known.message = message.slice(0, longestMessage);
+      known.message = message;
       this.#mark(known);
       return;
     }
@@ -94,7 +85,7 @@ export class EventRecorder {
       regarding: { apiVersion, kind, name, uid, ...(namespace === undefined ? {} : { namespace }) },
       type,
       reason,
-      message: message.slice(0, longestMessage),
+      message,
       first: date,
       last: date,
       count: 1,
@@ -199,26 +190,9 @@ export class EventRecorder {
 
   async #create(aggregate: Aggregate): Promise<void> {
     const { api, component, instance } = this.#options;
-    const { regarding, type, reason, message, count } = aggregate;
-    const metadata = {
-      // Events of objects of the cluster are in the namespace where kubectl looks for them.
-      namespace: regarding.namespace ?? 'default',
-      name: `${regarding.name?.slice(0, 200)}.${randomBytes(8).toString('hex')}`,
-    };
-    await api.create(kinds.CoreEvent, {
-      metadata,
-      involvedObject: regarding,
-      type,
-      reason,
-      message,
-      count,
-      firstTimestamp: seconds(aggregate.first),
-      lastTimestamp: seconds(aggregate.last),
-      source: { component },
-      reportingComponent: component,
-      reportingInstance: instance,
-    });
-    aggregate.name = metadata.name;
+    const event = coreEvent(aggregate, randomBytes(8).toString('hex'), component, instance);
+    await api.create(kinds.CoreEvent, event);
+    aggregate.name = event.metadata?.name;
   }
 
   /** false: the event is no more (the API server keeps events for an hour). */
@@ -243,9 +217,4 @@ export class EventRecorder {
       if (bucket.isFull) this.#objects.delete(key);
     }
   }
-}
-
-/** The API's Time has whole seconds. */
-function seconds(date: Date): string {
-  return date.toISOString().replace(/\.\d+Z$/, 'Z');
 }

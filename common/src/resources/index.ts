@@ -30,7 +30,7 @@ export {
 export { type Gate, type GateMode, gate, gateModes } from './gate.ts';
 export type { Condition, ObjectMeta, OwnerReference } from './metadata.ts';
 export * from './names.ts';
-export type { CachedDataset, NodeCache, NodeCacheSpec, NodeCacheStatus } from './node_cache.ts';
+export type { CachedDataset, NodeCache, NodeCacheSpec, NodeCacheStatus, ReboundPod } from './node_cache.ts';
 export type { CacheDirectory, NodeGroup } from './node_group.ts';
 export { placeOf } from './node_place.ts';
 export { claimedDataset, type DatasetName, datasetOfVolume, type PodVolume, podVolumes } from './pod_volumes.ts';

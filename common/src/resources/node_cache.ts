@@ -25,6 +25,13 @@ const capability = z.object({
   reason: z.string().max(1024).describe('Why not, or with which limits.'),
 });
 
+const reboundPod = z.object({
+  namespace: labelName().describe('Namespace of the pod.'),
+  name: objectName().describe('Its name.'),
+  uid: z.string().min(1).max(64).describe('Its uid.'),
+  at: z.string().max(64).describe('When its mounts were bound again; empty when the agent does not tell.'),
+});
+
 export const nodeCacheStatusSchema = z.object({
   observedGeneration: observedGeneration().optional(),
   conditions: conditionsSchema().optional(),
@@ -46,11 +53,18 @@ export const nodeCacheStatusSchema = z.object({
     .optional()
     .meta(keyedBy('name'))
     .describe('What the machine offers for reading fast, and why not more.'),
+  reboundPods: z
+    .array(reboundPod)
+    .max(512)
+    .optional()
+    .meta(keyedBy('uid', 'at'))
+    .describe('Pods whose mounts died and were bound again, and that were told so by an event; once for each time.'),
   updatedAt: timestamp().optional().describe('When the agent reported this.'),
 });
 
 export type NodeCacheSpec = z.output<typeof nodeCacheSpecSchema>;
 export type NodeCacheStatus = z.output<typeof nodeCacheStatusSchema>;
+export type ReboundPod = z.output<typeof reboundPod>;
 export type CachedDataset = z.output<typeof cachedDataset>;
 
 /** One for each node of a StorageCluster, written by the operator. */

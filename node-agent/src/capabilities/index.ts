@@ -1,3 +1,3 @@
 export { Capabilities, type ProbeMachine } from './capabilities.ts';
 export { machineProbe } from './machine_probe.ts';
-export { type Capability, readCapabilities } from './read.ts';
+export { type Capability, type PodReference, readCapabilities } from './read.ts';

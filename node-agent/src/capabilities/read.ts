@@ -8,12 +8,16 @@ export interface Capability {
   reason: string;
   /** Whom it is about, as far as it is about pods. */
   pods?: PodReference[];
+  /** Further ones. */
+  podsLeftOut?: number;
 }
 
 export interface PodReference {
   namespace: string;
   name: string;
   uid: string;
+  /** Of `volumes`: when its mounts were bound again. */
+  reboundAt: string;
 }
 
 /** What each needs, in the rows of hearth-probe and of the budget; a row that ends in a blank stands for all that begin so. */

@@ -131,7 +131,11 @@ export function nodeMessage(member: Member, statistics: NodeStatistics | undefin
     peerBytesSent: statistics?.peerBytesSent ?? 0n,
     corruptBlocks: statistics?.corruptBlocks ?? 0n,
     uptimeSeconds: BigInt(seconds),
-    capabilities: (statistics?.capabilities ?? []).map((one) => ({ ...one, pods: one.pods ?? [] })),
+    capabilities: (statistics?.capabilities ?? []).map((one) => ({
+      ...one,
+      pods: one.pods ?? [],
+      podsLeftOut: one.podsLeftOut ?? 0,
+    })),
     pinnedBytes: statistics?.pinnedBytes ?? 0n,
     residentBytes: Object.fromEntries(
       Object.entries(statistics?.residency ?? {}).map(([name, { residentBytes }]) => [name, residentBytes]),

@@ -10,7 +10,12 @@ const datasetResidencySchema = z.object({
 });
 export type NodeResidency = z.output<typeof datasetResidencySchema>;
 
-const pod = z.object({ namespace: z.string(), name: z.string(), uid: z.string() });
+const pod = z.object({
+  namespace: z.string(),
+  name: z.string(),
+  uid: z.string(),
+  reboundAt: z.string().default(''),
+});
 
 /** `stats/<node>`, leased: what an agent tells the others of itself every few seconds, when it has changed. */
 export const statisticsSchema = z.object({
@@ -27,7 +32,15 @@ export const statisticsSchema = z.object({
   startedAt: z.number(),
   /** What the machine offers, as far as it was looked at. */
   capabilities: z
-    .array(z.object({ name: z.string(), ready: z.boolean(), reason: z.string(), pods: z.array(pod).optional() }))
+    .array(
+      z.object({
+        name: z.string(),
+        ready: z.boolean(),
+        reason: z.string(),
+        pods: z.array(pod).optional(),
+        podsLeftOut: z.int().optional(),
+      }),
+    )
     .default([]),
   /** By dataset. */
   residency: z.record(z.string(), datasetResidencySchema),

@@ -16,6 +16,8 @@ const publishedSchema = z.object({
   pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string().default('') }).optional(),
   /** When another mount was bound over the one that the pod was given, which was dead. */
   reboundAt: z.string().optional(),
+  /** The times before. */
+  reboundBefore: z.array(z.string()).optional(),
 });
 export type PublishedRecord = z.output<typeof publishedSchema>;
 

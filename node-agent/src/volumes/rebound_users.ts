@@ -1,21 +1,42 @@
-import type { Capability } from '../capabilities/index.ts';
+import type { Capability, PodReference } from '../capabilities/index.ts';
 import { type PublishedRecord, userOf } from './published_record.ts';
 
 /** Users that a sentence names. */
 const mostNamed = 3;
-/** Pods that whoever asks is told of: a node has some hundred. */
+/** Rebindings of pods that whoever asks is told of: a node has some hundred pods. */
 const mostPods = 256;
 
-/** The capability `volumes`: who has been given a mount that died since, and was bound anew, by their records. */
+/**
+ * The capability `volumes`: who has been given a mount that died since, and was bound anew, by their records. Each pod is
+ * named once for each time that this happened, the newest first; the same records, in any order, give the same.
+ */
 export function volumesCapability(records: readonly PublishedRecord[]): Capability {
   const rebound = records.filter((record) => record.reboundAt !== undefined);
   if (rebound.length === 0) return { name: 'volumes', ready: true, reason: '' };
   const users = [...new Set(rebound.map(userOf))].sort();
   const more = users.length > mostNamed ? ` and ${users.length - mostNamed} more` : '';
+  const pods = rebindings(rebound);
   return {
     name: 'volumes',
     ready: false,
-    pods: rebound.flatMap(({ pod }) => (pod === undefined ? [] : [pod])).slice(0, mostPods),
+    pods: pods.slice(0, mostPods),
+    podsLeftOut: Math.max(0, pods.length - mostPods),
     reason: `${users.slice(0, mostNamed).join(', ')}${more} had mounts that lost their agent and their holder at once. Restart them, unless their containers mount the volume with mountPropagation HostToContainer and open their files anew`,
   };
 }
+
+/** Volumes of a pod that were bound again together count as one. */
+function rebindings(rebound: readonly PublishedRecord[]): PodReference[] {
+  const found = new Map<string, PodReference>();
+  for (const { pod, reboundAt = '', reboundBefore = [] } of rebound) {
+    if (pod === undefined) continue;
+    for (const time of [...reboundBefore, reboundAt]) {
+      found.set(sortKey({ ...pod, reboundAt: time }), { ...pod, reboundAt: time });
+    }
+  }
+  const keys = [...found.keys()].sort();
+  // RFC 3339 in UTC sorts by time, and the newest is the last.
+  return keys.reverse().flatMap((key) => found.get(key) ?? []);
+}
+
+const sortKey = ({ reboundAt, namespace, name, uid }: PodReference) => [reboundAt, namespace, name, uid].join('\n');

@@ -6,7 +6,8 @@ import type { ConditionState } from '../reconciler/index.ts';
 const mostDatasets = 50;
 const longestReason = 1024;
 
-export type Figures = Omit<NodeCacheStatus, 'observedGeneration' | 'conditions' | 'updatedAt'>;
+/** `reboundPods` is the reconciler's that tells pods. */
+export type Figures = Omit<NodeCacheStatus, 'observedGeneration' | 'conditions' | 'updatedAt' | 'reboundPods'>;
 
 /** What an agent says of its node, as a NodeCache tells it; without the time, which alone is no news. */
 export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {

@@ -19,7 +19,7 @@ describe('figures of a node', () => {
     }) as unknown as ClusterStatus;
 
   it('are the 50 largest datasets, whole percents and capabilities with their reasons', () => {
-    const capabilities = [{ name: 'rdma', ready: false, reason: 'no device', pods: [] }];
+    const capabilities = [{ name: 'rdma', ready: false, reason: 'no device', pods: [], podsLeftOut: 0 }];
     const agent = nodeStatus('n1', { budgetBytes: 3n, usedBytes: 2n, residentBytes, capabilities });
     const figures = figuresOf(agent, status(['ns.d59']));
     assert.equal(figures.percent, 66);

@@ -112,6 +112,6 @@ function turned(before: readonly Condition[] | undefined, states: readonly Condi
 
 /** The figures that were written last. */
 function remembered({ status }: NodeCache): Figures {
-  const { observedGeneration: _, conditions: __, updatedAt: ___, ...figures } = status ?? {};
+  const { observedGeneration: _, conditions: __, updatedAt: ___, reboundPods: ____, ...figures } = status ?? {};
   return figures;
 }

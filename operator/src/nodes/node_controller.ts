@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, runController, WorkQueue } from '@hearth/common/kubernetes';
 import type { Dataset, StorageCluster } from '@hearth/common/resources';
@@ -6,7 +5,6 @@ import type { Agents } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
 import { KeptCopies } from './kept_copies.ts';
 import { NodeReconciler } from './node_reconciler.ts';
-import { podsOf } from './rebound_pods.ts';
 
 export interface NodeControllerOptions {
   api: Pick<KubernetesClient, 'get' | 'patch'>;
@@ -40,11 +38,10 @@ export async function runNodeController(options: NodeControllerOptions, signal: 
     clusters.onChange((_name, before, after) => {
       if (before?.metadata.generation !== after?.metadata.generation) addAll();
     }),
-    agents.onStatus((cluster, before, after) => {
+    agents.onStatus((cluster, _before, after) => {
       for (const [node, place] of placements.current.places) {
         if (place.cluster !== cluster) continue;
-        const [was, is] = [before, after].map((status) => status?.nodes.get(node));
-        if (isDue(nodes.get(node), is) || !isDeepStrictEqual(podsOf(was), podsOf(is))) queue.add(node);
+        if (isDue(nodes.get(node), after?.nodes.get(node))) queue.add(node);
       }
     }),
   ];

@@ -6,7 +6,6 @@ import type { NodeFacts, Place, Source } from '../storage_cluster/index.ts';
 import { bringCopy, type Copy } from './copy.ts';
 import { type JoinDemand, joinDemands } from './join.ts';
 import type { KeptCopies } from './kept_copies.ts';
-import { ReboundPods } from './rebound_pods.ts';
 import { decideTaint } from './taint.ts';
 
 export interface NodeReconcilerOptions {
@@ -25,7 +24,7 @@ const lookAgainMs = 15_000;
 
 /**
  * What the operator does for a node: takes its startup taint away when it holds what is asked of it, moves last copies
- * off it before it goes, tells its agent of zone and rack, and its pods when their mounts died.
+ * off it before it goes, and tells its agent of zone and rack.
  */
 export class NodeReconciler {
   readonly #options: NodeReconcilerOptions;
@@ -33,11 +32,9 @@ export class NodeReconciler {
   readonly #taintedAgain = new Map<string, number>();
   /** What was told last of a node's arrival and leaving, so that an event tells of it once. */
   readonly #told = new Map<string, string>();
-  readonly #rebound: ReboundPods;
 
   constructor(options: NodeReconcilerOptions) {
     this.#options = options;
-    this.#rebound = new ReboundPods(options.events);
   }
 
   /** To be told of every change, so that a taint that is put back has its own time. */
@@ -46,7 +43,6 @@ export class NodeReconciler {
     if (after?.tainted !== true) this.#taintedAgain.delete(name);
     if (after !== undefined) return;
     for (const what of ['join', 'leave']) this.#told.delete(`${what} ${name}`);
-    this.#rebound.forget(name);
   }
 
   async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
@@ -59,7 +55,6 @@ export class NodeReconciler {
     const status = pool?.status;
     const agent = status?.connected === true ? status.nodes.get(name) : undefined;
     const agentReady = agent?.ready === true;
-    this.#rebound.tell(name, agent);
     const connected = agentReady && pool !== undefined && status !== undefined ? { pool, status } : undefined;
 
     const came = [node.createdAt, cluster.metadata.creationTimestamp ?? ''].map((time) => Date.parse(time) || 0);

@@ -5,6 +5,7 @@ import { runDatasetController } from '../dataset/index.ts';
 import { runNodeCacheController } from '../node_cache/index.ts';
 import { runNodeController } from '../nodes/index.ts';
 import { runProvisioner } from '../provisioner/index.ts';
+import { runReboundController } from '../rebound/index.ts';
 import type { SecretGrant } from '../secrets/index.ts';
 import { type Environment, runStorageClusterController } from '../storage_cluster/index.ts';
 import { runWebhookController } from '../webhook/index.ts';
@@ -111,7 +112,7 @@ interface Parts {
 /** What the leader does, until its term ends. */
 async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): Promise<void> {
   const { reflectors, agents, events, preloading } = parts;
-  const { api, urgentApi = api, environment, grant, logger } = options;
+  const { api, urgentApi = api, environment, grant, instance, logger } = options;
   const { clusters, caches, datasets, nodes, ownPods, storageClasses } = reflectors;
   const claims = partOfSource(reflectors.claims, ({ pending }) => pending);
   const volumes = partOfSource(reflectors.volumes, ({ ours }) => ours);
@@ -136,6 +137,7 @@ async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): 
       ),
       runNodeCacheController({ ...common, nodes, caches, datasets }, term),
       runNodeController({ ...common, nodes, datasets }, term),
+      runReboundController({ ...common, instance, nodes, caches }, term),
       runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
       runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
       runPreloading({ api, urgentApi, agents, reflectors, events, logger }, preloading, term),

@@ -148,12 +148,14 @@ describe('status of a StorageCluster', () => {
             ready: fuse,
             reason: fuse ? '' : 'there is no /dev/fuse. Load the module: `modprobe fuse`',
             pods: [],
+            podsLeftOut: 0,
           },
           {
             name: 'budget',
             ready: budget,
             reason: budget ? '' : 'the budget of /c is 9 TiB, but 1 TiB is there',
             pods: [],
+            podsLeftOut: 0,
           },
         ],
       });
@@ -183,8 +185,15 @@ describe('status of a StorageCluster', () => {
             ready: holder,
             reason: holder ? 'release 2' : 'the mount holder is of release 1',
             pods: [],
+            podsLeftOut: 0,
           },
-          { name: 'volumes', ready: volumes, reason: volumes ? '' : 'pod team/reader had mounts that died', pods: [] },
+          {
+            name: 'volumes',
+            ready: volumes,
+            reason: volumes ? '' : 'pod team/reader had mounts that died',
+            pods: [],
+            podsLeftOut: 0,
+          },
         ],
       });
     const status = told([capable('a', true, true), capable('b', false, true), capable('c', false, false)]);

@@ -106,12 +106,16 @@ export interface Capability {
   reason: string;
   /** Whom it is about, as far as it is about pods. */
   pods: PodReference[];
+  /** Older ones, for which the message had no room. */
+  podsLeftOut: number;
 }
 
 export interface PodReference {
   namespace: string;
   name: string;
   uid: string;
+  /** Of capability "volumes": when its mounts died and were bound again, RFC 3339. A pod is named once for each time. */
+  reboundAt: string;
 }
 
 /** Where a dataset's bytes come from. Exactly one kind. */
@@ -1713,7 +1717,7 @@ export const NodeStatus_ResidentBytesEntry: MessageFns<NodeStatus_ResidentBytesE
 };
 
 function createBaseCapability(): Capability {
-  return { name: "", ready: false, reason: "", pods: [] };
+  return { name: "", ready: false, reason: "", pods: [], podsLeftOut: 0 };
 }
 
 export const Capability: MessageFns<Capability> = {
@@ -1729,6 +1733,9 @@ export const Capability: MessageFns<Capability> = {
     }
     for (const v of message.pods) {
       PodReference.encode(v!, writer.uint32(34).fork()).join();
+    }
+    if (message.podsLeftOut !== 0) {
+      writer.uint32(40).uint32(message.podsLeftOut);
     }
     return writer;
   },
@@ -1778,6 +1785,14 @@ export const Capability: MessageFns<Capability> = {
             message.pods.push(PodReference.decode(reader, reader.uint32()));
             continue;
           }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.podsLeftOut = reader.uint32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1796,6 +1811,11 @@ export const Capability: MessageFns<Capability> = {
       ready: isSet(object.ready) ? globalThis.Boolean(object.ready) : false,
       reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
       pods: globalThis.Array.isArray(object?.pods) ? object.pods.map((e: any) => PodReference.fromJSON(e)) : [],
+      podsLeftOut: isSet(object.podsLeftOut)
+        ? globalThis.Number(object.podsLeftOut)
+        : isSet(object.pods_left_out)
+        ? globalThis.Number(object.pods_left_out)
+        : 0,
     };
   },
 
@@ -1813,6 +1833,9 @@ export const Capability: MessageFns<Capability> = {
     if (message.pods?.length) {
       obj.pods = message.pods.map((e) => PodReference.toJSON(e));
     }
+    if (message.podsLeftOut !== 0) {
+      obj.podsLeftOut = Math.round(message.podsLeftOut);
+    }
     return obj;
   },
 
@@ -1825,12 +1848,13 @@ export const Capability: MessageFns<Capability> = {
     message.ready = object.ready ?? false;
     message.reason = object.reason ?? "";
     message.pods = object.pods?.map((e) => PodReference.fromPartial(e)) || [];
+    message.podsLeftOut = object.podsLeftOut ?? 0;
     return message;
   },
 };
 
 function createBasePodReference(): PodReference {
-  return { namespace: "", name: "", uid: "" };
+  return { namespace: "", name: "", uid: "", reboundAt: "" };
 }
 
 export const PodReference: MessageFns<PodReference> = {
@@ -1843,6 +1867,9 @@ export const PodReference: MessageFns<PodReference> = {
     }
     if (message.uid !== "") {
       writer.uint32(26).string(message.uid);
+    }
+    if (message.reboundAt !== "") {
+      writer.uint32(34).string(message.reboundAt);
     }
     return writer;
   },
@@ -1884,6 +1911,14 @@ export const PodReference: MessageFns<PodReference> = {
             message.uid = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.reboundAt = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1901,6 +1936,11 @@ export const PodReference: MessageFns<PodReference> = {
       namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       uid: isSet(object.uid) ? globalThis.String(object.uid) : "",
+      reboundAt: isSet(object.reboundAt)
+        ? globalThis.String(object.reboundAt)
+        : isSet(object.rebound_at)
+        ? globalThis.String(object.rebound_at)
+        : "",
     };
   },
 
@@ -1915,6 +1955,9 @@ export const PodReference: MessageFns<PodReference> = {
     if (message.uid !== "") {
       obj.uid = message.uid;
     }
+    if (message.reboundAt !== "") {
+      obj.reboundAt = message.reboundAt;
+    }
     return obj;
   },
 
@@ -1926,6 +1969,7 @@ export const PodReference: MessageFns<PodReference> = {
     message.namespace = object.namespace ?? "";
     message.name = object.name ?? "";
     message.uid = object.uid ?? "";
+    message.reboundAt = object.reboundAt ?? "";
     return message;
   },
 };

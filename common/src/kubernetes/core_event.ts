@@ -1,0 +1,48 @@
+import type { CoreEvent } from './kinds.ts';
+
+export type EventType = 'Normal' | 'Warning';
+
+/** What happened to whom, how often and when. */
+export interface Occurrence {
+  regarding: NonNullable<CoreEvent['involvedObject']>;
+  type: EventType;
+  /** One CamelCase word. */
+  reason: string;
+  /** A sentence without secrets. */
+  message: string;
+  count: number;
+  first: Date;
+  last: Date;
+}
+
+const longestMessage = 1_024;
+
+/**
+ * An event as `kubectl describe` finds it. `id` tells it from all others of its object; `component`: who tells;
+ * `instance`: the replica.
+ */
+export function coreEvent(occurrence: Occurrence, id: string, component: string, instance: string): CoreEvent {
+  const { regarding, type, reason, message, count, first, last } = occurrence;
+  return {
+    metadata: {
+      // Events of objects of the cluster are in the namespace where kubectl looks for them.
+      namespace: regarding.namespace ?? 'default',
+      name: `${regarding.name?.slice(0, 200)}.${id}`,
+    },
+    involvedObject: regarding,
+    type,
+    reason,
+    message: message.slice(0, longestMessage),
+    count,
+    firstTimestamp: seconds(first),
+    lastTimestamp: seconds(last),
+    source: { component },
+    reportingComponent: component,
+    reportingInstance: instance,
+  };
+}
+
+/** The API's Time has whole seconds. */
+export function seconds(date: Date): string {
+  return date.toISOString().replace(/\.\d+Z$/, 'Z');
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import type { PublishedRecord } from './published_record.ts';
+import { volumesCapability } from './rebound_users.ts';
+
+describe('volumesCapability', () => {
+  const time = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
+  const record = (name: string, minute?: number, before: number[] = []): PublishedRecord => ({
+    dataset: 'team.model',
+    manifest: 'a'.repeat(64),
+    pod: { namespace: 'team', name, uid: `uid of ${name}` },
+    ...(minute === undefined ? {} : { reboundAt: time(minute) }),
+    ...(before.length === 0 ? {} : { reboundBefore: before.map(time) }),
+  });
+  const named = (records: PublishedRecord[]) =>
+    volumesCapability(records).pods?.map(({ name, reboundAt }) => `${name} ${new Date(reboundAt).getUTCMinutes()}`);
+
+  it('is ready while no mount has died', () => {
+    assert.deepEqual(volumesCapability([record('a'), record('b')]), { name: 'volumes', ready: true, reason: '' });
+  });
+
+  it('names a pod for each rebinding, the newest first, those of several volumes at once as one', () => {
+    const records = [record('a', 5, [1, 3]), record('b', 4), record('a', 5), record('c')];
+    assert.deepEqual(named(records), ['a 5', 'b 4', 'a 3', 'a 1']);
+    assert.deepEqual(named(records.toReversed()), named(records));
+    assert.match(volumesCapability(records).reason, /^pod team\/a, pod team\/b had mounts/);
+  });
+
+  it('leaves the oldest out, whatever the order of the records, and counts them', () => {
+    const records = Array.from({ length: 300 }, (_, index) => record(`p${index}`, index));
+    const shuffled = records
+      .filter((_, index) => index % 2 === 0)
+      .concat(records.filter((_, index) => index % 2 === 1));
+    for (const order of [records, shuffled]) {
+      const { pods, podsLeftOut } = volumesCapability(order);
+      assert.deepEqual([pods?.length, podsLeftOut], [256, 44]);
+      assert.deepEqual([pods?.[0]?.name, pods?.at(-1)?.name], ['p299', 'p44']);
+    }
+  });
+});
