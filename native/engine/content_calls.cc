@@ -1,7 +1,7 @@
 #include "engine/content_calls.h"
 
+#include "directory/directory_client.h"
 #include "engine/demand_read.h"
-#include "engine/directory_client.h"
 #include "engine/file_digest.h"
 #include "engine/file_verifier.h"
 #include "engine/verified_read.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/dataset.h"
+#include "dataset/dataset.h"
 #include "engine/fetcher.h"
 #include "engine/shard.h"
 

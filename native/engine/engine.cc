@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "directory/directory_client.h"
+#include "directory/directory_service.h"
 #include "engine/blocking_call.h"
 #include "engine/chunk_retention.h"
-#include "engine/directory_client.h"
-#include "engine/directory_service.h"
 #include "engine/fetcher.h"
 #include "engine/file_verifier.h"
 #include "engine/peer_service.h"
@@ -53,11 +53,6 @@ Status Engine::start(const EngineOptions& options) {
   for (const std::unique_ptr<Shard>& shard : commons_.shards) {
     shard->thread = std::thread([reactor = shard->reactor.get()] { reactor->run(); });
   }
-  manifests_ = std::make_unique<ManifestStore>(commons_, *commons_.shards.front());
-  contents_ = std::make_unique<ContentCalls>(commons_, *commons_.shards.front());
-  mounts_ = std::make_unique<Mounts>(commons_, *commons_.shards.front(), *manifests_);
-  scrubber_ =
-      std::make_unique<Scrubber>(commons_, *commons_.shards.front(), *manifests_, options.scrub);
   return runOn(home(), startServices(options));
 }
 
@@ -101,6 +96,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
     co_await home().enter();
     if (!started.ok()) co_return started;
   }
+  createServices(options);
   for (const PeerAddress& address : options.listen) {
     std::function<void(std::uint32_t, int)> adopt = [this](std::uint32_t shard, int socket) {
       Shard& target = *commons_.shards[shard % commons_.shards.size()];
@@ -112,6 +108,16 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   }
   scrubber_->start();
   co_return Status();
+}
+
+void Engine::createServices(const EngineOptions& options) {
+  Shard& shard = *commons_.shards.front();
+  manifests_ = std::make_unique<ManifestStore>(
+      ManifestPorts{*shard.reactor, *shard.files, shard.view, *shard.transport,
+                    commons_.cache->manifestDirectory(), commons_.ask});
+  contents_ = std::make_unique<ContentCalls>(commons_, shard);
+  mounts_ = std::make_unique<Mounts>(commons_, shard, *manifests_);
+  scrubber_ = std::make_unique<Scrubber>(commons_, shard, *manifests_, options.scrub);
 }
 
 Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
@@ -129,11 +135,6 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   auto client = OriginClient::create(*shard.reactor, std::move(origin));
   if (!client.ok()) co_return client.error();
   shard.origin = std::move(*client);
-  shard.directoryService = std::make_unique<DirectoryService>(shard);
-  shard.directory = std::make_unique<DirectoryClient>(shard);
-  shard.verifier = std::make_unique<FileVerifier>(shard);
-  shard.fetcher = std::make_unique<Fetcher>(shard);
-  shard.prefetcher = std::make_unique<Prefetcher>(shard);
   shard.peerService = std::make_unique<PeerService>(shard);
   TransportOptions transport;
   transport.node = options.node;
@@ -143,6 +144,18 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   transport.shard = static_cast<std::uint32_t>(shard.index);
   transport.shards = static_cast<std::uint32_t>(commons_.shards.size());
   shard.transport = PeerTransport::create(*shard.reactor, std::move(transport), *shard.peerService);
+  shard.verifier = std::make_unique<FileVerifier>(shard);
+  shard.fetcher = std::make_unique<Fetcher>(shard);
+  const DirectoryPorts ports{commons_.self,
+                             *shard.reactor,
+                             *shard.gate,
+                             shard.view,
+                             *shard.transport,
+                             *shard.fetcher,
+                             commons_.counters.directoryBypassed};
+  shard.directoryService = std::make_unique<DirectoryService>(ports);
+  shard.directory = std::make_unique<DirectoryClient>(ports, *shard.directoryService);
+  shard.prefetcher = std::make_unique<Prefetcher>(shard);
   co_return Status();
 }
 
@@ -281,11 +294,13 @@ void Engine::close() {
 // Mounts first: a read that something below refuses because it ends would fail, instead of waiting
 // for the next agent.
 Task<void> Engine::stopServices() {
-  Task<void> detaching = mounts_->close();
-  co_await detaching;
-  Task<void> ending = scrubber_->close();
-  co_await ending;
-  manifests_->close();
+  if (mounts_ != nullptr) {  // with them all other services
+    Task<void> detaching = mounts_->close();
+    co_await detaching;
+    Task<void> ending = scrubber_->close();
+    co_await ending;
+    manifests_->close();
+  }
   for (const std::unique_ptr<Listener>& listener : listeners_) {
     Task<void> closing = listener->close();
     co_await closing;

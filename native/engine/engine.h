@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "dataset/manifest_store.h"
 #include "engine/content_calls.h"
-#include "engine/manifest_store.h"
 #include "engine/mounts.h"
 #include "engine/scrubber.h"
 #include "engine/shard.h"
@@ -93,6 +93,8 @@ class Engine {
   [[nodiscard]] Status createShard(const EngineOptions& options, std::size_t index,
                                    std::size_t count);
   [[nodiscard]] Task<Status> startServices(const EngineOptions& options);
+  // Those of the home shard, when all shards have started.
+  void createServices(const EngineOptions& options);
   [[nodiscard]] Task<Status> startShard(const EngineOptions& options, Shard& shard);
   [[nodiscard]] static Task<void> setView(Shard& shard, std::shared_ptr<const ClusterView> view);
   [[nodiscard]] Task<void> stopServices();

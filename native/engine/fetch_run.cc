@@ -4,8 +4,8 @@
 #include <bit>
 
 #include "base/crc32c.h"
+#include "directory/directory_client.h"
 #include "engine/chunk_retention.h"
-#include "engine/directory_client.h"
 #include "engine/file_verifier.h"
 
 namespace hearth {

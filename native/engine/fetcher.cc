@@ -63,21 +63,29 @@ std::shared_ptr<KeyFetch> Fetcher::find(const ContentKey& key) {
   return found == wanted_.end() ? nullptr : found->second.lock();
 }
 
+std::shared_ptr<CachedFile> Fetcher::cached(const ContentKey& key) {
+  const std::shared_ptr<KeyFetch> fetch = find(key);
+  return fetch != nullptr ? fetch->cache : shard_.commons.cache->find(key);
+}
+
+std::optional<ChunkMask> Fetcher::held(const ContentKey& key, std::uint32_t stripe) {
+  const std::shared_ptr<CachedFile> file = cached(key);
+  if (file == nullptr) return std::nullopt;
+  return heldOf(*file, stripe);
+}
+
 AgentReport Fetcher::report(const ContentKey& key) {
   AgentReport report;
-  std::shared_ptr<CachedFile> cached = shard_.commons.cache->find(key);
-  const std::shared_ptr<KeyFetch> fetch = find(key);
-  if (fetch != nullptr) {
+  if (const std::shared_ptr<KeyFetch> fetch = find(key)) {
     report.wants = true;
-    cached = fetch->cache;
     for (const auto& [chunk, flight] : fetch->flights) {
       if (flight->fromOrigin) report.fetching.push_back(chunk);
     }
   }
-  if (cached == nullptr) return report;
-  const std::uint32_t chunks = cached->chunkCount();
-  for (std::uint32_t stripe = 0; stripe * kChunksPerStripe < chunks; ++stripe) {
-    report.held.push_back(heldOf(*cached, stripe));
+  const std::shared_ptr<CachedFile> file = cached(key);
+  if (file == nullptr) return report;
+  for (std::uint32_t stripe = 0; stripe * kChunksPerStripe < file->chunkCount(); ++stripe) {
+    report.held.push_back(heldOf(*file, stripe));
   }
   return report;
 }
@@ -160,8 +168,7 @@ Task<Result<std::shared_ptr<LoadedChunk>>> Fetcher::arrive(std::shared_ptr<FileF
 
 Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
   const std::shared_ptr<KeyFetch> fetch = find(key);
-  const std::shared_ptr<CachedFile> file =
-      fetch != nullptr ? fetch->cache : shard_.commons.cache->find(key);
+  const std::shared_ptr<CachedFile> file = cached(key);
   if (file != nullptr && chunk < file->chunkCount() && file->resident(chunk)) co_return Status();
   if (fetch != nullptr) {
     const auto known = fetch->flights.find(chunk);

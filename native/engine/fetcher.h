@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "directory/directory_ports.h"
 #include "engine/file_fetch.h"
 #include "engine/peer_place.h"
 #include "engine/rate_limiter.h"
@@ -31,7 +33,7 @@ struct FetchOptions {
   }
 };
 
-class Fetcher {
+class Fetcher final : public LocalChunks {
  public:
   explicit Fetcher(Shard& shard);
 
@@ -64,8 +66,11 @@ class Fetcher {
 
   // The wanted key, if it is.
   [[nodiscard]] std::shared_ptr<KeyFetch> find(const ContentKey& key);
-  // Our part in a key, for a directory that is being made.
-  [[nodiscard]] AgentReport report(const ContentKey& key);
+  // Its cache file, wanted or not; null when there is none here.
+  [[nodiscard]] std::shared_ptr<CachedFile> cached(const ContentKey& key);
+
+  [[nodiscard]] AgentReport report(const ContentKey& key) override;
+  [[nodiscard]] std::optional<ChunkMask> held(const ContentKey& key, std::uint32_t stripe) override;
 
  private:
   struct RunState;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cache/content_cache.h"
+#include "dataset/dataset.h"
 #include "directory/key_directory.h"
-#include "engine/dataset.h"
 #include "engine/hint_queue.h"
 #include "engine/loaded_chunk.h"
 #include "reactor/synchronization.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/manifest_store.h"
+#include "dataset/manifest_store.h"
 #include "engine/shard.h"
 
 namespace hearth {

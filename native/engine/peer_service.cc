@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "base/crc32c.h"
-#include "engine/directory_service.h"
+#include "directory/directory_service.h"
 #include "engine/fetcher.h"
 #include "engine/lent_chunk.h"
 #include "engine/verified_read.h"

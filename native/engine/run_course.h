@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/directory_client.h"
+#include "directory/directory_client.h"
 #include "engine/fetch_run.h"
 
 namespace hearth {

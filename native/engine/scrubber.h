@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/manifest_store.h"
+#include "dataset/manifest_store.h"
 #include "engine/rate_limiter.h"
 #include "engine/shard.h"
 

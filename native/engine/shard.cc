@@ -1,8 +1,8 @@
 #include "engine/shard.h"
 
+#include "directory/directory_client.h"
+#include "directory/directory_service.h"
 #include "engine/chunk_retention.h"
-#include "engine/directory_client.h"
-#include "engine/directory_service.h"
 #include "engine/fetcher.h"
 #include "engine/file_verifier.h"
 #include "engine/peer_service.h"
@@ -15,10 +15,7 @@ Shard::~Shard() = default;
 
 void EngineCommons::log(Question::Level level, std::string message,
                         std::map<std::string, std::string> fields) const {
-  ask({.kind = Question::Kind::kLog,
-       .level = level,
-       .message = std::move(message),
-       .fields = std::move(fields)});
+  hearth::log(ask, level, std::move(message), std::move(fields));
 }
 
 }  // namespace hearth

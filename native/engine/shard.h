@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "cache/content_cache.h"
+#include "dataset/question.h"
+#include "directory/cluster_view.h"
 #include "engine/buffer_pool.h"
-#include "engine/cluster_view.h"
 #include "engine/digest_refusals.h"
 #include "engine/failed_reads.h"
-#include "engine/question.h"
 #include "engine/through_reads.h"
 #include "files/file_system.h"
 #include "origin/origin_client.h"

@@ -1,7 +1,7 @@
 // The directory of a key is away, but still in the view of the cluster: its stand-in is asked.
 #include <gtest/gtest.h>
 
-#include "engine/directory_service.h"
+#include "directory/directory_service.h"
 #include "engine/testing_partition.h"
 
 namespace hearth::testing_cluster {

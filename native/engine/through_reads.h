@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/dataset.h"
+#include "dataset/dataset.h"
 
 namespace hearth {
 

@@ -2,13 +2,17 @@
 #pragma once
 
 #include "directory/directory_message.h"
-#include "engine/shard.h"
+#include "directory/directory_ports.h"
 
 namespace hearth {
 
+class DirectoryService;
+
 class DirectoryClient {
  public:
-  explicit DirectoryClient(Shard& shard) : shard_(shard) {}
+  // `service`: for the keys of which this agent is the directory; must remain live.
+  DirectoryClient(DirectoryPorts ports, DirectoryService& service)
+      : ports_(ports), service_(service) {}
 
   // Tries the key's directory and then its two stand-ins. When none answers we act alone: what we
   // would fetch is granted, and counted; reading twice from the origin is better than not reading.
@@ -28,11 +32,12 @@ class DirectoryClient {
 
  private:
   void tell(DirectoryMessage type, DirectoryRequest request);
-  static void tellHere(Shard& shard, DirectoryMessage type, const DirectoryRequest& request);
-  static Task<void> tellPeers(Shard& shard, std::vector<std::string> candidates,
-                              DirectoryMessage type, DirectoryRequest request);
+  void tellHere(DirectoryMessage type, const DirectoryRequest& request);
+  Task<void> tellPeers(std::vector<std::string> candidates, DirectoryMessage type,
+                       DirectoryRequest request);
 
-  Shard& shard_;
+  DirectoryPorts ports_;
+  DirectoryService& service_;
 };
 
 }  // namespace hearth

@@ -1,4 +1,4 @@
-#include "engine/reading_order.h"
+#include "dataset/reading_order.h"
 
 #include <gtest/gtest.h>
 

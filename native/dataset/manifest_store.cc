@@ -1,6 +1,4 @@
-#include "engine/manifest_store.h"
-
-#include "directory/placement.h"
+#include "dataset/manifest_store.h"
 
 namespace hearth {
 namespace {
@@ -10,8 +8,8 @@ constexpr auto kManifestSweep = std::chrono::minutes(1);
 
 }  // namespace
 
-ManifestStore::ManifestStore(EngineCommons& commons, Shard& home)
-    : commons_(commons), home_(home), sweeping_(*home.reactor) {}
+ManifestStore::ManifestStore(ManifestPorts ports)
+    : ports_(std::move(ports)), sweeping_(ports_.reactor) {}
 
 // Locations are secrets, and stay no longer than they are of use.
 void ManifestStore::sweep() {
@@ -24,7 +22,7 @@ void ManifestStore::sweep() {
 }
 
 std::string ManifestStore::path(const Sha256Digest& digest) const {
-  return commons_.cache->manifestDirectory() + "/" + hexOf(digest);
+  return ports_.directory + "/" + hexOf(digest);
 }
 
 std::shared_ptr<Dataset> ManifestStore::find(const Sha256Digest& digest,
@@ -34,7 +32,7 @@ std::shared_ptr<Dataset> ManifestStore::find(const Sha256Digest& digest,
   if (found == open_.end()) return nullptr;
   std::shared_ptr<Dataset>& place = found->second[dataset];
   if (place == nullptr) {
-    place = std::make_shared<Dataset>(found->second.at({})->manifest, dataset, commons_.ask);
+    place = std::make_shared<Dataset>(found->second.at({})->manifest, dataset, ports_.ask);
     if (closed_) place->locations.close(*closed_);
   }
   return place;
@@ -54,13 +52,13 @@ std::shared_ptr<Dataset> ManifestStore::remember(std::shared_ptr<const Manifest>
   if (open_.empty()) sweeping_.start(Clock::now() + kManifestSweep, [this] { sweep(); });
   std::shared_ptr<Dataset>& ofNobody = open_[manifest->digest()][{}];
   if (ofNobody == nullptr) {
-    ofNobody = std::make_shared<Dataset>(std::move(manifest), std::string(), commons_.ask);
+    ofNobody = std::make_shared<Dataset>(std::move(manifest), std::string(), ports_.ask);
   }
   return ofNobody;
 }
 
 Task<Status> ManifestStore::write(const Sha256Digest& digest, std::span<const std::byte> bytes) {
-  FileSystem& files = *home_.files;
+  FileSystem& files = ports_.files;
   const std::string target = path(digest);
   const std::string draft = target + ".tmp";
   OpenFlags flags;
@@ -80,13 +78,13 @@ Task<Status> ManifestStore::write(const Sha256Digest& digest, std::span<const st
   Task<Status> renaming = files.rename(draft, target);
   status = co_await renaming;
   if (!status.ok()) co_return status;
-  Task<Status> settling = files.syncDirectory(commons_.cache->manifestDirectory());
+  Task<Status> settling = files.syncDirectory(ports_.directory);
   co_return co_await settling;
 }
 
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(std::vector<std::byte> bytes) {
   auto parse = [&bytes] { return Manifest::parse(bytes); };
-  auto parsing = home_.reactor->offload(parse);
+  auto parsing = ports_.reactor.offload(parse);
   const Result<std::shared_ptr<const Manifest>> parsed = co_await parsing;
   if (!parsed.ok()) co_return parsed.error();
   const Sha256Digest digest = (*parsed)->digest();
@@ -101,7 +99,7 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(std::vector<std::byte>
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::openLocal(Sha256Digest digest) {
   const std::string file = path(digest);
   auto open = [&file, &digest] { return Manifest::open(file, digest); };
-  auto opening = home_.reactor->offload(open);
+  auto opening = ports_.reactor.offload(open);
   const Result<std::shared_ptr<const Manifest>> manifest = co_await opening;
   if (!manifest.ok()) co_return manifest.error();
   co_return remember(*manifest);
@@ -113,16 +111,16 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) 
   const Result<std::shared_ptr<Dataset>> here = co_await local;
   if (here.ok()) co_return here;
   if (here.code() == ErrorCode::kCorrupt) {
-    commons_.log(Question::Level::kError, here.error().message);
+    log(ports_.ask, Question::Level::kError, here.error().message);
   }
-  for (const std::string& node : home_.view->readyOthers()) {
+  for (const std::string& node : ports_.view->readyOthers()) {
     Task<Result<std::vector<std::byte>>> reading =
-        home_.transport->readManifest(node, digest, Clock::now() + kManifestPatience);
+        ports_.transport.readManifest(node, digest, Clock::now() + kManifestPatience);
     Result<std::vector<std::byte>> bytes = co_await reading;
     if (!bytes.ok()) continue;
     if (Sha256::of(*bytes) != digest) {
-      commons_.log(Question::Level::kWarn, "a peer answered with a manifest of another digest",
-                   {{"peer", node}});
+      log(ports_.ask, Question::Level::kWarn, "a peer answered with a manifest of another digest",
+          {{"peer", node}});
       continue;
     }
     Task<Result<std::shared_ptr<Dataset>>> adding = add(std::move(*bytes));
@@ -147,14 +145,14 @@ Task<Status> ManifestStore::remove(Sha256Digest digest) {
     const std::lock_guard lock(mutex_);
     open_.erase(digest);
   }
-  Task<Status> unlinking = home_.files->unlink(path(digest));
+  Task<Status> unlinking = ports_.files.unlink(path(digest));
   const Status status = co_await unlinking;
   co_return status.code() == ErrorCode::kNotFound ? Status() : status;
 }
 
 Task<std::vector<std::shared_ptr<Dataset>>> ManifestStore::list() {
   Task<Result<std::vector<DirectoryEntry>>> listing =
-      home_.files->list(commons_.cache->manifestDirectory(), ListDetail::kKinds);
+      ports_.files.list(ports_.directory, ListDetail::kKinds);
   const Result<std::vector<DirectoryEntry>> names = co_await listing;
   std::vector<std::shared_ptr<Dataset>> datasets;
   if (!names.ok()) co_return datasets;
@@ -166,8 +164,8 @@ Task<std::vector<std::shared_ptr<Dataset>>> ManifestStore::list() {
       Task<Result<std::shared_ptr<Dataset>>> opening = openLocal(digest->bytes);
       const Result<std::shared_ptr<Dataset>> opened = co_await opening;
       if (!opened.ok()) {
-        commons_.log(Question::Level::kError,
-                     "removing a manifest that cannot be used: " + opened.error().message);
+        log(ports_.ask, Question::Level::kError,
+            "removing a manifest that cannot be used: " + opened.error().message);
         Task<Status> removing = remove(digest->bytes);
         [[maybe_unused]] const Status removed = co_await removing;
         continue;

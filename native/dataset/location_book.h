@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/question.h"
-#include "engine/reading_order.h"
+#include "dataset/question.h"
+#include "dataset/reading_order.h"
 #include "manifest/manifest.h"
 #include "origin/origin_client.h"
 #include "reactor/synchronization.h"

@@ -30,4 +30,13 @@ struct Question {
 // Any thread may call it; it must not block. After Engine::close has ended it is not called again.
 using Ask = std::function<void(Question)>;
 
+// A line of the agent's log. Any thread.
+inline void log(const Ask& ask, Question::Level level, std::string message,
+                std::map<std::string, std::string> fields = {}) {
+  ask({.kind = Question::Kind::kLog,
+       .level = level,
+       .message = std::move(message),
+       .fields = std::move(fields)});
+}
+
 }  // namespace hearth

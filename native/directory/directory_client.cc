@@ -1,7 +1,6 @@
-#include "engine/directory_client.h"
+#include "directory/directory_client.h"
 
-#include "engine/directory_service.h"
-#include "engine/fetcher.h"
+#include "directory/directory_service.h"
 
 namespace hearth {
 namespace {
@@ -22,15 +21,15 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
                                  .chunks = chunks,
                                  .intent = intent,
                                  .complaint = std::move(complaint)};
-  const std::vector<std::string> candidates = shard_.view->directoriesOf(key);
+  const std::vector<std::string> candidates = ports_.view->directoriesOf(key);
   for (const std::string& node : candidates) {
-    if (node == shard_.commons.self) {
-      Task<LocateAnswer> here = shard_.directoryService->locate(node, request);
+    if (node == ports_.self) {
+      Task<LocateAnswer> here = service_.locate(node, request);
       co_return co_await here;
     }
     ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kLocate), encode(request)};
     Task<Result<ControlMessage>> call =
-        shard_.transport->call(node, std::move(message), directoryPatience());
+        ports_.transport.call(node, std::move(message), directoryPatience());
     const Result<ControlMessage> answer = co_await call;
     if (!answer.ok()) continue;
     auto decoded = decodeLocateAnswer(answer->body);
@@ -38,7 +37,7 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
   }
   LocateAnswer alone;
   if (intent == Intent::kFetch) {
-    shard_.commons.counters.directoryBypassed.fetch_add(1, std::memory_order_relaxed);
+    ports_.bypassed.fetch_add(1, std::memory_order_relaxed);
     alone.granted = chunks;
   }
   co_return alone;
@@ -50,7 +49,7 @@ Task<Status> DirectoryClient::awaitChunk(std::string node, ContentKey key, std::
       .key = key, .size = size, .stripe = chunk / kChunksPerStripe, .chunks = bitOf(chunk)};
   ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kAwait), encode(request)};
   Task<Result<ControlMessage>> call =
-      shard_.transport->call(std::move(node), std::move(message), patience);
+      ports_.transport.call(std::move(node), std::move(message), patience);
   const Result<ControlMessage> answer = co_await call;
   if (!answer.ok()) co_return answer.error();
   co_return Status();
@@ -71,21 +70,20 @@ void DirectoryClient::dropped(const ContentKey& key, std::uint64_t size) {
 }
 
 void DirectoryClient::tell(DirectoryMessage type, DirectoryRequest request) {
-  std::vector<std::string> candidates = shard_.view->directoriesOf(request.key);
-  if (candidates.front() == shard_.commons.self) return tellHere(shard_, type, request);
-  shard_.gate->spawn(tellPeers(shard_, std::move(candidates), type, std::move(request)));
+  std::vector<std::string> candidates = ports_.view->directoriesOf(request.key);
+  if (candidates.front() == ports_.self) return tellHere(type, request);
+  ports_.gate.spawn(tellPeers(std::move(candidates), type, std::move(request)));
 }
 
-void DirectoryClient::tellHere(Shard& shard, DirectoryMessage type,
-                               const DirectoryRequest& request) {
-  const std::string& node = shard.commons.self;
+void DirectoryClient::tellHere(DirectoryMessage type, const DirectoryRequest& request) {
+  const std::string& node = ports_.self;
   switch (type) {
     case DirectoryMessage::kHave:
-      return shard.directoryService->have(node, request);
+      return service_.have(node, request);
     case DirectoryMessage::kGiveUp:
-      return shard.directoryService->giveUp(node, request);
+      return service_.giveUp(node, request);
     case DirectoryMessage::kDropped:
-      return shard.directoryService->dropped(node, request);
+      return service_.dropped(node, request);
     case DirectoryMessage::kLocate:
     case DirectoryMessage::kQuery:
     case DirectoryMessage::kAwait:
@@ -93,21 +91,19 @@ void DirectoryClient::tellHere(Shard& shard, DirectoryMessage type,
   }
 }
 
-Task<void> DirectoryClient::tellPeers(Shard& shard, std::vector<std::string> candidates,
-                                      DirectoryMessage type, DirectoryRequest request) {
+Task<void> DirectoryClient::tellPeers(std::vector<std::string> candidates, DirectoryMessage type,
+                                      DirectoryRequest request) {
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     // Messages that waited for a silent directory must not overtake newer ones with what was true.
     if (i > 0 && type == DirectoryMessage::kHave) {
-      const std::shared_ptr<KeyFetch> fetch = shard.fetcher->find(request.key);
-      const std::shared_ptr<CachedFile> file =
-          fetch != nullptr ? fetch->cache : shard.commons.cache->find(request.key);
-      if (file == nullptr) co_return;
-      request.chunks = heldOf(*file, request.stripe);
+      const std::optional<ChunkMask> held = ports_.chunks.held(request.key, request.stripe);
+      if (!held) co_return;
+      request.chunks = *held;
     }
-    if (candidates[i] == shard.commons.self) co_return tellHere(shard, type, request);
+    if (candidates[i] == ports_.self) co_return tellHere(type, request);
     ControlMessage message{static_cast<std::uint16_t>(type), encode(request)};
     Task<Result<ControlMessage>> call =
-        shard.transport->call(candidates[i], std::move(message), directoryPatience());
+        ports_.transport.call(candidates[i], std::move(message), directoryPatience());
     const Result<ControlMessage> answer = co_await call;
     if (answer.ok()) co_return;
   }

@@ -9,14 +9,26 @@
 #include <string>
 #include <vector>
 
-#include "engine/dataset.h"
-#include "engine/shard.h"
+#include "dataset/dataset.h"
+#include "directory/cluster_view.h"
+#include "files/file_system.h"
+#include "transport/peer_transport.h"
 
 namespace hearth {
 
+// What the store uses of the engine's home shard. All of it lives longer than the store.
+struct ManifestPorts {
+  Reactor& reactor;
+  FileSystem& files;
+  const std::shared_ptr<const ClusterView>& view;  // replaced when the cluster changes
+  PeerTransport& transport;
+  std::string directory;  // of the files
+  Ask ask;
+};
+
 class ManifestStore {
  public:
-  ManifestStore(EngineCommons& commons, Shard& home);
+  explicit ManifestStore(ManifestPorts ports);
 
   // Checks the bytes, writes them durably and opens them.
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> add(std::vector<std::byte> bytes);
@@ -41,8 +53,7 @@ class ManifestStore {
   void sweep();
   std::shared_ptr<Dataset> remember(std::shared_ptr<const Manifest> manifest);
 
-  EngineCommons& commons_;
-  Shard& home_;
+  const ManifestPorts ports_;
   std::mutex mutex_;
   // By id; that of nobody is always among them.
   using Datasets = std::map<std::string, std::shared_ptr<Dataset>>;

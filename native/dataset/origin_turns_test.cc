@@ -1,4 +1,4 @@
-#include "engine/origin_turns.h"
+#include "dataset/origin_turns.h"
 
 #include <gtest/gtest.h>
 

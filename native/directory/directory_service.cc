@@ -1,6 +1,4 @@
-#include "engine/directory_service.h"
-
-#include "engine/fetcher.h"
+#include "directory/directory_service.h"
 
 namespace hearth {
 namespace {
@@ -15,26 +13,26 @@ constexpr auto kDirectorySweep = std::chrono::seconds(30);
 }  // namespace
 
 struct DirectoryService::Entry {
-  Entry(Shard& shard, const DirectoryRequest& request)
+  Entry(const DirectoryPorts& ports, const DirectoryRequest& request)
       : directory(request.size,
-                  [&shard](const std::string& asker, const std::string& holder) {
-                    return shard.view->distance(asker, holder);
+                  [&view = ports.view](const std::string& asker, const std::string& holder) {
+                    return view->distance(asker, holder);
                   }),
-        built(*shard.reactor) {}
+        built(ports.reactor) {}
   KeyDirectory directory;
   Event built;
   Clock::time_point lastUse = Clock::now();
 };
 
-DirectoryService::DirectoryService(Shard& shard)
-    : shard_(shard), nextSweep_(Clock::now() + kDirectorySweep) {}
+DirectoryService::DirectoryService(DirectoryPorts ports)
+    : ports_(ports), nextSweep_(Clock::now() + kDirectorySweep) {}
 DirectoryService::~DirectoryService() = default;
 
 Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest request) {
   forgetIdle();
   std::shared_ptr<Entry> entry = entries_[request.key];
   if (entry == nullptr) {
-    entry = std::make_shared<Entry>(shard_, request);
+    entry = std::make_shared<Entry>(ports_, request);
     entries_[request.key] = entry;
     Task<void> building = build(entry, request);
     co_await building;
@@ -45,44 +43,44 @@ Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest r
   LocateAnswer answer = entry->directory.locate(node, request.stripe, request.chunks,
                                                 request.intent, request.complaint, entry->lastUse);
   for (std::string& accused : entry->directory.accused(entry->lastUse))
-    shard_.gate->spawn(askAccused(shard_, std::move(accused), request, entry));
+    ports_.gate.spawn(askAccused(std::move(accused), request, entry));
   co_return answer;
 }
 
 Task<void> DirectoryService::build(std::shared_ptr<Entry> entry, DirectoryRequest request) {
-  entry->directory.report(shard_.commons.self, shard_.fetcher->report(request.key), Clock::now());
-  const std::vector<std::string> others = shard_.view->readyOthers();
+  entry->directory.report(ports_.self, ports_.chunks.report(request.key), Clock::now());
+  const std::vector<std::string> others = ports_.view->readyOthers();
   if (!others.empty()) {
-    Gate asking(*shard_.reactor);
-    for (const std::string& node : others) asking.spawn(askOne(shard_, node, request, entry));
+    Gate asking(ports_.reactor);
+    for (const std::string& node : others) asking.spawn(askOne(node, request, entry));
     Task<void> asked = asking.close();
     co_await asked;
   }
   entry->built.set();
 }
 
-Task<std::optional<AgentReport>> DirectoryService::partOf(Shard& shard, std::string node,
+Task<std::optional<AgentReport>> DirectoryService::partOf(std::string node,
                                                           DirectoryRequest request) {
-  if (node == shard.commons.self) co_return shard.fetcher->report(request.key);
+  if (node == ports_.self) co_return ports_.chunks.report(request.key);
   ControlMessage query{static_cast<std::uint16_t>(DirectoryMessage::kQuery), encode(request)};
-  Task<Result<ControlMessage>> call = shard.transport->call(
+  Task<Result<ControlMessage>> call = ports_.transport.call(
       node, std::move(query), Patience(Clock::now() + kReportPatience, kReportSilence));
   const Result<ControlMessage> answer = co_await call;
   if (!answer.ok()) co_return std::nullopt;
   co_return decodeAgentReport(answer->body);
 }
 
-Task<void> DirectoryService::askOne(Shard& shard, std::string node, DirectoryRequest request,
+Task<void> DirectoryService::askOne(std::string node, DirectoryRequest request,
                                     std::shared_ptr<Entry> entry) {
-  Task<std::optional<AgentReport>> asking = partOf(shard, node, request);
+  Task<std::optional<AgentReport>> asking = partOf(node, request);
   const std::optional<AgentReport> report = co_await asking;
   if (report) entry->directory.report(node, *report, Clock::now());
 }
 
-Task<void> DirectoryService::askAccused(Shard& shard, std::string node, DirectoryRequest request,
+Task<void> DirectoryService::askAccused(std::string node, DirectoryRequest request,
                                         std::shared_ptr<Entry> entry) {
   const Clock::time_point asked = Clock::now();
-  Task<std::optional<AgentReport>> asking = partOf(shard, node, request);
+  Task<std::optional<AgentReport>> asking = partOf(node, request);
   const std::optional<AgentReport> report = co_await asking;
   if (report) {
     entry->directory.correct(node, *report, asked);

@@ -8,13 +8,13 @@
 #include <unordered_map>
 
 #include "directory/directory_message.h"
-#include "engine/shard.h"
+#include "directory/directory_ports.h"
 
 namespace hearth {
 
 class DirectoryService {
  public:
-  explicit DirectoryService(Shard& shard);
+  explicit DirectoryService(DirectoryPorts ports);
   ~DirectoryService();
 
   // `node` asks (or we ourselves). Waits while the directory of the key is being made.
@@ -32,17 +32,14 @@ class DirectoryService {
   struct Entry;
 
   Task<void> build(std::shared_ptr<Entry> entry, DirectoryRequest request);
-  static Task<void> askOne(Shard& shard, std::string node, DirectoryRequest request,
-                           std::shared_ptr<Entry> entry);
+  Task<void> askOne(std::string node, DirectoryRequest request, std::shared_ptr<Entry> entry);
   // Of whom others say that it does not give what it holds: whether it does hold it.
-  static Task<void> askAccused(Shard& shard, std::string node, DirectoryRequest request,
-                               std::shared_ptr<Entry> entry);
+  Task<void> askAccused(std::string node, DirectoryRequest request, std::shared_ptr<Entry> entry);
   // The part that an agent has in the key; nothing when it does not answer.
-  static Task<std::optional<AgentReport>> partOf(Shard& shard, std::string node,
-                                                 DirectoryRequest request);
+  Task<std::optional<AgentReport>> partOf(std::string node, DirectoryRequest request);
   void forgetIdle();
 
-  Shard& shard_;
+  DirectoryPorts ports_;
   std::unordered_map<ContentKey, std::shared_ptr<Entry>, ContentKeyHash> entries_;
   Clock::time_point nextSweep_;
 };

@@ -10,9 +10,9 @@
 #include <memory>
 #include <string>
 
-#include "engine/folder_readers.h"
-#include "engine/location_book.h"
-#include "engine/origin_turns.h"
+#include "dataset/folder_readers.h"
+#include "dataset/location_book.h"
+#include "dataset/origin_turns.h"
 #include "manifest/manifest.h"
 #include "origin/origin_client.h"
 

@@ -1,4 +1,4 @@
-#include "engine/location_book.h"
+#include "dataset/location_book.h"
 
 #include <gtest/gtest.h>
 

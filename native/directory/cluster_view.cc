@@ -1,4 +1,4 @@
-#include "engine/cluster_view.h"
+#include "directory/cluster_view.h"
 
 #include "directory/placement.h"
 

@@ -1,0 +1,39 @@
+// What asking directories and being one uses of the shard that it belongs to. All of it lives
+// longer than its users, and is used on the shard's thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "directory/cluster_view.h"
+#include "directory/key_directory.h"
+#include "reactor/synchronization.h"
+#include "transport/peer_transport.h"
+
+namespace hearth {
+
+// What is here of the keys of one shard.
+class LocalChunks {
+ public:
+  virtual ~LocalChunks() = default;
+  // Our part in a key, for a directory that is being made.
+  [[nodiscard]] virtual AgentReport report(const ContentKey& key) = 0;
+  // The chunks of a stripe that are in the cache now; nothing when the key is not here at all.
+  [[nodiscard]] virtual std::optional<ChunkMask> held(const ContentKey& key,
+                                                      std::uint32_t stripe) = 0;
+};
+
+struct DirectoryPorts {
+  const std::string& self;  // our name in the cluster
+  Reactor& reactor;
+  Gate& gate;                                      // background coroutines
+  const std::shared_ptr<const ClusterView>& view;  // replaced when the cluster changes
+  PeerTransport& transport;
+  LocalChunks& chunks;
+  std::atomic<std::uint64_t>& bypassed;  // counts what was granted because no directory answered
+};
+
+}  // namespace hearth
