@@ -68,6 +68,7 @@ generate: $(STAMP) ## Write all generated sources anew
 	@$(NODE) scripts/generate-constants.ts
 	@$(NODE) scripts/generate-crds.ts
 	@$(NODE) scripts/generate-protocols.ts
+	@$(NODE) scripts/generate-rooms.ts
 
 format: $(STAMP) ## Format all sources
 	@node_modules/.bin/biome check --write . > /dev/null
