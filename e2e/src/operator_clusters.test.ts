@@ -48,7 +48,7 @@ describe('the operator and StorageClusters, on a real API server', function () {
     }
     await fixture.expect('the budget', kinds.PodDisruptionBudget, 'hearth-models-etcd');
     const service = await fixture.expect('the address', kinds.Service, 'hearth-models-etcd');
-    const configuration = await fixture.expect('the configuration', kinds.ConfigMap, 'hearth-models-all');
+    const configuration = await fixture.configuration('models');
     assert.ok(configuration.data?.['agent.yaml']?.includes(`etcd://${service.spec?.clusterIP}:2379/models?`));
     const told = await fixture.expect(
       'a status',
@@ -201,12 +201,12 @@ describe('the operator and StorageClusters, on a real API server', function () {
       agentSet,
       ({ spec }) => spec?.template.spec?.containers[0]?.image === 'registry/hearth:1',
     );
-    const { metadata } = await fixture.expect('it', kinds.ConfigMap, 'hearth-models-all');
-    await fixture.api.delete(kinds.ConfigMap, 'hearth-models-all', namespace);
+    const { metadata } = await fixture.configuration('models');
+    await fixture.api.delete(kinds.ConfigMap, metadata?.name ?? '', namespace);
     await fixture.expect(
       'it again',
       kinds.ConfigMap,
-      'hearth-models-all',
+      metadata?.name ?? '',
       (now) => now.metadata?.uid !== metadata?.uid,
     );
     const before = await fixture.api.get(kinds.Secret, 'hearth-models-ca', namespace);
@@ -226,14 +226,57 @@ describe('the operator and StorageClusters, on a real API server', function () {
       fixture.api.patch(kinds.StorageCluster, 'models', undefined, { spec: { nodeGroups } }, { kind: 'merge' });
     await patchGroups([{ name: 'all', cacheDirectories: [{ path: '/var/cache/hearth' }] }, ...groups.slice(1)]);
     await fixture.expect('the second group', kinds.DaemonSet, 'hearth-models-more-agent');
+    const { metadata } = await fixture.configuration('models', 'more');
     await patchGroups([{ name: 'all', cacheDirectories: [{ path: '/var/cache/hearth' }] }]);
     await until('it has gone', async () => {
       const { items } = await fixture.api.list(kinds.DaemonSet, { namespace });
       return items.length === 2;
     });
     await until('its configuration has gone', async () => {
-      return (await fixture.api.get(kinds.ConfigMap, 'hearth-models-more', namespace)) === undefined;
+      return (await fixture.api.get(kinds.ConfigMap, metadata?.name ?? '', namespace)) === undefined;
     });
+  });
+
+  it('leaves agents the configuration that they were made with, until none of them is left', async () => {
+    const old = await fixture.configuration('models');
+    const name = old.metadata?.name ?? '';
+    const isThere = async () => (await fixture.api.get(kinds.ConfigMap, name, namespace)) !== undefined;
+    await fixture.pod('agent-old', agentLabels('models'), 'n9', { phase: 'Pending' }, name);
+    const patch = (logLevel: string) =>
+      fixture.api.patch(kinds.StorageCluster, 'models', undefined, { spec: { logLevel } }, { kind: 'merge' });
+    await patch('debug');
+    await until('there is another one', async () => (await fixture.configuration('models')).metadata?.name !== name);
+    await sleep(2_000);
+    assert.ok(await isThere(), 'the controller of DaemonSets has not seen it');
+    const { metadata } = await fixture.expect('agents', kinds.DaemonSet, 'hearth-models-all-agent');
+    const status = {
+      observedGeneration: metadata?.generation,
+      currentNumberScheduled: 0,
+      numberMisscheduled: 0,
+      desiredNumberScheduled: 0,
+      numberReady: 0,
+    };
+    await fixture.api.patch(
+      kinds.DaemonSet,
+      'hearth-models-all-agent',
+      namespace,
+      { status },
+      { kind: 'merge', subresource: 'status' },
+    );
+    await sleep(2_000);
+    assert.ok(await isThere(), 'a pod reads it');
+    const changed = fixture.api.patch(
+      kinds.ConfigMap,
+      name,
+      namespace,
+      { data: { 'agent.yaml': '' } },
+      { kind: 'merge' },
+    );
+    await assert.rejects(changed, /immutable/);
+    await fixture.api.delete(kinds.Pod, 'agent-old', namespace, { gracePeriodSeconds: 0 });
+    await until('nobody reads it', async () => !(await isThere()));
+    await patch('info');
+    await until('the first again', isThere);
   });
 
   it('writes nothing after a restart', async () => {
@@ -299,9 +342,10 @@ describe('the operator and StorageClusters, on a real API server', function () {
     await sleep(8_000);
     assert.equal(operator.ended, false);
     await fixture.server.up();
-    await fixture.api.delete(kinds.ConfigMap, 'hearth-models-all', namespace);
+    const { metadata } = await fixture.configuration('models');
+    await fixture.api.delete(kinds.ConfigMap, metadata?.name ?? '', namespace);
     // Reflectors look again within half a minute.
-    await fixture.expect('the ConfigMap again', kinds.ConfigMap, 'hearth-models-all', () => true, 60_000);
+    await fixture.configuration('models', 'all', 60_000);
   });
 
   it('has one leader of two replicas, and another one when it goes', async () => {
@@ -314,8 +358,9 @@ describe('the operator and StorageClusters, on a real API server', function () {
     await leading.stop();
     await until('the other leads', () => waiting.isLeader());
     operator = leading === operator ? other : operator;
-    await fixture.api.delete(kinds.ConfigMap, 'hearth-models-all', namespace);
-    await fixture.expect('the ConfigMap again', kinds.ConfigMap, 'hearth-models-all');
+    const { metadata } = await fixture.configuration('models');
+    await fixture.api.delete(kinds.ConfigMap, metadata?.name ?? '', namespace);
+    await fixture.configuration('models');
   });
 
   it('ends a deletion when the pods have gone, and leaves nothing', async () => {

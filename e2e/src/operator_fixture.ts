@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { silentLogger } from '@hearth/common';
-import { type KubernetesApi, type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
+import {
+  type ConfigMap,
+  type KubernetesApi,
+  type KubernetesObject,
+  kinds,
+  type ResourceType,
+} from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 import { type RunningOperator, runOperator } from '../../operator/src/operator/index.ts';
 import type { TestApiServer } from '../cluster/api_server.ts';
@@ -53,13 +59,20 @@ export class OperatorFixture {
     await this.#patchStatus(kinds.Node, name, undefined, { conditions });
   }
 
-  /** A pod of a DaemonSet or StatefulSet, as if a kubelet ran it. */
-  async pod(name: string, labels: Record<string, string>, nodeName: string, status: object): Promise<void> {
+  /** A pod of a DaemonSet or StatefulSet, as if a kubelet ran it. `configuration`: the ConfigMap that it was made with. */
+  async pod(
+    name: string,
+    labels: Record<string, string>,
+    nodeName: string,
+    status: object,
+    configuration?: string,
+  ): Promise<void> {
+    const volumes = configuration === undefined ? [] : [{ name: 'configuration', configMap: { name: configuration } }];
     await this.api.create(kinds.Pod, {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name, namespace, labels },
-      spec: { nodeName, containers: [{ name: 'agent', image: 'none' }] },
+      spec: { nodeName, containers: [{ name: 'agent', image: 'none' }], volumes },
     });
     await this.podStatus(name, status);
   }
@@ -110,6 +123,13 @@ export class OperatorFixture {
       limitMs,
     );
     return found as T;
+  }
+
+  /** The ConfigMap that new agents of a group read. */
+  async configuration(cluster: string, group = 'all', limitMs = 20_000): Promise<ConfigMap> {
+    const set = await this.expect('agents', kinds.DaemonSet, `hearth-${cluster}-${group}-agent`);
+    const name = set.spec?.template.spec?.volumes?.find((one) => one.name === 'configuration')?.configMap?.name ?? '';
+    return await this.expect('their configuration', kinds.ConfigMap, name, () => true, limitMs);
   }
 
   /** Versions of everything that the operator writes. */

@@ -15,6 +15,8 @@ export interface Observation {
   desired: readonly DesiredObject[];
   /** What is there of the cluster, but Secrets. */
   owned: readonly { type: ResourceType; object: KubernetesObject }[];
+  /** ConfigMaps that pods of the cluster's agents name. */
+  configurations: ReadonlySet<string>;
   /** Objects that should be ours but carry another cluster's label. */
   foreign: readonly string[];
   /** What the spec refers to and is not there, as sentences. */

@@ -84,6 +84,7 @@ export class Observer {
       secretVersions: versions,
       desired: objects,
       owned: owned.ofCluster(name),
+      configurations: new Set(agentPods.map(({ configuration }) => configuration)),
       foreign: this.#foreign(name, objects),
       missing,
       store: store === undefined ? undefined : this.#storeState(cluster, serviceAddress, ownPods, answers),

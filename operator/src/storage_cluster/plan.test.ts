@@ -20,6 +20,7 @@ const observation = (fields: Partial<Observation> = {}): Observation =>
     secretVersions: {},
     desired: objects,
     owned: asOwned(objects),
+    configurations: new Set(),
     foreign: [],
     missing: [],
     store: { endpoints: [], ready: true, trouble: undefined, memberLost: false },
@@ -70,8 +71,59 @@ describe('plan of a StorageCluster', () => {
     assert.deepEqual(describeActions(plan(observation({ owned, store: undefined }))), []);
   });
 
+  describe('and the configurations of its agents', () => {
+    const names = (origins: object) => {
+      const cluster = sampleCluster({ origins: { ...sampleCluster().spec.origins, ...origins } });
+      const list = desired({
+        cluster,
+        environment,
+        store: 'etcd://h:1/c',
+        members: [],
+        excluded: () => [],
+        startHash: '',
+      });
+      return { list, name: list.find(({ type }) => type.kind === 'ConfigMap')?.object.metadata?.name ?? '' };
+    };
+    const [now, later] = [names({}), names({ maxEntries: 7 })];
+    /** `generation` and `seen` of the DaemonSet that names `of`. */
+    const ownedBy = (of: typeof now, generation: number, seen: number) =>
+      asOwned([...of.list.filter(({ type }) => type.kind !== 'ConfigMap'), ...now.list, ...later.list])
+        .filter(
+          ({ type, object }, index, all) =>
+            all.findIndex((one) => keyOf(one.type, one.object) === keyOf(type, object)) === index,
+        )
+        .map(({ type, object }) => {
+          if (type.kind !== 'DaemonSet') return { type, object };
+          const metadata = { ...object.metadata, generation };
+          return { type, object: { ...object, metadata, status: { observedGeneration: seen } } };
+        }) as Observation['owned'];
+    const deleted = (fields: Partial<Observation>) =>
+      describeActions(plan(observation({ desired: later.list, ...fields }))).filter((one) => one.startsWith('delete'));
+
+    it('have another name for another content', () => {
+      assert.match(now.name, /^hearth-models-all-[0-9a-f]{10}$/);
+      assert.notEqual(now.name, later.name);
+      assert.equal(names({}).name, now.name);
+    });
+
+    it('stay while a pod reads them, a DaemonSet names them, or its controller has not seen that it does not', () => {
+      assert.deepEqual(deleted({ owned: ownedBy(now, 1, 1) }), [], 'the DaemonSet is about to be changed');
+      assert.deepEqual(deleted({ owned: ownedBy(later, 2, 1) }), [], 'not seen');
+      const configurations = new Set([now.name, later.name]);
+      assert.deepEqual(deleted({ owned: ownedBy(later, 2, 2), configurations }), [], 'a pod of the release before');
+      assert.deepEqual(deleted({ owned: ownedBy(later, 2, 2) }), [`delete ConfigMap ${now.name}`]);
+      assert.deepEqual(
+        deleted({ desired: now.list, owned: ownedBy(now, 3, 3), configurations: new Set([later.name]) }),
+        [],
+        'on the way back',
+      );
+    });
+  });
+
   it('leaves alone what belongs to another StorageCluster', () => {
-    const foreign = ['ConfigMap hearth-models-all'];
+    const foreign = objects
+      .filter(({ type }) => type.kind === 'ConfigMap')
+      .map(({ type, object }) => keyOf(type, object));
     const owned = asOwned(objects).filter(({ type, object }) => !foreign.includes(keyOf(type, object)));
     assert.deepEqual(plan(observation({ owned, foreign })), []);
   });

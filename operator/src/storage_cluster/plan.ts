@@ -1,6 +1,7 @@
-import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
+import { type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
 import type { AgentEndpoint, ClientIdentity } from '../agents/index.ts';
 import type { PlannedSecret } from '../certificates/index.ts';
+import { mayBeRead } from './configurations.ts';
 import { isCurrent } from './drift.ts';
 import type { DesiredObject } from './objects/index.ts';
 import type { Observation } from './observation.ts';
@@ -39,6 +40,7 @@ export function plan(observation: Observation): Action[] {
     for (const { type, object } of owned) {
       const { name = '', uid } = object.metadata ?? {};
       if (wanted.has(keyOf(type, object)) || isGoing(object)) continue;
+      if (type.kind === kinds.ConfigMap.kind && mayBeRead(object, observation)) continue;
       actions.push({ kind: 'delete', type, name, uid });
     }
   }

@@ -39,6 +39,7 @@ describe('state of a pod', () => {
       running: true,
       deleting: false,
       createdAt: 60_000,
+      configuration: '',
       trouble: undefined,
     });
   });

@@ -1,5 +1,6 @@
 import type { Pod } from '@hearth/common/kubernetes';
 import { clusterLabel, nodeGroupLabel } from '@hearth/common/resources';
+import { configurationOf } from './configurations.ts';
 import { componentLabel } from './names.ts';
 
 /** What the operator keeps of a pod of ours. */
@@ -17,6 +18,8 @@ export interface PodState {
   deleting: boolean;
   /** When it was made, milliseconds since the epoch. */
   createdAt: number;
+  /** As `configurationOf`. */
+  configuration: string;
   /** Why it is not ready; undefined when it is. */
   trouble: Trouble | undefined;
 }
@@ -49,6 +52,7 @@ export function podState(pod: Pod): PodState {
     running: pod.status?.phase === 'Running',
     deleting: deletionTimestamp !== undefined,
     createdAt: Date.parse(creationTimestamp),
+    configuration: configurationOf(pod),
     trouble: ready ? undefined : troubleOf(pod),
   };
 }

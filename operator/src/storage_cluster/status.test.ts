@@ -20,6 +20,7 @@ const pod = (node: string, fields: Partial<PodState> = {}): PodState => ({
   running: true,
   deleting: false,
   createdAt: 0,
+  configuration: '',
   trouble: undefined,
   ...fields,
 });

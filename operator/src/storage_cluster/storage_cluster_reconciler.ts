@@ -2,6 +2,7 @@ import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common
 import type { StorageCluster } from '@hearth/common/resources';
 import type { CleanUpResult, DesiredStatus, Pass, Reconciler } from '../reconciler/index.ts';
 import { cleanUp } from './clean_up.ts';
+import { isReadByPods } from './configurations.ts';
 import type { Observation } from './observation.ts';
 import { Observer, type ObserverOptions } from './observer.ts';
 import { type Action, plan } from './plan.ts';
@@ -54,6 +55,10 @@ export class StorageClusterReconciler implements Reconciler<StorageCluster, Obse
         return;
       case 'delete': {
         const preconditions = action.uid === undefined ? {} : { uid: action.uid };
+        const { name } = cluster.metadata;
+        const configures = action.type.kind === kinds.ConfigMap.kind;
+        // The pod tells of its end, and then this is planned again.
+        if (configures && (await isReadByPods(api, name, action.name, environment.namespace, signal))) return;
         await api.delete(action.type, action.name, environment.namespace, { preconditions, signal });
         return;
       }

@@ -1,7 +1,8 @@
 import { controlPort, healthPort, wirePort } from '@hearth/common';
 import { type DaemonSet, kinds } from '@hearth/common/kubernetes';
 import { type NodeGroup, parseQuantity, type StorageCluster } from '@hearth/common/resources';
-import { agentPaths, agentSetName, groupName, labelsOf, nodeFolder, secretName, selectorOf } from '../names.ts';
+import { configurationVolume } from '../configurations.ts';
+import { agentPaths, agentSetName, labelsOf, nodeFolder, secretName, selectorOf } from '../names.ts';
 import { inMebibytes, memoryLimit, requestedMemory } from './agent_memory.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
 import { field, hostFolder, nodePod, privileged, sharedMount, type Volume, type VolumeMount } from './pod.ts';
@@ -12,13 +13,15 @@ export interface AgentInput extends BuildInput {
   excluded: readonly string[];
   /** Of everything that an agent reads at its start only: pods are replaced when it changes. */
   configurationHash: string;
+  /** The ConfigMap. */
+  configurationName: string;
 }
 
 /** The agents of a node group. */
 export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
-  const { cluster, environment, group, excluded, configurationHash } = input;
+  const { cluster, environment, group, excluded, configurationHash, configurationName } = input;
   const { name } = cluster.metadata;
-  const { volumes, mounts } = folders(cluster, group);
+  const { volumes, mounts } = folders(cluster, group, configurationName);
   const template = {
     metadata: {
       labels: labelsOf(name, 'agent', group.name),
@@ -96,21 +99,21 @@ const MiB = 1n << 20n;
 const texts = (quantities: Record<string, string | number>) =>
   Object.fromEntries(Object.entries(quantities).map(([key, value]) => [key, String(value)]));
 
-function folders(cluster: StorageCluster, group: NodeGroup) {
+function folders(cluster: StorageCluster, group: NodeGroup, configurationName: string) {
   const { name } = cluster.metadata;
   const { origins, store } = cluster.spec;
   const caches = group.cacheDirectories.map(({ path }) => path);
   // A folder that holds both a cache and sources is mounted once, writable.
   const sources = origins.directoryPrefixes.filter((prefix) => !caches.includes(prefix));
   const volumes: Volume[] = [
-    { name: 'configuration', configMap: { name: groupName(name, group.name) } },
+    { name: configurationVolume, configMap: { name: configurationName } },
     { name: 'certificates', secret: { secretName: secretName(name, 'agent'), defaultMode: 0o400 } },
     { name: 'secret', secret: { secretName: secretName(name, 'secret'), defaultMode: 0o400 } },
     { name: 'tmp', emptyDir: {} },
     hostFolder('node', nodeFolder(name)),
   ];
   const mounts: VolumeMount[] = [
-    { name: 'configuration', mountPath: agentPaths.configuration, readOnly: true },
+    { name: configurationVolume, mountPath: agentPaths.configuration, readOnly: true },
     { name: 'certificates', mountPath: agentPaths.certificates, readOnly: true },
     { name: 'secret', mountPath: agentPaths.secret, readOnly: true },
     { name: 'tmp', mountPath: agentPaths.temporary },

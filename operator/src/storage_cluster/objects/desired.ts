@@ -39,5 +39,6 @@ function groupObjects(input: DesiredInput, group: NodeGroup): DesiredObject[] {
   if (input.store === undefined) return [holder];
   const configuration = configMap(input, group, input.store);
   const configurationHash = hashOf([configuration.object, input.startHash]);
-  return [configuration, holder, agentDaemonSet({ ...input, group, excluded, configurationHash })];
+  const configurationName = configuration.object.metadata?.name ?? '';
+  return [configuration, holder, agentDaemonSet({ ...input, group, excluded, configurationHash, configurationName })];
 }

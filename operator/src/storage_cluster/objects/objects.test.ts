@@ -22,7 +22,7 @@ function build(input: Partial<DesiredInput> = {}) {
     objects: objects.map(({ object }) => object),
     agent: find<DaemonSet>('DaemonSet', 'hearth-models-all-agent'),
     holder: find<DaemonSet>('DaemonSet', 'hearth-models-all-holder'),
-    configuration: find<ConfigMap>('ConfigMap', 'hearth-models-all'),
+    configuration: objects.find(({ object }) => object.kind === 'ConfigMap')?.object as ConfigMap | undefined,
     etcd: find<StatefulSet>('StatefulSet', 'hearth-models-etcd'),
     service: find<Service>('Service', 'hearth-models-etcd'),
   };
