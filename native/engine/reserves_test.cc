@@ -1,0 +1,58 @@
+// Memory for what comes from the origin is apart from that for what comes from peers, so agents
+// that read from one another always make progress: with little memory, everything else would wait
+// for something that the other one holds.
+#include <gtest/gtest.h>
+
+#include "engine/testing_cluster.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+void withEightChunks(EngineOptions& options) {
+  options.shards = 1;
+  options.bufferBytes = 8 * std::uint64_t{kChunkBytes};
+}
+
+TEST(Reserves, TwoAgentsWithMemoryForEightChunksFillThemselvesFromEachOther) {
+  Origin origin;
+  for (int i = 0; i < 6; ++i) origin.add("file" + std::to_string(i), 10 * kChunkBytes + 12345);
+  Agent a("a", withEightChunks), b("b", withEightChunks);
+  connect({&a, &b});
+  for (Agent* const agent : {&a, &b}) agent->beginWarm(agent->add(origin));
+  std::uint64_t fromOrigin = 0;
+  for (Agent* const agent : {&a, &b}) {
+    const WarmProgress progress = agent->awaitWarm(std::chrono::seconds(300));
+    ASSERT_EQ(progress.state, WarmState::kSucceeded) << agent->name();
+    EXPECT_EQ(progress.bytesReady, origin.bytes());
+    EXPECT_GT(progress.peerBytes, 0u) << agent->name() << " got nothing from the other one";
+    fromOrigin += progress.originBytes;
+  }
+  EXPECT_GE(fromOrigin, origin.bytes());
+}
+
+// Each holds what the other one wants, and both serve while they fetch: with one reserve for both,
+// each would hold all of its memory for what the other has no memory to read from its disk.
+TEST(Reserves, TwoAgentsWithMemoryForEightChunksReadWhatTheOtherHolds) {
+  Origin ofA, ofB;
+  for (int i = 0; i < 6; ++i) ofA.add("a" + std::to_string(i), 10 * kChunkBytes);
+  for (int i = 0; i < 6; ++i) ofB.add("b" + std::to_string(i), 10 * kChunkBytes);
+  Agent a("a", withEightChunks), b("b", withEightChunks);
+  connect({&a, &b});
+  a.beginWarm(a.add(ofA));
+  b.beginWarm(b.add(ofB));
+  for (Agent* const agent : {&a, &b}) {
+    ASSERT_EQ(agent->awaitWarm(std::chrono::seconds(300)).state, WarmState::kSucceeded);
+    ASSERT_TRUE(agent->engine().cancelWarm("warm").ok());  // forgets it
+  }
+  a.beginWarm(a.add(ofB));
+  b.beginWarm(b.add(ofA));
+  for (Agent* const agent : {&a, &b}) {
+    const WarmProgress progress = agent->awaitWarm(std::chrono::seconds(300));
+    ASSERT_EQ(progress.state, WarmState::kSucceeded) << agent->name();
+    EXPECT_EQ(progress.originBytes, 0u) << agent->name() << " read what the other one has";
+    EXPECT_EQ(progress.peerBytes, ofA.bytes());
+  }
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster
