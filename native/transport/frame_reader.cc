@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/limits.h"
+
 namespace hearth {
 
 FrameReader::FrameReader(Reactor& reactor, int fd)
-    : reactor_(reactor), fd_(fd), buffer_(kBufferBytes) {}
+    : reactor_(reactor), fd_(fd), buffer_(kHandshakeFrameBytes) {}
 
 std::optional<Result<Frame>> FrameReader::buffered() {
   if (!header_) {
@@ -14,6 +16,11 @@ std::optional<Result<Frame>> FrameReader::buffered() {
     Result<FrameHeader> decoded =
         decodeHeader(std::span<const std::byte>(buffer_).subspan(start_, kFrameHeaderBytes));
     if (!decoded.ok()) return decoded.error();
+    if (!trusted_ && decoded->bodyLength > kHandshakeFrameBytes - kFrameHeaderBytes) {
+      return Error{ErrorCode::kProtocolError, "the other side sent a frame of " +
+                                                  std::to_string(decoded->bodyLength) +
+                                                  " bytes before the proof of who it is"};
+    }
     header_ = *decoded;
   }
   const std::size_t size = kFrameHeaderBytes + header_->bodyLength;
@@ -28,8 +35,8 @@ std::optional<Result<Frame>> FrameReader::buffered() {
 }
 
 Task<Status> FrameReader::fill() {
-  const std::size_t wanted =
-      std::max(kBufferBytes, header_ ? kFrameHeaderBytes + header_->bodyLength : 0);
+  const std::size_t wanted = std::max(trusted_ ? kBufferBytes : kHandshakeFrameBytes,
+                                      header_ ? kFrameHeaderBytes + header_->bodyLength : 0);
   if (start_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + start_, available());
     end_ -= start_;

@@ -22,8 +22,12 @@ struct Frame {
 
 class FrameReader {
  public:
-  // `fd` stays the caller's and open while the reader is used.
+  // `fd` stays the caller's and open while the reader is used. Until trust(), a frame longer than
+  // kHandshakeFrameBytes is refused by its header, and no more memory than that is used.
   FrameReader(Reactor& reactor, int fd);
+
+  // The other side has proved who it is: its frames may be as long as the protocol allows.
+  void trust() { trusted_ = true; }
 
   // The next frame if all of it has come already. Its checksums have been compared.
   [[nodiscard]] std::optional<Result<Frame>> buffered();
@@ -50,6 +54,7 @@ class FrameReader {
   std::vector<std::byte> buffer_;
   std::size_t start_ = 0, end_ = 0;  // what has come and is not used lies in [start_, end_)
   std::optional<FrameHeader> header_;
+  bool trusted_ = false;
   std::uint64_t received_ = 0;
 };
 

@@ -123,6 +123,7 @@ Task<Result<Agreed>> authenticateDialler(Reactor& reactor, int fd, FrameReader& 
   const Result<Greeted<Proof>> proof = co_await proving;
   if (!proof.ok()) co_return proof.error();
   if (!sameProof(proof->body, proofOf(ConnectionRole::kDialler))) co_return otherSecret();
+  reader.trust();
   Task<Status> answering = sendAll(reactor, fd, encodeFrame(proofOf(ConnectionRole::kAcceptor)));
   const Status answered = co_await answering;
   if (!answered.ok()) co_return answered.error();
@@ -177,6 +178,7 @@ Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader
   const Result<Greeted<Proof>> proof = co_await proving;
   if (!proof.ok()) co_return proof.error();
   if (!sameProof(proof->body, proofOf(ConnectionRole::kAcceptor))) co_return otherSecret();
+  reader.trust();
   co_return Agreed{challenge->body.node, challenge->body.incarnation, challenge->body.version,
                    challenge->body.features};
 }

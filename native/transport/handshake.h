@@ -32,7 +32,8 @@ struct Agreed {
   std::uint64_t features = 0;
 };
 
-// As the dialler, with a connected socket: who answered, after both have proved the secret.
+// As the dialler, with a connected socket: who answered, after both have proved the secret; the
+// reader trusts it then.
 // kUnauthenticated: another cluster or secret, here or there; kUnsupported: no version or kind of
 // proof that both have;
 // kProtocolError: not an agent; kUnavailable: closed, or refused because it is busy.

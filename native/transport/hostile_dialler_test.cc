@@ -216,6 +216,50 @@ TEST_P(HostileDiallerTest, ConversationsCutAtEveryByteLeaveNothingBehind) {
   expectServing(address());
 }
 
+// What may be long is not for strangers: nothing is kept of it.
+TEST_P(HostileDiallerTest, LongFramesBeforeTheProofAreRefusedByTheirHeaders) {
+  start();
+  const std::vector<std::byte> hello = encodeFrame(Hello{"test", "liar", "1", randomNonce()});
+  const std::vector<std::byte> control = encodeFrame(ControlRequest{1, patternBytes(1 << 19)}, 1);
+  const std::vector<std::byte> unknown = skippableFrame(201, kMaxSkippedBytes);
+  for (const std::vector<std::byte>& frame : {control, unknown}) {
+    for (const bool greeted : {false, true}) {
+      RawPeer peer(address());
+      ASSERT_TRUE(peer.send(encodeFrame(Preface{0, 1})));
+      if (greeted) {
+        ASSERT_TRUE(peer.send(hello));
+        ASSERT_TRUE(peer.expect<Challenge>().has_value());
+      }
+      // Its header alone: what follows is not waited for.
+      ASSERT_TRUE(peer.send(std::span(frame).first(kFrameHeaderBytes + 1)));
+      const std::optional<Refuse> refusal = peer.expect<Refuse>();
+      ASSERT_TRUE(refusal.has_value());
+      EXPECT_EQ(refusal->code, ErrorCode::kProtocolError);
+      EXPECT_THAT(refusal->sentence, HasSubstr("before the proof"));
+      EXPECT_TRUE(peer.closed());
+    }
+  }
+  // The same frames afterwards.
+  RawPeer member(address());
+  ASSERT_TRUE(member.join());
+  ASSERT_TRUE(member.send(unknown) && member.send(control));
+  EXPECT_TRUE(member.expect<ControlAnswer>().has_value());
+}
+
+// Fields of later releases.
+TEST_P(HostileDiallerTest, TheLongestHelloIsTaken) {
+  start();
+  const std::string name(kMaxNameBytes, 'n');
+  std::vector<std::byte> body = encodeFrame(Hello{"test", name, name, randomNonce()});
+  body.erase(body.begin(), body.begin() + kFrameHeaderBytes);
+  const std::size_t most = bodyLimit(FrameType::kHello) - (kMaxNameBytes - 4);
+  ByteWriter out(body);
+  putField(out, 500, patternBytes(most - body.size() - 4));
+  ASSERT_EQ(body.size(), most);
+  RawPeer later(address());
+  EXPECT_TRUE(later.join(frameOf(FrameType::kHello, body)).has_value());
+}
+
 TEST_P(HostileDiallerTest, AskingForMoreThanTheCreditEndsTheConnection) {
   TransportOptions options = TestNode::optionsOf("asked");
   options.creditBytes = 2 * kChunkBytes;

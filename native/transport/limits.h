@@ -22,6 +22,9 @@ inline constexpr std::size_t kLentBytesPerConnection = std::size_t{8} << 20;
 // so much a connection. Smaller ones cost frames and receives.
 inline constexpr std::uint32_t kLentPartBytes = 256u << 10;
 
+// A frame of the handshake, and what is kept of a connection that has not proved who it is: the
+// longest Hello fits.
+inline constexpr std::size_t kHandshakeFrameBytes = 8192;
 // Connections that have not proved who they are, of one shard: in all and from one address. The
 // known addresses of agents do not count in all.
 inline constexpr std::size_t kStrangers = 256;
