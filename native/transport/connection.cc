@@ -113,18 +113,29 @@ Result<bool> Connection::take(const Frame& frame) {
 void Connection::probe() {
   const TcpProgress now = tcpProgress(socket_.fd());
   const bool sending = !queue_.idle() || now.unsent;
-  const bool moved = now.received != progress_.received ||
-                     // The kernel at the other side acknowledges what nobody there reads, but only
-                     // until its buffer is full.
-                     (sending && now.acknowledged != progress_.acknowledged);
+  const bool taken = now.acknowledged != progress_.acknowledged;
+  // The kernel at the other side acknowledges what nobody there reads, but only until its buffer is
+  // full.
+  const bool moved = now.received != progress_.received || (sending && taken);
+  // Who talks all the same lets its answers wait for ever.
+  const bool stuck = now.unsent && !taken;
   progress_ = now;
   silentProbes_ = moved ? 0 : silentProbes_ + 1;
+  stuckProbes_ = stuck ? stuckProbes_ + 1 : 0;
+  const auto lasting = [&](int probes) {
+    return std::to_string(
+               std::chrono::duration_cast<std::chrono::milliseconds>(probeInterval_ * probes)
+                   .count()) +
+           " ms";
+  };
   if (silentProbes_ > kMissedProbes) {
-    const auto silence =
-        std::chrono::duration_cast<std::chrono::milliseconds>(probeInterval_ * silentProbes_);
-    fail({ErrorCode::kUnavailable, "the other side has given no sign of life for " +
-                                       std::to_string(silence.count()) + " ms"});
-    return;
+    return fail({ErrorCode::kUnavailable,
+                 "the other side has given no sign of life for " + lasting(silentProbes_)});
+  }
+  if (stuckProbes_ > kMissedProbes) {
+    return fail(
+        {ErrorCode::kUnavailable,
+         "the other side has taken nothing of what it is sent for " + lasting(stuckProbes_)});
   }
   if (silentProbes_ > 0) queue_.push({.frame = encodeEmptyFrame(FrameType::kPing, 0)});
   count();

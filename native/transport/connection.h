@@ -74,7 +74,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::duration probeInterval_;
   Reactor::Timer probeTimer_;
   TcpProgress progress_;
-  int silentProbes_ = 0;
+  int silentProbes_ = 0;  // nothing has moved
+  int stuckProbes_ = 0;   // something is to be sent, and nothing of it was taken
   int coroutines_ = 0;
   std::uint64_t countedIn_ = 0, countedOut_ = 0;
   bool alive_ = true;

@@ -326,8 +326,27 @@ TEST_P(HostileDiallerTest, WhoNeverReadsIsDisconnected) {
     ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{{}, 0, kChunkBytes, 5000}, id)));
   }
   EXPECT_TRUE(node->eventually("stranger", [](const auto& entry) {
-    return entry.error.find("no sign of life") != std::string::npos;
+    return entry.error.find("no sign of life") != std::string::npos ||
+           entry.error.find("taken nothing") != std::string::npos;
   }));
+}
+
+TEST_P(HostileDiallerTest, WhoTalksAndNeverReadsIsDisconnected) {
+  TransportOptions options = TestNode::optionsOf("asked");
+  options.idleProbe = 100ms;
+  start(options);
+  RawPeer peer(address());
+  ASSERT_TRUE(peer.join());
+  for (std::uint64_t id = 1; id <= 8; ++id) {
+    ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{{}, 0, kChunkBytes, 5000}, id)));
+  }
+  bool open = true;
+  for (int i = 0; open && i < 500; ++i) {
+    open = peer.send(skippableFrame(201, 0));
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_FALSE(open);
+  EXPECT_THAT(node->statisticsOf("stranger").error, HasSubstr("taken nothing"));
 }
 
 TEST(HostileDialler, PrefacesThatDoNotComeAreNotWaitedFor) {

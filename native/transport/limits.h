@@ -13,7 +13,8 @@ namespace hearth {
 inline constexpr std::uint32_t kRequestsPerConnection = 1024;
 // Frames that may wait to be sent before a peer's pings are taken for a flood.
 inline constexpr std::size_t kMaxQueuedFrames = kRequestsPerConnection + 64;
-// Probes without an answer; the next one ends the connection.
+// Probes without an answer, or between which nothing was taken of what is to be sent; the next one
+// ends the connection.
 inline constexpr int kMissedProbes = 2;
 
 // Payloads that wait to be sent on one connection and may stay in the memory that they came in.
