@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <tuple>
 
 #include "transport/limits.h"
 
@@ -62,7 +63,8 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
       const std::shared_ptr<ClientConnection>& candidate = stream.connection;
       if (!candidate || !candidate->alive()) continue;
       const auto rank = [&](const std::shared_ptr<ClientConnection>& connection) {
-        return std::pair(connection == avoid, connection->load());
+        const bool there = avoid && connection->address() == avoid->address();
+        return std::tuple(connection == avoid, there, connection->load());
       };
       if (!best || rank(candidate) < rank(best)) best = candidate;
     }
@@ -88,8 +90,10 @@ void Peer::dialMissing(Lane lane) {
   for (Stream& stream : streamsOf(lane)) {
     const bool ready = stream.connection && stream.connection->alive();
     if (ready || stream.dialling || now < stream.notBefore) continue;
-    if (stream.connection)
+    if (stream.connection) {
       stream.fellSilent = stream.connection->failure().code == ErrorCode::kDeadlineExceeded;
+      stream.brokeOff = stream.connection->address();
+    }
     stream.connection.reset();
     stream.dialling = true;
     gate_.spawn(
@@ -99,10 +103,20 @@ void Peer::dialMissing(Lane lane) {
 
 bool Peer::ready(const Stream& stream) { return stream.connection && stream.connection->alive(); }
 
+std::vector<PeerAddress> Peer::addressesOf(std::size_t index) const {
+  std::vector<PeerAddress> addresses = identity_.addresses;
+  if (addresses.empty()) return addresses;
+  const auto own = static_cast<std::ptrdiff_t>((firstAddress_ + index) % addresses.size());
+  std::rotate(addresses.begin(), addresses.begin() + own, addresses.end());
+  const PeerAddress& last = streams_[index].brokeOff;
+  std::stable_partition(addresses.begin(), addresses.end(),
+                        [&](const PeerAddress& address) { return address != last; });
+  return addresses;
+}
+
 Task<void> Peer::dialStream(std::shared_ptr<Peer> self, std::size_t index) {
-  const std::vector<PeerAddress> addresses = self->identity_.addresses;
-  for (std::size_t i = 0; i < addresses.size(); ++i) {
-    const PeerAddress& address = addresses[(self->firstAddress_ + index + i) % addresses.size()];
+  const std::vector<PeerAddress> addresses = self->addressesOf(index);
+  for (const PeerAddress& address : addresses) {
     Task<Result<std::shared_ptr<ClientConnection>>> dialling = self->dialler_.dial(
         self->identity_.node, self->identity_.incarnation, address, self->account_);
     const Result<std::shared_ptr<ClientConnection>> dialled = co_await dialling;

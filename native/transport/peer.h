@@ -1,7 +1,8 @@
 // One peer as we ask it: its streams, which are dialled when they are needed. A stream is
 //   idle -> dialling -> ready -> idle ...   and after a dial that failed, idle but not before
 //   `notBefore`.
-// Each stream begins at an address (NIC) of its own and goes on to the others when that fails.
+// Each stream begins at an address (NIC) of its own and goes on to the others when that fails, or
+// when its last connection broke off there.
 // Control messages have a stream of their own: behind the payloads of a slow link they would come
 // seconds late.
 // On the reactor's thread.
@@ -31,7 +32,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   [[nodiscard]] const PeerIdentity& identity() const { return identity_; }
   // For dials from now on; connections to addresses that are no longer listed are closed.
   void setAddresses(std::vector<PeerAddress> addresses);
-  // The lane's ready stream with the least to do, other than `avoid` where there is one. Starts
+  // The lane's ready stream with the least to do, other than `avoid` where there is one, and at
+  // another address than that where there is one. Starts
   // dialling those that are not there, and waits for the first when none is. kUnavailable at once
   // when none can be dialled now; kDeadlineExceeded, at once while the peer has fallen silent and
   // the caller's patience does not allow for that.
@@ -49,12 +51,15 @@ class Peer : public std::enable_shared_from_this<Peer> {
     std::shared_ptr<ClientConnection> connection;
     bool dialling = false;
     bool fellSilent = false;  // the last connection, in the middle of an answer
+    PeerAddress brokeOff;     // of the last connection that ended: dialled last
     Clock::time_point notBefore{};
     Clock::duration backOff{};
   };
   static Task<void> dialStream(std::shared_ptr<Peer> self, std::size_t index);
   [[nodiscard]] static bool ready(const Stream& stream);
   [[nodiscard]] std::span<Stream> streamsOf(Lane lane);
+  // In the order in which the stream dials them.
+  [[nodiscard]] std::vector<PeerAddress> addressesOf(std::size_t index) const;
   void dialMissing(Lane lane);
   [[nodiscard]] bool listed(const PeerAddress& address) const;
 
