@@ -296,5 +296,61 @@ TEST_P(LentPayloadTest, WhatIsCancelledInTheMiddleNeedsNoDisk) {
   node->post([&] { disk.set(); });
 }
 
+// The first of several, given up and not, waits for a disk that hangs.
+TEST_P(LentPayloadTest, ALoadThatHangsHoldsNoOtherAnswer) {
+  start();
+  Event disk(*node->reactor);
+  lend([this, &disk] {
+    const bool hangs = payloads.size() < 2;
+    const auto payload = std::make_shared<TestPayload>(chunk, false, hangs ? &disk : nullptr);
+    if (payloads.size() != 3) payload->release();
+    return payload;
+  });
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  for (std::uint64_t id = 1; id <= 2; ++id) {
+    ask(peer, id);
+    ASSERT_NE(payload(id - 1), nullptr);
+    EXPECT_TRUE(payload(id - 1)->loads());
+  }
+  // It is told so at once, which gives the asker its credit back.
+  ASSERT_TRUE(peer.send(encodeEmptyFrame(FrameType::kCancel, 1)));
+  const std::optional<ReadAnswer> withdrawn = peer.expect<ReadAnswer>();
+  EXPECT_TRUE(withdrawn && withdrawn->code == ErrorCode::kCancelled);
+  ask(peer, 3);  // comes from the disk
+  ask(peer, 4);  // is in memory
+  expectAnswers(peer, 2);
+  EXPECT_EQ(received[3].size(), kChunkBytes);
+  EXPECT_EQ(received[4].size(), kChunkBytes);
+  node->post([&] { disk.set(); });
+  if (!HasFailure()) expectAnswers(peer, 3);
+}
+
+TEST_P(LentPayloadTest, OneConnectionHasALimitedNumberOfLoads) {
+  start();
+  Event disk(*node->reactor);
+  std::atomic<bool> hangs{true};
+  lend([this, &disk, &hangs] {
+    const auto payload = std::make_shared<TestPayload>(chunk, false, hangs ? &disk : nullptr);
+    payload->release();
+    return payload;
+  });
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  for (std::uint64_t id = 1; id <= kLoadsPerConnection; ++id) {
+    ask(peer, id);
+    ASSERT_NE(payload(id - 1), nullptr);
+    EXPECT_TRUE(payload(id - 1)->loads());
+    ASSERT_TRUE(peer.send(encodeEmptyFrame(FrameType::kCancel, id)));
+    ASSERT_EQ(take(peer), FrameType::kReadAnswer);
+  }
+  hangs = false;
+  ask(peer, kLoadsPerConnection + 1);
+  ASSERT_TRUE(peer.send(encodeEmptyFrame(FrameType::kPing, 0)));
+  EXPECT_EQ(take(peer), FrameType::kPong) << "other frames pass";
+  node->post([&] { disk.set(); });
+  expectAnswers(peer, kLoadsPerConnection + 1);
+}
+
 }  // namespace
 }  // namespace hearth

@@ -22,6 +22,9 @@ inline constexpr std::size_t kLentBytesPerConnection = std::size_t{8} << 20;
 // Such a payload is sent in parts of this size; the rest of one that has begun is copied, at most
 // so much a connection. Smaller ones cost frames and receives.
 inline constexpr std::uint32_t kLentPartBytes = 256u << 10;
+// Payloads of one connection that are brought from elsewhere at a time, also for answers that were
+// given up since: one that hangs holds up no other. As many as chunks fit into the credit.
+inline constexpr std::size_t kLoadsPerConnection = 16;
 
 // A frame of the handshake, and what is kept of a connection that has not proved who it is: the
 // longest Hello fits.

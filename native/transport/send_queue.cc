@@ -54,6 +54,7 @@ bool SendQueue::withdraw(std::uint64_t requestId, std::vector<std::byte> frame) 
   const auto found = std::find_if(items_.begin(), items_.end(), isMeant);
   if (found != items_.end()) {
     replace(*found, std::move(frame));
+    ready_.set();
     return true;
   }
   const bool sending = !batch_.empty() && isMeant(batch_.front()) && batch_.front().lent;
@@ -74,7 +75,7 @@ void SendQueue::takeBatch() {
   for (auto item = items_.begin();
        item != items_.end() && batch_.size() < kBatchItems && bytes < kBatchBytes;) {
     if (item->lent) {
-      if (!loading_) break;
+      if (!item->away) break;
       ++item;
       continue;
     }
@@ -98,29 +99,33 @@ Task<Status> SendQueue::run(int fd) {
   co_return sent;
 }
 
+SendQueue::Items::iterator SendQueue::firstReady() {
+  for (auto item = items_.begin(); item != items_.end(); ++item) {
+    if (!item->lent) return item;
+    if (item->loading) continue;
+    item->away = !item->lent->now().keep;
+    if (!item->away) return item;
+    if (loading_ == kLoadsPerConnection) continue;
+    ++loading_;
+    item->loading = true;
+    loads_.spawn(load(*this, item->lent));
+    // It may have ended at once, and then it changed nothing but this item.
+    if (!item->away) return item;
+  }
+  return items_.end();
+}
+
 Task<Status> SendQueue::sendItems(int fd) {
   while (!closed_) {
-    if (!loading_ && !items_.empty() && items_.front().lent) {
-      const std::shared_ptr<LentPayload> lent = items_.front().lent;
-      if (lent->now().keep) {
-        Task<Status> sending = sendLent(fd);
-        const Status sent = co_await sending;
-        if (!sent.ok()) co_return sent;
-        continue;
-      }
-      loading_ = true;
-      loads_.spawn(load(*this, lent));
-    }
-    takeBatch();
-    if (batch_.empty()) {
-      // The first item is lent and loads, or there is none.
-      if (items_.empty() || loading_) {
-        ready_.reset();
-        co_await ready_.wait();
-      }
+    ready_.reset();
+    const auto item = firstReady();
+    if (item == items_.end()) {
+      co_await ready_.wait();
       continue;
     }
-    Task<Status> sending = sendBatch(fd);
+    const bool lent = item->lent != nullptr;
+    if (!lent) takeBatch();
+    Task<Status> sending = lent ? sendLent(fd, item) : sendBatch(fd);
     const Status sent = co_await sending;
     batch_.clear();
     if (!sent.ok()) co_return sent;
@@ -161,18 +166,19 @@ void SendQueue::handBack(Item& item) {
 Task<void> SendQueue::load(SendQueue& queue, std::shared_ptr<LentPayload> lent) {
   Task<Status> loading = lent->load();
   const Status loaded = co_await loading;
-  queue.loading_ = false;
+  --queue.loading_;
   queue.ready_.set();
-  if (loaded.ok()) co_return;
   const auto item = std::find_if(queue.items_.begin(), queue.items_.end(),
                                  [&](const Item& each) { return each.lent == lent; });
   if (item == queue.items_.end()) co_return;  // withdrawn
+  item->loading = item->away = false;
+  if (loaded.ok()) co_return;
   queue.replace(*item, std::move(item->otherwise));
 }
 
-Task<Status> SendQueue::sendLent(int fd) {
-  batch_.push_back(std::move(items_.front()));
-  items_.pop_front();
+Task<Status> SendQueue::sendLent(int fd, Items::iterator next) {
+  batch_.push_back(std::move(*next));
+  items_.erase(next);
   begin(batch_.front());
   Status status;
   while (status.ok() && !closed_ && !batch_.front().parts.done()) {

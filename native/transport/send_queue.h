@@ -2,8 +2,8 @@
 // payloads from their own memory. What is lent is kept while nothing is waited for: its memory can
 // be given back between any two system calls. It is sent in parts, each a frame of its own; of one
 // that the socket took a piece of, the rest is copied at once. So a frame that has begun needs
-// nobody's memory, and while what was given back comes from elsewhere, which may take long, what is
-// not lent is sent before it, also between two parts. On the reactor's thread.
+// nobody's memory, and while what was given back comes from elsewhere, which may take long, all
+// else is sent before it, also between two parts. On the reactor's thread.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +36,8 @@ class SendQueue {
     // Sent instead of the parts that are left, as soon as none is being sent.
     std::vector<std::byte> withdrawn = {};
     bool begun = false;
+    bool away = false;     // lent, and to be brought from elsewhere
+    bool loading = false;  // is being brought
   };
 
   // `begun` is called with each item that has a request id, just before its first byte is sent:
@@ -56,15 +58,19 @@ class SendQueue {
   [[nodiscard]] std::uint64_t sent() const { return sent_; }  // bytes
 
  private:
+  using Items = std::deque<Item>;
+  // The first item that can be sent now; on the way there, what is away begins to be brought.
+  [[nodiscard]] Items::iterator firstReady();
+  // What is not lent, up to the first lent item that is here.
   void takeBatch();
   [[nodiscard]] Task<Status> sendItems(int fd);
   [[nodiscard]] Task<Status> sendBatch(int fd);
-  // The first item, whose payload is lent and here. Leaves it in the queue, between two parts, when
-  // its memory is taken back or it is withdrawn.
-  [[nodiscard]] Task<Status> sendLent(int fd);
+  // An item whose payload is lent and here. Leaves it at the head of the queue, between two parts,
+  // when its memory is taken back or it is withdrawn.
+  [[nodiscard]] Task<Status> sendLent(int fd, Items::iterator next);
   // What the socket takes at once.
   [[nodiscard]] Task<Status> sendParts(int fd, Item& item);
-  // Brings what an item waits for; one at a time.
+  // Brings what an item waits for.
   static Task<void> load(SendQueue& queue, std::shared_ptr<LentPayload> lent);
   void begin(Item& item);
   void handBack(Item& item);
@@ -75,8 +81,8 @@ class SendQueue {
   std::function<void(const Item&)> begun_;
   Event ready_;
   Gate loads_;
-  bool loading_ = false;
-  std::deque<Item> items_;
+  std::size_t loading_ = 0;
+  Items items_;
   std::vector<Item> batch_;    // being sent
   std::size_t lentBytes_ = 0;  // that queued items may keep in their owner's memory
   bool closed_ = false;
