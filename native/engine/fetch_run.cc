@@ -149,8 +149,8 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   const Patience patience(Clock::now() + kPeerPatience,
                           others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
   Task<Status> reading = state.shard.transport->read(
-      node, state.fetch->key(), state.fetch->chunkOffset(chunk), memory, checksums, patience,
-      state.demand() ? RequestClass::kDemand : RequestClass::kWarm);
+      node, state.fetch->key(), state.fetch->chunkOffset(chunk), {memory, loaded}, checksums,
+      patience, state.demand() ? RequestClass::kDemand : RequestClass::kWarm);
   status = co_await reading;
   if (!status.ok()) {
     state.flight(chunk).fromPeer = false;

@@ -47,18 +47,34 @@ ClientConnection::ClientConnection(Reactor& reactor, Gate& gate, Channel channel
       features_(features),
       credit_(reactor) {}
 
-Task<Outcome> ClientConnection::read(ContentKey key, std::uint64_t offset,
-                                     std::span<std::byte> into, std::span<std::uint32_t> checksums,
-                                     Patience patience, RequestClass requestClass) {
-  const auto length = static_cast<std::uint32_t>(into.size());
-  Exchange exchange{.done = Event(reactor_),
-                    .request = ReadRequest{key, offset, length, 0, requestClass, {}},
+void ClientConnection::post(std::vector<std::unique_ptr<RailWork>> batch) {
+  for (std::unique_ptr<RailWork>& work : batch)
+    gate_.spawn(carry(shared_from_this(), std::move(work)));
+}
+
+Task<void> ClientConnection::carry(std::shared_ptr<Connection> self,
+                                   std::unique_ptr<RailWork> work) {
+  auto& connection = static_cast<ClientConnection&>(*self);
+  const RailRead& read = work->read();
+  const auto length = static_cast<std::uint32_t>(read.into.bytes.size());
+  Exchange exchange{.done = Event(connection.reactor_),
+                    .request = ReadRequest{read.key, read.offset, length, 0, read.requestClass, {}},
                     .cost = length,
-                    .into = into,
-                    .checksums = checksums};
-  Task<void> running = run(exchange, patience);
+                    .into = read.into.bytes,
+                    .checksums = work->checksums()};
+  work->onCancel([&exchange] { cancel(exchange); });
+  Task<void> running = connection.run(exchange, read.patience);
   co_await running;
-  co_return exchange.outcome;
+  work->onCancel({});
+  work->settle(std::move(exchange.outcome));
+}
+
+// While the end of a request is waited for that was given up already, there is nothing to wake.
+void ClientConnection::cancel(Exchange& exchange) {
+  exchange.cancelled = true;
+  if (exchange.abandoned || exchange.done.isSet()) return;
+  exchange.done.set();
+  exchange.done.reset();
 }
 
 Task<Outcome> ClientConnection::readManifest(Sha256Digest digest, std::uint64_t offset,
@@ -98,9 +114,9 @@ Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
   }
   load_ += exchange.cost;
   // Credit that does not come back is that of requests which find the silence out themselves.
-  const auto onlyWhile = [&] { return !silentFor(patience.silence); };
-  Task<bool> acquiring =
-      credit_.acquire(exchange.cost, patience.deadline, patience.silence / 4, onlyWhile);
+  const auto onlyWhile = [&] { return !exchange.cancelled && !silentFor(patience.silence); };
+  const Clock::duration every = std::min<Clock::duration>(patience.silence / 4, kReleaseGrace);
+  Task<bool> acquiring = credit_.acquire(exchange.cost, patience.deadline, every, onlyWhile);
   const bool granted = co_await acquiring;
   if (!alive()) {
     exchange.outcome.status = failure();
@@ -109,6 +125,8 @@ Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
         silentFor(patience.silence)
             ? silenceError(patience.silence)
             : lateError("the other side gave no room for the request in time");
+  } else if (exchange.cancelled) {
+    credit_.release(exchange.cost);
   } else {
     submit(exchange, patience.deadline);
     const std::uint64_t requestId = lastId_;
@@ -123,13 +141,15 @@ Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
 }
 
 Task<bool> ClientConnection::awaitAnswer(Exchange& exchange, Patience patience) {
-  if (patience.silence == Clock::duration::max()) {
-    co_await exchange.done.waitUntil(patience.deadline);
-    co_return exchange.done.isSet();
-  }
+  const bool forEver = patience.silence == Clock::duration::max();
   while (!exchange.done.isSet()) {
     const Clock::time_point now = Clock::now();
-    if (now >= patience.deadline || silentFor(patience.silence)) co_return false;
+    if (exchange.cancelled || now >= patience.deadline || silentFor(patience.silence))
+      co_return false;
+    if (forEver) {
+      co_await exchange.done.waitUntil(patience.deadline);
+      continue;
+    }
     if (!probed_ && now - lastSign_ >= patience.silence / 2) {
       queue_.push({.frame = encodeEmptyFrame(FrameType::kPing, 0)});
       probed_ = now;
@@ -185,7 +205,7 @@ void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
 
 Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId,
                                     Patience patience) {
-  const bool silent = Clock::now() < patience.deadline;
+  const bool silent = !exchange.cancelled && Clock::now() < patience.deadline;
   exchange.outcome = {
       silent ? silenceError(patience.silence) : lateError("the other side did not answer in time"),
       false};

@@ -13,27 +13,20 @@
 
 #include "transport/connection.h"
 #include "transport/credit_gate.h"
+#include "transport/rail.h"
 
 namespace hearth {
 
-// How a request ended. `answered`: the other side answered with this status; false: the connection,
-// the checksums or the time failed, and another stream may do better.
-struct Outcome {
-  Status status;
-  bool answered = false;
-};
-
-class ClientConnection final : public Connection {
+class ClientConnection final : public Connection, public Rail {
  public:
   ClientConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
                    PeerAddress address, std::uint64_t features);
 
-  // Each waits for credit, then for the answer, as long as its patience lasts. When they end,
-  // nothing writes into the caller's memory any more. All of `into`; `checksums` has one place for
-  // each block of it.
-  [[nodiscard]] Task<Outcome> read(ContentKey key, std::uint64_t offset, std::span<std::byte> into,
-                                   std::span<std::uint32_t> checksums, Patience patience,
-                                   RequestClass requestClass);
+  // Each read, and each call below, waits for credit, then for the answer, as long as its patience
+  // lasts.
+  void post(std::vector<std::unique_ptr<RailWork>> batch) override;
+  [[nodiscard]] bool usable() const override { return alive(); }
+  // When these end, nothing writes into the caller's memory any more.
   // `received`: how much of `into` was filled; less than all at the manifest's end.
   [[nodiscard]] Task<Outcome> readManifest(Sha256Digest digest, std::uint64_t offset,
                                            std::span<std::byte> into, std::size_t& received,
@@ -42,7 +35,7 @@ class ClientConnection final : public Connection {
   [[nodiscard]] Task<Outcome> call(ControlMessage& message, Patience patience);
 
   // Bytes that requests on this connection still wait for.
-  [[nodiscard]] std::uint64_t load() const { return load_; }
+  [[nodiscard]] std::uint64_t load() const override { return load_; }
   [[nodiscard]] const PeerAddress& address() const { return address_; }
 
  private:
@@ -59,6 +52,7 @@ class ClientConnection final : public Connection {
     Outcome outcome;
     bool receiving = false;  // the reader writes into `into`
     bool abandoned = false;  // and shall stop
+    bool cancelled = false;  // by who posted it
   };
   // A request that has been sent. Kept until its answer comes, because it holds credit until then.
   struct Sent {
@@ -75,9 +69,11 @@ class ClientConnection final : public Connection {
   void onReaderEnd() override;
   void onSending(const SendQueue::Item&) override {}
 
+  static Task<void> carry(std::shared_ptr<Connection> self, std::unique_ptr<RailWork> work);
+  static void cancel(Exchange& exchange);
   [[nodiscard]] Task<void> run(Exchange& exchange, Patience patience);
-  // False: the deadline or the silence came first; it asks the other side for a sign of life
-  // before.
+  // False: the deadline, the silence or a cancel came first; it asks the other side for a sign of
+  // life before.
   [[nodiscard]] Task<bool> awaitAnswer(Exchange& exchange, Patience patience);
   // Not one byte has come for so long, although something was asked for and a probe was sent.
   [[nodiscard]] bool silentFor(Clock::duration silence);

@@ -85,6 +85,24 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
   }
 }
 
+Task<Result<std::shared_ptr<Rail>>> Peer::rail(std::shared_ptr<Rail> avoid, Patience patience) {
+  Task<Result<std::shared_ptr<ClientConnection>>> picking =
+      stream(Lane::kPayload, std::static_pointer_cast<ClientConnection>(avoid), patience);
+  const Result<std::shared_ptr<ClientConnection>> picked = co_await picking;
+  if (!picked.ok()) co_return picked.error();
+  co_return std::shared_ptr<Rail>(*picked);
+}
+
+std::vector<std::shared_ptr<Rail>> Peer::usableRails() {
+  std::vector<std::shared_ptr<Rail>> usable;
+  if (left_) return usable;
+  dialMissing(Lane::kPayload);
+  for (const Stream& stream : streamsOf(Lane::kPayload)) {
+    if (ready(stream)) usable.push_back(stream.connection);
+  }
+  return usable;
+}
+
 void Peer::dialMissing(Lane lane) {
   const Clock::time_point now = Clock::now();
   for (Stream& stream : streamsOf(lane)) {

@@ -23,7 +23,7 @@ namespace hearth {
 
 enum class Lane : std::uint8_t { kPayload, kControl };
 
-class Peer : public std::enable_shared_from_this<Peer> {
+class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
  public:
   // `firstAddress`: where the first stream begins in the list of addresses, so that shards differ.
   Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity, std::uint32_t streams,
@@ -39,6 +39,11 @@ class Peer : public std::enable_shared_from_this<Peer> {
   // the caller's patience does not allow for that.
   [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> stream(
       Lane lane, std::shared_ptr<ClientConnection> avoid, Patience patience);
+  // The streams for payloads, as rails.
+  [[nodiscard]] const std::string& peer() const override { return identity_.node; }
+  [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
+                                                         Patience patience) override;
+  [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails() override;
   // Ends everything with this reason, now and in future.
   void leave(Error reason);
 

@@ -32,6 +32,14 @@ struct PeerIdentity {
   std::vector<PeerAddress> addresses;  // one a NIC
 };
 
+// Memory of this process that bytes are moved into.
+struct MemorySlice {
+  std::span<std::byte> bytes;
+  // Lives for as long as anybody may write into them, which may be longer than the call that they
+  // were given to. Null: they outlive the transport.
+  std::shared_ptr<const void> owner = nullptr;
+};
+
 // How long an answer is waited for.
 struct Patience {
   Patience(Clock::time_point until) : deadline(until) {}  // NOLINT(google-explicit-constructor)
@@ -136,14 +144,13 @@ class PeerTransport {
   // preface has been read; closes it when the transport has gone.
   virtual void adopt(int socket) = 0;
 
-  // Fills `into` with [offset, offset + into.size()) of the key as `node` has it; the range lies
+  // Fills `into` with [offset, offset + its size) of the key as `node` has it; the range lies
   // inside one chunk and begins on a block. Checksums are compared on receipt (kCorrupt) and given
-  // in `blockChecksums`. The bytes are received straight into `into`, and into nothing when it has
-  // ended. A slice that fails is tried
-  // on another stream or NIC before the caller hears of it. kTryElsewhere: that agent does not have
-  // it.
+  // in `blockChecksums`. The bytes are received straight into `into`; after an error that may go on
+  // for as long as its owner is kept. A slice that fails is tried on another stream or NIC before
+  // the caller hears of it. kTryElsewhere: that agent does not have it.
   [[nodiscard]] virtual Task<Status> read(std::string node, ContentKey key, std::uint64_t offset,
-                                          std::span<std::byte> into,
+                                          MemorySlice into,
                                           std::vector<std::uint32_t>& blockChecksums,
                                           Patience patience, RequestClass requestClass) = 0;
   [[nodiscard]] virtual Task<Result<std::vector<std::byte>>> readManifest(

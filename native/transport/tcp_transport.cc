@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "transport/limits.h"
+#include "transport/rail_reader.h"
 
 namespace hearth {
 namespace {
@@ -10,16 +11,6 @@ namespace {
 Error shuttingDown() { return {ErrorCode::kCancelled, "this agent is shutting down"}; }
 
 // One try of a request on one connection.
-struct SliceAttempt {
-  ContentKey key;
-  std::uint64_t offset;
-  std::span<std::byte> into;
-  std::span<std::uint32_t> checksums;
-  RequestClass requestClass;
-  Task<Outcome> operator()(ClientConnection& connection, Patience patience) const {
-    return connection.read(key, offset, into, checksums, patience, requestClass);
-  }
-};
 struct ManifestAttempt {
   Sha256Digest digest;
   std::uint64_t offset;
@@ -37,20 +28,6 @@ struct ControlAttempt {
 };
 
 }  // namespace
-
-// A read that is cut into slices.
-struct TcpTransport::Slices {
-  std::shared_ptr<Peer> peer;
-  ContentKey key;
-  std::uint64_t offset;
-  std::span<std::byte> into;
-  std::span<std::uint32_t> checksums;
-  Patience patience;
-  RequestClass requestClass;
-  std::size_t left;
-  Event done;
-  Status status;  // of the first slice that failed
-};
 
 // Counts a coroutine of a caller for as long as it is in the transport.
 class TcpTransport::Caller {
@@ -175,47 +152,23 @@ Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Lane lane, Attem
   co_return status;
 }
 
-Task<void> TcpTransport::readSlice(TcpTransport& transport, Slices& slices, std::size_t begin,
-                                   std::size_t end) {
-  const std::size_t firstBlock = begin / kBlockBytes;
-  SliceAttempt attempt{slices.key, slices.offset + begin, slices.into.subspan(begin, end - begin),
-                       slices.checksums.subspan(firstBlock, blocksOf(end - begin)),
-                       slices.requestClass};
-  Task<Status> trying = transport.tryTwice(slices.peer, Lane::kPayload, attempt, slices.patience);
-  const Status status = co_await trying;
-  if (!status.ok() && slices.status.ok()) slices.status = status;
-  if (--slices.left == 0) slices.done.set();
-}
-
 Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t offset,
-                                std::span<std::byte> into,
-                                std::vector<std::uint32_t>& blockChecksums, Patience patience,
-                                RequestClass requestClass) {
+                                MemorySlice into, std::vector<std::uint32_t>& blockChecksums,
+                                Patience patience, RequestClass requestClass) {
   const Caller inside(*this);
-  blockChecksums.assign(blocksOf(into.size()), 0);
-  if (into.empty()) co_return Status();
-  if (offset % kBlockBytes != 0 || offset % kChunkBytes + into.size() > kChunkBytes) {
+  const std::size_t length = into.bytes.size();
+  blockChecksums.clear();
+  if (length == 0) co_return Status();
+  if (offset % kBlockBytes != 0 || offset % kChunkBytes + length > kChunkBytes) {
     co_return Error{ErrorCode::kInvalidArgument,
                     "a read from a peer must begin on a block and lie inside one chunk"};
   }
   const Result<std::shared_ptr<Peer>> peer = peerOf(node);
   if (!peer.ok()) co_return peer.error();
-  const std::size_t streams = std::max<std::size_t>((*peer)->readyStreams(), 1);
-  const std::size_t count = std::clamp<std::size_t>(into.size() / kSliceBytes, 1, streams);
-  if (count == 1) {
-    SliceAttempt attempt{key, offset, into, blockChecksums, requestClass};
-    Task<Status> trying = tryTwice(*peer, Lane::kPayload, attempt, patience);
-    const Status status = co_await trying;
-    co_return status;
-  }
-  Slices slices{*peer,        key,   offset,          into, blockChecksums, patience,
-                requestClass, count, Event(reactor_), {}};
-  const std::size_t size = (blocksOf(into.size()) + count - 1) / count * kBlockBytes;
-  for (std::size_t i = 0; i < count; ++i) {
-    gate_.spawn(readSlice(*this, slices, i * size, std::min((i + 1) * size, into.size())));
-  }
-  co_await slices.done.wait();
-  co_return slices.status;
+  RailReader reader(reactor_, **peer);
+  RailRead read{key, offset, std::move(into), patience, requestClass};
+  Task<Status> reading = reader.read(std::move(read), blockChecksums);
+  co_return co_await reading;
 }
 
 Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node,

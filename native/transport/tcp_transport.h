@@ -1,6 +1,6 @@
 // PeerTransport over TCP: peers that are asked (peer.h), connections that are answered
-// (acceptor.h), and requests cut into slices and tried again. On the reactor's thread, except
-// adopt().
+// (acceptor.h), and requests tried again; reads go over the rails of a peer (rail_reader.h). On the
+// reactor's thread, except adopt().
 #pragma once
 
 #include <map>
@@ -21,9 +21,9 @@ class TcpTransport final : public PeerTransport {
 
   void setPeers(std::vector<PeerIdentity> peers) override;
   void adopt(int socket) override;
-  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset,
-                    std::span<std::byte> into, std::vector<std::uint32_t>& blockChecksums,
-                    Patience patience, RequestClass requestClass) override;
+  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemorySlice into,
+                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    RequestClass requestClass) override;
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
                                                     Clock::time_point deadline) override;
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
@@ -32,12 +32,9 @@ class TcpTransport final : public PeerTransport {
   std::vector<PeerStatistics> statistics() const override;
 
  private:
-  struct Slices;
   class Caller;
   [[nodiscard]] Result<std::shared_ptr<Peer>> peerOf(const std::string& node) const;
   [[nodiscard]] std::shared_ptr<PeerStatistics> accountOf(const std::string& node);
-  static Task<void> readSlice(TcpTransport& transport, Slices& slices, std::size_t begin,
-                              std::size_t end);
   template <class Attempt>
   [[nodiscard]] static Task<Status> tryTwice(std::shared_ptr<Peer> peer, Lane lane,
                                              Attempt& attempt, Patience patience);

@@ -1,0 +1,126 @@
+#include "transport/rail_reader.h"
+
+#include <algorithm>
+
+namespace hearth {
+namespace {
+
+// Rails keep the time themselves; one that does not is waited for no longer than this.
+constexpr Clock::duration kRailGrace = 4 * kReleaseGrace;
+
+Clock::time_point graceAfter(Clock::time_point deadline) {
+  return deadline > Clock::time_point::max() - kRailGrace ? deadline : deadline + kRailGrace;
+}
+
+}  // namespace
+
+Task<Status> RailReader::read(RailRead read, std::vector<std::uint32_t>& checksums) {
+  checksums.assign(blocksOf(read.into.bytes.size()), 0);
+  std::vector<std::shared_ptr<Rail>> rails = rails_.usableRails();
+  std::vector<Slice> slices = cut(read, std::max<std::size_t>(rails.size(), 1), checksums);
+  postAll(slices, std::move(rails));
+  if (slices.size() == 1) {
+    Task<void> finishing = finish(slices.front());
+    co_await finishing;
+    co_return slices.front().status;
+  }
+  Gate gate(reactor_);
+  for (Slice& slice : slices) gate.spawn(finish(slice));
+  Task<void> finishing = gate.close();
+  co_await finishing;
+  for (const Slice& slice : slices) {
+    if (!slice.status.ok()) co_return slice.status;
+  }
+  co_return Status();
+}
+
+std::vector<RailReader::Slice> RailReader::cut(const RailRead& read, std::size_t most,
+                                               std::span<std::uint32_t> checksums) const {
+  const std::size_t length = read.into.bytes.size();
+  const std::size_t count = std::clamp<std::size_t>(length / sliceBytes_, 1, most);
+  const std::size_t size = (blocksOf(length) + count - 1) / count * kBlockBytes;
+  std::vector<Slice> slices;
+  for (std::size_t begin = 0; begin < length; begin += size) {
+    const std::size_t end = std::min(begin + size, length);
+    RailRead part = read;
+    part.offset += begin;
+    part.into.bytes = read.into.bytes.subspan(begin, end - begin);
+    slices.push_back({.read = std::move(part),
+                      .checksums = checksums.subspan(begin / kBlockBytes, blocksOf(end - begin)),
+                      .rail = nullptr,
+                      .request = nullptr,
+                      .status = {}});
+  }
+  return slices;
+}
+
+std::unique_ptr<RailWork> RailReader::request(Slice& slice, std::shared_ptr<Rail> rail) {
+  RailRequest::Posted posted = RailRequest::create(reactor_, slice.read);
+  slice.rail = std::move(rail);
+  slice.request = std::move(posted.request);
+  return std::move(posted.work);
+}
+
+void RailReader::postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr<Rail>> rails) {
+  std::stable_sort(rails.begin(), rails.end(),
+                   [](const auto& a, const auto& b) { return a->load() < b->load(); });
+  for (std::size_t first = 0; first < std::min(rails.size(), slices.size()); ++first) {
+    std::vector<std::unique_ptr<RailWork>> batch;
+    for (std::size_t at = first; at < slices.size(); at += rails.size())
+      batch.push_back(request(slices[at], rails[first]));
+    rails[first]->post(std::move(batch));
+  }
+}
+
+Task<bool> RailReader::postOn(Slice& slice) {
+  Task<Result<std::shared_ptr<Rail>>> picking = rails_.rail(slice.rail, slice.read.patience);
+  const Result<std::shared_ptr<Rail>> picked = co_await picking;
+  if (!picked.ok()) {
+    if (slice.status.ok()) slice.status = picked.error();
+    co_return false;
+  }
+  std::vector<std::unique_ptr<RailWork>> batch;
+  batch.push_back(request(slice, *picked));
+  slice.rail->post(std::move(batch));
+  co_return true;
+}
+
+Task<void> RailReader::finish(Slice& slice) {
+  for (int tries = 0; tries < 2; ++tries) {
+    if (slice.request == nullptr || tries > 0) {
+      Task<bool> posting = postOn(slice);
+      const bool posted = co_await posting;
+      if (!posted) co_return;
+    }
+    Task<bool> failing = failedOnRail(slice);
+    const bool again = co_await failing;
+    if (!again) co_return;
+  }
+}
+
+Task<bool> RailReader::failedOnRail(Slice& slice) {
+  RailRequest& request = *slice.request;
+  const Clock::time_point deadline = graceAfter(slice.read.patience.deadline);
+  Task<bool> settling = request.awaitSettled(deadline);
+  const bool inTime = co_await settling;
+  if (!inTime) {
+    request.cancel();
+    slice.status = Error{ErrorCode::kDeadlineExceeded, "the other side did not answer in time"};
+    co_return false;
+  }
+  const Outcome& outcome = request.outcome();
+  slice.status = outcome.status;
+  if (outcome.status.ok()) {
+    std::copy(request.checksums().begin(), request.checksums().end(), slice.checksums.begin());
+    co_return false;
+  }
+  const ErrorCode code = outcome.status.code();
+  slice.status = outcome.status.error().within(rails_.peer());
+  const bool final =
+      outcome.answered || code == ErrorCode::kDeadlineExceeded || code == ErrorCode::kCancelled;
+  if (final) co_return false;
+  Task<bool> releasing = request.awaitReleased(deadline);
+  co_return co_await releasing;
+}
+
+}  // namespace hearth

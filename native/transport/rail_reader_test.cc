@@ -1,0 +1,129 @@
+#include "transport/rail_reader.h"
+
+#include <gtest/gtest.h>
+
+#include "transport/testing/faulty_rail.h"
+
+namespace hearth {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace testing_rails;
+
+struct RailReaderTest : testing::Test {
+  void start(std::size_t count, Faults faults = {}) {
+    rails = std::make_unique<FaultyRails>(*reactor, count, faults, 7);
+  }
+  ~RailReaderTest() override {
+    if (rails) reactor->runUntilComplete(closed(*rails));
+  }
+  static Task<bool> closed(FaultyRails& rails) {
+    Task<void> closing = rails.close();
+    co_await closing;
+    co_return true;
+  }
+  RailRead slice(std::size_t size, Clock::duration patience = 10s) {
+    memory = std::make_shared<std::vector<std::byte>>(size);
+    return {.key = {}, .offset = 0, .into = {*memory, memory}, .patience = Clock::now() + patience};
+  }
+  Status read(std::size_t size, Clock::duration patience = 10s) {
+    RailReader reader(*reactor, *rails);
+    const Status status = reactor->runUntilComplete(reader.read(slice(size, patience), checksums));
+    if (status.ok()) {
+      EXPECT_TRUE(std::ranges::equal(*memory, bytesOf({}, 0, size)));
+      EXPECT_EQ(checksums, crc32cOfBlocks(*memory, kBlockBytes));
+    }
+    return status;
+  }
+  // Posts it to the first rail by itself.
+  std::shared_ptr<RailRequest> post(RailRead read) {
+    RailRequest::Posted posted = RailRequest::create(*reactor, std::move(read));
+    std::vector<std::unique_ptr<RailWork>> batch;
+    batch.push_back(std::move(posted.work));
+    static_cast<void>(rails->usableRails());
+    rails->at(0).post(std::move(batch));
+    return posted.request;
+  }
+  static Task<bool> turns(Reactor& reactor, int count) {
+    for (int i = 0; i < count; ++i) co_await reactor.sleep(Clock::duration::zero());
+    co_return true;
+  }
+  void turn(int count) { reactor->runUntilComplete(turns(*reactor, count)); }
+
+  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
+  std::unique_ptr<FaultyRails> rails;
+  std::shared_ptr<std::vector<std::byte>> memory;
+  std::vector<std::uint32_t> checksums;
+};
+
+TEST_F(RailReaderTest, CutsALargeReadForTheRailsThereAre) {
+  start(3);
+  EXPECT_TRUE(read(kPatternBytes - 12345).ok());
+  EXPECT_EQ(rails->posted(), 1u) << "slices have a MiB at least";
+  start(3);
+  RailReader small(*reactor, *rails, kBlockBytes);
+  EXPECT_TRUE(reactor->runUntilComplete(small.read(slice(8 * kBlockBytes), checksums)).ok());
+  EXPECT_TRUE(std::ranges::equal(*memory, bytesOf({}, 0, 8 * kBlockBytes)));
+  EXPECT_EQ(rails->posted(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(rails->at(i).counts().posted, 1u);
+}
+
+TEST_F(RailReaderTest, WhatTheOtherSideRefusesIsNotAskedAgain) {
+  start(2, {.refused = 100});
+  EXPECT_EQ(read(kBlockBytes).code(), ErrorCode::kTryElsewhere);
+  EXPECT_EQ(rails->posted(), 1u);
+}
+
+TEST_F(RailReaderTest, WhatFailsOnARailIsTriedOnAnotherOnce) {
+  start(2, {.failed = 100});
+  const Status status = read(kBlockBytes);
+  EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(status.error().message, "faulty: broke off");
+  EXPECT_EQ(rails->at(0).counts().posted, 1u);
+  EXPECT_EQ(rails->at(1).counts().posted, 1u);
+}
+
+TEST_F(RailReaderTest, EndsAtTheDeadlineAndLeavesTheMemoryToTheRail) {
+  start(1, {.stalled = 100});
+  EXPECT_EQ(read(kBlockBytes, 20ms).code(), ErrorCode::kDeadlineExceeded);
+  const std::weak_ptr<std::vector<std::byte>> watched = std::exchange(memory, nullptr);
+  turn(64);
+  EXPECT_TRUE(watched.expired()) << "nobody holds it any more";
+  EXPECT_EQ(rails->lateWrites(), 1u);
+}
+
+TEST_F(RailReaderTest, ACancelSaysWhetherTheMemoryIsFree) {
+  start(1, {.stalled = 100});
+  const std::shared_ptr<RailRequest> request = post(slice(kBlockBytes));
+  turn(32);
+  EXPECT_FALSE(request->cancel()) << "it was writing";
+  EXPECT_TRUE(request->settled());
+  EXPECT_EQ(request->outcome().status.code(), ErrorCode::kCancelled);
+  EXPECT_TRUE(reactor->runUntilComplete(request->awaitReleased(Clock::now() + 5s)));
+  EXPECT_TRUE(request->cancel());
+  EXPECT_EQ(request->outcome().status.code(), ErrorCode::kCancelled);
+}
+
+TEST_F(RailReaderTest, WorkThatIsDroppedIsSettled) {
+  RailRequest::Posted posted = RailRequest::create(*reactor, slice(kBlockBytes));
+  posted.work.reset();
+  EXPECT_TRUE(posted.request->settled());
+  EXPECT_TRUE(posted.request->released());
+  EXPECT_EQ(posted.request->outcome().status.code(), ErrorCode::kUnavailable);
+}
+
+TEST_F(RailReaderTest, AnAnswerAfterACancelChangesNothing) {
+  RailRequest::Posted posted = RailRequest::create(*reactor, slice(kBlockBytes));
+  bool heard = false;
+  posted.work->onCancel([&] { heard = true; });
+  EXPECT_FALSE(posted.request->cancel());
+  EXPECT_TRUE(heard);
+  posted.work->settle({Status(), true});
+  EXPECT_EQ(posted.request->outcome().status.code(), ErrorCode::kCancelled);
+  EXPECT_FALSE(posted.request->released());
+  posted.work.reset();
+  EXPECT_TRUE(posted.request->released());
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,161 @@
+// A TCP connection as a rail: requests that are cancelled, wherever they are.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "transport/peer.h"
+#include "transport/raw_peer.h"
+#include "transport/test_node.h"
+
+namespace hearth {
+namespace {
+
+class TcpRailTest : public testing::TestWithParam<Reactor::Backend> {
+ protected:
+  void connect(PeerIdentity identity) {
+    peer = std::make_shared<Peer>(*reactor, *gate, dialler, std::move(identity), 1, 0,
+                                  std::make_shared<PeerStatistics>());
+    const Result<std::shared_ptr<Rail>> picked =
+        reactor->runUntilComplete(peer->rail(nullptr, Clock::now() + 10s));
+    ASSERT_TRUE(picked.ok()) << picked.error().message;
+    rail = *picked;
+  }
+  void TearDown() override {
+    if (peer) peer->leave({ErrorCode::kCancelled, "the test ends"});
+    dialler.close();
+    reactor->runUntilComplete(closed(*gate));
+  }
+  static Task<bool> closed(Gate& gate) {
+    Task<void> closing = gate.close();
+    co_await closing;
+    co_return true;
+  }
+  static Task<bool> slept(Reactor& reactor, Clock::duration time) {
+    co_await reactor.sleep(time);
+    co_return true;
+  }
+  std::shared_ptr<RailRequest> post(Behaviour behaviour, std::size_t size = kBlockBytes) {
+    auto memory = std::make_shared<std::vector<std::byte>>(size);
+    RailRead read{
+        .key = keyOf(behaviour), .into = {*memory, memory}, .patience = Clock::now() + 60s};
+    RailRequest::Posted posted = RailRequest::create(*reactor, std::move(read));
+    std::vector<std::unique_ptr<RailWork>> batch;
+    batch.push_back(std::move(posted.work));
+    rail->post(std::move(batch));
+    return posted.request;
+  }
+  bool released(const std::shared_ptr<RailRequest>& request, Clock::duration within = 5s) {
+    return reactor->runUntilComplete(request->awaitReleased(Clock::now() + within));
+  }
+  void expectReadable() {
+    const std::shared_ptr<RailRequest> request = post(kPlain);
+    EXPECT_TRUE(released(request));
+    EXPECT_TRUE(request->outcome().status.ok());
+  }
+
+  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create(GetParam()));
+  std::unique_ptr<Gate> gate = std::make_unique<Gate>(*reactor);
+  TransportOptions options = TestNode::optionsOf("asker");
+  Dialler dialler{*reactor, *gate, options};
+  std::shared_ptr<Peer> peer;
+  std::shared_ptr<Rail> rail;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, TcpRailTest,
+                         testing::Values(Reactor::Backend::kIoUring, Reactor::Backend::kEpoll),
+                         [](const auto& backend) {
+                           return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
+                         });
+
+TEST_P(TcpRailTest, ABatchIsAnsweredOneByOne) {
+  TestNode asked(TestNode::optionsOf("asked"));
+  connect(asked.identity());
+  const auto stuck = post(kStuck), absent = post(kAbsent), plain = post(kPlain, 3 * kBlockBytes);
+  EXPECT_TRUE(released(plain));
+  EXPECT_TRUE(plain->outcome().status.ok());
+  EXPECT_TRUE(std::ranges::equal(
+      plain->checksums(),
+      crc32cOfBlocks(std::span(asked.handler->chunk).first(3 * kBlockBytes), kBlockBytes)));
+  EXPECT_TRUE(released(absent));
+  EXPECT_EQ(absent->outcome().status.code(), ErrorCode::kTryElsewhere);
+  EXPECT_TRUE(absent->outcome().answered);
+  EXPECT_FALSE(stuck->settled());
+  EXPECT_EQ(rail->load(), kBlockBytes);
+}
+
+TEST_P(TcpRailTest, WhatWaitsForItsAnswerIsCancelledAtOnceAndTheConnectionStays) {
+  TestNode asked(TestNode::optionsOf("asked"));
+  connect(asked.identity());
+  const auto stuck = post(kStuck);
+  reactor->runUntilComplete(slept(*reactor, 50ms));
+  EXPECT_FALSE(stuck->cancel()) << "the connection hears of it in its next turn";
+  EXPECT_EQ(stuck->outcome().status.code(), ErrorCode::kCancelled);
+  EXPECT_TRUE(released(stuck, 1s));
+  EXPECT_EQ(rail->load(), 0u);
+  expectReadable();
+  EXPECT_TRUE(rail->usable());
+}
+
+TEST_P(TcpRailTest, WhatWaitsForCreditIsCancelledAndTakesNone) {
+  TransportOptions narrow = TestNode::optionsOf("asked");
+  narrow.creditBytes = kBlockBytes;
+  TestNode asked(std::move(narrow));
+  connect(asked.identity());
+  expectReadable();  // the credit has come
+  const auto first = post(kStuck), second = post(kStuck);
+  reactor->runUntilComplete(slept(*reactor, 50ms));
+  second->cancel();
+  EXPECT_TRUE(released(second, 2s));
+  EXPECT_FALSE(first->settled());
+  EXPECT_EQ(asked.handler->reads, 2) << "the second never set out";
+  asked.post([&] { asked.handler->released.set(); });
+  EXPECT_TRUE(released(first));
+  EXPECT_TRUE(first->outcome().status.ok());
+  expectReadable();
+}
+
+// It holds the memory until its reader has stopped, for which a peer that has stalled costs the
+// connection.
+TEST_P(TcpRailTest, WhatIsBeingReceivedIsLetGoOfSoonAfterTheCancel) {
+  RawAcceptor acceptor;
+  std::atomic<bool> cancelled{false};
+  std::thread halfway([&] {
+    RawPeer raw = acceptor.accept();
+    ASSERT_TRUE(raw.welcome("asked"));
+    const std::optional<RawPeer::Got> request = raw.frame();
+    ASSERT_TRUE(request.has_value());
+    ReadAnswer answer;
+    answer.payloadLength = kBlockBytes;
+    const std::vector<std::byte> payload = patternBytes(kBlockBytes);
+    answer.blockChecksums = crc32cOfBlocks(payload, kBlockBytes);
+    raw.send(encodeFrame(answer, request->header.requestId));
+    raw.send(std::span(payload).first(1000));
+    while (!cancelled) std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(raw.closed());
+  });
+  connect(acceptor.identity("asked"));
+  const auto request = post(kPlain);
+  reactor->runUntilComplete(slept(*reactor, 100ms));
+  EXPECT_FALSE(request->cancel()) << "bytes are coming into its memory";
+  EXPECT_EQ(request->outcome().status.code(), ErrorCode::kCancelled);
+  EXPECT_TRUE(released(request, 5s));
+  EXPECT_FALSE(rail->usable());
+  cancelled = true;
+  halfway.join();
+}
+
+TEST_P(TcpRailTest, AConnectionThatHasEndedSettlesWhatIsPosted) {
+  TestNode asked(TestNode::optionsOf("asked"));
+  connect(asked.identity());
+  const auto stuck = post(kStuck);
+  peer->leave({ErrorCode::kUnavailable, "asked has left"});
+  const auto late = post(kPlain);
+  for (const auto& request : {stuck, late}) {
+    EXPECT_TRUE(released(request, 2s));
+    EXPECT_EQ(request->outcome().status.code(), ErrorCode::kUnavailable);
+    EXPECT_FALSE(request->outcome().answered);
+  }
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,273 @@
+// A rail of this process whose faults come from a seed: what it has to read is a known pattern, and
+// each request fares as a draw says. For tests of what uses rails.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "transport/rail.h"
+
+namespace hearth::testing_rails {
+
+// What the file of a key has there, and what its checksums are. `offset` is on a block, and
+// `offset`
+// + `size` at most kPatternBytes. Sanitizers make bytes dear: whole blocks are computed once.
+inline constexpr std::size_t kPatternBytes = std::size_t{1} << 20;
+struct Pattern {
+  std::vector<std::byte> bytes = [] {
+    std::vector<std::byte> all(kPatternBytes + 8 * kBlockBytes);
+    std::mt19937_64 random(1);
+    for (std::byte& each : all) each = static_cast<std::byte>(random());
+    return all;
+  }();
+  std::vector<std::uint32_t> checksums = crc32cOfBlocks(bytes, kBlockBytes);
+  static const Pattern& get() {
+    static const Pattern pattern;
+    return pattern;
+  }
+};
+inline std::span<const std::byte> bytesOf(const ContentKey& key, std::uint64_t offset,
+                                          std::size_t size) {
+  return std::span(Pattern::get().bytes).subspan(key.bytes[0] % 8 * kBlockBytes + offset, size);
+}
+inline std::vector<std::uint32_t> checksumsOf(const ContentKey& key, std::uint64_t offset,
+                                              std::size_t size) {
+  const auto first = Pattern::get().checksums.begin() +
+                     static_cast<std::ptrdiff_t>(key.bytes[0] % 8 + offset / kBlockBytes);
+  std::vector<std::uint32_t> checksums(first, first + static_cast<std::ptrdiff_t>(blocksOf(size)));
+  const std::size_t tail = size % kBlockBytes;
+  if (tail != 0) checksums.back() = crc32c(bytesOf(key, offset + size - tail, tail));
+  return checksums;
+}
+inline void fill(const ContentKey& key, std::uint64_t offset, std::span<std::byte> into) {
+  if (!into.empty())
+    std::memcpy(into.data(), bytesOf(key, offset, into.size()).data(), into.size());
+}
+inline bool same(const ContentKey& key, std::uint64_t offset, std::span<const std::byte> bytes) {
+  return std::memcmp(bytes.data(), bytesOf(key, offset, bytes.size()).data(), bytes.size()) == 0;
+}
+
+// Percent of the requests that meet with each; the others are answered.
+struct Faults {
+  unsigned refused = 0;     // by the other side: it does not have it
+  unsigned failed = 0;      // after a part of the bytes
+  unsigned corrupt = 0;     // other bytes than their checksums say
+  unsigned dropped = 0;     // no answer, and no word
+  unsigned stalled = 0;     // a part, and then nothing; cancelled, it writes on for a while
+  unsigned ended = 0;       // the rail ends, with all that is on it
+  unsigned latestTurn = 8;  // answers come within so many turns of the loop, in any order
+};
+
+class FaultyRail final : public Rail, public std::enable_shared_from_this<FaultyRail> {
+ public:
+  struct Counts {
+    std::size_t posted = 0, lateWrites = 0;
+  };
+
+  FaultyRail(Reactor& reactor, Gate& gate, Faults faults, std::uint64_t seed)
+      : reactor_(reactor), gate_(gate), faults_(faults), random_(seed) {}
+
+  void post(std::vector<std::unique_ptr<RailWork>> batch) override {
+    for (std::unique_ptr<RailWork>& work : batch) {
+      ++counts_.posted;
+      load_ += work->read().into.bytes.size();
+      if (ended_) {
+        endOne(*work);
+      } else {
+        gate_.spawn(carry(shared_from_this(), std::move(work)));
+      }
+    }
+  }
+  [[nodiscard]] bool usable() const override { return !ended_; }
+  [[nodiscard]] std::uint64_t load() const override { return load_; }
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+  // Everything on it fails.
+  void end() {
+    ended_ = true;
+    for (Event* const waiting : std::exchange(waiting_, {})) waiting->set();
+  }
+
+ private:
+  enum class Fate { kAnswered, kRefused, kFailed, kCorrupt, kDropped, kStalled, kEnded };
+
+  [[nodiscard]] Fate draw() {
+    unsigned at = static_cast<unsigned>(random_() % 100);
+    const auto falls = [&at](unsigned percent) {
+      const bool in = at < percent;
+      at -= in ? 0 : percent;
+      return in;
+    };
+    if (falls(faults_.refused)) return Fate::kRefused;
+    if (falls(faults_.failed)) return Fate::kFailed;
+    if (falls(faults_.corrupt)) return Fate::kCorrupt;
+    if (falls(faults_.dropped)) return Fate::kDropped;
+    if (falls(faults_.stalled)) return Fate::kStalled;
+    if (falls(faults_.ended)) return Fate::kEnded;
+    return Fate::kAnswered;
+  }
+
+  void endOne(RailWork& work) {
+    load_ -= work.read().into.bytes.size();
+    work.settle({Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
+  }
+
+  [[nodiscard]] Task<void> someTurns() {
+    for (std::uint64_t turns = random_() % (faults_.latestTurn + 1); turns > 0; --turns)
+      co_await reactor_.sleep(Clock::duration::zero());
+  }
+
+  // Until it is cancelled, the rail ends, or the time of the request is over.
+  [[nodiscard]] Task<void> waitInVain(RailWork& work) {
+    Event woken(reactor_);
+    waiting_.push_back(&woken);
+    work.onCancel([&woken] { woken.set(); });
+    co_await woken.waitUntil(work.read().patience.deadline);
+    work.onCancel({});
+    waiting_.remove(&woken);
+  }
+
+  // In two halves, between which the loop turns.
+  [[nodiscard]] Task<void> write(RailWork& work, std::size_t size) {
+    const RailRead& read = work.read();
+    const std::size_t half = size / 2;
+    fill(read.key, read.offset, read.into.bytes.first(half));
+    Task<void> turning = someTurns();
+    co_await turning;
+    fill(read.key, read.offset + half, read.into.bytes.subspan(half, size - half));
+  }
+
+  static Task<void> carry(std::shared_ptr<FaultyRail> self, std::unique_ptr<RailWork> work) {
+    Task<void> turning = self->someTurns();
+    co_await turning;
+    Task<void> faring = self->fare(*work, self->draw());
+    co_await faring;
+    self->load_ -= work->read().into.bytes.size();
+  }
+
+  [[nodiscard]] Task<void> fare(RailWork& work, Fate fate) {
+    const std::span<std::byte> into = work.read().into.bytes;
+    const bool whole = fate == Fate::kAnswered || fate == Fate::kCorrupt;
+    if (fate == Fate::kEnded) end();
+    if (fate != Fate::kRefused && fate != Fate::kDropped && !ended_) {
+      Task<void> writing = write(work, whole ? into.size() : into.size() / 3);
+      co_await writing;
+    }
+    if (ended_) {
+      work.settle({Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
+      co_return;
+    }
+    switch (fate) {
+      case Fate::kAnswered:
+        answer(work);
+        co_return;
+      case Fate::kRefused:
+        work.settle({Error{ErrorCode::kTryElsewhere, "not here"}, true});
+        co_return;
+      case Fate::kFailed:
+        work.settle({Error{ErrorCode::kUnavailable, "broke off"}, false});
+        co_return;
+      case Fate::kCorrupt:
+        into[random_() % into.size()] ^= std::byte{1};
+        work.settle({Error{ErrorCode::kCorrupt, "checksums differ"}, false});
+        co_return;
+      case Fate::kDropped:
+      case Fate::kStalled:
+      case Fate::kEnded: {
+        Task<void> waiting = waitInVain(work);
+        co_await waiting;
+        const bool late = Clock::now() >= work.read().patience.deadline;
+        work.settle(late ? Outcome{Error{ErrorCode::kDeadlineExceeded, "too late"}, false}
+                         : Outcome{Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
+        if (fate != Fate::kStalled) co_return;
+        // What was on its way comes all the same, and is wrong: nobody may look at it any more.
+        Task<void> turning = someTurns();
+        co_await turning;
+        ++counts_.lateWrites;
+        std::memset(into.data(), 0xee, into.size());
+      }
+    }
+  }
+
+  void answer(RailWork& work) {
+    const RailRead& read = work.read();
+    const std::vector<std::uint32_t> checksums =
+        checksumsOf(read.key, read.offset, read.into.bytes.size());
+    std::copy(checksums.begin(), checksums.end(), work.checksums().begin());
+    work.settle({Status(), true});
+  }
+
+  Reactor& reactor_;
+  Gate& gate_;
+  const Faults faults_;
+  std::mt19937_64 random_;
+  std::list<Event*> waiting_;
+  std::uint64_t load_ = 0;
+  bool ended_ = false;
+  Counts counts_;
+};
+
+// Rails of one peer; those that have ended are replaced at the next look.
+class FaultyRails final : public RailSource {
+ public:
+  FaultyRails(Reactor& reactor, std::size_t rails, Faults faults, std::uint64_t seed)
+      : gate_(reactor), reactor_(reactor), faults_(faults), random_(seed), rails_(rails) {}
+
+  [[nodiscard]] const std::string& peer() const override { return name_; }
+  [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
+                                                         Patience patience) override {
+    for (;;) {
+      std::shared_ptr<Rail> best;
+      for (const std::shared_ptr<Rail>& each : usableRails()) {
+        const auto rank = [&](const std::shared_ptr<Rail>& rail) {
+          return std::pair(rail == avoid, rail->load());
+        };
+        if (!best || rank(each) < rank(best)) best = each;
+      }
+      if (best) co_return best;
+      if (Clock::now() >= patience.deadline)
+        co_return Error{ErrorCode::kDeadlineExceeded, "no rail in time"};
+      co_await reactor_.sleep(Clock::duration::zero());
+    }
+  }
+  [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails() override {
+    std::vector<std::shared_ptr<Rail>> usable;
+    for (std::shared_ptr<FaultyRail>& rail : rails_) {
+      if (rail && !rail->usable()) gone_.push_back(std::exchange(rail, nullptr));
+      if (!rail) rail = std::make_shared<FaultyRail>(reactor_, gate_, faults_, random_());
+      usable.push_back(rail);
+    }
+    return usable;
+  }
+  [[nodiscard]] FaultyRail& at(std::size_t index) { return *rails_[index]; }
+  [[nodiscard]] std::size_t lateWrites() const {
+    std::size_t sum = 0;
+    for (const auto* all : {&rails_, &gone_}) {
+      for (const auto& rail : *all) sum += rail ? rail->counts().lateWrites : 0;
+    }
+    return sum;
+  }
+  [[nodiscard]] std::size_t posted() const {
+    std::size_t sum = 0;
+    for (const auto* all : {&rails_, &gone_}) {
+      for (const auto& rail : *all) sum += rail ? rail->counts().posted : 0;
+    }
+    return sum;
+  }
+  // When nothing is on them any more.
+  [[nodiscard]] Task<void> close() { return gate_.close(); }
+
+ private:
+  Gate gate_;
+  Reactor& reactor_;
+  const Faults faults_;
+  std::mt19937_64 random_;
+  std::vector<std::shared_ptr<FaultyRail>> rails_, gone_;
+  std::string name_ = "faulty";
+};
+
+}  // namespace hearth::testing_rails
