@@ -149,12 +149,10 @@ Napi::Value toJs(Napi::Env env, const MountInfo& mount) {
   return object;
 }
 
-Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
-  Napi::Object object = Napi::Object::New(env);
-  object.Set("uptimeSeconds", statistics.uptimeSeconds);
-  object.Set("backend", statistics.backend);
-  object.Set("shards", static_cast<double>(statistics.shards));
-  const CacheStatistics& cache = statistics.cache;
+namespace {
+
+void addCache(Napi::Object object, const CacheStatistics& cache) {
+  const Napi::Env env = object.Env();
   Napi::Array directories = Napi::Array::New(env);
   for (const CacheStatistics::Directory& directory : cache.directories) {
     Napi::Object row = Napi::Object::New(env);
@@ -172,35 +170,24 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("corruptBlocks", big(env, cache.corruptBlocks));
   object.Set("lostLogBytes", big(env, cache.lostLogBytes));
   object.Set("doubtfulFiles", big(env, cache.doubtfulFiles));
-  object.Set("digestMismatches", big(env, statistics.digestMismatches));
-  object.Set("scrubBytes", big(env, statistics.scrub.bytes));
-  object.Set("scrubBadBlocks", big(env, statistics.scrub.badBlocks));
-  object.Set("scrubRepairedChunks", big(env, statistics.scrub.repairedChunks));
-  object.Set("scrubLostChunks", big(env, statistics.scrub.lostChunks));
   object.Set("evictedFiles", big(env, cache.evictedFiles));
   object.Set("evictedBytes", big(env, cache.evictedBytes));
-  object.Set("originBytes", big(env, statistics.origin.bytes));
-  object.Set("originRequests", big(env, statistics.origin.requests));
-  object.Set("originRetries", big(env, statistics.origin.retries));
-  object.Set("peerBytesReceived", big(env, statistics.peerBytesReceived));
-  object.Set("peerBytesSent", big(env, statistics.peerBytesSent));
-  object.Set("peerRequests", big(env, statistics.peerRequests));
-  object.Set("demandReads", big(env, statistics.demandReads));
-  object.Set("demandBytes", big(env, statistics.demandBytes));
-  object.Set("directoryBypassed", big(env, statistics.directoryBypassed));
-  object.Set("throughBytes", big(env, statistics.throughBytes));
-  Napi::Object failedReads = Napi::Object::New(env);
+}
+
+Napi::Object failedReadsToJs(Napi::Env env, const std::map<ErrorCode, std::uint64_t>& failedReads) {
+  Napi::Object object = Napi::Object::New(env);
   for (std::uint16_t code = 1; isErrorCode(code); ++code) {
     const auto reason = static_cast<ErrorCode>(code);
-    const auto counted = statistics.failedReads.find(reason);
-    failedReads.Set(std::string(errorName(reason)),
-                    big(env, counted == statistics.failedReads.end() ? 0 : counted->second));
+    const auto counted = failedReads.find(reason);
+    object.Set(std::string(errorName(reason)),
+               big(env, counted == failedReads.end() ? 0 : counted->second));
   }
-  object.Set("failedReads", failedReads);
-  object.Set("buffersInUse", static_cast<double>(statistics.buffersInUse));
-  object.Set("longestQueue", static_cast<double>(statistics.longestQueue));
+  return object;
+}
+
+Napi::Array peersToJs(Napi::Env env, const std::vector<PeerStatistics>& all) {
   Napi::Array peers = Napi::Array::New(env);
-  for (const PeerStatistics& peer : statistics.peers) {
+  for (const PeerStatistics& peer : all) {
     Napi::Object row = Napi::Object::New(env);
     row.Set("node", peer.node);
     row.Set("connected", peer.connected);
@@ -211,7 +198,36 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
     row.Set("error", peer.error);
     peers.Set(peers.Length(), row);
   }
-  object.Set("peers", peers);
+  return peers;
+}
+
+}  // namespace
+
+Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("uptimeSeconds", statistics.uptimeSeconds);
+  object.Set("backend", statistics.backend);
+  object.Set("shards", static_cast<double>(statistics.shards));
+  addCache(object, statistics.cache);
+  object.Set("digestMismatches", big(env, statistics.digestMismatches));
+  object.Set("scrubBytes", big(env, statistics.scrub.bytes));
+  object.Set("scrubBadBlocks", big(env, statistics.scrub.badBlocks));
+  object.Set("scrubRepairedChunks", big(env, statistics.scrub.repairedChunks));
+  object.Set("scrubLostChunks", big(env, statistics.scrub.lostChunks));
+  object.Set("originBytes", big(env, statistics.origin.bytes));
+  object.Set("originRequests", big(env, statistics.origin.requests));
+  object.Set("originRetries", big(env, statistics.origin.retries));
+  object.Set("peerBytesReceived", big(env, statistics.peerBytesReceived));
+  object.Set("peerBytesSent", big(env, statistics.peerBytesSent));
+  object.Set("peerRequests", big(env, statistics.peerRequests));
+  object.Set("demandReads", big(env, statistics.demandReads));
+  object.Set("demandBytes", big(env, statistics.demandBytes));
+  object.Set("directoryBypassed", big(env, statistics.directoryBypassed));
+  object.Set("throughBytes", big(env, statistics.throughBytes));
+  object.Set("failedReads", failedReadsToJs(env, statistics.failedReads));
+  object.Set("buffersInUse", static_cast<double>(statistics.buffersInUse));
+  object.Set("longestQueue", static_cast<double>(statistics.longestQueue));
+  object.Set("peers", peersToJs(env, statistics.peers));
   return object;
 }
 

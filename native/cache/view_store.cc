@@ -251,18 +251,42 @@ Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest>
     co_return Error{ErrorCode::kNotFound,
                     "a file of the view became incomplete; warm the dataset again"};
   }
+  auto permitting = makeExecutable(*manifest, *plan);
+  const Status permitted = co_await permitting;
+  if (!permitted.ok()) co_return permitted.error();
+  auto writing = write(*manifest, *plan);
+  const Status written = co_await writing;
+  const std::string name = hexOf(digest);
+  if (!written.ok()) co_return written.error().within("building the view " + name);
+  const View built{.path = directory.path() + "/views/" + name, .keys = plan->keys};
+  catalog_.add(digest, built);
+  if (!catalog_.markWhole(digest, breaks)) {
+    // Of some file, perhaps not of this view.
+    auto offering = offerAgain(digest, built);
+    co_return co_await offering;
+  }
+  co_return built.path;
+}
+
+Task<Status> ViewStore::makeExecutable(const Manifest& manifest, const Plan& plan) {
   std::unordered_set<ContentKey, ContentKeyHash> executable;
-  for (std::uint32_t index = 0; index < manifest->totals().entries; ++index) {
-    const ManifestEntry entry = manifest->entry(index);
+  for (std::uint32_t index = 0; index < manifest.totals().entries; ++index) {
+    const ManifestEntry entry = manifest.entry(index);
     if (entry.kind == EntryKind::kFile && entry.executable) executable.insert(entry.key);
   }
-  for (const auto& file : plan->files) {
+  for (const auto& file : plan.files) {
     if (!executable.contains(file->key())) continue;
-    const Status changed = co_await file->makeExecutable(shard.files);
+    const Status changed = co_await file->makeExecutable(core_.shards[0].files);
     if (!changed.ok()) co_return changed.error();
   }
+  co_return Status();
+}
+
+Task<Status> ViewStore::write(const Manifest& manifest, const Plan& plan) {
+  const ShardContext& shard = core_.shards[0];
+  CacheDirectory& directory = *plan.directory;
   const std::string folder = directory.path() + "/views";
-  const std::string name = hexOf(digest);
+  const std::string name = hexOf(manifest.digest());
   const std::string aside = folder + "/" + std::string(kAsidePrefix) + name;
   std::function<std::string(const ContentKey&)> source = [&directory](const ContentKey& key) {
     return directory.objectPath(key);
@@ -270,12 +294,12 @@ Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest>
   auto clearing = removeTree(shard.files, aside);
   Status done = co_await clearing;
   if (done.ok()) {
-    auto writing = writeViewTree(shard.files, *manifest, aside, std::move(source));
+    auto writing = writeViewTree(shard.files, manifest, aside, std::move(source));
     done = co_await writing;
   }
   if (done.ok()) {
     auto writing =
-        replaceFile(shard.files, folder, name + std::string(kKeysSuffix), encodeKeys(plan->keys));
+        replaceFile(shard.files, folder, name + std::string(kKeysSuffix), encodeKeys(plan.keys));
     done = co_await writing;
   }
   if (done.ok()) {
@@ -289,16 +313,8 @@ Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest>
   if (!done.ok()) {
     auto removing = removeTree(shard.files, aside);
     (void)co_await removing;  // else the next start sweeps it
-    co_return done.error().within("building the view " + name);
   }
-  const View built{.path = folder + "/" + name, .keys = plan->keys};
-  catalog_.add(digest, built);
-  if (!catalog_.markWhole(digest, breaks)) {
-    // Of some file, perhaps not of this view.
-    auto offering = offerAgain(digest, built);
-    co_return co_await offering;
-  }
-  co_return built.path;
+  co_return done;
 }
 
 Task<Status> ViewStore::remove(Sha256Digest digest, Reactor& back) {

@@ -69,6 +69,9 @@ class ViewStore {
   [[nodiscard]] Task<Status> recoverIn(CacheDirectory& directory);
   [[nodiscard]] Task<Status> removeLocked(Sha256Digest digest);
   [[nodiscard]] Task<Result<std::string>> buildLocked(std::shared_ptr<const Manifest> manifest);
+  [[nodiscard]] Task<Status> makeExecutable(const Manifest& manifest, const Plan& plan);
+  // The tree and the list of its keys, aside first; what fails leaves nothing behind.
+  [[nodiscard]] Task<Status> write(const Manifest& manifest, const Plan& plan);
   [[nodiscard]] Task<Result<std::string>> offerAgain(Sha256Digest digest, View view);
   [[nodiscard]] Result<Plan> plan(const Manifest& manifest) const;
   [[nodiscard]] bool whole(const View& view) const;

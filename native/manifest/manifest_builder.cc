@@ -66,17 +66,10 @@ void ManifestBuilder::add(ManifestRow row) {
 const std::vector<std::string>& ManifestBuilder::unusable() const { return state_->unusable; }
 std::uint64_t ManifestBuilder::unusableCount() const { return state_->unusableCount; }
 
-Result<std::vector<std::byte>> ManifestBuilder::build() {
-  if (state_->unusableCount > 0 && !state_->skipUnusable) {
-    std::string message = std::to_string(state_->unusableCount) + " names cannot be used: ";
-    for (const std::string& name : state_->unusable) message += name + "; ";
-    return Error{ErrorCode::kInvalidArgument,
-                 message + "rename them at the origin or set unusableNames: Skip"};
-  }
-  EntryTree tree = std::exchange(state_->tree, EntryTree());
-  const EntryTree::Order order = tree.breadthFirst();
+namespace {
 
-  // First pass: totals, and the place of every string in the order in which entries need it.
+// Totals, and the place of every string in the order in which entries need it.
+Result<Header> manifestHeader(EntryTree& tree, const EntryTree::Order& order) {
   Header header;
   header.entries = static_cast<std::uint32_t>(order.nodes.size());
   for (const EntryTree::NodeId id : order.nodes) {
@@ -99,8 +92,11 @@ Result<std::vector<std::byte>> ManifestBuilder::build() {
   header.fileBytes = header.stringsOffset + manifest_format::padded(header.stringBytes);
   const auto* const headerBytes = reinterpret_cast<const std::byte*>(&header);
   header.checksum = crc32c({headerBytes, offsetof(Header, checksum)});
+  return header;
+}
 
-  // Second pass: the bytes.
+std::vector<std::byte> manifestBytes(EntryTree& tree, const EntryTree::Order& order,
+                                     const Header& header) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(header.fileBytes));
   std::memcpy(bytes.data(), &header, sizeof header);
   std::byte* entryAt = bytes.data() + header.entriesOffset;
@@ -134,6 +130,23 @@ Result<std::vector<std::byte>> ManifestBuilder::build() {
   }
   tree.strings().write(reinterpret_cast<char*>(bytes.data() + header.stringsOffset));
   return bytes;
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> ManifestBuilder::build() {
+  if (state_->unusableCount > 0 && !state_->skipUnusable) {
+    std::string message = std::to_string(state_->unusableCount) + " names cannot be used: ";
+    for (const std::string& name : state_->unusable) message += name + "; ";
+    return Error{ErrorCode::kInvalidArgument,
+                 message + "rename them at the origin or set unusableNames: Skip"};
+  }
+  EntryTree tree = std::exchange(state_->tree, EntryTree());
+  const EntryTree::Order order = tree.breadthFirst();
+
+  const Result<Header> header = manifestHeader(tree, order);
+  if (!header.ok()) return header.error();
+  return manifestBytes(tree, order, *header);
 }
 
 }  // namespace hearth

@@ -121,6 +121,55 @@ bool isNetwork(const std::string& type) {
          type == "ceph" || type == "lustre" || type == "virtiofs" || type.starts_with("fuse");
 }
 
+std::string describeDisk(const SystemTree& tree, const std::string& type, const struct stat& status,
+                         const struct statvfs& space, const Findings& found) {
+  std::string detail = type + ", " + bytesForPeople(space.f_bavail * space.f_frsize) + " of " +
+                       bytesForPeople(space.f_blocks * space.f_frsize) + " free";
+  const std::string device = deviceKind(tree,
+                                        "/sys/dev/block/" + std::to_string(major(status.st_dev)) +
+                                            ":" + std::to_string(minor(status.st_dev)),
+                                        0);
+  detail += device.empty() ? ", no block device of its own" : ", " + device;
+  const auto tell = [&](bool has, const char* what) {
+    detail += std::string(", ") + (has ? "" : "no ") + what;
+  };
+  tell(found.hardLinks, "hard links");
+  tell(found.directIo, "O_DIRECT");
+  tell(found.sparse, "sparse files");
+  tell(found.punchHole, "hole punching");
+  return detail;
+}
+
+// The first thing that a cache would miss there.
+Probe judge(const std::string& name, const std::string& type, const std::string& detail,
+            const Findings& found) {
+  if (!found.sparse) {
+    return {name, ProbeStatus::kMissing, detail,
+            "Cache files are sparse: use ext4 or xfs for the cache directory."};
+  }
+  if (!found.hardLinks) {
+    return {name, ProbeStatus::kDegraded, detail,
+            "No views without hard links; FUSE is used for all reads. Use ext4 or xfs."};
+  }
+  if (isNetwork(type)) {
+    return {name, ProbeStatus::kDegraded, detail,
+            "A cache on a network file system gains little: use a local disk with ext4 or xfs."};
+  }
+  if (type == "tmpfs" || type == "ramfs") {
+    return {name, ProbeStatus::kDegraded, detail,
+            "The cache takes memory and is lost at a restart: use a local disk with ext4 or xfs."};
+  }
+  if (type == "overlay") {
+    return {name, ProbeStatus::kDegraded, detail,
+            "This is a container's own layer: mount a disk of the node there."};
+  }
+  if (!found.directIo) {
+    return {name, ProbeStatus::kDegraded, detail,
+            "Without O_DIRECT every byte passes through the page cache: use ext4 or xfs."};
+  }
+  return {name, ProbeStatus::kOk, detail, ""};
+}
+
 }  // namespace
 
 std::vector<Probe> probeDisk(const SystemTree& tree, const std::string& directory,
@@ -150,47 +199,8 @@ std::vector<Probe> probeDisk(const SystemTree& tree, const std::string& director
   char* real = realpath(directory.c_str(), nullptr);
   const std::string type = fileSystemType(tree, real == nullptr ? directory : real);
   free(real);
-  std::string detail = type + ", " + bytesForPeople(space.f_bavail * space.f_frsize) + " of " +
-                       bytesForPeople(space.f_blocks * space.f_frsize) + " free";
-  const std::string device = deviceKind(tree,
-                                        "/sys/dev/block/" + std::to_string(major(status.st_dev)) +
-                                            ":" + std::to_string(minor(status.st_dev)),
-                                        0);
-  detail += device.empty() ? ", no block device of its own" : ", " + device;
-  const auto tell = [&](bool has, const char* what) {
-    detail += std::string(", ") + (has ? "" : "no ") + what;
-  };
-  tell(found.hardLinks, "hard links");
-  tell(found.directIo, "O_DIRECT");
-  tell(found.sparse, "sparse files");
-  tell(found.punchHole, "hole punching");
-
-  if (!found.sparse) {
-    return {{name, ProbeStatus::kMissing, detail,
-             "Cache files are sparse: use ext4 or xfs for the cache directory."}};
-  }
-  if (!found.hardLinks) {
-    return {{name, ProbeStatus::kDegraded, detail,
-             "No views without hard links; FUSE is used for all reads. Use ext4 or xfs."}};
-  }
-  if (isNetwork(type)) {
-    return {{name, ProbeStatus::kDegraded, detail,
-             "A cache on a network file system gains little: use a local disk with ext4 or xfs."}};
-  }
-  if (type == "tmpfs" || type == "ramfs") {
-    return {
-        {name, ProbeStatus::kDegraded, detail,
-         "The cache takes memory and is lost at a restart: use a local disk with ext4 or xfs."}};
-  }
-  if (type == "overlay") {
-    return {{name, ProbeStatus::kDegraded, detail,
-             "This is a container's own layer: mount a disk of the node there."}};
-  }
-  if (!found.directIo) {
-    return {{name, ProbeStatus::kDegraded, detail,
-             "Without O_DIRECT every byte passes through the page cache: use ext4 or xfs."}};
-  }
-  return {{name, ProbeStatus::kOk, detail, ""}};
+  const std::string detail = describeDisk(tree, type, status, space, found);
+  return {judge(name, type, detail, found)};
 }
 
 }  // namespace hearth
