@@ -112,7 +112,16 @@ export const storageClusterCases: Case[] = [
     withCache({ budget: '10GiB' }),
   ),
   refused('a budget as a number', `${firstCache}.budget`, /must be of type string/, withCache({ budget: 70 })),
-  refused('a tiny budget', `${firstCache}.budget`, /at least 64Mi/, withCache({ budget: '1Mi' })),
+  refused('a tiny budget', `${firstCache}.budget`, /from 64Mi to 1Pi/, withCache({ budget: '1Mi' })),
+  accepted('the largest budget and floor', withCache({ budget: '1Pi', freeFloor: '1024Ti' })),
+  refused('a budget of no disk', `${firstCache}.budget`, /from 64Mi to 1Pi/, withCache({ budget: '1025Ti' })),
+  refused(
+    'a budget of many digits',
+    `${firstCache}.budget`,
+    /from 64Mi to 1Pi/,
+    withCache({ budget: '999999999999999Ei' }),
+  ),
+  refused('a floor of no disk', `${firstCache}.freeFloor`, /at most 1Pi/, withCache({ freeFloor: '2Pi' })),
   refused(
     'a floor of 100%',
     `${firstCache}.freeFloor`,

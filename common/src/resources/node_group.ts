@@ -28,6 +28,9 @@ const systemFolders = [
   '/var/lib/containerd',
 ];
 
+/** Of no disk that there is: sums of such sizes, and what is derived from them, stay far within exact numbers. */
+const noLargerThanDisks = "quantity(self).compareTo(quantity('1Pi')) <= 0";
+
 export const cacheDirectory = z
   .object({
     path: absolutePath({
@@ -35,12 +38,15 @@ export const cacheDirectory = z
       message: "must not lie in a folder of the node's own system, nor hold one",
     }).describe('Folder on the node, made when it is missing. One for each disk that is to be used.'),
     budget: share(1, 100, {
-      rule: "self.endsWith('%') || quantity(self).compareTo(quantity('64Mi')) >= 0",
-      message: 'must be a size of at least 64Mi, or a share such as 70%',
+      rule: `self.endsWith('%') || (quantity(self).compareTo(quantity('64Mi')) >= 0 && ${noLargerThanDisks})`,
+      message: 'must be a size from 64Mi to 1Pi, or a share such as 70%',
     })
       .default('70%')
       .describe('Most bytes that are kept there: a share of the file system, or a size. A hard limit.'),
-    freeFloor: share(0, 99)
+    freeFloor: share(0, 99, {
+      rule: `self.endsWith('%') || ${noLargerThanDisks}`,
+      message: 'must be a size of at most 1Pi, or a share such as 20%',
+    })
       .default('20%')
       .describe(
         'Bytes of the file system that are left free whatever the budget says: a share, or a size. ' +
