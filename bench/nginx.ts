@@ -59,9 +59,13 @@ export class Nginx {
     return sum;
   }
 
+  get ended(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
   async stop(): Promise<void> {
     process.off('exit', this.#killAtExit);
-    if (this.#child.exitCode !== null) return;
+    if (this.ended) return;
     const ended = once(this.#child, 'exit');
     this.#child.kill('SIGTERM');
     if ((await Promise.race([ended, sleep(5000)])) === undefined) this.#child.kill('SIGKILL');

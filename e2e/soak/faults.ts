@@ -21,8 +21,8 @@ const handOverMs = 10_000;
 
 const killAgent: Fault = {
   name: 'agent killed',
-  async happen({ agents, cluster }, random) {
-    const agent = cluster.agent(pick(agents, random));
+  async happen({ restarted, cluster }, random) {
+    const agent = cluster.agent(pick(restarted, random));
     await agent.kill();
     await sleep(random() * 2_000);
     await agent.start();
@@ -53,9 +53,10 @@ const replaceHolder: Fault = {
 
 const restartInOrder: Fault = {
   name: 'agent ended in order',
-  async happen({ agents, cluster }, random) {
-    const agent = cluster.agent(pick(agents, random));
-    await agent.stop();
+  async happen({ restarted, cluster }, random) {
+    const agent = cluster.agent(pick(restarted, random));
+    const { code, stderr } = await agent.stop();
+    if (code !== 0) throw new Error(`agent ${agent.name} ended with ${code}: ${stderr.slice(-500)}`);
     await agent.start();
     return agent.name;
   },

@@ -1,12 +1,14 @@
 // `make soak`: four agents whose budgets hold a third of the data, readers by read, mmap and at random on each of their
 // mounts, and one thing after the other that goes wrong. Ends with 0 when no byte was wrong, no read failed that need not
-// have, nothing hung, and memory is where it was.
+// have, none took longer than two minutes, no process ended by itself, and memory is where it was: that of the first agent,
+// which is never restarted. Ctrl-C gives it up, in order.
 // SOAK_SECONDS (3600), SOAK_BYTES (1 GiB), SOAK_SEED (of the time); --json prints the result for programs.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../src/command.ts';
 import { type SoakResult, soak } from './run.ts';
 import { Stage } from './stage.ts';
+import { longestWaitMs } from './watch.ts';
 
 function count(name: string, otherwise: number): number {
   const value = Number(process.env[name] ?? otherwise);
@@ -20,13 +22,30 @@ const growthAllowed = 1.25;
 const leastSecondsOfMemory = 600;
 const growthBytesAllowed = 64 * 2 ** 20;
 
-function verdict({ seconds, wrong, unexpected, failures, memory, bytesRead }: SoakResult): string[] {
+/** All of the data once in this time, by all readers together, is the least that a run has to read. */
+const secondsOfData = 600;
+
+function verdict({
+  seconds,
+  wrong,
+  unexpected,
+  failures,
+  memory,
+  bytesRead,
+  longestWaitMs: wait,
+}: SoakResult): string[] {
+  // The others begin anew, so their memory tells nothing.
   const grown = memory.filter(
-    ({ before, after }) =>
-      seconds >= leastSecondsOfMemory && after > growthAllowed * before && after - before > growthBytesAllowed,
+    ({ agent, before, after }) =>
+      agent === agents[0] &&
+      seconds >= leastSecondsOfMemory &&
+      after > growthAllowed * before &&
+      after - before > growthBytesAllowed,
   );
+  const least = bytes * Math.max(1, seconds / secondsOfData);
   return [
-    ...(bytesRead === 0 ? ['nothing was read'] : []),
+    ...(bytesRead < least ? [`only ${MiB(bytesRead)} of at least ${MiB(least)} MiB were read`] : []),
+    ...(wait > longestWaitMs ? [`a reader got nothing for ${Math.round(wait / 1000)} s`] : []),
     ...(wrong.length > 0 ? [`${wrong.length} times bytes were not the origin's`] : []),
     ...(unexpected.length > 0 ? [`${unexpected.length} reads failed that need not have`] : []),
     ...grown.map(({ agent, before, after }) => `agent ${agent} grew from ${MiB(before)} to ${MiB(after)} MiB`),
@@ -37,8 +56,10 @@ function verdict({ seconds, wrong, unexpected, failures, memory, bytesRead }: So
 const MiB = (bytes: number): number => Math.round(bytes / 2 ** 20);
 
 function print(result: SoakResult, reasons: string[]): void {
-  const { seconds, seed, bytesRead, opens, faults, memory, wrong, unexpected, expected } = result;
-  console.log(`\n${seconds} s, seed ${seed}: ${(bytesRead / 2 ** 30).toFixed(1)} GiB read in ${opens} opens.\n`);
+  const { seconds, seed, bytesRead, opens, longestWaitMs: wait, faults, memory, wrong, unexpected, expected } = result;
+  console.log(
+    `\n${seconds} s, seed ${seed}: ${(bytesRead / 2 ** 30).toFixed(1)} GiB read in ${opens} opens. No reader waited longer than ${(wait / 1000).toFixed(1)} s.\n`,
+  );
   console.log('WHAT HAPPENED           TIMES');
   for (const [name, times] of Object.entries(faults).sort())
     console.log(`${name.padEnd(23)} ${String(times).padStart(5)}`);
@@ -58,13 +79,24 @@ if (process.getuid?.() !== 0) {
   process.exit(1);
 }
 const json = process.argv.includes('--json');
-await using stage = await Stage.start({ agents: ['a', 'b', 'c', 'd'], bytes: count('SOAK_BYTES', 2 ** 30), files: 16 });
+const agents = ['a', 'b', 'c', 'd'];
+const bytes = count('SOAK_BYTES', 2 ** 30);
+const givenUp = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  // Once: whoever cannot wait says it again.
+  process.once(signal, () => {
+    console.error('ending; the mounts are taken away');
+    givenUp.abort(new Error('it was given up'));
+  });
+}
+await using stage = await Stage.start({ agents, bytes, files: 16, signal: givenUp.signal });
 const result = await soak(stage, {
   seconds: count('SOAK_SECONDS', 3600),
   seed: count('SOAK_SEED', Math.max(1, Date.now() % 2 ** 31)),
   say: (line) => {
     if (!json) console.log(line);
   },
+  signal: givenUp.signal,
 });
 const reasons = verdict(result);
 writeFileSync(join(root, 'build/soak.json'), `${JSON.stringify({ ...result, reasons }, undefined, 2)}\n`);

@@ -3,12 +3,15 @@ import { faults } from './faults.ts';
 import { MemoryWatch } from './memory.ts';
 import { type Finding, Reader, type ReadingMode } from './readers.ts';
 import type { Stage } from './stage.ts';
+import { watchProcesses } from './watch.ts';
 
 export interface SoakOptions {
   seconds: number;
   seed: number;
   /** Lines for people, without a newline. */
   say(line: string): void;
+  /** Gives the run up. */
+  signal: AbortSignal;
 }
 
 export interface SoakResult {
@@ -16,6 +19,8 @@ export interface SoakResult {
   seed: number;
   bytesRead: number;
   opens: number;
+  /** In which a reader got no bytes. */
+  longestWaitMs: number;
   faults: Record<string, number>;
   /** Bytes that were not the origin's: there must be none. */
   wrong: Finding[];
@@ -34,73 +39,104 @@ const mostPauseMs = 8_000;
 const memoryEveryMs = 5_000;
 /** A reader that is in the middle of a read when its time is over. */
 const patienceMs = 60_000;
+const stoppedPatienceMs = 5_000;
 const modes: readonly ReadingMode[] = ['read', 'mmap', 'random'];
 
-/** Readers on every mount while one thing after the other goes wrong, for as long as asked. */
+/** Readers on every mount while one thing after the other goes wrong, for as long as asked, or until the signal. */
 export async function soak(stage: Stage, options: SoakOptions): Promise<SoakResult> {
-  const random = generator(options.seed);
   const found: Finding[] = [];
-  const failures: string[] = [];
   const memory = new MemoryWatch();
-  const end = Date.now() + options.seconds * 1000;
   const begun = Date.now();
+  const end = begun + options.seconds * 1000;
+  const say = (line: string) => options.say(`${clock(begun)} ${line}`);
   const readers = stage.agents.flatMap((agent) =>
     modes.map(
       (mode) =>
         new Reader(`${mode} on ${agent}`, mode, options.seconds, stage.filesOf(agent), (one) => {
           found.push(one);
-          options.say(`${clock(begun)} ${one.kind} ${one.detail}: ${one.file} (${one.reader})`);
+          say(`${one.kind} ${one.detail}: ${one.file} (${one.reader})`);
         }),
     ),
   );
-  const counts: Record<string, number> = {};
-  const watching = new AbortController();
-  const watch = watchMemory(stage, memory, watching.signal);
-  const changing = readChanging(stage, end, found);
-  while (Date.now() < end) {
-    await sleep(leastPauseMs + random() * (mostPauseMs - leastPauseMs));
-    const fault = faults[Math.floor(random() * faults.length)];
-    if (fault === undefined || Date.now() >= end) break;
-    const started = Date.now();
-    try {
-      const what = await fault.happen(stage, random);
-      counts[fault.name] = (counts[fault.name] ?? 0) + 1;
-      options.say(`${clock(begun)} ${fault.name} ${what} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
-    } catch (error) {
-      failures.push(`${clock(begun)} ${fault.name}: ${error instanceof Error ? error.message : String(error)}`);
-      options.say(failures.at(-1) ?? '');
-      break;
-    }
-  }
-  watching.abort();
-  await Promise.all([
-    watch,
-    changing,
-    ...readers.map((reader) => reader.end(Math.max(0, end - Date.now()) + patienceMs)),
-  ]);
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, options.signal]);
+  const failures: string[] = [];
+  const fails = (reasons: string[]) => {
+    failures.push(...reasons);
+    for (const reason of reasons) say(reason);
+    if (reasons.length > 0) over.abort();
+  };
+  const beside = [
+    watchMemory(stage, memory, signal),
+    readChanging(stage, end, found, signal),
+    watchProcesses(stage, readers, signal).then(fails),
+  ];
+  const counts = await goWrong({ ...options, stage, say, end, signal }).catch((error: Error) => {
+    fails([error.message]);
+    return {};
+  });
+  // Readers end by themselves at this time, unless the run has failed or was given up.
+  const early = signal.aborted;
+  over.abort();
+  if (early) for (const reader of readers) reader.stop();
+  // What a stopped one waits for may never come: its mount is taken away after this.
+  const patience = early ? stoppedPatienceMs : Math.max(0, end - Date.now()) + patienceMs;
+  await Promise.all([...beside, ...readers.map((reader) => reader.end(patience))]);
   for (const { name, failure } of readers) if (failure !== undefined) failures.push(`reader ${name}: ${failure}`);
+  failures.push(...stage.endedByThemselves());
+  if (options.signal.aborted) failures.push('it was given up');
+  return {
+    ...resultOf(readers, found),
+    seconds: Math.round((Date.now() - begun) / 1000),
+    seed: options.seed,
+    faults: counts,
+    memory: memory.summary(),
+    failures: [...new Set(failures)],
+  };
+}
+
+interface Course extends SoakOptions {
+  stage: Stage;
+  end: number;
+}
+
+/** One fault after the other; how often each happened. */
+async function goWrong({ stage, seed, end, say, signal }: Course): Promise<Record<string, number>> {
+  const random = generator(seed);
+  const counts: Record<string, number> = {};
+  for (;;) {
+    const pause = leastPauseMs + random() * (mostPauseMs - leastPauseMs);
+    await sleep(Math.min(pause, Math.max(0, end - Date.now())), undefined, { signal }).catch(() => undefined);
+    const fault = faults[Math.floor(random() * faults.length)];
+    if (fault === undefined || signal.aborted || Date.now() >= end) return counts;
+    const started = Date.now();
+    const what = await fault.happen(stage, random).catch((error: Error) => {
+      throw new Error(`${fault.name}: ${error.message}`);
+    });
+    counts[fault.name] = (counts[fault.name] ?? 0) + 1;
+    say(`${fault.name} ${what} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+  }
+}
+
+function resultOf(readers: readonly Reader[], found: readonly Finding[]) {
   const errors = found.filter(({ kind }) => kind === 'error');
   const ofChanging = ({ reader }: Finding) => reader === changingReader;
   return {
-    seconds: Math.round((Date.now() - begun) / 1000),
-    seed: options.seed,
     bytesRead: readers.reduce((sum, { bytes }) => sum + bytes, 0),
     opens: readers.reduce((sum, { opens }) => sum + opens, 0),
-    faults: counts,
+    longestWaitMs: Math.round(Math.max(...readers.map((reader) => reader.longestWaitMs))),
     wrong: found.filter(({ kind }) => kind === 'wrong'),
     unexpected: errors.filter((one) => !ofChanging(one)),
     expected: errors.filter(ofChanging).length,
-    memory: memory.summary(),
-    failures,
   };
 }
 
 const changingReader = 'read of what changes';
 
 /** Its reads may fail when the file has changed; what they give is of one state all the same. */
-async function readChanging(stage: Stage, end: number, found: Finding[]): Promise<void> {
+async function readChanging(stage: Stage, end: number, found: Finding[], signal: AbortSignal): Promise<void> {
   let mounted: number | undefined;
-  while (Date.now() < end) {
+  while (Date.now() < end && !signal.aborted) {
     // Some time after the change, so that the mount of the state before is read, too; between two readers.
     const { seed } = stage.changing;
     if (mounted !== seed && (await stage.mountChanging())) mounted = seed;

@@ -18,6 +18,8 @@ export interface StageOptions {
   agents: string[];
   bytes: number;
   files: number;
+  /** Ends the building too. */
+  signal: AbortSignal;
 }
 
 /** How an agent serves its mount: by the daemon alone every byte is checked, so that bits may be flipped on its disk. */
@@ -70,6 +72,11 @@ export class Stage implements AsyncDisposable {
     return this.#options.agents;
   }
 
+  /** All but the first, whose memory tells what leaks: nothing of it is lost with a process. */
+  get restarted(): readonly string[] {
+    return this.agents.slice(1);
+  }
+
   /** The last agent's files are not given to the kernel. */
   dataPathOf(agent: string): DataPath {
     return agent === this.agents.at(-1) ? 'daemon' : 'fuse';
@@ -115,6 +122,11 @@ export class Stage implements AsyncDisposable {
     return true;
   }
 
+  /** Programs that ended though nobody had told them to. */
+  endedByThemselves(): string[] {
+    return [...this.cluster.endedByThemselves(), ...(this.#nginx?.ended === true ? ['nginx ended by itself'] : [])];
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.cluster.agents.values()].map((agent) => agent.kill()));
     await this.cluster.endHolder();
@@ -132,12 +144,14 @@ export class Stage implements AsyncDisposable {
   }
 
   async #build(): Promise<void> {
-    const { agents, bytes } = this.#options;
+    const { agents, bytes, signal } = this.#options;
     const budget = Math.floor(bytes / 3);
     mkdirSync(this.#origin);
     for (const file of [...this.files, this.changing]) await this.#write(file, file.name);
+    signal.throwIfAborted();
     this.#nginx = await Nginx.start(join(this.cluster.folder, 'nginx'), this.#origin);
     for (const agent of agents) {
+      signal.throwIfAborted();
       const disk = await this.#makeDisk(agent, Math.floor(budget * 1.3) + 64 * 2 ** 20);
       await this.cluster.add(agent, {
         cacheDirectories: `${join(disk, 'cache')}=${budget}B:${16 * 2 ** 20}B`,
@@ -149,11 +163,16 @@ export class Stage implements AsyncDisposable {
     const urls = this.files.map(({ name }) => `${this.#url}/${name}`);
     await this.cluster.json(first, 'dataset', 'add', datasetName, ...urls, '--allow-private');
     for (const agent of agents) {
+      signal.throwIfAborted();
       const target = this.cluster.mountPoint(agent);
-      await until(`agent ${agent} knows the dataset`, async () => {
-        const { code } = await this.cluster.hearth(agent, 'ls', datasetName);
-        return code === 0;
-      });
+      await until(
+        `agent ${agent} knows the dataset`,
+        async () => {
+          const { code } = await this.cluster.hearth(agent, 'ls', datasetName);
+          return code === 0;
+        },
+        120_000,
+      );
       await this.cluster.json(agent, 'mount', datasetName, target, '--data-path', this.dataPathOf(agent));
     }
   }

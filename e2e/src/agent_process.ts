@@ -30,7 +30,8 @@ export class AgentProcess {
   /** Of the next start. */
   release: string;
   readonly #folder: string;
-  #process: DaemonProcess | undefined;
+  /** All that it has been, the present one last. */
+  readonly #processes: DaemonProcess[] = [];
   wirePort: number | undefined;
   healthPort: number | undefined;
 
@@ -45,6 +46,15 @@ export class AgentProcess {
 
   get cacheFolder(): string {
     return join(this.#folder, `cache-${this.name}`);
+  }
+
+  get #process(): DaemonProcess | undefined {
+    return this.#processes.at(-1);
+  }
+
+  /** How processes of it ended that nobody had told to. */
+  get endedByThemselves(): Outcome[] {
+    return this.#processes.flatMap(({ endedByItself }) => (endedByItself === undefined ? [] : [endedByItself]));
   }
 
   get running(): boolean {
@@ -85,7 +95,7 @@ export class AgentProcess {
     const { settings } = this;
     const path = (name: string) => join(this.#folder, name);
     const [program = '', ...words] = [...(settings.launcher ?? []), join(this.release, 'cli/bin/hearth')];
-    this.#process = new DaemonProcess(
+    const launched = new DaemonProcess(
       program,
       [
         ...words,
@@ -104,7 +114,8 @@ export class AgentProcess {
       ],
       settings.environment,
     );
-    return this.#process;
+    this.#processes.push(launched);
+    return launched;
   }
 
   /** As power does: at once. */

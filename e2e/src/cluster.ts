@@ -13,7 +13,7 @@ import { DaemonProcess } from './daemon_process.ts';
 export class Cluster {
   readonly folder: string;
   readonly agents = new Map<string, AgentProcess>();
-  #holder: DaemonProcess | undefined;
+  readonly #holders: DaemonProcess[] = [];
 
   private constructor() {
     this.folder = mkdtempSync(join(tmpdir(), 'hearth-e2e-'));
@@ -96,19 +96,35 @@ export class Cluster {
   async startHolder(flags: string[] = [], release = root): Promise<void> {
     const socket = join(this.folder, 'holder.sock');
     const program = join(release, 'build/release/holder/hearth-holder');
-    this.#holder = new DaemonProcess(program, ['--socket', socket, ...flags]);
-    await until('the holder listens', () => existsSync(socket) || this.#holder?.ended, 10_000);
+    const holder = new DaemonProcess(program, ['--socket', socket, ...flags]);
+    this.#holders.push(holder);
+    await until('the holder listens', () => existsSync(socket) || holder.ended, 60_000);
   }
 
   async endHolder(signal: NodeJS.Signals = 'SIGTERM'): Promise<Outcome | undefined> {
-    return await this.#holder?.end(signal);
+    return await this.#holders.at(-1)?.end(signal);
   }
 
   /** A second holder, which takes the place of the first one; how that ended. */
   async replaceHolder(): Promise<Outcome | undefined> {
-    const before = this.#holder;
+    const before = this.#holders.at(-1);
+    before?.expectEnd();
     await this.startHolder(['--take-over']);
     return await before?.outcome;
+  }
+
+  /** Agents and holders that ended though nobody had told them to, with what they said at last. */
+  endedByThemselves(): string[] {
+    const say = (name: string, { code, stderr }: Outcome) =>
+      `${name} ended by itself with ${code}: ${stderr.trim().split('\n').slice(-2).join(' ').slice(-500)}`;
+    return [
+      ...[...this.agents.values()].flatMap(({ name, endedByThemselves }) =>
+        endedByThemselves.map((outcome) => say(`agent ${name}`, outcome)),
+      ),
+      ...this.#holders.flatMap(({ endedByItself }) =>
+        endedByItself === undefined ? [] : [say('the holder', endedByItself)],
+      ),
+    ];
   }
 
   async close(): Promise<void> {

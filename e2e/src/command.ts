@@ -10,15 +10,16 @@ export interface Outcome {
   stderr: string;
 }
 
-/** Starts a program whose output is kept; `outcome` never rejects. It is killed after `timeoutMs` (60 s). */
+/** Starts a program whose output is kept; `outcome` never rejects. It is killed after `timeoutMs` (60 s; never: Infinity). */
 export function start(
   program: string,
   args: string[],
   options: { timeoutMs?: number; environment?: Record<string, string>; input?: string } = {},
 ): { child: ChildProcess; outcome: Promise<Outcome> } {
+  const { timeoutMs: timeout = 60_000 } = options;
   const child = spawn(program, args, {
     stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    timeout: options.timeoutMs ?? 60_000,
+    ...(Number.isFinite(timeout) ? { timeout } : {}),
     killSignal: 'SIGKILL',
     env: { ...process.env, ...options.environment },
   });

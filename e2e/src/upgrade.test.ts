@@ -4,14 +4,16 @@ import { join } from 'node:path';
 import { type Finding, Reader } from '../soak/readers.ts';
 import { readerProgram } from '../soak/stage.ts';
 import { Cluster } from './cluster.ts';
-import { root, run } from './command.ts';
+import { root, run, until } from './command.ts';
 import { needsMounts } from './needs.ts';
 import { findPreviousRelease } from './previous_release.ts';
 import { MiB } from './sample.ts';
 
 const names = ['a', 'b', 'c'];
 const sizes = [24 * MiB + 17, 16 * MiB, 9 * MiB, 65_537, 5];
-const readSeconds = 600;
+const readSeconds = 1800;
+/** Of one read, on a machine that is busy with something else; and of all readers after a step. */
+const longestWaitMs = 120_000;
 
 /** Three agents of the previous release, with what they have mounted, become this one while they are read. */
 describe('an upgrade from the previous release', function () {
@@ -60,9 +62,23 @@ describe('an upgrade from the previous release', function () {
       await agent.stop();
       agent.release = root;
       await agent.start();
+      await allRead(`agent ${name} is of this release`);
     }
   };
-  const upgradeHolder = async () => assert.equal((await cluster.replaceHolder())?.code, 0);
+  const upgradeHolder = async () => {
+    assert.equal((await cluster.replaceHolder())?.code, 0);
+    await allRead('the holder is of this release');
+  };
+
+  /** Every reader gets bytes after a step, and none has waited too long for them. */
+  const allRead = async (step: string) => {
+    const before = readers.map(({ bytes }) => bytes);
+    const waiting = () => readers.filter(({ bytes }, index) => bytes <= (before[index] ?? 0)).map(({ name }) => name);
+    const everybody = () => waiting().length === 0;
+    await until('', everybody, longestWaitMs).catch(() => assert.deepEqual(waiting(), [], `hang since ${step}`));
+    for (const reader of readers)
+      assert.ok(reader.longestWaitMs < longestWaitMs, `${reader.name} waited until ${step}`);
+  };
 
   /** Nobody has noticed, and what is cached, claimed and mounted is known to the new agents. */
   const check = async () => {
@@ -78,7 +94,9 @@ describe('an upgrade from the previous release', function () {
       const { summary } = await cluster.json<{ summary: Record<string, number> }>(name, 'verify', 'd', '--origin');
       assert.equal(summary?.mismatches, 0);
     }
+    await allRead('everything was compared');
     assert.deepEqual(findings, []);
+    assert.deepEqual(cluster.endedByThemselves(), []);
   };
 
   it('of agents one by one, and then of the holder: no read fails and no byte is wrong', async () => {

@@ -6,10 +6,12 @@
 //   read|mmap|random SECONDS FILE=SEED[,SEED...] ...
 //
 // With several seeds a file may be in any of these states, but in one for each open. While it reads
-// it writes a line for each thing that is not as it should be, and one at the end:
+// it writes a line for each thing that is not as it should be, one of how far it is for each half
+// second in which a read was answered, and one at the end:
 //   wrong FILE OFFSET        bytes that are of no state, or of another than the rest
-//   error FILE ERRNO NAME    an open or a read that failed; goes on with another file after a
-//   moment done BYTES OPENS
+//   error FILE ERRNO NAME    an open or a read that failed; goes on with another file in a moment
+//   at BYTES OPENS           so far
+//   done BYTES OPENS
 // Exit 0 when it could do its work, whatever it found.
 #include <fcntl.h>
 #include <setjmp.h>
@@ -45,9 +47,28 @@ struct PatternFile {
   std::vector<std::uint64_t> seeds;
 };
 
-struct Tally {
-  std::uint64_t bytes = 0;
-  std::uint64_t opens = 0;
+constexpr auto kTellEvery = std::chrono::milliseconds(500);
+
+class Tally {
+ public:
+  void opened() { ++opens_; }
+  void read(std::uint64_t bytes) {
+    bytes_ += bytes;
+    const Clock::time_point now = Clock::now();
+    if (now - told_ < kTellEvery) return;
+    told_ = now;
+    say("at");
+  }
+  void say(const char* what) const {
+    std::printf("%s %llu %llu\n", what, static_cast<unsigned long long>(bytes_),
+                static_cast<unsigned long long>(opens_));
+  }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::uint64_t bytes_ = 0;
+  std::uint64_t opens_ = 0;
+  Clock::time_point told_{};
 };
 
 // Sebastiano Vigna's splitmix64 (public domain): one word for each place.
@@ -110,7 +131,7 @@ void readWhole(const PatternFile& file, int fd, Tally& tally) {
     if (got == 0) return;
     if (!states.see(offset, piece.data(), static_cast<std::size_t>(got))) return;
     offset += static_cast<std::uint64_t>(got);
-    tally.bytes += static_cast<std::uint64_t>(got);
+    tally.read(static_cast<std::uint64_t>(got));
     if (got % 8 != 0) return;  // only at the end
   }
 }
@@ -124,7 +145,7 @@ void readRandom(const PatternFile& file, int fd, std::uint64_t size, std::mt1993
     const ssize_t got = pread(fd, piece, sizeof piece, static_cast<off_t>(offset));
     if (got < 0) return sayError(file, errno);
     if (!states.see(offset, piece, static_cast<std::size_t>(got))) return;
-    tally.bytes += static_cast<std::uint64_t>(got);
+    tally.read(static_cast<std::uint64_t>(got));
   }
 }
 
@@ -144,11 +165,11 @@ void readMapping(const PatternFile& file, int fd, std::uint64_t size, Tally& tal
       const std::size_t length = std::min<std::uint64_t>(kPieceBytes, size - done);
       if (!states.see(done, bytes + done, length)) break;
       done = done + length;
+      tally.read(length);
     }
   } else {
     sayError(file, EIO);
   }
-  tally.bytes += done;
   munmap(mapping, size);
 }
 
@@ -156,7 +177,7 @@ void readOnce(const std::string& mode, const PatternFile& file, std::mt19937_64&
               Tally& tally) {
   const int fd = open(file.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return sayError(file, errno);
-  ++tally.opens;
+  tally.opened();
   struct stat about {};
   if (fstat(fd, &about) != 0) {
     sayError(file, errno);
@@ -179,13 +200,12 @@ int readFor(const std::string& mode, double seconds, const std::vector<PatternFi
   Tally tally;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   for (std::size_t next = random() % files.size(); Clock::now() < end; ++next) {
-    const std::uint64_t before = tally.bytes;
+    const std::uint64_t before = tally.bytes();
     readOnce(mode, files[next % files.size()], random, tally);
-    if (tally.bytes == before) std::this_thread::sleep_for(kPauseAfterError);
+    if (tally.bytes() == before) std::this_thread::sleep_for(kPauseAfterError);
     if (next % files.size() == 0) next += random() % files.size();
   }
-  std::printf("done %llu %llu\n", static_cast<unsigned long long>(tally.bytes),
-              static_cast<unsigned long long>(tally.opens));
+  tally.say("done");
   return 0;
 }
 

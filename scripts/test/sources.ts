@@ -12,7 +12,7 @@ export const testFiles = {
   /** Its limits are of a processor's time, so nothing runs beside it. */
   measured: ['e2e/src/operator_scale.test.ts'],
   /** Of whole programs, those of `measured` among them. */
-  programs: ['e2e/src/**/*.test.ts'],
+  programs: ['e2e/{src,soak}/**/*.test.ts'],
   parts: [
     '{common,native/binding,node-agent,cli,csi-driver,operator}/src/**/*.test.ts',
     '{scripts,bench}/**/*.test.ts',
