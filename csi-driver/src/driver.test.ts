@@ -19,8 +19,7 @@ import { TemporaryFolder } from './testing/temporary_folder.ts';
 
 const program = join(import.meta.dirname, '../bin/hearth-csi-node');
 
-describe('the driver on a node', function () {
-  this.timeout(180_000);
+describe('the driver on a node', () => {
   let folder: TemporaryFolder;
   let agent: FakeAgent;
   let flags: string[];

@@ -3,8 +3,7 @@ import { existsSync } from 'node:fs';
 import { needsPrograms } from '../src/needs.ts';
 import { TestApiServer } from './api_server.ts';
 
-describe('test API server', function () {
-  this.timeout(180_000);
+describe('test API server', () => {
   let server: TestApiServer;
 
   before(async function () {

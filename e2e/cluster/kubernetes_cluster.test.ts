@@ -7,8 +7,7 @@ import { needsCluster } from './testing/needs.ts';
 import { ok } from './testing/ok.ts';
 import { pod } from './testing/pod.ts';
 
-describe('Kubernetes cluster for tests', function () {
-  this.timeout(300_000);
+describe('Kubernetes cluster for tests', () => {
   const name = `self-${process.pid}`;
   let cluster: KubernetesCluster;
 
@@ -18,8 +17,8 @@ describe('Kubernetes cluster for tests', function () {
     );
   const ready = (...pods: string[]) =>
     ok(
-      cluster.kubectl(['wait', '--for=condition=Ready', '--timeout=60s', ...pods.map((pod) => `pod/${pod}`)], {
-        timeoutMs: 90_000,
+      cluster.kubectl(['wait', '--for=condition=Ready', '--timeout=300s', ...pods.map((pod) => `pod/${pod}`)], {
+        timeoutMs: 330_000,
       }),
     );
 

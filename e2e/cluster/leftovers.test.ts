@@ -31,8 +31,7 @@ function starter(name: string) {
   };
 }
 
-describe('what clusters leave behind', function () {
-  this.timeout(300_000);
+describe('what clusters leave behind', () => {
   let host: Record<string, string[]>;
 
   before(async function () {
@@ -69,7 +68,7 @@ describe('what clusters leave behind', function () {
     });
     await ok(cluster.kubectl(['apply', '-f', '-'], { input: JSON.stringify(mounting) }));
     await ok(
-      cluster.kubectl(['wait', '--for=condition=Ready', '--timeout=60s', 'pod/mounting'], { timeoutMs: 90_000 }),
+      cluster.kubectl(['wait', '--for=condition=Ready', '--timeout=300s', 'pod/mounting'], { timeoutMs: 330_000 }),
     );
     const reserved = record(name);
     for (const [kind, found] of Object.entries(await traces(reserved))) {

@@ -32,8 +32,7 @@ const refusals: [what: string, values: Record<string, unknown>, message: RegExp]
   ['a share over 100%', { 'csiNode.maxUnavailable': '101%' }, /maxUnavailable/],
 ];
 
-describe('chart', function () {
-  this.timeout(120_000);
+describe('chart', () => {
   let chart: Chart;
 
   before(async function () {

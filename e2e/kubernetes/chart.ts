@@ -30,7 +30,7 @@ export class Chart {
 
   helm(args: string[], kubeconfig?: string): Promise<Outcome> {
     const environment = kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig };
-    return run(this.#program, args, { environment, timeoutMs: 120_000 });
+    return run(this.#program, args, { environment, timeoutMs: 330_000 });
   }
 
   /** The objects of the chart with these values (`--set-json`). Throws what helm says when it refuses. */

@@ -21,8 +21,7 @@ import { oddValues } from './odd_values.ts';
 
 const withoutRight = ([user, verb, path, namespace]: Right): Right => [user, verb, path, namespace, false];
 
-describe('chart on an API server', function () {
-  this.timeout(120_000);
+describe('chart on an API server', () => {
   let installed: InstalledChart;
   let server: TestApiServer;
   let admin: Admission;

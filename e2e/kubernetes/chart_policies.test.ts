@@ -5,8 +5,7 @@ import type { Manifest } from './chart.ts';
 import { operatorUser } from './chart_server.ts';
 import { cleanupUser, InstalledChart } from './installed_chart.ts';
 
-describe('policies of the chart on an API server', function () {
-  this.timeout(120_000);
+describe('policies of the chart on an API server', () => {
   let installed: InstalledChart;
   let admin: Admission;
 

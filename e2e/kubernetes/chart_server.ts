@@ -66,7 +66,7 @@ export class ChartServer {
     const chosen = this.objects.filter(({ kind }) => appliedKinds.has(kind));
     const input = chosen.map((one) => stringify(one, { version: '1.1' })).join('---\n');
     await ok(server.kubectl(['apply', '--server-side', '-f', '-'], { input }));
-    await ok(server.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s']));
+    await ok(server.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=300s']));
     await until('the custom resources are served', async () => {
       return (await server.kubectl(['get', 'storageclusters'])).code === 0;
     });

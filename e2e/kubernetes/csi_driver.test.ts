@@ -16,8 +16,7 @@ const socket = `${state}/run/agent.sock`;
 const waiting = 'exec sleep 100000';
 
 /** The driver, an agent and a holder as services of a node, without image or chart: what a real kubelet makes of them. */
-describe('the CSI driver and a kubelet', function () {
-  this.timeout(180_000);
+describe('the CSI driver and a kubelet', () => {
   let cluster: KubernetesCluster;
   let node: ClusterNode;
   let digests: Map<string, string>;
@@ -57,11 +56,12 @@ describe('the CSI driver and a kubelet', function () {
     ok(cluster.kubectl(['apply', '-f', '-'], { input: objects.map((one) => JSON.stringify(one)).join('\n---\n') }));
   const ready = (name: string, namespace = 'default') =>
     ok(
-      cluster.kubectl(['-n', namespace, 'wait', '--for=condition=Ready', '--timeout=60s', `pod/${name}`], {
-        timeoutMs: 90_000,
+      cluster.kubectl(['-n', namespace, 'wait', '--for=condition=Ready', '--timeout=300s', `pod/${name}`], {
+        timeoutMs: 330_000,
       }),
     );
-  const remove = (name: string) => ok(cluster.kubectl(['delete', 'pod', name, '--timeout=60s'], { timeoutMs: 90_000 }));
+  const remove = (name: string) =>
+    ok(cluster.kubectl(['delete', 'pod', name, '--timeout=300s'], { timeoutMs: 330_000 }));
   const inPod = (name: string, command: string): Promise<Outcome> =>
     cluster.kubectl(['exec', name, '--', 'sh', '-c', command]);
   const hearth = (...args: string[]) =>
@@ -205,7 +205,7 @@ describe('the CSI driver and a kubelet', function () {
     await until('the event of the thief', async () =>
       (await events()).includes('remove the attribute datasetNamespace'),
     );
-    await ok(cluster.kubectl(['delete', 'namespace', 'other', '--timeout=90s'], { timeoutMs: 120_000 }));
+    await ok(cluster.kubectl(['delete', 'namespace', 'other', '--timeout=300s'], { timeoutMs: 330_000 }));
   });
 
   it('lets pods read and end while agent, driver and kubelet are killed, and goes on when they are back', async () => {

@@ -21,8 +21,7 @@ const paths: Record<string, string> = {
 };
 const apiVersion = 'hearth.storage/v1alpha1';
 
-describe('custom resources', function () {
-  this.timeout(120_000);
+describe('custom resources', () => {
   let server: TestApiServer;
   let admission: Admission;
 

@@ -5,8 +5,7 @@ import { useCluster } from './cluster_fixture.ts';
 
 const limitBytes = 200 * 2 ** 20;
 
-describe('container image', function () {
-  this.timeout(120_000);
+describe('container image', () => {
   const cluster = useCluster();
 
   /** Runs a shell script in a pod of the image; returns what it wrote. */
@@ -31,8 +30,8 @@ describe('container image', function () {
     };
     await ok(cluster().kubectl(['apply', '-f', '-'], { input: JSON.stringify(pod) }));
     try {
-      const phase = ['wait', '--for=jsonpath={.status.phase}=Succeeded', '--timeout=60s', `pod/${name}`];
-      const ended = await cluster().kubectl(phase, { timeoutMs: 90_000 });
+      const phase = ['wait', '--for=jsonpath={.status.phase}=Succeeded', '--timeout=300s', `pod/${name}`];
+      const ended = await cluster().kubectl(phase, { timeoutMs: 330_000 });
       const output = await ok(cluster().kubectl(['logs', name]));
       assert.equal(ended.code, 0, `${ended.stderr}\n${output}`);
       return output;

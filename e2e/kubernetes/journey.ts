@@ -225,8 +225,7 @@ export async function install(journey: Journey): Promise<void> {
 export function useJourney(namespace: string, options: { install?: boolean } = {}): () => Journey {
   const cluster = useCluster();
   let journey: Journey | undefined;
-  before(async function () {
-    this.timeout(400_000);
+  before(async () => {
     journey = new Journey(cluster(), namespace);
     // One of an earlier run may still be going.
     await until(
@@ -239,8 +238,7 @@ export function useJourney(namespace: string, options: { install?: boolean } = {
     // The controller manager may still be finding the API server again.
     await until('the default service account', account, 90_000);
   });
-  after(async function () {
-    this.timeout(200_000);
+  after(async () => {
     if (!journey) return;
     // It goes by itself: Datasets stay until the mounts that nobody uses are taken away, a minute later.
     await journey.must('delete', 'namespace', namespace, '--wait=false');

@@ -6,8 +6,7 @@ import { releaseNamespace } from './chart.ts';
 import { FileOrigin } from './file_origin.ts';
 import { clusterName, inline, ofClaim, useJourney, verifying } from './journey.ts';
 
-describe('from nothing to a pod with a model', function () {
-  this.timeout(180_000);
+describe('from nothing to a pod with a model', () => {
   const journey = useJourney('first');
   let origin: FileOrigin;
 

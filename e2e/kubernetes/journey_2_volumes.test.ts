@@ -4,8 +4,7 @@ import { until } from '../src/command.ts';
 import { MiB } from '../src/sample.ts';
 import { inline, ofClaim, useJourney, verifying } from './journey.ts';
 
-describe('volumes in pods', function () {
-  this.timeout(180_000);
+describe('volumes in pods', () => {
   const journey = useJourney('volumes');
 
   before(async () => {

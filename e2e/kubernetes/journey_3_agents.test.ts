@@ -8,8 +8,7 @@ import { releaseNamespace } from './chart.ts';
 import { FileOrigin } from './file_origin.ts';
 import { clusterName, inline, useJourney } from './journey.ts';
 
-describe('pods that read while parts of Hearth go away', function () {
-  this.timeout(180_000);
+describe('pods that read while parts of Hearth go away', () => {
   const journey = useJourney('agents');
   let origin: FileOrigin;
   let node: ClusterNode;
@@ -27,7 +26,7 @@ describe('pods that read while parts of Hearth go away', function () {
     return pod.metadata as { name: string; uid: string };
   };
   const deletePods = (...names: string[]) =>
-    ok(journey().cluster.kubectl(['-n', releaseNamespace, 'delete', 'pod', ...names], { timeoutMs: 90_000 }));
+    ok(journey().cluster.kubectl(['-n', releaseNamespace, 'delete', 'pod', ...names], { timeoutMs: 330_000 }));
 
   it('lets a read go on when the agent of its node is deleted, and every byte is right', async () => {
     const bytes = bytesOf(31, 48 * MiB);

@@ -5,8 +5,7 @@ import { releaseNamespace } from './chart.ts';
 import { FileOrigin } from './file_origin.ts';
 import { inline, useJourney, verifying } from './journey.ts';
 
-describe('Datasets that cannot be read', function () {
-  this.timeout(180_000);
+describe('Datasets that cannot be read', () => {
   const journey = useJourney('refusals');
   let origin: FileOrigin;
 

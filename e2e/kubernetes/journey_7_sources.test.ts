@@ -20,8 +20,7 @@ const secretsGrant = [
   `--serviceaccount=${releaseNamespace}:hearth-operator`,
 ];
 
-describe('sources with credentials', function () {
-  this.timeout(180_000);
+describe('sources with credentials', () => {
   const journey = useJourney('sources');
   const weights = bytesOf(71, 9 * MiB + 7);
   const files = {

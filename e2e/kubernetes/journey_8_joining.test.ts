@@ -10,8 +10,7 @@ import { onNode, usePreloadJourney, waiting } from './preload_journey.ts';
 
 const startupTaint = { key: 'hearth.storage/agent-not-ready', effect: 'NoSchedule' };
 
-describe('bytes and a node that joins', function () {
-  this.timeout(300_000);
+describe('bytes and a node that joins', () => {
   const preloads = usePreloadJourney('joining');
   const journey = () => preloads().journey;
 
@@ -27,8 +26,7 @@ describe('bytes and a node that joins', function () {
     const patch = JSON.stringify({ spec: { joinPolicies } });
     return journey().must('patch', 'storagecluster', clusterName, '--type=merge', '-p', patch);
   };
-  before(async function () {
-    this.timeout(200_000);
+  before(async () => {
     const { manifest, digest } = preloads().model('joined', { lastCopy: 'Move' });
     joined.digest = digest;
     await journey().apply(manifest);
@@ -40,8 +38,7 @@ describe('bytes and a node that joins', function () {
     const { archive } = await hearthImage();
     node = await journey().cluster.addNode({ labels: { pool: 'late' }, taints: [startupTaint] }, [archive]);
   });
-  after(async function () {
-    this.timeout(120_000);
+  after(async () => {
     if (node) await journey().cluster.removeNode();
     await policies([]);
   });
@@ -80,7 +77,7 @@ describe('bytes and a node that joins', function () {
     await ok(cluster.kubectl(['-n', releaseNamespace, 'exec', agent?.metadata.name as string, '--', ...evict]));
     await until('node1 has lost its copy', async () => !(await preloads().isComplete('node1', 'joined')));
     await ok(cluster.kubectl(['cordon', node.name]));
-    await ok(cluster.kubectl(['wait', `nodecache/${node.name}`, '--for=condition=LastCopiesMoved', '--timeout=90s']));
+    await ok(cluster.kubectl(['wait', `nodecache/${node.name}`, '--for=condition=LastCopiesMoved', '--timeout=300s']));
     // The Dataset's figures are written a few seconds later.
     const elsewhere = async () =>
       (await preloads().isComplete('node1', 'joined')) || (await preloads().isComplete('node2', 'joined'));

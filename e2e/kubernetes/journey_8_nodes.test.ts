@@ -12,8 +12,7 @@ import { clusterName, inline, useJourney, waiting } from './journey.ts';
 
 const taint = 'hearth.storage/agent-not-ready';
 
-describe('nodes that fail', function () {
-  this.timeout(300_000);
+describe('nodes that fail', () => {
   const journey = useJourney('nodes');
   let origin: FileOrigin;
   let node: ClusterNode;

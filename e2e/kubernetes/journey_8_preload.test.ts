@@ -10,8 +10,7 @@ import { type Manifest, releaseNamespace } from './chart.ts';
 import { ofClaim } from './journey.ts';
 import { onNode, usePreloadJourney, waiting } from './preload_journey.ts';
 
-describe('bytes before pods', function () {
-  this.timeout(300_000);
+describe('bytes before pods', () => {
   const preloads = usePreloadJourney('preload');
   const journey = () => preloads().journey;
   const scaleOperator = async (replicas: number) => {
@@ -20,7 +19,7 @@ describe('bytes before pods', function () {
     const count = async () =>
       (await inSystem('get', 'pods', '-l', 'app.kubernetes.io/component=operator', '-o', 'name')).trim();
     if (replicas === 0) await until('the operator is away', async () => (await count()) === '', 60_000);
-    else await inSystem('rollout', 'status', 'deployment/hearth-operator', '--timeout=90s');
+    else await inSystem('rollout', 'status', 'deployment/hearth-operator', '--timeout=300s');
   };
 
   it('start a pod on the node that was warmed, which then asks the origin for nothing', async () => {

@@ -8,8 +8,7 @@ import { JourneyModel } from './journey_model.ts';
 
 const members = ['hearth-main-etcd-0', 'hearth-main-etcd-1', 'hearth-main-etcd-2'];
 
-describe('a store of three members', function () {
-  this.timeout(240_000);
+describe('a store of three members', () => {
   const journey = useJourney('store');
   let model: JourneyModel;
 

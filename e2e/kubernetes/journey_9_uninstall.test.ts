@@ -84,8 +84,8 @@ describe('upgrade and uninstallation', function () {
       'daemonset/hearth-main-all-agent',
       'deployment/hearth-operator',
     ]) {
-      const status = [...place, 'rollout', 'status', object, '--timeout=90s'];
-      await ok(journey().cluster.kubectl(status, { timeoutMs: 100_000 }));
+      const status = [...place, 'rollout', 'status', object, '--timeout=300s'];
+      await ok(journey().cluster.kubectl(status, { timeoutMs: 330_000 }));
     }
     assert.deepEqual(
       await uidsOf('holder'),

@@ -26,8 +26,7 @@ const clusters = 50;
 
 type Agents = Map<string, NonNullable<PlannedNode['agent']>>;
 
-describe('planner and the real scheduler', function () {
-  this.timeout(120_000);
+describe('planner and the real scheduler', () => {
   let cluster: SimulatedCluster;
 
   before(async function () {

@@ -8,8 +8,7 @@ import { run, until } from '../src/command.ts';
 import { Reader } from './readers.ts';
 import { readerProgram } from './stage.ts';
 
-describe('readers that compare every byte', function () {
-  this.timeout(120_000);
+describe('readers that compare every byte', () => {
   let folder: string;
   let readers: Reader[];
   beforeEach(() => {

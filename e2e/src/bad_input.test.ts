@@ -16,8 +16,7 @@ function refused(outcome: Outcome, code: number, message: RegExp): void {
   assert.doesNotMatch(outcome.stderr, /\n\s+at /);
 }
 
-describe('bad input', function () {
-  this.timeout(180_000);
+describe('bad input', () => {
   let cluster: Cluster;
   let origin: string;
 
@@ -104,8 +103,7 @@ describe('bad input', function () {
   });
 });
 
-describe('strangers among the agents', function () {
-  this.timeout(180_000);
+describe('strangers among the agents', () => {
   let cluster: Cluster;
 
   before(async () => {

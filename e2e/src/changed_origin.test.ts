@@ -13,8 +13,7 @@ import { bytesOf, MiB, sha256 } from './sample.ts';
 
 // The origin has another state after the first chunk was read. Directories, and HTTP servers with
 // ETags, are in origins.test.ts.
-describe('an origin that changes between two chunks of a file', function () {
-  this.timeout(180_000);
+describe('an origin that changes between two chunks of a file', () => {
   let cluster: Cluster;
   const listed = bytesOf(1, 9 * MiB + 5);
   const other = bytesOf(2, listed.length);

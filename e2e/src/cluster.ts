@@ -61,7 +61,7 @@ export class Cluster {
   }
 
   begin(agent: string, ...args: string[]): ReturnType<typeof start> {
-    return start(join(root, 'cli/bin/hearth'), ['--socket', this.agent(agent).socket, ...args], { timeoutMs: 90_000 });
+    return start(join(root, 'cli/bin/hearth'), ['--socket', this.agent(agent).socket, ...args]);
   }
 
   /** Runs `hearth`, which must end well, and gives its last line of JSON. */

@@ -10,13 +10,16 @@ export interface Outcome {
   stderr: string;
 }
 
-/** Starts a program whose output is kept; `outcome` never rejects. It is killed after `timeoutMs` (60 s; never: Infinity). */
+/** What takes longer has failed, and not only been slow: how fast something is, is measured by `make bench`. */
+const patienceMs = 300_000;
+
+/** Starts a program whose output is kept; `outcome` never rejects. It is killed after `timeoutMs` (five minutes; never: Infinity). */
 export function start(
   program: string,
   args: string[],
   options: { timeoutMs?: number; environment?: Record<string, string>; input?: string } = {},
 ): { child: ChildProcess; outcome: Promise<Outcome> } {
-  const { timeoutMs: timeout = 60_000 } = options;
+  const { timeoutMs: timeout = patienceMs } = options;
   const child = spawn(program, args, {
     stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     ...(Number.isFinite(timeout) ? { timeout } : {}),
@@ -50,17 +53,21 @@ export function run(
   return start(program, args, options).outcome;
 }
 
-/** Polls until `condition` gives something but undefined or false; the error says what was waited for. */
+/**
+ * Polls until `condition` gives something but undefined or false, for five minutes or `limitMs`, whichever is longer; the
+ * error says what was waited for.
+ */
 export async function until<T>(
   what: string,
   condition: () => Promise<T | undefined | false> | T | undefined | false,
-  limitMs = 30_000,
+  limitMs = patienceMs,
 ): Promise<T> {
-  const end = performance.now() + limitMs;
+  const limit = Math.max(limitMs, patienceMs);
+  const end = performance.now() + limit;
   for (;;) {
     const value = await condition();
     if (value !== undefined && value !== false) return value;
-    if (performance.now() > end) throw new Error(`${what}: not within ${limitMs / 1000} s`);
+    if (performance.now() > end) throw new Error(`${what}: not within ${limit / 1000} s`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

@@ -8,8 +8,7 @@ import { CsiNode } from './csi_node.ts';
 import { needsMounts } from './needs.ts';
 import { bytesOf, MiB, sha256, writeSample } from './sample.ts';
 
-describe('volumes of pods, by the driver and a real agent', function () {
-  this.timeout(180_000);
+describe('volumes of pods, by the driver and a real agent', () => {
   let cluster: Cluster;
   let node: CsiNode;
   let origin: string;

@@ -44,8 +44,7 @@ function casesOf(report: string): Case[] {
     }));
 }
 
-describe('csi-sanity', function () {
-  this.timeout(300_000);
+describe('csi-sanity', () => {
   let cluster: Cluster;
   let node: CsiNode;
   let program: string;

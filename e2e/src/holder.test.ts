@@ -7,8 +7,7 @@ import { run, until } from './command.ts';
 import { needsMounts } from './needs.ts';
 import { MiB, writeSample } from './sample.ts';
 
-describe('mounts whose holder goes', function () {
-  this.timeout(120_000);
+describe('mounts whose holder goes', () => {
   let cluster: Cluster;
   let digests: Map<string, string>;
   let target: string;

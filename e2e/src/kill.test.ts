@@ -15,8 +15,7 @@ interface Job {
   bytesReady: number;
 }
 
-describe('agents killed in turn', function () {
-  this.timeout(120_000);
+describe('agents killed in turn', () => {
   let cluster: Cluster;
   let digests: Map<string, string>;
 

@@ -12,8 +12,7 @@ import { MiB, writeSample } from './sample.ts';
 /** A kubelet kills what has not ended by then. */
 const longestEndMs = 30_000;
 
-describe('agents whose store is gone', function () {
-  this.timeout(120_000);
+describe('agents whose store is gone', () => {
   let cluster: Cluster;
   let etcd: EtcdServer;
 

@@ -21,8 +21,7 @@ const runningAt = (hostIP: string) => ({
   conditions: [{ type: 'Ready', status: 'True' }],
 });
 
-describe('the operator and StorageClusters, on a real API server', function () {
-  this.timeout(180_000);
+describe('the operator and StorageClusters, on a real API server', () => {
   let fixture: OperatorFixture;
   let operator: Replica;
   const agents: FakeAgent[] = [];
@@ -336,8 +335,7 @@ describe('the operator and StorageClusters, on a real API server', function () {
     await until('it has gone', async () => (await fixture.api.get(kinds.NodeCache, 'n3')) === undefined);
   });
 
-  it('outlives an API server that is away, and catches up', async function () {
-    this.timeout(120_000);
+  it('outlives an API server that is away, and catches up', async () => {
     await fixture.server.down();
     await sleep(8_000);
     assert.equal(operator.ended, false);

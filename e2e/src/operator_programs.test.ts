@@ -11,8 +11,7 @@ import { namespace, OperatorFixture } from './operator_fixture.ts';
 const program = join(root, 'operator/bin/hearth-operator');
 const cleanup = join(root, 'operator/bin/hearth-cleanup');
 
-describe('the programs of the operator', function () {
-  this.timeout(180_000);
+describe('the programs of the operator', () => {
   let fixture: OperatorFixture;
   let operatorKubeconfig: string;
   let cleanupKubeconfig: string;
@@ -142,7 +141,7 @@ describe('the programs of the operator', function () {
     await datasetOf('model');
     await deployOperator();
     const environment = { KUBECONFIG: cleanupKubeconfig, POD_NAMESPACE: namespace };
-    const cleaning = run(cleanup, [], { environment, timeoutMs: 60_000 });
+    const cleaning = run(cleanup, [], { environment, timeoutMs: 330_000 });
     // As the controllers of a whole cluster do when there are to be no replicas.
     await fixture.expect('no replicas', kinds.Deployment, 'hearth-operator', ({ spec }) => spec?.replicas === 0);
     await process.end('SIGTERM');

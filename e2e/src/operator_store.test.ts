@@ -104,9 +104,7 @@ describe('what the operator gives its pods', () => {
     });
   });
 
-  describe('a real etcd', function () {
-    this.timeout(180_000);
-
+  describe('a real etcd', () => {
     for (const replicas of [1, 3]) {
       it(`of ${replicas} lets agents in by their certificate, and nobody else`, async function () {
         if (process.getuid?.() !== 0) skip(this, 'a file /etc/hosts for the members alone needs root');

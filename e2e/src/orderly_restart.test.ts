@@ -10,8 +10,7 @@ import { bytesOf, MiB, sha256 } from './sample.ts';
 
 const commit = createHash('sha1').update('commit').digest('hex');
 
-describe('an agent that is ended in order while a reader of its mount waits', function () {
-  this.timeout(180_000);
+describe('an agent that is ended in order while a reader of its mount waits', () => {
   const body = bytesOf(1, 9 * MiB + 5);
   let cluster: Cluster;
   let server: ScriptedServer;

@@ -20,8 +20,7 @@ interface Summary {
   summary: { mismatches: number; bytes: number; originBytes: number; peerBytes: number; localBytes: number };
 }
 
-describe('origins through real agents', function () {
-  this.timeout(180_000);
+describe('origins through real agents', () => {
   let cluster: Cluster;
   const body = bytesOf(1, 9 * MiB + 5);
   let names = 0;
@@ -210,7 +209,6 @@ describe('origins through real agents', function () {
   });
 
   it('S3', async function () {
-    this.timeout(300_000);
     const found = await findTool('versitygw');
     if ('missing' in found) skip(this, found.missing);
     const { endpoint, credentials, stop } = await startS3Server(found.program);

@@ -13,8 +13,7 @@ interface Mount {
 }
 
 // Reads of complete files do not pass the agent: nothing but the scrub can find what is bad there.
-describe('bytes that change on the disk below a mount', function () {
-  this.timeout(180_000);
+describe('bytes that change on the disk below a mount', () => {
   let cluster: Cluster;
   let digests: Map<string, string>;
   const files = { model: 21 * MiB + 7, tokenizer: 3 * MiB };

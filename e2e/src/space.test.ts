@@ -7,8 +7,7 @@ import { run, until } from './command.ts';
 import { needsMounts, skip } from './needs.ts';
 import { MiB, writeSample } from './sample.ts';
 
-describe('cache directories', function () {
-  this.timeout(180_000);
+describe('cache directories', () => {
   let cluster: Cluster;
   beforeEach(async () => {
     cluster = await Cluster.start([]);

@@ -68,8 +68,7 @@ const withoutFuse = [
   'sh',
 ];
 
-describe('agents whose cache cannot be used', function () {
-  this.timeout(120_000);
+describe('agents whose cache cannot be used', () => {
   let cluster: Cluster;
 
   before(async () => {
@@ -157,8 +156,7 @@ describe('agents whose cache cannot be used', function () {
   });
 });
 
-describe('a StorageCluster none of whose agents can use its cache', function () {
-  this.timeout(120_000);
+describe('a StorageCluster none of whose agents can use its cache', () => {
   let fixture: OperatorFixture | undefined;
   let cluster: Cluster | undefined;
 

@@ -13,8 +13,7 @@ const files = {
   empty: 0,
 };
 
-describe('make run', function () {
-  this.timeout(120_000);
+describe('make run', () => {
   let runs: DemoRuns;
   let origin: string;
 

@@ -15,8 +15,7 @@ import { DemoRuns, needMounts } from './testing/demo_run.ts';
 const weights = randomBytes(9 * 1024 ** 2 + 17);
 const config = randomBytes(300);
 
-describe('make run with SOURCE', function () {
-  this.timeout(180_000);
+describe('make run with SOURCE', () => {
   let runs: DemoRuns;
   const closing: (() => void | Promise<void>)[] = [];
 

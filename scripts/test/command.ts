@@ -9,18 +9,26 @@ export interface Outcome {
   output: string;
 }
 
-/** Runs a command in the repository's root; its output goes through to ours unless `quiet`, and is kept. */
+/** Of a step, on a machine that is busy with something else. */
+const stepMs = 60 * 60_000;
+
+/**
+ * Runs a command in the repository's root; its output goes through to ours unless `quiet`, and is kept. What takes longer
+ * than `timeoutMs` (an hour) is ended, which is said.
+ */
 export function run(
   command: string,
   args: string[],
   options: { quiet?: boolean; env?: NodeJS.ProcessEnv; timeoutMs?: number } = {},
 ): Promise<Outcome> {
   return new Promise((resolve) => {
+    const { timeoutMs: timeout = stepMs } = options;
+    const began = performance.now();
     const child = spawn(command, args, {
       cwd: root,
       env: { ...process.env, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: options.timeoutMs ?? 30 * 60_000,
+      timeout,
     });
     const parts: Buffer[] = [];
     const take = (stream: NodeJS.WriteStream) => (chunk: Buffer) => {
@@ -31,7 +39,9 @@ export function run(
     child.stderr.on('data', take(process.stderr));
     child.on('error', (error) => resolve({ code: 127, output: `${command}: ${error.message}` }));
     child.on('close', (code, signal) => {
-      const killed = signal ? `\n${command} was ended by ${signal}` : '';
+      const late = performance.now() - began >= timeout ? `, as it took longer than ${timeout / 60_000} minutes` : '';
+      const killed = signal ? `\n${[command, ...args].join(' ').slice(0, 200)} was ended by ${signal}${late}\n` : '';
+      if (killed !== '') process.stderr.write(killed);
       resolve({ code: code ?? 1, output: Buffer.concat(parts).toString() + killed });
     });
   });

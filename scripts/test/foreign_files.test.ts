@@ -41,8 +41,7 @@ async function seen(): Promise<string[]> {
 
 const namesIn = (lines: string[], folder: string) => lines.filter((line) => line.includes(basename(folder)));
 
-describe('files of others in the checkout', function () {
-  this.timeout(300_000);
+describe('files of others in the checkout', () => {
   const folders: string[] = [];
   const make = (parent: string): string => {
     mkdirSync(join(root, parent), { recursive: true });

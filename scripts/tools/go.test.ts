@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { ToolUnavailable } from './cache.ts';
 import { fetchToolchain, goFolder, toolchain } from './go.ts';
 
-describe('the Go that builds tools', function () {
-  this.timeout(300_000);
+describe('the Go that builds tools', () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'hearth-go-'));

@@ -21,7 +21,9 @@ describe('hearth commands', () => {
   const hearth = (words: string[], options = {}) => runCommand(['--socket', agent.socket, ...words], options);
 
   before(async () => {
-    const capabilities = [{ name: 'holder', ready: false, reason: 'the mount holder is of release 0.0.9', pods: [], podsLeftOut: 0 }];
+    const capabilities = [
+      { name: 'holder', ready: false, reason: 'the mount holder is of release 0.0.9', pods: [], podsLeftOut: 0 },
+    ];
     agent = await FakeAgent.start({
       getStatus: () => ({
         cluster: 'test',
@@ -102,7 +104,9 @@ describe('hearth commands', () => {
     }[];
     assert.equal(status?.nodes[0]?.budgetBytes, 107374182400);
     assert.deepEqual(status?.nodes[0]?.residentBytes, { llama: 3221225472 });
-    assert.deepEqual(status?.nodes[0]?.capabilities, [{ name: 'rdma', ready: false, reason: 'no device', pods: [], podsLeftOut: 0 }]);
+    assert.deepEqual(status?.nodes[0]?.capabilities, [
+      { name: 'rdma', ready: false, reason: 'no device', pods: [], podsLeftOut: 0 },
+    ]);
     assert.equal(status?.datasets[0]?.source, 'hf://org/llama@main');
   });
 

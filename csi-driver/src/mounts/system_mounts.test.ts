@@ -22,8 +22,7 @@ import { SystemMounts } from './system_mounts.ts';
 
 const free = { noexec: false };
 
-describe('SystemMounts', function () {
-  this.timeout(180_000);
+describe('SystemMounts', () => {
   let folder: TemporaryFolder;
   let mounts: SystemMounts;
   let source: string;

@@ -8,8 +8,7 @@ import { TestRegistry } from '../testing/registry.ts';
 import { writeImage } from './archive.ts';
 import { Buildah } from './buildah.ts';
 
-describe('an image that is pushed', function () {
-  this.timeout(300_000);
+describe('an image that is pushed', () => {
   let folder: string;
   before(async function () {
     if (process.getuid?.() !== 0) skip(this, 'buildah needs root');

@@ -16,8 +16,7 @@ import { TestOperator } from './operator.ts';
 
 const quickly = { secretTimes: { foundMs: 500, failedMs: 500 } };
 
-describe('Datasets in a real API server, at real agents by mutual TLS', function () {
-  this.timeout(120_000);
+describe('Datasets in a real API server, at real agents by mutual TLS', () => {
   let cluster: DatasetCluster;
   let hearth: Cluster;
   let directory: AgentDirectory;

@@ -17,8 +17,7 @@ const quickly = {
   now: () => Date.now() + skew,
 };
 
-describe('Datasets in a real API server', function () {
-  this.timeout(120_000);
+describe('Datasets in a real API server', () => {
   let cluster: DatasetCluster;
   let agents: FakeAgents;
   let operator: TestOperator | undefined;

@@ -42,7 +42,7 @@ export class DatasetCluster {
     const server = await startApiServer(context);
     const cluster = new DatasetCluster(server, await server.userKubeconfig(operatorUser));
     for (const file of readdirSync(join(root, 'crds'))) await cluster.kubectl('apply', '-f', join(root, 'crds', file));
-    await cluster.kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s');
+    await cluster.kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=300s');
     const metadata = { name: 'hearth-operator' };
     const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'hearth-operator' };
     const subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: operatorUser }];

@@ -33,8 +33,7 @@ function claimObject(name: string, spec: object = {}): object {
 let skew = 0;
 const now = () => Date.now() + skew;
 
-describe('volumes of claims, with the binder of Kubernetes', function () {
-  this.timeout(90_000);
+describe('volumes of claims, with the binder of Kubernetes', () => {
   let cluster: DatasetCluster;
   let controllers: ControllerManager;
   let agents: FakeAgents;

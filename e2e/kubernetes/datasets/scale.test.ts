@@ -8,8 +8,7 @@ import { TestOperator } from './operator.ts';
 const datasets = 500;
 const settleMs = 60_000;
 
-describe('five hundred Datasets', function () {
-  this.timeout(180_000);
+describe('five hundred Datasets', () => {
   let cluster: DatasetCluster;
   let agents: FakeAgents;
   let operator: TestOperator | undefined;

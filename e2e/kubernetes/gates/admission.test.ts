@@ -7,8 +7,7 @@ import { claimObject, datasetObject, GateCluster, type GateReplica, isGated, pla
 const foreign = { name: 'example.com/quota' };
 const owner = (kind: string) => [{ apiVersion: 'apps/v1', kind, name: 'it', uid: 'u-1', controller: true }];
 
-describe('admission of pods by a real API server', function () {
-  this.timeout(120_000);
+describe('admission of pods by a real API server', () => {
   let cluster: GateCluster;
   let replica: GateReplica;
 

@@ -11,8 +11,7 @@ import { datasetObject, GateCluster, podObject } from './fixture.ts';
 const tenMinutesMs = 600_000;
 const timeoutSeconds = 8;
 
-describe('gates and preloads where the clocks of operator and API server differ', function () {
-  this.timeout(120_000);
+describe('gates and preloads where the clocks of operator and API server differ', () => {
   let cluster: GateCluster;
   const processes: DaemonProcess[] = [];
 

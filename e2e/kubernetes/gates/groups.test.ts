@@ -7,8 +7,7 @@ import { claimObject, GateCluster, hostsOf, isGated, megabyte, planOf, podObject
 
 const all = BigInt(megabyte);
 
-describe('groups of gated pods on a real API server', function () {
-  this.timeout(120_000);
+describe('groups of gated pods on a real API server', () => {
   let cluster: GateCluster;
   let controllers: ControllerManager;
   let count = 0;

@@ -22,8 +22,7 @@ const agentLabels = {
   'hearth.storage/node-group': 'all',
 };
 
-describe('metrics of gates, as Prometheus reads them from an operator with real agents', function () {
-  this.timeout(120_000);
+describe('metrics of gates, as Prometheus reads them from an operator with real agents', () => {
   const ending = new AbortController();
   let cluster: GateCluster;
   let hearth: Cluster;

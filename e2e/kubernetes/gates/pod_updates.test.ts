@@ -9,8 +9,7 @@ const ours = { name: 'hearth.storage/preload' };
 const foreign = { name: 'example.com/quota' };
 const path = (name: string) => `/api/v1/namespaces/default/pods/${name}`;
 
-describe("updates of pods by the operator, which the chart's policy holds to gates and affinity", function () {
-  this.timeout(120_000);
+describe("updates of pods by the operator, which the chart's policy holds to gates and affinity", () => {
   let cluster: GateCluster;
   let hearth: Admission;
   let tolerations: object[];

@@ -32,8 +32,7 @@ async function warmAgent(texts: Awaited<ReturnType<typeof planCertificates>>['te
   return agent;
 }
 
-describe('gates of a hundred pods whose bytes are there', function () {
-  this.timeout(180_000);
+describe('gates of a hundred pods whose bytes are there', () => {
   let cluster: GateCluster;
   let replica: GateReplica;
   let agent: FakeAgent;

@@ -4,8 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../src/command.ts';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
 
-describe('CachePreloads while things go wrong', function () {
-  this.timeout(180_000);
+describe('CachePreloads while things go wrong', () => {
   let cluster: PreloadCluster;
   before(async function () {
     cluster = await PreloadCluster.start(this);

@@ -5,8 +5,7 @@ import { tools } from '../../../scripts/tools/build.ts';
 import { until } from '../../src/command.ts';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
 
-describe('CachePreloads bring bytes to nodes', function () {
-  this.timeout(180_000);
+describe('CachePreloads bring bytes to nodes', () => {
   let cluster: PreloadCluster;
   before(async function () {
     cluster = await PreloadCluster.start(this);

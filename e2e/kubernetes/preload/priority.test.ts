@@ -9,8 +9,7 @@ const fileBytes = 8 * mib;
 /** What an agent with one thread and so few buffers asks an origin for at a time. */
 const requestBytes = 8 * mib;
 
-describe('CachePreloads that want the same slow origin', function () {
-  this.timeout(120_000);
+describe('CachePreloads that want the same slow origin', () => {
   let cluster: PreloadCluster;
   /** That of the second preload: so it is known of each how many bytes it has been sent. */
   let other: FileOrigin;

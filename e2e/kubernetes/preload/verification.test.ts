@@ -5,8 +5,7 @@ import { sha256 } from '../../src/sample.ts';
 import { datasetObject } from '../datasets/fixture.ts';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
 
-describe('CachePreloads that compare with the digests of the origin', function () {
-  this.timeout(120_000);
+describe('CachePreloads that compare with the digests of the origin', () => {
   let cluster: PreloadCluster;
   before(async function () {
     cluster = await PreloadCluster.start(this);

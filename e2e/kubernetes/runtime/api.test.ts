@@ -4,8 +4,7 @@ import { apiFailure, type ConfigMap, type KubernetesApi, kinds, resourceType } f
 import type { TestApiServer } from '../../cluster/api_server.ts';
 import { apiOf, startApiServer } from './fixture.ts';
 
-describe('Kubernetes client against a real API server', function () {
-  this.timeout(60_000);
+describe('Kubernetes client against a real API server', () => {
   let server: TestApiServer;
   let api: KubernetesApi;
   before(async function () {

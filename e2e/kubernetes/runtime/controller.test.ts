@@ -111,8 +111,7 @@ class Operator {
   }
 }
 
-describe('Controller against a real API server', function () {
-  this.timeout(120_000);
+describe('Controller against a real API server', () => {
   let server: TestApiServer;
   let api: KubernetesApi;
   const operators: Operator[] = [];

@@ -50,8 +50,7 @@ class Replica {
   }
 }
 
-describe('Leader election against a real API server', function () {
-  this.timeout(120_000);
+describe('Leader election against a real API server', () => {
   let server: TestApiServer;
   let api: KubernetesApi;
   const replicas: Replica[] = [];

@@ -44,8 +44,7 @@ class Follower {
   }
 }
 
-describe('Reflector against a real API server', function () {
-  this.timeout(120_000);
+describe('Reflector against a real API server', () => {
   let server: TestApiServer;
   let direct: KubernetesApi;
   let proxy: CutProxy;

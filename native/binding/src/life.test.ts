@@ -17,8 +17,7 @@ const ends: Record<string, { code: number | null; signal: NodeJS.Signals | null 
   terminate: { code: 0, signal: null },
 };
 
-describe('the addon in a process that ends', function () {
-  this.timeout(180_000);
+describe('the addon in a process that ends', () => {
   let folder: string;
 
   before(function (this: Context) {

@@ -29,7 +29,6 @@ describe('agents on a store that is emptied', () => {
   let log = '';
   const stops: (() => Promise<void>)[] = [];
   before(async function () {
-    this.timeout(300_000);
     const found = await findTool('etcd');
     if ('missing' in found) {
       console.log(`      skipped: ${found.missing}`);
@@ -82,8 +81,7 @@ describe('agents on a store that is emptied', () => {
     return await ready.promise;
   }
 
-  it('register again, say what is gone, and go on when it is added again', async function () {
-    this.timeout(180_000);
+  it('register again, say what is gone, and go on when it is added again', async () => {
     const fabric = new FakeFabric();
     const [a, b] = await Promise.all([start('a', fabric), start('b', fabric)]);
     const add = (to: RunningAgent) =>

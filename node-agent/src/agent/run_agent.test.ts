@@ -195,7 +195,7 @@ describe('runAgent', () => {
       });
       assert.ok(fabric.engines.size <= before);
       await undo();
-    }).timeout(15_000);
+    });
   }
 
   /** Starts an agent that waits for its cache; `serving` resolves when it has it. */

@@ -38,7 +38,6 @@ function suite(fixture: StoreFixture): void {
     const names = (member: TestMember): string => [...member.membership.names()].join();
 
     before(async function () {
-      this.timeout(300_000);
       const missing = await fixture.start();
       if (missing === undefined) return;
       console.log(`      skipped: ${missing}`);

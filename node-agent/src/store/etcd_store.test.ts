@@ -72,7 +72,6 @@ describe('EtcdStore', () => {
   };
 
   before(async function () {
-    this.timeout(300_000);
     const found = await findTool('etcd');
     if ('program' in found) {
       program = found.program;
@@ -120,8 +119,7 @@ describe('EtcdStore', () => {
 
   for (const refused of [false, true]) {
     const before = refused ? 'after it was refused' : 'at first';
-    it(`connects anew when an attempt is neither accepted nor refused, ${before}`, async function () {
-      this.timeout(180_000);
+    it(`connects anew when an attempt is neither accepted nor refused, ${before}`, async () => {
       // The first connection leads nowhere, as to a pod that has gone; later ones to the server.
       const sockets: Socket[] = [];
       const relay = createServer((socket) => {

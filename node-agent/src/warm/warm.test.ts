@@ -192,7 +192,7 @@ describe('warm jobs', () => {
     await cluster.agent(left[0] ?? '').warmJobs.create(warm({ name: 'j', rateLimit: 20_000_000n }), soon());
     await ended(left[1] ?? '', 'j');
     await until(() => cluster.agent(left[0] ?? '').warmTables.jobsMirror.get('j')?.end?.state === 'Succeeded');
-  }).timeout(10_000);
+  });
 
   it('fail when the origin has changed', async () => {
     await start(['a', 'b']);

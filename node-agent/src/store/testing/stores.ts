@@ -23,7 +23,6 @@ export function describeStores(what: string, tests: (environment: StoreEnvironme
       };
 
       before(async function () {
-        this.timeout(300_000);
         const missing = await fixture.start();
         if (missing === undefined) return;
         console.log(`      skipped: ${missing}`);
