@@ -45,6 +45,16 @@ describe('mounts whose holder goes', () => {
   const held = () =>
     until('the agent has given its mount to the holder', () => unheld(cluster).then((reason) => !reason));
 
+  it('is known to be made of the same sources as the agent that it serves', async () => {
+    type Status = { nodes: { capabilities: { name: string; ready: boolean; reason: string }[] }[] };
+    const holder = await until('the agent has asked it', async () => {
+      const { nodes } = await cluster.json<Status>('a', 'status');
+      return nodes[0]?.capabilities.find(({ name }) => name === 'holder');
+    });
+    assert.match(holder.reason, /^release \d+\.\d+\.\d+\+[0-9a-f]{12}$/);
+    assert.equal(holder.ready, true);
+  });
+
   /** Files are read on, open ones too, after the change of holder, and after an agent that ends later. */
   const assertReadOn = async (change: () => Promise<void>) => {
     const open = openSync(join(target, 'large'), 'r');

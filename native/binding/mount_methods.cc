@@ -64,6 +64,7 @@ Napi::Value EngineWrap::holder(const Napi::CallbackInfo& info) {
                  [](Napi::Env env, const Result<HolderHello>& hello) {
                    Napi::Object object = Napi::Object::New(env);
                    object.Set("release", hello->release);
+                   object.Set("expected", HEARTH_HOLDER_RELEASE);
                    object.Set("missing", missingFeatures(kHolderFeatures, hello->features));
                    return object;
                  });

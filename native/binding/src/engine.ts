@@ -90,8 +90,10 @@ export interface Location {
 }
 
 export interface HolderSight {
-  /** Of the program, as `0.1.0`. */
+  /** Of the program: its version and a digest of its sources, as `0.1.0+2b6f0c1a9e34`. */
   release: string;
+  /** Of the holder that was built with this engine. */
+  expected: string;
   /** What it lacks that this engine could use, in words; '' for nothing. */
   missing: string;
 }

@@ -12,7 +12,6 @@ import { StatisticsPublisher } from '../statistics/publisher.ts';
 import { Usage } from '../usage/index.ts';
 import { VolumeBook, VolumeMounts } from '../volumes/index.ts';
 import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
-import { version } from './version.ts';
 
 export interface AgentParts {
   openOrigin: OpenOrigin;
@@ -69,7 +68,7 @@ export class Agent {
     });
     this.pins = new Pins(context, this.keeper);
     this.capabilities = new Capabilities(probe, context.pace.probeMs, logger);
-    this.holderWatch = new HolderWatch(context, holder, version);
+    this.holderWatch = new HolderWatch(context, holder);
     this.statistics = new StatisticsPublisher(context, this.datasets, this.pins, () => [
       ...this.capabilities.all(),
       ...this.holderWatch.capabilities(),

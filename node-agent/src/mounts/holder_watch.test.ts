@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { version } from '../agent/version.ts';
 import { TestCluster } from '../testing/cluster.ts';
 import { until } from '../testing/until.ts';
 
@@ -18,12 +17,14 @@ describe('the holder of a node', () => {
 
   it('is told to all agents with its release, and that it is outdated', async () => {
     assert.equal(told(), undefined, 'no holder answers');
-    cluster.engine('a').holderSight = { release: version, missing: '' };
+    cluster.engine('a').holderSight = { release: '0.1.0+1', expected: '0.1.0+1', missing: '' };
     await until(() => told()?.ready === true);
-    assert.equal(told()?.reason, `release ${version}`);
-    cluster.engine('a').holderSight = { release: '0.0.1', missing: 'memory' };
+    assert.equal(told()?.reason, 'release 0.1.0+1');
+    // Of the same version, built of other sources.
+    cluster.engine('a').holderSight = { release: '0.1.0+0', expected: '0.1.0+1', missing: 'memory' };
     await until(() => told()?.ready === false);
-    assert.match(told()?.reason ?? '', /^the mount holder is of release 0\.0\.1 and lacks memory, its agent of /);
+    const said = /^the mount holder is of release 0\.1\.0\+0 and lacks memory, its agent comes with 0\.1\.0\+1\. /;
+    assert.match(told()?.reason ?? '', said);
     cluster.engine('a').holderSight = undefined;
     await until(() => told() === undefined);
   });

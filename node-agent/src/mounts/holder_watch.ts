@@ -3,28 +3,25 @@ import type { AgentContext } from '../context.ts';
 
 export interface HolderCapability {
   name: 'holder';
-  /** The holder is of this agent's release. */
+  /** The holder is the one that was built with this agent. */
   ready: boolean;
   reason: string;
 }
 
 /**
  * Asks the holder of this node every so often which release it is of. It is replaced less often than the agent, so it may
- * be an older one: that is told, and nothing else.
+ * be an older one: that is told, and nothing else. One of another release that is the same program is no older one.
  */
 export class HolderWatch {
   readonly #context: AgentContext;
   readonly #socket: string;
-  readonly #release: string;
   readonly #timer: NodeJS.Timeout;
   #seen: HolderCapability | undefined;
   #asking: Promise<void> | undefined;
 
-  /** `release`: of the agent. */
-  constructor(context: AgentContext, socket: string, release: string) {
+  constructor(context: AgentContext, socket: string) {
     this.#context = context;
     this.#socket = socket;
-    this.#release = release;
     this.#timer = setInterval(() => this.#begin(), context.pace.publishedScanMs).unref();
     this.#begin();
   }
@@ -47,12 +44,12 @@ export class HolderWatch {
 
   async #ask(): Promise<void> {
     try {
-      const { release, missing } = await this.#context.engine.holder(this.#socket);
-      const ready = release === this.#release;
+      const { release, expected, missing } = await this.#context.engine.holder(this.#socket);
+      const ready = release === expected;
       const lacks = missing === '' ? '' : ` and lacks ${missing}`;
       const reason = ready
         ? `release ${release}`
-        : `the mount holder is of release ${release}${lacks}, its agent of ${this.#release}. Replace it while the agent runs: delete its pod, or start hearth-holder --take-over`;
+        : `the mount holder is of release ${release}${lacks}, its agent comes with ${expected}. Replace it while the agent runs: delete its pod, or start hearth-holder --take-over`;
       this.#seen = { name: 'holder', ready, reason };
     } catch (thrown) {
       this.#seen = undefined;

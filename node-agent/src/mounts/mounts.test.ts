@@ -9,7 +9,7 @@ import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
 import { isHearthFuse } from './kernel_mounts.ts';
 
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => AbortSignal.timeout(300_000);
 
 describe('mounts', () => {
   let cluster: TestCluster;
