@@ -11,7 +11,8 @@ import { ControlClient, type GetStatusResponse } from '@hearth/common/generated/
 import type { EngineOptions } from '@hearth/engine';
 import { loadConfig } from '../config/index.ts';
 import { engineOptions, testPace } from '../testing/cluster.ts';
-import { FakeDisk, FakeEngine, revisionKey } from '../testing/fake_engine.ts';
+import { FakeDisk } from '../testing/fake_disk.ts';
+import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
 import { until } from '../testing/until.ts';
 import { type RunningAgent, type RunOptions, runAgent } from './run_agent.ts';
@@ -101,7 +102,7 @@ describe('runAgent', () => {
       'd',
       { source, include: [], exclude: [] },
       () => {},
-      AbortSignal.timeout(60_000),
+      AbortSignal.timeout(300_000),
     );
     assert.equal(added.dataset.bytes, 5n);
     await until(
@@ -273,7 +274,7 @@ describe('runAgent', () => {
     const kind = { $case: 'directory' as const, value: { path: data } };
     const source = { kind, allowPrivate: false, unusableNames: '', allowWeakValidators: false };
     const what = { source, include: [], exclude: [] };
-    await first.running.agent.resolution.add('d', what, () => {}, AbortSignal.timeout(60_000));
+    await first.running.agent.resolution.add('d', what, () => {}, AbortSignal.timeout(300_000));
     const second = await startPatient('b', shared);
     await until(async () => /locked by another agent/.test((await second.ask('/readyz')).text));
     const { datasets, mounts } = await statusOf('b');
@@ -293,7 +294,7 @@ describe('runAgent', () => {
     } finally {
       client.close();
     }
-    await first.running.agent.resolution.add('e', what, () => {}, AbortSignal.timeout(60_000));
+    await first.running.agent.resolution.add('e', what, () => {}, AbortSignal.timeout(300_000));
     await until(async () => (await statusOf('b')).datasets.length === 2);
     await second.stop();
     await first.stop();

@@ -10,7 +10,8 @@ import type { Peers } from '../peers/index.ts';
 import { Session } from '../records/index.ts';
 import { openStore, type Store } from '../store/index.ts';
 import { CutStore } from './cut_store.ts';
-import { FakeDisk, FakeEngine } from './fake_engine.ts';
+import { FakeDisk } from './fake_disk.ts';
+import { FakeEngine } from './fake_engine.ts';
 import { FakeFabric } from './fake_fabric.ts';
 import { FakeOrigin } from './fake_origin.ts';
 
@@ -135,7 +136,7 @@ export class TestCluster {
     });
     this.agents.set(name, { agent, engine, store, session });
     await this.#changed();
-    await agent.start(AbortSignal.timeout(60_000));
+    await agent.start(AbortSignal.timeout(300_000));
     return agent;
   }
 

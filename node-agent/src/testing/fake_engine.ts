@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type ErrorCode, errorTable, HearthError } from '@hearth/common';
+import { type ErrorCode, HearthError } from '@hearth/common';
 import type {
   Address,
   DatasetRevision,
@@ -10,7 +10,6 @@ import type {
   ManifestBuilder,
   ManifestEntry,
   ManifestInfo,
-  ManifestRow,
   MountInfo,
   MountOptions,
   Peer,
@@ -20,27 +19,11 @@ import type {
   WarmOptions,
   WarmProgress,
 } from '@hearth/engine';
-import { type FakeFabric, type FakeManifest, makeManifest, notFound, unusableReason } from './fake_fabric.ts';
+import { FakeDisk } from './fake_disk.ts';
+import { type FakeFabric, notFound } from './fake_fabric.ts';
+import { FakeManifestBuilder } from './fake_manifest_builder.ts';
+import { fakeStatistics } from './fake_statistics.ts';
 import { FakeWarm } from './fake_warm.ts';
-
-/** What survives a restart of a fake engine: the disk, and the mounts that the holder keeps. */
-export class FakeDisk {
-  readonly manifests = new Map<string, FakeManifest>();
-  readonly resident = new Map<string, bigint>();
-  readonly mounts = new Map<string, MountInfo>();
-  /** Whether complete manifests can be mounted as views. */
-  viewsPossible = false;
-  /** What a mount fails with. */
-  mountFailure: HearthError | undefined;
-  /** Called when the holder gives its mounts; throws where there is none. */
-  onResume: () => void = () => {};
-  locked = false;
-}
-
-interface FakeBuilder extends ManifestBuilder {
-  rows: ManifestRow[];
-  skipUnusable: boolean;
-}
 
 /** The engine's interface in memory: same states, same errors, bytes that are only counted. */
 export class FakeEngine implements Engine {
@@ -83,7 +66,7 @@ export class FakeEngine implements Engine {
   }
 
   residentOf(key: string): bigint {
-    return this.disk.resident.get(key) ?? 0n;
+    return this.disk.residentOf(key);
   }
 
   addResident(key: string, bytes: bigint): void {
@@ -112,30 +95,11 @@ export class FakeEngine implements Engine {
   }
 
   createManifestBuilder({ skipUnusable }: { skipUnusable: boolean }): ManifestBuilder {
-    const refused: string[] = [];
-    const rows: ManifestRow[] = [];
-    const builder: FakeBuilder = {
-      rows,
-      skipUnusable,
-      add(added) {
-        for (const row of added) {
-          const reason = unusableReason(row.path);
-          if (reason === undefined) rows.push(row);
-          else refused.push(`${row.path}: ${reason}`);
-        }
-      },
-      unusable: () => refused.slice(0, 10),
-    };
-    return builder;
+    return new FakeManifestBuilder(skipUnusable);
   }
 
   async finishManifest(builder: ManifestBuilder): Promise<ManifestInfo> {
-    const { rows, skipUnusable } = builder as FakeBuilder;
-    const refused = builder.unusable();
-    if (refused.length > 0 && !skipUnusable) {
-      throw new HearthError('InvalidArgument', `names that cannot be used: ${refused.join(', ')}; rename them`);
-    }
-    const manifest = makeManifest(rows);
+    const manifest = (builder as FakeManifestBuilder).finish();
     this.disk.manifests.set(manifest.info.digest, manifest);
     return manifest.info;
   }
@@ -168,7 +132,7 @@ export class FakeEngine implements Engine {
     options: { path: string; recursive: boolean; offset: number; limit: number },
   ): Promise<ManifestEntry[]> {
     const below = options.path === '' ? '' : `${options.path}/`;
-    const chosen = this.#manifest(digest).entries.filter((entry) => {
+    const chosen = this.disk.manifest(digest).entries.filter((entry) => {
       if (!entry.path.startsWith(below)) return false;
       return options.recursive ? entry.kind === 'file' : !entry.path.slice(below.length).includes('/');
     });
@@ -176,7 +140,7 @@ export class FakeEngine implements Engine {
   }
 
   async entriesAt(digest: string, indexes: number[]): Promise<ManifestEntry[]> {
-    const { entries } = this.#manifest(digest);
+    const { entries } = this.disk.manifest(digest);
     return indexes.map((index) => {
       const entry = entries[index - 1];
       if (entry === undefined) throw new HearthError('InvalidArgument', `the manifest has no entry ${index}`);
@@ -205,7 +169,7 @@ export class FakeEngine implements Engine {
 
   async warm(options: WarmOptions): Promise<void> {
     if (this.warms.has(options.job)) throw new HearthError('AlreadyExists', `job ${options.job} is there already`);
-    this.warms.set(options.job, new FakeWarm(this, options, this.#manifest(options.manifest)));
+    this.warms.set(options.job, new FakeWarm(this, options, this.disk.manifest(options.manifest)));
     this.rates.push({ job: options.job, rate: options.rateLimit });
   }
 
@@ -225,19 +189,11 @@ export class FakeEngine implements Engine {
   }
 
   async residency(digest: string): Promise<Residency> {
-    const files = this.#manifest(digest).entries.filter((entry) => entry.kind === 'file');
-    const complete = files.filter((file) => this.residentOf(file.contentKey) === file.size).length;
-    return {
-      bytesTotal: files.reduce((sum, file) => sum + file.size, 0n),
-      bytesResident: files.reduce((sum, file) => sum + this.residentOf(file.contentKey), 0n),
-      filesTotal: files.length,
-      filesComplete: complete,
-      viewPath: '',
-    };
+    return this.disk.residency(digest);
   }
 
   async pin(digest: string, entries: number[] | undefined, owner: string): Promise<void> {
-    this.#manifest(digest);
+    this.disk.manifest(digest);
     const owners = this.pins.get(digest) ?? new Map<string, number[] | undefined>();
     this.pins.set(digest, owners.set(owner, entries));
   }
@@ -250,7 +206,7 @@ export class FakeEngine implements Engine {
     const wanted = entries === undefined ? undefined : new Set(entries);
     const pinned = [...(this.pins.get(digest)?.values() ?? [])];
     const result = { bytesFreed: 0n, filesFreed: 0, kept: 0 };
-    for (const entry of this.#manifest(digest).entries) {
+    for (const entry of this.disk.manifest(digest).entries) {
       const resident = this.residentOf(entry.contentKey);
       if (entry.kind !== 'file' || resident === 0n || wanted?.has(entry.index) === false) continue;
       if (pinned.some((one) => one === undefined || one.includes(entry.index))) {
@@ -288,27 +244,7 @@ export class FakeEngine implements Engine {
   }
 
   async mount(options: MountOptions): Promise<MountInfo> {
-    this.#manifest(options.manifest);
-    if (this.disk.mountFailure !== undefined) throw this.disk.mountFailure;
-    if (this.disk.mounts.has(options.target))
-      throw new HearthError('InUse', `${options.target} is mounted; unmount first`);
-    const { filesComplete, filesTotal } = await this.residency(options.manifest);
-    const view = this.disk.viewsPossible && filesComplete === filesTotal && ['auto', 'view'].includes(options.dataPath);
-    if (options.dataPath === 'view' && !view)
-      throw new HearthError('Unsupported', 'the fake engine makes no view of this');
-    const info: MountInfo = {
-      target: options.target,
-      manifest: options.manifest,
-      source: options.source,
-      dataPath: view ? 'view' : options.dataPath === 'daemon' ? 'daemon' : 'fuse',
-      reason: view ? '' : 'the fake engine has no views',
-      readsServed: 0n,
-      bytesServed: 0n,
-      passthroughOpens: 0n,
-      daemonOpens: 0n,
-    };
-    this.disk.mounts.set(options.target, info);
-    return info;
+    return this.disk.mount(options);
   }
 
   async unmount(target: string): Promise<void> {
@@ -332,63 +268,7 @@ export class FakeEngine implements Engine {
   }
 
   async statistics(): Promise<Statistics> {
-    const resident = [...this.disk.resident.values()].reduce((a, b) => a + b, 0n);
-    const jobs = [...this.warms.values()].map((warm) => warm.progress);
-    return {
-      uptimeSeconds: 1,
-      backend: 'epoll',
-      shards: 1,
-      directories: this.options.cacheDirectories.map((directory) => ({
-        ...directory,
-        usedBytes: resident,
-        fileSystemFreeBytes: directory.budgetBytes,
-      })),
-      contentKeys: this.disk.resident.size,
-      residentBytes: resident,
-      pinnedBytes: 0n,
-      originBytes: jobs.reduce((sum, job) => sum + job.originBytes, 0n),
-      originRequests: 0n,
-      originRetries: 0n,
-      peerBytesReceived: jobs.reduce((sum, job) => sum + job.peerBytes, 0n),
-      peerBytesSent: 0n,
-      peerRequests: 0n,
-      corruptBlocks: 0n,
-      lostLogBytes: 0n,
-      doubtfulFiles: 0n,
-      digestMismatches: 0n,
-      scrubBytes: 0n,
-      scrubBadBlocks: 0n,
-      scrubRepairedChunks: 0n,
-      scrubLostChunks: 0n,
-      evictedFiles: 0n,
-      evictedBytes: 0n,
-      demandReads: 0n,
-      demandBytes: 0n,
-      directoryBypassed: 0n,
-      throughBytes: 0n,
-      failedReads: Object.fromEntries(
-        Object.keys(errorTable)
-          .filter((code) => code !== 'Ok')
-          .map((code) => [code, 0n]),
-      ) as Statistics['failedReads'],
-      buffersInUse: 0,
-      longestQueue: 0,
-      peers: [...this.peerErrors].map(([node, error]) => ({
-        node,
-        connected: false,
-        streams: 0,
-        bytesReceived: 0n,
-        wireVersion: 0,
-        featuresOff: '',
-        error,
-      })),
-    };
-  }
-
-  #manifest(digest: string): FakeManifest {
-    const manifest = this.disk.manifests.get(digest);
-    if (manifest === undefined) throw notFound(`manifest ${digest}`);
-    return manifest;
+    return fakeStatistics(this);
   }
 
   #warmOf(job: string): FakeWarm {
