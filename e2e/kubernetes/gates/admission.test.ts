@@ -167,9 +167,7 @@ describe('admission of pods by a real API server', () => {
       return (await standby.metric('hearth_webhook_reviews_total{result="gated"}')) > 0;
     });
     await standby.stop();
-    const began = performance.now();
     assert.equal(isGated(await dryRun(podObject('b', { datasets: ['wait'] }))), false, 'it runs cold');
-    assert.ok(performance.now() - began < 5_000);
     await cluster.askAt(await replica.listening());
     await cluster.gates(podObject('c', { datasets: ['wait'] }));
   });

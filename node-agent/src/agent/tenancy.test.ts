@@ -10,7 +10,7 @@ import { listAll } from '../origins/testing/list_all.ts';
 import { type ScriptedServer, sendFile, startServer } from '../origins/testing/scripted_server.ts';
 import { originOpener, sourcePreparer } from './sources.ts';
 
-const signal = () => AbortSignal.timeout(60_000);
+const signal = () => AbortSignal.timeout(300_000);
 const commit = '0123456789abcdef0123456789abcdef01234567';
 const entry = { index: 1, path: 'x', contentKey: '', validator: '' };
 const refused = { code: 'PermissionDenied' };

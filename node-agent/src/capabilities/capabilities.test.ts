@@ -111,7 +111,7 @@ describe('capabilities', () => {
     const program = join(folder, 'hearth-probe');
     await writeFile(program, `#!/bin/sh\necho '${JSON.stringify(row('gpu', 'ok'))}'\n`);
     await chmod(program, 0o755);
-    const run = { directories: [], deadlineSeconds: 60, signal: AbortSignal.timeout(60_000) };
+    const run = { directories: [], deadlineSeconds: 60, signal: AbortSignal.timeout(300_000) };
     assert.deepEqual(await nativeProbes({ ...run, environment: { HEARTH_PROBE: program } }), [row('gpu', 'ok')]);
     await rm(folder, { recursive: true });
   });

@@ -6,7 +6,7 @@ import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
 import { originCredentials } from './own.ts';
 
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => AbortSignal.timeout(300_000);
 const own = (token: string) => ({ ...noCredentials, token });
 
 describe('credentials of datasets', () => {

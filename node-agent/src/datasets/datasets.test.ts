@@ -9,7 +9,7 @@ import type { DatasetRequest } from './record.ts';
 
 const rows = [fileRow('a.bin', 1000n), fileRow('b/c.bin', 2000n), fileRow('b/d.json', 10n)];
 const request: DatasetRequest = { source: directorySource, include: [], exclude: [] };
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => AbortSignal.timeout(300_000);
 
 describe('datasets', () => {
   let cluster: TestCluster;

@@ -3,7 +3,7 @@ import { HearthError } from '@hearth/common';
 import { FakeOrigin, fileRow } from '../testing/fake_origin.ts';
 import { ReadingProof } from './reading_proof.ts';
 
-const signal = () => AbortSignal.timeout(60_000);
+const signal = () => AbortSignal.timeout(300_000);
 
 describe('the proof that what is listed can be read', () => {
   const rowsOf = (...paths: string[]) => paths.map((path) => fileRow(path, 1n));

@@ -36,7 +36,7 @@ describe('health', () => {
 
   it('gives every metric of the table, and again with the next scrape', async () => {
     const request = { source: directorySource, include: [], exclude: [] };
-    await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(60_000));
+    await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(300_000));
     await until(() => cluster.agent('a').statistics.of('a')?.residency.d !== undefined);
     for (let scrape = 0; scrape < 2; scrape++) {
       const answer = await fetch(`${url}/metrics`);

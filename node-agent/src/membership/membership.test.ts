@@ -10,6 +10,8 @@ import { CutStore } from '../testing/cut_store.ts';
 import { Membership } from './membership.ts';
 
 const leaseSeconds = 1;
+/** Of an agent that is not waited for: its name is taken over, or not had at all. */
+const notWithinTest = 1_800;
 const takeoverMs = 2_500;
 
 interface TestMember {
@@ -26,9 +28,9 @@ function suite(fixture: StoreFixture): void {
     const members: TestMember[] = [];
     const children: ChildProcess[] = [];
 
-    const add = (node: string, incarnation: string, installation = ''): TestMember => {
+    const add = (node: string, incarnation: string, installation = '', lease = leaseSeconds): TestMember => {
       const cut = new CutStore(store);
-      const session = new Session(cut, silentLogger, leaseSeconds);
+      const session = new Session(cut, silentLogger, lease);
       const self = { node, incarnation, installation, wire: [{ host: '127.0.0.1', port: 7527 }], ready: true };
       const membership = new Membership({ store: cut, session, logger: silentLogger, self, takeoverMs });
       const member = { membership, session, store: cut };
@@ -120,15 +122,15 @@ function suite(fixture: StoreFixture): void {
     });
 
     it('takes over at once from an earlier start of the same installation', async () => {
-      const first = add('a', '1', 'disk-1');
+      const first = add('a', '1', 'disk-1', notWithinTest);
       await first.membership.joined();
       first.store.cut();
       const second = add('a', '2', 'disk-1');
-      await second.membership.joined(AbortSignal.timeout(800));
+      await second.membership.joined();
     });
 
     it('is a member without a cache, and takes its own earlier place once it has it', async () => {
-      const first = add('a', '1', 'disk-1');
+      const first = add('a', '1', 'disk-1', notWithinTest);
       const other = add('b', '1');
       await Promise.all([first, other].map(({ membership }) => membership.joined()));
       first.store.cut();
@@ -137,7 +139,7 @@ function suite(fixture: StoreFixture): void {
       second.membership.setCache({ wire: [], installation: '' });
       await eventually('its place to be taken', () => second.membership.standing.kind === 'degraded');
       second.membership.setCache({ wire: [{ host: '127.0.0.1', port: 7528 }], installation: 'disk-1' });
-      await second.membership.joined(AbortSignal.timeout(800));
+      await second.membership.joined();
       await eventually('its new address', () => other.membership.cluster()[0]?.addresses[0]?.port === 7528);
 
       second.membership.setCache({ wire: [], installation: '' });

@@ -8,7 +8,7 @@ import type { LocatableEntry, Origin, OriginOptions } from './origin.ts';
 import { parseSource } from './source.ts';
 import { type ScriptedServer, sendFile, startServer } from './testing/scripted_server.ts';
 
-const signal = () => AbortSignal.timeout(60_000);
+const signal = () => AbortSignal.timeout(300_000);
 const commit = '0123456789abcdef0123456789abcdef01234567';
 const entry = (path: string): LocatableEntry => ({ index: 0, path, contentKey: '', validator: '' });
 

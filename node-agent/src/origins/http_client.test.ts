@@ -22,7 +22,7 @@ describe('HttpClient', () => {
     await server.stop();
   });
 
-  function get(bodyLimit: number, signal = AbortSignal.timeout(60_000)) {
+  function get(bodyLimit: number, signal = AbortSignal.timeout(300_000)) {
     return client.request({
       method: 'GET',
       url: new URL(`${server.url}/x?k=secret`),

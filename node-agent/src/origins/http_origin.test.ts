@@ -8,7 +8,7 @@ import { listAll } from './testing/list_all.ts';
 import { makeCertificate, type ScriptedServer, sendFile, startServer } from './testing/scripted_server.ts';
 
 const date = 'Fri, 20 Nov 2026 10:00:00 GMT';
-const signal = () => AbortSignal.timeout(60_000);
+const signal = () => AbortSignal.timeout(300_000);
 
 describe('HttpOrigin', () => {
   let server: ScriptedServer;

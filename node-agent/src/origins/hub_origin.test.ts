@@ -9,7 +9,7 @@ import { type Handler, type ScriptedServer, sendFile, startServer } from './test
 const commit = '0123456789abcdef0123456789abcdef01234567';
 const oid = 'aaaabbbbccccddddeeeeffff0000111122223333';
 const sha256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
-const signal = () => AbortSignal.timeout(60_000);
+const signal = () => AbortSignal.timeout(300_000);
 
 function entry(index: number, path: string): LocatableEntry {
   return { index, path, contentKey: '', validator: '' };

@@ -17,7 +17,7 @@ import { parseSource } from './source.ts';
 import { listAll } from './testing/list_all.ts';
 import { type S3Server, startS3Server } from './testing/s3_server.ts';
 
-const signal = () => AbortSignal.timeout(60_000);
+const signal = () => AbortSignal.timeout(300_000);
 
 function openS3(text: string, options: OriginOptions, allowPrivate = true): Origin {
   return createOrigin({ ...parseSource(text), allowPrivate }, { attempts: 1, pauseMs: 1, environment: {}, ...options });

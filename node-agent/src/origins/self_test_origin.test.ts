@@ -66,7 +66,7 @@ describe('SelfTestOrigin', () => {
     const origin = open();
     assert.deepEqual(origin.base(), { path: join(folder, 'a'), below: join(folder, 'a') });
     const entry = { index: 7, path: 'sizes/4096', contentKey: '', validator: '' };
-    const signal = AbortSignal.timeout(60_000);
+    const signal = AbortSignal.timeout(300_000);
     const located = { entry: 7, path: join(folder, 'a', 'sizes/4096'), below: join(folder, 'a') };
     assert.deepEqual(await origin.locate([entry], signal), [located]);
     await origin.readByte(entry, signal);

@@ -3,7 +3,7 @@ import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
 
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => AbortSignal.timeout(300_000);
 
 describe('pins', () => {
   let cluster: TestCluster;

@@ -41,7 +41,7 @@ describe('uses of a dataset', () => {
     const cluster = await TestCluster.start(['a', 'b'], [fileRow('x', 5n)]);
     try {
       const request = { source: directorySource, include: [], exclude: [] };
-      const { dataset } = await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(60_000));
+      const { dataset } = await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(300_000));
       const began = Date.now();
       cluster.agent('a').usage.began('d');
       cluster.agent('a').usage.began('d');
@@ -49,7 +49,7 @@ describe('uses of a dataset', () => {
       const first = cluster.agent('b').usage.of('d');
       assert.equal(Math.round(first?.uses ?? 0), 2);
       // A mount is in use for as long as it lasts.
-      await cluster.agent('b').mounts.mount('d', '/mnt/d', 'auto', AbortSignal.timeout(60_000));
+      await cluster.agent('b').mounts.mount('d', '/mnt/d', 'auto', AbortSignal.timeout(300_000));
       await until(() => (cluster.agent('a').usage.of('d')?.uses ?? 0) > 3.5);
     } finally {
       await cluster.close();
@@ -60,7 +60,7 @@ describe('uses of a dataset', () => {
     const cluster = await TestCluster.start(['a'], [fileRow('x', 5n)]);
     try {
       const request = { source: directorySource, include: [], exclude: [] };
-      await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(60_000));
+      await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(300_000));
       cluster.agent('a').usage.touched('d');
       await until(() => cluster.agent('a').usage.of('d') !== undefined);
       assert.equal(cluster.agent('a').usage.of('d')?.uses, 0);

@@ -8,7 +8,7 @@ import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { until } from '../testing/until.ts';
 import { VolumeMounts } from './volume_mounts.ts';
 
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => AbortSignal.timeout(300_000);
 const grace = () => new Promise((resolve) => setTimeout(resolve, 600));
 
 describe('volume mounts', () => {

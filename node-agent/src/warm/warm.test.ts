@@ -8,7 +8,7 @@ import type { SeenJob, WarmRequest } from './jobs.ts';
 
 const rows = Array.from({ length: 8 }, (_, index) => fileRow(`part-${index}.bin`, 1_000_000n));
 const total = 8_000_000n;
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => AbortSignal.timeout(300_000);
 const warm = (request: Partial<WarmRequest> = {}): WarmRequest => ({
   dataset: 'd',
   manifest: '',

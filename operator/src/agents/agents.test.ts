@@ -24,7 +24,7 @@ function identityOf(texts: Texts): ClientIdentity {
 }
 
 async function until(what: string, holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 60_000; !holds(); await sleep(10)) {
+  for (const end = Date.now() + 300_000; !holds(); await sleep(10)) {
     if (Date.now() > end) throw new Error(`in time: ${what}`);
   }
 }

@@ -111,7 +111,7 @@ export class TestBoot {
 export async function eventually(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  limitMs = 60_000,
+  limitMs = 300_000,
 ): Promise<void> {
   const endsAt = performance.now() + limitMs;
   while (!(await condition())) {
