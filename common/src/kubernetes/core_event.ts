@@ -15,7 +15,8 @@ export interface Occurrence {
   last: Date;
 }
 
-const longestMessage = 1_024;
+/** What the API takes. */
+export const longestMessage = 1_024;
 
 /**
  * An event as `kubectl describe` finds it. `id` tells it from all others of its object; `component`: who tells;

@@ -53,6 +53,14 @@ describe('EventRecorder', () => {
     assert.equal(events().filter(({ reason }) => reason === 'Broken').length, 2);
   });
 
+  it('cuts off what is longer than the API takes, the first time and later', async () => {
+    for (const words of ['first', 'second']) {
+      recorder.event(pod, 'Warning', 'Broken', words.repeat(1_000));
+      await recorder.flush();
+      assert.equal(events()[0]?.message, words.repeat(1_000).slice(0, 1_024));
+    }
+  });
+
   it('tells together what comes faster than it can be told', async () => {
     const release = Promise.withResolvers<void>();
     api.delay = () => release.promise;

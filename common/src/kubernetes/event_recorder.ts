@@ -3,7 +3,7 @@ import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
 import type { KubernetesClient } from './client.ts';
 import { type Clock, sleep, systemClock } from './clock.ts';
-import { coreEvent, type EventType, type Occurrence, seconds } from './core_event.ts';
+import { coreEvent, type EventType, longestMessage, type Occurrence, seconds } from './core_event.ts';
 import { kinds } from './kinds.ts';
 import { apiVersionOf, type KubernetesObject, type ResourceType } from './object.ts';
 import { TokenBucket } from './token_bucket.ts';
@@ -199,7 +199,7 @@ export class EventRecorder {
   async #update(aggregate: Aggregate): Promise<boolean> {
     const { name = '', regarding, count, message, last } = aggregate;
     try {
-      const patch = { count, message, lastTimestamp: seconds(last) };
+      const patch = { count, message: message.slice(0, longestMessage), lastTimestamp: seconds(last) };
       await this.#options.api.patch(kinds.CoreEvent, name, regarding.namespace ?? 'default', patch, { kind: 'merge' });
       return true;
     } catch (thrown) {

@@ -124,6 +124,11 @@ describe('pods whose mounts died', () => {
     assert.deepEqual(told(), []);
   });
 
+  it('are told and remembered once though they are named twice', async () => {
+    await says('a 1', 'a 1');
+    assert.deepEqual([told(), cache().status?.reboundPods?.length], [['a'], 1]);
+  });
+
   it('are nobody without an id', async () => {
     await says('nobody 1');
     assert.deepEqual(told(), []);

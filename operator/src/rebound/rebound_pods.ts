@@ -47,7 +47,8 @@ export class ReboundPods {
     // Nothing is known of the node's pods, as after a start of its agent.
     if (volumes === undefined) return {};
     // Without an id nobody would find the event.
-    const named = volumes.pods.filter(({ uid }) => uid !== '').map(reboundPod);
+    const found = volumes.pods.filter(({ uid }) => uid !== '').map(reboundPod);
+    const named = [...new Map(found.map((pod) => [keyOf(pod), pod])).values()];
     const cache = caches.get(node);
     if (cache === undefined) return named.length === 0 ? {} : { requeueAfterMs: lookAgainMs };
     const before = new Map((cache.status?.reboundPods ?? []).map((pod) => [keyOf(pod), pod]));
