@@ -99,8 +99,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   createServices(options);
   for (const PeerAddress& address : options.listen) {
     std::function<void(std::uint32_t, int)> adopt = [this](std::uint32_t shard, int socket) {
-      Shard& target = *commons_.shards[shard % commons_.shards.size()];
-      target.reactor->post([&target, socket] { target.transport->adopt(socket); });
+      commons_.shards[shard % commons_.shards.size()]->transport->adopt(socket);
     };
     auto listener = Listener::create(home(), address, std::move(adopt));
     if (!listener.ok()) co_return listener.error();

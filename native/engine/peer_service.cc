@@ -6,7 +6,6 @@
 #include "directory/directory_service.h"
 #include "engine/fetcher.h"
 #include "engine/lent_chunk.h"
-#include "engine/verified_read.h"
 
 namespace hearth {
 namespace {
@@ -15,11 +14,22 @@ Error notHere() { return {ErrorCode::kTryElsewhere, "this agent does not hold th
 
 }  // namespace
 
+struct PeerService::Reading {
+  explicit Reading(Reactor& reactor) : opened(reactor) {}
+  Event opened;
+  std::shared_ptr<const Manifest> manifest;  // null when it cannot be opened
+};
+
+PeerService::PeerService(Shard& shard) : shard_(shard) {}
+
+PeerService::~PeerService() = default;
+
 Task<Result<BytesAnswer>> PeerService::onRead(std::string, ContentKey key, std::uint64_t offset,
-                                              std::uint32_t length, Clock::time_point) {
+                                              std::uint32_t length, Interest interest) {
   Shard& owner = shard_.commons.owner(key);
   co_await owner.reactor->enter();
-  Task<Result<BytesAnswer>> reading = readHere(owner, *shard_.reactor, key, offset, length);
+  Task<Result<BytesAnswer>> reading =
+      readHere(owner, *shard_.reactor, key, offset, length, std::move(interest));
   Result<BytesAnswer> answer = co_await reading;
   co_await shard_.reactor->enter();
   if (answer.ok()) {
@@ -29,7 +39,8 @@ Task<Result<BytesAnswer>> PeerService::onRead(std::string, ContentKey key, std::
 }
 
 Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering, ContentKey key,
-                                                std::uint64_t offset, std::uint32_t length) {
+                                                std::uint64_t offset, std::uint32_t length,
+                                                Interest interest) {
   const std::shared_ptr<KeyFetch> fetch = owner.fetcher->find(key);
   const std::shared_ptr<CachedFile> file =
       fetch != nullptr ? fetch->cache : owner.commons.cache->find(key);
@@ -51,8 +62,13 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
     answer.lent = std::make_shared<LentChunk>(answering, loaded, file, offset, length);
     loaded->lend(answer.lent, Clock::now());
   } else {
-    Task<Result<std::span<const std::byte>>> reading =
-        readVerified(*owner.reactor, file, offset, length);
+    // Its turn may come when the asker has gone: then the disk is not read for it.
+    auto read = [file, offset, length,
+                 interest = std::move(interest)]() -> Result<std::span<const std::byte>> {
+      if (!interest.lives()) return notHere();
+      return file->verified(offset, length);
+    };
+    auto reading = owner.reactor->offload(read);
     const Result<std::span<const std::byte>> bytes = co_await reading;
     if (!bytes.ok()) co_return notHere();  // a block was bad: it is being fetched again
     answer.bytes = *bytes;
@@ -72,21 +88,41 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
 
 Task<Result<BytesAnswer>> PeerService::onReadManifest(std::string, Sha256Digest digest,
                                                       std::uint64_t offset, std::uint32_t length) {
-  const ContentKey name{digest};
-  const std::string path = shard_.commons.cache->manifestDirectory() + "/" + name.hex();
-  auto open = [path] { return Manifest::open(path, std::nullopt); };
-  auto opening = shard_.reactor->offload(open);
-  const Result<std::shared_ptr<const Manifest>> manifest = co_await opening;
-  if (!manifest.ok())
+  Shard& owner = shard_.commons.owner(ContentKey{digest});
+  co_await owner.reactor->enter();
+  Task<std::shared_ptr<Reading>> opening = owner.peerService->openManifest(digest);
+  const std::shared_ptr<Reading> reading = co_await opening;
+  co_await shard_.reactor->enter();
+  if (reading->manifest == nullptr)
     co_return Error{ErrorCode::kTryElsewhere, "this agent does not have the manifest"};
-  const std::span<const std::byte> all = (*manifest)->bytes();
+  const std::span<const std::byte> all = reading->manifest->bytes();
   BytesAnswer answer;
   // Nothing beyond the end: that is how the asker finds it.
   const auto start = static_cast<std::size_t>(std::min<std::uint64_t>(offset, all.size()));
   answer.bytes = all.subspan(start, std::min<std::size_t>(length, all.size() - start));
   answer.blockChecksums = crc32cOfBlocks(answer.bytes, kBlockBytes);
-  answer.keep = *manifest;
+  answer.keep = reading;
   co_return answer;
+}
+
+Task<std::shared_ptr<PeerService::Reading>> PeerService::openManifest(Sha256Digest digest) {
+  if (const auto found = reading_.find(digest); found != reading_.end()) {
+    if (const std::shared_ptr<Reading> there = found->second.lock()) {
+      co_await there->opened.wait();
+      co_return there;
+    }
+  }
+  std::erase_if(reading_, [](const auto& entry) { return entry.second.expired(); });
+  const auto reading = std::make_shared<Reading>(*shard_.reactor);
+  reading_[digest] = reading;
+  const std::string path =
+      shard_.commons.cache->manifestDirectory() + "/" + ContentKey{digest}.hex();
+  auto open = [path] { return Manifest::open(path, std::nullopt); };
+  auto opening = shard_.reactor->offload(open);
+  Result<std::shared_ptr<const Manifest>> manifest = co_await opening;
+  if (manifest.ok()) reading->manifest = std::move(*manifest);
+  reading->opened.set();
+  co_return reading;
 }
 
 Task<Result<ControlMessage>> PeerService::onControl(std::string fromNode, ControlMessage request) {

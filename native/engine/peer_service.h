@@ -2,30 +2,43 @@
 // and the control messages of the key directory.
 #pragma once
 
+#include <map>
+#include <memory>
+
 #include "engine/shard.h"
+#include "manifest/manifest.h"
 #include "transport/peer_transport.h"
 
 namespace hearth {
 
 class PeerService final : public PeerHandler {
  public:
-  explicit PeerService(Shard& shard) : shard_(shard) {}
+  explicit PeerService(Shard& shard);
+  ~PeerService() override;
+  PeerService(const PeerService&) = delete;
+  PeerService& operator=(const PeerService&) = delete;
 
   // kTryElsewhere when the chunk is not here: what is on its way is awaited by a control message.
   Task<Result<BytesAnswer>> onRead(std::string fromNode, ContentKey key, std::uint64_t offset,
-                                   std::uint32_t length, Clock::time_point deadline) override;
+                                   std::uint32_t length, Interest interest) override;
   Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest,
                                            std::uint64_t offset, std::uint32_t length) override;
   Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) override;
 
  private:
+  // A manifest that peers read, for all of them that read it at a time.
+  struct Reading;
+  // Of those whose digest this shard owns; on its thread.
+  [[nodiscard]] Task<std::shared_ptr<Reading>> openManifest(Sha256Digest digest);
   // `answering`: the connection's.
   static Task<Result<BytesAnswer>> readHere(Shard& owner, Reactor& answering, ContentKey key,
-                                            std::uint64_t offset, std::uint32_t length);
+                                            std::uint64_t offset, std::uint32_t length,
+                                            Interest interest);
   static Task<Result<ControlMessage>> controlHere(Shard& owner, std::string fromNode,
                                                   ControlMessage request);
 
   Shard& shard_;
+  std::map<Sha256Digest, std::weak_ptr<Reading>> reading_;
 };
 
 }  // namespace hearth

@@ -23,13 +23,14 @@ void sayTooMany(int fd) {
 }  // namespace
 
 Acceptor::Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options,
-                   PeerHandler& handler, AccountOf accountOf)
+                   SocketLimits limits, PeerHandler& handler, AccountOf accountOf)
     : reactor_(reactor),
       gate_(gate),
       options_(options),
+      limits_(limits),
       handler_(handler),
       accountOf_(std::move(accountOf)),
-      ofStrangers_(kStrangers, kStrangersPerHost),
+      ofStrangers_(limits.strangers, std::min(limits.strangers, kStrangersPerHost)),
       ofAgents_(std::numeric_limits<std::size_t>::max(), kStrangersPerHost),
       closing_(reactor) {}
 
@@ -94,8 +95,15 @@ Task<void> Acceptor::welcome(Acceptor& acceptor, Socket socket, std::string host
 }
 
 void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
-  if (connectionsOf(with.node) >= kConnectionsPerNode) {
-    return turnAway(with.node, {ErrorCode::kUnavailable, "it has too many connections"});
+  const bool ofNode = connectionsOf(with.node) >= kConnectionsPerNode;
+  if (ofNode || connections_.size() >= limits_.connections) {
+    const Error reason{ErrorCode::kUnavailable,
+                       (ofNode ? with.node + " has" : std::string("there are")) +
+                           " too many connections to this agent"};
+    // A courtesy, as in sayTooMany().
+    const std::vector<std::byte> frame = encodeFrame(Goodbye{reason.code, reason.message});
+    send(socket.fd(), frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return turnAway(with.node, reason);
   }
   std::shared_ptr<PeerStatistics> account = accountOf_(with.node);
   auto connection = std::make_shared<ServerConnection>(
@@ -107,10 +115,7 @@ void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
 }
 
 std::size_t Acceptor::connectionsOf(const std::string& node) {
-  std::erase_if(connections_, [](const std::weak_ptr<ServerConnection>& entry) {
-    const std::shared_ptr<ServerConnection> connection = entry.lock();
-    return !connection || !connection->alive();
-  });
+  std::erase_if(connections_, [](const auto& entry) { return entry.expired(); });
   return static_cast<std::size_t>(
       std::count_if(connections_.begin(), connections_.end(),
                     [&](const auto& entry) { return entry.lock()->node() == node; }));

@@ -13,6 +13,7 @@
 #include "transport/doorkeeper.h"
 #include "transport/peer_transport.h"
 #include "transport/server_connection.h"
+#include "transport/socket_limits.h"
 
 namespace hearth {
 
@@ -21,8 +22,8 @@ class Acceptor {
   using AccountOf = std::function<std::shared_ptr<PeerStatistics>(const std::string& node)>;
 
   // References outlive the acceptor; the gate is closed before it goes.
-  Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options, PeerHandler& handler,
-           AccountOf accountOf);
+  Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options, SocketLimits limits,
+           PeerHandler& handler, AccountOf accountOf);
 
   // Where the agents of the cluster are, as plainHost() has it: connections from there have places
   // of their own until they have proved who they are.
@@ -34,6 +35,7 @@ class Acceptor {
   // Ends everything, now and in future.
   void close(const Error& reason);
 
+  // Those included that have ended and of which requests are still being executed.
   [[nodiscard]] std::size_t connectionsOf(const std::string& node);
   // Connections that never proved who they are: how many, and why the last was turned away.
   [[nodiscard]] std::uint64_t turnedAway() const { return turnedAway_; }
@@ -48,6 +50,7 @@ class Acceptor {
   Reactor& reactor_;
   Gate& gate_;
   const TransportOptions& options_;
+  const SocketLimits limits_;
   PeerHandler& handler_;
   AccountOf accountOf_;
   std::set<std::string> agents_;  // hosts

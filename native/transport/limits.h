@@ -33,8 +33,12 @@ inline constexpr std::size_t kHandshakeFrameBytes = 8192;
 // known addresses of agents do not count in all.
 inline constexpr std::size_t kStrangers = 256;
 inline constexpr std::size_t kStrangersPerHost = 64;
-// Accepted connections of one node and shard.
+// Accepted connections of one shard, in all and of one node, those included that have ended and of
+// which requests are still being executed. Few descriptors allow fewer (socket_limits.h).
+inline constexpr std::size_t kConnections = 16384;
 inline constexpr std::size_t kConnectionsPerNode = 256;
+// Accepted sockets on their way to a shard.
+inline constexpr std::size_t kArriving = 1024;
 // A listener's connections whose preface has not come, in all and from one address, and how long it
 // may take.
 inline constexpr std::size_t kHalfOpen = 256;

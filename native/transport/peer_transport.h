@@ -5,6 +5,7 @@
 // stays on one shard at both ends.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -88,15 +89,30 @@ struct ControlMessage {
   std::vector<std::byte> body;
 };
 
+// Whether an answer is still waited for: until its asker cancels it, its connection ends, or the
+// asker's patience does. Copies are the same. Any thread.
+class Interest {
+ public:
+  explicit Interest(Clock::time_point until = Clock::time_point::max()) : until_(until) {}
+  [[nodiscard]] bool lives() const { return !*ended_ && Clock::now() < until_; }
+  void end() const { *ended_ = true; }
+
+ private:
+  Clock::time_point until_;
+  std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
+};
+
 // What this agent does for others. Called on the shard of the connection; may hop. Coroutines
-// outlive the connection only until they end; the answer is then dropped.
+// outlive the connection only until they end; the answer is then dropped. They count for their node
+// until then, so that nobody has more under way by ending connections.
 class PeerHandler {
  public:
   virtual ~PeerHandler() = default;
-  // A range inside one chunk, block-aligned at its start. `deadline`: the asker's patience.
+  // A range inside one chunk, block-aligned at its start. What takes long need not begin when the
+  // interest has ended; any answer will do then.
   virtual Task<Result<BytesAnswer>> onRead(std::string fromNode, ContentKey key,
                                            std::uint64_t offset, std::uint32_t length,
-                                           Clock::time_point deadline) = 0;
+                                           Interest interest) = 0;
   // A manifest by its digest. Fewer bytes than asked say that the manifest ends there; none, that
   // it ends before `offset`.
   virtual Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest,
@@ -115,6 +131,7 @@ struct TransportOptions {
   Clock::duration connectTimeout = std::chrono::seconds(3);
   Clock::duration idleProbe =
       std::chrono::seconds(5);  // liveness probe; two missed close the connection
+  std::uint64_t openFiles = 0;  // that this process may have; 0: as RLIMIT_NOFILE says
 };
 
 struct PeerStatistics {

@@ -36,7 +36,8 @@ void ServerConnection::giveCredit() {
   queue_.push({.frame = encodeFrame(Credit{creditBytes_, kRequestsPerConnection})});
 }
 
-Status ServerConnection::admit(std::uint64_t requestId, FrameType answer, std::uint64_t cost) {
+Status ServerConnection::admit(std::uint64_t requestId, FrameType answer, std::uint64_t cost,
+                               Interest interest) {
   if (requestId <= lastId_) {
     return Error{ErrorCode::kProtocolError, "the other side used a request id twice"};
   }
@@ -46,7 +47,7 @@ Status ServerConnection::admit(std::uint64_t requestId, FrameType answer, std::u
   if (!fits) {
     return Error{ErrorCode::kProtocolError, "the other side asked for more than its credit"};
   }
-  serving_.emplace(requestId, Serving{answer, cost});
+  serving_.emplace(requestId, Serving{answer, cost, std::move(interest)});
   bytesOut_ += cost;
   ++account_->requests;
   return {};
@@ -58,9 +59,10 @@ Result<bool> ServerConnection::onFrame(const Frame& frame) {
     case FrameType::kReadRequest: {
       const Result<ReadRequest> request = decodeBody<ReadRequest>(frame.body);
       if (!request.ok()) return request.error();
-      const Status admitted = admit(requestId, FrameType::kReadAnswer, request->length);
+      const Interest interest(Clock::now() + std::chrono::milliseconds(request->patienceMs));
+      const Status admitted = admit(requestId, FrameType::kReadAnswer, request->length, interest);
       if (!admitted.ok()) return admitted.error();
-      gate_.spawn(serveRead(self(), requestId, *request));
+      gate_.spawn(serveRead(self(), requestId, *request, interest));
       return false;
     }
     case FrameType::kManifestRequest: {
@@ -99,16 +101,17 @@ void ServerConnection::cancel(std::uint64_t requestId) {
     return;
   }
   found->second.cancelled = true;
+  found->second.interest.end();
   // Answered but not begun: what was to follow need not be sent.
   queue_.withdraw(requestId, found->second.answer == FrameType::kReadAnswer
                                  ? errorFrame<ReadAnswer>(requestId, kWithdrawn)
                                  : errorFrame<ManifestAnswer>(requestId, kWithdrawn));
 }
 
-Task<void> ServerConnection::serveRead(Self self, std::uint64_t requestId, ReadRequest request) {
-  const auto deadline = Clock::now() + std::chrono::milliseconds(request.patienceMs);
+Task<void> ServerConnection::serveRead(Self self, std::uint64_t requestId, ReadRequest request,
+                                       Interest interest) {
   Task<Result<BytesAnswer>> handling = self->handler_.onRead(
-      self->with_.node, request.key, request.offset, request.length, deadline);
+      self->with_.node, request.key, request.offset, request.length, interest);
   Result<BytesAnswer> result = co_await handling;
   co_await self->reactor_.enter();
   self->answerData<ReadAnswer>(requestId, std::move(result), request.length, request.length);
@@ -216,6 +219,9 @@ void ServerConnection::onSending(const SendQueue::Item& item) {
   serving_.erase(found);
 }
 
-void ServerConnection::onEnd() { serving_.clear(); }
+void ServerConnection::onEnd() {
+  for (const auto& [requestId, serving] : serving_) serving.interest.end();
+  serving_.clear();
+}
 
 }  // namespace hearth

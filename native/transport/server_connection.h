@@ -27,6 +27,7 @@ class ServerConnection final : public Connection {
   struct Serving {
     FrameType answer;
     std::uint64_t cost = 0;
+    Interest interest{};
     bool cancelled = false;
   };
 
@@ -36,11 +37,13 @@ class ServerConnection final : public Connection {
   void onReaderEnd() override {}
   void onSending(const SendQueue::Item& item) override;
 
-  [[nodiscard]] Status admit(std::uint64_t requestId, FrameType answer, std::uint64_t cost);
+  [[nodiscard]] Status admit(std::uint64_t requestId, FrameType answer, std::uint64_t cost,
+                             Interest interest = Interest());
   void cancel(std::uint64_t requestId);
   using Self = std::shared_ptr<ServerConnection>;
   [[nodiscard]] Self self();
-  static Task<void> serveRead(Self self, std::uint64_t requestId, ReadRequest request);
+  static Task<void> serveRead(Self self, std::uint64_t requestId, ReadRequest request,
+                              Interest interest);
   static Task<void> serveManifest(Self self, std::uint64_t requestId, ManifestRequest request);
   static Task<void> serveControl(Self self, std::uint64_t requestId, ControlRequest request);
   template <class Answer>

@@ -1,5 +1,7 @@
 #include "transport/tcp_transport.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include "transport/limits.h"
@@ -9,6 +11,16 @@ namespace hearth {
 namespace {
 
 Error shuttingDown() { return {ErrorCode::kCancelled, "this agent is shutting down"}; }
+
+SocketLimits limitsFor(const TransportOptions& options) {
+  rlimit files{};
+  if (options.openFiles != 0) {
+    files.rlim_cur = options.openFiles;
+  } else if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+    files.rlim_cur = 1024;  // what every system gives
+  }
+  return socketLimits(files.rlim_cur, options.shards);
+}
 
 // One try of a request on one connection.
 struct ManifestAttempt {
@@ -54,9 +66,10 @@ std::unique_ptr<PeerTransport> PeerTransport::create(Reactor& reactor, Transport
 TcpTransport::TcpTransport(Reactor& reactor, TransportOptions options, PeerHandler& handler)
     : reactor_(reactor),
       options_(std::move(options)),
+      limits_(limitsFor(options_)),
       gate_(reactor),
       dialler_(reactor, gate_, options_),
-      acceptor_(reactor, gate_, options_, handler,
+      acceptor_(reactor, gate_, options_, limits_, handler,
                 [this](const std::string& node) { return accountOf(node); }),
       callersGone_(reactor),
       self_(std::make_shared<TcpTransport*>(this)) {
@@ -120,12 +133,18 @@ void TcpTransport::setPeers(std::vector<PeerIdentity> peers) {
 void TcpTransport::adopt(int fd) {
   // In a pointer, because std::function wants copies; whoever drops it closes the socket.
   auto socket = std::make_shared<Socket>(fd);
-  const auto take = [socket, self = std::weak_ptr(self_)] {
+  if (reactor_.onThisThread()) return acceptor_.adopt(std::move(*socket));
+  // A shard that has so many to take is behind; whoever dials finds out and dials again.
+  if (arriving_.fetch_add(1) >= limits_.arriving) {
+    --arriving_;
+    return;
+  }
+  reactor_.post([socket, self = std::weak_ptr(self_)] {
     const std::shared_ptr<TcpTransport*> transport = self.lock();
-    if (transport) (*transport)->acceptor_.adopt(std::move(*socket));
-  };
-  if (reactor_.onThisThread()) return take();
-  reactor_.post(take);
+    if (!transport) return;
+    --(*transport)->arriving_;
+    (*transport)->acceptor_.adopt(std::move(*socket));
+  });
 }
 
 // A request that failed without being answered is tried once more, on another stream where there is

@@ -3,6 +3,7 @@
 // reactor's thread, except adopt().
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -41,6 +42,7 @@ class TcpTransport final : public PeerTransport {
 
   Reactor& reactor_;
   const TransportOptions options_;
+  const SocketLimits limits_;
   Gate gate_;
   Dialler dialler_;
   Acceptor acceptor_;
@@ -51,6 +53,7 @@ class TcpTransport final : public PeerTransport {
   Event callersGone_;
   // What adopt() posts from other threads may run after the transport has gone.
   std::shared_ptr<TcpTransport*> self_;
+  std::atomic<std::size_t> arriving_{0};  // sockets that are posted
 };
 
 }  // namespace hearth

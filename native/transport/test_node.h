@@ -63,7 +63,7 @@ class TestHandler final : public PeerHandler {
   }
 
   Task<Result<BytesAnswer>> onRead(std::string, ContentKey key, std::uint64_t offset,
-                                   std::uint32_t length, Clock::time_point) override {
+                                   std::uint32_t length, Interest interest) override {
     ++reads;
     const std::span<const std::byte> bytes =
         std::span<const std::byte>(chunk).subspan(offset % kChunkBytes, length);
@@ -84,6 +84,7 @@ class TestHandler final : public PeerHandler {
         break;
       case kStuck:
         co_await released.wait();
+        if (!interest.lives()) ++unwanted;
         break;
       case kWrongLength:
         answer.bytes = answer.bytes.first(length - 1);
@@ -124,7 +125,7 @@ class TestHandler final : public PeerHandler {
   Clock::duration delay = 100ms;
   std::atomic<bool> badOnce{true};
   std::function<std::shared_ptr<LentPayload>()> lend;
-  std::atomic<int> reads{0};
+  std::atomic<int> reads{0}, unwanted{0};
   std::string lastAsker;
 
  private:
