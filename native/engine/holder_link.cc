@@ -51,6 +51,8 @@ Result<std::vector<HeldMount>> HolderLink::connect(const std::string& socket) {
   if (!connected) return connected.error();
   auto held = (*connected)->attach(options_.owner);
   if (!held) return held.error();
+  tellMissing(**connected);
+  const std::lock_guard lock(mutex_);
   welcome(std::move(*connected));
   return held;
 }
@@ -64,32 +66,48 @@ Status HolderLink::recover() {
   auto connected = HolderClient::connect(socket, options_.callDeadline);
   if (!connected) return connected.error();
   if (Status attached = (*connected)->reattach(options_.owner); !attached) return attached;
-  enrollAll(**connected);
-  welcome(std::move(*connected));
-  return {};
+  tellMissing(**connected);
+  return giveAll(std::move(*connected));
 }
 
-void HolderLink::enrollAll(HolderClient& client) {
-  std::vector<std::shared_ptr<HeldMount>> mounts;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [target, mount] : served_) mounts.push_back(mount);
-  }
-  for (const std::shared_ptr<HeldMount>& mount : mounts) {
-    if (const Status kept = client.enroll(*mount); !kept) {
-      options_.log(true, mount->record.target + " ends with this agent, because the mount holder " +
-                             "does not take it: " + kept.error().message);
+Status HolderLink::giveAll(const std::shared_ptr<HolderClient>& client) {
+  std::map<std::string, std::shared_ptr<HeldMount>> given;
+  while (client->alive()) {
+    std::vector<std::shared_ptr<HeldMount>> changed;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [target, mount] : served_) {
+        if (std::exchange(given[target], mount) != mount) changed.push_back(mount);
+      }
+      if (changed.empty()) {
+        welcome(client);
+        return {};
+      }
     }
+    for (const std::shared_ptr<HeldMount>& mount : changed) give(*client, *mount);
   }
+  return away();
+}
+
+void HolderLink::give(HolderClient& client, const HeldMount& mount) const {
+  Status kept = client.enroll(mount);
+  // What it has already stays as it is there, with the state of that time.
+  if (kept && !mount.record.state.empty()) {
+    kept = client.saveState(mount.record.target, mount.record.state);
+  }
+  if (kept || !client.alive()) return;
+  options_.log(true, mount.record.target + " ends with this agent, because the mount holder " +
+                         "does not take it: " + kept.error().message);
+}
+
+void HolderLink::tellMissing(const HolderClient& client) const {
+  const std::string missing = missingFeatures(kHolderFeatures, client.holder().features);
+  if (missing.empty()) return;
+  options_.log(true, "the mount holder (release " + client.holder().release +
+                         ") is older: " + missing + " off until it is replaced");
 }
 
 void HolderLink::welcome(std::shared_ptr<HolderClient> client) {
-  const std::string missing = missingFeatures(kHolderFeatures, client->holder().features);
-  if (!missing.empty()) {
-    options_.log(true, "the mount holder (release " + client->holder().release +
-                           ") is older: " + missing + " off until it is replaced");
-  }
-  const std::lock_guard lock(mutex_);
   if (closing_) return;
   client_ = std::move(client);
   attached_ = true;

@@ -61,7 +61,12 @@ class HolderLink {
   void watch();
   [[nodiscard]] bool pause(std::chrono::milliseconds time);
   [[nodiscard]] Status recover();
-  void enrollAll(HolderClient& client);
+  // Gives it all that is served, and what changes meanwhile, until nothing has changed: then it is
+  // the one.
+  [[nodiscard]] Status giveAll(const std::shared_ptr<HolderClient>& client);
+  void give(HolderClient& client, const HeldMount& mount) const;
+  void tellMissing(const HolderClient& client) const;
+  // With the lock.
   void welcome(std::shared_ptr<HolderClient> client);
 
   const Options options_;

@@ -11,6 +11,7 @@
 #include "engine/testing_cluster.h"
 #include "fuse/testing/mount_fixture.h"
 #include "holder/mount_info.h"
+#include "holder/testing/relay.h"
 
 namespace hearth {
 namespace {
@@ -148,6 +149,44 @@ TEST_F(HolderLinkTest, WithoutAHolderUnmountingSaysSo) {
   const Status unmounted = agent_.await(agent_.engine().mounts().unmount(mnt()));
   EXPECT_EQ(unmounted.code(), ErrorCode::kUnavailable);
   EXPECT_TRUE(reads("second", 65537, 2));
+}
+
+// FUSE_INIT is answered, and a mount that was just made begins to be served, while the next holder
+// is given the first.
+TEST_F(HolderLinkTest, WhatChangesWhileAHolderIsGivenTheMountsReachesItToo) {
+  const std::string other = folder_.path("other"), next = folder_.path("next.sock");
+  std::filesystem::create_directory(other);
+  HolderLink link({.owner = "link", .log = [](bool, const std::string&) {}});
+  ASSERT_TRUE(link.connect(socket()).ok());
+  const auto first = link.client()->mount({.target = mnt(), .source = "x"});
+  const auto second = link.client()->mount({.target = other, .source = "y"});
+  ASSERT_TRUE(first.ok() && second.ok());
+  ASSERT_TRUE(link.serve(*first).ok());
+  endHolder();
+  auto follower = HolderServer::create({.socketPath = next});
+  ASSERT_TRUE(follower.ok()) << follower.error().message;
+  std::thread running([&] { (*follower)->run(); });
+  {
+    bool once = false;
+    const holder_testing::Relay relay(
+        socket(), next, [&](const HolderRequest& request, bool answered) {
+          if (request.kind != HolderRequestKind::kRegister || !answered || once) return true;
+          once = true;
+          EXPECT_TRUE(link.saveState(mnt(), "negotiated").ok());
+          EXPECT_TRUE(link.serve(*second).ok());
+          return true;
+        });
+    EXPECT_TRUE(eventually([&] { return link.client() != nullptr; }));
+    const auto held = (*HolderClient::connect(next))->list();
+    EXPECT_TRUE(held.ok() && held->size() == 2);
+    for (const HolderRecord& record : *held) {
+      EXPECT_EQ(record.state, record.target == mnt() ? "negotiated" : "");
+    }
+    link.close();
+  }
+  (*follower)->stop();
+  running.join();
+  umount2(other.c_str(), MNT_DETACH);
 }
 
 }  // namespace
