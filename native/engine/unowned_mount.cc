@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "holder/child_call.h"
 #include "holder/owned_fd.h"
 
 namespace hearth {
@@ -37,10 +38,14 @@ bool writeMap(pid_t child, const char* name) {
 // no descriptor. The process has no exit signal, so that nobody else in this
 // program waits for it.
 Result<OwnedFd> makeUserNamespace() {
+  const pid_t parent = getpid();
   const pid_t child = pid_t(syscall(SYS_clone, CLONE_NEWUSER, nullptr, nullptr, nullptr, nullptr));
   if (child < 0) return unsupported("a user namespace");
   if (child == 0) {
-    // Of a program with threads: nothing but system calls.
+    // Of a program with threads: nothing but system calls. Files and locks of the parent are not
+    // its own.
+    endWithParent(parent);
+    close_range(0, ~0U, 0);
     for (;;) syscall(SYS_pause);
   }
   OwnedFd space;

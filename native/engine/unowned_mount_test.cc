@@ -2,11 +2,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -91,6 +96,52 @@ TEST_F(UnownedMountTest, IsHowAViewIsBound) {
 TEST_F(UnownedMountTest, FailsForWhatIsNotThere) {
   EXPECT_FALSE(bindUnowned(path("absent"), path("target")).ok());
   EXPECT_FALSE(bindUnowned(path("view"), path("absent")).ok());
+}
+
+// A process as an agent is, with the lock of its cache, killed at any moment while it binds: the
+// next one can start, and nothing of it is left.
+TEST_F(UnownedMountTest, AProcessThatIsKilledWhileItBindsLeavesNoProcessAndNoLock) {
+  const Status bound = bindUnowned(path("view"), path("target"));
+  if (!bound.ok()) GTEST_SKIP() << bound.error().message;
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  const std::string lock = path("lock");
+  for (int round = 0; round < 100 && !HasFailure(); ++round) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const pid_t agent = fork();
+    if (agent == 0) {
+      close(ends[0]);
+      flock(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), LOCK_EX);
+      while (write(ends[1], "", 1) == 1) {
+        umount2(path("target").c_str(), MNT_DETACH);
+        (void)bindUnowned(path("view"), path("target"));
+      }
+      _exit(1);
+    }
+    close(ends[1]);
+    char byte = 0;
+    EXPECT_EQ(read(ends[0], &byte, 1), 1);
+    usleep(static_cast<useconds_t>(round * 37 % 1000));
+    kill(agent, SIGKILL);
+    EXPECT_EQ(waitpid(agent, nullptr, 0), agent);
+    // All that have a copy of the other end have ended.
+    pollfd ended{ends[0], 0, 0};
+    EXPECT_EQ(poll(&ended, 1, 5000), 1) << "round " << round;
+    const int next = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int locked = -1;
+    for (int i = 0; i < 500 && (locked = flock(next, LOCK_EX | LOCK_NB)) != 0; ++i) usleep(10'000);
+    EXPECT_EQ(locked, 0) << "round " << round;
+    close(next);
+    close(ends[0]);
+    // Its helper was left to this process.
+    pid_t helper = 0;
+    for (int i = 0; i < 500 && (helper = waitpid(-1, nullptr, WNOHANG | __WALL)) == 0; ++i)
+      usleep(10'000);
+    EXPECT_NE(helper, 0) << "a child that goes on";
+    while (umount2(path("target").c_str(), MNT_DETACH) == 0) {
+    }
+  }
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -18,7 +20,8 @@ namespace {
 // Where the child keeps its end of the channel: above the standard descriptors.
 constexpr int kChannel = 3;
 
-[[noreturn]] void runChild(int channel, const std::function<ChildAnswer()>& work) {
+[[noreturn]] void runChild(pid_t parent, int channel, const std::function<ChildAnswer()>& work) {
+  endWithParent(parent);
   // A child that hangs must not keep connections and files of ours alive.
   if (channel != kChannel) dup2(channel, kChannel);
   close_range(kChannel + 1, ~0U, 0);
@@ -32,6 +35,11 @@ constexpr int kChannel = 3;
 }
 
 }  // namespace
+
+void endWithParent(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+}
 
 ChildCalls::~ChildCalls() {
   for (const pid_t child : hung_) waitpid(child, nullptr, WNOHANG);
@@ -55,8 +63,9 @@ Result<ChildAnswer> ChildCalls::run(const std::string& what,
   }
   const OwnedFd ours(ends[0]);
   OwnedFd theirs(ends[1]);
+  const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child == 0) runChild(theirs.get(), work);
+  if (child == 0) runChild(parent, theirs.get(), work);
   if (child < 0) return errnoError(errno, "start a child process");
   theirs.reset();
   auto answer = await(what, ours.get());

@@ -15,6 +15,10 @@
 
 namespace hearth {
 
+// For a child process, as its first act: it ends with the thread that made it, and at once when
+// `parent`, the process of that thread, is gone already. Only system calls.
+void endWithParent(pid_t parent);
+
 // What a child gives back: a few bytes and at most one descriptor.
 struct ChildAnswer {
   std::string bytes;
@@ -32,9 +36,9 @@ class ChildCalls {
   ChildCalls& operator=(const ChildCalls&) = delete;
 
   // Runs `work` in a child process and gives its answer, at most kMaxAnswer bytes long. The child
-  // has no descriptor of this process, and copies of its locks: `work` takes none. `what` is for
-  // the error: kDeadlineExceeded after the deadline, kUnavailable while kMaxHung earlier children
-  // hang.
+  // ends with this process, has no descriptor of it, and copies of its locks: `work` takes none.
+  // `what` is for the error: kDeadlineExceeded after the deadline, kUnavailable while kMaxHung
+  // earlier children hang.
   [[nodiscard]] Result<ChildAnswer> run(const std::string& what,
                                         const std::function<ChildAnswer()>& work);
   // The same for work whose outcome is a Status.

@@ -2,8 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <thread>
 
 namespace hearth {
 namespace {
@@ -56,6 +62,37 @@ TEST(ChildCalls, HaveNoDescriptorOfTheProcess) {
   if (number > 3) {
     EXPECT_EQ(answer->bytes, "none");
   }
+}
+
+// Else it would keep what it holds, a mount point or a pipe, for as long as its call takes.
+TEST(ChildCalls, EndWithTheProcessThatIsKilled) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  auto* const worker = static_cast<std::atomic<pid_t>*>(mmap(nullptr, sizeof(std::atomic<pid_t>),
+                                                             PROT_READ | PROT_WRITE,
+                                                             MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(worker, MAP_FAILED);
+  const pid_t agent = fork();
+  if (agent == 0) {
+    ChildCalls calls(std::chrono::seconds(60));
+    (void)calls.run("work", [worker]() -> ChildAnswer {
+      *worker = getpid();
+      for (;;) pause();
+    });
+    _exit(0);
+  }
+  while (*worker == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  kill(agent, SIGKILL);
+  int status = 0;
+  EXPECT_EQ(waitpid(agent, &status, 0), agent);
+  pid_t ended = 0;
+  for (int i = 0; i < 500 && ended == 0; ++i) {
+    ended = waitpid(*worker, &status, WNOHANG);
+    if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(ended, *worker);
+  if (ended == 0) kill(*worker, SIGKILL);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+  munmap(worker, sizeof *worker);
 }
 
 }  // namespace
