@@ -4,6 +4,7 @@
 
 #include "base/byte_codec.h"
 #include "holder/holder_fields.h"
+#include "holder/holder_records.h"
 
 namespace hearth {
 namespace {
@@ -12,10 +13,6 @@ using Field = HolderField;
 
 constexpr std::uint16_t kReplyKind = 0x8000;
 constexpr std::uint64_t kKnownFlags = kHolderWritable;
-
-// Of who says nothing of itself.
-const HolderHello kSilentHello{
-    .oldestVersion = 0, .newestVersion = 0, .features = {}, .release = {}, .instance = 0};
 
 Error malformed(const std::string& why) {
   return {ErrorCode::kProtocolError, "holder message: " + why};
@@ -59,168 +56,8 @@ std::string otherVersion(std::uint16_t version) {
          "; install agent and holder of neighbouring releases";
 }
 
-// Puts the fields of a message or of a field into their places.
-class FieldSink {
- public:
-  explicit FieldSink(std::span<const std::byte> body) : reader_(body) {}
-
-  // Calls `take` for each field, which answers false for one that it does not know.
-  template <class Take>
-  void each(Take take) {
-    while (const auto field = reader_.next()) {
-      if (!take(*field) && field->required()) required_ = field->tag;
-    }
-  }
-  template <class T>
-  bool number(const HolderFieldValue& field, T& into) {
-    const auto value = field.number();
-    good_ = good_ && value && *value <= static_cast<std::uint64_t>(static_cast<T>(-1));
-    if (value) into = static_cast<T>(*value);
-    return true;
-  }
-  bool flag(const HolderFieldValue& field, bool& into) {
-    const auto value = field.number();
-    good_ = good_ && value;
-    into = value && *value != 0;
-    return true;
-  }
-  bool text(const HolderFieldValue& field, std::string& into, std::size_t most) {
-    good_ = good_ && field.value.size() <= most;
-    if (good_) into = field.text();
-    return true;
-  }
-  // For what goes to system calls as a C string.
-  bool plain(const HolderFieldValue& field, std::string& into, std::size_t most) {
-    text(field, into, most);
-    good_ = good_ && into.find('\0') == std::string::npos;
-    return true;
-  }
-  void refuse() { good_ = false; }
-  [[nodiscard]] bool good() const { return good_ && reader_.whole(); }
-  // Tag of a field that had to be known; 0: none.
-  [[nodiscard]] std::uint16_t required() const { return required_; }
-
- private:
-  HolderFieldReader reader_;
-  bool good_ = true;
-  std::uint16_t required_ = 0;
-};
-
-HolderFieldWriter fieldsOf(const HolderHello& hello) {
-  HolderFieldWriter out;
-  out.number(Field::kOldestVersion, hello.oldestVersion);
-  out.number(Field::kNewestVersion, hello.newestVersion);
-  out.words(Field::kFeatures, hello.features);
-  out.text(Field::kRelease, hello.release);
-  out.number(Field::kInstance, hello.instance);
-  return out;
-}
-
-// True when the field is one of a hello.
-bool readHello(FieldSink& in, const HolderFieldValue& field, HolderHello& hello) {
-  switch (field.field()) {
-    case Field::kOldestVersion:
-      return in.number(field, hello.oldestVersion);
-    case Field::kNewestVersion:
-      return in.number(field, hello.newestVersion);
-    case Field::kFeatures:
-      field.words(hello.features);
-      return true;
-    case Field::kRelease:
-      return in.text(field, hello.release, kMaxHolderText);
-    case Field::kInstance:
-      return in.number(field, hello.instance);
-    default:
-      return false;
-  }
-}
-
-HolderFieldWriter fieldsOf(const HolderRecord& record) {
-  HolderFieldWriter out;
-  out.text(Field::kTarget, record.target);
-  out.text(Field::kSource, record.source);
-  out.text(Field::kOwner, record.owner);
-  out.number(Field::kEpoch, record.epoch);
-  out.number(Field::kMinor, record.minor);
-  out.number(Field::kAttached, record.attached ? 1 : 0);
-  out.number(Field::kAborted, record.aborted ? 1 : 0);
-  out.number(Field::kAbsentSeconds, record.absentSeconds);
-  out.text(Field::kBlob, record.blob);
-  out.text(Field::kState, record.state);
-  out.number(Field::kFlags, record.flags);
-  return out;
-}
-
-HolderRecord readRecord(FieldSink& outer, std::span<const std::byte> body) {
-  HolderRecord record;
-  FieldSink in(body);
-  in.each([&](const HolderFieldValue& field) {
-    switch (field.field()) {
-      case Field::kTarget:
-        return in.plain(field, record.target, kMaxHolderPath);
-      case Field::kSource:
-        return in.plain(field, record.source, kMaxHolderText);
-      case Field::kOwner:
-        return in.text(field, record.owner, kMaxHolderText);
-      case Field::kEpoch:
-        return in.number(field, record.epoch);
-      case Field::kMinor:
-        return in.number(field, record.minor);
-      case Field::kAttached:
-        return in.flag(field, record.attached);
-      case Field::kAborted:
-        return in.flag(field, record.aborted);
-      case Field::kAbsentSeconds:
-        return in.number(field, record.absentSeconds);
-      case Field::kBlob:
-        return in.text(field, record.blob, kMaxHolderBlob);
-      case Field::kState:
-        return in.text(field, record.state, kMaxHolderBlob);
-      case Field::kFlags:
-        return in.number(field, record.flags);
-      default:
-        return false;
-    }
-  });
-  if (!in.good()) outer.refuse();
-  return record;
-}
-
-HolderFieldWriter fieldsOf(const HolderMemory& memory) {
-  HolderFieldWriter out;
-  out.text(Field::kOwner, memory.owner);
-  out.text(Field::kName, memory.name);
-  out.number(Field::kBytes, memory.bytes);
-  out.number(Field::kGeneration, memory.generation);
-  out.number(Field::kAbsentSeconds, memory.absentSeconds);
-  return out;
-}
-
-HolderMemory readMemory(FieldSink& outer, std::span<const std::byte> body) {
-  HolderMemory memory;
-  FieldSink in(body);
-  in.each([&](const HolderFieldValue& field) {
-    switch (field.field()) {
-      case Field::kOwner:
-        return in.text(field, memory.owner, kMaxHolderText);
-      case Field::kName:
-        return in.text(field, memory.name, kMaxHolderText);
-      case Field::kBytes:
-        return in.number(field, memory.bytes);
-      case Field::kGeneration:
-        return in.number(field, memory.generation);
-      case Field::kAbsentSeconds:
-        return in.number(field, memory.absentSeconds);
-      default:
-        return false;
-    }
-  });
-  if (!in.good()) outer.refuse();
-  return memory;
-}
-
 // Fields of a request that say which mount and how.
-bool readMountField(FieldSink& in, const HolderFieldValue& field, HolderRequest& request) {
+bool readMountField(HolderFieldSink& in, const HolderFieldValue& field, HolderRequest& request) {
   switch (field.field()) {
     case Field::kTarget:
       return in.plain(field, request.target, kMaxHolderPath);
@@ -246,7 +83,7 @@ bool readMountField(FieldSink& in, const HolderFieldValue& field, HolderRequest&
   }
 }
 
-bool readRequestField(FieldSink& in, const HolderFieldValue& field, HolderRequest& request) {
+bool readRequestField(HolderFieldSink& in, const HolderFieldValue& field, HolderRequest& request) {
   switch (field.field()) {
     case Field::kOwner:
       return in.text(field, request.owner, kMaxHolderText);
@@ -266,7 +103,7 @@ bool readRequestField(FieldSink& in, const HolderFieldValue& field, HolderReques
       return in.number(field, request.position);
     default:
       return readMountField(in, field, request) ||
-             (request.hello && readHello(in, field, *request.hello));
+             (request.hello && readHolderHello(in, field, *request.hello));
   }
 }
 
@@ -324,8 +161,8 @@ Result<HolderRequest> decodeHolderRequest(std::span<const std::byte> message) {
     request.unsupported = "the holder knows no request of kind " + std::to_string(header->kind);
     return request;
   }
-  if (request.kind == HolderRequestKind::kHello) request.hello = kSilentHello;
-  FieldSink in(message.subspan(kHolderHeaderBytes));
+  if (request.kind == HolderRequestKind::kHello) request.hello = kSilentHolderHello;
+  HolderFieldSink in(message.subspan(kHolderHeaderBytes));
   in.each([&](const HolderFieldValue& field) { return readRequestField(in, field, request); });
   if (!in.good()) return malformed("a field is cut off, too long or contains a zero byte");
   if (in.required() != 0) {
@@ -350,9 +187,9 @@ Result<HolderReply> decodeHolderReply(std::span<const std::byte> message) {
   HolderReply reply;
   reply.sequence = header->sequence;
   std::uint16_t code = 0;
-  HolderHello hello = kSilentHello;
+  HolderHello hello = kSilentHolderHello;
   bool greeted = false;
-  FieldSink in(message.subspan(kHolderHeaderBytes));
+  HolderFieldSink in(message.subspan(kHolderHeaderBytes));
   in.each([&](const HolderFieldValue& field) {
     switch (field.field()) {
       case Field::kCode:
@@ -364,13 +201,13 @@ Result<HolderReply> decodeHolderReply(std::span<const std::byte> message) {
       case Field::kBackingId:
         return in.number(field, reply.backingId);
       case Field::kMount:
-        reply.record = readRecord(in, field.value);
+        reply.record = readHolderRecord(in, field.value);
         return true;
       case Field::kMemory:
-        reply.memory = readMemory(in, field.value);
+        reply.memory = readHolderMemory(in, field.value);
         return true;
       default:
-        return readHello(in, field, hello) && (greeted = true);
+        return readHolderHello(in, field, hello) && (greeted = true);
     }
   });
   if (!in.good()) return malformed("a field is cut off or too long");
