@@ -1,39 +1,13 @@
 #include "transport/client_connection.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/crc32c.h"
 #include "transport/limits.h"
+#include "transport/request_terms.h"
 
 namespace hearth {
 namespace {
-
-std::uint32_t patienceOf(Clock::time_point deadline) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-  const auto longest = std::numeric_limits<std::uint32_t>::max();
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left.count(), 1, longest));
-}
-
-// Of a range of at most a chunk, whose first byte is that of a block: bit i stands for block i.
-std::uint64_t blockMask(std::uint32_t offset, std::uint32_t length) {
-  static_assert(kChunkBytes / kBlockBytes <= 64);
-  const std::uint32_t first = static_cast<std::uint32_t>(offset / kBlockBytes);
-  const std::uint32_t count = static_cast<std::uint32_t>(blocksOf(length));
-  const std::uint64_t ones = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-  return ones << first;
-}
-
-FrameType answerTo(FrameType request) {
-  switch (request) {
-    case FrameType::kReadRequest:
-      return FrameType::kReadAnswer;
-    case FrameType::kManifestRequest:
-      return FrameType::kManifestAnswer;
-    default:
-      return FrameType::kControlAnswer;
-  }
-}
 
 Error lateError(const char* what) { return {ErrorCode::kDeadlineExceeded, what}; }
 
