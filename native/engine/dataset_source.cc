@@ -36,10 +36,13 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
         shard_(commons.owner(fetch->key())),
         fetch_(std::move(fetch)),
         allowPassthrough_(allowPassthrough) {
-    fetch_->readers.fetch_add(1);
     fetch_->cache->touch();
+    // The kernel may read what is complete without telling us.
+    if (wasComplete_) isReader();
   }
-  ~Opened() override { fetch_->readers.fetch_sub(1); }
+  ~Opened() override {
+    if (reads_.load(std::memory_order_relaxed)) fetch_->readers.fetch_sub(1);
+  }
 
   Result<int> backing() override {
     if (!allowPassthrough_)
@@ -53,6 +56,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
 
   Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) override {
     if (offset >= size() || length == 0) return MappedBytes{};
+    isReader();
     length = cut(offset, length);
     Result<MappedBytes> bytes = here(offset, length);
     if (!bytes.ok()) return bytes;
@@ -66,6 +70,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   void read(std::uint64_t offset, std::uint32_t length,
             std::function<void(Result<MappedBytes>)> answer) override {
     if (offset >= size() || length == 0) return answer(MappedBytes{});
+    isReader();
     length = cut(offset, length);
     commons_.counters.demandReads.fetch_add(1, std::memory_order_relaxed);
     commons_.counters.demandBytes.fetch_add(length, std::memory_order_relaxed);
@@ -80,6 +85,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
 
   void willNeed(std::uint64_t offset, std::uint64_t length) override {
     if (offset >= size()) return;
+    isReader();
     if (!fetch_->hints.add({offset, length})) return;
     shard_.reactor->post([&shard = shard_, fetch = fetch_] {
       for (const HintQueue::Hint& hint : fetch->hints.take()) {
@@ -89,6 +95,11 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   }
 
  private:
+  // Who has it open and reads nothing wants none of its bytes yet.
+  void isReader() {
+    if (reads_.load(std::memory_order_relaxed)) return;
+    if (!reads_.exchange(true, std::memory_order_relaxed)) fetch_->readers.fetch_add(1);
+  }
   static void lookAhead(Shard& shard, const std::shared_ptr<FileFetch>& fetch) {
     if (!shard.gate->closed()) shard.prefetcher->smallFileRead(fetch);
   }
@@ -113,6 +124,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   const std::shared_ptr<FileFetch> fetch_;
   const bool allowPassthrough_;
   const bool wasComplete_ = fetch_->cache->complete();
+  std::atomic<bool> reads_{false};
   std::atomic<bool> ended_{false};
 };
 

@@ -102,7 +102,7 @@ struct FileFetch {
 
   // Read-ahead: chunks up to the horizon are fetched in the background while somebody reads the
   // file or is expected to.
-  std::atomic<std::uint32_t> readers{0};  // any thread
+  std::atomic<std::uint32_t> readers{0};  // who have it open and have begun to read; any thread
   std::uint32_t expecting = 0;            // look-aheads of readers on their way here
   std::shared_ptr<LookAhead> lookAhead;   // the last of these, until its reader has come
   std::uint32_t cursor = 0;

@@ -36,7 +36,7 @@ class LookAhead {
                                         const std::function<bool(const ManifestEntry&)>& here);
   // Whether the reader has not come to this file yet.
   [[nodiscard]] bool before(std::uint32_t entry) const;
-  // Whether somebody has the file open that it came to last.
+  // Whether somebody still reads the file that it came to last.
   [[nodiscard]] bool reading() const;
 
  private:

@@ -1,7 +1,7 @@
 // Fetches ahead of readers: the rest of a file that is read in order, and the beginning of what
-// follows it in its folder. What is fetched for a file that nobody has opened looks no further, so
-// a reader's look-ahead is bounded, and it ends soon after its reader has left. One a shard; used
-// on its thread only.
+// follows it in its folder. What is fetched for a file that nobody has begun to read looks no
+// further, so a reader's look-ahead is bounded, and it ends soon after its reader has left. One a
+// shard; used on its thread only.
 #pragma once
 
 #include <memory>

@@ -31,6 +31,17 @@ class PrefetcherTest : public testing::Test {
     return *opened;
   }
 
+  // Opens a file and reads its beginning.
+  ErrorCode readAlone(std::size_t file) {
+    const auto opened = source->openFile(filesOf(*dataset->manifest)[file]);
+    if (!opened.ok()) return opened.error().code;
+    std::promise<ErrorCode> came;
+    (*opened)->read(0, 1u << 20, [&](const auto& bytes) {
+      came.set_value(bytes.ok() ? ErrorCode::kOk : bytes.error().code);
+    });
+    return came.get_future().get();
+  }
+
   std::uint64_t resident() {
     return agent.await(agent.engine().contents().residency(dataset)).bytesResident;
   }
@@ -78,6 +89,21 @@ TEST_F(PrefetcherTest, AReaderHasOneBudgetOfWhatFollowsItsFile) {
   EXPECT_LE(resident(), kBudget);
 }
 
+TEST_F(PrefetcherTest, FilesThatAreOnlyOpenLookNoFurtherAhead) {
+  mount(agent.add(origin));
+  std::vector<std::shared_ptr<MountSource::OpenFile>> open;
+  for (const std::uint32_t file : filesOf(*dataset->manifest)) {
+    auto opened = source->openFile(file);
+    ASSERT_TRUE(opened.ok());
+    open.push_back(*opened);
+  }
+  open.front()->willNeed(0, kPartBytes);
+  ASSERT_TRUE(eventually([&] { return resident() >= kPartBytes * 2; }));
+  ASSERT_TRUE(eventually([&] { return work().background == 0; }));
+  EXPECT_GT(resident(), kBudget / 4);
+  EXPECT_LE(resident(), kBudget);
+}
+
 TEST_F(PrefetcherTest, WhoeverReadsFileByFileIsAlwaysAwaited) {
   mount(agent.add(origin));
   for (int file = 0; file < kParts; ++file) {
@@ -113,13 +139,7 @@ TEST_F(PrefetcherTest, SmallFilesAreExpectedByWhoeverReadsTwoInOrder) {
   mount(agent.add(small));
   const auto files = filesOf(*dataset->manifest);
   // By reads alone, which say nothing of what comes next.
-  const auto readWhole = [&](std::size_t file) {
-    const auto opened = source->openFile(files[file]);
-    ASSERT_TRUE(opened.ok());
-    std::promise<bool> came;
-    (*opened)->read(0, 1u << 20, [&](const auto& bytes) { came.set_value(bytes.ok()); });
-    EXPECT_TRUE(came.get_future().get());
-  };
+  const auto readWhole = [&](std::size_t file) { EXPECT_EQ(readAlone(file), ErrorCode::kOk); };
   for (const std::size_t file : {70u, 20u, 50u, 22u}) readWhole(file);  // here and there
   EXPECT_EQ(work().expected, 0u);
   readWhole(51);
