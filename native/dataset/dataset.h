@@ -34,6 +34,11 @@ struct Dataset {
   std::atomic<Clock::time_point> throughAt{Clock::time_point::min()};
 };
 
+// A file that readers have something to read of: readers in order pass over all others.
+[[nodiscard]] inline bool hasBytes(const ManifestEntry& entry) {
+  return entry.kind == EntryKind::kFile && entry.size != 0;
+}
+
 // One file of a dataset, by entry index. `about` points into the manifest that `dataset` keeps.
 struct FileReference {
   std::shared_ptr<Dataset> dataset;

@@ -11,13 +11,14 @@ namespace hearth {
 
 class FolderReaders {
  public:
-  // The file of this entry was read. Whether the one before it was lately.
-  [[nodiscard]] bool inOrder(std::uint32_t entry) {
+  // The file of this entry was read. Whether `previous`, the file that whoever reads in order has
+  // read before it, was lately.
+  [[nodiscard]] bool inOrder(std::uint32_t entry, std::uint32_t previous) {
     const std::lock_guard lock(mutex_);
     ++turn_;
     Reader* place = &readers_.front();
     for (Reader& each : readers_) {
-      const bool before = each.used != 0 && each.at + 1 == entry;
+      const bool before = each.used != 0 && each.at == previous && previous != entry;
       if (before || (each.used != 0 && each.at == entry)) {
         each = {.at = entry, .used = turn_};
         return before;

@@ -21,13 +21,14 @@ std::vector<LookAhead::Part> LookAhead::reach(
     bytes_ -= ahead_.front().length;
     ahead_.pop_front();
   }
-  for (; end_ < last && end_ - reached_ < files_ && bytes_ < kBytes; ++end_) {
+  const std::uint32_t until = end_ + std::min(last - std::min(last, end_), kMostPassed);
+  for (; end_ < until && ahead_.size() < files_ && bytes_ < kBytes; ++end_) {
     FileReference next = FileReference::of(file.dataset, end_);
-    if (next.about.kind != EntryKind::kFile || next.about.size == 0 || here(next.about)) continue;
-    const std::uint64_t length = std::min(kBytes - bytes_, next.about.size);
+    if (!hasBytes(next.about)) continue;
+    const std::uint64_t length = here(next.about) ? 0 : std::min(kBytes - bytes_, next.about.size);
     bytes_ += length;
     ahead_.push_back({end_, length});
-    parts.push_back({std::move(next), length});
+    if (length != 0) parts.push_back({std::move(next), length});
   }
   files_ = std::min(2 * files_, kFiles);
   return parts;

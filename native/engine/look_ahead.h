@@ -30,6 +30,9 @@ class LookAhead {
     std::uint64_t length = 0;
   };
 
+  // Looked at for one file that the reader comes to: entries of which nothing is to be expected.
+  static constexpr std::uint32_t kMostPassed = 4096;
+
   // The reader is at the file of `fetch`: what it is to be expected at from now on, in order. Files
   // of which `here` is true are passed over. Nothing for a file that it has been at already.
   [[nodiscard]] std::vector<Part> reach(const std::shared_ptr<FileFetch>& fetch,
@@ -48,10 +51,10 @@ class LookAhead {
   mutable std::mutex mutex_;
   std::size_t files_;
   std::weak_ptr<FileFetch> at_;
-  std::uint32_t reached_ = 0;  // entries before it are behind the reader
-  std::uint32_t end_ = 0;      // entries before it have been looked at
-  std::deque<Expected> ahead_;
-  std::uint64_t bytes_ = 0;  // of `ahead_`
+  std::uint32_t reached_ = 0;   // entries before it are behind the reader
+  std::uint32_t end_ = 0;       // entries before it have been looked at
+  std::deque<Expected> ahead_;  // files with bytes between these; of those that are here no bytes
+  std::uint64_t bytes_ = 0;     // of `ahead_`
 };
 
 }  // namespace hearth

@@ -18,6 +18,19 @@ constexpr auto kLookAheadPatience = std::chrono::seconds(2);
 // How often it is looked whether the cache keeps chunks again.
 constexpr auto kRefusedPause = std::chrono::milliseconds(100);
 constexpr auto kLookAheadTick = std::chrono::milliseconds(50);
+// Entries without bytes between two files that are read in order.
+constexpr std::uint32_t kMostBetween = 1024;
+
+// The file before this one in its folder that has bytes to be read; itself when there is none.
+std::uint32_t fileBefore(const FileReference& file) {
+  const Manifest& manifest = *file.dataset->manifest;
+  const std::uint32_t entry = file.about.index;
+  const std::uint32_t first = manifest.entry(file.about.parent).firstChild;
+  for (std::uint32_t at = entry; at > first && entry - at < kMostBetween;) {
+    if (hasBytes(manifest.entry(--at))) return at;
+  }
+  return entry;
+}
 
 }  // namespace
 
@@ -69,7 +82,7 @@ void Prefetcher::opened(const std::shared_ptr<FileFetch>& fetch) {
 void Prefetcher::smallFileRead(const std::shared_ptr<FileFetch>& fetch) {
   const FileReference& file = fetch->reference;
   const bool known = fetch->lookedAhead || fetch->lookAhead != nullptr;
-  if (known || file.dataset->folderReaders.inOrder(file.about.index)) {
+  if (known || file.dataset->folderReaders.inOrder(file.about.index, fileBefore(file))) {
     lookAhead(fetch, LookAhead::kFirstFiles);
   }
 }

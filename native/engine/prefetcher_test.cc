@@ -149,6 +149,26 @@ TEST_F(PrefetcherTest, SmallFilesAreExpectedByWhoeverReadsTwoInOrder) {
   EXPECT_TRUE(eventually([&] { return source->complete(files[99]); }));
 }
 
+TEST_F(PrefetcherTest, EmptyFilesBreakNoOrder) {
+  Origin small;
+  const auto empty = [](std::size_t file) { return file % 2 == 1 || (file >= 40 && file < 50); };
+  for (std::size_t i = 0; i < 100; ++i) {
+    small.add("part" + std::to_string(1000 + i), empty(i) ? 0 : 4096);
+  }
+  mount(agent.add(small));
+  const auto files = filesOf(*dataset->manifest);
+  EXPECT_EQ(readAlone(20), ErrorCode::kOk);
+  EXPECT_EQ(readAlone(22), ErrorCode::kOk);
+  // Four files with something in them.
+  ASSERT_TRUE(eventually([&] { return source->complete(files[30]); }));
+  EXPECT_FALSE(source->complete(files[32]));
+  for (std::size_t file = 24; file < 99; ++file) {
+    if (empty(file)) continue;
+    ASSERT_TRUE(eventually([&] { return source->complete(files[file]); })) << file;
+    EXPECT_EQ(readAlone(file), ErrorCode::kOk);
+  }
+}
+
 TEST_F(PrefetcherTest, SeveralWhoGoThroughAFolderAreEachExpected) {
   mount(agent.add(origin));
   const auto first = read(40);
