@@ -108,7 +108,8 @@ struct FileFetch {
   std::uint32_t cursor = 0;
   std::uint32_t horizon = 0;
   bool prefetching = false;
-  bool lookedAhead = false;  // to the files behind this one
+  Clock::duration aheadPause{};  // before it is tried again; zero: the last piece came
+  bool lookedAhead = false;      // to the files behind this one
 
   [[nodiscard]] bool awaited() const { return readers.load() != 0 || expecting != 0; }
   [[nodiscard]] const ContentKey& key() const { return reference.about.key; }

@@ -17,6 +17,9 @@ constexpr std::size_t kMostExpected = 256;
 constexpr auto kLookAheadPatience = std::chrono::seconds(2);
 // How often it is looked whether the cache keeps chunks again.
 constexpr auto kRefusedPause = std::chrono::milliseconds(100);
+// Before what could not be fetched ahead is tried again: at first, and at last.
+constexpr Clock::duration kFirstFailedPause = std::chrono::milliseconds(500);
+constexpr Clock::duration kLongestFailedPause = std::chrono::seconds(4);
 constexpr auto kLookAheadTick = std::chrono::milliseconds(50);
 // Entries without bytes between two files that are read in order.
 constexpr std::uint32_t kMostBetween = 1024;
@@ -50,6 +53,7 @@ void Prefetcher::willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t
 
 Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
   const auto window = std::make_shared<Semaphore>(*shard_.reactor, kWindowChunks);
+  bool paused = false;
   while (fetch->cursor < fetch->horizon && fetch->awaited() && !shard_.gate->closed()) {
     const std::uint32_t chunk = fetch->cursor;
     if (fetch->cache->resident(chunk) || fetch->flights.contains(chunk)) {
@@ -62,15 +66,35 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
       co_await shard_.reactor->sleep(kRefusedPause);
       continue;
     }
+    const bool failing = fetch->aheadPause != Clock::duration::zero();
+    if (failing && !std::exchange(paused, true)) {
+      Task<void> pausing = pauseAhead(fetch);
+      co_await pausing;
+      continue;
+    }
     const std::uint32_t count =
         std::min({kRunChunks, fetch->horizon - chunk, kChunksPerStripe - chunk % kChunksPerStripe});
     co_await window->acquire(count);
     fetch->cursor = std::max(fetch->cursor, chunk + count);
-    shard_.gate->spawn(prefetchRun(fetch, {chunk, count}, window));
+    if (!failing) {
+      shard_.gate->spawn(prefetchRun(fetch, {chunk, count}, window));
+      continue;
+    }
+    paused = false;
+    fetch->aheadPause = std::min(2 * fetch->aheadPause, kLongestFailedPause);
+    Task<void> trying = prefetchRun(fetch, {chunk, count}, window);
+    co_await trying;
   }
   fetch->prefetching = false;
   const bool toItsEnd = fetch->cursor == fetch->cache->chunkCount();
   if (toItsEnd && fetch->readers.load() != 0) lookAhead(fetch, LookAhead::kFiles);
+}
+
+Task<void> Prefetcher::pauseAhead(std::shared_ptr<FileFetch> fetch) {
+  const Clock::time_point until = Clock::now() + fetch->aheadPause;
+  while (Clock::now() < until && fetch->awaited() && !shard_.gate->closed()) {
+    co_await shard_.reactor->sleep(kLookAheadTick);
+  }
 }
 
 void Prefetcher::opened(const std::shared_ptr<FileFetch>& fetch) {
@@ -146,11 +170,17 @@ Task<void> Prefetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun ch
   Task<Status> ensuring =
       shard_.fetcher->ensure(fetch, chunks.first, chunks.end(), std::move(options));
   const Status ensured = co_await ensuring;  // of errors the reader itself will hear
-  // Given up because nobody was there: a reader who comes back begins here.
-  if (ensured.code() == ErrorCode::kCancelled) {
-    fetch->cursor = std::min(fetch->cursor, chunks.first);
-  }
   window->release(chunks.count);
+  if (ensured.ok()) fetch->aheadPause = {};
+  // What cannot be kept is not tried again.
+  if (ensured.ok() || ensured.code() == ErrorCode::kOutOfSpace) co_return;
+  // A reader who comes back, or an origin that does, begins here.
+  fetch->cursor = std::min(fetch->cursor, chunks.first);
+  if (ensured.code() == ErrorCode::kCancelled) co_return;
+  fetch->aheadPause = std::max(fetch->aheadPause, kFirstFailedPause);
+  if (fetch->prefetching || !fetch->awaited() || shard_.gate->closed()) co_return;
+  fetch->prefetching = true;
+  shard_.gate->spawn(prefetch(fetch));
 }
 
 }  // namespace hearth

@@ -32,6 +32,8 @@ class Prefetcher {
 
  private:
   Task<void> prefetch(std::shared_ptr<FileFetch> fetch);
+  // Until what failed is to be tried again, or nobody waits for it any more.
+  Task<void> pauseAhead(std::shared_ptr<FileFetch> fetch);
   // Models are read file by file in the order of their names: what follows a file that is wanted to
   // its end is fetched for a little way, so that the reader does not wait when it comes there.
   void lookAhead(const std::shared_ptr<FileFetch>& fetch, std::size_t files);

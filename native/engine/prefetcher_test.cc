@@ -169,6 +169,33 @@ TEST_F(PrefetcherTest, EmptyFilesBreakNoOrder) {
   }
 }
 
+TEST_F(PrefetcherTest, GoesOnWhenAnOriginIsBack) {
+  Origin large;
+  large.add("first", 40u << 20);
+  large.add("second", kPartBytes);
+  const auto added = agent.await(agent.engine().manifests().add(large.manifest()));
+  ASSERT_TRUE(added.ok());
+  mount(*added);
+  const auto at = [](std::string folder) {
+    Location base;
+    base.path = folder;
+    base.below = std::move(folder);
+    return base;
+  };
+  dataset->locations.setBase(at(large.folder() + "/away"));
+  const auto files = filesOf(*dataset->manifest);
+  const auto opened = source->openFile(files[0]);
+  ASSERT_TRUE(opened.ok());
+  (*opened)->willNeed(0, 40u << 20);
+  EXPECT_NE(readAlone(0), ErrorCode::kOk);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(resident(), 0u);
+  dataset->locations.setBase(at(large.folder()));
+  EXPECT_EQ(readAlone(0), ErrorCode::kOk);
+  EXPECT_TRUE(eventually([&] { return source->complete(files[0]); }));
+  EXPECT_TRUE(eventually([&] { return source->complete(files[1]); }));
+}
+
 TEST_F(PrefetcherTest, SeveralWhoGoThroughAFolderAreEachExpected) {
   mount(agent.add(origin));
   const auto first = read(40);
