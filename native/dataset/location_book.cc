@@ -62,6 +62,7 @@ void LocationBook::setBase(Location base) {
   {
     const std::lock_guard lock(mutex_);
     base_ = std::move(base);
+    version_.fetch_add(1);
     base_->owner = dataset_;
     single_.clear();
     ages_.clear();
@@ -85,6 +86,7 @@ void LocationBook::fail(std::uint32_t entry, const Error& error) { answer(entry,
 
 void LocationBook::clear() {
   const std::lock_guard lock(mutex_);
+  version_.fetch_add(1);
   base_.reset();
   single_.clear();
   ages_.clear();

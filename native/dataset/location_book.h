@@ -3,6 +3,7 @@
 // Bearer secrets: in memory only. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <map>
 #include <memory>
@@ -39,6 +40,8 @@ class LocationBook {
   [[nodiscard]] std::size_t kept() const;
   // Forgets base and single ones: the dataset has other credentials now, or is gone.
   void clear();
+  // Changes when base or credentials did: what was refused before may be given now.
+  [[nodiscard]] std::uint64_t version() const { return version_.load(); }
   // Whoever waits, now or later, gets this error: the engine is shutting down.
   void close(const Error& error);
   // The origin refused this location: the next look-up asks again.
@@ -70,6 +73,7 @@ class LocationBook {
   const std::shared_ptr<const Manifest> manifest_;
   const std::string dataset_;
   const Ask ask_;
+  std::atomic<std::uint64_t> version_{0};
   mutable std::mutex mutex_;
   std::optional<Location> base_;
   std::unordered_map<std::uint32_t, Single> single_;

@@ -23,6 +23,9 @@ Complaint complaintOf(const std::string& node, bool held, const Status& failure)
 
 Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                                  std::vector<ChunkBuffer> memory) {
+  const FileReference& file = state.fetch->reference;
+  if (auto refused = state.fetch->refusal.holds(file.dataset->locations)) co_return *refused;
+  const std::uint64_t version = file.dataset->locations.version();
   // One request: up to the first chunk that is not ours.
   std::uint32_t first = state.chunks.first;
   while ((granted & bitOf(first)) == 0) ++first;
@@ -37,7 +40,6 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   }
   Task<Status> requesting = originRequest(state, first, chunks);
   const Status status = co_await requesting;
-  const FileReference& file = state.fetch->reference;
   if (status.code() == ErrorCode::kOriginChanged) {
     shard_.commons.ask({.kind = Question::Kind::kOriginChanged,
                         .manifest = file.dataset->manifest->digest(),
@@ -45,8 +47,10 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                         .entries = {file.about.index},
                         .message = status.error().message});
   }
-  if (!status.ok()) co_return status.error().within(file.path());
-  co_return status;
+  if (status.ok()) co_return status;
+  const Error failed = status.error().within(file.path());
+  state.fetch->refusal.note(failed, version);
+  co_return failed;
 }
 
 Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,

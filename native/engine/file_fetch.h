@@ -14,6 +14,7 @@
 #include "directory/key_directory.h"
 #include "engine/hint_queue.h"
 #include "engine/loaded_chunk.h"
+#include "engine/refusal.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {
@@ -99,6 +100,8 @@ struct FileFetch {
 
   // The warm job that fills this file counts also what peers made us fetch of it; may be null.
   std::shared_ptr<FetchCounters> counters;
+
+  Refusal refusal;  // by the origin, lately
 
   // Read-ahead: chunks up to the horizon are fetched in the background while somebody reads the
   // file or is expected to.

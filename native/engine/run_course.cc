@@ -72,9 +72,15 @@ Task<Status> Fetcher::RunCourse::run() {
 }
 
 Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::step(ChunkMask missing) {
+  const auto refused = state_.fetch->refusal.holds(file_.dataset->locations);
   if (state_.fetch->shared->fromOriginAlone) {
+    if (refused) co_return Ended(*refused);
     Task<Ended> fetching = fetchAlone(missing);
     co_return co_await fetching;
+  }
+  if (refused) {
+    Task<Ended> looking = lookElsewhere(missing, *refused);
+    co_return co_await looking;
   }
   // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
   if (sharers_ >= kManySharers && !state_.demand()) missing &= static_cast<ChunkMask>(-missing);
@@ -103,6 +109,17 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::step(ChunkMask missing) {
     co_return Ended();
   }
   turn_.end();
+  Task<Ended> reading = readFromAgents(answer, missing);
+  co_return co_await reading;
+}
+
+Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::lookElsewhere(ChunkMask missing,
+                                                                  Error refused) {
+  turn_.end();
+  if (!state_.demand()) co_return Ended(refused);
+  Task<LocateAnswer> locating = locate(missing, Intent::kLook);
+  const LocateAnswer answer = co_await locating;
+  if (answer.holders.empty() && answer.fetchers.empty()) co_return Ended(refused);
   Task<Ended> reading = readFromAgents(answer, missing);
   co_return co_await reading;
 }

@@ -24,6 +24,8 @@ class Fetcher::RunCourse {
   using Ended = std::optional<Status>;
 
   Task<Ended> step(ChunkMask missing);
+  // The origin has refused the file: readers who wait may still get it from other agents.
+  Task<Ended> lookElsewhere(ChunkMask missing, Error refused);
   // Nobody wants it, or it could not be kept and nobody waits for it.
   [[nodiscard]] Ended givenUp(bool through);
   // `mayFetch`: its rate allows it, or somebody waits.
