@@ -1,5 +1,8 @@
 #include "reactor/reactor.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "reactor/epoll_backend.h"
 #include "reactor/uring_backend.h"
 
@@ -8,6 +11,8 @@ namespace {
 
 thread_local const Reactor* currentReactor = nullptr;
 
+// A turn that takes so long is not late.
+constexpr auto kPunctual = std::chrono::milliseconds(10);
 // How long wait() may sleep when no timer is due: only a bound for lost wake-ups, none is known.
 constexpr auto kLongestSleep = std::chrono::seconds(10);
 
@@ -68,10 +73,13 @@ void Reactor::run() {
 }
 
 void Reactor::turn() {
+  began_ = Clock::now();
   runPosted();
   fireTimers();
   runReady();
-  Clock::time_point deadline = Clock::now();
+  const Clock::time_point done = Clock::now();
+  Clock::duration late = done - std::exchange(began_, Clock::time_point::max());
+  Clock::time_point deadline = done;
   if (ready_.empty()) {
     deadline += kLongestSleep;
     if (!timers_.empty()) deadline = std::min(deadline, timers_.begin()->first);
@@ -83,6 +91,15 @@ void Reactor::turn() {
   }
   wait(deadline);
   sleeping_.store(false, std::memory_order_seq_cst);
+  // What completed has been resumed by wait(), too.
+  const Clock::time_point woken = Clock::now();
+  late += woken - std::clamp(deadline, done, woken);
+  if (late > kPunctual) lateness_ += late;
+}
+
+Clock::duration Reactor::lateness() const {
+  const Clock::duration here = Clock::now() - std::min(began_, Clock::now());
+  return here > kPunctual ? lateness_ + here : lateness_;
 }
 
 void Reactor::runPosted() {

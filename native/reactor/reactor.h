@@ -152,6 +152,11 @@ class Reactor {
     std::function<void()> expired_;
   };
 
+  // On this thread. The time for which it did not get round to what was due, in all: because a turn
+  // took long, or something else had the processor. Who judges others by their silence leaves it
+  // out.
+  [[nodiscard]] Clock::duration lateness() const;
+
   // Resumes `handle` at the next turn of the loop, on this thread: breaks recursion and lock-step.
   void resumeSoon(std::coroutine_handle<> handle);
 
@@ -188,6 +193,8 @@ class Reactor {
   std::atomic<bool> stopping_{false};
   std::vector<std::coroutine_handle<>> ready_;
   std::multimap<Clock::time_point, Timer*> timers_;
+  Clock::time_point began_ = Clock::time_point::max();  // the turn; max: it waits
+  Clock::duration lateness_{};
   ThreadPool helpers_;  // the last member: the others live until its threads have ended
 };
 

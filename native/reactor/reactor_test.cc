@@ -99,6 +99,41 @@ Task<bool> sleepTwice(Reactor& reactor) {
   co_return Clock::now() - start >= 20ms;
 }
 
+Task<Clock::duration> sleepWhileBusy(Reactor& reactor, Clock::duration busy) {
+  const Clock::duration before = reactor.lateness();
+  reactor.post([busy] { std::this_thread::sleep_for(busy); });
+  co_await reactor.sleep(5ms);
+  co_return reactor.lateness() - before;
+}
+
+// As a completion sees it.
+Task<Clock::duration> sleepIdle(Reactor& reactor, Clock::duration time) {
+  const Clock::duration before = reactor.lateness();
+  int pipe[2];
+  EXPECT_EQ(::pipe(pipe), 0);
+  std::thread other([&] {
+    std::this_thread::sleep_for(time);
+    EXPECT_EQ(::write(pipe[1], "x", 1), 1);
+  });
+  co_await reactor.poll(pipe[0], POLLIN);
+  const Clock::duration late = reactor.lateness() - before;
+  other.join();
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+  co_return late;
+}
+
+TEST_P(ReactorTest, KnowsHowLateItWas) {
+  EXPECT_GE(reactor->runUntilComplete(sleepWhileBusy(*reactor, 100ms)), 80ms);
+  EXPECT_LT(reactor->runUntilComplete(sleepIdle(*reactor, 100ms)), 80ms) << "waiting is not late";
+  // Counted once, however many timers were due.
+  const auto before = Clock::now();
+  const Clock::duration lateness = reactor->lateness();
+  for (int i = 0; i < 5; ++i)
+    static_cast<void>(reactor->runUntilComplete(sleepWhileBusy(*reactor, 20ms)));
+  EXPECT_LE(reactor->lateness() - lateness, Clock::now() - before);
+}
+
 TEST_P(ReactorTest, Sleeps) { EXPECT_TRUE(reactor->runUntilComplete(sleepTwice(*reactor))); }
 
 Task<int> cancelledReceive(Reactor& reactor, int fd) {

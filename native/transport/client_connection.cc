@@ -124,9 +124,9 @@ Task<bool> ClientConnection::awaitAnswer(Exchange& exchange, Patience patience) 
       co_await exchange.done.waitUntil(patience.deadline);
       continue;
     }
-    if (!probed_ && now - lastSign_ >= patience.silence / 2) {
+    if (!probed_ && attentive() - lastSign_ >= patience.silence / 2) {
       queue_.push({.frame = encodeEmptyFrame(FrameType::kPing, 0)});
-      probed_ = now;
+      probed_ = attentive();
     }
     co_await exchange.done.waitUntil(std::min(patience.deadline, now + patience.silence / 4));
   }
@@ -137,14 +137,14 @@ void ClientConnection::lookForSigns() {
   const std::uint64_t arrivedNow = arrived();
   if (arrivedNow == arrivedThen_) return;
   arrivedThen_ = arrivedNow;
-  lastSign_ = Clock::now();
+  lastSign_ = attentive();
   probed_.reset();
 }
 
 bool ClientConnection::silentFor(Clock::duration silence) {
   if (silence == Clock::duration::max() || !alive()) return false;
   lookForSigns();
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = attentive();
   // Who was not asked may well be silent, and so may we have slept.
   return probed_ && now - *probed_ >= silence / 2 && now - lastSign_ >= silence;
 }
@@ -160,7 +160,7 @@ void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
   const std::uint64_t requestId = ++lastId_;
   if (sent_.empty() && !payload_.active) {
     lookForSigns();
-    lastSign_ = Clock::now();
+    lastSign_ = attentive();
     probed_.reset();
   }
   if (auto* const read = std::get_if<ReadRequest>(&exchange.request)) {

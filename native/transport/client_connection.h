@@ -98,7 +98,10 @@ class ClientConnection final : public Connection, public Rail {
   std::map<std::uint64_t, Sent> sent_;  // by request id
   std::uint64_t lastId_ = 0;
   std::uint64_t load_ = 0;
-  // When the last byte came, or the first of the requests was sent that are unanswered.
+  // A clock that stands still while this thread is late itself: then silence is not the other's.
+  [[nodiscard]] Clock::time_point attentive() const { return Clock::now() - reactor_.lateness(); }
+  // By that clock: when the last byte came, or the first of the requests was sent that are
+  // unanswered.
   Clock::time_point lastSign_{};
   std::uint64_t arrivedThen_ = 0;
   std::optional<Clock::time_point> probed_;  // since then

@@ -159,6 +159,30 @@ TEST_P(SilentPeerTest, ATransferThatMovesSlowlyIsWaitedFor) {
   EXPECT_TRUE(status.ok()) << status.error().message;
 }
 
+// As on a machine where everything waits for the processor: who gets round to its own work late
+// must not take the others for silent.
+TEST_P(SilentPeerTest, WhoIsLateItselfWaitsLonger) {
+  start([](RawPeer& peer) {
+    const auto request = peer.frame();
+    if (!request || request->header.type != FrameType::kReadRequest) return;
+    std::this_thread::sleep_for(4 * kSilence);
+    peer.send(answerTo(*request));
+    serve(peer);
+  });
+  std::atomic<bool> busy{true};
+  std::function<void()> hog = [&] {
+    std::this_thread::sleep_for(kSilence / 2);
+    if (busy) asker->reactor->post(hog);
+  };
+  asker->reactor->post(hog);
+  std::vector<std::byte> bytes(kBlockBytes);
+  const Status status = read(bytes);
+  asker->post([&] { busy = false; });
+  asker->post([] {});  // the last of them has ended
+  EXPECT_TRUE(status.ok()) << status.error().message;
+  EXPECT_EQ(bytes, patternBytes(kBlockBytes));
+}
+
 // Its disk is slow, but it runs: that is told by its answers to probes.
 TEST_P(SilentPeerTest, AHandlerThatTakesLongIsWaitedFor) {
   TestNode asked(TestNode::optionsOf("slow"), GetParam());
