@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "dataset/location_book.h"
+#include "dataset/dataset.h"
 
 namespace hearth {
 
