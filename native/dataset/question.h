@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Question {
   std::string target;                         // kMountEnded
   std::string message;                        // kLog, kOriginChanged, kMountEnded
   std::map<std::string, std::string> fields;  // kLog
+  std::shared_ptr<void> place = nullptr;  // among those that wait; given back with the last copy
 };
 
 // Any thread may call it; it must not block. After Engine::close has ended it is not called again.

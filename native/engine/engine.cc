@@ -5,6 +5,7 @@
 #include "directory/directory_client.h"
 #include "directory/directory_service.h"
 #include "engine/blocking_call.h"
+#include "engine/bounded_log.h"
 #include "engine/chunk_retention.h"
 #include "engine/fetcher.h"
 #include "engine/file_verifier.h"
@@ -21,7 +22,7 @@ constexpr std::uint64_t kBufferBytesPerShard = 64u << 20;
 
 }  // namespace
 
-Engine::Engine(Ask ask) { commons_.ask = std::move(ask); }
+Engine::Engine(Ask ask) { commons_.ask = withBoundedLog(std::move(ask)); }
 
 Engine::~Engine() { close(); }
 
