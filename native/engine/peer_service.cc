@@ -42,8 +42,7 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
                                                 std::uint64_t offset, std::uint32_t length,
                                                 Interest interest) {
   const std::shared_ptr<KeyFetch> fetch = owner.fetcher->find(key);
-  const std::shared_ptr<CachedFile> file =
-      fetch != nullptr ? fetch->cache : owner.commons.cache->find(key);
+  const std::shared_ptr<CachedFile> file = owner.fetcher->cached(key);
   if (file == nullptr) co_return notHere();
   const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
   const bool inside = length != 0 && offset % kBlockBytes == 0 && offset + length <= file->size() &&
