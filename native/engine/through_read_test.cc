@@ -1,7 +1,6 @@
 // Readers whose bytes the cache cannot keep: they get them all the same, right and without an
 // error.
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "engine/dataset_source.h"
 #include "engine/testing_cluster.h"
+#include "fuse/testing/mapped_read.h"
 #include "fuse/testing/mount_fixture.h"
 
 namespace hearth::testing_cluster {
@@ -208,13 +208,7 @@ class ThroughMount : public ::testing::Test {
     if (!fd) return errno;
     const std::vector<char>& expected = expected_[file];
     posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
-    if (way == 1) {
-      void* const mapped = mmap(nullptr, kFileBytes, PROT_READ, MAP_SHARED, fd.get(), 0);
-      if (mapped == MAP_FAILED) return errno;
-      const bool same = std::memcmp(mapped, expected.data(), kFileBytes) == 0;
-      munmap(mapped, kFileBytes);
-      return same ? 0 : -1;
-    }
+    if (way == 1) return fuse_testing::compareMapped(path, expected);
     std::vector<char> buffer(512 << 10);
     const std::size_t reads = way == 2 ? 4 : kFileBytes / buffer.size();
     for (std::size_t i = 0; i < reads; ++i) {

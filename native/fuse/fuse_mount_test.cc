@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -12,6 +11,7 @@
 #include <set>
 
 #include "fuse/hearth_ioctl.h"
+#include "fuse/testing/mapped_read.h"
 #include "fuse/testing/mount_fixture.h"
 
 namespace hearth::fuse_testing {
@@ -110,11 +110,7 @@ TEST_F(FuseMountTest, MapsFiles) {
   constexpr std::uint64_t kSize = 3'000'000;
   serve({fileRow("model.bin", kSize)}, daemonOnly());
   source_->setDelay(std::chrono::milliseconds(1));  // nothing is resident: each fault waits
-  const OwnedFd file(open(mnt("model.bin").c_str(), O_RDONLY | O_CLOEXEC));
-  void* const mapped = mmap(nullptr, kSize, PROT_READ, MAP_SHARED, file.get(), 0);
-  ASSERT_NE(mapped, MAP_FAILED);
-  EXPECT_EQ(std::memcmp(mapped, contentOf("model.bin", kSize).data(), kSize), 0);
-  munmap(mapped, kSize);
+  EXPECT_EQ(compareMapped(mnt("model.bin"), contentOf("model.bin", kSize)), 0);
   EXPECT_GT(statistics().parkedReads, 0U);
 }
 

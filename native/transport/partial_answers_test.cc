@@ -65,6 +65,8 @@ class PartialAnswersTest : public testing::TestWithParam<Reactor::Backend> {
   std::thread thread;
   std::atomic<bool> ended{false};
   std::atomic<bool> late{false};  // the peer goes on
+  // What the peer saw. Here, since its thread may look at them until TearDown has joined it.
+  std::atomic<int> asked{0}, cancelled{0};
   std::vector<std::byte> into;
 };
 
@@ -128,8 +130,7 @@ TEST_P(PartialAnswersTest, PartsThatWereNotAgreedOnAreRefused) {
 }
 
 TEST_P(PartialAnswersTest, AnErrorAfterAPartEndsTheRequestAndTheConnectionGoesOn) {
-  std::atomic<int> asked{0};
-  start([this, &asked](RawPeer& peer, std::uint64_t id) {
+  start([this](RawPeer& peer, std::uint64_t id) {
     sendPart(peer, id, 0, 1, false);
     if (++asked > 1) return sendPart(peer, id, 1, 3, true);
     ReadAnswer gone;
@@ -143,8 +144,7 @@ TEST_P(PartialAnswersTest, AnErrorAfterAPartEndsTheRequestAndTheConnectionGoesOn
 }
 
 TEST_P(PartialAnswersTest, ABadPartIsCorruptAndTheRestIsPassedOver) {
-  std::atomic<int> asked{0};
-  start([this, &asked](RawPeer& peer, std::uint64_t id) {
+  start([this](RawPeer& peer, std::uint64_t id) {
     const bool good = ++asked > 2;  // the transport tries twice
     sendPart(peer, id, 0, 1, false, good);
     sendPart(peer, id, 1, 3, true);
@@ -173,7 +173,6 @@ TEST_P(PartialAnswersTest, AStallBetweenPartsEndsAtTheDeadlineAndWritesNothingMo
 
 // Half a part, a sign that it has come, and the rest when the asker has said that it gives up.
 TEST_P(PartialAnswersTest, WhatIsGivenUpInTheMiddleOfAPartIsCancelledAndTheConnectionGoesOn) {
-  std::atomic<int> asked{0}, cancelled{0};
   start([&](RawPeer& peer, std::uint64_t id) {
     if (++asked > 1) return sendPart(peer, id, 0, 4, true);
     const auto part = std::span<const std::byte>(bytes).first(2 * kBlockBytes);
@@ -199,7 +198,6 @@ TEST_P(PartialAnswersTest, WhatIsGivenUpInTheMiddleOfAPartIsCancelledAndTheConne
 
 // What is left of an answer with a bad block is of no use.
 TEST_P(PartialAnswersTest, ABadPartCancelsTheOthers) {
-  std::atomic<int> asked{0}, cancelled{0};
   start([&](RawPeer& peer, std::uint64_t id) {
     if (++asked > 1) return sendPart(peer, id, 0, 4, true);
     sendPart(peer, id, 0, 1, false, false);
