@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "dataset/dataset.h"
-#include "engine/fetcher.h"
 #include "engine/shard.h"
+#include "fetch/fetcher.h"
 
 namespace hearth {
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "engine/fetcher.h"
 #include "engine/mount_advice.h"
 #include "engine/shard.h"
+#include "fetch/fetcher.h"
 #include "fuse/mount_source.h"
 
 namespace hearth {

@@ -1,7 +1,7 @@
 #include "engine/demand_read.h"
 
-#include "engine/fetcher.h"
 #include "engine/resident_read.h"
+#include "fetch/fetcher.h"
 
 namespace hearth {
 namespace {

@@ -3,8 +3,8 @@
 // nor fail when there is none.
 #pragma once
 
-#include "engine/file_fetch.h"
 #include "engine/shard.h"
+#include "fetch/file_fetch.h"
 #include "fuse/mount_source.h"
 
 namespace hearth {

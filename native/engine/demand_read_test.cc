@@ -14,7 +14,7 @@ bool underWay(Agent& agent, const std::shared_ptr<Dataset>& dataset, std::uint32
     static Task<bool> at(Engine& engine, ContentKey key, std::uint32_t which) {
       Shard& owner = engine.commons().owner(key);
       co_await owner.reactor->enter();
-      const auto fetch = owner.fetcher->find(key);
+      const auto fetch = owner.wanted->find(key);
       const bool found = fetch != nullptr && fetch->flights.contains(which);
       co_await engine.home().enter();
       co_return found;

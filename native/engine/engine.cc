@@ -6,11 +6,11 @@
 #include "directory/directory_service.h"
 #include "engine/blocking_call.h"
 #include "engine/bounded_log.h"
-#include "engine/chunk_retention.h"
-#include "engine/fetcher.h"
 #include "engine/file_verifier.h"
 #include "engine/peer_service.h"
 #include "engine/prefetcher.h"
+#include "fetch/chunk_retention.h"
+#include "fetch/fetcher.h"
 #include "files/posix_file_system.h"
 #include "origin/directory_calls.h"
 
@@ -144,17 +144,32 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   transport.shard = static_cast<std::uint32_t>(shard.index);
   transport.shards = static_cast<std::uint32_t>(commons_.shards.size());
   shard.transport = PeerTransport::create(*shard.reactor, std::move(transport), *shard.peerService);
-  shard.verifier = std::make_unique<FileVerifier>(shard);
-  shard.fetcher = std::make_unique<Fetcher>(shard);
+  shard.wanted = std::make_unique<WantedKeys>(*commons_.cache);
   const DirectoryPorts ports{commons_.self,
                              *shard.reactor,
                              *shard.gate,
                              shard.view,
                              *shard.transport,
-                             *shard.fetcher,
+                             *shard.wanted,
                              commons_.counters.directoryBypassed};
   shard.directoryService = std::make_unique<DirectoryService>(ports);
   shard.directory = std::make_unique<DirectoryClient>(ports, *shard.directoryService);
+  shard.verifier = std::make_unique<FileVerifier>(shard);
+  shard.fetcher =
+      std::make_unique<Fetcher>(FetchPorts{*shard.reactor,
+                                           *shard.gate,
+                                           *commons_.cache,
+                                           *shard.wanted,
+                                           {*shard.originBuffers, *shard.originRetention},
+                                           {*shard.peerBuffers, *shard.peerRetention},
+                                           *shard.origin,
+                                           *shard.directory,
+                                           *shard.transport,
+                                           *shard.verifier,
+                                           commons_.refusals,
+                                           commons_.throughReads,
+                                           commons_.counters.fetched,
+                                           commons_.ask});
   shard.prefetcher = std::make_unique<Prefetcher>(shard);
   co_return Status();
 }
@@ -255,7 +270,7 @@ Task<EngineStatistics> Engine::statistics() {
     statistics.peers.push_back(std::move(peer));
   }
   const EngineCounters& counters = commons_.counters;
-  statistics.peerBytesReceived = counters.peerBytes.load();
+  statistics.peerBytesReceived = counters.fetched.peerBytes.load();
   statistics.peerBytesSent = counters.servedBytes.load();
   statistics.failedReads = commons_.failedReads.counts();
   statistics.scrub = scrubber_->statistics();

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "base/sha256.h"
-#include "engine/file_fetch.h"
 #include "engine/shard.h"
+#include "fetch/file_fetch.h"
 
 namespace hearth {
 

@@ -1,8 +1,7 @@
 #include "engine/file_verifier.h"
 
 #include "base/crc32c.h"
-#include "engine/chunk_retention.h"
-#include "engine/fetcher.h"
+#include "fetch/fetcher.h"
 
 namespace hearth {
 namespace {
@@ -58,7 +57,7 @@ void FileVerifier::arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_
   start(fetch);
 }
 
-void FileVerifier::begin(const std::shared_ptr<FileFetch>& fetch) {
+void FileVerifier::opened(const std::shared_ptr<FileFetch>& fetch) {
   if (wanted(*fetch) && fetch->cache->complete()) start(fetch);
 }
 

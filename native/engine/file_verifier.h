@@ -10,21 +10,20 @@
 
 #include <memory>
 
-#include "engine/file_fetch.h"
 #include "engine/in_order_hash.h"
 #include "engine/shard.h"
+#include "fetch/fetch_ports.h"
 
 namespace hearth {
 
-class FileVerifier {
+class FileVerifier final : public FileWatch {
  public:
   explicit FileVerifier(Shard& shard);
 
-  // A chunk came in and is resident; `loaded` has its bytes.
   void arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
-               const std::shared_ptr<LoadedChunk>& loaded);
+               const std::shared_ptr<LoadedChunk>& loaded) override;
   // Begins to verify what is complete and was not compared, in the background.
-  void begin(const std::shared_ptr<FileFetch>& fetch);
+  void opened(const std::shared_ptr<FileFetch>& fetch) override;
   // Ends when all of the file is here and, where its origin tells a digest, is what that says.
   // kCorrupt: it is not, twice. Other errors: those of fetching.
   [[nodiscard]] Task<Status> verified(std::shared_ptr<FileFetch> fetch);

@@ -3,9 +3,9 @@
 
 #include "base/crc32c.h"
 #include "engine/dataset_source.h"
-#include "engine/fetcher.h"
 #include "engine/resident_read.h"
 #include "engine/testing_cluster.h"
+#include "fetch/fetcher.h"
 
 namespace hearth {
 namespace {
@@ -114,7 +114,7 @@ Task<Status> storeHere(Shard& owner, std::shared_ptr<FileFetch> fetch, std::uint
   const std::vector<std::uint32_t> checksums = crc32cOfBlocks(bytes, kBlockBytes);
   Task<Status> writing = fetch->cache->writeChunk(chunk, bytes, checksums);
   const Status written = co_await writing;
-  owner.verifier->begin(fetch);
+  owner.verifier->opened(fetch);
   co_return written;
 }
 
@@ -124,7 +124,7 @@ Task<bool> hashingHere(std::shared_ptr<FileFetch> fetch) {
 }
 
 Task<bool> wantedHere(Shard& owner, ContentKey key) {
-  co_return owner.fetcher->find(key) != nullptr;
+  co_return owner.wanted->find(key) != nullptr;
 }
 
 // False after half a minute.

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/sha256.h"
-#include "engine/loaded_chunk.h"
+#include "fetch/loaded_chunk.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {

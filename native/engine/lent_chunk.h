@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "cache/content_cache.h"
-#include "engine/loaded_chunk.h"
+#include "fetch/loaded_chunk.h"
 #include "transport/peer_transport.h"
 
 namespace hearth {

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/file_fetch.h"
+#include "fetch/file_fetch.h"
 
 namespace hearth {
 

@@ -4,8 +4,8 @@
 
 #include "base/crc32c.h"
 #include "directory/directory_service.h"
-#include "engine/fetcher.h"
 #include "engine/lent_chunk.h"
+#include "fetch/fetcher.h"
 
 namespace hearth {
 namespace {
@@ -41,8 +41,8 @@ Task<Result<BytesAnswer>> PeerService::onRead(std::string, ContentKey key, std::
 Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering, ContentKey key,
                                                 std::uint64_t offset, std::uint32_t length,
                                                 Interest interest) {
-  const std::shared_ptr<KeyFetch> fetch = owner.fetcher->find(key);
-  const std::shared_ptr<CachedFile> file = owner.fetcher->cached(key);
+  const std::shared_ptr<KeyFetch> fetch = owner.wanted->find(key);
+  const std::shared_ptr<CachedFile> file = owner.wanted->cached(key);
   if (file == nullptr) co_return notHere();
   const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
   const bool inside = length != 0 && offset % kBlockBytes == 0 && offset + length <= file->size() &&
@@ -168,7 +168,7 @@ Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string 
       co_return answer;
     }
     case DirectoryMessage::kQuery:
-      answer.body = encode(owner.fetcher->report(about.key));
+      answer.body = encode(owner.wanted->report(about.key));
       co_return answer;
   }
   co_return Error{ErrorCode::kProtocolError,

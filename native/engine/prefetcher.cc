@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/fetcher.h"
+#include "fetch/fetcher.h"
 
 namespace hearth {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <memory>
 
-#include "engine/file_fetch.h"
 #include "engine/look_ahead.h"
 #include "engine/shard.h"
+#include "fetch/file_fetch.h"
 
 namespace hearth {
 

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "engine/file_fetch.h"
 #include "engine/shard.h"
+#include "fetch/file_fetch.h"
 #include "fuse/mount_source.h"
 
 namespace hearth {

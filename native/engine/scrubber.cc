@@ -1,7 +1,7 @@
 #include "engine/scrubber.h"
 
 #include "engine/content_calls.h"
-#include "engine/fetcher.h"
+#include "fetch/fetcher.h"
 
 namespace hearth {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "dataset/manifest_store.h"
-#include "engine/rate_limiter.h"
 #include "engine/shard.h"
+#include "fetch/rate_limiter.h"
 
 namespace hearth {
 

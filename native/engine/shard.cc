@@ -2,11 +2,11 @@
 
 #include "directory/directory_client.h"
 #include "directory/directory_service.h"
-#include "engine/chunk_retention.h"
-#include "engine/fetcher.h"
 #include "engine/file_verifier.h"
 #include "engine/peer_service.h"
 #include "engine/prefetcher.h"
+#include "fetch/chunk_retention.h"
+#include "fetch/fetcher.h"
 
 namespace hearth {
 

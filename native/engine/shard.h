@@ -12,10 +12,11 @@
 #include "cache/content_cache.h"
 #include "dataset/question.h"
 #include "directory/cluster_view.h"
-#include "engine/buffer_pool.h"
-#include "engine/digest_refusals.h"
 #include "engine/failed_reads.h"
-#include "engine/through_reads.h"
+#include "fetch/buffer_pool.h"
+#include "fetch/digest_refusals.h"
+#include "fetch/file_fetch.h"
+#include "fetch/through_reads.h"
 #include "files/file_system.h"
 #include "origin/origin_client.h"
 #include "reactor/synchronization.h"
@@ -30,11 +31,11 @@ class Fetcher;
 class FileVerifier;
 class PeerService;
 class Prefetcher;
+class WantedKeys;
 
 // Counters of the whole engine. Any thread.
 struct EngineCounters {
-  std::atomic<std::uint64_t> originBytes{0};
-  std::atomic<std::uint64_t> peerBytes{0};         // of files, received from other agents
+  FetchCounters fetched;                           // of files
   std::atomic<std::uint64_t> servedBytes{0};       // of files, given to other agents
   std::atomic<std::uint64_t> digestMismatches{0};  // files that were not what their digest says
   std::atomic<std::uint64_t> demandReads{0};
@@ -79,14 +80,13 @@ struct Shard {
   std::size_t index = 0;
   std::unique_ptr<Reactor> reactor;
   std::unique_ptr<FileSystem> files;
-  // Two pools, so that agents that read from one another can always also fetch for one another:
-  // what waits for a peer holds only peerBuffers, and what a peer waits for needs only
-  // originBuffers.
+  // Two pools: see FetchPorts.
   std::unique_ptr<BufferPool> peerBuffers;
   std::unique_ptr<BufferPool> originBuffers;
   std::unique_ptr<ChunkRetention> peerRetention;
   std::unique_ptr<ChunkRetention> originRetention;
   std::unique_ptr<OriginClient> origin;
+  std::unique_ptr<WantedKeys> wanted;
   std::unique_ptr<DirectoryService> directoryService;
   std::unique_ptr<DirectoryClient> directory;
   std::unique_ptr<FileVerifier> verifier;

@@ -4,8 +4,8 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "engine/fetcher.h"
 #include "engine/testing_cluster.h"
+#include "fetch/fetcher.h"
 
 namespace hearth::testing_cluster {
 namespace {

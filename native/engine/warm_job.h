@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/fetcher.h"
+#include "engine/shard.h"
+#include "fetch/fetcher.h"
 
 namespace hearth {
 

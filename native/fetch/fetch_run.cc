@@ -1,12 +1,9 @@
 // How the chunks of a run come: from the origin, or from agents that have them.
-#include "engine/fetch_run.h"
+#include "fetch/fetch_run.h"
 
 #include <bit>
 
 #include "base/crc32c.h"
-#include "directory/directory_client.h"
-#include "engine/chunk_retention.h"
-#include "engine/file_verifier.h"
 
 namespace hearth {
 namespace {
@@ -35,17 +32,17 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   }
   std::vector<std::shared_ptr<LoadedChunk>> chunks;
   for (std::uint32_t chunk = first; chunk < end; ++chunk) {
-    chunks.push_back(loadInto(*shard_.reactor, std::move(memory[chunk - first]),
+    chunks.push_back(loadInto(ports_.reactor, std::move(memory[chunk - first]),
                               static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
   }
   Task<Status> requesting = originRequest(state, first, chunks);
   const Status status = co_await requesting;
   if (status.code() == ErrorCode::kOriginChanged) {
-    shard_.commons.ask({.kind = Question::Kind::kOriginChanged,
-                        .manifest = file.dataset->manifest->digest(),
-                        .dataset = file.dataset->id,
-                        .entries = {file.about.index},
-                        .message = status.error().message});
+    ports_.ask({.kind = Question::Kind::kOriginChanged,
+                .manifest = file.dataset->manifest->digest(),
+                .dataset = file.dataset->id,
+                .entries = {file.about.index},
+                .message = status.error().message});
   }
   if (status.ok()) co_return status;
   const Error failed = status.error().within(file.path());
@@ -57,15 +54,14 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
                                     std::span<const std::shared_ptr<LoadedChunk>> chunks) {
   const FileReference& file = state.fetch->reference;
   const OriginExpectation expectation = file.expectation();
-  Gate storing(*shard_.reactor);
+  Gate storing(ports_.reactor);
   // What is here is not asked for again: its readers may be reading it. Only locations of HTTP
   // expire, and its chunks come in order.
   std::size_t here = 0;
   Status status;
   // A location that is refused is resolved anew once.
   for (int tries = 0; tries < 2 && here < chunks.size(); ++tries) {
-    Task<Result<Location>> finding =
-        file.dataset->locations.find(*shard_.reactor, file.about.index);
+    Task<Result<Location>> finding = file.dataset->locations.find(ports_.reactor, file.about.index);
     Result<Location> location = co_await finding;
     if (!location.ok()) {
       status = location.error();
@@ -79,14 +75,14 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
       const std::size_t at = base + piece;
       here = std::max(here, at + 1);
       const std::span<const std::byte> bytes = chunks[at]->bytes;
-      shard_.commons.counters.originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+      ports_.counters.originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
       if (state.options.counters)
         state.options.counters->originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
       storing.spawn(store(state, first + static_cast<std::uint32_t>(at), chunks[at],
-                          crc32cOfBlocks(bytes, kBlockBytes), *shard_.originRetention));
+                          crc32cOfBlocks(bytes, kBlockBytes), ports_.ofOrigin.retention));
     };
-    Task<Status> fetching = shard_.origin->fetch(std::move(*location), expectation, start,
-                                                 std::move(pieces), std::move(filled));
+    Task<Status> fetching = ports_.origin.fetch(std::move(*location), expectation, start,
+                                                std::move(pieces), std::move(filled));
     status = co_await fetching;
     if (status.code() != ErrorCode::kLocationExpired) break;
     file.dataset->locations.expire(file.about.index);
@@ -102,8 +98,8 @@ Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
   const std::uint32_t chunk = state.chunks.stripe() * kChunksPerStripe +
                               static_cast<std::uint32_t>(std::countr_zero(fetcher.chunks));
   Task<Status> awaiting =
-      shard_.directory->awaitChunk(fetcher.node, file.about.key, file.about.size, chunk,
-                                   Patience(Clock::now() + kPeerPatience, kSilenceAlone));
+      ports_.directory.awaitChunk(fetcher.node, file.about.key, file.about.size, chunk,
+                                  Patience(Clock::now() + kPeerPatience, kSilenceAlone));
   const Status awaited = co_await awaiting;
   if (awaited.ok()) co_return awaited;
   complaint = complaintOf(fetcher.node, false, awaited);
@@ -113,7 +109,7 @@ Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
 }
 
 Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint) {
-  Gate reading(*shard_.reactor);
+  Gate reading(ports_.reactor);
   std::vector<Status> statuses(state.chunks.count);
   for (std::uint32_t chunk = state.chunks.first; chunk < state.chunks.end(); ++chunk) {
     const std::string& holder = answer.holderOf(chunk);
@@ -136,7 +132,7 @@ void Fetcher::tellHeld(const RunState& state) {
   const std::uint32_t stripe = state.chunks.stripe();
   const ChunkMask held = heldOf(*state.fetch->cache, stripe);
   if (held != 0) {
-    state.shard.directory->have(file.about.key, file.about.size, stripe, held);
+    ports_.directory.have(file.about.key, file.about.size, stripe, held);
   }
 }
 
@@ -144,15 +140,15 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
                              Status& status) {
   state.flight(chunk).fromPeer = true;
   Task<std::vector<ChunkBuffer>> acquiring =
-      state.shard.peerBuffers->acquire(*state.urgency, 1, state.options.rank);
+      ports_.ofPeers.buffers.acquire(*state.urgency, 1, state.options.rank);
   std::vector<ChunkBuffer> buffer = co_await acquiring;
-  const auto loaded = loadInto(*state.shard.reactor, std::move(buffer.front()),
+  const auto loaded = loadInto(ports_.reactor, std::move(buffer.front()),
                                static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
   const std::span<std::byte> memory = loaded->bytes;
   std::vector<std::uint32_t> checksums;
   const Patience patience(Clock::now() + kPeerPatience,
                           others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
-  Task<Status> reading = state.shard.transport->read(
+  Task<Status> reading = ports_.transport.read(
       node, state.fetch->key(), state.fetch->chunkOffset(chunk), {memory, loaded}, checksums,
       patience, state.demand() ? RequestClass::kDemand : RequestClass::kWarm);
   status = co_await reading;
@@ -160,11 +156,10 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
     state.flight(chunk).fromPeer = false;
     co_return;
   }
-  state.shard.commons.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
+  ports_.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
   if (state.options.counters)
     state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
-  Task<void> storing =
-      store(state, chunk, loaded, std::move(checksums), *state.shard.peerRetention);
+  Task<void> storing = store(state, chunk, loaded, std::move(checksums), ports_.ofPeers.retention);
   co_await storing;
 }
 
@@ -186,7 +181,7 @@ Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<
     }
   }
   const std::uint64_t bytes = loaded->bytes.size();
-  if (written) state.shard.verifier->arrived(state.fetch, chunk, loaded);
+  if (written) ports_.watch.arrived(state.fetch, chunk, loaded);
   // Gone from memory: the whole file was found to be wrong while this was written.
   if (state.fetch->loaded.find(chunk) == loaded)
     retention.keep(state.fetch->shared, chunk, std::move(loaded));
@@ -203,15 +198,13 @@ void Fetcher::notKept(const RunState& state, std::uint32_t chunk, std::uint64_t 
   const FileReference& file = state.fetch->reference;
   // Whoever waits for us to have it asks for itself.
   if (state.named) {
-    state.shard.directory->giveUp(file.about.key, file.about.size, state.chunks.stripe(),
-                                  bitOf(chunk));
+    ports_.directory.giveUp(file.about.key, file.about.size, state.chunks.stripe(), bitOf(chunk));
   }
   if (!state.demand() && state.fetch->readers.load() == 0) return;
-  const auto untold = state.shard.commons.throughReads.note(*file.dataset, bytes, Clock::now());
+  const auto untold = ports_.throughReads.note(*file.dataset, bytes, Clock::now());
   if (!untold) return;
-  state.shard.commons.log(Question::Level::kWarn,
-                          "bytes are read through and not kept: " + why.message,
-                          {{"file", file.path()}, {"bytes", std::to_string(*untold)}});
+  log(ports_.ask, Question::Level::kWarn, "bytes are read through and not kept: " + why.message,
+      {{"file", file.path()}, {"bytes", std::to_string(*untold)}});
 }
 
 }  // namespace hearth

@@ -1,4 +1,4 @@
-#include "engine/buffer_pool.h"
+#include "fetch/buffer_pool.h"
 
 #include <sys/mman.h>
 

@@ -12,9 +12,9 @@
 #include "cache/content_cache.h"
 #include "dataset/dataset.h"
 #include "directory/key_directory.h"
-#include "engine/hint_queue.h"
-#include "engine/loaded_chunk.h"
-#include "engine/refusal.h"
+#include "fetch/hint_queue.h"
+#include "fetch/loaded_chunk.h"
+#include "fetch/refusal.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {

@@ -1,4 +1,4 @@
-#include "engine/rate_limiter.h"
+#include "fetch/rate_limiter.h"
 
 #include <algorithm>
 

@@ -17,8 +17,8 @@
 #include <list>
 #include <memory>
 
-#include "engine/buffer_pool.h"
-#include "engine/file_fetch.h"
+#include "fetch/buffer_pool.h"
+#include "fetch/file_fetch.h"
 
 namespace hearth {
 

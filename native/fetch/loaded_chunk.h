@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/buffer_pool.h"
+#include "fetch/buffer_pool.h"
 #include "transport/peer_transport.h"
 
 namespace hearth {

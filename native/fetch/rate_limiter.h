@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "engine/urgency.h"
+#include "fetch/urgency.h"
 #include "reactor/reactor.h"
 
 namespace hearth {

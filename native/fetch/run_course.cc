@@ -1,4 +1,4 @@
-#include "engine/run_course.h"
+#include "fetch/run_course.h"
 
 #include <algorithm>
 #include <bit>
@@ -50,7 +50,7 @@ StripeHolder firstOf(const StripeHolder& agent) {
 
 Fetcher::RunCourse::RunCourse(Fetcher& fetcher, RunState& state)
     : fetcher_(fetcher),
-      shard_(fetcher.shard_),
+      ports_(fetcher.ports_),
       state_(state),
       file_(state.fetch->reference),
       turns_(file_.dataset->originTurns),
@@ -61,7 +61,7 @@ Fetcher::RunCourse::RunCourse(Fetcher& fetcher, RunState& state)
       pause_(kFirstPause) {}
 
 Task<Status> Fetcher::RunCourse::run() {
-  while (!shard_.gate->closed()) {
+  while (!ports_.gate.closed()) {
     const ChunkMask missing = state_.missing();
     if (missing == 0) co_return Status();
     Task<Ended> stepping = step(missing);
@@ -138,8 +138,8 @@ Fetcher::RunCourse::Ended Fetcher::RunCourse::givenUp(bool through) {
 
 void Fetcher::RunCourse::askForTurn(bool mayFetch) {
   if (turn_.asked() || place_.held() || !mayFetch) return;
-  turn_ = state_.demand() ? turns_.force(*shard_.reactor, state_.bytes())
-                          : turns_.ask(*shard_.reactor, state_.bytes());
+  turn_ = state_.demand() ? turns_.force(ports_.reactor, state_.bytes())
+                          : turns_.ask(ports_.reactor, state_.bytes());
 }
 
 Task<std::vector<ChunkBuffer>> Fetcher::RunCourse::memoryForTurn() {
@@ -149,13 +149,13 @@ Task<std::vector<ChunkBuffer>> Fetcher::RunCourse::memoryForTurn() {
 }
 
 Task<std::vector<ChunkBuffer>> Fetcher::RunCourse::acquireMemory() {
-  return shard_.originBuffers->acquire(*state_.urgency, state_.chunks.count, state_.options.rank,
-                                       file_.dataset->id);
+  return ports_.ofOrigin.buffers.acquire(*state_.urgency, state_.chunks.count, state_.options.rank,
+                                         file_.dataset->id);
 }
 
 Task<LocateAnswer> Fetcher::RunCourse::locate(ChunkMask missing, Intent intent) {
   state_.named = state_.named || intent != Intent::kLook;
-  Task<LocateAnswer> locating = shard_.directory->locate(
+  Task<LocateAnswer> locating = ports_.directory.locate(
       file_.about.key, file_.about.size, state_.chunks.stripe(), missing, intent, complaint_);
   LocateAnswer answer = co_await locating;
   complaint_ = {};
@@ -185,7 +185,7 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchGranted(ChunkMask grant
   const Status fetched = co_await fetching;
   turn_.end(fetched.ok() ? state_.bytes() : 0);
   if (fetched.ok()) co_return Ended();
-  shard_.directory->giveUp(file_.about.key, file_.about.size, state_.chunks.stripe(), granted);
+  ports_.directory.giveUp(file_.about.key, file_.about.size, state_.chunks.stripe(), granted);
   if (state_.queuesAgain(fetched)) co_return Ended();
   co_return tooSlow(fetched);  // other failures the origin client has tried again already
 }
@@ -193,7 +193,7 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchGranted(ChunkMask grant
 Task<void> Fetcher::RunCourse::waitForGrant(bool mayFetch) {
   place_.leave();
   if (!mayFetch) {
-    Task<void> spending = ofOrigin_.spend(*shard_.reactor, state_.bytes(), *state_.urgency);
+    Task<void> spending = ofOrigin_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
     co_await spending;
   } else if (turn_.asked()) {
     Task<void> waiting = turn_.wait(Clock::now() + kLookAgain);
@@ -226,7 +226,7 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::readFromAgents(const LocateA
 
 Task<void> Fetcher::RunCourse::takePlace(ChunkMask missing) {
   if (!ofPeers_.given()) {
-    Task<void> spending = ofPeers_.spend(*shard_.reactor, state_.bytes(), *state_.urgency);
+    Task<void> spending = ofPeers_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
     co_await spending;
   }
   Task<void> taking =
@@ -246,7 +246,7 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::judge(Status read) {
   if (Clock::now() - *failing_ > kPeerPatience) {
     co_return read.error().within("no agent gave the bytes");
   }
-  co_await shard_.reactor->sleep(pause_);
+  co_await ports_.reactor.sleep(pause_);
   pause_ = std::min(2 * pause_, kLongestPause);
   co_return Ended();
 }

@@ -1,10 +1,9 @@
-#include "engine/fetcher.h"
+#include "fetch/fetcher.h"
 
 #include <algorithm>
 
-#include "engine/fetch_run.h"
-#include "engine/file_verifier.h"
-#include "engine/run_course.h"
+#include "fetch/fetch_run.h"
+#include "fetch/run_course.h"
 
 namespace hearth {
 namespace {
@@ -29,71 +28,35 @@ std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
 
 }  // namespace
 
-Fetcher::Fetcher(Shard& shard) : shard_(shard), peerPlaces_(*shard.reactor, kPeerChunks) {}
+Fetcher::Fetcher(FetchPorts ports) : ports_(ports), peerPlaces_(ports.reactor, kPeerChunks) {}
 
 Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) {
-  if (shard_.commons.refusals.refuses(reference.about.key))
+  if (ports_.refusals.refuses(reference.about.key))
     co_return DigestRefusals::error().within(reference.path());
-  if (const auto known = find(reference.about.key)) {
+  if (const auto known = ports_.wanted.find(reference.about.key)) {
     if (known->cache->size() == reference.about.size) co_return fileOf(known, std::move(reference));
   }
-  Task<Result<std::shared_ptr<CachedFile>>> acquiring = shard_.commons.cache->acquire(
-      reference.about.key, reference.about.size, reference.about.executable);
+  Task<Result<std::shared_ptr<CachedFile>>> acquiring =
+      ports_.cache.acquire(reference.about.key, reference.about.size, reference.about.executable);
   Result<std::shared_ptr<CachedFile>> acquired = co_await acquiring;
   if (!acquired.ok()) co_return acquired.error();
   // Another coroutine may have opened it while we waited.
-  if (const auto known = find(reference.about.key)) {
+  if (const auto known = ports_.wanted.find(reference.about.key)) {
     co_return fileOf(known, std::move(reference));
-  }
-  if (wanted_.size() >= sweepAt_) {
-    std::erase_if(wanted_, [](const auto& entry) { return entry.second.expired(); });
-    sweepAt_ = std::max<std::size_t>(1024, 2 * wanted_.size());
   }
   const ContentKey key = reference.about.key;
   const auto shared = std::make_shared<KeyFetch>(std::move(*acquired));
-  shared->fromOriginAlone = shard_.commons.refusals.differed(key);
-  wanted_[key] = shared;
+  shared->fromOriginAlone = ports_.refusals.differed(key);
+  ports_.wanted.add(key, shared);
   const std::shared_ptr<FileFetch> fetch = fileOf(shared, std::move(reference));
-  shard_.verifier->begin(fetch);
+  ports_.watch.opened(fetch);
   co_return fetch;
-}
-
-std::shared_ptr<KeyFetch> Fetcher::find(const ContentKey& key) {
-  const auto found = wanted_.find(key);
-  return found == wanted_.end() ? nullptr : found->second.lock();
-}
-
-std::shared_ptr<CachedFile> Fetcher::cached(const ContentKey& key) {
-  const std::shared_ptr<KeyFetch> fetch = find(key);
-  return fetch != nullptr ? fetch->cache : shard_.commons.cache->find(key);
-}
-
-std::optional<ChunkMask> Fetcher::held(const ContentKey& key, std::uint32_t stripe) {
-  const std::shared_ptr<CachedFile> file = cached(key);
-  if (file == nullptr) return std::nullopt;
-  return heldOf(*file, stripe);
-}
-
-AgentReport Fetcher::report(const ContentKey& key) {
-  AgentReport report;
-  if (const std::shared_ptr<KeyFetch> fetch = find(key)) {
-    report.wants = true;
-    for (const auto& [chunk, flight] : fetch->flights) {
-      if (flight->fromOrigin) report.fetching.push_back(chunk);
-    }
-  }
-  const std::shared_ptr<CachedFile> file = cached(key);
-  if (file == nullptr) return report;
-  for (std::uint32_t stripe = 0; stripe * kChunksPerStripe < file->chunkCount(); ++stripe) {
-    report.held.push_back(heldOf(*file, stripe));
-  }
-  return report;
 }
 
 Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                              std::uint32_t end, FetchOptions options) {
-  if (shard_.gate->closed()) co_return shuttingDown();
-  if (shard_.commons.refusals.refuses(fetch->key()))
+  if (ports_.gate.closed()) co_return shuttingDown();
+  if (ports_.refusals.refuses(fetch->key()))
     co_return DigestRefusals::error().within(fetch->reference.path());
   const std::shared_ptr<const Dataset> ours = fetch->reference.dataset;
   for (bool alone = false;; alone = true) {
@@ -114,7 +77,7 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
       }
     }
     if (!again || !status.ok()) co_return status;
-    if (shard_.gate->closed()) co_return shuttingDown();
+    if (ports_.gate.closed()) co_return shuttingDown();
   }
 }
 
@@ -128,7 +91,7 @@ std::vector<std::shared_ptr<ChunkFlight>> Fetcher::begin(const std::shared_ptr<F
     if (fetch->cache->resident(chunk)) continue;
     std::shared_ptr<ChunkFlight>& flight = fetch->flights[chunk];
     if (flight == nullptr || (alone && flight->dataset != ours)) {
-      flight = std::make_shared<ChunkFlight>(*shard_.reactor, ours);
+      flight = std::make_shared<ChunkFlight>(ports_.reactor, ours);
       addToRuns(runs, chunk);
     } else if (options.priority == Priority::kDemand) {
       flight->urgency->raise();
@@ -142,8 +105,8 @@ std::vector<std::shared_ptr<ChunkFlight>> Fetcher::begin(const std::shared_ptr<F
 
 Task<Result<std::shared_ptr<LoadedChunk>>> Fetcher::arrive(std::shared_ptr<FileFetch> fetch,
                                                            std::uint32_t chunk) {
-  for (bool alone = false; !shard_.gate->closed();) {
-    if (shard_.commons.refusals.refuses(fetch->key()))
+  for (bool alone = false; !ports_.gate.closed();) {
+    if (ports_.refusals.refuses(fetch->key()))
       co_return DigestRefusals::error().within(fetch->reference.path());
     if (auto here = fetch->loaded.find(chunk)) co_return here;
     if (fetch->cache->resident(chunk)) co_return std::shared_ptr<LoadedChunk>();
@@ -167,8 +130,8 @@ Task<Result<std::shared_ptr<LoadedChunk>>> Fetcher::arrive(std::shared_ptr<FileF
 }
 
 Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
-  const std::shared_ptr<KeyFetch> fetch = find(key);
-  const std::shared_ptr<CachedFile> file = cached(key);
+  const std::shared_ptr<KeyFetch> fetch = ports_.wanted.find(key);
+  const std::shared_ptr<CachedFile> file = ports_.wanted.cached(key);
   if (file != nullptr && chunk < file->chunkCount() && file->resident(chunk)) co_return Status();
   if (fetch != nullptr) {
     const auto known = fetch->flights.find(chunk);
@@ -191,14 +154,14 @@ void Fetcher::startRuns(const std::shared_ptr<FileFetch>& fetch, const std::vect
     }
   }
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    shard_.gate->spawn(run(fetch, runs[i], options, urgencies[i]));
+    ports_.gate.spawn(run(fetch, runs[i], options, urgencies[i]));
   }
 }
 
 Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options,
                         std::shared_ptr<Urgency> urgency) {
   if (options.counters == nullptr) options.counters = fetch->counters;
-  RunState state{shard_, std::move(fetch), chunks, std::move(options), std::move(urgency), {}};
+  RunState state{std::move(fetch), chunks, std::move(options), std::move(urgency), {}};
   for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
     state.flights.push_back(state.fetch->flights.at(chunk));
   }

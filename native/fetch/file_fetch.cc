@@ -1,4 +1,4 @@
-#include "engine/file_fetch.h"
+#include "fetch/file_fetch.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/fetcher.h"
+#include "fetch/fetcher.h"
 
 namespace hearth {
 
@@ -23,7 +23,6 @@ inline constexpr auto kSilenceAlone = std::chrono::seconds(2);
 
 // One run on its way. Lives in run()'s frame.
 struct Fetcher::RunState {
-  Shard& shard;
   std::shared_ptr<FileFetch> fetch;
   ChunkRun chunks;
   FetchOptions options;

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/urgency.h"
+#include "fetch/urgency.h"
 #include "reactor/reactor.h"
 
 namespace hearth {

@@ -4,7 +4,7 @@
 #include <list>
 #include <utility>
 
-#include "engine/urgency.h"
+#include "fetch/urgency.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {

@@ -6,8 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "directory/directory_client.h"
-#include "engine/fetch_run.h"
+#include "fetch/fetch_run.h"
 
 namespace hearth {
 
@@ -45,7 +44,7 @@ class Fetcher::RunCourse {
   Task<Ended> judge(Status read);
 
   Fetcher& fetcher_;
-  Shard& shard_;
+  const FetchPorts& ports_;
   RunState& state_;
   const FileReference& file_;
   OriginTurns& turns_;

@@ -1,4 +1,4 @@
-#include "engine/chunk_retention.h"
+#include "fetch/chunk_retention.h"
 
 #include <algorithm>
 

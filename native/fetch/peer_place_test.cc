@@ -1,4 +1,4 @@
-#include "engine/peer_place.h"
+#include "fetch/peer_place.h"
 
 #include <gtest/gtest.h>
 

@@ -4,15 +4,12 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
-#include <unordered_map>
 #include <vector>
 
-#include "directory/directory_ports.h"
-#include "engine/file_fetch.h"
-#include "engine/peer_place.h"
-#include "engine/rate_limiter.h"
-#include "engine/shard.h"
+#include "fetch/fetch_ports.h"
+#include "fetch/file_fetch.h"
+#include "fetch/peer_place.h"
+#include "fetch/rate_limiter.h"
 
 namespace hearth {
 
@@ -33,9 +30,9 @@ struct FetchOptions {
   }
 };
 
-class Fetcher final : public LocalChunks {
+class Fetcher {
  public:
-  explicit Fetcher(Shard& shard);
+  explicit Fetcher(FetchPorts ports);
 
   // The key is wanted while the result lives, and fetched as the reference's dataset. The caller
   // has entered this shard.
@@ -64,14 +61,6 @@ class Fetcher final : public LocalChunks {
   // one another's waiting could wait for ever.
   [[nodiscard]] Task<Status> awaitChunk(ContentKey key, std::uint32_t chunk);
 
-  // The wanted key, if it is.
-  [[nodiscard]] std::shared_ptr<KeyFetch> find(const ContentKey& key);
-  // Its cache file, wanted or not; null when there is none here.
-  [[nodiscard]] std::shared_ptr<CachedFile> cached(const ContentKey& key);
-
-  [[nodiscard]] AgentReport report(const ContentKey& key) override;
-  [[nodiscard]] std::optional<ChunkMask> held(const ContentKey& key, std::uint32_t stripe) override;
-
  private:
   struct RunState;
   class RunCourse;
@@ -93,24 +82,21 @@ class Fetcher final : public LocalChunks {
   Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint);
   // `status`: of the reading; when the chunk could not be stored, that is in the run's `own`.
   // `others`: hold the chunk, too.
-  static Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
-                             Status& status);
+  Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
+                      Status& status);
   // Gives the chunk to its readers, in memory, and then writes it. What cannot be written has been
   // read through all the same.
-  static Task<void> store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
-                          std::vector<std::uint32_t> checksums, ChunkRetention& retention);
-  static void notKept(const RunState& state, std::uint32_t chunk, std::uint64_t bytes,
-                      const Error& why);
+  Task<void> store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
+                   std::vector<std::uint32_t> checksums, ChunkRetention& retention);
+  void notKept(const RunState& state, std::uint32_t chunk, std::uint64_t bytes, const Error& why);
   // The directory learns what we hold of the run's stripe.
-  static void tellHeld(const RunState& state);
+  void tellHeld(const RunState& state);
 
-  Shard& shard_;
+  const FetchPorts ports_;
   // Chunks that are read from peers in the background. Few, so that what comes from the origin at
   // the same time keeps its part of the link: an agent that fetched less than the others would give
   // less to them, too.
   PeerPlaces peerPlaces_;
-  std::unordered_map<ContentKey, std::weak_ptr<KeyFetch>, ContentKeyHash> wanted_;
-  std::size_t sweepAt_ = 1024;
 };
 
 }  // namespace hearth

@@ -1,0 +1,35 @@
+// The keys of one shard that somebody on this agent wants, and what is here of these and others: in
+// the cache, or on its way. On the shard's thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "directory/directory_ports.h"
+#include "fetch/file_fetch.h"
+
+namespace hearth {
+
+class WantedKeys final : public LocalChunks {
+ public:
+  // The cache outlives it.
+  explicit WantedKeys(ContentCache& cache) : cache_(cache) {}
+
+  // Wanted while the object lives.
+  void add(const ContentKey& key, const std::shared_ptr<KeyFetch>& fetch);
+  // The wanted key, if it is.
+  [[nodiscard]] std::shared_ptr<KeyFetch> find(const ContentKey& key);
+  // Its cache file, wanted or not; null when there is none here.
+  [[nodiscard]] std::shared_ptr<CachedFile> cached(const ContentKey& key);
+
+  [[nodiscard]] AgentReport report(const ContentKey& key) override;
+  [[nodiscard]] std::optional<ChunkMask> held(const ContentKey& key, std::uint32_t stripe) override;
+
+ private:
+  ContentCache& cache_;
+  std::unordered_map<ContentKey, std::weak_ptr<KeyFetch>, ContentKeyHash> wanted_;
+  std::size_t sweepAt_ = 1024;
+};
+
+}  // namespace hearth
