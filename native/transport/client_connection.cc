@@ -222,6 +222,7 @@ Result<bool> ClientConnection::onFrame(const Frame& frame) {
       const Result<Credit> credit = decodeBody<Credit>(frame.body);
       if (!credit.ok()) return credit.error();
       credit_.setLimit(credit->bytes, credit->requests);
+      welcomed_ = true;
       return false;
     }
     case FrameType::kReadAnswer:

@@ -26,6 +26,8 @@ class ClientConnection final : public Connection, public Rail {
   // lasts.
   void post(std::vector<std::unique_ptr<RailWork>> batch) override;
   [[nodiscard]] bool usable() const override { return alive(); }
+  // The other side has given credit: it has taken the connection in.
+  [[nodiscard]] bool welcomed() const { return welcomed_; }
   // When these end, nothing writes into the caller's memory any more.
   // `received`: how much of `into` was filled; less than all at the manifest's end.
   [[nodiscard]] Task<Outcome> readManifest(Sha256Digest digest, std::uint64_t offset,
@@ -95,6 +97,7 @@ class ClientConnection final : public Connection, public Rail {
   PeerAddress address_;
   const std::uint64_t features_;
   CreditGate credit_;
+  bool welcomed_ = false;
   std::map<std::uint64_t, Sent> sent_;  // by request id
   std::uint64_t lastId_ = 0;
   std::uint64_t load_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 #include <tuple>
+#include <utility>
 
 #include "transport/limits.h"
 
@@ -108,15 +109,26 @@ void Peer::dialMissing(Lane lane) {
   for (Stream& stream : streamsOf(lane)) {
     const bool ready = stream.connection && stream.connection->alive();
     if (ready || stream.dialling || now < stream.notBefore) continue;
-    if (stream.connection) {
-      stream.fellSilent = stream.connection->failure().code == ErrorCode::kDeadlineExceeded;
-      stream.brokeOff = stream.connection->address();
+    if (const auto ended = std::exchange(stream.connection, nullptr)) {
+      stream.fellSilent = ended->failure().code == ErrorCode::kDeadlineExceeded;
+      stream.brokeOff = ended->address();
+      if (ended->welcomed()) {
+        stream.backOff = {};
+      } else {
+        lastError_ = ended->failure();
+        backOff(stream);
+        continue;
+      }
     }
-    stream.connection.reset();
     stream.dialling = true;
     gate_.spawn(
         dialStream(shared_from_this(), static_cast<std::size_t>(&stream - streams_.data())));
   }
+}
+
+void Peer::backOff(Stream& stream) {
+  stream.backOff = std::clamp<Clock::duration>(stream.backOff * 2, kFirstBackOff, kLongestBackOff);
+  stream.notBefore = Clock::now() + jittered(stream.backOff);
 }
 
 bool Peer::ready(const Stream& stream) { return stream.connection && stream.connection->alive(); }
@@ -153,13 +165,7 @@ Task<void> Peer::dialStream(std::shared_ptr<Peer> self, std::size_t index) {
   }
   Stream& stream = self->streams_[index];
   stream.dialling = false;
-  if (stream.connection) {
-    stream.backOff = {};
-  } else {
-    stream.backOff =
-        std::clamp<Clock::duration>(stream.backOff * 2, kFirstBackOff, kLongestBackOff);
-    stream.notBefore = Clock::now() + jittered(stream.backOff);
-  }
+  if (!stream.connection) backOff(stream);
   self->changed_.set();
 }
 

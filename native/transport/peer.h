@@ -1,5 +1,6 @@
 // One peer as we ask it: its streams, which are dialled when they are needed. A stream is
-//   idle -> dialling -> ready -> idle ...   and after a dial that failed, idle but not before
+//   idle -> dialling -> ready -> idle ...   and after a dial that failed, or a connection that the
+//   peer ended before it gave credit (it has no room for another one), idle but not before
 //   `notBefore`.
 // Each stream begins at an address (NIC) of its own and goes on to the others when that fails, or
 // when its last connection broke off there.
@@ -66,6 +67,7 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   // In the order in which the stream dials them.
   [[nodiscard]] std::vector<PeerAddress> addressesOf(std::size_t index) const;
   void dialMissing(Lane lane);
+  static void backOff(Stream& stream);
   [[nodiscard]] bool listed(const PeerAddress& address) const;
 
   Gate& gate_;
