@@ -124,6 +124,15 @@ describe('pods whose mounts died', () => {
     assert.deepEqual(told(), []);
   });
 
+  it('are told once though agents of the release before, which do not tell when, and newer ones name them by turns', async () => {
+    await says('a ');
+    for (const [key, { kind }] of [...api.objects]) if (kind === 'Event') api.objects.delete(key);
+    for (const name of ['a 1', 'a ', 'a 1']) await says(name);
+    assert.deepEqual(told(), []);
+    await says('a 2', 'a 1');
+    assert.deepEqual(told(), ['a']);
+  });
+
   it('are told and remembered once though they are named twice', async () => {
     await says('a 1', 'a 1');
     assert.deepEqual([told(), cache().status?.reboundPods?.length], [['a'], 1]);

@@ -56,7 +56,7 @@ export class ReboundPods {
     const failures: unknown[] = [];
     for (const pod of named) {
       try {
-        if (!before.has(keyOf(pod))) await this.#tell(pod, signal);
+        if (!wasTold(before, pod)) await this.#tell(pod, signal);
         told.push(pod);
       } catch (thrown) {
         failures.push(thrown);
@@ -102,6 +102,15 @@ const reboundPod = ({ namespace, name, uid, reboundAt }: PodReference): ReboundP
   at: reboundAt,
 });
 const keyOf = ({ uid, at }: ReboundPod) => `${uid} ${at}`;
+
+/**
+ * Agents of the release before do not tell when: what they name is what others name of the same pod. Who tells of a node
+ * may change at any time.
+ */
+function wasTold(before: ReadonlyMap<string, ReboundPod>, pod: ReboundPod): boolean {
+  if (before.has(keyOf(pod))) return true;
+  return [...before.values()].some(({ uid, at }) => uid === pod.uid && (at === '' || pod.at === ''));
+}
 
 /** Those that an agent left out for want of room are not told again when they are named again. */
 function notNamed(before: ReadonlyMap<string, ReboundPod>, named: ReboundPod[], volumes: Capability): ReboundPod[] {
