@@ -1,17 +1,9 @@
 #include "directory/directory_client.h"
 
+#include "directory/directory_patience.h"
 #include "directory/directory_service.h"
 
 namespace hearth {
-namespace {
-
-constexpr auto kPatience = std::chrono::seconds(4);
-// A directory that has been stopped keeps its askers no longer than this from its stand-in.
-constexpr auto kSilence = std::chrono::milliseconds(500);
-
-Patience directoryPatience() { return {Clock::now() + kPatience, kSilence}; }
-
-}  // namespace
 
 Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
                                            ChunkMask chunks, Intent intent, Complaint complaint) {
@@ -27,6 +19,8 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
       Task<LocateAnswer> here = service_.locate(node, request);
       co_return co_await here;
     }
+    Task<void> telling = outbox_.told(node, key);
+    co_await telling;
     ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kLocate), encode(request)};
     Task<Result<ControlMessage>> call =
         ports_.transport.call(node, std::move(message), directoryPatience());
@@ -70,43 +64,7 @@ void DirectoryClient::dropped(const ContentKey& key, std::uint64_t size) {
 }
 
 void DirectoryClient::tell(DirectoryMessage type, DirectoryRequest request) {
-  std::vector<std::string> candidates = ports_.view->directoriesOf(request.key);
-  if (candidates.front() == ports_.self) return tellHere(type, request);
-  ports_.gate.spawn(tellPeers(std::move(candidates), type, std::move(request)));
-}
-
-void DirectoryClient::tellHere(DirectoryMessage type, const DirectoryRequest& request) {
-  const std::string& node = ports_.self;
-  switch (type) {
-    case DirectoryMessage::kHave:
-      return service_.have(node, request);
-    case DirectoryMessage::kGiveUp:
-      return service_.giveUp(node, request);
-    case DirectoryMessage::kDropped:
-      return service_.dropped(node, request);
-    case DirectoryMessage::kLocate:
-    case DirectoryMessage::kQuery:
-    case DirectoryMessage::kAwait:
-      return;
-  }
-}
-
-Task<void> DirectoryClient::tellPeers(std::vector<std::string> candidates, DirectoryMessage type,
-                                      DirectoryRequest request) {
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    // Messages that waited for a silent directory must not overtake newer ones with what was true.
-    if (i > 0 && type == DirectoryMessage::kHave) {
-      const std::optional<ChunkMask> held = ports_.chunks.held(request.key, request.stripe);
-      if (!held) co_return;
-      request.chunks = *held;
-    }
-    if (candidates[i] == ports_.self) co_return tellHere(type, request);
-    ControlMessage message{static_cast<std::uint16_t>(type), encode(request)};
-    Task<Result<ControlMessage>> call =
-        ports_.transport.call(candidates[i], std::move(message), directoryPatience());
-    const Result<ControlMessage> answer = co_await call;
-    if (answer.ok()) co_return;
-  }
+  outbox_.tell(ports_.view->directoriesOf(request.key), {type, std::move(request)});
 }
 
 }  // namespace hearth

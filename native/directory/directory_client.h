@@ -2,17 +2,16 @@
 #pragma once
 
 #include "directory/directory_message.h"
+#include "directory/directory_outbox.h"
 #include "directory/directory_ports.h"
 
 namespace hearth {
-
-class DirectoryService;
 
 class DirectoryClient {
  public:
   // `service`: for the keys of which this agent is the directory; must remain live.
   DirectoryClient(DirectoryPorts ports, DirectoryService& service)
-      : ports_(ports), service_(service) {}
+      : ports_(ports), service_(service), outbox_(ports, service) {}
 
   // Tries the key's directory and then its two stand-ins. When none answers we act alone: what we
   // would fetch is granted, and counted; reading twice from the origin is better than not reading.
@@ -25,19 +24,17 @@ class DirectoryClient {
                                         std::uint32_t chunk, Patience patience);
 
   // Tell the directory, and when it does not answer the stand-in that is then asked; nobody waits,
-  // and a lost message costs only a detour.
+  // and lost news cost only a detour.
   void have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);
   void giveUp(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);
   void dropped(const ContentKey& key, std::uint64_t size);
 
  private:
   void tell(DirectoryMessage type, DirectoryRequest request);
-  void tellHere(DirectoryMessage type, const DirectoryRequest& request);
-  Task<void> tellPeers(std::vector<std::string> candidates, DirectoryMessage type,
-                       DirectoryRequest request);
 
   DirectoryPorts ports_;
   DirectoryService& service_;
+  DirectoryOutbox outbox_;
 };
 
 }  // namespace hearth

@@ -73,6 +73,40 @@ std::optional<DirectoryRequest> decodeDirectoryRequest(std::span<const std::byte
   return request;
 }
 
+std::vector<std::byte> encode(const std::vector<DirectoryNews>& news) {
+  ByteWriter writer;
+  writer.u32(static_cast<std::uint32_t>(news.size()));
+  for (const auto& [type, request] : news) {
+    writer.u16(static_cast<std::uint16_t>(type));
+    writer.bytes(std::as_bytes(std::span(request.key.bytes)));
+    writer.u64(request.size);
+    writer.u32(request.stripe);
+    writer.u16(request.chunks);
+    writer.u16(request.inMemory);
+  }
+  return writer.take();
+}
+
+std::optional<std::vector<DirectoryNews>> decodeDirectoryNews(std::span<const std::byte> body) {
+  ByteReader reader(body);
+  const std::size_t count = reader.u32();
+  if (count > kMostNews) return std::nullopt;
+  std::vector<DirectoryNews> news(count);
+  for (auto& [type, request] : news) {
+    type = static_cast<DirectoryMessage>(reader.u16());
+    const bool known = type == DirectoryMessage::kHave || type == DirectoryMessage::kGiveUp ||
+                       type == DirectoryMessage::kDropped;
+    reader.bytes(std::as_writable_bytes(std::span(request.key.bytes)));
+    request.size = reader.u64();
+    request.stripe = reader.u32();
+    request.chunks = reader.u16();
+    request.inMemory = reader.u16();
+    if (!known || request.size > kMostStripes * kStripeBytes) return std::nullopt;
+  }
+  if (!passOverFields(reader)) return std::nullopt;
+  return news;
+}
+
 std::vector<std::byte> encode(const LocateAnswer& answer) {
   ByteWriter writer;
   writer.u16(answer.granted);

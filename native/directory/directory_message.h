@@ -7,6 +7,7 @@
 //   have     "I hold these chunks of stripe s"               -> empty
 //   giveUp   "I shall not fetch these chunks after all"      -> empty
 //   dropped  "I have evicted the key"                        -> empty
+//   news     several of have, giveUp and dropped, in order   -> empty
 // a new directory asks every ready agent:
 //   query    "What is your part in this key?"                -> AgentReport
 // and who wants a chunk asks the agent that fetches or reads it:
@@ -31,7 +32,8 @@ enum class DirectoryMessage : std::uint16_t {
   kLocate = 6,
   kGiveUp = 7,
   kQuery = 8,
-  kAwait = 9
+  kAwait = 9,
+  kNews = 10
 };
 
 // One layout serves all requests; unused fields are zero. Files of more than 16 TiB have no
@@ -50,6 +52,20 @@ struct DirectoryRequest {
 
 [[nodiscard]] std::vector<std::byte> encode(const DirectoryRequest& request);
 [[nodiscard]] std::optional<DirectoryRequest> decodeDirectoryRequest(
+    std::span<const std::byte> body);
+
+// What an agent tells a directory without a question.
+struct DirectoryNews {
+  DirectoryMessage type = DirectoryMessage::kHave;  // or kGiveUp, or kDropped
+  DirectoryRequest request;                         // without intent and complaint
+
+  bool operator==(const DirectoryNews&) const = default;
+};
+// In one message.
+inline constexpr std::size_t kMostNews = 1024;
+
+[[nodiscard]] std::vector<std::byte> encode(const std::vector<DirectoryNews>& news);
+[[nodiscard]] std::optional<std::vector<DirectoryNews>> decodeDirectoryNews(
     std::span<const std::byte> body);
 
 [[nodiscard]] std::vector<std::byte> encode(const LocateAnswer& answer);

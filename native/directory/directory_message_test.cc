@@ -23,6 +23,36 @@ TEST(DirectoryMessage, RequestsRoundTrip) {
   EXPECT_EQ(decodeDirectoryRequest(encode(sampleRequest())), sampleRequest());
 }
 
+std::vector<DirectoryNews> sampleNews() {
+  DirectoryRequest told = sampleRequest();
+  told.intent = Intent::kLook;
+  told.complaint = {};
+  return {{DirectoryMessage::kHave, told},
+          {DirectoryMessage::kDropped, {.size = 7}},
+          {DirectoryMessage::kGiveUp, told}};
+}
+
+TEST(DirectoryMessage, NewsRoundTrip) {
+  EXPECT_EQ(decodeDirectoryNews(encode(sampleNews())), sampleNews());
+  const std::vector<DirectoryNews> most(kMostNews, sampleNews().front());
+  EXPECT_EQ(decodeDirectoryNews(encode(most)), most);
+}
+
+TEST(DirectoryMessage, RefusesNewsThatAreNone) {
+  EXPECT_FALSE(decodeDirectoryNews(encode(std::vector<DirectoryNews>(kMostNews + 1))));
+  auto news = sampleNews();
+  news[1].type = DirectoryMessage::kLocate;
+  EXPECT_FALSE(decodeDirectoryNews(encode(news)));
+  news = sampleNews();
+  news[1].request.size = (1ull << 44) + 1;
+  EXPECT_FALSE(decodeDirectoryNews(encode(news)));
+  const auto whole = encode(sampleNews());
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_FALSE(decodeDirectoryNews(std::span(whole).first(size)));
+  // Releases that know no such message take it for a request, and must refuse it.
+  EXPECT_FALSE(decodeDirectoryRequest(whole));
+}
+
 TEST(DirectoryMessage, AnswersRoundTrip) {
   const LocateAnswer answer{{{"a", 0xffff, 0xf0}, {"b", 1}}, {{"c", 2}}, 0x8000, 70'000, 0x0102};
   const auto decoded = decodeLocateAnswer(encode(answer));

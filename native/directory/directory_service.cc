@@ -89,21 +89,24 @@ Task<void> DirectoryService::askAccused(std::string node, DirectoryRequest reque
   }
 }
 
-void DirectoryService::have(const std::string& node, const DirectoryRequest& request) {
+void DirectoryService::told(const std::string& node, const DirectoryNews& news) {
+  const DirectoryRequest& request = news.request;
   const auto entry = entries_.find(request.key);
   if (entry == entries_.end()) return;
-  entry->second->directory.have(node, request.stripe, request.chunks, Clock::now());
-}
-
-void DirectoryService::giveUp(const std::string& node, const DirectoryRequest& request) {
-  const auto entry = entries_.find(request.key);
-  if (entry != entries_.end())
-    entry->second->directory.giveUp(node, request.stripe, request.chunks);
-}
-
-void DirectoryService::dropped(const std::string& node, const DirectoryRequest& request) {
-  const auto entry = entries_.find(request.key);
-  if (entry != entries_.end()) entry->second->directory.dropped(node);
+  KeyDirectory& directory = entry->second->directory;
+  switch (news.type) {
+    case DirectoryMessage::kHave:
+      return directory.have(node, request.stripe, request.chunks, Clock::now());
+    case DirectoryMessage::kGiveUp:
+      return directory.giveUp(node, request.stripe, request.chunks);
+    case DirectoryMessage::kDropped:
+      return directory.dropped(node);
+    case DirectoryMessage::kLocate:
+    case DirectoryMessage::kQuery:
+    case DirectoryMessage::kAwait:
+    case DirectoryMessage::kNews:
+      return;  // questions, and no news
+  }
 }
 
 void DirectoryService::gone(const std::string& node) {

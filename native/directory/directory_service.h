@@ -20,9 +20,7 @@ class DirectoryService {
   // `node` asks (or we ourselves). Waits while the directory of the key is being made.
   [[nodiscard]] Task<LocateAnswer> locate(std::string node, DirectoryRequest request);
   // Ignored for a key whose directory is not here: whoever makes it will ask.
-  void have(const std::string& node, const DirectoryRequest& request);
-  void giveUp(const std::string& node, const DirectoryRequest& request);
-  void dropped(const std::string& node, const DirectoryRequest& request);
+  void told(const std::string& node, const DirectoryNews& news);
   // An agent left or was started anew.
   void gone(const std::string& node);
 

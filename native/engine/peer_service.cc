@@ -124,7 +124,24 @@ Task<std::shared_ptr<PeerService::Reading>> PeerService::openManifest(Sha256Dige
   co_return reading;
 }
 
+Task<Result<ControlMessage>> PeerService::onNews(std::string fromNode, ControlMessage message) {
+  const auto all = decodeDirectoryNews(message.body);
+  if (!all) co_return Error{ErrorCode::kProtocolError, "news for a directory of the wrong shape"};
+  for (const DirectoryNews& news : *all) {
+    Shard& owner = shard_.commons.owner(news.request.key);
+    co_await owner.reactor->enter();
+    owner.directoryService->told(fromNode, news);
+  }
+  co_await shard_.reactor->enter();
+  co_return ControlMessage{message.type, {}};
+}
+
 Task<Result<ControlMessage>> PeerService::onControl(std::string fromNode, ControlMessage request) {
+  if (request.type == static_cast<std::uint16_t>(DirectoryMessage::kNews)) {
+    Task<Result<ControlMessage>> taking = onNews(std::move(fromNode), std::move(request));
+    Result<ControlMessage> answer = co_await taking;
+    co_return answer;
+  }
   const auto decoded = decodeDirectoryRequest(request.body);
   if (!decoded)
     co_return Error{ErrorCode::kProtocolError, "a directory request of the wrong shape"};
@@ -149,13 +166,9 @@ Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string 
       co_return answer;
     }
     case DirectoryMessage::kHave:
-      owner.directoryService->have(fromNode, about);
-      co_return answer;
     case DirectoryMessage::kGiveUp:
-      owner.directoryService->giveUp(fromNode, about);
-      co_return answer;
     case DirectoryMessage::kDropped:
-      owner.directoryService->dropped(fromNode, about);
+      owner.directoryService->told(fromNode, {static_cast<DirectoryMessage>(request.type), about});
       co_return answer;
     case DirectoryMessage::kAwait: {
       if (std::popcount(about.chunks) != 1)
@@ -170,6 +183,8 @@ Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string 
     case DirectoryMessage::kQuery:
       answer.body = encode(owner.wanted->report(about.key));
       co_return answer;
+    case DirectoryMessage::kNews:
+      break;  // onNews()
   }
   co_return Error{ErrorCode::kProtocolError,
                   "an unknown control message (" + std::to_string(request.type) + ")"};

@@ -34,6 +34,8 @@ class PeerService final : public PeerHandler {
   static Task<Result<BytesAnswer>> readHere(Shard& owner, Reactor& answering, ContentKey key,
                                             std::uint64_t offset, std::uint32_t length,
                                             Interest interest);
+  // Several at once, for whichever shards.
+  Task<Result<ControlMessage>> onNews(std::string fromNode, ControlMessage message);
   static Task<Result<ControlMessage>> controlHere(Shard& owner, std::string fromNode,
                                                   ControlMessage request);
 

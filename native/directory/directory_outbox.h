@@ -1,0 +1,71 @@
+// What this agent has to tell the directories on other agents: chunks that it holds, gives up or
+// has dropped. One call an agent is under way at a time, and carries what has come up since the one
+// before it: thousands of small files cost as many messages as the agent has time for.
+// A shard's; used on its thread.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "directory/directory_message.h"
+#include "directory/directory_ports.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+
+class DirectoryService;
+
+class DirectoryOutbox {
+ public:
+  // News that wait for one agent; beyond it the oldest are left out, which costs a detour.
+  static constexpr std::size_t kMostWaiting = 65'536;
+
+  // `service`: for the keys of which this agent is a directory; must remain live.
+  DirectoryOutbox(DirectoryPorts ports, DirectoryService& service)
+      : ports_(ports), service_(service) {}
+
+  // Tells the first of `candidates`, and the next one when it does not answer. News of a key reach
+  // an agent in the order of these calls; nobody waits for them.
+  void tell(std::vector<std::string> candidates, DirectoryNews news);
+
+  // Ends when what was to be told `node` of the key until now has been told, or is left to another
+  // candidate. A question must not overtake it: what it is granted would be taken back by the older
+  // news that the same chunks were given up.
+  [[nodiscard]] Task<void> told(std::string node, ContentKey key);
+
+ private:
+  struct Letter {
+    std::vector<std::string> candidates;
+    std::size_t at = 0;  // of the candidates, who is told
+    DirectoryNews news;
+    std::uint64_t number = 0;  // ascending in a box
+  };
+  // Lives for as long as its deliver() runs.
+  struct Box {
+    explicit Box(Reactor& reactor) : answered(std::make_shared<Event>(reactor)) {}
+    std::deque<Letter> waiting;
+    std::uint64_t done = 0;  // letters up to this number are neither waiting nor under way
+    // The newest of each key that are.
+    std::unordered_map<ContentKey, std::uint64_t, ContentKeyHash> newest;
+    std::shared_ptr<Event> answered;  // of the call that is under way; then there is a new one
+    bool together = true;             // releases before this one know no message with several news
+  };
+
+  void post(Letter letter);
+  Task<void> deliver(std::string node);
+  Task<Status> send(const std::string& node, const std::vector<Letter>& letters);
+  // The next candidate of each is told.
+  void forward(std::vector<Letter> letters);
+
+  static std::vector<Letter> take(Box& box);
+  static void forget(Box& box, const Letter& letter);
+
+  DirectoryPorts ports_;
+  DirectoryService& service_;
+  std::unordered_map<std::string, Box> boxes_;  // by agent
+  std::uint64_t letters_ = 0;                   // that were ever posted
+};
+
+}  // namespace hearth

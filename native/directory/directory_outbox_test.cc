@@ -1,0 +1,263 @@
+#include "directory/directory_outbox.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "directory/directory_client.h"
+#include "directory/directory_service.h"
+
+namespace hearth {
+namespace {
+
+using testing::ElementsAre;
+
+// Agents that take messages when the test lets them.
+class PlayedAgents final : public PeerTransport {
+ public:
+  explicit PlayedAgents(Reactor& reactor) : reactor_(reactor), opened_(reactor) { open(); }
+
+  struct Message {
+    std::string node;
+    DirectoryMessage type;
+    std::vector<DirectoryNews> news;
+  };
+  std::vector<Message> messages;  // that came, whether they were answered or not
+  std::set<std::string> silent;   // who does not answer
+  bool old = false;               // they know no message with several news
+  std::size_t pending = 0;
+
+  void hold() { opened_.reset(); }
+  void open() { opened_.set(); }
+
+  Task<Result<ControlMessage>> call(std::string node, ControlMessage request, Patience) override {
+    Message message{node, static_cast<DirectoryMessage>(request.type), {}};
+    if (message.type == DirectoryMessage::kNews) {
+      message.news = *decodeDirectoryNews(request.body);
+    } else {
+      message.news.push_back({message.type, *decodeDirectoryRequest(request.body)});
+    }
+    messages.push_back(message);
+    ++pending;
+    co_await opened_.wait();
+    co_await reactor_.sleep(Clock::duration::zero());
+    --pending;
+    if (silent.contains(node)) co_return Error{ErrorCode::kDeadlineExceeded, "silent"};
+    if (old && message.type == DirectoryMessage::kNews)
+      co_return Error{ErrorCode::kProtocolError, "a directory request of the wrong shape"};
+    ControlMessage answer{request.type, {}};
+    if (message.type == DirectoryMessage::kLocate) answer.body = encode(LocateAnswer{});
+    co_return answer;
+  }
+
+  void setPeers(std::vector<PeerIdentity>) override {}
+  void adopt(int) override {}
+  Task<Status> read(std::string, ContentKey, std::uint64_t, MemorySlice,
+                    std::vector<std::uint32_t>&, Patience, RequestClass) override {
+    co_return Error{ErrorCode::kUnavailable, "not played"};
+  }
+  Task<Result<std::vector<std::byte>>> readManifest(std::string, Sha256Digest,
+                                                    Clock::time_point) override {
+    co_return Error{ErrorCode::kUnavailable, "not played"};
+  }
+  Task<void> close() override { co_return; }
+  std::vector<PeerStatistics> statistics() const override { return {}; }
+
+ private:
+  Reactor& reactor_;
+  Event opened_;
+};
+
+ContentKey keyOf(std::uint32_t number) {
+  ContentKey key;
+  std::memcpy(key.bytes.data(), &number, sizeof number);
+  return key;
+}
+
+struct DirectoryOutboxTest : testing::Test, LocalChunks {
+  AgentReport report(const ContentKey&) override { return {}; }
+  std::optional<ChunkMask> held(const ContentKey&, std::uint32_t) override { return holding; }
+
+  static DirectoryNews news(std::uint32_t key, DirectoryMessage type = DirectoryMessage::kHave,
+                            ChunkMask chunks = 1) {
+    return {type, {.key = keyOf(key), .size = kChunkBytes, .chunks = chunks}};
+  }
+  static Task<bool> turns(Reactor& reactor, int count) {
+    for (int i = 0; i < count; ++i) co_await reactor.sleep(Clock::duration::zero());
+    co_return true;
+  }
+  void settle() { reactor->runUntilComplete(turns(*reactor, 50)); }
+  // What an agent was told, in order, as "2:have 2:dropped".
+  std::string toldTo(const std::string& node) const {
+    std::string all;
+    for (const auto& message : agents.messages) {
+      if (message.node != node) continue;
+      for (const DirectoryNews& one : message.news) {
+        std::uint32_t key = 0;
+        std::memcpy(&key, one.request.key.bytes.data(), sizeof key);
+        const char* const type = one.type == DirectoryMessage::kHave     ? ":have "
+                                 : one.type == DirectoryMessage::kGiveUp ? ":giveUp "
+                                 : one.type == DirectoryMessage::kLocate ? ":locate "
+                                                                         : ":dropped ";
+        all += std::to_string(key) + type;
+      }
+    }
+    return all;
+  }
+  static Task<bool> closed(Gate& gate) {
+    Task<void> closing = gate.close();
+    co_await closing;
+    co_return true;
+  }
+  ~DirectoryOutboxTest() override {
+    agents.open();
+    reactor->runUntilComplete(closed(gate));
+  }
+
+  std::optional<ChunkMask> holding = 1;
+  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
+  PlayedAgents agents{*reactor};
+  Gate gate{*reactor};
+  std::string self = "self";
+  std::shared_ptr<const ClusterView> view = std::make_shared<ClusterView>(
+      "self",
+      std::vector<ClusterMember>{{{"a", "1", {}}, "", "", true}, {{"b", "1", {}}, "", "", true}});
+  std::atomic<std::uint64_t> bypassed{0};
+  DirectoryPorts ports{self, *reactor, gate, view, agents, *this, bypassed};
+  DirectoryService service{ports};
+  DirectoryOutbox outbox{ports, service};
+};
+
+TEST_F(DirectoryOutboxTest, WhatComesUpDuringACallGoesTogetherWithTheNext) {
+  agents.hold();
+  for (std::uint32_t i = 0; i < 1000; ++i) outbox.tell({"a"}, news(i));
+  settle();
+  ASSERT_EQ(agents.messages.size(), 1u) << "one call at a time";
+  EXPECT_EQ(agents.messages.front().type, DirectoryMessage::kHave);
+  agents.open();
+  settle();
+  ASSERT_EQ(agents.messages.size(), 2u);
+  ASSERT_EQ(agents.messages.back().news.size(), 999u);
+  for (std::uint32_t i = 1; i < 1000; ++i) EXPECT_EQ(agents.messages.back().news[i - 1], news(i));
+}
+
+TEST_F(DirectoryOutboxTest, OneMessageHasAtMostSoMany) {
+  agents.hold();
+  for (std::uint32_t i = 0; i < 1 + 2 * kMostNews + 1; ++i) outbox.tell({"a"}, news(i));
+  agents.open();
+  settle();
+  std::vector<std::size_t> sizes;
+  for (const auto& message : agents.messages) sizes.push_back(message.news.size());
+  EXPECT_THAT(sizes, ElementsAre(1, kMostNews, kMostNews, 1));
+}
+
+TEST_F(DirectoryOutboxTest, AgentsDoNotWaitForOneAnother) {
+  agents.hold();
+  for (const char* const node : {"a", "b", "a", "b"}) outbox.tell({node}, news(1));
+  settle();
+  EXPECT_EQ(agents.pending, 2u);
+}
+
+TEST_F(DirectoryOutboxTest, ReleasesThatKnowNoSeveralAreToldOneByOneInOrder) {
+  agents.old = true;
+  agents.hold();
+  outbox.tell({"a"}, news(1));
+  outbox.tell({"a"}, news(2));
+  outbox.tell({"a"}, news(2, DirectoryMessage::kGiveUp));
+  outbox.tell({"a"}, news(2, DirectoryMessage::kDropped));
+  agents.open();
+  settle();
+  EXPECT_EQ(agents.messages.size(), 5u);
+  std::erase_if(agents.messages,
+                [](const auto& message) { return message.type == DirectoryMessage::kNews; });
+  EXPECT_EQ(toldTo("a"), "1:have 2:have 2:giveUp 2:dropped ");
+}
+
+TEST_F(DirectoryOutboxTest, TheStandInHearsWhatIsTrueThen) {
+  agents.silent = {"a"};
+  agents.hold();
+  outbox.tell({"a", "b"}, news(1));
+  outbox.tell({"a", "b"}, news(2, DirectoryMessage::kHave, 0b1));
+  outbox.tell({"a", "b"}, news(3, DirectoryMessage::kGiveUp));
+  holding = 0b11;
+  agents.open();
+  settle();
+  EXPECT_EQ(toldTo("b"), "1:have 2:have 3:giveUp ");
+  for (const auto& message : agents.messages) {
+    if (message.node != "b") continue;
+    for (const DirectoryNews& one : message.news)
+      EXPECT_EQ(one.request.chunks, one.type == DirectoryMessage::kHave ? 0b11 : 0b1);
+  }
+  holding = std::nullopt;  // dropped while the first was silent: that has been told by itself
+  agents.messages.clear();
+  outbox.tell({"a", "b"}, news(1));
+  settle();
+  EXPECT_EQ(toldTo("b"), "");
+}
+
+TEST_F(DirectoryOutboxTest, WhenNobodyAnswersNewsAreForgotten) {
+  agents.silent = {"a", "b"};
+  outbox.tell({"a", "b"}, news(1));
+  settle();
+  agents.silent.clear();
+  outbox.tell({"a", "b"}, news(2));
+  settle();
+  EXPECT_EQ(toldTo("a"), "1:have 2:have ");
+  EXPECT_EQ(toldTo("b"), "1:have ");
+}
+
+TEST_F(DirectoryOutboxTest, TheOldestAreLeftOutWhenTooManyWait) {
+  agents.hold();
+  for (std::uint32_t i = 0; i < 1 + DirectoryOutbox::kMostWaiting + 3; ++i)
+    outbox.tell({"a"}, news(i));
+  agents.open();
+  for (int i = 0; i < 10; ++i) settle();
+  std::size_t told = 0;
+  for (const auto& message : agents.messages) told += message.news.size();
+  EXPECT_EQ(told, 1 + DirectoryOutbox::kMostWaiting);
+  EXPECT_EQ(agents.messages.at(1).news.front(), news(4));
+}
+
+// A grant that is followed by older news that its chunks were given up would be taken back.
+TEST_F(DirectoryOutboxTest, AQuestionAboutAKeyComesBehindItsNews) {
+  DirectoryClient client(ports, service);
+  std::uint32_t number = 0;  // of a key whose directory is "a"
+  while (view->directoriesOf(keyOf(number)).front() != "a") ++number;
+  std::uint32_t other = number + 1;
+  while (view->directoriesOf(keyOf(other)).front() != "a") ++other;
+  agents.hold();
+  client.have(keyOf(other), kChunkBytes, 0, 1);
+  client.giveUp(keyOf(number), kChunkBytes, 0, 1);
+  const auto locate = [&](std::uint32_t key) -> Task<void> {
+    Task<LocateAnswer> locating =
+        client.locate(keyOf(key), kChunkBytes, 0, 1, Intent::kFetch, Complaint());
+    co_await locating;
+  };
+  gate.spawn(locate(number));
+  std::uint32_t third = other + 1;
+  while (view->directoriesOf(keyOf(third)).front() != "a") ++third;
+  gate.spawn(locate(third));  // of which nothing is to be told: at once
+  settle();
+  const auto text = [](std::uint32_t key, const char* type) { return std::to_string(key) + type; };
+  EXPECT_EQ(toldTo("a"), text(other, ":have ") + text(third, ":locate "));
+  agents.open();
+  settle();
+  EXPECT_EQ(toldTo("a"), text(other, ":have ") + text(third, ":locate ") +
+                             text(number, ":giveUp ") + text(number, ":locate "));
+}
+
+TEST_F(DirectoryOutboxTest, NobodyWaitsForNewsThatAreNotDelivered) {
+  reactor->runUntilComplete(closed(gate));
+  outbox.tell({"a"}, news(1));
+  const auto told = [&]() -> Task<bool> {
+    Task<void> telling = outbox.told("a", keyOf(1));
+    co_await telling;
+    co_return true;
+  };
+  EXPECT_TRUE(reactor->runUntilComplete(told()));
+  EXPECT_TRUE(agents.messages.empty());
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,13 @@
+// How long a directory is waited for.
+#pragma once
+
+#include "transport/peer_transport.h"
+
+namespace hearth {
+
+// A directory that has been stopped keeps its askers for half a second from its stand-in.
+inline Patience directoryPatience() {
+  return {Clock::now() + std::chrono::seconds(4), std::chrono::milliseconds(500)};
+}
+
+}  // namespace hearth
