@@ -24,11 +24,13 @@ export const longestMessage = 1_024;
  */
 export function coreEvent(occurrence: Occurrence, id: string, component: string, instance: string): CoreEvent {
   const { regarding, type, reason, message, count, first, last } = occurrence;
+  // Its parts begin and end with letters or digits (RFC 1123), also where it is cut off.
+  const named = regarding.name?.slice(0, 200).replace(/[-.]+$/, '');
   return {
     metadata: {
       // Events of objects of the cluster are in the namespace where kubectl looks for them.
       namespace: regarding.namespace ?? 'default',
-      name: `${regarding.name?.slice(0, 200)}.${id}`,
+      name: `${named}.${id}`,
     },
     involvedObject: regarding,
     type,

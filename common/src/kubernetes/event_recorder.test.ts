@@ -53,6 +53,18 @@ describe('EventRecorder', () => {
     assert.equal(events().filter(({ reason }) => reason === 'Broken').length, 2);
   });
 
+  it('has names that the API takes, wherever the name of the object is cut off', async () => {
+    for (const end of ['-', '.', 'a']) {
+      const name = `${'x'.repeat(199)}${end}${'y'.repeat(40)}`;
+      recorder.event({ ...pod, metadata: { ...pod.metadata, name } }, 'Warning', 'Broken', 'It is broken');
+      await recorder.flush();
+    }
+    assert.equal(events().length, 3);
+    for (const { metadata } of events()) {
+      assert.match(metadata?.name ?? '', /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
+    }
+  });
+
   it('cuts off what is longer than the API takes, the first time and later', async () => {
     for (const words of ['first', 'second']) {
       recorder.event(pod, 'Warning', 'Broken', words.repeat(1_000));
