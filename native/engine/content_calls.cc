@@ -2,9 +2,8 @@
 
 #include "directory/directory_client.h"
 #include "engine/demand_read.h"
-#include "engine/file_digest.h"
-#include "engine/file_verifier.h"
-#include "engine/verified_read.h"
+#include "warm/file_digest.h"
+#include "warm/file_verifier.h"
 
 namespace hearth {
 namespace {
@@ -23,41 +22,6 @@ Result<FileReference> fileAt(std::shared_ptr<Dataset> dataset, std::uint32_t ent
 }
 
 }  // namespace
-
-std::vector<std::uint32_t> filesOf(const Manifest& manifest) {
-  std::vector<std::uint32_t> files;
-  const ManifestTotals totals = manifest.totals();
-  files.reserve(totals.files);
-  for (std::uint32_t entry = 0; entry < totals.entries; ++entry) {
-    if (manifest.entry(entry).kind == EntryKind::kFile) files.push_back(entry);
-  }
-  return files;
-}
-
-std::vector<std::uint32_t> leavesBelow(const Manifest& manifest, std::uint32_t entry,
-                                       std::uint32_t skip, std::uint32_t limit) {
-  std::vector<std::uint32_t> leaves;
-  // An explicit stack of child ranges: the depth comes from the manifest.
-  struct Range {
-    std::uint32_t next, end;
-  };
-  std::vector<Range> stack{{entry, entry + 1}};
-  while (!stack.empty() && leaves.size() < limit) {
-    if (stack.back().next == stack.back().end) {
-      stack.pop_back();
-      continue;
-    }
-    const ManifestEntry about = manifest.entry(stack.back().next++);
-    if (about.kind == EntryKind::kDirectory) {
-      stack.push_back({about.firstChild, about.firstChild + about.childCount});
-    } else if (skip != 0) {
-      --skip;
-    } else {
-      leaves.push_back(about.index);
-    }
-  }
-  return leaves;
-}
 
 Task<Residency> ContentCalls::residency(std::shared_ptr<Dataset> dataset) {
   // A million look-ups take a while: not on the shard.
@@ -192,7 +156,8 @@ Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file
     [[maybe_unused]] const Status recorded = co_await recording;  // else it is compared again
   }
   if (withOrigin) {
-    Task<Result<std::uint64_t>> comparing = compareWithOrigin(owner, fetch);
+    Task<Result<std::uint64_t>> comparing =
+        compareWithOrigin(*owner.reactor, *owner.origin, *owner.originBuffers, fetch);
     const Result<std::uint64_t> compared = co_await comparing;
     if (!compared.ok()) co_return compared.error();
   }

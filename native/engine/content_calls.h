@@ -9,18 +9,11 @@
 #include "dataset/dataset.h"
 #include "engine/shard.h"
 #include "fetch/fetcher.h"
+#include "manifest/manifest_walk.h"
 
 namespace hearth {
 
 using EntryList = std::optional<std::vector<std::uint32_t>>;
-
-// Indices of all files, in manifest order.
-[[nodiscard]] std::vector<std::uint32_t> filesOf(const Manifest& manifest);
-
-// Files and symlinks at or below an entry, depth first in name order, without the first `skip`, at
-// most `limit`.
-[[nodiscard]] std::vector<std::uint32_t> leavesBelow(const Manifest& manifest, std::uint32_t entry,
-                                                     std::uint32_t skip, std::uint32_t limit);
 
 struct Residency {
   std::uint64_t bytesTotal = 0, bytesResident = 0;

@@ -6,13 +6,13 @@
 #include "directory/directory_service.h"
 #include "engine/blocking_call.h"
 #include "engine/bounded_log.h"
-#include "engine/file_verifier.h"
 #include "engine/peer_service.h"
 #include "engine/prefetcher.h"
 #include "fetch/chunk_retention.h"
 #include "fetch/fetcher.h"
 #include "files/posix_file_system.h"
 #include "origin/directory_calls.h"
+#include "warm/file_verifier.h"
 
 namespace hearth {
 namespace {
@@ -115,9 +115,15 @@ void Engine::createServices(const EngineOptions& options) {
   manifests_ = std::make_unique<ManifestStore>(
       ManifestPorts{*shard.reactor, *shard.files, shard.view, *shard.transport,
                     commons_.cache->manifestDirectory(), commons_.ask});
+  commons_.warming = std::make_unique<WarmPorts>(
+      WarmPorts{*commons_.cache, commons_.wholeFiles, commons_.ask, {}});
+  for (const std::unique_ptr<Shard>& each : commons_.shards) {
+    commons_.warming->shards.push_back(
+        {*each->reactor, *each->gate, *each->fetcher, *each->verifier});
+  }
   contents_ = std::make_unique<ContentCalls>(commons_, shard);
   mounts_ = std::make_unique<Mounts>(commons_, shard, *manifests_);
-  scrubber_ = std::make_unique<Scrubber>(commons_, shard, *manifests_, options.scrub);
+  scrubber_ = std::make_unique<Scrubber>(*commons_.warming, *manifests_, options.scrub);
 }
 
 Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
@@ -154,7 +160,6 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
                              commons_.counters.directoryBypassed};
   shard.directoryService = std::make_unique<DirectoryService>(ports);
   shard.directory = std::make_unique<DirectoryClient>(ports, *shard.directoryService);
-  shard.verifier = std::make_unique<FileVerifier>(shard);
   shard.fetcher =
       std::make_unique<Fetcher>(FetchPorts{*shard.reactor,
                                            *shard.gate,
@@ -165,11 +170,13 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
                                            *shard.origin,
                                            *shard.directory,
                                            *shard.transport,
-                                           *shard.verifier,
                                            commons_.refusals,
                                            commons_.throughReads,
                                            commons_.counters.fetched,
                                            commons_.ask});
+  shard.verifier = std::make_unique<FileVerifier>(VerifierPorts{
+      *shard.reactor, *shard.gate, *shard.fetcher, *shard.originBuffers, commons_.wholeFiles,
+      commons_.refusals, commons_.counters.digestMismatches, commons_.ask});
   shard.prefetcher = std::make_unique<Prefetcher>(shard);
   co_return Status();
 }
@@ -211,7 +218,7 @@ Status Engine::warm(WarmOptions options) {
     }
   }
   Shard& shard = *commons_.shards.front();
-  home().post([this, &shard, job] { shard.gate->spawn(WarmJob::run(job, commons_, shard)); });
+  home().post([this, &shard, job] { shard.gate->spawn(WarmJob::run(job, *commons_.warming)); });
   return {};
 }
 
@@ -303,6 +310,7 @@ void Engine::close() {
   mounts_.reset();
   contents_.reset();
   manifests_.reset();
+  commons_.warming.reset();
   commons_.cache.reset();
 }
 

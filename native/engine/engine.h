@@ -16,9 +16,9 @@
 #include "dataset/manifest_store.h"
 #include "engine/content_calls.h"
 #include "engine/mounts.h"
-#include "engine/scrubber.h"
 #include "engine/shard.h"
-#include "engine/warm_job.h"
+#include "warm/scrubber.h"
+#include "warm/warm_job.h"
 
 namespace hearth {
 

@@ -1,5 +1,5 @@
 // Files whose origin tells a digest: compared as they come, and never given as a whole before.
-#include "engine/file_verifier.h"
+#include "warm/file_verifier.h"
 
 #include "base/crc32c.h"
 #include "engine/dataset_source.h"

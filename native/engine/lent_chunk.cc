@@ -1,6 +1,6 @@
 #include "engine/lent_chunk.h"
 
-#include "engine/verified_read.h"
+#include "cache/verified_read.h"
 
 namespace hearth {
 

@@ -69,7 +69,7 @@ Task<void> MountAdvice::run(std::shared_ptr<MountAdvice> advice, std::shared_ptr
                             std::vector<std::uint32_t> files) {
   EngineCommons& commons = advice->commons_;
   if (request->willNeed) {
-    Task<void> warming = WarmJob::run(request->job, commons, *commons.shards.front());
+    Task<void> warming = WarmJob::run(request->job, *commons.warming);
     co_await warming;
   } else {
     Task<void> evicting = evict(commons, advice->dataset_, request, std::move(files));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/shard.h"
-#include "engine/warm_job.h"
+#include "warm/warm_job.h"
 
 namespace hearth {
 

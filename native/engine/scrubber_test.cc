@@ -1,5 +1,5 @@
 // Bytes that change on the disk are found by the background scrub and mended.
-#include "engine/scrubber.h"
+#include "warm/scrubber.h"
 
 #include <fcntl.h>
 #include <unistd.h>

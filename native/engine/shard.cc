@@ -2,11 +2,11 @@
 
 #include "directory/directory_client.h"
 #include "directory/directory_service.h"
-#include "engine/file_verifier.h"
 #include "engine/peer_service.h"
 #include "engine/prefetcher.h"
 #include "fetch/chunk_retention.h"
 #include "fetch/fetcher.h"
+#include "warm/file_verifier.h"
 
 namespace hearth {
 

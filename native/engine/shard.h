@@ -21,6 +21,7 @@
 #include "origin/origin_client.h"
 #include "reactor/synchronization.h"
 #include "transport/peer_transport.h"
+#include "warm/warm_ports.h"
 
 namespace hearth {
 
@@ -62,6 +63,8 @@ struct EngineCommons {
   ThreadPool wholeFiles{{.threads = wholeFileThreads(), .niceness = 10}};
   // Threads for directory origins, whose file systems may hang.
   std::shared_ptr<DirectoryCalls> directories;
+  // Made when all shards have started.
+  std::unique_ptr<WarmPorts> warming;
   EngineCounters counters;
   FailedReads failedReads;
   DigestRefusals refusals;
@@ -89,8 +92,8 @@ struct Shard {
   std::unique_ptr<WantedKeys> wanted;
   std::unique_ptr<DirectoryService> directoryService;
   std::unique_ptr<DirectoryClient> directory;
-  std::unique_ptr<FileVerifier> verifier;
   std::unique_ptr<Fetcher> fetcher;
+  std::unique_ptr<FileVerifier> verifier;
   std::unique_ptr<Prefetcher> prefetcher;
   std::unique_ptr<PeerService> peerService;
   std::unique_ptr<PeerTransport> transport;

@@ -1,5 +1,5 @@
 // Limits and counts of warm jobs.
-#include "engine/warm_job.h"
+#include "warm/warm_job.h"
 
 #include "engine/testing_cluster.h"
 

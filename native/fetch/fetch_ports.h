@@ -20,17 +20,6 @@
 
 namespace hearth {
 
-// Who compares files with their digests.
-class FileWatch {
- public:
-  virtual ~FileWatch() = default;
-  // Its key is wanted from now on, for the first time or anew.
-  virtual void opened(const std::shared_ptr<FileFetch>& fetch) = 0;
-  // A chunk came in and is resident; `loaded` has its bytes.
-  virtual void arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
-                       const std::shared_ptr<LoadedChunk>& loaded) = 0;
-};
-
 // Where chunks come in, and how long they stay there.
 struct ChunkMemory {
   BufferPool& buffers;
@@ -49,7 +38,6 @@ struct FetchPorts {
   OriginClient& origin;
   DirectoryClient& directory;
   PeerTransport& transport;
-  FileWatch& watch;
   // Of the whole engine.
   DigestRefusals& refusals;
   ThroughReads& throughReads;

@@ -181,7 +181,7 @@ Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<
     }
   }
   const std::uint64_t bytes = loaded->bytes.size();
-  if (written) ports_.watch.arrived(state.fetch, chunk, loaded);
+  if (written && watch_ != nullptr) watch_->arrived(state.fetch, chunk, loaded);
   // Gone from memory: the whole file was found to be wrong while this was written.
   if (state.fetch->loaded.find(chunk) == loaded)
     retention.keep(state.fetch->shared, chunk, std::move(loaded));

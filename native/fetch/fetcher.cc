@@ -49,7 +49,7 @@ Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) 
   shared->fromOriginAlone = ports_.refusals.differed(key);
   ports_.wanted.add(key, shared);
   const std::shared_ptr<FileFetch> fetch = fileOf(shared, std::move(reference));
-  ports_.watch.opened(fetch);
+  if (watch_ != nullptr) watch_->opened(fetch);
   co_return fetch;
 }
 

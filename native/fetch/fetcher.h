@@ -30,9 +30,23 @@ struct FetchOptions {
   }
 };
 
+// Who compares files with their digests.
+class FileWatch {
+ public:
+  virtual ~FileWatch() = default;
+  // Its key is wanted from now on, for the first time or anew.
+  virtual void opened(const std::shared_ptr<FileFetch>& fetch) = 0;
+  // A chunk came in and is resident; `loaded` has its bytes.
+  virtual void arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
+                       const std::shared_ptr<LoadedChunk>& loaded) = 0;
+};
+
 class Fetcher {
  public:
   explicit Fetcher(FetchPorts ports);
+
+  // Before the first file is opened; `watch` lives as long as files are fetched.
+  void setWatch(FileWatch& watch) { watch_ = &watch; }
 
   // The key is wanted while the result lives, and fetched as the reference's dataset. The caller
   // has entered this shard.
@@ -93,6 +107,7 @@ class Fetcher {
   void tellHeld(const RunState& state);
 
   const FetchPorts ports_;
+  FileWatch* watch_ = nullptr;
   // Chunks that are read from peers in the background. Few, so that what comes from the origin at
   // the same time keeps its part of the link: an agent that fetched less than the others would give
   // less to them, too.

@@ -10,15 +10,30 @@
 
 #include <memory>
 
-#include "engine/in_order_hash.h"
-#include "engine/shard.h"
-#include "fetch/fetch_ports.h"
+#include "dataset/question.h"
+#include "fetch/digest_refusals.h"
+#include "fetch/fetcher.h"
+#include "reactor/synchronization.h"
+#include "warm/in_order_hash.h"
 
 namespace hearth {
 
+// What a verifier uses of its shard and of the engine. All of it lives longer.
+struct VerifierPorts {
+  Reactor& reactor;
+  Gate& gate;  // background coroutines
+  Fetcher& fetcher;
+  const BufferPool& buffers;  // of what comes from the origin
+  ThreadPool& wholeFiles;     // which hash
+  DigestRefusals& refusals;
+  std::atomic<std::uint64_t>& mismatches;  // counts files that were not what their digest says
+  const Ask& ask;
+};
+
 class FileVerifier final : public FileWatch {
  public:
-  explicit FileVerifier(Shard& shard);
+  // Watches what the fetcher brings.
+  explicit FileVerifier(VerifierPorts ports);
 
   void arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
                const std::shared_ptr<LoadedChunk>& loaded) override;
@@ -44,7 +59,7 @@ class FileVerifier final : public FileWatch {
   Task<bool> conclude(std::shared_ptr<FileFetch> fetch);
   Task<bool> differs(std::shared_ptr<FileFetch> fetch);
 
-  Shard& shard_;
+  const VerifierPorts ports_;
   const std::shared_ptr<HashAllowance> allowance_ = std::make_shared<HashAllowance>();
   std::uint64_t bytesReadBack_ = 0;
 };

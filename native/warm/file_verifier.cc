@@ -1,7 +1,6 @@
-#include "engine/file_verifier.h"
+#include "warm/file_verifier.h"
 
 #include "base/crc32c.h"
-#include "fetch/fetcher.h"
 
 namespace hearth {
 namespace {
@@ -23,7 +22,7 @@ bool has(const CachedFile& file, std::uint32_t chunk, std::span<const std::byte>
 
 }  // namespace
 
-FileVerifier::FileVerifier(Shard& shard) : shard_(shard) {}
+FileVerifier::FileVerifier(VerifierPorts ports) : ports_(ports) { ports_.fetcher.setWatch(*this); }
 
 bool FileVerifier::wanted(const FileFetch& fetch) {
   return fetch.reference.about.sourceDigest.has_value() && !fetch.cache->verifiedWhole();
@@ -31,13 +30,13 @@ bool FileVerifier::wanted(const FileFetch& fetch) {
 
 InOrderHash& FileVerifier::hashOf(FileFetch& fetch) const {
   if (fetch.shared->hash == nullptr)
-    fetch.shared->hash = std::make_shared<InOrderHash>(*shard_.reactor, fetch.cache->generation());
+    fetch.shared->hash = std::make_shared<InOrderHash>(ports_.reactor, fetch.cache->generation());
   return *fetch.shared->hash;
 }
 
 // Buffers that wait to be hashed are buffers that fetching waits for.
 bool FileVerifier::mayHold() const {
-  return allowance_->heldBuffers.load() < shard_.originBuffers->capacity() / 4;
+  return allowance_->heldBuffers.load() < ports_.buffers.capacity() / 4;
 }
 
 void FileVerifier::arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
@@ -63,11 +62,11 @@ void FileVerifier::opened(const std::shared_ptr<FileFetch>& fetch) {
 
 void FileVerifier::start(const std::shared_ptr<FileFetch>& fetch) {
   InOrderHash& hash = hashOf(*fetch);
-  if (hash.running || shard_.gate->closed()) return;
+  if (hash.running || ports_.gate.closed()) return;
   hash.running = true;
   hash.failure = Status();
   hash.stopped.reset();
-  shard_.gate->spawn(advance(fetch));
+  ports_.gate.spawn(advance(fetch));
 }
 
 Task<Status> FileVerifier::verified(std::shared_ptr<FileFetch> fetch) {
@@ -78,24 +77,24 @@ Task<Status> FileVerifier::verified(std::shared_ptr<FileFetch> fetch) {
   for (int tried = 0; tried < kTries; ++tried) {
     FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
     Task<Status> ensuring =
-        shard_.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
+        ports_.fetcher.ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
     const Status ensured = co_await ensuring;
     if (!ensured.ok() || !wanted(*fetch)) co_return ensured;
     start(fetch);
-    if (shard_.gate->closed()) break;
+    if (ports_.gate.closed()) break;
     InOrderHash& hash = hashOf(*fetch);
     co_await hash.stopped.wait();
     if (!wanted(*fetch)) co_return Status();
     if (!hash.failure.ok()) co_return hash.failure;
   }
-  if (shard_.gate->closed()) last = Error{ErrorCode::kCancelled, "the engine is shutting down"};
+  if (ports_.gate.closed()) last = Error{ErrorCode::kCancelled, "the engine is shutting down"};
   co_return last;
 }
 
 Task<void> FileVerifier::advance(std::shared_ptr<FileFetch> fetch) {
   InOrderHash& hash = *fetch->shared->hash;
   bool more = true;
-  while (more && !shard_.gate->closed()) {
+  while (more && !ports_.gate.closed()) {
     const std::uint64_t generation = fetch->cache->generation();
     if (hash.generation != generation) hash.restart(generation);
     if (hash.next < fetch->cache->chunkCount()) {
@@ -141,7 +140,7 @@ Task<bool> FileVerifier::hashNext(FileFetch& fetch) {
       state.hash.update(*read);
       return {};
     };
-    auto taking = shard_.reactor->offload(shard_.commons.wholeFiles, take);
+    auto taking = ports_.reactor.offload(ports_.wholeFiles, take);
     taken = co_await taking;
     if (readBack) bytesReadBack_ += length;
   }
@@ -162,7 +161,7 @@ Task<bool> FileVerifier::conclude(std::shared_ptr<FileFetch> fetch) {
   const Status recorded = co_await recording;
   if (recorded.ok()) {
     fetch->shared->fromOriginAlone = false;
-    shard_.commons.refusals.forget(fetch->key());
+    ports_.refusals.forget(fetch->key());
     co_return false;
   }
   // A chunk was found bad meanwhile: it is hashed when it is here again.
@@ -173,27 +172,26 @@ Task<bool> FileVerifier::conclude(std::shared_ptr<FileFetch> fetch) {
 
 Task<bool> FileVerifier::differs(std::shared_ptr<FileFetch> fetch) {
   InOrderHash& state = *fetch->shared->hash;
-  EngineCommons& commons = shard_.commons;
   const std::string path = fetch->reference.path();
-  commons.counters.digestMismatches.fetch_add(1, std::memory_order_relaxed);
-  const bool again = commons.refusals.note(fetch->key());
+  ports_.mismatches.fetch_add(1, std::memory_order_relaxed);
+  const bool again = ports_.refusals.note(fetch->key());
   fetch->cache->discard();
   fetch->loaded.clear();
   state.restart(fetch->cache->generation());
   if (again) {
     state.failure = DigestRefusals::error().within(path);
-    commons.log(Question::Level::kError, state.failure.error().message, {{"file", path}});
+    log(ports_.ask, Question::Level::kError, state.failure.error().message, {{"file", path}});
     co_return false;
   }
-  commons.log(Question::Level::kWarn,
-              path +
-                  ": its bytes are not what the origin's digest says; they were dropped and "
-                  "are fetched again from the origin",
-              {{"file", path}});
+  log(ports_.ask, Question::Level::kWarn,
+      path +
+          ": its bytes are not what the origin's digest says; they were dropped and "
+          "are fetched again from the origin",
+      {{"file", path}});
   fetch->shared->fromOriginAlone = true;
   FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
   Task<Status> ensuring =
-      shard_.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
+      ports_.fetcher.ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
   const Status ensured = co_await ensuring;
   if (!ensured.ok()) state.failure = ensured;
   co_return ensured.ok();

@@ -1,7 +1,4 @@
-#include "engine/scrubber.h"
-
-#include "engine/content_calls.h"
-#include "fetch/fetcher.h"
+#include "warm/scrubber.h"
 
 namespace hearth {
 namespace {
@@ -20,18 +17,17 @@ constexpr auto kUnlistedPatience = std::chrono::minutes(2);
 
 }  // namespace
 
-Scrubber::Scrubber(EngineCommons& commons, Shard& home, ManifestStore& manifests,
-                   ScrubOptions options)
-    : commons_(commons),
-      home_(home),
+Scrubber::Scrubber(const WarmPorts& ports, ManifestStore& manifests, ScrubOptions options)
+    : ports_(ports),
+      home_(ports.home()),
       manifests_(manifests),
       options_(options),
-      stopping_(*home.reactor),
-      running_(*home.reactor) {}
+      stopping_(home_.reactor),
+      running_(home_.reactor) {}
 
 void Scrubber::start() {
   if (options_.bytesPerSecond == 0) return;
-  const std::size_t directories = commons_.cache->statistics().directories.size();
+  const std::size_t directories = ports_.cache.statistics().directories.size();
   for (std::size_t directory = 0; directory < directories; ++directory) {
     rates_.push_back(std::make_unique<RateLimiter>(options_.bytesPerSecond));
     running_.spawn(scrubDirectory(directory));
@@ -54,9 +50,9 @@ Task<void> Scrubber::scrubDirectory(std::size_t directory) {
   while (!stopping_.isSet()) {
     const Clock::time_point before = Clock::now() - options_.interval;
     auto choose = [this, directory, before] {
-      return commons_.cache->leastRecentlyScrubbed(directory, before, kKeysAtOnce);
+      return ports_.cache.leastRecentlyScrubbed(directory, before, kKeysAtOnce);
     };
-    auto choosing = home_.reactor->offload(commons_.wholeFiles, choose);
+    auto choosing = home_.reactor.offload(ports_.wholeFiles, choose);
     const std::vector<ContentKey> keys = co_await choosing;
     for (const ContentKey& key : keys) {
       if (stopping_.isSet()) break;
@@ -73,30 +69,31 @@ Task<void> Scrubber::scrubDirectory(std::size_t directory) {
 }
 
 Task<void> Scrubber::scrubFile(ContentKey key, RateLimiter& rate) {
-  Shard& owner = commons_.owner(key);
+  const WarmShard& owner = ports_.owner(key);
   // Chunk by chunk: in between the file may go.
   for (std::uint32_t chunk = 0; !stopping_.isSet(); ++chunk) {
     while (repairing_.load() >= kMostRepairs && !stopping_.isSet()) {
-      co_await home_.reactor->sleep(kRepairTick);
+      co_await home_.reactor.sleep(kRepairTick);
     }
-    const std::uint64_t size = commons_.cache->sizeOf(key);
+    const std::uint64_t size = ports_.cache.sizeOf(key);
     if (chunk * kChunkBytes >= size) break;
-    Task<void> earning = rate.spend(
-        *home_.reactor, std::min<std::uint64_t>(kChunkBytes, size - chunk * kChunkBytes));
+    Task<void> earning =
+        rate.spend(home_.reactor, std::min<std::uint64_t>(kChunkBytes, size - chunk * kChunkBytes));
     co_await earning;
     if (stopping_.isSet()) break;
     Task<std::uint64_t> reading = scrubChunk(owner, key, chunk);
     bytes_.fetch_add(co_await reading, std::memory_order_relaxed);
-    co_await home_.reactor->enter();
+    co_await home_.reactor.enter();
   }
-  commons_.cache->noteScrubbed(key, Clock::now());
+  ports_.cache.noteScrubbed(key, Clock::now());
 }
 
-Task<std::uint64_t> Scrubber::scrubChunk(Shard& owner, ContentKey key, std::uint32_t chunk) {
-  co_await owner.reactor->enter();
-  const std::shared_ptr<CachedFile> file = commons_.cache->find(key);
+Task<std::uint64_t> Scrubber::scrubChunk(const WarmShard& owner, ContentKey key,
+                                         std::uint32_t chunk) {
+  co_await owner.reactor.enter();
+  const std::shared_ptr<CachedFile> file = ports_.cache.find(key);
   if (file == nullptr || chunk >= file->chunkCount() || !file->resident(chunk) ||
-      owner.gate->closed()) {
+      owner.gate.closed()) {
     co_return 0;
   }
   Task<Result<std::uint32_t>> reading = file->scrubChunk(chunk);
@@ -127,15 +124,15 @@ std::optional<FileReference> Scrubber::referenceOf(const ContentKey& key) {
   return ofNobody;
 }
 
-void Scrubber::beginRepair(Shard& owner, BadChunk bad) {
+void Scrubber::beginRepair(const WarmShard& owner, BadChunk bad) {
   repairing_.fetch_add(1);
-  owner.gate->spawn(repair(owner, bad));
+  owner.gate.spawn(repair(owner, bad));
 }
 
-Task<void> Scrubber::repair(Shard& owner, BadChunk bad) {
+Task<void> Scrubber::repair(const WarmShard& owner, BadChunk bad) {
   // Rare, and it may go through millions of entries.
   auto search = [this, key = bad.key] { return referenceOf(key); };
-  auto searching = owner.reactor->offload(commons_.wholeFiles, search);
+  auto searching = owner.reactor.offload(ports_.wholeFiles, search);
   const std::optional<FileReference> file = co_await searching;
   const std::string name = file ? file->path() : bad.key.hex();
   Status repaired = Error{ErrorCode::kNotFound, "no dataset of this agent lists it any more"};
@@ -157,20 +154,20 @@ Task<void> Scrubber::repair(Shard& owner, BadChunk bad) {
 
 void Scrubber::noteRepaired(const BadChunk& bad, const std::string& name) {
   repaired_.fetch_add(1, std::memory_order_relaxed);
-  commons_.log(Question::Level::kWarn,
-               "the scrub found bytes that have changed on the disk; they were fetched again",
-               {{"file", name}, {"chunk", std::to_string(bad.chunk)}});
+  log(ports_.ask, Question::Level::kWarn,
+      "the scrub found bytes that have changed on the disk; they were fetched again",
+      {{"file", name}, {"chunk", std::to_string(bad.chunk)}});
 }
 
 void Scrubber::noteLost(BadChunk& bad, const std::string& name, const Error& why) {
   if (bad.lost) return;
   bad.lost = true;
   lost_.fetch_add(1, std::memory_order_relaxed);
-  commons_.log(Question::Level::kError,
-               "the scrub found bytes that have changed on the disk, and they cannot be fetched "
-               "again; the file is not served as a whole until they are: " +
-                   why.message,
-               {{"file", name}, {"chunk", std::to_string(bad.chunk)}});
+  log(ports_.ask, Question::Level::kError,
+      "the scrub found bytes that have changed on the disk, and they cannot be fetched "
+      "again; the file is not served as a whole until they are: " +
+          why.message,
+      {{"file", name}, {"chunk", std::to_string(bad.chunk)}});
 }
 
 void Scrubber::tryLater(BadChunk bad) {
@@ -196,24 +193,25 @@ Task<void> Scrubber::repairAgain() {
   while (!stopping_.isSet()) {
     for (const BadChunk& bad : takeDue(Clock::now())) {
       while (repairing_.load() >= kMostRepairs && !stopping_.isSet()) {
-        co_await home_.reactor->sleep(kRepairTick);
+        co_await home_.reactor.sleep(kRepairTick);
       }
-      Shard& owner = commons_.owner(bad.key);
-      co_await owner.reactor->enter();
-      if (!owner.gate->closed()) beginRepair(owner, bad);
-      co_await home_.reactor->enter();
+      const WarmShard& owner = ports_.owner(bad.key);
+      co_await owner.reactor.enter();
+      if (!owner.gate.closed()) beginRepair(owner, bad);
+      co_await home_.reactor.enter();
     }
     auto waiting = stopping_.waitUntil(Clock::now() + kFirstRepairPause);
     [[maybe_unused]] const bool inTime = co_await waiting;
   }
 }
 
-Task<Status> Scrubber::fetchAgain(Shard& owner, const FileReference& file, std::uint32_t chunk) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(file);
+Task<Status> Scrubber::fetchAgain(const WarmShard& owner, const FileReference& file,
+                                  std::uint32_t chunk) {
+  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher.open(file);
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
   if (!opened.ok()) co_return opened.error();
   FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
-  Task<Status> ensuring = owner.fetcher->ensure(*opened, chunk, chunk + 1, std::move(options));
+  Task<Status> ensuring = owner.fetcher.ensure(*opened, chunk, chunk + 1, std::move(options));
   co_return co_await ensuring;
 }
 

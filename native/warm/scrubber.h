@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "dataset/manifest_store.h"
-#include "engine/shard.h"
 #include "fetch/rate_limiter.h"
+#include "warm/warm_ports.h"
 
 namespace hearth {
 
@@ -33,7 +33,7 @@ struct ScrubStatistics {
 class Scrubber {
  public:
   // The references outlive it. Repairs run in the gates of their shards.
-  Scrubber(EngineCommons& commons, Shard& home, ManifestStore& manifests, ScrubOptions options);
+  Scrubber(const WarmPorts& ports, ManifestStore& manifests, ScrubOptions options);
 
   // On the home shard. close() ends what start() began, and comes before the shards' gates close.
   void start();
@@ -53,21 +53,21 @@ class Scrubber {
   Task<void> scrubDirectory(std::size_t directory);
   Task<void> scrubFile(ContentKey key, RateLimiter& rate);
   // On the key's shard. The chunks of the file, 0 when it is not here; a chunk's bytes.
-  Task<std::uint64_t> scrubChunk(Shard& owner, ContentKey key, std::uint32_t chunk);
+  Task<std::uint64_t> scrubChunk(const WarmShard& owner, ContentKey key, std::uint32_t chunk);
   // On the key's shard, in its gate.
-  void beginRepair(Shard& owner, BadChunk bad);
-  Task<void> repair(Shard& owner, BadChunk bad);
+  void beginRepair(const WarmShard& owner, BadChunk bad);
+  Task<void> repair(const WarmShard& owner, BadChunk bad);
   void noteRepaired(const BadChunk& bad, const std::string& name);
   void noteLost(BadChunk& bad, const std::string& name, const Error& why);
   // Those that could not be repaired, each when it is time for it.
   Task<void> repairAgain();
   void tryLater(BadChunk bad);
   [[nodiscard]] std::vector<BadChunk> takeDue(Clock::time_point now);
-  Task<Status> fetchAgain(Shard& owner, const FileReference& file, std::uint32_t chunk);
+  Task<Status> fetchAgain(const WarmShard& owner, const FileReference& file, std::uint32_t chunk);
   [[nodiscard]] std::optional<FileReference> referenceOf(const ContentKey& key);
 
-  EngineCommons& commons_;
-  Shard& home_;
+  const WarmPorts& ports_;
+  const WarmShard& home_;
   ManifestStore& manifests_;
   const ScrubOptions options_;
   Event stopping_;

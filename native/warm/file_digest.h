@@ -4,8 +4,9 @@
 #include <memory>
 
 #include "base/sha256.h"
-#include "engine/shard.h"
+#include "fetch/buffer_pool.h"
 #include "fetch/file_fetch.h"
+#include "origin/origin_client.h"
 
 namespace hearth {
 
@@ -16,9 +17,11 @@ namespace hearth {
                                                   std::shared_ptr<CachedFile> file,
                                                   std::atomic<std::uint64_t>* hashed = nullptr);
 
-// Reads the origin's bytes again and compares every one with the cache. On the key's shard. Bytes
-// compared; kCorrupt with the offset of the first difference.
-[[nodiscard]] Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard,
+// Reads the origin's bytes again, into `buffers`, and compares every one with the cache. On the
+// key's shard, whose all of these are. Bytes compared; kCorrupt with the offset of the first
+// difference.
+[[nodiscard]] Task<Result<std::uint64_t>> compareWithOrigin(Reactor& reactor, OriginClient& origin,
+                                                            BufferPool& buffers,
                                                             std::shared_ptr<FileFetch> fetch);
 
 }  // namespace hearth

@@ -1,9 +1,8 @@
-#include "engine/warm_job.h"
+#include "warm/warm_job.h"
 
 #include <algorithm>
 
-#include "engine/file_digest.h"
-#include "engine/file_verifier.h"
+#include "warm/file_digest.h"
 
 namespace hearth {
 namespace {
@@ -71,9 +70,9 @@ FetchOptions WarmJob::fetchOptions() const {
           .counters = counters_};
 }
 
-Task<void> WarmJob::run(std::shared_ptr<WarmJob> job, EngineCommons& commons, Shard& home) {
-  Gate all(*home.reactor);
-  for (const std::unique_ptr<Shard>& shard : commons.shards) all.spawn(onShard(job, *shard, home));
+Task<void> WarmJob::run(std::shared_ptr<WarmJob> job, const WarmPorts& ports) {
+  Gate all(ports.home().reactor);
+  for (const WarmShard& shard : ports.shards) all.spawn(onShard(job, ports, shard));
   Task<void> closing = all.close();
   co_await closing;
   if (job->failed_.load()) {
@@ -85,40 +84,41 @@ Task<void> WarmJob::run(std::shared_ptr<WarmJob> job, EngineCommons& commons, Sh
   }
 }
 
-std::vector<std::uint32_t> WarmJob::entriesOf(const Shard& shard) const {
-  const std::size_t shards = shard.commons.shards.size();
+std::vector<std::uint32_t> WarmJob::entriesOf(const WarmPorts& ports,
+                                              const WarmShard& shard) const {
   const Manifest& manifest = *options_.dataset->manifest;
   std::vector<std::uint32_t> mine;
   for (const std::uint32_t entry : options_.entries) {
-    if (shardOf(manifest.entry(entry).key, shards) == shard.index) mine.push_back(entry);
+    if (&ports.owner(manifest.entry(entry).key) == &shard) mine.push_back(entry);
   }
   return mine;
 }
 
-Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, Shard& shard, Shard& home) {
-  co_await shard.reactor->enter();
+Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                            const WarmShard& shard) {
+  co_await shard.reactor.enter();
   {
-    Windows windows(*shard.reactor);
-    Gate files(*shard.reactor);
-    const std::vector<std::uint32_t> entries = job->entriesOf(shard);
+    Windows windows(shard.reactor);
+    Gate files(shard.reactor);
+    const std::vector<std::uint32_t> entries = job->entriesOf(ports, shard);
     for (const std::uint32_t entry : entries) {
       co_await windows.files.acquire(1);
       if (job->stopped()) {
         windows.files.release(1);
         break;
       }
-      files.spawn(takeFile(job, shard, entry, windows));
+      files.spawn(takeFile(job, ports, shard, entry, windows));
     }
     Task<void> closing = files.close();
     co_await closing;
   }
-  co_await home.reactor->enter();
+  co_await ports.home().reactor.enter();
 }
 
-Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
-                             Windows& windows) {
+Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                             const WarmShard& shard, std::uint32_t entry, Windows& windows) {
   Task<Result<std::shared_ptr<FileFetch>>> opening =
-      shard.fetcher->open(FileReference::of(job->options_.dataset, entry));
+      shard.fetcher.open(FileReference::of(job->options_.dataset, entry));
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
   Status status = opened.ok() ? Status() : Status(opened.error());
   if (opened.ok()) {
@@ -131,7 +131,7 @@ Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, Shard& shard, std::ui
     const bool compared = came && verify != Verification::kNone && !job->stopped() && !here &&
                           (*opened)->reference.about.sourceDigest.has_value();
     if (compared) {
-      Task<Status> awaiting = shard.verifier->verified(*opened);
+      Task<Status> awaiting = shard.verifier.verified(*opened);
       status = co_await awaiting;
     }
     if (compared && status.ok() && verify == Verification::kDigest) {
@@ -141,7 +141,7 @@ Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, Shard& shard, std::ui
     } else if (status.ok() && verify != Verification::kNone) {
       co_await windows.verifications.acquire(1);
       if (!job->stopped()) {
-        Task<Status> verifying = verifyFile(job, shard, *opened);
+        Task<Status> verifying = verifyFile(job, ports, shard, *opened);
         status = co_await verifying;
       }
       windows.verifications.release(1);
@@ -151,7 +151,7 @@ Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, Shard& shard, std::ui
   windows.files.release(1);
 }
 
-Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, Shard& shard,
+Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                                 std::shared_ptr<FileFetch> fetch, Windows& windows) {
   fetch->counters = job->counters_;
   job->bytesReady_.fetch_add(fetch->cache->residentBytes());
@@ -161,7 +161,7 @@ Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, Shard& shard,
   }
   Status status;
   {
-    Gate running(*shard.reactor);
+    Gate running(shard.reactor);
     for (const ChunkRun& run : runs) {
       co_await windows.runs.acquire(1);
       if (job->stopped() || !status.ok()) {
@@ -180,10 +180,10 @@ Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, Shard& shard,
   co_return status;
 }
 
-Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, Shard& shard,
+Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                              std::shared_ptr<FileFetch> fetch, ChunkRun run, Windows& windows,
                              Status& status) {
-  Task<Status> ensuring = shard.fetcher->ensure(fetch, run.first, run.end(), job->fetchOptions());
+  Task<Status> ensuring = shard.fetcher.ensure(fetch, run.first, run.end(), job->fetchOptions());
   const Status ensured = co_await ensuring;
   if (ensured.ok()) {
     for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk) {
@@ -195,8 +195,8 @@ Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, Shard& shard,
   windows.runs.release(1);
 }
 
-Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard,
-                                 std::shared_ptr<FileFetch> fetch) {
+Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                                 const WarmShard& shard, std::shared_ptr<FileFetch> fetch) {
   const std::optional<Sha256Digest> expected = fetch->reference.about.sourceDigest;
   const bool hashed = job->options_.verify == Verification::kDigest && expected.has_value();
   // The last look at a byte is the one that counts.
@@ -208,7 +208,7 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard,
     // Bad blocks were dropped; one more copy is fetched and must be good.
     if (counted != nullptr) counted->fetch_sub(*scrubbed);
     Task<Status> repairing =
-        shard.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), job->fetchOptions());
+        shard.fetcher.ensure(fetch, 0, fetch->cache->chunkCount(), job->fetchOptions());
     const Status repaired = co_await repairing;
     if (!repaired.ok()) co_return repaired;
     Task<Result<std::uint64_t>> again = fetch->cache->scrub(counted);
@@ -222,7 +222,7 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, Shard& shard,
   }
   if (hashed) {
     Task<Result<Sha256Digest>> hashing =
-        digestOf(*shard.reactor, shard.commons.wholeFiles, fetch->cache, &job->bytesVerified_);
+        digestOf(shard.reactor, ports.wholeFiles, fetch->cache, &job->bytesVerified_);
     const Result<Sha256Digest> digest = co_await hashing;
     if (!digest.ok()) co_return digest.error().within(fetch->reference.path());
     if (*digest != *expected) {

@@ -1,5 +1,5 @@
 // Hashing takes its time, and nobody waits for it who did not ask for it.
-#include "engine/file_digest.h"
+#include "warm/file_digest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "engine/file_digest.h"
+#include "warm/file_digest.h"
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
-#include "engine/verified_read.h"
+#include "cache/verified_read.h"
 
 namespace hearth {
 Task<Result<Sha256Digest>> digestOf(Reactor& reactor, ThreadPool& pool,
@@ -27,16 +27,18 @@ Task<Result<Sha256Digest>> digestOf(Reactor& reactor, ThreadPool& pool,
   co_return hash.finish();
 }
 
-Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard, std::shared_ptr<FileFetch> fetch) {
+Task<Result<std::uint64_t>> compareWithOrigin(Reactor& reactor, OriginClient& origin,
+                                              BufferPool& buffers,
+                                              std::shared_ptr<FileFetch> fetch) {
   const FileReference& file = fetch->reference;
   const OriginExpectation expectation = file.expectation();
   std::uint64_t compared = 0;
   std::optional<Clock::time_point> yieldedAt;
   for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount();) {
-    Task<Result<Location>> finding = file.dataset->locations.find(*shard.reactor, file.about.index);
+    Task<Result<Location>> finding = file.dataset->locations.find(reactor, file.about.index);
     Result<Location> location = co_await finding;
     if (!location.ok()) co_return location.error();
-    auto acquiring = shard.originBuffers->acquire(Priority::kBackground, 1, 0, file.dataset->id);
+    auto acquiring = buffers.acquire(Priority::kBackground, 1, 0, file.dataset->id);
     const std::vector<ChunkBuffer> buffer = co_await acquiring;
     const std::uint64_t offset = fetch->chunkOffset(chunk);
     const std::span<std::byte> theirs =
@@ -44,8 +46,8 @@ Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard, std::shared_ptr<File
     std::vector<std::span<std::byte>> pieces{theirs};
     std::function<void(std::size_t)> filled = [](std::size_t) {};
     Task<Status> fetching =
-        shard.origin->fetch(std::move(*location), expectation, file.about.objectOffset + offset,
-                            std::move(pieces), std::move(filled));
+        origin.fetch(std::move(*location), expectation, file.about.objectOffset + offset,
+                     std::move(pieces), std::move(filled));
     const Status fetched = co_await fetching;
     if (fetched.code() == ErrorCode::kTryElsewhere) {  // slow, and others wait for the buffer
       if (!yieldedAt) yieldedAt = Clock::now();
@@ -54,7 +56,7 @@ Task<Result<std::uint64_t>> compareWithOrigin(Shard& shard, std::shared_ptr<File
     if (!fetched.ok()) co_return fetched.error();
     yieldedAt.reset();
     Task<Result<std::span<const std::byte>>> reading =
-        readVerified(*shard.reactor, fetch->cache, offset, theirs.size());
+        readVerified(reactor, fetch->cache, offset, theirs.size());
     const Result<std::span<const std::byte>> ours = co_await reading;
     if (!ours.ok()) co_return ours.error();
     const auto difference = std::mismatch(ours->begin(), ours->end(), theirs.begin());

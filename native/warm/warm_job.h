@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/shard.h"
-#include "fetch/fetcher.h"
+#include "warm/warm_ports.h"
 
 namespace hearth {
 
@@ -44,8 +43,7 @@ class WarmJob {
   explicit WarmJob(WarmOptions options);
 
   // On any shard's thread, which it continues on; ends when the job has ended.
-  [[nodiscard]] static Task<void> run(std::shared_ptr<WarmJob> job, EngineCommons& commons,
-                                      Shard& home);
+  [[nodiscard]] static Task<void> run(std::shared_ptr<WarmJob> job, const WarmPorts& ports);
 
   // Any thread.
   [[nodiscard]] WarmProgress progress() const;
@@ -61,19 +59,21 @@ class WarmJob {
   // What is under way on one shard.
   struct Windows;
 
-  static Task<void> onShard(std::shared_ptr<WarmJob> job, Shard& shard, Shard& home);
+  static Task<void> onShard(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                            const WarmShard& shard);
   // Fetches a file and verifies it while others are fetched.
-  static Task<void> takeFile(std::shared_ptr<WarmJob> job, Shard& shard, std::uint32_t entry,
-                             Windows& windows);
-  static Task<Status> fetchFile(std::shared_ptr<WarmJob> job, Shard& shard,
+  static Task<void> takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                             const WarmShard& shard, std::uint32_t entry, Windows& windows);
+  static Task<Status> fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                                 std::shared_ptr<FileFetch> fetch, Windows& windows);
-  static Task<void> fetchRun(std::shared_ptr<WarmJob> job, Shard& shard,
+  static Task<void> fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                              std::shared_ptr<FileFetch> fetch, ChunkRun run, Windows& windows,
                              Status& status);
-  static Task<Status> verifyFile(std::shared_ptr<WarmJob> job, Shard& shard,
-                                 std::shared_ptr<FileFetch> fetch);
+  static Task<Status> verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                                 const WarmShard& shard, std::shared_ptr<FileFetch> fetch);
 
-  [[nodiscard]] std::vector<std::uint32_t> entriesOf(const Shard& shard) const;
+  [[nodiscard]] std::vector<std::uint32_t> entriesOf(const WarmPorts& ports,
+                                                     const WarmShard& shard) const;
   [[nodiscard]] bool stopped() const { return cancelled_.load() || failed_.load(); }
   void fail(const Error& error);
   [[nodiscard]] FetchOptions fetchOptions() const;

@@ -1,0 +1,35 @@
+// What warm jobs and the scrub use of the engine. All of it lives longer than they do.
+#pragma once
+
+#include <vector>
+
+#include "cache/content_cache.h"
+#include "dataset/question.h"
+#include "fetch/fetcher.h"
+#include "reactor/reactor.h"
+#include "reactor/synchronization.h"
+#include "warm/file_verifier.h"
+
+namespace hearth {
+
+// One shard; all but `reactor` are used on its thread.
+struct WarmShard {
+  Reactor& reactor;
+  Gate& gate;  // background coroutines
+  Fetcher& fetcher;
+  FileVerifier& verifier;
+};
+
+struct WarmPorts {
+  ContentCache& cache;
+  ThreadPool& wholeFiles;  // for what goes through whole files or through lists of millions
+  const Ask& ask;
+  std::vector<WarmShard> shards;  // the home shard is the first
+
+  [[nodiscard]] const WarmShard& home() const { return shards.front(); }
+  [[nodiscard]] const WarmShard& owner(const ContentKey& key) const {
+    return shards[shardOf(key, shards.size())];
+  }
+};
+
+}  // namespace hearth
