@@ -213,7 +213,10 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::readFromAgents(const LocateA
     if (!state_.demand() && !place_.held()) {
       Task<void> taking = takePlace(missing);
       co_await taking;
-      co_return Ended();  // and read at once from who is the best to read from then
+      // It asks a second time then, to read. Who wanted to look or to fetch was named a holder
+      // however many read from there: only questions to read are spread over holders, and have
+      // others wait for one of the readers (KeyDirectory::locate). And the place took its time.
+      co_return Ended();
     }
     ofPeers_.use(state_.bytes());
     Task<Status> reading = fetcher_.fromPeers(state_, answer, complaint_);
