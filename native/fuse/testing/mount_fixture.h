@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "fuse/fuse_session.h"
+#include "fuse/testing/connection_guard.h"
 #include "fuse/testing/test_source.h"
 #include "holder/holder_client.h"
 #include "holder/holder_server.h"
@@ -26,8 +27,12 @@ namespace hearth::fuse_testing {
 inline std::string whyNoMounts() {
   if (geteuid() != 0) return "needs root to mount";
   if (access("/dev/fuse", R_OK | W_OK) != 0) return "needs /dev/fuse";
-  static const bool isolated =
-      unshare(CLONE_NEWNS) == 0 && mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  static const bool isolated = [] {
+    if (unshare(CLONE_NEWNS) != 0) return false;
+    if (mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+    guardConnections();
+    return true;
+  }();
   return isolated ? "" : "needs a mount namespace of its own (CAP_SYS_ADMIN)";
 }
 
