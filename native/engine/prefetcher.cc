@@ -75,7 +75,11 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
     const std::uint32_t count =
         std::min({kRunChunks, fetch->horizon - chunk, kChunksPerStripe - chunk % kChunksPerStripe});
     co_await window->acquire(count);
-    fetch->cursor = std::max(fetch->cursor, chunk + count);
+    if (fetch->cursor != chunk) {  // what failed meanwhile, or where the reader went, comes first
+      window->release(count);
+      continue;
+    }
+    fetch->cursor += count;
     if (!failing) {
       shard_.gate->spawn(prefetchRun(fetch, {chunk, count}, window));
       continue;

@@ -23,6 +23,21 @@ class PrefetcherTest : public testing::Test {
     dataset = std::move(mounted);
     source = std::make_unique<DatasetSource>(agent.engine().commons(), dataset, "test", false);
   }
+  // Another origin, of a file of `size` bytes and a small one behind it.
+  void mountLargeOne(std::uint64_t size) {
+    large.add("first", size);
+    large.add("second", kPartBytes);
+    const auto added = agent.await(agent.engine().manifests().add(large.manifest()));
+    ASSERT_TRUE(added.ok());
+    mount(*added);
+  }
+  // `below`: "", or what the folder does not have.
+  void setOrigin(const std::string& below) {
+    Location base;
+    base.path = large.folder() + below;
+    base.below = base.path;
+    dataset->locations.setBase(std::move(base));
+  }
   // Opens a file, as its first reader, who wants all of it.
   std::shared_ptr<MountSource::OpenFile> read(int file) {
     auto opened = source->openFile(filesOf(*dataset->manifest)[static_cast<std::size_t>(file)]);
@@ -31,12 +46,12 @@ class PrefetcherTest : public testing::Test {
     return *opened;
   }
 
-  // Opens a file and reads its beginning.
-  ErrorCode readAlone(std::size_t file) {
+  // Opens a file and reads a MiB, its first one.
+  ErrorCode readAlone(std::size_t file, std::uint64_t offset = 0) {
     const auto opened = source->openFile(filesOf(*dataset->manifest)[file]);
     if (!opened.ok()) return opened.error().code;
     std::promise<ErrorCode> came;
-    (*opened)->read(0, 1u << 20, [&](const auto& bytes) {
+    (*opened)->read(offset, 1u << 20, [&](const auto& bytes) {
       came.set_value(bytes.ok() ? ErrorCode::kOk : bytes.error().code);
     });
     return came.get_future().get();
@@ -74,7 +89,7 @@ class PrefetcherTest : public testing::Test {
     return condition();
   }
 
-  Origin origin;
+  Origin origin, large;
   Agent agent{"one"};
   std::shared_ptr<Dataset> dataset;
   std::unique_ptr<DatasetSource> source;
@@ -170,19 +185,8 @@ TEST_F(PrefetcherTest, EmptyFilesBreakNoOrder) {
 }
 
 TEST_F(PrefetcherTest, GoesOnWhenAnOriginIsBack) {
-  Origin large;
-  large.add("first", 40u << 20);
-  large.add("second", kPartBytes);
-  const auto added = agent.await(agent.engine().manifests().add(large.manifest()));
-  ASSERT_TRUE(added.ok());
-  mount(*added);
-  const auto at = [](std::string folder) {
-    Location base;
-    base.path = folder;
-    base.below = std::move(folder);
-    return base;
-  };
-  dataset->locations.setBase(at(large.folder() + "/away"));
+  mountLargeOne(40u << 20);
+  setOrigin("/away");
   const auto files = filesOf(*dataset->manifest);
   const auto opened = source->openFile(files[0]);
   ASSERT_TRUE(opened.ok());
@@ -190,10 +194,25 @@ TEST_F(PrefetcherTest, GoesOnWhenAnOriginIsBack) {
   EXPECT_NE(readAlone(0), ErrorCode::kOk);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(resident(), 0u);
-  dataset->locations.setBase(at(large.folder()));
+  setOrigin("");
   EXPECT_EQ(readAlone(0), ErrorCode::kOk);
   EXPECT_TRUE(eventually([&] { return source->complete(files[0]); }));
   EXPECT_TRUE(eventually([&] { return source->complete(files[1]); }));
+}
+
+// More than is fetched ahead at a time: what failed first is begun again, too.
+TEST_F(PrefetcherTest, BeginsAgainWhereAnOriginFailed) {
+  constexpr std::uint64_t kSize = 160u << 20;
+  mountLargeOne(kSize);
+  setOrigin("/away");
+  const auto files = filesOf(*dataset->manifest);
+  const auto opened = source->openFile(files[0]);
+  ASSERT_TRUE(opened.ok());
+  (*opened)->willNeed(0, kSize);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  setOrigin("");
+  EXPECT_EQ(readAlone(0, kSize - (1u << 20)), ErrorCode::kOk);
+  EXPECT_TRUE(eventually([&] { return source->complete(files[0]); }));
 }
 
 TEST_F(PrefetcherTest, SeveralWhoGoThroughAFolderAreEachExpected) {
