@@ -133,9 +133,9 @@ TEST_F(UnownedMountTest, AProcessThatIsKilledWhileItBindsLeavesNoProcessAndNoLoc
     EXPECT_EQ(locked, 0) << "round " << round;
     close(next);
     close(ends[0]);
-    // Its helper was left to this process.
+    // Its helper was left to this process, in its group.
     pid_t helper = 0;
-    for (int i = 0; i < 500 && (helper = waitpid(-1, nullptr, WNOHANG | __WALL)) == 0; ++i)
+    for (int i = 0; i < 500 && (helper = waitpid(0, nullptr, WNOHANG | __WALL)) == 0; ++i)
       usleep(10'000);
     EXPECT_NE(helper, 0) << "a child that goes on";
     while (umount2(path("target").c_str(), MNT_DETACH) == 0) {

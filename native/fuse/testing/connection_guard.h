@@ -38,12 +38,17 @@ inline void abortConnections(const std::set<unsigned>& others) {
   }
 }
 
-// Starts a process that does so when the calling thread, the program's first, has ended. Before
-// there are other threads, in a mount namespace of the program's own.
+// Starts a process, in a group of its own, that does so when the calling thread, the program's
+// first, has ended. Before there are other threads, in a mount namespace of the program's own.
 inline void guardConnections() {
   const std::set<unsigned> others = connections();
   const pid_t program = getpid();
-  if (fork() != 0) return;
+  const pid_t guard = fork();
+  if (guard != 0) {
+    setpgid(guard, guard);
+    return;
+  }
+  setpgid(0, 0);
   close_range(0, ~0U, 0);  // who reads our output must not wait for this one
   sigset_t ended;
   sigemptyset(&ended);
