@@ -49,7 +49,8 @@ void DirectoryOutbox::post(Letter letter) {
 
 Task<void> DirectoryOutbox::deliver(std::string node) {
   Box& box = boxes_.at(node);  // stays where it is until it is erased here
-  while (!box.waiting.empty()) {
+  // Who closes waits for the call that is under way, and for no other.
+  while (!box.waiting.empty() && !ports_.gate.closed()) {
     std::vector<Letter> letters = take(box);
     Task<Status> sending = send(node, letters);
     const Status sent = co_await sending;
@@ -63,7 +64,9 @@ Task<void> DirectoryOutbox::deliver(std::string node) {
     if (!sent.ok()) forward(std::move(letters));
     std::exchange(box.answered, std::make_shared<Event>(ports_.reactor))->set();
   }
+  const std::shared_ptr<Event> ended = box.answered;
   boxes_.erase(node);
+  ended->set();
 }
 
 Task<Status> DirectoryOutbox::send(const std::string& node, const std::vector<Letter>& letters) {

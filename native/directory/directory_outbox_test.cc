@@ -247,6 +247,34 @@ TEST_F(DirectoryOutboxTest, AQuestionAboutAKeyComesBehindItsNews) {
                              text(number, ":giveUp ") + text(number, ":locate "));
 }
 
+TEST_F(DirectoryOutboxTest, ClosingWaitsForOneCallAndLeavesTheRestUntold) {
+  agents.hold();
+  for (std::uint32_t i = 0; i < 2 * kMostNews; ++i) outbox.tell({"a", "b"}, news(i));
+  std::size_t answered = 0;
+  const auto wait = [&]() -> Task<void> {
+    Task<void> telling = outbox.told("a", keyOf(kMostNews));
+    co_await telling;
+    ++answered;
+  };
+  Gate waiting(*reactor);
+  waiting.spawn(wait());
+  agents.silent = {"a", "b"};
+  std::size_t ended = 0;
+  const auto close = [&]() -> Task<void> {
+    Task<void> closing = gate.close();
+    co_await closing;
+    ++ended;
+  };
+  waiting.spawn(close());
+  settle();
+  EXPECT_EQ(ended, 0u);
+  agents.open();
+  reactor->runUntilComplete(closed(waiting));
+  EXPECT_EQ(ended, 1u);
+  EXPECT_EQ(answered, 1u);
+  EXPECT_EQ(agents.messages.size(), 1u);
+}
+
 TEST_F(DirectoryOutboxTest, NobodyWaitsForNewsThatAreNotDelivered) {
   reactor->runUntilComplete(closed(gate));
   outbox.tell({"a"}, news(1));
