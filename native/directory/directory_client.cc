@@ -64,7 +64,8 @@ void DirectoryClient::dropped(const ContentKey& key, std::uint64_t size) {
 }
 
 void DirectoryClient::tell(DirectoryMessage type, DirectoryRequest request) {
-  outbox_.tell(ports_.view->directoriesOf(request.key), {type, std::move(request)});
+  std::vector<std::string> candidates = ports_.view->directoriesOf(request.key);
+  outbox_.tell(std::move(candidates), {type, std::move(request)});
 }
 
 }  // namespace hearth
