@@ -145,7 +145,7 @@ describe('upgrade and uninstallation', function () {
     assert.deepEqual((dataset.metadata as { finalizers?: string[] }).finalizers ?? [], []);
     for (const { machine } of journey().cluster.nodes) {
       const mounts = (await machine.must('cat', '/proc/self/mountinfo')).split('\n');
-      const ours = mounts.filter((line) => / \/var\/(lib|cache)\/hearth|kubernetes\.io~csi| - fuse/.test(line));
+      const ours = mounts.filter((line) => / \/var\/(lib|cache)\/hearth|kubernetes\.io~csi| - fuse[ .]/.test(line));
       assert.deepEqual(ours, []);
       assert.equal(await machine.must('ls', '/var/lib/kubelet/plugins_registry'), '');
       assert.equal(await machine.must('find', '/var/lib/hearth', '-name', '*.sock'), '', 'no socket');
