@@ -19,8 +19,8 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
       Task<LocateAnswer> here = service_.locate(node, request);
       co_return co_await here;
     }
-    Task<void> telling = outbox_.told(node, key);
-    co_await telling;
+    Task<bool> telling = outbox_.told(node, key);
+    if (const bool answers = co_await telling; !answers) continue;
     ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kLocate), encode(request)};
     Task<Result<ControlMessage>> call =
         ports_.transport.call(node, std::move(message), directoryPatience());

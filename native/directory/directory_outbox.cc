@@ -11,19 +11,20 @@ void DirectoryOutbox::tell(std::vector<std::string> candidates, DirectoryNews ne
   post({.candidates = std::move(candidates), .at = 0, .news = std::move(news)});
 }
 
-Task<void> DirectoryOutbox::told(std::string node, ContentKey key) {
+Task<bool> DirectoryOutbox::told(std::string node, ContentKey key) {
   std::uint64_t awaited = 0;
   for (;;) {
     const auto box = boxes_.find(node);
-    if (box == boxes_.end()) co_return;
+    if (box == boxes_.end()) co_return true;
     if (awaited == 0) {
       const auto newest = box->second.newest.find(key);
-      if (newest == box->second.newest.end()) co_return;
+      if (newest == box->second.newest.end()) co_return true;
       awaited = newest->second;
     }
-    if (box->second.done >= awaited) co_return;
-    const std::shared_ptr<Event> answered = box->second.answered;
-    co_await answered->wait();
+    if (box->second.done >= awaited) co_return true;
+    const std::shared_ptr<Call> call = box->second.call;
+    co_await call->ended.wait();
+    if (call->upTo >= awaited) co_return !call->failed;
   }
 }
 
@@ -62,11 +63,14 @@ Task<void> DirectoryOutbox::deliver(std::string node) {
     for (const Letter& letter : letters) forget(box, letter);
     box.done = letters.back().number;
     if (!sent.ok()) forward(std::move(letters));
-    std::exchange(box.answered, std::make_shared<Event>(ports_.reactor))->set();
+    const auto call = std::exchange(box.call, std::make_shared<Call>(ports_.reactor));
+    call->upTo = box.done;
+    call->failed = !sent.ok();
+    call->ended.set();
   }
-  const std::shared_ptr<Event> ended = box.answered;
+  const std::shared_ptr<Call> none = box.call;
   boxes_.erase(node);
-  ended->set();
+  none->ended.set();
 }
 
 Task<Status> DirectoryOutbox::send(const std::string& node, const std::vector<Letter>& letters) {

@@ -31,9 +31,9 @@ class DirectoryOutbox {
   void tell(std::vector<std::string> candidates, DirectoryNews news);
 
   // Ends when what was to be told `node` of the key until now has been told, or is left to another
-  // candidate. A question must not overtake it: what it is granted would be taken back by the older
-  // news that the same chunks were given up.
-  [[nodiscard]] Task<void> told(std::string node, ContentKey key);
+  // candidate: then false, as the agent does not answer now. A question must not overtake it: what
+  // it is granted would be taken back by the older news that the same chunks were given up.
+  [[nodiscard]] Task<bool> told(std::string node, ContentKey key);
 
  private:
   struct Letter {
@@ -42,15 +42,21 @@ class DirectoryOutbox {
     DirectoryNews news;
     std::uint64_t number = 0;  // ascending in a box
   };
+  struct Call {
+    explicit Call(Reactor& reactor) : ended(reactor) {}
+    Event ended;
+    std::uint64_t upTo = 0;  // the last letter that it carried
+    bool failed = false;
+  };
   // Lives for as long as its deliver() runs.
   struct Box {
-    explicit Box(Reactor& reactor) : answered(std::make_shared<Event>(reactor)) {}
+    explicit Box(Reactor& reactor) : call(std::make_shared<Call>(reactor)) {}
     std::deque<Letter> waiting;
     std::uint64_t done = 0;  // letters up to this number are neither waiting nor under way
     // The newest of each key that are.
     std::unordered_map<ContentKey, std::uint64_t, ContentKeyHash> newest;
-    std::shared_ptr<Event> answered;  // of the call that is under way; then there is a new one
-    bool together = true;             // releases before this one know no message with several news
+    std::shared_ptr<Call> call;  // that is under way, or will be next
+    bool together = true;        // releases before this one know no message with several news
   };
 
   void post(Letter letter);
