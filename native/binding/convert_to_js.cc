@@ -223,6 +223,7 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("demandReads", big(env, statistics.demandReads));
   object.Set("demandBytes", big(env, statistics.demandBytes));
   object.Set("directoryBypassed", big(env, statistics.directoryBypassed));
+  object.Set("directoryUnanswered", big(env, statistics.directoryUnanswered));
   object.Set("throughBytes", big(env, statistics.throughBytes));
   object.Set("failedReads", failedReadsToJs(env, statistics.failedReads));
   object.Set("buffersInUse", static_cast<double>(statistics.buffersInUse));

@@ -20,18 +20,21 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
       co_return co_await here;
     }
     Task<bool> telling = outbox_.told(node, key);
-    if (const bool answers = co_await telling; !answers) continue;
+    if (const bool answers = co_await telling; !answers) {
+      ports_.counters.unanswered.fetch_add(1, std::memory_order_relaxed);
+      continue;
+    }
     ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kLocate), encode(request)};
     Task<Result<ControlMessage>> call =
         ports_.transport.call(node, std::move(message), directoryPatience());
     const Result<ControlMessage> answer = co_await call;
-    if (!answer.ok()) continue;
-    auto decoded = decodeLocateAnswer(answer->body);
+    auto decoded = answer.ok() ? decodeLocateAnswer(answer->body) : std::nullopt;
     if (decoded) co_return std::move(*decoded);
+    ports_.counters.unanswered.fetch_add(1, std::memory_order_relaxed);
   }
   LocateAnswer alone;
   if (intent == Intent::kFetch) {
-    ports_.bypassed.fetch_add(1, std::memory_order_relaxed);
+    ports_.counters.bypassed.fetch_add(1, std::memory_order_relaxed);
     alone.granted = chunks;
   }
   co_return alone;

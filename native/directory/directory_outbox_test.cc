@@ -123,8 +123,8 @@ struct DirectoryOutboxTest : testing::Test, LocalChunks {
   std::shared_ptr<const ClusterView> view = std::make_shared<ClusterView>(
       "self",
       std::vector<ClusterMember>{{{"a", "1", {}}, "", "", true}, {{"b", "1", {}}, "", "", true}});
-  std::atomic<std::uint64_t> bypassed{0};
-  DirectoryPorts ports{self, *reactor, gate, view, agents, *this, bypassed};
+  DirectoryCounters counters;
+  DirectoryPorts ports{self, *reactor, gate, view, agents, *this, counters};
   DirectoryService service{ports};
   DirectoryOutbox outbox{ports, service};
 };

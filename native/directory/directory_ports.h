@@ -26,6 +26,15 @@ class LocalChunks {
                                                       std::uint32_t stripe) = 0;
 };
 
+// Of an engine. Any thread.
+struct DirectoryCounters {
+  std::atomic<std::uint64_t> bypassed{0};  // granted because no directory answered
+  // Agents that did not answer in time: as the directory, which a stand-in was asked for then, or
+  // for their part in a directory that was being made. What they know was left out, so the origin
+  // may be read twice.
+  std::atomic<std::uint64_t> unanswered{0};
+};
+
 struct DirectoryPorts {
   const std::string& self;  // our name in the cluster
   Reactor& reactor;
@@ -33,7 +42,7 @@ struct DirectoryPorts {
   const std::shared_ptr<const ClusterView>& view;  // replaced when the cluster changes
   PeerTransport& transport;
   LocalChunks& chunks;
-  std::atomic<std::uint64_t>& bypassed;  // counts what was granted because no directory answered
+  DirectoryCounters& counters;
 };
 
 }  // namespace hearth

@@ -74,7 +74,11 @@ Task<void> DirectoryService::askOne(std::string node, DirectoryRequest request,
                                     std::shared_ptr<Entry> entry) {
   Task<std::optional<AgentReport>> asking = partOf(node, request);
   const std::optional<AgentReport> report = co_await asking;
-  if (report) entry->directory.report(node, *report, Clock::now());
+  if (report) {
+    entry->directory.report(node, *report, Clock::now());
+  } else {
+    ports_.counters.unanswered.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 Task<void> DirectoryService::askAccused(std::string node, DirectoryRequest request,

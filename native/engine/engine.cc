@@ -157,7 +157,7 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
                              shard.view,
                              *shard.transport,
                              *shard.wanted,
-                             commons_.counters.directoryBypassed};
+                             commons_.counters.directory};
   shard.directoryService = std::make_unique<DirectoryService>(ports);
   shard.directory = std::make_unique<DirectoryClient>(ports, *shard.directoryService);
   shard.fetcher =
@@ -285,7 +285,8 @@ Task<EngineStatistics> Engine::statistics() {
   statistics.throughBytes = commons_.throughReads.bytes();
   statistics.demandReads = counters.demandReads.load();
   statistics.demandBytes = counters.demandBytes.load();
-  statistics.directoryBypassed = counters.directoryBypassed.load();
+  statistics.directoryBypassed = counters.directory.bypassed.load();
+  statistics.directoryUnanswered = counters.directory.unanswered.load();
   co_return statistics;
 }
 

@@ -50,6 +50,7 @@ struct EngineStatistics {
   std::uint64_t peerRequests = 0;
   std::uint64_t digestMismatches = 0;  // files dropped, as they were not what their digest says
   std::uint64_t demandReads = 0, demandBytes = 0, directoryBypassed = 0;
+  std::uint64_t directoryUnanswered = 0;
   // Through mounts, by the reason why they were answered with an error.
   std::map<ErrorCode, std::uint64_t> failedReads;
   ScrubStatistics scrub;

@@ -65,17 +65,25 @@ TEST(Engine, ThreeAgentsThatStartAtOnceReadTheOriginOnce) {
   std::vector<std::shared_ptr<Dataset>> datasets;
   for (Agent* const agent : agents) datasets.push_back(agent->add(origin));
   for (std::size_t i = 0; i < 3; ++i) agents[i]->beginWarm(datasets[i]);
-  std::uint64_t fromOrigin = 0, fromPeers = 0;
+  std::uint64_t fromOrigin = 0, fromPeers = 0, unanswered = 0;
   for (Agent* const agent : agents) {
     const WarmProgress progress = agent->awaitWarm();
     EXPECT_EQ(progress.state, WarmState::kSucceeded) << agent->name() << ": " << errorOf(progress);
     EXPECT_EQ(progress.bytesReady, origin.bytes());
-    EXPECT_EQ(agent->await(agent->engine().statistics()).directoryBypassed, 0u);
+    const EngineStatistics statistics = agent->await(agent->engine().statistics());
+    EXPECT_EQ(statistics.directoryBypassed, 0u);
+    unanswered += statistics.directoryUnanswered;
     fromOrigin += progress.originBytes;
     fromPeers += progress.peerBytes;
   }
-  EXPECT_EQ(fromOrigin, origin.bytes());
-  EXPECT_EQ(fromPeers, 2 * origin.bytes());
+  EXPECT_EQ(fromOrigin + fromPeers, 3 * origin.bytes());
+  // Where an agent was so short of processor time that it gave no sign of life for half a second,
+  // others went on without it.
+  if (unanswered == 0) {
+    EXPECT_EQ(fromOrigin, origin.bytes());
+  } else {
+    EXPECT_LT(fromOrigin, 2 * origin.bytes()) << unanswered << " were not answered in time";
+  }
   for (std::size_t i = 0; i < 3; ++i) expectAllBytes(*agents[i], datasets[i]);
 }
 

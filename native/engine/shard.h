@@ -41,8 +41,7 @@ struct EngineCounters {
   std::atomic<std::uint64_t> digestMismatches{0};  // files that were not what their digest says
   std::atomic<std::uint64_t> demandReads{0};
   std::atomic<std::uint64_t> demandBytes{0};
-  std::atomic<std::uint64_t> directoryBypassed{
-      0};  // fetched from the origin because no directory answered
+  DirectoryCounters directory;
 };
 
 struct Shard;

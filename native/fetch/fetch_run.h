@@ -76,6 +76,10 @@ struct Fetcher::RunState {
     }
     return sum;
   }
+  // The directory is asked whether we may bring the chunks, or has answered: null.
+  void setAsking(const std::shared_ptr<Event>& asking) {
+    for (const auto& each : flights) each->asking = asking;
+  }
   // The chunk's bytes are in memory: readers may go on.
   void arrive(std::uint32_t chunk, const std::shared_ptr<LoadedChunk>& loaded) {
     ChunkFlight& arriving = flight(chunk);

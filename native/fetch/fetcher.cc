@@ -135,10 +135,16 @@ Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
   if (file != nullptr && chunk < file->chunkCount() && file->resident(chunk)) co_return Status();
   if (fetch != nullptr) {
     const auto known = fetch->flights.find(chunk);
-    if (known != fetch->flights.end() && known->second->underWay()) {
+    if (known != fetch->flights.end()) {
       const std::shared_ptr<ChunkFlight> flight = known->second;
-      co_await flight->landed.wait();
-      if (flight->status.ok()) co_return flight->status;
+      // Who asks us may have heard what we are granted before we do.
+      if (const std::shared_ptr<Event> asking = flight->asking; asking && !flight->underWay()) {
+        co_await asking->wait();
+      }
+      if (flight->underWay()) {
+        co_await flight->landed.wait();
+        if (flight->status.ok()) co_return flight->status;
+      }
     }
   }
   co_return Error{ErrorCode::kTryElsewhere, "the chunk is not on its way to this agent"};

@@ -71,8 +71,9 @@ class Fetcher {
                                                   const FetchOptions& options, bool alone = false);
 
   // Ends when the chunk, which we fetch from the origin or read from who holds it, is here, with
-  // what that came to. kTryElsewhere when it neither is here nor on its way: agents that waited for
-  // one another's waiting could wait for ever.
+  // what that came to; whether we do is waited for while we ask the directory for it. kTryElsewhere
+  // when it neither is here nor on its way: agents that waited for one another's waiting could wait
+  // for ever.
   [[nodiscard]] Task<Status> awaitChunk(ContentKey key, std::uint32_t chunk);
 
  private:

@@ -52,8 +52,10 @@ struct ChunkFlight {
   // From arrival until the last of `readers`, who wait for it, has it.
   std::shared_ptr<LoadedChunk> loaded;
   std::uint32_t readers = 0;
-  bool toKeep = false;      // somebody needs it in the cache
-  bool declined = false;    // nobody did, and the cache was not asked: it has refused others lately
+  bool toKeep = false;    // somebody needs it in the cache
+  bool declined = false;  // nobody did, and the cache was not asked: it has refused others lately
+  // Set when the directory has answered whether we may fetch or read it; null: it is not asked.
+  std::shared_ptr<Event> asking;
   bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
   bool fromPeer = false;    // it is being read from an agent that holds it
   bool abandoned = false;   // by the job that began it: whoever else wants it begins anew

@@ -155,9 +155,13 @@ Task<std::vector<ChunkBuffer>> Fetcher::RunCourse::acquireMemory() {
 
 Task<LocateAnswer> Fetcher::RunCourse::locate(ChunkMask missing, Intent intent) {
   state_.named = state_.named || intent != Intent::kLook;
+  const auto asking = intent == Intent::kLook ? nullptr : std::make_shared<Event>(ports_.reactor);
+  state_.setAsking(asking);
   Task<LocateAnswer> locating = ports_.directory.locate(
       file_.about.key, file_.about.size, state_.chunks.stripe(), missing, intent, complaint_);
   LocateAnswer answer = co_await locating;
+  state_.setAsking(nullptr);
+  if (asking) asking->set();  // who waits resumes when what is granted is under way
   complaint_ = {};
   // The directory may not have heard of it yet.
   if (answer.holders.empty() && !answer.fetchers.empty() &&

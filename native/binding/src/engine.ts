@@ -268,6 +268,8 @@ export interface Statistics {
   demandBytes: bigint;
   /** Times that no directory of a key answered and the origin was read without a grant. */
   directoryBypassed: bigint;
+  /** Agents that did not answer in time as the directory of a key, or for their part in one. */
+  directoryUnanswered: bigint;
   /** Bytes that came in for readers and could not be kept, for want of room or because the disk failed. */
   throughBytes: bigint;
   /** Opens and reads through mounts that were answered with an error, by its code. */

@@ -242,6 +242,12 @@ export const metricRows: readonly MetricRow[] = [
   ),
   row(
     'counter',
+    'directory_unanswered_total',
+    'Agents that did not answer in time as the directory of a key, or for their part in one; the origin may be read twice.',
+    ofEngine((s) => s.directoryUnanswered),
+  ),
+  row(
+    'counter',
     'through_bytes_total',
     'Bytes that came in for readers and could not be kept: the cache had no room for them, or its disk failed.',
     ofEngine((s) => s.throughBytes),

@@ -37,6 +37,7 @@ export function fakeStatistics(engine: FakeEngine): Statistics {
     demandReads: 0n,
     demandBytes: 0n,
     directoryBypassed: 0n,
+    directoryUnanswered: 0n,
     throughBytes: 0n,
     failedReads: Object.fromEntries(
       Object.keys(errorTable)
