@@ -2,10 +2,10 @@
 
 #include <atomic>
 
-#include "engine/blocking_call.h"
 #include "engine/demand_read.h"
 #include "engine/prefetcher.h"
 #include "engine/resident_read.h"
+#include "reactor/blocking_call.h"
 
 namespace hearth {
 namespace {

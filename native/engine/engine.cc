@@ -4,7 +4,6 @@
 
 #include "directory/directory_client.h"
 #include "directory/directory_service.h"
-#include "engine/blocking_call.h"
 #include "engine/bounded_log.h"
 #include "engine/peer_service.h"
 #include "engine/prefetcher.h"
@@ -12,6 +11,7 @@
 #include "fetch/fetcher.h"
 #include "files/posix_file_system.h"
 #include "origin/directory_calls.h"
+#include "reactor/blocking_call.h"
 #include "warm/file_verifier.h"
 
 namespace hearth {

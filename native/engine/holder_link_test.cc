@@ -1,6 +1,6 @@
 // An engine whose holder goes, with real mounts: what it serves is read on, and the next holder has
 // it. In a mount namespace of the test's own.
-#include "engine/holder_link.h"
+#include "mount/holder_link.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 #include "engine/mounts.h"
 
 #include "engine/dataset_source.h"
-#include "engine/holder_link.h"
-#include "engine/mount_record.h"
-#include "engine/view_mount.h"
 #include "fuse/fuse_session.h"
 #include "holder/child_call.h"
 #include "holder/holder_client.h"
+#include "mount/holder_link.h"
+#include "mount/mount_record.h"
+#include "mount/view_mount.h"
 
 namespace hearth {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <memory>
 
-#include "engine/look_ahead.h"
 #include "engine/shard.h"
 #include "fetch/file_fetch.h"
+#include "mount/look_ahead.h"
 
 namespace hearth {
 

@@ -10,8 +10,8 @@
 #include <functional>
 #include <random>
 
-#include "engine/blocking_call.h"
 #include "engine/engine.h"
+#include "reactor/blocking_call.h"
 
 namespace hearth::testing_cluster {
 

@@ -1,4 +1,4 @@
-#include "engine/failed_reads.h"
+#include "mount/failed_reads.h"
 
 namespace hearth {
 

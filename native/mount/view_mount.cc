@@ -1,4 +1,4 @@
-#include "engine/view_mount.h"
+#include "mount/view_mount.h"
 
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include <span>
 
 #include "base/content_key.h"
-#include "engine/unowned_mount.h"
 #include "holder/mount_info.h"
+#include "mount/unowned_mount.h"
 
 namespace hearth {
 namespace {

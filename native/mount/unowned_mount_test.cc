@@ -1,4 +1,4 @@
-#include "engine/unowned_mount.h"
+#include "mount/unowned_mount.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include <fstream>
 #include <string>
 
-#include "engine/view_mount.h"
+#include "mount/view_mount.h"
 
 namespace hearth {
 namespace {

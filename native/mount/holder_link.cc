@@ -1,4 +1,4 @@
-#include "engine/holder_link.h"
+#include "mount/holder_link.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "engine/mount_record.h"
+#include "mount/mount_record.h"
 
 #include "base/byte_codec.h"
 

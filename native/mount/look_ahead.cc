@@ -1,4 +1,4 @@
-#include "engine/look_ahead.h"
+#include "mount/look_ahead.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "engine/unowned_mount.h"
+#include "mount/unowned_mount.h"
 
 #include <fcntl.h>
 #include <linux/mount.h>
