@@ -1,9 +1,9 @@
 // An engine that ends while an origin hangs.
 #include <future>
 
-#include "engine/dataset_source.h"
 #include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
+#include "mount/dataset_source.h"
 
 namespace hearth::testing_cluster {
 namespace {
@@ -35,7 +35,7 @@ TEST(EngineClose, EndsWhileTheOriginOfEverythingHangs) {
   Location base;
   base.url = silent.url();
   dataset->locations.setBase(std::move(base));
-  DatasetSource source(agent.engine().commons(), dataset, "test", false);
+  DatasetSource source(*agent.engine().commons().mounting, dataset, "test", false);
   const std::vector<std::uint32_t> files = filesOf(*dataset->manifest);
   ASSERT_TRUE(source.advise(0, true).ok());
   agent.beginWarm(dataset);

@@ -1,7 +1,7 @@
 #include "engine/content_calls.h"
 
 #include "directory/directory_client.h"
-#include "engine/demand_read.h"
+#include "mount/demand_read.h"
 #include "warm/file_digest.h"
 #include "warm/file_verifier.h"
 
@@ -116,6 +116,13 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
   co_return evicted;
 }
 
+Task<bool> ContentCalls::evictFile(std::shared_ptr<Dataset> dataset, std::uint32_t entry) {
+  EntryList one = std::vector<std::uint32_t>{entry};
+  Task<Evicted> evicting = evict(std::move(dataset), std::move(one));
+  const Evicted evicted = co_await evicting;
+  co_return evicted.kept == 0;
+}
+
 Task<Result<Verified>> ContentCalls::verify(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
                                             bool withOrigin) {
   Result<FileReference> file = fileAt(std::move(dataset), entry);
@@ -218,7 +225,8 @@ Task<Result<std::vector<std::byte>>> ContentCalls::readHere(Shard& owner, FileRe
   std::vector<std::byte> all;
   for (const std::uint64_t end = offset + length; offset < end;) {
     const std::uint64_t part = std::min(end - offset, kChunkBytes - offset % kChunkBytes);
-    Task<Result<MappedBytes>> reading = readOnDemand(owner, *opened, offset, part);
+    Task<Result<MappedBytes>> reading =
+        readOnDemand(*owner.reactor, *owner.fetcher, *opened, offset, part);
     const Result<MappedBytes> bytes = co_await reading;
     if (!bytes.ok()) co_return bytes.error();
     all.insert(all.end(), bytes->bytes.begin(), bytes->bytes.end());

@@ -41,6 +41,8 @@ class ContentCalls {
   void pin(const Dataset& dataset, const EntryList& entries, const std::string& owner);
   void unpin(const Dataset& dataset, const std::string& owner);
   [[nodiscard]] Task<Evicted> evict(std::shared_ptr<Dataset> dataset, EntryList entries);
+  // False when it is kept.
+  [[nodiscard]] Task<bool> evictFile(std::shared_ptr<Dataset> dataset, std::uint32_t entry);
   void setLastUse(const Dataset& dataset, std::int64_t usedAtMs);
   // Fetches what is missing, checks every block, hashes, compares with the origin's digest where it
   // is known and, when asked, with the origin's bytes. kCorrupt when anything differs.

@@ -6,7 +6,6 @@
 #include "directory/directory_service.h"
 #include "engine/bounded_log.h"
 #include "engine/peer_service.h"
-#include "engine/prefetcher.h"
 #include "fetch/chunk_retention.h"
 #include "fetch/fetcher.h"
 #include "files/posix_file_system.h"
@@ -122,8 +121,29 @@ void Engine::createServices(const EngineOptions& options) {
         {*each->reactor, *each->gate, *each->fetcher, *each->verifier});
   }
   contents_ = std::make_unique<ContentCalls>(commons_, shard);
-  mounts_ = std::make_unique<Mounts>(commons_, shard, *manifests_);
+  createMounting();
+  mounts_ = std::make_unique<Mounts>(*commons_.mounting, *manifests_);
   scrubber_ = std::make_unique<Scrubber>(*commons_.warming, *manifests_, options.scrub);
+}
+
+void Engine::createMounting() {
+  MountPorts::EvictFile evictFile = [calls = contents_.get()](std::shared_ptr<Dataset> dataset,
+                                                              std::uint32_t entry) {
+    return calls->evictFile(std::move(dataset), entry);
+  };
+  commons_.mounting = std::make_unique<MountPorts>(MountPorts{commons_.self,
+                                                              *commons_.cache,
+                                                              *commons_.warming,
+                                                              std::move(evictFile),
+                                                              commons_.counters.demand,
+                                                              commons_.failedReads,
+                                                              commons_.ask,
+                                                              {}});
+  for (const std::unique_ptr<Shard>& each : commons_.shards) {
+    commons_.mounting->shards.push_back(
+        std::make_unique<MountShard>(*commons_.mounting, *each->reactor, *each->gate,
+                                     *each->fetcher, *each->originBuffers, *each->peerBuffers));
+  }
 }
 
 Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
@@ -177,7 +197,6 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   shard.verifier = std::make_unique<FileVerifier>(VerifierPorts{
       *shard.reactor, *shard.gate, *shard.fetcher, *shard.originBuffers, commons_.wholeFiles,
       commons_.refusals, commons_.counters.digestMismatches, commons_.ask});
-  shard.prefetcher = std::make_unique<Prefetcher>(shard);
   co_return Status();
 }
 
@@ -283,8 +302,8 @@ Task<EngineStatistics> Engine::statistics() {
   statistics.scrub = scrubber_->statistics();
   statistics.digestMismatches = counters.digestMismatches.load();
   statistics.throughBytes = commons_.throughReads.bytes();
-  statistics.demandReads = counters.demandReads.load();
-  statistics.demandBytes = counters.demandBytes.load();
+  statistics.demandReads = counters.demand.reads.load();
+  statistics.demandBytes = counters.demand.bytes.load();
   statistics.directoryBypassed = counters.directory.bypassed.load();
   statistics.directoryUnanswered = counters.directory.unanswered.load();
   co_return statistics;

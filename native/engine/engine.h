@@ -15,8 +15,8 @@
 
 #include "dataset/manifest_store.h"
 #include "engine/content_calls.h"
-#include "engine/mounts.h"
 #include "engine/shard.h"
+#include "mount/mounts.h"
 #include "warm/scrubber.h"
 #include "warm/warm_job.h"
 
@@ -96,6 +96,7 @@ class Engine {
   [[nodiscard]] Task<Status> startServices(const EngineOptions& options);
   // Those of the home shard, when all shards have started.
   void createServices(const EngineOptions& options);
+  void createMounting();
   [[nodiscard]] Task<Status> startShard(const EngineOptions& options, Shard& shard);
   [[nodiscard]] static Task<void> setView(Shard& shard, std::shared_ptr<const ClusterView> view);
   [[nodiscard]] Task<void> stopServices();

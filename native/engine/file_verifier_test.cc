@@ -2,10 +2,10 @@
 #include "warm/file_verifier.h"
 
 #include "base/crc32c.h"
-#include "engine/dataset_source.h"
-#include "engine/resident_read.h"
 #include "engine/testing_cluster.h"
 #include "fetch/fetcher.h"
+#include "mount/dataset_source.h"
+#include "mount/resident_read.h"
 
 namespace hearth {
 namespace {
@@ -216,7 +216,7 @@ TEST(FileVerifier, PassesNothingThroughBefore) {
   DigestOrigin origin(5);
   Agent agent("one");
   const auto dataset = origin.addTo(agent);
-  DatasetSource source(agent.engine().commons(), dataset, "test", true);
+  DatasetSource source(*agent.engine().commons().mounting, dataset, "test", true);
   {
     auto file = source.openFile(fileOf(*dataset));
     ASSERT_TRUE(file.ok());

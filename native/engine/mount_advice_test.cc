@@ -1,7 +1,7 @@
-#include "engine/mount_advice.h"
+#include "mount/mount_advice.h"
 
-#include "engine/dataset_source.h"
 #include "engine/testing_cluster.h"
+#include "mount/dataset_source.h"
 
 namespace hearth::testing_cluster {
 namespace {
@@ -20,7 +20,8 @@ class MountAdviceTest : public testing::Test {
     const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
     ASSERT_TRUE(added.ok());
     dataset = *added;
-    source = std::make_unique<DatasetSource>(agent.engine().commons(), dataset, "test", false);
+    source =
+        std::make_unique<DatasetSource>(*agent.engine().commons().mounting, dataset, "test", false);
   }
   void tellWhereTheBytesAre() {
     Location base;
@@ -122,7 +123,7 @@ TEST(MountAdvice, RefusesMoreFilesThanMayBe) {
   Agent agent("one");
   const auto added = agent.await(agent.engine().manifests().add(*bytes));
   ASSERT_TRUE(added.ok());
-  DatasetSource source(agent.engine().commons(), *added, "test", false);
+  DatasetSource source(*agent.engine().commons().mounting, *added, "test", false);
   EXPECT_EQ(source.advise(0, true).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(source.advise(0, false).code(), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(source.advise(*(*added)->manifest->lookUp("many/7"), true).ok());

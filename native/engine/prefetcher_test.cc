@@ -1,9 +1,9 @@
-#include "engine/prefetcher.h"
+#include "mount/prefetcher.h"
 
 #include <future>
 
-#include "engine/dataset_source.h"
 #include "engine/testing_cluster.h"
+#include "mount/dataset_source.h"
 
 namespace hearth::testing_cluster {
 namespace {
@@ -21,7 +21,8 @@ class PrefetcherTest : public testing::Test {
 
   void mount(std::shared_ptr<Dataset> mounted) {
     dataset = std::move(mounted);
-    source = std::make_unique<DatasetSource>(agent.engine().commons(), dataset, "test", false);
+    source =
+        std::make_unique<DatasetSource>(*agent.engine().commons().mounting, dataset, "test", false);
   }
   // Another origin, of a file of `size` bytes and a small one behind it.
   void mountLargeOne(std::uint64_t size) {
@@ -68,10 +69,10 @@ class PrefetcherTest : public testing::Test {
     struct Count {
       static Task<Work> all(Engine& engine) {
         Work sum;
-        for (const std::unique_ptr<Shard>& shard : engine.commons().shards) {
-          co_await shard->reactor->enter();
-          sum.expected += shard->prefetcher->expected();
-          sum.background += shard->gate->inside();
+        for (const std::unique_ptr<MountShard>& shard : engine.commons().mounting->shards) {
+          co_await shard->reactor.enter();
+          sum.expected += shard->prefetcher.expected();
+          sum.background += shard->gate.inside();
         }
         co_await engine.home().enter();
         co_return sum;

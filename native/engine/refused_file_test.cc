@@ -4,8 +4,8 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/dataset_source.h"
 #include "engine/testing_cluster.h"
+#include "mount/dataset_source.h"
 
 namespace hearth::testing_cluster {
 namespace {
@@ -63,7 +63,7 @@ TEST(RefusedFile, IsAskedForOnceAndNotPieceByPiece) {
   ASSERT_TRUE(added.ok());
   const std::shared_ptr<Dataset> dataset = *added;
   refuser.refuseFor(dataset);
-  DatasetSource source(agent.engine().commons(), dataset, "test", false);
+  DatasetSource source(*agent.engine().commons().mounting, dataset, "test", false);
   const auto opened = source.openFile(filesOf(*dataset->manifest).front());
   ASSERT_TRUE(opened.ok());
 

@@ -3,7 +3,6 @@
 #include "directory/directory_client.h"
 #include "directory/directory_service.h"
 #include "engine/peer_service.h"
-#include "engine/prefetcher.h"
 #include "fetch/chunk_retention.h"
 #include "fetch/fetcher.h"
 #include "warm/file_verifier.h"

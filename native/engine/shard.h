@@ -17,7 +17,7 @@
 #include "fetch/file_fetch.h"
 #include "fetch/through_reads.h"
 #include "files/file_system.h"
-#include "mount/failed_reads.h"
+#include "mount/mount_ports.h"
 #include "origin/origin_client.h"
 #include "reactor/synchronization.h"
 #include "transport/peer_transport.h"
@@ -31,7 +31,6 @@ class DirectoryClient;
 class Fetcher;
 class FileVerifier;
 class PeerService;
-class Prefetcher;
 class WantedKeys;
 
 // Counters of the whole engine. Any thread.
@@ -39,8 +38,7 @@ struct EngineCounters {
   FetchCounters fetched;                           // of files
   std::atomic<std::uint64_t> servedBytes{0};       // of files, given to other agents
   std::atomic<std::uint64_t> digestMismatches{0};  // files that were not what their digest says
-  std::atomic<std::uint64_t> demandReads{0};
-  std::atomic<std::uint64_t> demandBytes{0};
+  DemandCounters demand;
   DirectoryCounters directory;
 };
 
@@ -64,6 +62,7 @@ struct EngineCommons {
   std::shared_ptr<DirectoryCalls> directories;
   // Made when all shards have started.
   std::unique_ptr<WarmPorts> warming;
+  std::unique_ptr<MountPorts> mounting;  // stays to the end: files may still be open
   EngineCounters counters;
   FailedReads failedReads;
   DigestRefusals refusals;
@@ -93,11 +92,9 @@ struct Shard {
   std::unique_ptr<DirectoryClient> directory;
   std::unique_ptr<Fetcher> fetcher;
   std::unique_ptr<FileVerifier> verifier;
-  std::unique_ptr<Prefetcher> prefetcher;
   std::unique_ptr<PeerService> peerService;
   std::unique_ptr<PeerTransport> transport;
-  std::atomic<bool> servesBuffersSoon{false};  // any thread: who waits for buffers is served soon
-  std::unique_ptr<Gate> gate;                  // background coroutines of this shard
+  std::unique_ptr<Gate> gate;  // background coroutines of this shard
   std::shared_ptr<const ClusterView> view;
   std::thread thread;
 };

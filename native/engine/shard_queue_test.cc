@@ -1,8 +1,8 @@
 // What waits for a shard is bounded where it is let in, also while the shard is busy.
 #include <future>
 
-#include "engine/dataset_source.h"
 #include "engine/testing_cluster.h"
+#include "mount/dataset_source.h"
 
 namespace hearth::testing_cluster {
 namespace {
@@ -14,7 +14,7 @@ TEST(ShardQueue, ReadersOfABusyShardDoNotFillItsQueue) {
   const auto dataset = agent.add(origin);
   agent.beginWarm(dataset);
   ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
-  DatasetSource source(agent.engine().commons(), dataset, "test", false);
+  DatasetSource source(*agent.engine().commons().mounting, dataset, "test", false);
   const std::uint32_t entry = filesOf(*dataset->manifest).front();
   const auto opened = source.openFile(entry);
   ASSERT_TRUE(opened.ok());

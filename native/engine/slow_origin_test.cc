@@ -8,9 +8,9 @@
 #include <list>
 #include <thread>
 
-#include "engine/dataset_source.h"
 #include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
+#include "mount/dataset_source.h"
 
 namespace hearth::testing_cluster {
 namespace {
@@ -97,7 +97,8 @@ struct SlowOriginTest : testing::Test {
     Location base;
     base.url = server.url();
     slow->locations.setBase(std::move(base));
-    source = std::make_unique<DatasetSource>(agent.engine().commons(), slow, "test", false);
+    source =
+        std::make_unique<DatasetSource>(*agent.engine().commons().mounting, slow, "test", false);
     opened = *source->openFile(*slow->manifest->lookUp("model"));
     for (std::uint64_t at = 0; at < kSlowBytes; at += kChunkBytes) {
       auto answered = std::make_shared<std::promise<ErrorCode>>();
@@ -142,7 +143,7 @@ TEST_F(SlowOriginTest, AnotherDatasetIsReadWhileOneHoldsAllMemory) {
   const std::uint32_t entry = filesOf(*other->manifest).front();
   auto answered = std::make_shared<std::promise<ErrorCode>>();
   auto reading = answered->get_future();
-  DatasetSource fast(agent.engine().commons(), other, "test", false);
+  DatasetSource fast(*agent.engine().commons().mounting, other, "test", false);
   const auto file = *fast.openFile(entry);
   file->read(0, 4096,
              [answered](const Result<MappedBytes>& bytes) { answered->set_value(bytes.code()); });

@@ -8,10 +8,10 @@
 #include <future>
 #include <thread>
 
-#include "engine/dataset_source.h"
 #include "engine/testing_cluster.h"
 #include "fuse/testing/mapped_read.h"
 #include "fuse/testing/mount_fixture.h"
+#include "mount/dataset_source.h"
 
 namespace hearth::testing_cluster {
 namespace {
@@ -61,7 +61,7 @@ TEST(ThroughRead, AFileLargerThanTheBudgetIsReadRight) {
   Origin origin;
   origin.add("model", 40 * kMiB + 12'345);
   Agent agent("one", 16 * kMiB);
-  DatasetSource source(agent.engine().commons(), agent.add(origin), "test", false);
+  DatasetSource source(*agent.engine().commons().mounting, agent.add(origin), "test", false);
   // Also in pieces that lie across two chunks.
   for (const std::uint32_t step : {128u << 10, 1'000'000u})
     ASSERT_NO_FATAL_FAILURE(expectFile(source, origin, 0, step));
@@ -84,7 +84,7 @@ TEST(ThroughRead, WhenThereIsRoomAgainChunksAreKeptAgain) {
   const ContentKey key = held->manifest->entry(filesOf(*held->manifest).front()).key;
   agent.engine().commons().cache->pin(key, "test");
   const auto wanted = agent.add(second);
-  DatasetSource source(agent.engine().commons(), wanted, "test", false);
+  DatasetSource source(*agent.engine().commons().mounting, wanted, "test", false);
   expectFile(source, second, 0, 1 * kMiB);
   EXPECT_EQ(agent.await(agent.engine().contents().residency(wanted)).bytesResident, 0u);
 
@@ -102,7 +102,7 @@ TEST(ThroughRead, AWarmJobFailsForWantOfRoomAndBreaksNoReader) {
   Agent agent("one", 16 * kMiB);
   const auto dataset = agent.add(origin);
   agent.beginWarm(dataset);
-  DatasetSource source(agent.engine().commons(), dataset, "test", false);
+  DatasetSource source(*agent.engine().commons().mounting, dataset, "test", false);
   expectFile(source, origin, 0, 128u << 10);
   const WarmProgress progress = agent.awaitWarm();
   EXPECT_EQ(progress.state, WarmState::kFailed);
@@ -115,7 +115,7 @@ TEST(ThroughRead, AnEmptyFileNeedsNoRoom) {
   origin.add("small", 100);
   Agent agent("one", 1);
   const auto dataset = agent.add(origin);
-  DatasetSource source(agent.engine().commons(), dataset, "test", false);
+  DatasetSource source(*agent.engine().commons().mounting, dataset, "test", false);
   expectFile(source, origin, 0, 4096);
   expectFile(source, origin, 1, 4096);
   agent.beginWarm(dataset);
@@ -129,8 +129,8 @@ TEST(ThroughRead, AgentsReadThroughOneAnotherAtTheSameTime) {
   connect({&a, &b});
   std::vector<std::thread> readers;
   for (Agent* const agent : {&a, &b}) {
-    auto source = std::make_shared<DatasetSource>(agent->engine().commons(), agent->add(origin),
-                                                  "test", false);
+    auto source = std::make_shared<DatasetSource>(*agent->engine().commons().mounting,
+                                                  agent->add(origin), "test", false);
     for (std::size_t reader = 0; reader < 4; ++reader) {
       readers.emplace_back([source, reader, &origin] {
         for (std::size_t i = 0; i < 3; ++i) expectFile(*source, origin, (reader + i) % 3, 300'000);
@@ -152,7 +152,7 @@ TEST(ThroughRead, ADiskThatOthersFillFailsNoReader) {
     for (int i = 0; i < 4; ++i) origin.add("file" + std::to_string(i), 16 * kMiB);
     Agent agent(
         "one", 4ull << 30, [](Question) {}, disk.path("cache"));
-    DatasetSource source(agent.engine().commons(), agent.add(origin), "test", false);
+    DatasetSource source(*agent.engine().commons().mounting, agent.add(origin), "test", false);
     expectFile(source, origin, 0, 1 * kMiB);
     // In use, so that it does not make room for the others.
     const auto held = source.openFile(*source.manifest().lookUp("file0"));

@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "engine/shard.h"
 #include "fetch/file_fetch.h"
 #include "fuse/mount_source.h"
+#include "mount/mount_ports.h"
 
 namespace hearth {
 
@@ -23,6 +23,7 @@ namespace hearth {
 [[nodiscard]] MappedBytes copied(const MappedBytes& bytes);
 
 // Notes that a reader got these bytes: buffers that were read to their end are for others.
-void noteTaken(Shard& shard, const FileFetch& fetch, std::uint64_t offset, std::uint64_t length);
+void noteTaken(MountShard& shard, const FileFetch& fetch, std::uint64_t offset,
+               std::uint64_t length);
 
 }  // namespace hearth

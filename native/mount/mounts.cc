@@ -1,9 +1,9 @@
-#include "engine/mounts.h"
+#include "mount/mounts.h"
 
-#include "engine/dataset_source.h"
 #include "fuse/fuse_session.h"
 #include "holder/child_call.h"
 #include "holder/holder_client.h"
+#include "mount/dataset_source.h"
 #include "mount/holder_link.h"
 #include "mount/mount_record.h"
 #include "mount/view_mount.h"
@@ -38,15 +38,15 @@ struct Mounts::Mounted {
   }
 };
 
-Mounts::Mounts(EngineCommons& commons, Shard& home, ManifestStore& manifests)
-    : commons_(commons),
-      home_(home),
+Mounts::Mounts(const MountPorts& ports, ManifestStore& manifests)
+    : ports_(ports),
+      home_(ports.home()),
       manifests_(manifests),
       link_(std::make_shared<HolderLink>(HolderLink::Options{
-          .owner = commons.self,
+          .owner = ports.self,
           .log =
-              [&commons](bool warning, const std::string& line) {
-                commons.log(warning ? Question::Level::kWarn : Question::Level::kInfo, line);
+              [&ask = ports.ask](bool warning, const std::string& line) {
+                log(ask, warning ? Question::Level::kWarn : Question::Level::kInfo, line);
               }})),
       calls_(std::make_shared<ChildCalls>()) {}
 
@@ -79,25 +79,25 @@ Task<Result<MountInfo>> Mounts::mount(MountOptions options) {
 
 Task<Result<MountInfo>> Mounts::mountView(MountOptions options) {
   const Sha256Digest digest = options.dataset->manifest->digest();
-  Task<Result<std::string>> building = commons_.cache->buildView(options.dataset->manifest);
+  Task<Result<std::string>> building = ports_.cache.buildView(options.dataset->manifest);
   const Result<std::string> view = co_await building;
-  co_await home_.reactor->enter();
+  co_await home_.reactor.enter();
   if (!view.ok()) co_return view.error();
   // Published before it is bound: from then on nothing may evict it.
   const std::string name = viewPublishName(options.target);
-  Task<Status> publishing = commons_.cache->publish(name, digest);
+  Task<Status> publishing = ports_.cache.publish(name, digest);
   const Status published = co_await publishing;
-  co_await home_.reactor->enter();
+  co_await home_.reactor.enter();
   if (!published.ok()) co_return published.error();
   auto bind = [calls = calls_, path = *view, target = options.target] {
     return bindView(*calls, path, target);
   };
-  auto binding = home_.reactor->offload(bind);
+  auto binding = home_.reactor.offload(bind);
   const Status bound = co_await binding;
   if (!bound.ok()) {
-    Task<Status> withdrawing = commons_.cache->unpublish(name);
+    Task<Status> withdrawing = ports_.cache.unpublish(name);
     [[maybe_unused]] const Status withdrawn = co_await withdrawing;
-    co_await home_.reactor->enter();
+    co_await home_.reactor.enter();
     co_return bound.error();
   }
   auto mounted = std::make_unique<Mounted>();
@@ -112,10 +112,10 @@ Task<Result<MountInfo>> Mounts::mountView(MountOptions options) {
 }
 
 Task<Status> Mounts::adoptViews() {
-  auto find = [published = commons_.cache->published()] {
+  auto find = [published = ports_.cache.published()] {
     return std::make_shared<Result<BoundViews>>(findBoundViews(published));
   };
-  auto finding = home_.reactor->offload(find);
+  auto finding = home_.reactor.offload(find);
   const std::shared_ptr<Result<BoundViews>> views = co_await finding;
   if (!views->ok()) co_return views->error();
   for (const auto& [target, digest] : (*views)->mounted) {
@@ -129,9 +129,9 @@ Task<Status> Mounts::adoptViews() {
     mounted_[target] = std::move(mounted);
   }
   for (const std::string& name : (*views)->gone) {
-    Task<Status> withdrawing = commons_.cache->unpublish(name);
+    Task<Status> withdrawing = ports_.cache.unpublish(name);
     const Status withdrawn = co_await withdrawing;
-    co_await home_.reactor->enter();
+    co_await home_.reactor.enter();
     if (!withdrawn.ok()) co_return withdrawn;
   }
   co_return Status();
@@ -142,15 +142,15 @@ Task<Status> Mounts::connect(std::string holder) {
   auto connect = [link = link_, socket = std::move(holder)] {
     return std::make_shared<Result<std::vector<HeldMount>>>(link->connect(socket));
   };
-  auto connecting = home_.reactor->offload(connect);
+  auto connecting = home_.reactor.offload(connect);
   const std::shared_ptr<Result<std::vector<HeldMount>>> held = co_await connecting;
   if (!held->ok()) co_return held->error();
   for (HeldMount& mount : **held) {
     Task<Status> serving = resumeOne(std::make_shared<HeldMount>(std::move(mount)));
     const Status served = co_await serving;
     if (!served.ok()) {
-      commons_.log(Question::Level::kError,
-                   "a mount of an earlier agent is not served: " + served.error().message);
+      log(ports_.ask, Question::Level::kError,
+          "a mount of an earlier agent is not served: " + served.error().message);
     }
   }
   co_return Status();
@@ -202,7 +202,7 @@ Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reas
     return std::make_shared<Result<HeldMount>>(
         client == nullptr ? Result<HeldMount>(HolderLink::away()) : client->mount(request));
   };
-  auto mounting = home_.reactor->offload(mount);
+  auto mounting = home_.reactor.offload(mount);
   const std::shared_ptr<Result<HeldMount>> held = co_await mounting;
   if (!held->ok()) co_return held->error();
   const std::string target = options.target;
@@ -221,7 +221,7 @@ Task<Status> Mounts::unmountAtHolder(std::string target, bool force) {
     if (client == nullptr) return HolderLink::away();
     return client->unmount(target, force);
   };
-  auto unmounting = home_.reactor->offload(unmount);
+  auto unmounting = home_.reactor.offload(unmount);
   const Status unmounted = co_await unmounting;
   if (unmounted.ok()) link_->forget(target);
   co_return unmounted;
@@ -231,7 +231,7 @@ Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<Held
                                       std::string reason) {
   const bool passthrough = options.path != MountOptions::Path::kDaemon;
   auto source =
-      std::make_shared<DatasetSource>(commons_, options.dataset, options.source, passthrough);
+      std::make_shared<DatasetSource>(ports_, options.dataset, options.source, passthrough);
   FuseSessionOptions session;
   session.passthrough = passthrough;
   session.epoch = held->record.epoch;
@@ -240,7 +240,7 @@ Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<Held
     return link->saveState(target, state);
   };
   session.onEnd = [this, target = options.target](const Error& why) {
-    home_.reactor->post([this, target, why] { ended(target, why); });
+    home_.reactor.post([this, target, why] { ended(target, why); });
   };
   auto start = [held, source, link = link_, session = std::move(session)]() mutable {
     // First, because the session's first act is to save its state.
@@ -250,7 +250,7 @@ Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<Held
     return std::make_shared<Result<std::unique_ptr<FuseSession>>>(
         FuseSession::start(std::move(held->device), held->shared, source, std::move(session)));
   };
-  auto starting = home_.reactor->offload(start);
+  auto starting = home_.reactor.offload(start);
   const std::shared_ptr<Result<std::unique_ptr<FuseSession>>> started = co_await starting;
   if (!started->ok()) {
     link_->forget(options.target);
@@ -277,17 +277,18 @@ void Mounts::ended(const std::string& target, const Error& why) {
   auto session = std::shared_ptr<FuseSession>(std::move(found->second->session));
   mounted_.erase(found);
   link_->forget(target);
-  commons_.ask({.kind = Question::Kind::kMountEnded, .target = target, .message = why.message});
-  home_.gate->spawn(closeSession(home_, std::move(session), false));
+  ports_.ask({.kind = Question::Kind::kMountEnded, .target = target, .message = why.message});
+  home_.gate.spawn(closeSession(home_, std::move(session), false));
 }
 
-Task<void> Mounts::closeSession(Shard& home, std::shared_ptr<FuseSession> session, bool handOver) {
+Task<void> Mounts::closeSession(MountShard& home, std::shared_ptr<FuseSession> session,
+                                bool handOver) {
   if (session == nullptr) co_return;
   auto close = [session, handOver] {
     session->close(kHandOverPatience, handOver);
     return true;
   };
-  auto closing = home.reactor->offload(close);
+  auto closing = home.reactor.offload(close);
   [[maybe_unused]] const bool closed = co_await closing;
 }
 
@@ -303,13 +304,13 @@ Task<Status> Mounts::unmount(std::string target) {
   }
   if (found->second->view) {
     auto unbind = [calls = calls_, target] { return unbindView(*calls, target); };
-    auto unbinding = home_.reactor->offload(unbind);
+    auto unbinding = home_.reactor.offload(unbind);
     const Status unbound = co_await unbinding;
     if (!unbound.ok() && unbound.code() != ErrorCode::kNotFound) co_return unbound;
     mounted_.erase(target);
-    Task<Status> withdrawing = commons_.cache->unpublish(viewPublishName(target));
+    Task<Status> withdrawing = ports_.cache.unpublish(viewPublishName(target));
     const Status withdrawn = co_await withdrawing;
-    co_await home_.reactor->enter();
+    co_await home_.reactor.enter();
     co_return withdrawn;
   }
   Task<Status> unmounting = unmountAtHolder(target, false);
@@ -352,7 +353,7 @@ Task<Result<std::vector<std::string>>> Mounts::resume(std::string holder) {
 
 Task<void> Mounts::close() {
   // All at once: each may wait for its reads.
-  Gate sessions(*home_.reactor);
+  Gate sessions(home_.reactor);
   for (auto& [target, mounted] : std::exchange(mounted_, {})) {
     if (mounted->session != nullptr) {
       sessions.spawn(closeSession(home_, std::move(mounted->session), true));
@@ -364,7 +365,7 @@ Task<void> Mounts::close() {
     link->close();
     return true;
   };
-  auto leaving = home_.reactor->offload(leave);
+  auto leaving = home_.reactor.offload(leave);
   [[maybe_unused]] const bool left = co_await leaving;
 }
 

@@ -1,9 +1,9 @@
-#include "engine/prefetcher.h"
+#include "mount/prefetcher.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "fetch/fetcher.h"
+#include "mount/mount_ports.h"
 
 namespace hearth {
 namespace {
@@ -48,13 +48,13 @@ void Prefetcher::willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t
   fetch->horizon = std::max(fetch->horizon, end);
   if (fetch->prefetching) return;
   fetch->prefetching = true;
-  shard_.gate->spawn(prefetch(fetch));
+  shard_.gate.spawn(prefetch(fetch));
 }
 
 Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
-  const auto window = std::make_shared<Semaphore>(*shard_.reactor, kWindowChunks);
+  const auto window = std::make_shared<Semaphore>(shard_.reactor, kWindowChunks);
   bool paused = false;
-  while (fetch->cursor < fetch->horizon && fetch->awaited() && !shard_.gate->closed()) {
+  while (fetch->cursor < fetch->horizon && fetch->awaited() && !shard_.gate.closed()) {
     const std::uint32_t chunk = fetch->cursor;
     if (fetch->cache->resident(chunk) || fetch->flights.contains(chunk)) {
       ++fetch->cursor;
@@ -63,7 +63,7 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
     // What cannot be kept is fetched when its reader comes to it, and no earlier.
     if (fetch->cache->refuses(chunk)) {
       if (fetch->readers.load() == 0) break;
-      co_await shard_.reactor->sleep(kRefusedPause);
+      co_await shard_.reactor.sleep(kRefusedPause);
       continue;
     }
     const bool failing = fetch->aheadPause != Clock::duration::zero();
@@ -81,7 +81,7 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
     }
     fetch->cursor += count;
     if (!failing) {
-      shard_.gate->spawn(prefetchRun(fetch, {chunk, count}, window));
+      shard_.gate.spawn(prefetchRun(fetch, {chunk, count}, window));
       continue;
     }
     paused = false;
@@ -96,8 +96,8 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
 
 Task<void> Prefetcher::pauseAhead(std::shared_ptr<FileFetch> fetch) {
   const Clock::time_point until = Clock::now() + fetch->aheadPause;
-  while (Clock::now() < until && fetch->awaited() && !shard_.gate->closed()) {
-    co_await shard_.reactor->sleep(kLookAheadTick);
+  while (Clock::now() < until && fetch->awaited() && !shard_.gate.closed()) {
+    co_await shard_.reactor.sleep(kLookAheadTick);
   }
 }
 
@@ -122,26 +122,26 @@ void Prefetcher::lookAhead(const std::shared_ptr<FileFetch>& fetch, std::size_t 
   if (ours == nullptr || !ours->before(fetch->reference.about.index)) {
     ours = std::make_shared<LookAhead>(files);
   }
-  const ContentCache& cache = *shard_.commons.cache;
+  const ContentCache& cache = shard_.ports.cache;
   const auto here = [&cache](const ManifestEntry& file) {
     return cache.residentBytes(file.key) == file.size;
   };
   for (LookAhead::Part& part : ours->reach(fetch, here)) {
-    Shard& owner = shard_.commons.owner(part.file.about.key);
-    owner.reactor->post([&owner, part = std::move(part), ours]() mutable {
-      owner.prefetcher->expect(std::move(part), ours);
+    MountShard& owner = shard_.ports.owner(part.file.about.key);
+    owner.reactor.post([&owner, part = std::move(part), ours]() mutable {
+      owner.prefetcher.expect(std::move(part), ours);
     });
   }
 }
 
 void Prefetcher::expect(LookAhead::Part part, const std::shared_ptr<LookAhead>& lookAhead) {
-  if (shard_.gate->closed() || expected_ >= kMostExpected) return;
+  if (shard_.gate.closed() || expected_ >= kMostExpected) return;
   ++expected_;
-  shard_.gate->spawn(fetchStart(std::move(part), lookAhead));
+  shard_.gate.spawn(fetchStart(std::move(part), lookAhead));
 }
 
 Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhead> lookAhead) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening = shard_.fetcher->open(std::move(part.file));
+  Task<Result<std::shared_ptr<FileFetch>>> opening = shard_.fetcher.open(std::move(part.file));
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
   if (opened.ok()) {  // else whoever reads it will hear of it
     const std::shared_ptr<FileFetch> fetch = *opened;
@@ -158,8 +158,8 @@ Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhea
 Task<void> Prefetcher::awaitReader(std::shared_ptr<FileFetch> fetch,
                                    std::shared_ptr<LookAhead> lookAhead) {
   auto until = Clock::now() + kLookAheadPatience;
-  while (Clock::now() < until && !shard_.gate->closed()) {
-    co_await shard_.reactor->sleep(kLookAheadTick);
+  while (Clock::now() < until && !shard_.gate.closed()) {
+    co_await shard_.reactor.sleep(kLookAheadTick);
     if (!lookAhead->before(fetch->reference.about.index) || fetch->readers.load() != 0) co_return;
     const bool coming = fetch->prefetching || !fetch->flights.empty();
     if (coming && lookAhead->reading()) until = Clock::now() + kLookAheadPatience;
@@ -172,7 +172,7 @@ Task<void> Prefetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun ch
                        .wanted = [fetch] { return fetch->awaited(); },
                        .keep = false};
   Task<Status> ensuring =
-      shard_.fetcher->ensure(fetch, chunks.first, chunks.end(), std::move(options));
+      shard_.fetcher.ensure(fetch, chunks.first, chunks.end(), std::move(options));
   const Status ensured = co_await ensuring;  // of errors the reader itself will hear
   window->release(chunks.count);
   if (ensured.ok()) fetch->aheadPause = {};
@@ -182,9 +182,9 @@ Task<void> Prefetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun ch
   fetch->cursor = std::min(fetch->cursor, chunks.first);
   if (ensured.code() == ErrorCode::kCancelled) co_return;
   fetch->aheadPause = std::max(fetch->aheadPause, kFirstFailedPause);
-  if (fetch->prefetching || !fetch->awaited() || shard_.gate->closed()) co_return;
+  if (fetch->prefetching || !fetch->awaited() || shard_.gate.closed()) co_return;
   fetch->prefetching = true;
-  shard_.gate->spawn(prefetch(fetch));
+  shard_.gate.spawn(prefetch(fetch));
 }
 
 }  // namespace hearth

@@ -1,26 +1,26 @@
-#include "engine/dataset_source.h"
+#include "mount/dataset_source.h"
 
 #include <atomic>
 
-#include "engine/demand_read.h"
-#include "engine/prefetcher.h"
-#include "engine/resident_read.h"
+#include "mount/demand_read.h"
+#include "mount/resident_read.h"
 #include "reactor/blocking_call.h"
 
 namespace hearth {
 namespace {
 
-Task<Result<std::shared_ptr<FileFetch>>> openOnShard(Shard& shard, FileReference file) {
-  co_await shard.reactor->enter();
-  Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
+Task<Result<std::shared_ptr<FileFetch>>> openOnShard(MountShard& shard, FileReference file) {
+  co_await shard.reactor.enter();
+  Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher.open(std::move(file));
   Result<std::shared_ptr<FileFetch>> opened = co_await opening;
-  if (opened.ok()) shard.prefetcher->opened(*opened);
+  if (opened.ok()) shard.prefetcher.opened(*opened);
   co_return opened;
 }
 
-Task<void> readOnShard(Shard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
+Task<void> readOnShard(MountShard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
                        std::uint32_t length, std::function<void(Result<MappedBytes>)> answer) {
-  Task<Result<MappedBytes>> reading = readOnDemand(shard, fetch, offset, length);
+  Task<Result<MappedBytes>> reading =
+      readOnDemand(shard.reactor, shard.fetcher, fetch, offset, length);
   Result<MappedBytes> bytes = co_await reading;
   const bool read = bytes.ok();
   answer(std::move(bytes));
@@ -31,9 +31,9 @@ Task<void> readOnShard(Shard& shard, std::shared_ptr<FileFetch> fetch, std::uint
 
 class DatasetSource::Opened final : public MountSource::OpenFile {
  public:
-  Opened(EngineCommons& commons, std::shared_ptr<FileFetch> fetch, bool allowPassthrough)
-      : commons_(commons),
-        shard_(commons.owner(fetch->key())),
+  Opened(const MountPorts& ports, std::shared_ptr<FileFetch> fetch, bool allowPassthrough)
+      : ports_(ports),
+        shard_(ports.owner(fetch->key())),
         fetch_(std::move(fetch)),
         allowPassthrough_(allowPassthrough) {
     fetch_->cache->touch();
@@ -62,7 +62,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     if (!bytes.ok()) return bytes;
     noteTaken(shard_, *fetch_, offset, length);
     if (endsSmallFile(offset, length)) {
-      shard_.reactor->post([&shard = shard_, fetch = fetch_] { lookAhead(shard, fetch); });
+      shard_.reactor.post([&shard = shard_, fetch = fetch_] { lookAhead(shard, fetch); });
     }
     return bytes;
   }
@@ -72,13 +72,13 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     if (offset >= size() || length == 0) return answer(MappedBytes{});
     isReader();
     length = cut(offset, length);
-    commons_.counters.demandReads.fetch_add(1, std::memory_order_relaxed);
-    commons_.counters.demandBytes.fetch_add(length, std::memory_order_relaxed);
-    shard_.reactor->post([&shard = shard_, fetch = fetch_, offset, length,
-                          answer = std::move(answer), ended = endsSmallFile(offset, length)] {
-      if (shard.gate->closed())
+    ports_.demand.reads.fetch_add(1, std::memory_order_relaxed);
+    ports_.demand.bytes.fetch_add(length, std::memory_order_relaxed);
+    shard_.reactor.post([&shard = shard_, fetch = fetch_, offset, length,
+                         answer = std::move(answer), ended = endsSmallFile(offset, length)] {
+      if (shard.gate.closed())
         return answer(Error{ErrorCode::kCancelled, "the agent is shutting down"});
-      shard.gate->spawn(readOnShard(shard, fetch, offset, length, answer));
+      shard.gate.spawn(readOnShard(shard, fetch, offset, length, answer));
       if (ended) lookAhead(shard, fetch);
     });
   }
@@ -87,9 +87,9 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     if (offset >= size()) return;
     isReader();
     if (!fetch_->hints.add({offset, length})) return;
-    shard_.reactor->post([&shard = shard_, fetch = fetch_] {
+    shard_.reactor.post([&shard = shard_, fetch = fetch_] {
       for (const HintQueue::Hint& hint : fetch->hints.take()) {
-        if (!shard.gate->closed()) shard.prefetcher->willNeed(fetch, hint.offset, hint.length);
+        if (!shard.gate.closed()) shard.prefetcher.willNeed(fetch, hint.offset, hint.length);
       }
     });
   }
@@ -100,8 +100,8 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     if (reads_.load(std::memory_order_relaxed)) return;
     if (!reads_.exchange(true, std::memory_order_relaxed)) fetch_->readers.fetch_add(1);
   }
-  static void lookAhead(Shard& shard, const std::shared_ptr<FileFetch>& fetch) {
-    if (!shard.gate->closed()) shard.prefetcher->smallFileRead(fetch);
+  static void lookAhead(MountShard& shard, const std::shared_ptr<FileFetch>& fetch) {
+    if (!shard.gate.closed()) shard.prefetcher.smallFileRead(fetch);
   }
   // For the first time since it was opened; of a file that was not complete then.
   [[nodiscard]] bool endsSmallFile(std::uint64_t offset, std::uint32_t length) {
@@ -119,8 +119,8 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, size() - offset));
   }
 
-  EngineCommons& commons_;
-  Shard& shard_;
+  const MountPorts& ports_;
+  MountShard& shard_;
   const std::shared_ptr<FileFetch> fetch_;
   const bool allowPassthrough_;
   const bool wasComplete_ = fetch_->cache->complete();
@@ -128,49 +128,48 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   std::atomic<bool> ended_{false};
 };
 
-DatasetSource::DatasetSource(EngineCommons& commons, std::shared_ptr<Dataset> dataset,
+DatasetSource::DatasetSource(const MountPorts& ports, std::shared_ptr<Dataset> dataset,
                              std::string name, bool allowPassthrough)
-    : commons_(commons),
+    : ports_(ports),
       dataset_(std::move(dataset)),
       name_(std::move(name)),
       allowPassthrough_(allowPassthrough),
-      advice_(std::make_shared<MountAdvice>(commons_, dataset_)) {}
+      advice_(std::make_shared<MountAdvice>(ports_, dataset_)) {}
 
 DatasetSource::~DatasetSource() { advice_->close(); }
 
 std::uint64_t DatasetSource::residentBytes(std::uint32_t entry) {
-  return commons_.cache->residentBytes(dataset_->manifest->entry(entry).key);
+  return ports_.cache.residentBytes(dataset_->manifest->entry(entry).key);
 }
 
 bool DatasetSource::complete(std::uint32_t entry) {
   const ManifestEntry about = dataset_->manifest->entry(entry);
-  return commons_.cache->residentBytes(about.key) == about.size &&
-         (!about.sourceDigest.has_value() || commons_.cache->verifiedWhole(about.key));
+  return ports_.cache.residentBytes(about.key) == about.size &&
+         (!about.sourceDigest.has_value() || ports_.cache.verifiedWhole(about.key));
 }
 
 Result<std::shared_ptr<MountSource::OpenFile>> DatasetSource::openFile(std::uint32_t entry) {
   FileReference file = FileReference::of(dataset_, entry);
-  Shard& shard = commons_.owner(file.about.key);
+  MountShard& shard = ports_.owner(file.about.key);
   const Result<std::shared_ptr<FileFetch>> fetch =
-      runOn(*shard.reactor, openOnShard(shard, std::move(file)));
+      runOn(shard.reactor, openOnShard(shard, std::move(file)));
   if (!fetch.ok()) return fetch.error();
-  return std::shared_ptr<OpenFile>(std::make_shared<Opened>(commons_, *fetch, allowPassthrough_));
+  return std::shared_ptr<OpenFile>(std::make_shared<Opened>(ports_, *fetch, allowPassthrough_));
 }
 
 void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
   // The agent ends, and the next one is asked again.
   if (reason.code == ErrorCode::kCancelled) return;
   const Manifest& manifest = *dataset_->manifest;
-  const auto untold =
-      commons_.failedReads.note(manifest.entry(entry).key, reason.code, Clock::now());
+  const auto untold = ports_.failedReads.note(manifest.entry(entry).key, reason.code, Clock::now());
   if (!untold) return;
   std::map<std::string, std::string> fields{{"source", name_},
                                             {"file", std::string(manifest.path(entry))},
                                             {"reason", std::string(errorName(reason.code))},
                                             {"advice", std::string(adviceFor(reason.code))}};
   if (*untold != 0) fields["alike"] = std::to_string(*untold);
-  commons_.log(Question::Level::kWarn, "a read through a mount failed: " + reason.message,
-               std::move(fields));
+  log(ports_.ask, Question::Level::kWarn, "a read through a mount failed: " + reason.message,
+      std::move(fields));
 }
 
 Status DatasetSource::advise(std::uint32_t entry, bool willNeed) {

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/shard.h"
+#include "mount/mount_ports.h"
 #include "warm/warm_job.h"
 
 namespace hearth {
@@ -21,8 +21,8 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
   static constexpr std::size_t kMostRequests = 16;
   static constexpr std::size_t kMostFiles = 100'000;
 
-  MountAdvice(EngineCommons& commons, std::shared_ptr<Dataset> dataset)
-      : commons_(commons), dataset_(std::move(dataset)) {}
+  MountAdvice(const MountPorts& ports, std::shared_ptr<Dataset> dataset)
+      : ports_(ports), dataset_(std::move(dataset)) {}
   MountAdvice(const MountAdvice&) = delete;
   MountAdvice& operator=(const MountAdvice&) = delete;
 
@@ -53,10 +53,10 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
   [[nodiscard]] bool contains(std::uint32_t entry, std::uint32_t other) const;
   static Task<void> run(std::shared_ptr<MountAdvice> advice, std::shared_ptr<Request> request,
                         std::vector<std::uint32_t> files);
-  static Task<void> evict(EngineCommons& commons, std::shared_ptr<Dataset> dataset,
+  static Task<void> evict(const MountPorts& ports, std::shared_ptr<Dataset> dataset,
                           std::shared_ptr<Request> request, std::vector<std::uint32_t> files);
 
-  EngineCommons& commons_;
+  const MountPorts& ports_;
   const std::shared_ptr<Dataset> dataset_;
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<Request>> requests_;

@@ -6,15 +6,17 @@
 
 #include <memory>
 
-#include "engine/shard.h"
 #include "fetch/file_fetch.h"
 #include "mount/look_ahead.h"
+#include "reactor/synchronization.h"
 
 namespace hearth {
 
+struct MountShard;
+
 class Prefetcher {
  public:
-  explicit Prefetcher(Shard& shard) : shard_(shard) {}
+  explicit Prefetcher(MountShard& shard) : shard_(shard) {}
 
   // Bytes [offset, offset + length) will be wanted soon: fetches ahead while the file has readers.
   void willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
@@ -43,7 +45,7 @@ class Prefetcher {
   Task<void> prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun run,
                          std::shared_ptr<Semaphore> window);
 
-  Shard& shard_;
+  MountShard& shard_;
   std::size_t expected_ = 0;
 };
 

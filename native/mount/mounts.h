@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dataset/manifest_store.h"
-#include "engine/shard.h"
+#include "mount/mount_ports.h"
 
 namespace hearth {
 
@@ -38,7 +38,7 @@ struct MountInfo {
 
 class Mounts {
  public:
-  Mounts(EngineCommons& commons, Shard& home, ManifestStore& manifests);
+  Mounts(const MountPorts& ports, ManifestStore& manifests);
   ~Mounts();
 
   // The same mount twice is the same mount; kInUse when the target serves something else.
@@ -66,10 +66,11 @@ class Mounts {
                                               std::string reason);
   [[nodiscard]] Task<Status> unmountAtHolder(std::string target, bool force);
   void ended(const std::string& target, const Error& why);
-  static Task<void> closeSession(Shard& home, std::shared_ptr<FuseSession> session, bool handOver);
+  static Task<void> closeSession(MountShard& home, std::shared_ptr<FuseSession> session,
+                                 bool handOver);
 
-  EngineCommons& commons_;
-  Shard& home_;
+  const MountPorts& ports_;
+  MountShard& home_;
   ManifestStore& manifests_;
   const std::shared_ptr<HolderLink> link_;   // its calls block: on helper threads
   const std::shared_ptr<ChildCalls> calls_;  // of mount(2) and its like

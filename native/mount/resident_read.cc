@@ -1,4 +1,4 @@
-#include "engine/resident_read.h"
+#include "mount/resident_read.h"
 
 #include <algorithm>
 
@@ -62,7 +62,8 @@ MappedBytes copied(const MappedBytes& bytes) {
   return {all, std::move(copy), {}, {}};
 }
 
-void noteTaken(Shard& shard, const FileFetch& fetch, std::uint64_t offset, std::uint64_t length) {
+void noteTaken(MountShard& shard, const FileFetch& fetch, std::uint64_t offset,
+               std::uint64_t length) {
   for (std::uint64_t at = offset; at < offset + length;) {
     const std::uint64_t part = inFirstChunk(at, offset + length - at);
     if (const auto loaded = fetch.loaded.find(static_cast<std::uint32_t>(at / kChunkBytes))) {
@@ -71,11 +72,11 @@ void noteTaken(Shard& shard, const FileFetch& fetch, std::uint64_t offset, std::
       // All of it: who waits for buffers may have this one.
       const bool all = before < loaded->bytes.size() && before + part >= loaded->bytes.size();
       if (all && !shard.servesBuffersSoon.exchange(true)) {
-        shard.reactor->post([&shard] {
+        shard.reactor.post([&shard] {
           // Not a plain store: what those had taken who found it set is seen below.
           shard.servesBuffersSoon.exchange(false);
-          shard.originBuffers->serveWaiters();
-          shard.peerBuffers->serveWaiters();
+          shard.originBuffers.serveWaiters();
+          shard.peerBuffers.serveWaiters();
         });
       }
     }

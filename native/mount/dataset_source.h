@@ -4,17 +4,16 @@
 #include <memory>
 #include <string>
 
-#include "engine/mount_advice.h"
-#include "engine/shard.h"
-#include "fetch/fetcher.h"
 #include "fuse/mount_source.h"
+#include "mount/mount_advice.h"
+#include "mount/mount_ports.h"
 
 namespace hearth {
 
 class DatasetSource final : public MountSource {
  public:
   // `allowPassthrough` false: everything goes through the daemon.
-  DatasetSource(EngineCommons& commons, std::shared_ptr<Dataset> dataset, std::string name,
+  DatasetSource(const MountPorts& ports, std::shared_ptr<Dataset> dataset, std::string name,
                 bool allowPassthrough);
   ~DatasetSource() override;
 
@@ -32,7 +31,7 @@ class DatasetSource final : public MountSource {
  private:
   class Opened;
 
-  EngineCommons& commons_;
+  const MountPorts& ports_;
   const std::shared_ptr<Dataset> dataset_;
   const std::string name_;
   const bool allowPassthrough_;

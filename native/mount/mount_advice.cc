@@ -1,6 +1,6 @@
-#include "engine/mount_advice.h"
+#include "mount/mount_advice.h"
 
-#include "engine/content_calls.h"
+#include "manifest/manifest_walk.h"
 
 namespace hearth {
 namespace {
@@ -58,21 +58,21 @@ Status MountAdvice::advise(std::uint32_t entry, bool willNeed) {
     requests_.push_back(request);
     files_ += files.size();
   }
-  Shard& home = *commons_.shards.front();
-  home.reactor->post([self = shared_from_this(), &home, request, files = std::move(files)] {
-    home.gate->spawn(run(self, request, files));
+  MountShard& home = ports_.home();
+  home.reactor.post([self = shared_from_this(), &home, request, files = std::move(files)] {
+    home.gate.spawn(run(self, request, files));
   });
   return {};
 }
 
 Task<void> MountAdvice::run(std::shared_ptr<MountAdvice> advice, std::shared_ptr<Request> request,
                             std::vector<std::uint32_t> files) {
-  EngineCommons& commons = advice->commons_;
+  const MountPorts& ports = advice->ports_;
   if (request->willNeed) {
-    Task<void> warming = WarmJob::run(request->job, *commons.warming);
+    Task<void> warming = WarmJob::run(request->job, ports.warming);
     co_await warming;
   } else {
-    Task<void> evicting = evict(commons, advice->dataset_, request, std::move(files));
+    Task<void> evicting = evict(ports, advice->dataset_, request, std::move(files));
     co_await evicting;
   }
   const std::lock_guard lock(advice->mutex_);
@@ -80,19 +80,17 @@ Task<void> MountAdvice::run(std::shared_ptr<MountAdvice> advice, std::shared_ptr
   advice->files_ -= request->files;
 }
 
-Task<void> MountAdvice::evict(EngineCommons& commons, std::shared_ptr<Dataset> dataset,
+Task<void> MountAdvice::evict(const MountPorts& ports, std::shared_ptr<Dataset> dataset,
                               std::shared_ptr<Request> request, std::vector<std::uint32_t> files) {
-  Shard& home = *commons.shards.front();
-  ContentCalls calls(commons, home);
+  MountShard& home = ports.home();
   for (int round = 0; round < kEvictions && !files.empty(); ++round) {
-    if (round != 0) co_await home.reactor->sleep(kEvictAgain);
+    if (round != 0) co_await home.reactor.sleep(kEvictAgain);
     std::vector<std::uint32_t> kept;
     for (const std::uint32_t file : files) {
-      if (request->cancelled.load() || home.gate->closed()) co_return;
-      EntryList one = std::vector<std::uint32_t>{file};
-      Task<Evicted> evicting = calls.evict(dataset, std::move(one));
-      const Evicted evicted = co_await evicting;
-      if (evicted.kept != 0) kept.push_back(file);
+      if (request->cancelled.load() || home.gate.closed()) co_return;
+      Task<bool> evicting = ports.evictFile(dataset, file);
+      const bool evicted = co_await evicting;
+      if (!evicted) kept.push_back(file);
     }
     files = std::move(kept);
   }

@@ -1,0 +1,63 @@
+// What mounts use of the engine, and what each shard has for them. All of it lives longer than
+// mounts, and than the files that are open there.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache/content_cache.h"
+#include "dataset/question.h"
+#include "fetch/buffer_pool.h"
+#include "fetch/fetcher.h"
+#include "mount/failed_reads.h"
+#include "mount/prefetcher.h"
+#include "reactor/reactor.h"
+#include "reactor/synchronization.h"
+#include "warm/warm_ports.h"
+
+namespace hearth {
+
+struct MountPorts;
+
+// One shard. Used on its thread, but for what says otherwise.
+struct MountShard {
+  const MountPorts& ports;
+  Reactor& reactor;  // any thread may post
+  Gate& gate;        // background coroutines
+  Fetcher& fetcher;
+  BufferPool& originBuffers;
+  BufferPool& peerBuffers;
+  Prefetcher prefetcher{*this};
+  std::atomic<bool> servesBuffersSoon{false};  // any thread: who waits for buffers is served soon
+};
+
+// Reads of applications that a shard answered. Any thread.
+struct DemandCounters {
+  std::atomic<std::uint64_t> reads{0};
+  std::atomic<std::uint64_t> bytes{0};
+};
+
+struct MountPorts {
+  // False: the file is in use, pinned or published, and stays. On the home shard's thread.
+  using EvictFile = std::function<Task<bool>(std::shared_ptr<Dataset>, std::uint32_t)>;
+
+  const std::string& self;  // the name of this node
+  ContentCache& cache;
+  const WarmPorts& warming;
+  EvictFile evictFile;
+  DemandCounters& demand;
+  FailedReads& failedReads;
+  const Ask& ask;
+  std::vector<std::unique_ptr<MountShard>> shards;  // the home shard is the first
+
+  [[nodiscard]] MountShard& home() const { return *shards.front(); }
+  [[nodiscard]] MountShard& owner(const ContentKey& key) const {
+    return *shards[shardOf(key, shards.size())];
+  }
+};
+
+}  // namespace hearth
