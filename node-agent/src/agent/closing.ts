@@ -43,7 +43,8 @@ export class Closing {
     if (!inTime)
       throw new HearthError(
         'DeadlineExceeded',
-        `the agent did not end within ${deadlineMs / 1000} s: its ${present} hangs; raise shutdownDeadline if this is normal`,
+        `the agent did not end within ${deadlineMs / 1000} s: its ${present} had not ended; what its cache had not recorded ` +
+          'is fetched again. If its disk is that busy as a rule, raise shutdownDeadline',
       );
   }
 }
