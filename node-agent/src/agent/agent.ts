@@ -87,7 +87,7 @@ export class Agent {
       this.#quietly('records of mounts could not be written again', this.mounts.rewrite());
       this.#quietly('records of pins could not be written again', this.pins.rewrite());
     });
-    this.usage = new Usage(context, this.datasets);
+    this.usage = new Usage(context, this.datasets, this.keeper);
     this.warmTables = new WarmTables(store, logger);
     this.warmJobs = new WarmJobs(context, this.warmTables, this.datasets, this.keeper, (node) =>
       this.statistics.of(node),

@@ -344,7 +344,10 @@ describe('runAgent', () => {
       return engine;
     };
     const { running, stop } = await start('a', { 'shutdown-deadline': '1s' }, { engineFactory: hanging });
-    await assert.rejects(stop(), { code: 'DeadlineExceeded', message: /did not end within 1 s: its engine had not ended/ });
+    await assert.rejects(stop(), {
+      code: 'DeadlineExceeded',
+      message: /did not end within 1 s: its engine had not ended/,
+    });
     released.resolve();
     // The health server is closed last.
     const gone = () =>

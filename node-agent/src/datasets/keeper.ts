@@ -21,6 +21,7 @@ export class ManifestKeeper {
   #complaint = '';
   readonly #fetching = new Map<string, Promise<void>>();
   readonly #open = new Set<string>();
+  readonly #openedListeners = new Set<(digest: string) => void>();
   /** Manifests that are in use on this node whatever becomes of their datasets; each with what ends waiting for it. */
   readonly #kept = new Map<string, AbortController>();
 
@@ -41,6 +42,16 @@ export class ManifestKeeper {
       this.#fetchMissing();
     });
     this.#fetchMissing();
+  }
+
+  isOpen(digest: string): boolean {
+    return this.#open.has(digest);
+  }
+
+  /** Called when a manifest has become open here. Returns the function that ends it. */
+  onOpened(listener: (digest: string) => void): () => void {
+    this.#openedListeners.add(listener);
+    return () => void this.#openedListeners.delete(listener);
   }
 
   /** Resolves when the manifest is open here; waits for peers that have it until the signal ends it. */
@@ -151,7 +162,9 @@ export class ManifestKeeper {
 
   async #openNow(digest: string): Promise<void> {
     await this.#engine.openManifest(digest);
+    const before = this.#open.has(digest);
     this.#open.add(digest);
+    if (!before) for (const listener of this.#openedListeners) listener(digest);
     // Revisions are heard of by a mirror: those that were not there yet are located when they come.
     for (const dataset of this.#tables.datasetsWith(digest)) this.#locateAnew({ manifest: digest, dataset });
   }

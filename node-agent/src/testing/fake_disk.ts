@@ -4,6 +4,8 @@ import { type FakeManifest, notFound } from './fake_fabric.ts';
 
 /** What survives a restart of a fake engine: the disk, and the mounts that the holder keeps. */
 export class FakeDisk {
+  /** How long the disk takes to open a manifest. */
+  openManifestMs = 0;
   readonly manifests = new Map<string, FakeManifest>();
   readonly resident = new Map<string, bigint>();
   readonly mounts = new Map<string, MountInfo>();

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ErrorCode, HearthError } from '@hearth/common';
 import type {
   Address,
@@ -29,6 +30,8 @@ import { FakeWarm } from './fake_warm.ts';
 export class FakeEngine implements Engine {
   readonly fabric: FakeFabric;
   readonly disk: FakeDisk;
+  /** Manifests that this process has opened. */
+  readonly #opened = new Set<string>();
   readonly options: EngineOptions;
   readonly warms = new Map<string, FakeWarm>();
   /** Owners by manifest digest, with the entries pinned. */
@@ -100,17 +103,21 @@ export class FakeEngine implements Engine {
 
   async finishManifest(builder: ManifestBuilder): Promise<ManifestInfo> {
     const manifest = (builder as FakeManifestBuilder).finish();
+    this.#opened.add(manifest.info.digest);
     this.disk.manifests.set(manifest.info.digest, manifest);
     return manifest.info;
   }
 
   async openManifest(digest: string): Promise<ManifestInfo> {
+    if (this.disk.openManifestMs > 0) await sleep(this.disk.openManifestMs);
     const here = this.disk.manifests.get(digest);
+    if (here !== undefined) this.#opened.add(digest);
     if (here !== undefined) return here.info;
     for (const peer of this.peers) {
       const found = peer.ready ? this.fabric.engines.get(peer.node)?.disk.manifests.get(digest) : undefined;
       if (found === undefined) continue;
       this.disk.manifests.set(digest, found);
+      this.#opened.add(digest);
       return found.info;
     }
     throw notFound(`manifest ${digest}`);
@@ -121,6 +128,7 @@ export class FakeEngine implements Engine {
       throw new HearthError('InUse', 'the manifest is mounted; unmount first');
     }
     this.disk.manifests.delete(digest);
+    this.#opened.delete(digest);
   }
 
   async manifests(): Promise<ManifestInfo[]> {
@@ -221,6 +229,7 @@ export class FakeEngine implements Engine {
   }
 
   setLastUse(digest: string, usedAt: number): void {
+    if (!this.#opened.has(digest)) throw notFound(`open manifest ${digest}`);
     this.lastUse.set(digest, usedAt);
   }
 

@@ -56,6 +56,24 @@ describe('uses of a dataset', () => {
     }
   });
 
+  it('are told to an engine that begins anew, when its manifests are open', async () => {
+    const cluster = await TestCluster.start(['a', 'b'], [fileRow('x', 5n)]);
+    try {
+      const request = { source: directorySource, include: [], exclude: [] };
+      const { dataset } = await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(300_000));
+      cluster.agent('a').usage.began('d');
+      await until(() => cluster.engine('b').lastUse.has(dataset.manifest));
+      await cluster.remove('b');
+      const disk = cluster.disks.get('b');
+      assert.ok(disk);
+      disk.openManifestMs = 500; // what is in the store is read sooner
+      await cluster.add('b');
+      await until(() => cluster.engine('b').lastUse.has(dataset.manifest));
+    } finally {
+      await cluster.close();
+    }
+  });
+
   it('that a warm job wants is kept, and not counted as used', async () => {
     const cluster = await TestCluster.start(['a'], [fileRow('x', 5n)]);
     try {

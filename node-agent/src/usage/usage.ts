@@ -1,5 +1,6 @@
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
+import type { ManifestKeeper } from '../datasets/keeper.ts';
 import type { DatasetTables } from '../datasets/table.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import { evictionTime, type UsageRecord, usageSchema, withUses } from './record.ts';
@@ -23,12 +24,15 @@ export class Usage {
   readonly #table;
   readonly #mirror;
   readonly #pending = new Map<string, Pending>();
+  readonly #keeper: ManifestKeeper;
+  readonly #off: () => void;
   readonly #timer: NodeJS.Timeout;
   #turn: Promise<void> | undefined;
 
-  constructor(context: AgentContext, datasets: DatasetTables) {
+  constructor(context: AgentContext, datasets: DatasetTables, keeper: ManifestKeeper) {
     this.#context = context;
     this.#datasets = datasets;
+    this.#keeper = keeper;
     this.#table = new RecordTable(context.store, 'usage/', usageSchema);
     this.#mirror = new Mirror(this.#table, context.logger);
     this.#mirror.onChange((changes) => {
@@ -36,6 +40,10 @@ export class Usage {
     });
     datasets.mirror.onChange((changes) => {
       for (const { id } of changes) this.#tell(id, this.#mirror.get(id));
+    });
+    this.#off = keeper.onOpened((manifest) => {
+      for (const { id, value } of datasets.mirror.rows())
+        if (value.manifest === manifest) this.#tell(id, this.#mirror.get(id));
     });
     this.#timer = setInterval(() => this.#begin(), context.pace.lastUseMs);
   }
@@ -57,6 +65,7 @@ export class Usage {
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    this.#off();
     await this.#turn;
     await this.#mirror.close();
   }
@@ -65,9 +74,10 @@ export class Usage {
     this.#pending.set(dataset, { at: Date.now(), count: (this.#pending.get(dataset)?.count ?? 0) + count });
   }
 
+  /** The engine knows manifests that are open: of others it is told when they are. */
   #tell(dataset: string, usage: UsageRecord | undefined): void {
     const manifest = this.#datasets.mirror.get(dataset)?.manifest;
-    if (manifest === undefined || manifest === '' || usage === undefined) return;
+    if (manifest === undefined || manifest === '' || usage === undefined || !this.#keeper.isOpen(manifest)) return;
     this.#context.engine.setLastUse(manifest, evictionTime(usage));
   }
 
