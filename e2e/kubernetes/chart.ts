@@ -12,6 +12,8 @@ export interface Manifest {
     labels?: Record<string, string>;
     annotations?: Record<string, string>;
     finalizers?: string[];
+    resourceVersion?: string;
+    managedFields?: { subresource?: string }[];
   };
   // biome-ignore lint/suspicious/noExplicitAny: objects of every kind
   [field: string]: any;

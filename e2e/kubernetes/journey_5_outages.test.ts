@@ -11,6 +11,16 @@ import { JourneyModel } from './journey_model.ts';
 /** How long the API server is away. */
 const outageSeconds = Number(process.env.HEARTH_E2E_OUTAGE_SECONDS || 45);
 
+/**
+ * An object with who has last written it when. Of what has a status the resource version says nothing: that of a
+ * DaemonSet is written by another, and turns back, when a probe of a pod takes long.
+ */
+function asWritten({ status, metadata: { resourceVersion, managedFields, ...metadata }, ...object }: Manifest): object {
+  if (status === undefined) return { ...object, metadata, resourceVersion };
+  const writes = managedFields?.filter(({ subresource }) => subresource !== 'status');
+  return { ...object, metadata, status, writes };
+}
+
 describe('what goes on when a part is away', () => {
   const journey = useJourney('outages');
   let model: JourneyModel;
@@ -52,9 +62,10 @@ describe('what goes on when a part is away', () => {
     const kinds = 'storageclusters,datasets,daemonsets,statefulsets,configmaps,services,secrets';
     /** Everything of Hearth as it is, by its name. */
     const objects = async () => {
-      const { items } = JSON.parse(await ok(journey().cluster.kubectl(['get', kinds, '-A', '-o', 'json'])));
+      const words = ['get', kinds, '-A', '-o', 'json', '--show-managed-fields'];
+      const { items } = JSON.parse(await ok(journey().cluster.kubectl(words)));
       const ours = (items as Manifest[]).filter((one) => JSON.stringify(one.metadata).includes('hearth'));
-      return Object.fromEntries(ours.map((one) => [`${one.kind} ${one.metadata.name}`, one]));
+      return Object.fromEntries(ours.map((one) => [`${one.kind} ${one.metadata.name}`, asWritten(one)]));
     };
     // What the test before has changed is still being told.
     let before = await objects();
