@@ -38,7 +38,8 @@ void DirectoryOutbox::post(Letter letter) {
     boxes_.erase(found);
     return;
   }
-  if (box.waiting.size() == kMostWaiting) {
+  // Also what was refused and put back while others came.
+  while (box.waiting.size() >= kMostWaiting) {
     forget(box, box.waiting.front());
     box.waiting.pop_front();
   }

@@ -219,6 +219,33 @@ TEST_F(DirectoryOutboxTest, TheOldestAreLeftOutWhenTooManyWait) {
   EXPECT_EQ(agents.messages.at(1).news.front(), news(4));
 }
 
+// What an agent of the release before refused is put back, beside what has come up meanwhile.
+TEST_F(DirectoryOutboxTest, WhatIsPutBackIsBoundedToo) {
+  agents.old = true;
+  agents.hold();
+  std::uint32_t number = 0;
+  const auto tellMany = [&](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) outbox.tell({"a"}, news(number++));
+  };
+  const auto answerOne = [&] {
+    agents.open();
+    agents.hold();
+    settle();
+  };
+  tellMany(1 + kMostNews);
+  answerOne();  // the first alone; the others go together
+  tellMany(DirectoryOutbox::kMostWaiting);
+  answerOne();  // refused
+  ASSERT_EQ(agents.messages.size(), 3u);
+  tellMany(2 * kMostNews);
+  agents.messages.clear();
+  agents.open();
+  reactor->runUntilComplete(turns(*reactor, 3 * static_cast<int>(number)));
+  EXPECT_EQ(agents.pending, 0u);
+  EXPECT_LE(agents.messages.size(), DirectoryOutbox::kMostWaiting);
+  EXPECT_EQ(agents.messages.back().news.front(), news(number - 1));
+}
+
 // A grant that is followed by older news that its chunks were given up would be taken back.
 TEST_F(DirectoryOutboxTest, AQuestionAboutAKeyComesBehindItsNews) {
   DirectoryClient client(ports, service);
