@@ -1,6 +1,8 @@
 #include "engine/peer_service.h"
 
 #include <bit>
+#include <map>
+#include <vector>
 
 #include "base/crc32c.h"
 #include "directory/directory_service.h"
@@ -127,10 +129,14 @@ Task<std::shared_ptr<PeerService::Reading>> PeerService::openManifest(Sha256Dige
 Task<Result<ControlMessage>> PeerService::onNews(std::string fromNode, ControlMessage message) {
   const auto all = decodeDirectoryNews(message.body);
   if (!all) co_return Error{ErrorCode::kProtocolError, "news for a directory of the wrong shape"};
-  for (const DirectoryNews& news : *all) {
-    Shard& owner = shard_.commons.owner(news.request.key);
-    co_await owner.reactor->enter();
-    owner.directoryService->told(fromNode, news);
+  // Only those of one key have an order. One after the other they would be a turn of a busy shard
+  // each, and take longer than the other side waits.
+  std::map<Shard*, std::vector<const DirectoryNews*>> ofShards;
+  for (const DirectoryNews& news : *all)
+    ofShards[&shard_.commons.owner(news.request.key)].push_back(&news);
+  for (const auto& [owner, ofOne] : ofShards) {
+    co_await owner->reactor->enter();
+    for (const DirectoryNews* const news : ofOne) owner->directoryService->told(fromNode, *news);
   }
   co_await shard_.reactor->enter();
   co_return ControlMessage{message.type, {}};

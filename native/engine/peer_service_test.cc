@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
+#include <future>
+#include <thread>
 
+#include "directory/directory_message.h"
 #include "engine/testing_cluster.h"
 
 namespace hearth {
@@ -60,6 +64,50 @@ TEST(PeerService, AManifestIsMappedOnceForAllWhoReadItAtATime) {
   EXPECT_EQ(mappingsOf(name), before);
   answers = agent.await(Asking::run(shard, digest, 1));
   EXPECT_EQ(Sha256::of(answers.front().bytes), digest) << "and again";
+}
+
+// As other agents count shards that have another number of them.
+std::vector<std::byte> newsOfBothShards(EngineCommons& commons) {
+  std::vector<DirectoryNews> news(kMostNews);
+  for (std::uint32_t i = 0, number = 0; i < kMostNews; ++i) {
+    ContentKey& key = news[i].request.key;
+    do {
+      ++number;
+      std::memcpy(key.bytes.data(), &number, sizeof number);
+    } while (&commons.owner(key) != commons.shards[i % 2].get());
+    news[i].request.chunks = 1;
+  }
+  return encode(news);
+}
+
+Task<bool> tellNews(Shard& shard, std::vector<std::byte> body) {
+  ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kNews), std::move(body)};
+  Task<Result<ControlMessage>> telling = shard.peerService->onControl("b", std::move(message));
+  const Result<ControlMessage> answer = co_await telling;
+  co_return answer.ok();
+}
+
+// Else a thousand of them would take a thousand turns of shards that have other things to do, and
+// longer than who tells them waits.
+TEST(PeerService, NewsForSeveralShardsTakeFewTurns) {
+  Agent agent("a");
+  EngineCommons& commons = agent.engine().commons();
+  ASSERT_EQ(commons.shards.size(), 2u);
+  std::atomic<int> turns{0};
+  std::atomic<bool> ended{false};
+  std::promise<void> idle;
+  Reactor& other = *commons.shards[1]->reactor;
+  std::function<void()> turn = [&] {
+    if (ended) return idle.set_value();
+    ++turns;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    other.post(turn);
+  };
+  other.post(turn);
+  EXPECT_TRUE(agent.await(tellNews(*commons.shards.front(), newsOfBothShards(commons))));
+  EXPECT_LT(turns, 100);
+  ended = true;
+  idle.get_future().wait();
 }
 
 }  // namespace
