@@ -10,6 +10,7 @@
 
 #include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
+#include "fetch/fetcher.h"
 #include "mount/dataset_source.h"
 
 namespace hearth::testing_cluster {
@@ -81,6 +82,31 @@ class TricklingServer {
   std::thread acceptor_;
 };
 
+// What of a key's chunks comes from the origin, as other agents see it.
+struct Underway {
+  Shard& shard;
+  ContentKey key;
+  std::atomic<std::size_t> elsewhere{0};  // who waited for a chunk, and is told to look elsewhere
+
+  Task<void> wait(std::uint32_t chunk) {
+    Task<Status> awaiting = shard.fetcher->awaitChunk(key, chunk);
+    const Status awaited = co_await awaiting;
+    if (awaited.code() == ErrorCode::kTryElsewhere) ++elsewhere;
+  }
+  // How many there are. `waiting`: one agent begins to wait for each.
+  Task<std::size_t> count(Reactor& home, bool waiting) {
+    co_await shard.reactor->enter();
+    std::size_t sum = 0;
+    for (const auto& [chunk, flight] : shard.wanted->find(key)->flights) {
+      if (!flight->fromOrigin) continue;
+      ++sum;
+      if (waiting) shard.gate->spawn(wait(chunk));
+    }
+    co_await home.enter();
+    co_return sum;
+  }
+};
+
 // Readers of every chunk of a dataset whose origin trickles, on an agent with one shard.
 struct SlowOriginTest : testing::Test {
   void SetUp() override {
@@ -137,6 +163,7 @@ struct SlowOriginTest : testing::Test {
   std::shared_ptr<MountSource::OpenFile> opened;
   std::shared_ptr<Dataset> other;
   std::vector<std::future<ErrorCode>> readers;
+  std::unique_ptr<Underway> underway;
 };
 
 TEST_F(SlowOriginTest, AnotherDatasetIsReadWhileOneHoldsAllMemory) {
@@ -155,6 +182,22 @@ TEST_F(SlowOriginTest, AnotherDatasetIsReadWhileOneHoldsAllMemory) {
 TEST_F(SlowOriginTest, AnotherDatasetIsWarmedWhileReadersOfOneHoldAllMemory) {
   agent.beginWarm(other);
   EXPECT_EQ(agent.awaitWarm(kEnough).state, WarmState::kSucceeded);
+}
+
+// Others would wait for what is not brought now, and a new directory would be told that it is.
+TEST_F(SlowOriginTest, WhatGaveWayIsNotOnItsWay) {
+  const std::string path = "model";
+  underway.reset(new Underway{*agent.engine().commons().shards.front(),
+                              {Sha256::of(std::as_bytes(std::span(path)))}});
+  Reactor& home = agent.engine().home();
+  const std::size_t waiting = agent.await(underway->count(home, true));
+  EXPECT_GE(waiting, 1u);
+  EXPECT_LE(waiting, kShardBuffers);
+  EXPECT_EQ(underway->elsewhere, 0u);
+  agent.beginWarm(other);
+  EXPECT_EQ(agent.awaitWarm(kEnough).state, WarmState::kSucceeded);
+  EXPECT_LE(agent.await(underway->count(home, false)), kShardBuffers);
+  EXPECT_GE(underway->elsewhere, 1u);
 }
 
 }  // namespace

@@ -87,6 +87,15 @@ struct Fetcher::RunState {
     if (arriving.readers != 0) arriving.loaded = loaded;
     arriving.arrived.set();
   }
+  // They do not come from the origin now: agents that wait for us to have them ask the directory,
+  // which may have granted them to another one.
+  void giveBack(ChunkMask granted) {
+    for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
+      if ((granted & bitOf(chunk)) == 0) continue;
+      flight(chunk).fromOrigin = false;
+      flight(chunk).leave();
+    }
+  }
   // The chunk is here, or will not come: whoever waits for it may go on.
   void land(std::uint32_t chunk, const Status& status) {
     ChunkFlight& landing = flight(chunk);
@@ -96,6 +105,7 @@ struct Fetcher::RunState {
     landing.forgone = forgone;
     landing.arrived.set();
     landing.landed.set();
+    landing.leave();
     const auto known = fetch->flights.find(chunk);
     if (known != fetch->flights.end() && known->second.get() == &landing)
       fetch->flights.erase(known);

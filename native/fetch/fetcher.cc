@@ -141,10 +141,12 @@ Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
       if (const std::shared_ptr<Event> asking = flight->asking; asking && !flight->underWay()) {
         co_await asking->wait();
       }
-      if (flight->underWay()) {
-        co_await flight->landed.wait();
-        if (flight->status.ok()) co_return flight->status;
+      if (flight->underWay() && !flight->landed.isSet()) {
+        if (flight->left == nullptr) flight->left = std::make_shared<Event>(ports_.reactor);
+        const std::shared_ptr<Event> leaving = flight->left;
+        co_await leaving->wait();
       }
+      if (flight->landed.isSet() && flight->status.ok()) co_return flight->status;
     }
   }
   co_return Error{ErrorCode::kTryElsewhere, "the chunk is not on its way to this agent"};

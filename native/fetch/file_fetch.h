@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cache/content_cache.h"
@@ -56,11 +57,16 @@ struct ChunkFlight {
   bool declined = false;  // nobody did, and the cache was not asked: it has refused others lately
   // Set when the directory has answered whether we may fetch or read it; null: it is not asked.
   std::shared_ptr<Event> asking;
+  // Set when it has landed, or is no longer under way; null: no other agent waits for it.
+  std::shared_ptr<Event> left;
   bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
   bool fromPeer = false;    // it is being read from an agent that holds it
   bool abandoned = false;   // by the job that began it: whoever else wants it begins anew
   bool forgone = false;     // nobody waited for it, and it could not have been kept
   [[nodiscard]] bool underWay() const { return fromOrigin || fromPeer; }
+  void leave() {
+    if (const std::shared_ptr<Event> leaving = std::exchange(left, nullptr)) leaving->set();
+  }
 };
 
 // Where the bytes of one piece of work came from. Any thread.

@@ -189,6 +189,7 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchGranted(ChunkMask grant
   const Status fetched = co_await fetching;
   turn_.end(fetched.ok() ? state_.bytes() : 0);
   if (fetched.ok()) co_return Ended();
+  state_.giveBack(granted);
   ports_.directory.giveUp(file_.about.key, file_.about.size, state_.chunks.stripe(), granted);
   if (state_.queuesAgain(fetched)) co_return Ended();
   co_return tooSlow(fetched);  // other failures the origin client has tried again already
