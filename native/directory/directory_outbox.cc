@@ -95,15 +95,23 @@ Task<Status> DirectoryOutbox::send(const std::string& node, const std::vector<Le
 void DirectoryOutbox::forward(std::vector<Letter> letters) {
   for (Letter& letter : letters) {
     if (++letter.at == letter.candidates.size()) continue;
-    DirectoryRequest& request = letter.news.request;
-    // What waited for a silent directory must not overtake newer news with what was true.
-    if (letter.news.type == DirectoryMessage::kHave) {
-      const std::optional<ChunkMask> held = ports_.chunks.held(request.key, request.stripe);
-      if (!held) continue;
-      request.chunks = *held;
-    }
-    post(std::move(letter));
+    if (stillTrue(letter.news)) post(std::move(letter));
   }
+}
+
+bool DirectoryOutbox::stillTrue(DirectoryNews& news) const {
+  DirectoryRequest& request = news.request;
+  const std::optional<ChunkMask> held = ports_.chunks.held(request.key, request.stripe);
+  if (news.type == DirectoryMessage::kDropped) return !held;
+  if (news.type == DirectoryMessage::kHave) {
+    request.chunks = held.value_or(0);
+    return held.has_value();
+  }
+  for (const std::uint32_t chunk : ports_.chunks.report(request.key).fetching) {
+    if (chunk / kChunksPerStripe == request.stripe)
+      request.chunks &= static_cast<ChunkMask>(~bitOf(chunk));
+  }
+  return request.chunks != 0;
 }
 
 std::vector<DirectoryOutbox::Letter> DirectoryOutbox::take(Box& box) {

@@ -64,6 +64,9 @@ class DirectoryOutbox {
   Task<Status> send(const std::string& node, const std::vector<Letter>& letters);
   // The next candidate of each is told.
   void forward(std::vector<Letter> letters);
+  // What waited for a silent agent comes to another one late, and perhaps behind newer news or a
+  // question: whether it has something to say, made to say what is true now.
+  [[nodiscard]] bool stillTrue(DirectoryNews& news) const;
 
   static std::vector<Letter> take(Box& box);
   static void forget(Box& box, const Letter& letter);

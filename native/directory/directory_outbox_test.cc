@@ -76,7 +76,7 @@ ContentKey keyOf(std::uint32_t number) {
 }
 
 struct DirectoryOutboxTest : testing::Test, LocalChunks {
-  AgentReport report(const ContentKey&) override { return {}; }
+  AgentReport report(const ContentKey&) override { return {.fetching = fetching}; }
   std::optional<ChunkMask> held(const ContentKey&, std::uint32_t) override { return holding; }
 
   static DirectoryNews news(std::uint32_t key, DirectoryMessage type = DirectoryMessage::kHave,
@@ -116,6 +116,7 @@ struct DirectoryOutboxTest : testing::Test, LocalChunks {
   }
 
   std::optional<ChunkMask> holding = 1;
+  std::vector<std::uint32_t> fetching;
   std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
   PlayedAgents agents{*reactor};
   Gate gate{*reactor};
@@ -194,6 +195,22 @@ TEST_F(DirectoryOutboxTest, TheStandInHearsWhatIsTrueThen) {
   outbox.tell({"a", "b"}, news(1));
   settle();
   EXPECT_EQ(toldTo("b"), "");
+}
+
+// The cluster changed while the first was silent: the stand-in is the directory now, and has heard
+// what came after that.
+TEST_F(DirectoryOutboxTest, TheStandInHearsNothingThatIsNoLongerTrue) {
+  agents.silent = {"a"};
+  agents.hold();
+  outbox.tell({"a", "b"}, news(1, DirectoryMessage::kDropped));
+  outbox.tell({"a", "b"}, news(2, DirectoryMessage::kGiveUp));
+  outbox.tell({"a", "b"}, news(3, DirectoryMessage::kGiveUp, 0b11));
+  outbox.tell({"b"}, news(1, DirectoryMessage::kHave));
+  fetching = {0};
+  agents.open();
+  settle();
+  EXPECT_EQ(toldTo("b"), "1:have 3:giveUp ");
+  EXPECT_EQ(agents.messages.back().news.front().request.chunks, 0b10);
 }
 
 TEST_F(DirectoryOutboxTest, WhenNobodyAnswersNewsAreForgotten) {
