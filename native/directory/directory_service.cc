@@ -37,6 +37,7 @@ Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest r
     Task<void> building = build(entry, request);
     co_await building;
   } else {
+    entry->directory.grow(request.size);
     co_await entry->built.wait();
   }
   entry->lastUse = Clock::now();

@@ -42,10 +42,15 @@ const std::string& LocateAnswer::fetcherOf(std::uint32_t chunk) const {
   return named(fetchers, chunk);
 }
 
-KeyDirectory::KeyDirectory(std::uint64_t size, Distance distance)
-    : distance_(std::move(distance)),
-      chunks_((size + kChunkBytes - 1) / kChunkBytes),
-      stripes_(static_cast<std::uint32_t>((size + kStripeBytes - 1) / kStripeBytes)) {}
+KeyDirectory::KeyDirectory(std::uint64_t size, Distance distance) : distance_(std::move(distance)) {
+  grow(size);
+}
+
+void KeyDirectory::grow(std::uint64_t size) {
+  chunks_ = std::max(chunks_, (size + kChunkBytes - 1) / kChunkBytes);
+  stripes_ =
+      std::max(stripes_, static_cast<std::uint32_t>((size + kStripeBytes - 1) / kStripeBytes));
+}
 
 ChunkMask KeyDirectory::whole(std::uint32_t stripe) const {
   const std::uint64_t first = std::uint64_t{stripe} * kChunksPerStripe;

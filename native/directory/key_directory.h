@@ -114,6 +114,10 @@ class KeyDirectory {
 
   explicit KeyDirectory(std::uint64_t size, Distance distance = {});
 
+  // Somebody takes the file for so large. The largest size counts: one that is too small would
+  // leave chunks ungranted, and of what is beyond the end nobody asks.
+  void grow(std::uint64_t size);
+
   [[nodiscard]] std::uint32_t stripes() const { return stripes_; }
   // The mask of a whole stripe (the last one may be short).
   [[nodiscard]] ChunkMask whole(std::uint32_t stripe) const;
@@ -196,8 +200,8 @@ class KeyDirectory {
                                        const Complaint& complaint, TimePoint now);
 
   const Distance distance_;
-  std::uint64_t chunks_;
-  std::uint32_t stripes_;
+  std::uint64_t chunks_ = 0;
+  std::uint32_t stripes_ = 0;
   std::map<std::string, Agent> agents_;
   std::map<std::uint32_t, Grant> grants_;  // by chunk
   ReadBook reads_;

@@ -110,5 +110,25 @@ TEST(PeerService, NewsForSeveralShardsTakeFewTurns) {
   idle.get_future().wait();
 }
 
+Task<bool> askFor(Shard& shard, DirectoryRequest request) {
+  ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kLocate), encode(request)};
+  Task<Result<ControlMessage>> asking = shard.peerService->onControl("b", std::move(message));
+  const Result<ControlMessage> answer = co_await asking;
+  co_return answer.ok();
+}
+
+// A directory that went by the first size would grant nothing behind it, to anybody.
+TEST(PeerService, WhoIsWrongAboutAFilesSizeIsInNobodysWay) {
+  Origin origin;
+  origin.add("model", 10'000'000);
+  Agent agent("a");
+  const auto dataset = agent.add(origin);
+  const FileReference file = FileReference::of(dataset, filesOf(*dataset->manifest).front());
+  Shard& shard = *agent.engine().commons().shards.front();
+  EXPECT_TRUE(agent.await(askFor(shard, {.key = file.about.key, .size = 1, .chunks = 1})));
+  agent.beginWarm(dataset);
+  EXPECT_EQ(agent.awaitWarm(std::chrono::seconds(10)).state, WarmState::kSucceeded);
+}
+
 }  // namespace
 }  // namespace hearth
