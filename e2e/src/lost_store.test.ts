@@ -43,7 +43,7 @@ describe('agents whose store is gone', () => {
 
   const losses: [what: string, lose: () => Promise<void>][] = [
     ['is away', () => etcd.kill()],
-    ['does not answer any more', async () => etcd.pause()],
+    ['does not answer any more', () => etcd.pause()],
   ];
   for (const [index, [what, lose]] of losses.entries()) {
     it(`end in order within ${longestEndMs / 1000} s when it ${what}`, async () => {

@@ -9,13 +9,15 @@ const patienceMilliseconds = 15_000;
 /** Files that are named for their time. */
 const mostFiles = 12;
 const leastSeconds = 5;
+/** Of the reason of a failure in the list of failures. */
+const mostCharacters = 600;
 
 module.exports = class SpecWithCounts extends reporters.Spec {
   constructor(runner, options) {
     super(runner, options);
     const failed = [];
     runner.on(Runner.constants.EVENT_TEST_FAIL, (test, error) => {
-      failed.push(`${test.fullTitle()}: ${String(error.message).split('\n', 1)[0]}`);
+      failed.push(`${test.fullTitle()}: ${reasonOf(error)}`);
     });
     const seconds = secondsByFile(runner);
     runner.once(Runner.constants.EVENT_RUN_END, () => {
@@ -31,6 +33,12 @@ module.exports = class SpecWithCounts extends reporters.Spec {
     end(failures);
   }
 };
+
+/** What was wrong on one line: of values that differ, the difference, which assert writes on lines of its own. */
+function reasonOf(error) {
+  const line = String(error.message).replace(/\s+/g, ' ').trim();
+  return line.length <= mostCharacters ? line : `${line.slice(0, mostCharacters)}...`;
+}
 
 /** Seconds that the suites of each file take, their hooks included; filled while the tests run. */
 function secondsByFile(runner) {

@@ -7,7 +7,7 @@ export interface Counts {
   passed: number;
   failed: number;
   skipped: number;
-  /** What failed: the name of a test or step, and the first line of why when it is known. */
+  /** What failed: the name of a test or step, and on the same line why when it is known. */
   failures: string[];
 }
 
@@ -58,7 +58,7 @@ async function native(preset: 'release' | 'asan' | 'tsan'): Promise<Counts> {
 
 interface MochaReport {
   stats: { passes: number; failures: number; pending: number };
-  /** Titles of the tests and hooks that failed, each with the first line of its error. */
+  /** Titles of the tests and hooks that failed, each with its error on one line. */
   failed: string[];
 }
 

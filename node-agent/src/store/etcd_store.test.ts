@@ -177,7 +177,7 @@ describe('EtcdStore', () => {
   it('says of a write without an answer that it may have happened', async () => {
     const store = open();
     await store.put('k', '1');
-    server.pause();
+    await server.pause();
     const write = assert.rejects(store.put('k', '2'), fails('Unavailable', /may or may not have been written/));
     await new Promise((done) => setTimeout(done, 200));
     await server.kill();

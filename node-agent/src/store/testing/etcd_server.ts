@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '@hearth/common/testing';
 
 /** A member of a real etcd on loopback, alone unless made by `cluster`, with its data in a folder of its own. */
@@ -90,8 +91,15 @@ export class EtcdServer {
     await once(child, 'exit');
   }
 
-  pause(): void {
-    this.#process?.kill('SIGSTOP');
+  /**
+   * Stops it where it is. Resolves when all of its threads stand: on a busy machine some run on for tens of
+   * milliseconds after the signal, in which a request can still be answered.
+   */
+  async pause(): Promise<void> {
+    const pid = this.#process?.pid;
+    if (pid === undefined) return;
+    process.kill(pid, 'SIGSTOP');
+    while (!allThreadsStand(pid)) await sleep(1);
   }
 
   resume(): void {
@@ -125,4 +133,14 @@ export class EtcdServer {
     await this.kill();
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** Whether every thread of the process is in the state T of proc(5), stopped by a signal. */
+function allThreadsStand(pid: number): boolean {
+  const folder = `/proc/${pid}/task`;
+  return readdirSync(folder).every((thread) => {
+    const line = readFileSync(join(folder, thread, 'stat'), 'utf8');
+    // The name before it is in brackets and may hold any character.
+    return line.slice(line.lastIndexOf(')') + 2).startsWith('T');
+  });
 }
