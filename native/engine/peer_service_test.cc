@@ -93,6 +93,7 @@ TEST(PeerService, NewsForSeveralShardsTakeFewTurns) {
   Agent agent("a");
   EngineCommons& commons = agent.engine().commons();
   ASSERT_EQ(commons.shards.size(), 2u);
+  std::vector<std::byte> news = newsOfBothShards(commons);
   std::atomic<int> turns{0};
   std::atomic<bool> ended{false};
   std::promise<void> idle;
@@ -104,7 +105,7 @@ TEST(PeerService, NewsForSeveralShardsTakeFewTurns) {
     other.post(turn);
   };
   other.post(turn);
-  EXPECT_TRUE(agent.await(tellNews(*commons.shards.front(), newsOfBothShards(commons))));
+  EXPECT_TRUE(agent.await(tellNews(*commons.shards.front(), std::move(news))));
   EXPECT_LT(turns, 100);
   ended = true;
   idle.get_future().wait();
