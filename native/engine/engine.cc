@@ -169,7 +169,7 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   transport.secret = options.secret;
   transport.shard = static_cast<std::uint32_t>(shard.index);
   transport.shards = static_cast<std::uint32_t>(commons_.shards.size());
-  shard.transport = PeerTransport::create(*shard.reactor, std::move(transport), *shard.peerService);
+  shard.transport = options.transport(*shard.reactor, std::move(transport), *shard.peerService);
   shard.wanted = std::make_unique<WantedKeys>(*commons_.cache);
   const DirectoryPorts ports{commons_.self,
                              *shard.reactor,

@@ -37,6 +37,7 @@ struct EngineOptions {
   // Refuse origins in loopback, link-local and private ranges, but for those listed (CIDR).
   bool forbidPrivateAddresses = false;
   std::vector<std::string> allowedNetworks;
+  TransportFactory transport = PeerTransport::create;  // another one has only in tests
 };
 
 struct EngineStatistics {

@@ -180,6 +180,10 @@ class PeerTransport {
   [[nodiscard]] virtual std::vector<PeerStatistics> statistics() const = 0;
 };
 
+// Makes the transport of one shard, as PeerTransport::create.
+using TransportFactory =
+    std::function<std::unique_ptr<PeerTransport>(Reactor&, TransportOptions, PeerHandler&)>;
+
 // One a NIC address; accepts on its reactor, reads the preface and hands the socket to
 // `adopt(shard, fd)`.
 class Listener {

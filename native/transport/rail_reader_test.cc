@@ -59,19 +59,19 @@ struct RailReaderTest : testing::Test {
 TEST_F(RailReaderTest, CutsALargeReadForTheRailsThereAre) {
   start(3);
   EXPECT_TRUE(read(kPatternBytes - 12345).ok());
-  EXPECT_EQ(rails->posted(), 1u) << "slices have a MiB at least";
+  EXPECT_EQ(rails->counts().posted, 1u) << "slices have a MiB at least";
   start(3);
   RailReader small(*reactor, *rails, kBlockBytes);
   EXPECT_TRUE(reactor->runUntilComplete(small.read(slice(8 * kBlockBytes), checksums)).ok());
   EXPECT_TRUE(std::ranges::equal(*memory, bytesOf({}, 0, 8 * kBlockBytes)));
-  EXPECT_EQ(rails->posted(), 3u);
+  EXPECT_EQ(rails->counts().posted, 3u);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(rails->at(i).counts().posted, 1u);
 }
 
 TEST_F(RailReaderTest, WhatTheOtherSideRefusesIsNotAskedAgain) {
   start(2, {.refused = 100});
   EXPECT_EQ(read(kBlockBytes).code(), ErrorCode::kTryElsewhere);
-  EXPECT_EQ(rails->posted(), 1u);
+  EXPECT_EQ(rails->counts().posted, 1u);
 }
 
 TEST_F(RailReaderTest, WhatFailsOnARailIsTriedOnAnotherOnce) {
@@ -89,7 +89,7 @@ TEST_F(RailReaderTest, EndsAtTheDeadlineAndLeavesTheMemoryToTheRail) {
   const std::weak_ptr<std::vector<std::byte>> watched = std::exchange(memory, nullptr);
   turn(64);
   EXPECT_TRUE(watched.expired()) << "nobody holds it any more";
-  EXPECT_EQ(rails->lateWrites(), 1u);
+  EXPECT_EQ(rails->counts().lateWrites, 1u);
 }
 
 TEST_F(RailReaderTest, ACancelSaysWhetherTheMemoryIsFree) {

@@ -104,8 +104,8 @@ Task<void> runSchedule(Reactor& reactor, std::uint64_t seed, Tally& tally) {
           << "schedule " << seed << ": written after it was given back";
     }
   }
-  tally.posted += rails.posted();
-  tally.lateWrites += rails.lateWrites();
+  tally.posted += rails.counts().posted;
+  tally.lateWrites += rails.counts().lateWrites;
 }
 
 Task<bool> runSchedules(Reactor& reactor, std::uint64_t first, int count, Tally& tally) {
@@ -129,7 +129,7 @@ TEST(RailTorture, TenThousandSchedulesLoseDoubleAndMixNothing) {
   std::printf("seed %llu: %d reads, %zu slices posted, %zu late writes;",
               static_cast<unsigned long long>(seed), tally.reads, tally.posted, tally.lateWrites);
   for (const auto& [code, times] : tally.ended)
-    std::printf(" %s %d", errorName(code).data(), times);
+    std::printf(" %s %d", std::string(errorName(code)).c_str(), times);
   std::printf("\n");
   // The faults were met, and most reads came through all the same.
   EXPECT_GT(tally.lateWrites, 100u);

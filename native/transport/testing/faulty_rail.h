@@ -1,5 +1,5 @@
-// A rail of this process whose faults come from a seed: what it has to read is a known pattern, and
-// each request fares as a draw says. For tests of what uses rails.
+// A rail of this process whose faults come from a seed: what it has to read is a known pattern, or
+// what somebody else gives, and each request fares as a draw says. For tests of what uses rails.
 #pragma once
 
 #include <algorithm>
@@ -44,10 +44,6 @@ inline std::vector<std::uint32_t> checksumsOf(const ContentKey& key, std::uint64
   if (tail != 0) checksums.back() = crc32c(bytesOf(key, offset + size - tail, tail));
   return checksums;
 }
-inline void fill(const ContentKey& key, std::uint64_t offset, std::span<std::byte> into) {
-  if (!into.empty())
-    std::memcpy(into.data(), bytesOf(key, offset, into.size()).data(), into.size());
-}
 inline bool same(const ContentKey& key, std::uint64_t offset, std::span<const std::byte> bytes) {
   return std::memcmp(bytes.data(), bytesOf(key, offset, bytes.size()).data(), bytes.size()) == 0;
 }
@@ -63,14 +59,31 @@ struct Faults {
   unsigned latestTurn = 8;  // answers come within so many turns of the loop, in any order
 };
 
+// What the other side gives for a read.
+struct Delivery {
+  Outcome outcome;
+  std::span<const std::byte> bytes;
+  std::vector<std::uint32_t> checksums;
+  std::shared_ptr<const void> keep = nullptr;  // owns the bytes; null: they outlive the rail
+};
+// Ends soon after the deadline of the read's patience at the latest.
+using Give = std::function<Task<Delivery>(const RailRead& read)>;
+
+inline Task<Delivery> givePattern(const RailRead& read) {
+  const std::size_t size = read.into.bytes.size();
+  co_return Delivery{.outcome = {Status(), true},
+                     .bytes = bytesOf(read.key, read.offset, size),
+                     .checksums = checksumsOf(read.key, read.offset, size)};
+}
+
 class FaultyRail final : public Rail, public std::enable_shared_from_this<FaultyRail> {
  public:
   struct Counts {
-    std::size_t posted = 0, lateWrites = 0;
+    std::size_t posted = 0, faulty = 0, lateWrites = 0;
   };
 
-  FaultyRail(Reactor& reactor, Gate& gate, Faults faults, std::uint64_t seed)
-      : reactor_(reactor), gate_(gate), faults_(faults), random_(seed) {}
+  FaultyRail(Reactor& reactor, Gate& gate, Faults faults, std::uint64_t seed, Give give)
+      : reactor_(reactor), gate_(gate), faults_(faults), give_(std::move(give)), random_(seed) {}
 
   void post(std::vector<std::unique_ptr<RailWork>> batch) override {
     for (std::unique_ptr<RailWork>& work : batch) {
@@ -121,30 +134,39 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
       co_await reactor_.sleep(Clock::duration::zero());
   }
 
-  // Until it is cancelled, the rail ends, or the time of the request is over.
+  // Until it is cancelled, the rail ends, or the request has waited for as long as its patience.
   [[nodiscard]] Task<void> waitInVain(RailWork& work) {
     Event woken(reactor_);
     waiting_.push_back(&woken);
     work.onCancel([&woken] { woken.set(); });
-    co_await woken.waitUntil(work.read().patience.deadline);
+    co_await woken.waitUntil(endOf(work.read().patience));
     work.onCancel({});
     waiting_.remove(&woken);
   }
 
+  // Not one byte comes from now on.
+  [[nodiscard]] static Clock::time_point endOf(const Patience& patience) {
+    const Clock::time_point now = Clock::now();
+    const bool silent = patience.silence < patience.deadline - now;
+    return silent ? now + patience.silence : patience.deadline;
+  }
+
   // In two halves, between which the loop turns.
-  [[nodiscard]] Task<void> write(RailWork& work, std::size_t size) {
-    const RailRead& read = work.read();
-    const std::size_t half = size / 2;
-    fill(read.key, read.offset, read.into.bytes.first(half));
+  [[nodiscard]] Task<void> write(RailWork& work, std::span<const std::byte> bytes) {
+    const std::span<std::byte> into = work.read().into.bytes;
+    const std::size_t half = bytes.size() / 2;
+    if (half != 0) std::memcpy(into.data(), bytes.data(), half);
     Task<void> turning = someTurns();
     co_await turning;
-    fill(read.key, read.offset + half, read.into.bytes.subspan(half, size - half));
+    if (!bytes.empty()) std::memcpy(into.data() + half, bytes.data() + half, bytes.size() - half);
   }
 
   static Task<void> carry(std::shared_ptr<FaultyRail> self, std::unique_ptr<RailWork> work) {
     Task<void> turning = self->someTurns();
     co_await turning;
-    Task<void> faring = self->fare(*work, self->draw());
+    const Fate fate = self->draw();
+    if (fate != Fate::kAnswered) ++self->counts_.faulty;
+    Task<void> faring = self->fare(*work, fate);
     co_await faring;
     self->load_ -= work->read().into.bytes.size();
   }
@@ -152,9 +174,17 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   [[nodiscard]] Task<void> fare(RailWork& work, Fate fate) {
     const std::span<std::byte> into = work.read().into.bytes;
     const bool whole = fate == Fate::kAnswered || fate == Fate::kCorrupt;
+    Delivery delivery;
     if (fate == Fate::kEnded) end();
     if (fate != Fate::kRefused && fate != Fate::kDropped && !ended_) {
-      Task<void> writing = write(work, whole ? into.size() : into.size() / 3);
+      Task<Delivery> giving = give_(work.read());
+      delivery = co_await giving;
+      if (!delivery.outcome.status.ok()) {
+        work.settle(delivery.outcome);
+        co_return;
+      }
+      Task<void> writing =
+          write(work, whole ? delivery.bytes : delivery.bytes.first(into.size() / 3));
       co_await writing;
     }
     if (ended_) {
@@ -163,7 +193,8 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     }
     switch (fate) {
       case Fate::kAnswered:
-        answer(work);
+        std::ranges::copy(delivery.checksums, work.checksums().begin());
+        work.settle({Status(), true});
         co_return;
       case Fate::kRefused:
         work.settle({Error{ErrorCode::kTryElsewhere, "not here"}, true});
@@ -180,9 +211,8 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
       case Fate::kEnded: {
         Task<void> waiting = waitInVain(work);
         co_await waiting;
-        const bool late = Clock::now() >= work.read().patience.deadline;
-        work.settle(late ? Outcome{Error{ErrorCode::kDeadlineExceeded, "too late"}, false}
-                         : Outcome{Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
+        work.settle(!ended_ ? Outcome{Error{ErrorCode::kDeadlineExceeded, "too late"}, false}
+                            : Outcome{Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
         if (fate != Fate::kStalled) co_return;
         // What was on its way comes all the same, and is wrong: nobody may look at it any more.
         Task<void> turning = someTurns();
@@ -193,17 +223,10 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     }
   }
 
-  void answer(RailWork& work) {
-    const RailRead& read = work.read();
-    const std::vector<std::uint32_t> checksums =
-        checksumsOf(read.key, read.offset, read.into.bytes.size());
-    std::copy(checksums.begin(), checksums.end(), work.checksums().begin());
-    work.settle({Status(), true});
-  }
-
   Reactor& reactor_;
   Gate& gate_;
   const Faults faults_;
+  const Give give_;
   std::mt19937_64 random_;
   std::list<Event*> waiting_;
   std::uint64_t load_ = 0;
@@ -214,8 +237,15 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
 // Rails of one peer; those that have ended are replaced at the next look.
 class FaultyRails final : public RailSource {
  public:
-  FaultyRails(Reactor& reactor, std::size_t rails, Faults faults, std::uint64_t seed)
-      : gate_(reactor), reactor_(reactor), faults_(faults), random_(seed), rails_(rails) {}
+  FaultyRails(Reactor& reactor, std::size_t rails, Faults faults, std::uint64_t seed,
+              Give give = givePattern, std::string name = "faulty")
+      : gate_(reactor),
+        reactor_(reactor),
+        faults_(faults),
+        give_(std::move(give)),
+        random_(seed),
+        rails_(rails),
+        name_(std::move(name)) {}
 
   [[nodiscard]] const std::string& peer() const override { return name_; }
   [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
@@ -238,23 +268,21 @@ class FaultyRails final : public RailSource {
     std::vector<std::shared_ptr<Rail>> usable;
     for (std::shared_ptr<FaultyRail>& rail : rails_) {
       if (rail && !rail->usable()) gone_.push_back(std::exchange(rail, nullptr));
-      if (!rail) rail = std::make_shared<FaultyRail>(reactor_, gate_, faults_, random_());
+      if (!rail) rail = std::make_shared<FaultyRail>(reactor_, gate_, faults_, random_(), give_);
       usable.push_back(rail);
     }
     return usable;
   }
   [[nodiscard]] FaultyRail& at(std::size_t index) { return *rails_[index]; }
-  [[nodiscard]] std::size_t lateWrites() const {
-    std::size_t sum = 0;
+  [[nodiscard]] FaultyRail::Counts counts() const {
+    FaultyRail::Counts sum;
     for (const auto* all : {&rails_, &gone_}) {
-      for (const auto& rail : *all) sum += rail ? rail->counts().lateWrites : 0;
-    }
-    return sum;
-  }
-  [[nodiscard]] std::size_t posted() const {
-    std::size_t sum = 0;
-    for (const auto* all : {&rails_, &gone_}) {
-      for (const auto& rail : *all) sum += rail ? rail->counts().posted : 0;
+      for (const auto& rail : *all) {
+        if (rail == nullptr) continue;
+        sum.posted += rail->counts().posted;
+        sum.faulty += rail->counts().faulty;
+        sum.lateWrites += rail->counts().lateWrites;
+      }
     }
     return sum;
   }
@@ -265,9 +293,10 @@ class FaultyRails final : public RailSource {
   Gate gate_;
   Reactor& reactor_;
   const Faults faults_;
+  const Give give_;
   std::mt19937_64 random_;
   std::vector<std::shared_ptr<FaultyRail>> rails_, gone_;
-  std::string name_ = "faulty";
+  const std::string name_;
 };
 
 }  // namespace hearth::testing_rails

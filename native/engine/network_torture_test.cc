@@ -1,0 +1,100 @@
+// Whole engines on a network in which answers are late, lost, wrong, broken off and stalled. Every
+// byte is right in the end, the origin is spared, and no memory is lost. NETWORK_TORTURE_SEED
+// chooses other faults.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "engine/testing_cluster.h"
+#include "transport/testing/memory_network.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+using testing_rails::MemoryNetwork;
+using testing_rails::NetworkFaults;
+
+constexpr unsigned kSeeds = 4;
+
+NetworkFaults faultsFrom(std::mt19937_64& random) {
+  const auto upTo = [&random](unsigned most) {
+    return static_cast<unsigned>(random() % (most + 1));
+  };
+  return {.rails = {.refused = upTo(3),
+                    .failed = upTo(10),
+                    .corrupt = upTo(5),
+                    .dropped = upTo(2),
+                    .stalled = upTo(2),
+                    .ended = upTo(4),
+                    .latestTurn = upTo(8)},
+          .lost = upTo(1),
+          .answerLost = upTo(1),
+          .broken = upTo(10)};
+}
+
+void expectBytes(Agent& agent, const std::shared_ptr<Dataset>& dataset, const Origin& origin) {
+  for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
+    const std::string name(dataset->manifest->path(entry));
+    std::ifstream file(origin.folder() + "/" + name, std::ios::binary);
+    const std::string all((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    auto read = agent.await(agent.engine().contents().read(dataset, entry, 0, all.size()));
+    ASSERT_TRUE(read.ok()) << name << ": " << read.error().message;
+    EXPECT_TRUE(std::ranges::equal(*read, std::as_bytes(std::span(all)))) << name;
+  }
+}
+
+void expectAllMemoryBack(Agent& agent) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  std::size_t inUse = 1;
+  while (inUse != 0 && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    inUse = agent.await(agent.engine().statistics()).buffersInUse;
+  }
+  EXPECT_EQ(inUse, 0u) << agent.name();
+}
+
+class NetworkTorture : public testing::TestWithParam<unsigned> {};
+
+TEST_P(NetworkTorture, AllAgentsGetEveryByte) {
+  const char* const chosen = std::getenv("NETWORK_TORTURE_SEED");
+  const std::uint64_t seed = (chosen ? std::strtoull(chosen, nullptr, 10) : 1) + GetParam();
+  SCOPED_TRACE("NETWORK_TORTURE_SEED=" + std::to_string(seed - GetParam()));
+  std::mt19937_64 random(seed);
+  MemoryNetwork network(faultsFrom(random), random());
+  Origin origin;
+  std::uint64_t total = 0;
+  const auto add = [&](const std::string& name, std::uint64_t size) {
+    origin.add(name, size);
+    total += size;
+  };
+  for (int i = 0; i < 4; ++i) add("file" + std::to_string(i), 5'000'000 + random() % 9'000'000);
+  for (int i = 0; i < 20; ++i) add("small" + std::to_string(i), 1 + random() % 100'000);
+  const auto onNetwork = [&](EngineOptions& options) { options.transport = network.factory(); };
+  Agent a("a", onNetwork), b("b", onNetwork), c("c", onNetwork);
+  const std::vector<Agent*> agents{&a, &b, &c};
+  connect(agents);
+  std::vector<std::shared_ptr<Dataset>> datasets;
+  for (Agent* const agent : agents) datasets.push_back(agent->add(origin));
+  for (std::size_t i = 0; i < agents.size(); ++i) agents[i]->beginWarm(datasets[i]);
+  std::uint64_t fromPeers = 0, fromOrigin = 0;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    const WarmProgress progress = agents[i]->awaitWarm(std::chrono::seconds(120));
+    ASSERT_EQ(progress.state, WarmState::kSucceeded) << agents[i]->name();
+    fromPeers += progress.peerBytes;
+    fromOrigin += progress.originBytes;
+    expectBytes(*agents[i], datasets[i], origin);
+  }
+  // Some chunks are granted twice, as what one agent has or gives up is not always heard of.
+  EXPECT_GE(fromOrigin, total);
+  EXPECT_LT(fromOrigin, 2 * total);
+  EXPECT_GT(fromPeers, total);
+  for (Agent* const agent : agents) expectAllMemoryBack(*agent);
+  for (Agent* const agent : agents) agent->stop();
+  EXPECT_GT(network.faultsMet(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, NetworkTorture, testing::Range(0u, kSeeds));
+
+}  // namespace
+}  // namespace hearth::testing_cluster

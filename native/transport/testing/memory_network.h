@@ -1,0 +1,413 @@
+// Transports of agents in this process, without sockets: what one asks is posted to the reactor of
+// the other, and reads go over faulty rails (faulty_rail.h), control messages through faults of
+// their own. All come from a seed. For tests of what stands on transports, whole engines first.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "transport/rail_reader.h"
+#include "transport/testing/faulty_rail.h"
+
+namespace hearth::testing_rails {
+
+struct NetworkFaults {
+  Faults rails;
+  // Percent of the control messages and pieces of manifests; the others are answered.
+  unsigned lost = 0;        // on the way there
+  unsigned answerLost = 0;  // on the way back: it was executed
+  unsigned broken = 0;      // the connection ends with the answer on it
+};
+
+// Work for a reactor that may have gone. Any thread.
+class Mailbox {
+ public:
+  explicit Mailbox(Reactor& reactor) : reactor_(&reactor) {}
+  // False: it has gone, and `function` is dropped.
+  bool post(std::function<void()> function) {
+    const std::lock_guard lock(mutex_);
+    if (reactor_ == nullptr) return false;
+    reactor_->post(std::move(function));
+    return true;
+  }
+  void close() {
+    const std::lock_guard lock(mutex_);
+    reactor_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  Reactor* reactor_;
+};
+
+class MemoryTransport;
+
+// Must outlive the transports that it makes.
+class MemoryNetwork {
+ public:
+  MemoryNetwork(NetworkFaults faults, std::uint64_t seed) : faults_(faults), random_(seed) {}
+
+  [[nodiscard]] TransportFactory factory();
+  // Requests that met with a fault; reads are counted when their transport is closed. Any thread.
+  [[nodiscard]] std::size_t faultsMet() const { return faultsMet_; }
+
+ private:
+  friend MemoryTransport;
+  // Where a shard of an agent is reached.
+  struct Place {
+    std::string incarnation;
+    std::shared_ptr<Mailbox> mailbox;
+    MemoryTransport* transport = nullptr;  // for what runs in its mailbox
+  };
+  // The dialler's shard, below the number of shards there.
+  [[nodiscard]] std::optional<Place> find(const std::string& node, std::uint32_t shard) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = places_.find(node);
+    if (found == places_.end() || found->second.empty()) return std::nullopt;
+    const auto& shards = found->second;
+    const auto place = shards.find(shard % static_cast<std::uint32_t>(shards.size()));
+    return place == shards.end() ? std::nullopt : std::optional(place->second);
+  }
+  [[nodiscard]] std::uint64_t draw() {
+    const std::lock_guard lock(mutex_);
+    return random_();
+  }
+
+  const NetworkFaults faults_;
+  mutable std::mutex mutex_;
+  std::mt19937_64 random_;
+  std::map<std::string, std::map<std::uint32_t, Place>> places_;
+  std::atomic<std::size_t> faultsMet_{0};
+};
+
+class MemoryTransport final : public PeerTransport {
+ public:
+  MemoryTransport(MemoryNetwork& network, Reactor& reactor, TransportOptions options,
+                  PeerHandler& handler)
+      : network_(network),
+        reactor_(reactor),
+        options_(std::move(options)),
+        handler_(handler),
+        mailbox_(std::make_shared<Mailbox>(reactor)),
+        gate_(reactor),
+        random_(network.draw()),
+        callersGone_(reactor) {
+    callersGone_.set();
+    const std::lock_guard lock(network_.mutex_);
+    network_.places_[options_.node][options_.shard] = {options_.incarnation, mailbox_, this};
+  }
+
+  void setPeers(std::vector<PeerIdentity> peers) override {
+    std::map<std::string, std::shared_ptr<Known>> known;
+    known.swap(peers_);
+    for (PeerIdentity& identity : peers) {
+      auto found = known.find(identity.node);
+      const bool same = found != known.end() && found->second->incarnation == identity.incarnation;
+      const std::string node = identity.node;
+      peers_[node] = same ? found->second : meet(node, std::move(identity.incarnation));
+    }
+    for (auto& [node, peer] : known) left_.push_back(std::move(peer));
+  }
+  void adopt(int socket) override { ::close(socket); }
+
+  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemorySlice into,
+                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    RequestClass requestClass) override {
+    const Caller inside(*this);
+    blockChecksums.clear();
+    if (into.bytes.empty()) co_return Status();
+    const std::shared_ptr<Known> peer = peerOf(node);
+    if (peer == nullptr) co_return unreachable(node);
+    RailReader reader(reactor_, peer->rails, kBlockBytes);
+    RailRead read{key, offset, std::move(into), patience, requestClass};
+    Task<Status> reading = reader.read(std::move(read), blockChecksums);
+    co_return co_await reading;
+  }
+
+  Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
+                                                    Clock::time_point deadline) override {
+    const Caller inside(*this);
+    std::vector<std::byte> all;
+    for (;;) {
+      Serve serve = [digest, offset = all.size()](PeerHandler& handler, std::string from) {
+        return pieceOfManifest(handler, std::move(from), digest, offset);
+      };
+      Task<Result<Answer>> asking = askTwice(node, std::move(serve), deadline);
+      const Result<Answer> piece = co_await asking;
+      if (!piece.ok()) co_return piece.error();
+      all.insert(all.end(), piece->bytes.begin(), piece->bytes.end());
+      if (piece->bytes.size() < kChunkBytes) break;
+    }
+    if (Sha256::of(all) != digest)
+      co_return Error{ErrorCode::kCorrupt, "the manifest has another digest"};
+    co_return all;
+  }
+
+  Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
+                                    Patience patience) override {
+    const Caller inside(*this);
+    Serve serve = [request](PeerHandler& handler, std::string from) {
+      return controlOf(handler, std::move(from), request);
+    };
+    Task<Result<Answer>> asking = askTwice(std::move(node), std::move(serve), patience);
+    const Result<Answer> answer = co_await asking;
+    if (!answer.ok()) co_return answer.error();
+    co_return ControlMessage{answer->type, answer->bytes};
+  }
+
+  Task<void> close() override {
+    closed_ = true;
+    {
+      const std::lock_guard lock(network_.mutex_);
+      network_.places_[options_.node].erase(options_.shard);
+    }
+    for (Event* const waiting : std::set(asking_)) waiting->set();
+    for (const auto& [node, peer] : std::exchange(peers_, {})) left_.push_back(peer);
+    for (const std::shared_ptr<Known>& peer : left_) {
+      for (const std::shared_ptr<Rail>& rail : peer->rails.usableRails())
+        static_cast<FaultyRail&>(*rail).end();
+    }
+    co_await callersGone_.wait();
+    for (const std::shared_ptr<Known>& peer : left_) {
+      Task<void> closing = peer->rails.close();
+      co_await closing;
+      network_.faultsMet_ += peer->rails.counts().faulty;
+    }
+    Task<void> served = gate_.close();
+    co_await served;
+    mailbox_->close();
+  }
+
+  std::vector<PeerStatistics> statistics() const override {
+    std::vector<PeerStatistics> all;
+    for (const auto& [node, peer] : peers_) {
+      all.emplace_back();
+      all.back().node = node;
+      all.back().connected = true;
+    }
+    return all;
+  }
+
+ private:
+  struct Known {
+    Known(Reactor& reactor, std::string node, std::string started, Faults faults,
+          std::uint64_t seed, Give give)
+        : incarnation(std::move(started)),
+          rails(reactor, 2, faults, seed, std::move(give), std::move(node)) {}
+    const std::string incarnation;
+    FaultyRails rails;
+  };
+  struct Answer {
+    std::uint16_t type = 0;
+    std::vector<std::byte> bytes;
+    std::vector<std::uint32_t> checksums;
+  };
+  // Runs on the other side.
+  using Serve = std::function<Task<Result<Answer>>(PeerHandler&, std::string from)>;
+  // One question, on the thread of who asks.
+  struct Question {
+    explicit Question(Reactor& reactor) : ended(reactor) {}
+    Event ended;
+    std::optional<Result<Answer>> answer;
+  };
+  // Of one question, on the other side: when it goes unanswered the asker hears that, too.
+  class Reply {
+   public:
+    Reply(std::shared_ptr<Mailbox> asker, std::shared_ptr<Question> question)
+        : asker_(std::move(asker)), question_(std::move(question)) {}
+    ~Reply() {
+      if (question_ == nullptr) return;
+      give(Error{ErrorCode::kUnavailable, "the other side has ended"});
+    }
+    Reply(const Reply&) = delete;
+    Reply& operator=(const Reply&) = delete;
+    void give(Result<Answer> answer) {
+      auto question = std::exchange(question_, nullptr);
+      auto kept = std::make_shared<Result<Answer>>(std::move(answer));
+      asker_->post([question, kept] {
+        question->answer = std::move(*kept);
+        question->ended.set();
+      });
+    }
+
+   private:
+    std::shared_ptr<Mailbox> asker_;
+    std::shared_ptr<Question> question_;
+  };
+  // Counts a coroutine of a caller for as long as it is in the transport.
+  class Caller {
+   public:
+    explicit Caller(MemoryTransport& transport) : transport_(transport) {
+      ++transport_.callers_;
+      transport_.callersGone_.reset();
+    }
+    ~Caller() {
+      if (--transport_.callers_ == 0) transport_.callersGone_.set();
+    }
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+   private:
+    MemoryTransport& transport_;
+  };
+
+  [[nodiscard]] static Error unreachable(const std::string& node) {
+    return {ErrorCode::kUnavailable, node + " is not reached"};
+  }
+  [[nodiscard]] std::shared_ptr<Known> meet(const std::string& node, std::string incarnation) {
+    Give give = [this, node](const RailRead& read) { return bytesFrom(node, read); };
+    return std::make_shared<Known>(reactor_, node, std::move(incarnation), network_.faults_.rails,
+                                   random_(), std::move(give));
+  }
+  [[nodiscard]] std::shared_ptr<Known> peerOf(const std::string& node) const {
+    const auto found = peers_.find(node);
+    return closed_ || found == peers_.end() ? nullptr : found->second;
+  }
+
+  static Task<Result<Answer>> pieceOfManifest(PeerHandler& handler, std::string from,
+                                              Sha256Digest digest, std::uint64_t offset) {
+    Task<Result<BytesAnswer>> reading =
+        handler.onReadManifest(std::move(from), digest, offset, kChunkBytes);
+    const Result<BytesAnswer> piece = co_await reading;
+    if (!piece.ok()) co_return piece.error();
+    co_return Answer{.bytes = {piece->bytes.begin(), piece->bytes.end()}, .checksums = {}};
+  }
+  static Task<Result<Answer>> controlOf(PeerHandler& handler, std::string from,
+                                        ControlMessage request) {
+    Task<Result<ControlMessage>> handling = handler.onControl(std::move(from), std::move(request));
+    Result<ControlMessage> answer = co_await handling;
+    if (!answer.ok()) co_return answer.error();
+    co_return Answer{.type = answer->type, .bytes = std::move(answer->body), .checksums = {}};
+  }
+  static Task<Result<Answer>> partOfFile(PeerHandler& handler, std::string from, ContentKey key,
+                                         std::uint64_t offset, std::uint32_t length,
+                                         Interest interest) {
+    Task<Result<BytesAnswer>> reading =
+        handler.onRead(std::move(from), key, offset, length, interest);
+    Result<BytesAnswer> given = co_await reading;
+    if (!given.ok()) co_return given.error();
+    Answer answer{.bytes = {}, .checksums = std::move(given->blockChecksums)};
+    if (given->lent == nullptr) {
+      answer.bytes.assign(given->bytes.begin(), given->bytes.end());
+      co_return answer;
+    }
+    LentPayload::Piece piece = given->lent->now();
+    if (piece.bytes.empty()) {
+      Task<Status> loading = given->lent->load();
+      const Status loaded = co_await loading;
+      if (!loaded.ok()) co_return loaded.error();
+      piece = given->lent->now();
+    }
+    answer.bytes.assign(piece.bytes.begin(), piece.bytes.end());
+    given->lent->release();
+    co_return answer;
+  }
+
+  // What a rail brings: compared with its checksums, as on any transport.
+  Task<Delivery> bytesFrom(std::string node, RailRead read) {
+    const Interest interest(read.patience.deadline);
+    const auto size = static_cast<std::uint32_t>(read.into.bytes.size());
+    Serve serve = [key = read.key, offset = read.offset, size, interest](PeerHandler& handler,
+                                                                         std::string from) {
+      return partOfFile(handler, std::move(from), key, offset, size, interest);
+    };
+    Task<Result<Answer>> asking = ask(std::move(node), std::move(serve), read.patience);
+    Result<Answer> answer = co_await asking;
+    interest.end();
+    if (!answer.ok()) co_return Delivery{.outcome = failed(answer.error())};
+    auto kept = std::make_shared<Answer>(std::move(*answer));
+    const bool right =
+        kept->bytes.size() == size && crc32cOfBlocks(kept->bytes, kBlockBytes) == kept->checksums;
+    if (!right)
+      co_return Delivery{.outcome = {Error{ErrorCode::kCorrupt, "checksums differ"}, false}};
+    co_return Delivery{.outcome = {Status(), true},
+                       .bytes = kept->bytes,
+                       .checksums = kept->checksums,
+                       .keep = kept};
+  }
+  [[nodiscard]] static Outcome failed(const Error& error) {
+    const bool ours = error.code == ErrorCode::kUnavailable ||
+                      error.code == ErrorCode::kDeadlineExceeded ||
+                      error.code == ErrorCode::kCancelled;
+    return {error, !ours};
+  }
+
+  // What fails on its way is asked once more.
+  Task<Result<Answer>> askTwice(std::string node, Serve serve, Patience patience) {
+    const unsigned at = static_cast<unsigned>(random_() % 100);
+    const NetworkFaults& faults = network_.faults_;
+    const bool lost = at < faults.lost;
+    const bool answerLost = !lost && at < faults.lost + faults.answerLost;
+    const bool broken =
+        !lost && !answerLost && at < faults.lost + faults.answerLost + faults.broken;
+    if (lost || answerLost || broken) ++network_.faultsMet_;
+    if (!lost) {
+      Task<Result<Answer>> asking = ask(node, serve, patience);
+      Result<Answer> answer = co_await asking;
+      if (!answerLost && !broken) co_return answer;
+    }
+    if (broken) {
+      Task<Result<Answer>> again = ask(std::move(node), std::move(serve), patience);
+      Result<Answer> answer = co_await again;
+      co_return answer;
+    }
+    Event never(reactor_);
+    asking_.insert(&never);
+    co_await never.waitUntil(endOf(patience));
+    asking_.erase(&never);
+    co_return Error{ErrorCode::kDeadlineExceeded, node + " has given no sign of life"};
+  }
+  [[nodiscard]] static Clock::time_point endOf(const Patience& patience) {
+    const Clock::time_point now = Clock::now();
+    const bool silent = patience.silence < patience.deadline - now;
+    return silent ? now + patience.silence : patience.deadline;
+  }
+
+  Task<Result<Answer>> ask(std::string node, Serve serve, Patience patience) {
+    const std::shared_ptr<Known> peer = peerOf(node);
+    const auto place = network_.find(node, options_.shard);
+    if (peer == nullptr || !place || place->incarnation != peer->incarnation)
+      co_return unreachable(node);
+    const auto question = std::make_shared<Question>(reactor_);
+    const auto reply = std::make_shared<Reply>(mailbox_, question);
+    place->mailbox->post([there = place->transport, serve, reply, from = options_.node] {
+      there->gate_.spawn(answer(*there, serve, from, reply));
+    });
+    asking_.insert(&question->ended);
+    co_await question->ended.waitUntil(patience.deadline);
+    asking_.erase(&question->ended);
+    if (question->answer) co_return std::move(*question->answer);
+    if (closed_) co_return Error{ErrorCode::kCancelled, "this agent is shutting down"};
+    co_return Error{ErrorCode::kDeadlineExceeded, node + " did not answer in time"};
+  }
+  static Task<void> answer(MemoryTransport& there, Serve serve, std::string from,
+                           std::shared_ptr<Reply> reply) {
+    Task<Result<Answer>> serving = serve(there.handler_, std::move(from));
+    Result<Answer> given = co_await serving;
+    reply->give(std::move(given));
+  }
+
+  MemoryNetwork& network_;
+  Reactor& reactor_;
+  const TransportOptions options_;
+  PeerHandler& handler_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  Gate gate_;  // what others have asked
+  std::mt19937_64 random_;
+  std::map<std::string, std::shared_ptr<Known>> peers_;
+  std::vector<std::shared_ptr<Known>> left_;
+  std::set<Event*> asking_;
+  std::size_t callers_ = 0;
+  Event callersGone_;
+  bool closed_ = false;
+};
+
+inline TransportFactory MemoryNetwork::factory() {
+  return [this](Reactor& reactor, TransportOptions options, PeerHandler& handler) {
+    return std::make_unique<MemoryTransport>(*this, reactor, std::move(options), handler);
+  };
+}
+
+}  // namespace hearth::testing_rails
