@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root, run, until } from '../src/command.ts';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
+import { must } from './machine/machine.ts';
 import { needsCluster } from './testing/needs.ts';
 import { ok } from './testing/ok.ts';
 import { pod } from './testing/pod.ts';
 
 describe('Kubernetes cluster for tests', () => {
   const name = `self-${process.pid}`;
+  const others = mkdtempSync(join(tmpdir(), 'hearth mount '));
   let cluster: KubernetesCluster;
 
   const apply = (...objects: object[]) =>
@@ -25,9 +28,14 @@ describe('Kubernetes cluster for tests', () => {
   before(async function () {
     this.timeout(45 * 60_000); // The first run on a machine builds the programs.
     await needsCluster(this);
+    await must('mount', '-t', 'tmpfs', 'of-others', others);
     cluster = await KubernetesCluster.start({ name, owned: true });
   });
-  after(() => cluster?.stop());
+  after(async () => {
+    await cluster?.stop();
+    await run('umount', [others]);
+    rmdirSync(others);
+  });
 
   it('has two nodes of the version that go.mod names, each with an address of its own', async () => {
     const { items } = JSON.parse(await ok(cluster.kubectl(['get', 'nodes', '-o', 'json'])));
@@ -69,6 +77,12 @@ describe('Kubernetes cluster for tests', () => {
     await ok(cluster.kubectl(['exec', 'left', '--', 'ping', '-c', '1', '-W', '5', cluster.network.hostAddress]));
     const api = `nc -w 5 ${cluster.network.apiServiceAddress} 443 </dev/null`;
     await ok(cluster.kubectl(['exec', 'left', '--', 'sh', '-c', api]));
+  });
+
+  it('has no mount that another test has made on this host for a while', async () => {
+    const seen = (mounts: string) => mounts.includes(' - tmpfs of-others ');
+    assert.ok(seen(readFileSync('/proc/self/mountinfo', 'utf8')));
+    for (const { machine } of cluster.nodes) assert.ok(!seen(await machine.must('cat', '/proc/self/mountinfo')));
   });
 
   it('spreads a Bidirectional mount to other pods of the node and to nothing else', async () => {

@@ -19,6 +19,18 @@ mount_cache_disk() {
   losetup --direct-io=on "$(findmnt -no SOURCE /var/cache)" || echo "pages of $image are cached twice"
 }
 
+# A machine begins with copies of the host's mounts. What other tests have mounted there for a while would be seen here, and
+# live for as long as the machine does.
+leave_mounts_of_other_tests() {
+  local points point
+  mapfile -t points < <(awk '/ - fuse\.hearth / || $5 ~ "^/tmp/hearth" { print $5 }' /proc/self/mountinfo | tac)
+  for point in "${points[@]}"; do
+    # One below another goes with it, and what hangs must not be looked at.
+    umount --lazy --internal-only --no-canonicalize -- "$(printf '%b' "$point")" || true
+  done
+}
+
+leave_mounts_of_other_tests
 # What is in /run ends with the machine; all else is on disks.
 rm -rf --one-file-system "${folder:?}/run"
 mkdir -p "$folder/run" "$folder/lib" "$folder/log" "$folder/cgroup"
