@@ -53,7 +53,7 @@ class PlayedAgents final : public PeerTransport {
 
   void setPeers(std::vector<PeerIdentity>) override {}
   void adopt(int) override {}
-  Task<Status> read(std::string, ContentKey, std::uint64_t, MemorySlice,
+  Task<Status> read(std::string, ContentKey, std::uint64_t, MemoryVector,
                     std::vector<std::uint32_t>&, Patience, RequestClass) override {
     co_return Error{ErrorCode::kUnavailable, "not played"};
   }

@@ -1,9 +1,6 @@
 #include "fetch/buffer_pool.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -25,20 +22,25 @@ ChunkBuffer::~ChunkBuffer() {
 
 Result<std::unique_ptr<BufferPool>> BufferPool::create(Reactor& reactor, std::size_t buffers) {
   buffers = std::max(buffers, kFewest);
-  void* const memory = mmap(nullptr, buffers * kChunkBytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return errnoError(errno, "reserving memory for chunk buffers");
-  madvise(memory, buffers * kChunkBytes, MADV_HUGEPAGE);
-  return std::unique_ptr<BufferPool>(
-      new BufferPool(reactor, static_cast<std::byte*>(memory), buffers));
+  auto memory = MemoryRegion::allocate(buffers * kChunkBytes);
+  if (!memory.ok()) return memory.error().within("chunk buffers");
+  return std::unique_ptr<BufferPool>(new BufferPool(reactor, std::move(*memory)));
 }
 
-BufferPool::BufferPool(Reactor& reactor, std::byte* memory, std::size_t buffers)
-    : reactor_(reactor), memory_(memory), capacity_(buffers), trimTimer_(reactor) {
-  for (std::size_t i = buffers; i-- > 0;) free_.push_back(memory + i * kChunkBytes);
+BufferPool::BufferPool(Reactor& reactor, std::shared_ptr<MemoryRegion> memory)
+    : reactor_(reactor),
+      memory_(std::move(memory)),
+      capacity_(memory_->size() / kChunkBytes),
+      trimTimer_(reactor) {
+  for (std::size_t i = capacity_; i-- > 0;)
+    free_.push_back(memory_->bytes().subspan(i * kChunkBytes).data());
 }
 
-BufferPool::~BufferPool() { munmap(memory_, capacity_ * kChunkBytes); }
+MemorySlice ChunkBuffer::slice(std::size_t size, std::shared_ptr<const void> owner) const {
+  const std::shared_ptr<MemoryRegion>& memory = pool_->memory_;
+  const auto offset = static_cast<std::uint64_t>(data_ - memory->bytes().data());
+  return {memory, offset, size, std::move(owner)};
+}
 
 bool BufferPool::mayTake(Priority priority, std::size_t count) const {
   const std::size_t kept = priority == Priority::kDemand ? 0 : keptForDemand();
@@ -139,7 +141,7 @@ void BufferPool::serveWaiters() {
 }
 
 void BufferPool::trim() {
-  if (free_.size() == capacity_) madvise(memory_, capacity_ * kChunkBytes, MADV_DONTNEED);
+  if (free_.size() == capacity_) memory_->giveRoomBack();
 }
 
 bool BufferPool::Waiter::await_ready() {

@@ -1,5 +1,5 @@
-// Chunk buffers of one shard: a fixed number of 4 MiB pieces of one mapping, huge pages where the
-// kernel gives them. Acquiring waits; a request on whose bytes a reader waits goes before
+// Chunk buffers of one shard: a fixed number of 4 MiB pieces of one region of memory, huge pages
+// where the kernel gives them. Acquiring waits; a request on whose bytes a reader waits goes before
 // background work, and the last quarter is kept for such requests. Background work is served by its
 // rank, the lowest first. All buffers of one request are given at once: requests that each held a
 // part and waited for the rest could wait for ever. Used on the shard's thread only.
@@ -22,6 +22,7 @@
 
 #include "base/result.h"
 #include "fetch/urgency.h"
+#include "memory/memory_vector.h"
 #include "reactor/reactor.h"
 
 namespace hearth {
@@ -56,6 +57,8 @@ class ChunkBuffer {
 
   // `size` is at most kChunkBytes.
   [[nodiscard]] std::span<std::byte> first(std::size_t size) const { return {data_, size}; }
+  // The same as a part of the pool's memory; `owner` has this buffer.
+  [[nodiscard]] MemorySlice slice(std::size_t size, std::shared_ptr<const void> owner) const;
 
  private:
   friend BufferPool;
@@ -71,7 +74,6 @@ class BufferPool {
   // At least four buffers.
   [[nodiscard]] static Result<std::unique_ptr<BufferPool>> create(Reactor& reactor,
                                                                   std::size_t buffers);
-  ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
@@ -117,7 +119,7 @@ class BufferPool {
                                                        std::uint32_t rank, std::string owner = {});
 
  private:
-  BufferPool(Reactor& reactor, std::byte* memory, std::size_t buffers);
+  BufferPool(Reactor& reactor, std::shared_ptr<MemoryRegion> memory);
   [[nodiscard]] std::size_t keptForDemand() const { return capacity_ / 4; }
   [[nodiscard]] bool mayTake(Priority priority, std::size_t count) const;
   [[nodiscard]] bool makeRoom(Priority priority, std::size_t count);
@@ -132,8 +134,8 @@ class BufferPool {
   void trim();
 
   Reactor& reactor_;
-  std::byte* memory_;
-  std::size_t capacity_;
+  const std::shared_ptr<MemoryRegion> memory_;
+  const std::size_t capacity_;
   std::vector<std::byte*> free_;
   std::atomic<std::size_t> inUse_{0};
   std::uint64_t turn_ = 0;

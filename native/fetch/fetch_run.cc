@@ -148,9 +148,10 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   std::vector<std::uint32_t> checksums;
   const Patience patience(Clock::now() + kPeerPatience,
                           others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
-  Task<Status> reading = ports_.transport.read(
-      node, state.fetch->key(), state.fetch->chunkOffset(chunk), {memory, loaded}, checksums,
-      patience, state.demand() ? RequestClass::kDemand : RequestClass::kWarm);
+  Task<Status> reading =
+      ports_.transport.read(node, state.fetch->key(), state.fetch->chunkOffset(chunk),
+                            loaded->buffer.slice(memory.size(), loaded), checksums, patience,
+                            state.demand() ? RequestClass::kDemand : RequestClass::kWarm);
   status = co_await reading;
   if (!status.ok()) {
     state.flight(chunk).fromPeer = false;

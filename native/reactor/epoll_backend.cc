@@ -23,6 +23,7 @@ bool isFileCall(OperationKind kind) {
     case OperationKind::kAccept:
     case OperationKind::kConnect:
     case OperationKind::kReceive:
+    case OperationKind::kReceiveMessage:
     case OperationKind::kSend:
     case OperationKind::kSendMessage:
     case OperationKind::kPoll:
@@ -86,6 +87,9 @@ std::int32_t callSocket(const Operation& operation, bool first) {
     }
     case OperationKind::kReceive:
       return outcome(recv(operation.fd, operation.address, operation.length, flags & ~MSG_WAITALL));
+    case OperationKind::kReceiveMessage:
+      return outcome(
+          recvmsg(operation.fd, static_cast<msghdr*>(operation.address), flags & ~MSG_WAITALL));
     case OperationKind::kSend:
       return outcome(send(operation.fd, operation.address, operation.length, flags));
     case OperationKind::kSendMessage:

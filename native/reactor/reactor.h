@@ -31,17 +31,18 @@ using Clock = std::chrono::steady_clock;
 class Reactor;
 
 enum class OperationKind : std::uint8_t {
-  kRead,         // pread(fd, address, length, offset)
-  kWrite,        // pwrite
-  kReadV,        // preadv; address = iovec array, length = count
-  kWriteV,       // pwritev
-  kSyncData,     // fdatasync
-  kAccept,       // accept4(SOCK_NONBLOCK|SOCK_CLOEXEC)
-  kConnect,      // address = sockaddr, length = its size
-  kReceive,      // recv; flags = MSG_*
-  kSend,         // send; flags = MSG_*
-  kSendMessage,  // sendmsg; address = msghdr
-  kPoll,         // flags = POLLIN | POLLOUT; result = the events
+  kRead,            // pread(fd, address, length, offset)
+  kWrite,           // pwrite
+  kReadV,           // preadv; address = iovec array, length = count
+  kWriteV,          // pwritev
+  kSyncData,        // fdatasync
+  kAccept,          // accept4(SOCK_NONBLOCK|SOCK_CLOEXEC)
+  kConnect,         // address = sockaddr, length = its size
+  kReceive,         // recv; flags = MSG_*
+  kReceiveMessage,  // recvmsg; address = msghdr
+  kSend,            // send; flags = MSG_*
+  kSendMessage,     // sendmsg; address = msghdr
+  kPoll,            // flags = POLLIN | POLLOUT; result = the events
 };
 
 // One request to the kernel. It lives in the frame of the awaiting coroutine, with everything it
@@ -114,6 +115,8 @@ class Reactor {
   [[nodiscard]] auto accept(int fd);
   [[nodiscard]] auto connect(int fd, const sockaddr* address, socklen_t size);
   [[nodiscard]] auto receive(int fd, std::span<std::byte> into, int flags = 0);
+  // With MSG_WAITALL it may end before all of it has come.
+  [[nodiscard]] auto receiveMessage(int fd, msghdr* message, int flags = 0);
   [[nodiscard]] auto send(int fd, std::span<const std::byte> from, int flags = 0);
   [[nodiscard]] auto sendMessage(int fd, const msghdr* message, int flags = 0);
   [[nodiscard]] auto poll(int fd, std::uint32_t events);

@@ -103,6 +103,12 @@ inline auto Reactor::receive(int fd, std::span<std::byte> into, int flags) {
                   .length = static_cast<std::uint32_t>(into.size()),
                   .flags = static_cast<std::uint32_t>(flags)});
 }
+inline auto Reactor::receiveMessage(int fd, msghdr* message, int flags) {
+  return perform({.kind = OperationKind::kReceiveMessage,
+                  .fd = fd,
+                  .address = message,
+                  .flags = static_cast<std::uint32_t>(flags)});
+}
 inline auto Reactor::send(int fd, std::span<const std::byte> from, int flags) {
   return perform({.kind = OperationKind::kSend,
                   .fd = fd,

@@ -42,6 +42,9 @@ void prepare(io_uring_sqe* entry, const Operation& operation) {
     case OperationKind::kReceive:
       return io_uring_prep_recv(entry, operation.fd, operation.address, operation.length,
                                 static_cast<int>(operation.flags));
+    case OperationKind::kReceiveMessage:
+      return io_uring_prep_recvmsg(entry, operation.fd, static_cast<msghdr*>(operation.address),
+                                   operation.flags);
     case OperationKind::kSend:
       return io_uring_prep_send(entry, operation.fd, operation.address, operation.length,
                                 static_cast<int>(operation.flags));

@@ -30,11 +30,15 @@ Task<void> ClientConnection::carry(std::shared_ptr<Connection> self,
                                    std::unique_ptr<RailWork> work) {
   auto& connection = static_cast<ClientConnection&>(*self);
   const RailRead& read = work->read();
-  const auto length = static_cast<std::uint32_t>(read.into.bytes.size());
+  if (!read.into.isHost()) {
+    work->settle({Error{ErrorCode::kUnsupported, "TCP reaches memory of processors only"}, false});
+    co_return;
+  }
+  const auto length = static_cast<std::uint32_t>(read.into.size());
   Exchange exchange{.done = Event(connection.reactor_),
                     .request = ReadRequest{read.key, read.offset, length, 0, read.requestClass, {}},
                     .cost = length,
-                    .into = read.into.bytes,
+                    .into = read.into,
                     .checksums = work->checksums()};
   work->onCancel([&exchange] { cancel(exchange); });
   Task<void> running = connection.run(exchange, read.patience);
@@ -58,7 +62,7 @@ Task<Outcome> ClientConnection::readManifest(Sha256Digest digest, std::uint64_t 
   Exchange exchange{.done = Event(reactor_),
                     .request = ManifestRequest{digest, offset, length},
                     .cost = length,
-                    .into = into};
+                    .into = MemorySlice::of(into)};
   Task<void> running = run(exchange, patience);
   co_await running;
   received = exchange.received;
@@ -326,7 +330,7 @@ Task<Status> ClientConnection::onPayload() {
       break;
     }
     const std::size_t size = std::min(kPieceBytes, payload.length - done);
-    Task<Status> receiving = reader_.receive(exchange->into.subspan(payload.offset + done, size));
+    Task<Status> receiving = reader_.receive(exchange->into, payload.offset + done, size);
     const Status received = co_await receiving;
     if (!received.ok()) co_return received;
     intact = compare(done, done + size);
@@ -360,10 +364,13 @@ void ClientConnection::endPayload(Status intact) {
 
 // `from` and `to` are bounds of blocks, or the end.
 Status ClientConnection::compare(std::size_t from, std::size_t to) {
-  const std::span<std::byte> bytes = payload_.sent.exchange->into.subspan(payload_.offset);
+  const MemoryVector& into = payload_.sent.exchange->into;
   for (std::size_t at = from; at < to; at += kBlockBytes) {
     const std::size_t size = std::min<std::size_t>(kBlockBytes, to - at);
-    if (crc32c(bytes.subspan(at, size)) == payload_.checksums[at / kBlockBytes]) continue;
+    std::uint32_t checksum = 0;
+    forEachPiece(into, payload_.offset + at, size,
+                 [&](std::span<const std::byte> piece) { checksum = crc32c(piece, checksum); });
+    if (checksum == payload_.checksums[at / kBlockBytes]) continue;
     Error error{ErrorCode::kCorrupt, "bytes from " + account_->node +
                                          " do not match their checksum; the network or a memory "
                                          "between is faulty"};

@@ -47,7 +47,7 @@ class ClientConnection final : public Connection, public Rail {
     Event done;
     Request request;
     std::uint64_t cost;
-    std::span<std::byte> into;
+    MemoryVector into;
     std::span<std::uint32_t> checksums;
     std::size_t received = 0;
     ControlMessage message;

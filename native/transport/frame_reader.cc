@@ -1,11 +1,33 @@
 #include "transport/frame_reader.h"
 
+#include <sys/uio.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "transport/limits.h"
 
 namespace hearth {
+namespace {
+
+// That one system call fills.
+constexpr std::size_t kMostPieces = 64;
+
+// How many there are of [offset, offset + size), the last of them left out when there are too many.
+std::size_t gather(const MemoryVector& into, std::uint64_t offset, std::size_t size,
+                   std::span<iovec> pieces) {
+  std::size_t count = 0;
+  for (; size != 0 && count < pieces.size(); ++count) {
+    const std::span<std::byte> piece = into.bytesAt(offset, size);
+    pieces[count] = {piece.data(), piece.size()};
+    offset += piece.size();
+    size -= piece.size();
+  }
+  return count;
+}
+
+}  // namespace
 
 FrameReader::FrameReader(Reactor& reactor, int fd)
     : reactor_(reactor), fd_(fd), buffer_(kHandshakeFrameBytes) {}
@@ -54,19 +76,35 @@ Task<Status> FrameReader::fill() {
   co_return Status();
 }
 
-Task<Status> FrameReader::receive(std::span<std::byte> into) {
-  const std::size_t ready = std::min(available(), into.size());
-  if (ready > 0) std::memcpy(into.data(), buffer_.data() + start_, ready);
-  start_ += ready;
-  into = into.subspan(ready);
-  // SO_RCVLOWAT would save wake-ups, but io_uring waits for the mark again after a part of the
-  // buffer has come, when fewer bytes than that may be left to come: it stalls (measured, and no
-  // faster).
-  while (!into.empty()) {
-    const std::int32_t result = co_await reactor_.receive(fd_, into, MSG_WAITALL);
+std::size_t FrameReader::takeBuffered(const MemoryVector& into, std::uint64_t offset,
+                                      std::size_t size) {
+  const std::size_t ready = std::min(available(), size);
+  forEachPiece(into, offset, ready, [this](std::span<std::byte> piece) {
+    std::memcpy(piece.data(), buffer_.data() + start_, piece.size());
+    start_ += piece.size();
+  });
+  return ready;
+}
+
+// SO_RCVLOWAT would save wake-ups, but io_uring waits for the mark again after a part of the
+// buffer has come, when fewer bytes than that may be left to come: it stalls (measured, and no
+// faster).
+Task<Status> FrameReader::receive(const MemoryVector& into, std::uint64_t offset,
+                                  std::size_t size) {
+  for (std::size_t done = takeBuffered(into, offset, size); done < size;) {
+    std::int32_t result = 0;
+    if (const auto piece = into.bytesAt(offset + done, size - done); piece.size() == size - done) {
+      result = co_await reactor_.receive(fd_, piece, MSG_WAITALL);
+    } else {
+      std::array<iovec, kMostPieces> pieces;
+      msghdr message{};
+      message.msg_iov = pieces.data();
+      message.msg_iovlen = gather(into, offset + done, size - done, pieces);
+      result = co_await reactor_.receiveMessage(fd_, &message, MSG_WAITALL);
+    }
     if (result <= 0) co_return lost(result);
     received_ += static_cast<std::size_t>(result);
-    into = into.subspan(static_cast<std::size_t>(result));
+    done += static_cast<std::size_t>(result);
   }
   co_return Status();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "memory/memory_vector.h"
 #include "reactor/reactor.h"
 #include "wire/frame.h"
 
@@ -33,8 +34,9 @@ class FrameReader {
   [[nodiscard]] std::optional<Result<Frame>> buffered();
   // Receives more. kUnavailable at the end of the stream.
   [[nodiscard]] Task<Status> fill();
-  // Fills `into` with the raw bytes that follow the frame.
-  [[nodiscard]] Task<Status> receive(std::span<std::byte> into);
+  // Fills [offset, offset + size) of `into`, host memory, with the raw bytes that follow the frame.
+  [[nodiscard]] Task<Status> receive(const MemoryVector& into, std::uint64_t offset,
+                                     std::size_t size);
   // Passes over raw bytes.
   [[nodiscard]] Task<Status> skip(std::size_t size);
 
@@ -48,6 +50,8 @@ class FrameReader {
 
   [[nodiscard]] std::size_t available() const { return end_ - start_; }
   [[nodiscard]] Status lost(std::int32_t result) const;
+  // The bytes that have come already; how many.
+  std::size_t takeBuffered(const MemoryVector& into, std::uint64_t offset, std::size_t size);
 
   Reactor& reactor_;
   int fd_;

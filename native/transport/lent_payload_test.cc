@@ -260,7 +260,7 @@ TEST_P(LentPayloadTest, AnAskerWithLittlePatienceForSilenceWaitsForTheDisk) {
   std::vector<std::byte> bytes(kChunkBytes);
   std::vector<std::uint32_t> checksums;
   const Status status = asker.await([&] {
-    return asker.transport->read("asked", keyOf(kLent), 0, MemorySlice{bytes}, checksums,
+    return asker.transport->read("asked", keyOf(kLent), 0, MemorySlice::of(bytes), checksums,
                                  Patience(Clock::now() + 15s, 1s), RequestClass::kDemand);
   });
   EXPECT_TRUE(status.ok()) << status.error().message;

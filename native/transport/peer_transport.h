@@ -16,6 +16,7 @@
 #include "base/content_key.h"
 #include "base/result.h"
 #include "base/sha256.h"
+#include "memory/memory_vector.h"
 #include "reactor/reactor.h"
 #include "wire/frame.h"
 
@@ -31,14 +32,6 @@ struct PeerIdentity {
   std::string node;
   std::string incarnation;
   std::vector<PeerAddress> addresses;  // one a NIC
-};
-
-// Memory of this process that bytes are moved into.
-struct MemorySlice {
-  std::span<std::byte> bytes;
-  // Lives for as long as anybody may write into them, which may be longer than the call that they
-  // were given to. Null: they outlive the transport.
-  std::shared_ptr<const void> owner = nullptr;
 };
 
 // How long an answer is waited for.
@@ -164,10 +157,11 @@ class PeerTransport {
   // Fills `into` with [offset, offset + its size) of the key as `node` has it; the range lies
   // inside one chunk and begins on a block. Checksums are compared on receipt (kCorrupt) and given
   // in `blockChecksums`. The bytes are received straight into `into`; after an error that may go on
-  // for as long as its owner is kept. A slice that fails is tried on another stream or NIC before
-  // the caller hears of it. kTryElsewhere: that agent does not have it.
+  // for as long as its owners are kept. A slice that fails is tried on another stream or NIC before
+  // the caller hears of it. kTryElsewhere: that agent does not have it; kUnsupported: nothing that
+  // leads there reaches such memory.
   [[nodiscard]] virtual Task<Status> read(std::string node, ContentKey key, std::uint64_t offset,
-                                          MemorySlice into,
+                                          MemoryVector into,
                                           std::vector<std::uint32_t>& blockChecksums,
                                           Patience patience, RequestClass requestClass) = 0;
   [[nodiscard]] virtual Task<Result<std::vector<std::byte>>> readManifest(

@@ -4,7 +4,7 @@ namespace hearth {
 
 RailRequest::RailRequest(Reactor& reactor, RailRead read)
     : read_(std::move(read)),
-      checksums_(blocksOf(read_.into.bytes.size())),
+      checksums_(blocksOf(read_.into.size())),
       settled_(reactor),
       released_(reactor) {}
 

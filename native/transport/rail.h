@@ -37,7 +37,7 @@ struct Outcome {
 struct RailRead {
   ContentKey key;
   std::uint64_t offset = 0;  // on a block
-  MemorySlice into;
+  MemoryVector into;
   Patience patience;
   RequestClass requestClass = RequestClass::kDemand;
 };
@@ -111,7 +111,8 @@ class Rail {
  public:
   virtual ~Rail() = default;
   // Takes all of them and answers each by itself, in any order, by the deadline of its patience; it
-  // never fails as a whole. A rail that has ended settles them at once.
+  // never fails as a whole. A rail that has ended settles them at once; one that does not reach the
+  // memory of one settles that with kUnsupported, not answered.
   virtual void post(std::vector<std::unique_ptr<RailWork>> batch) = 0;
   // It takes requests.
   [[nodiscard]] virtual bool usable() const = 0;

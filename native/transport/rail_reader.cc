@@ -15,7 +15,7 @@ Clock::time_point graceAfter(Clock::time_point deadline) {
 }  // namespace
 
 Task<Status> RailReader::read(RailRead read, std::vector<std::uint32_t>& checksums) {
-  checksums.assign(blocksOf(read.into.bytes.size()), 0);
+  checksums.assign(blocksOf(read.into.size()), 0);
   std::vector<std::shared_ptr<Rail>> rails = rails_.usableRails();
   std::vector<Slice> slices = cut(read, std::max<std::size_t>(rails.size(), 1), checksums);
   postAll(slices, std::move(rails));
@@ -36,7 +36,7 @@ Task<Status> RailReader::read(RailRead read, std::vector<std::uint32_t>& checksu
 
 std::vector<RailReader::Slice> RailReader::cut(const RailRead& read, std::size_t most,
                                                std::span<std::uint32_t> checksums) const {
-  const std::size_t length = read.into.bytes.size();
+  const std::size_t length = read.into.size();
   const std::size_t count = std::clamp<std::size_t>(length / sliceBytes_, 1, most);
   const std::size_t size = (blocksOf(length) + count - 1) / count * kBlockBytes;
   std::vector<Slice> slices;
@@ -44,7 +44,7 @@ std::vector<RailReader::Slice> RailReader::cut(const RailRead& read, std::size_t
     const std::size_t end = std::min(begin + size, length);
     RailRead part = read;
     part.offset += begin;
-    part.into.bytes = read.into.bytes.subspan(begin, end - begin);
+    part.into = read.into.part(begin, end - begin);
     slices.push_back({.read = std::move(part),
                       .checksums = checksums.subspan(begin / kBlockBytes, blocksOf(end - begin)),
                       .rail = nullptr,

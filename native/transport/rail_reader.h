@@ -18,7 +18,7 @@ class RailReader {
 
   // All of the range, or the error of the first slice that did not come. `checksums`: of its
   // blocks. What was posted may still be held by a rail when it ends with an error:
-  // `read.into.owner` lives as long.
+  // the owners of `read.into` live as long.
   [[nodiscard]] Task<Status> read(RailRead read, std::vector<std::uint32_t>& checksums);
 
  private:

@@ -24,7 +24,10 @@ struct RailReaderTest : testing::Test {
   }
   RailRead slice(std::size_t size, Clock::duration patience = 10s) {
     memory = std::make_shared<std::vector<std::byte>>(size);
-    return {.key = {}, .offset = 0, .into = {*memory, memory}, .patience = Clock::now() + patience};
+    return {.key = {},
+            .offset = 0,
+            .into = MemorySlice::of(*memory, memory),
+            .patience = Clock::now() + patience};
   }
   Status read(std::size_t size, Clock::duration patience = 10s) {
     RailReader reader(*reactor, *rails);
@@ -123,6 +126,52 @@ TEST_F(RailReaderTest, AnAnswerAfterACancelChangesNothing) {
   EXPECT_FALSE(posted.request->released());
   posted.work.reset();
   EXPECT_TRUE(posted.request->released());
+}
+
+// As regions of their own.
+MemoryVector inPieces(const std::shared_ptr<std::vector<std::byte>>& memory, std::size_t size) {
+  std::vector<MemorySlice> slices;
+  for (std::size_t at = 0; at < memory->size(); at += size) {
+    const auto rest = std::span(*memory).subspan(at);
+    slices.push_back(MemorySlice::of(rest.first(std::min(size, rest.size())), memory));
+  }
+  return MemoryVector(std::move(slices));
+}
+
+TEST_F(RailReaderTest, FillsPiecesThatLieApart) {
+  start(3);
+  RailReader reader(*reactor, *rails, kBlockBytes);
+  RailRead what = slice(8 * kBlockBytes - 5);
+  what.into = inPieces(memory, 10'007);
+  EXPECT_TRUE(reactor->runUntilComplete(reader.read(std::move(what), checksums)).ok());
+  EXPECT_TRUE(std::ranges::equal(*memory, bytesOf({}, 0, memory->size())));
+  EXPECT_EQ(checksums, crc32cOfBlocks(*memory, kBlockBytes));
+}
+
+TEST_F(RailReaderTest, ADeviceIsToldOfARegionOnce) {
+  start(2);
+  RailReader reader(*reactor, *rails, kBlockBytes);
+  const RailRead what = slice(4 * kBlockBytes);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_TRUE(reactor->runUntilComplete(reader.read(what, checksums)).ok());
+  EXPECT_EQ(rails->counts().posted, 10u);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(rails->device(i).enrolled, 1) << i;
+}
+
+TEST_F(RailReaderTest, WhatADeviceDoesNotReachGoesOverAnother) {
+  start(2);
+  rails->device(0).failures = 1;
+  EXPECT_TRUE(read(kBlockBytes).ok());
+  EXPECT_EQ(rails->device(1).enrolled, 1);
+}
+
+TEST_F(RailReaderTest, MemoryThatNothingReachesIsRefused) {
+  start(2);
+  RailReader reader(*reactor, *rails);
+  RailRead what = slice(kBlockBytes);
+  what.into = MemorySlice{MemoryRegion::gpu(4096, kBlockBytes, nullptr), 0, kBlockBytes};
+  const Status status = reactor->runUntilComplete(reader.read(std::move(what), checksums));
+  EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
 }
 
 }  // namespace

@@ -32,11 +32,25 @@ struct TortureRead {
   int ended = 0;
 };
 
-Task<void> readOne(RailReader& reader, TortureRead& read) {
+// In up to four pieces, which are regions of their own.
+MemoryVector piecesOf(const std::shared_ptr<std::vector<std::byte>>& memory,
+                      std::mt19937_64& random) {
+  std::vector<MemorySlice> slices;
+  std::span<std::byte> rest = *memory;
+  for (std::uint64_t cuts = random() % 4; cuts > 0; --cuts) {
+    const std::size_t size = random() % (rest.size() + 1);
+    slices.push_back(MemorySlice::of(rest.first(size), memory));
+    rest = rest.subspan(size);
+  }
+  slices.push_back(MemorySlice::of(rest, memory));
+  return MemoryVector(std::move(slices));
+}
+
+Task<void> readOne(RailReader& reader, TortureRead& read, MemoryVector into) {
   std::vector<std::uint32_t> checksums;
   RailRead what{.key = read.key,
                 .offset = read.offset,
-                .into = {*read.memory, read.memory},
+                .into = std::move(into),
                 .patience = Clock::now() + 60s};
   Task<Status> reading = reader.read(std::move(what), checksums);
   read.status = co_await reading;
@@ -83,7 +97,7 @@ Task<void> runSchedule(Reactor& reactor, std::uint64_t seed, Tally& tally) {
       read.offset = random() % 8 * kBlockBytes;
       const std::size_t size = random() % 3 * kBlockBytes + 1 + random() % 1000;
       read.memory = std::make_shared<std::vector<std::byte>>(size);
-      gate.spawn(readOne(reader, read));
+      gate.spawn(readOne(reader, read, piecesOf(read.memory, random)));
     }
     Task<void> ending = endRails(reactor, rails, count, reads, random);
     co_await ending;

@@ -41,7 +41,7 @@ class SilentPeerTest : public testing::TestWithParam<Reactor::Backend> {
   Status read(std::span<std::byte> bytes, Clock::duration silence = kSilence) {
     std::vector<std::uint32_t> checksums;
     return asker->await([&] {
-      return asker->transport->read("asked", keyOf(kPlain), 0, MemorySlice{bytes}, checksums,
+      return asker->transport->read("asked", keyOf(kPlain), 0, MemorySlice::of(bytes), checksums,
                                     Patience(Clock::now() + 15s, silence), RequestClass::kDemand);
     });
   }
@@ -192,7 +192,7 @@ TEST_P(SilentPeerTest, AHandlerThatTakesLongIsWaitedFor) {
   std::vector<std::byte> bytes(kBlockBytes);
   std::vector<std::uint32_t> checksums;
   const Status status = patient.await([&] {
-    return patient.transport->read("slow", keyOf(kSlow), 0, MemorySlice{bytes}, checksums,
+    return patient.transport->read("slow", keyOf(kSlow), 0, MemorySlice::of(bytes), checksums,
                                    Patience(Clock::now() + 15s, 1s), RequestClass::kDemand);
   });
   EXPECT_TRUE(status.ok()) << status.error().message;

@@ -36,8 +36,10 @@ class TcpRailTest : public testing::TestWithParam<Reactor::Backend> {
   }
   std::shared_ptr<RailRequest> post(Behaviour behaviour, std::size_t size = kBlockBytes) {
     auto memory = std::make_shared<std::vector<std::byte>>(size);
-    RailRead read{
-        .key = keyOf(behaviour), .into = {*memory, memory}, .patience = Clock::now() + 60s};
+    return post(behaviour, MemorySlice::of(*memory, memory));
+  }
+  std::shared_ptr<RailRequest> post(Behaviour behaviour, MemoryVector into) {
+    RailRead read{.key = keyOf(behaviour), .into = std::move(into), .patience = Clock::now() + 60s};
     RailRequest::Posted posted = RailRequest::create(*reactor, std::move(read));
     std::vector<std::unique_ptr<RailWork>> batch;
     batch.push_back(std::move(posted.work));
@@ -81,6 +83,37 @@ TEST_P(TcpRailTest, ABatchIsAnsweredOneByOne) {
   EXPECT_TRUE(absent->outcome().answered);
   EXPECT_FALSE(stuck->settled());
   EXPECT_EQ(rail->load(), kBlockBytes);
+}
+
+// Pieces that end inside blocks, more of them than one system call fills, and one that is large.
+TEST_P(TcpRailTest, PiecesThatLieApartAreFilledInOrder) {
+  TestNode asked(TestNode::optionsOf("asked"));
+  connect(asked.identity());
+  const auto memory = std::make_shared<std::vector<std::byte>>(kChunkBytes);
+  const auto region = MemoryRegion::host(*memory, memory);
+  std::vector<MemorySlice> slices;
+  for (std::uint64_t at = 0, size = 1; at < kChunkBytes; at += size, size = size % 9'000 + 977) {
+    if (at > kChunkBytes / 2) size = kChunkBytes;
+    slices.push_back({region, at, std::min<std::uint64_t>(size, kChunkBytes - at)});
+  }
+  ASSERT_GT(slices.size(), 200u);
+  const auto request = post(kPlain, MemoryVector(std::move(slices)));
+  EXPECT_TRUE(released(request));
+  EXPECT_TRUE(request->outcome().status.ok());
+  EXPECT_TRUE(std::ranges::equal(*memory, asked.handler->chunk));
+  EXPECT_TRUE(std::ranges::equal(request->checksums(), crc32cOfBlocks(*memory, kBlockBytes)));
+}
+
+TEST_P(TcpRailTest, MemoryOfAGpuIsRefusedAndTheConnectionStays) {
+  TestNode asked(TestNode::optionsOf("asked"));
+  connect(asked.identity());
+  const auto gpu = MemoryRegion::gpu(4096, kBlockBytes, nullptr);
+  const auto request = post(kPlain, MemorySlice{gpu, 0, kBlockBytes});
+  EXPECT_TRUE(released(request));
+  EXPECT_EQ(request->outcome().status.code(), ErrorCode::kUnsupported);
+  EXPECT_FALSE(request->outcome().answered) << "another rail may reach it";
+  EXPECT_EQ(rail->load(), 0u);
+  expectReadable();
 }
 
 TEST_P(TcpRailTest, WhatWaitsForItsAnswerIsCancelledAtOnceAndTheConnectionStays) {

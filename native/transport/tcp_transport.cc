@@ -172,10 +172,10 @@ Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Lane lane, Attem
 }
 
 Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t offset,
-                                MemorySlice into, std::vector<std::uint32_t>& blockChecksums,
+                                MemoryVector into, std::vector<std::uint32_t>& blockChecksums,
                                 Patience patience, RequestClass requestClass) {
   const Caller inside(*this);
-  const std::size_t length = into.bytes.size();
+  const std::size_t length = into.size();
   blockChecksums.clear();
   if (length == 0) co_return Status();
   if (offset % kBlockBytes != 0 || offset % kChunkBytes + length > kChunkBytes) {

@@ -22,7 +22,7 @@ class TcpTransport final : public PeerTransport {
 
   void setPeers(std::vector<PeerIdentity> peers) override;
   void adopt(int socket) override;
-  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemorySlice into,
+  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
                     std::vector<std::uint32_t>& blockChecksums, Patience patience,
                     RequestClass requestClass) override;
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,

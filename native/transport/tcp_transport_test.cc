@@ -128,7 +128,7 @@ Task<void> askOnce(TestNode& asker, std::size_t size, Behaviour behaviour, Clock
   std::vector<std::byte> into(size);
   std::vector<std::uint32_t> checksums;
   Task<Status> reading =
-      asker.transport->read("asked", keyOf(behaviour), 0, MemorySlice{into}, checksums,
+      asker.transport->read("asked", keyOf(behaviour), 0, MemorySlice::of(into), checksums,
                             Clock::now() + patience, RequestClass::kDemand);
   const Status status = co_await reading;
   ++outcomes[status.code()];

@@ -209,7 +209,7 @@ class TestNode {
               std::span<std::byte> into, Clock::duration patience = 10s) {
     std::vector<std::uint32_t> checksums;
     const Status status = await([&] {
-      return transport->read(node, keyOf(behaviour), offset, MemorySlice{into}, checksums,
+      return transport->read(node, keyOf(behaviour), offset, MemorySlice::of(into), checksums,
                              Clock::now() + patience, RequestClass::kDemand);
     });
     if (status.ok()) {

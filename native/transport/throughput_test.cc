@@ -59,7 +59,7 @@ Task<void> readEvery(TestNode& asker, int first, std::span<std::byte> into, bool
   std::vector<std::uint32_t> checksums;
   for (int i = first; i < kChunks; i += kInFlight) {
     Task<Status> reading =
-        asker.transport->read("asked", keyOf(kPlain), 0, MemorySlice{into}, checksums,
+        asker.transport->read("asked", keyOf(kPlain), 0, MemorySlice::of(into), checksums,
                               Clock::now() + 20s, RequestClass::kDemand);
     const Status status = co_await reading;
     ok = ok && status.ok();

@@ -12,17 +12,9 @@
 #include <vector>
 
 #include "base/byte_codec.h"
+#include "base/memory_kind.h"
 
 namespace hearth {
-
-// What backs a region.
-enum class MemoryKind : std::uint8_t {
-  kUnknown = 0,  // of a later release: cannot be used
-  kHost = 1,
-  kHugePage = 2,
-  kGpu = 3,
-  kFile = 4,
-};
 
 inline constexpr std::size_t kMaxRemoteKeys = 64;
 

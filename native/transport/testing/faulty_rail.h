@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "memory/testing/table_device.h"
 #include "transport/rail.h"
 
 namespace hearth::testing_rails {
+
+using testing_memory::TableDevice;
 
 // What the file of a key has there, and what its checksums are. `offset` is on a block, and
 // `offset`
@@ -70,7 +73,7 @@ struct Delivery {
 using Give = std::function<Task<Delivery>(const RailRead& read)>;
 
 inline Task<Delivery> givePattern(const RailRead& read) {
-  const std::size_t size = read.into.bytes.size();
+  const std::size_t size = read.into.size();
   co_return Delivery{.outcome = {Status(), true},
                      .bytes = bytesOf(read.key, read.offset, size),
                      .checksums = checksumsOf(read.key, read.offset, size)};
@@ -82,13 +85,20 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     std::size_t posted = 0, faulty = 0, lateWrites = 0;
   };
 
-  FaultyRail(Reactor& reactor, Gate& gate, Faults faults, std::uint64_t seed, Give give)
-      : reactor_(reactor), gate_(gate), faults_(faults), give_(std::move(give)), random_(seed) {}
+  // `device`: by which it reaches memory.
+  FaultyRail(Reactor& reactor, Gate& gate, std::shared_ptr<TableDevice> device, Faults faults,
+             std::uint64_t seed, Give give)
+      : reactor_(reactor),
+        gate_(gate),
+        device_(std::move(device)),
+        faults_(faults),
+        give_(std::move(give)),
+        random_(seed) {}
 
   void post(std::vector<std::unique_ptr<RailWork>> batch) override {
     for (std::unique_ptr<RailWork>& work : batch) {
       ++counts_.posted;
-      load_ += work->read().into.bytes.size();
+      load_ += work->read().into.size();
       if (ended_) {
         endOne(*work);
       } else {
@@ -125,7 +135,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   }
 
   void endOne(RailWork& work) {
-    load_ -= work.read().into.bytes.size();
+    load_ -= work.read().into.size();
     work.settle({Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
   }
 
@@ -153,26 +163,48 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
 
   // In two halves, between which the loop turns.
   [[nodiscard]] Task<void> write(RailWork& work, std::span<const std::byte> bytes) {
-    const std::span<std::byte> into = work.read().into.bytes;
     const std::size_t half = bytes.size() / 2;
-    if (half != 0) std::memcpy(into.data(), bytes.data(), half);
+    put(work, 0, bytes.first(half));
     Task<void> turning = someTurns();
     co_await turning;
-    if (!bytes.empty()) std::memcpy(into.data() + half, bytes.data() + half, bytes.size() - half);
+    put(work, half, bytes.subspan(half));
+  }
+
+  static void put(RailWork& work, std::uint64_t offset, std::span<const std::byte> bytes) {
+    forEachPiece(work.read().into, offset, bytes.size(), [&bytes](std::span<std::byte> piece) {
+      std::memcpy(piece.data(), bytes.data(), piece.size());
+      bytes = bytes.subspan(piece.size());
+    });
+  }
+
+  // The device knows all of the memory afterwards.
+  [[nodiscard]] Status enroll(const MemoryVector& memory) const {
+    for (const MemorySlice& slice : memory.slices()) {
+      const auto known = slice.region->enrolledWith(device_);
+      if (!known.ok()) return known.error();
+      if (!device_->knows(slice))
+        return Error{ErrorCode::kInternal, "the device does not know memory that it enrolled"};
+    }
+    return {};
   }
 
   static Task<void> carry(std::shared_ptr<FaultyRail> self, std::unique_ptr<RailWork> work) {
     Task<void> turning = self->someTurns();
     co_await turning;
+    if (const Status enrolled = self->enroll(work->read().into); !enrolled.ok()) {
+      self->load_ -= work->read().into.size();
+      work->settle({enrolled, false});
+      co_return;
+    }
     const Fate fate = self->draw();
     if (fate != Fate::kAnswered) ++self->counts_.faulty;
     Task<void> faring = self->fare(*work, fate);
     co_await faring;
-    self->load_ -= work->read().into.bytes.size();
+    self->load_ -= work->read().into.size();
   }
 
   [[nodiscard]] Task<void> fare(RailWork& work, Fate fate) {
-    const std::span<std::byte> into = work.read().into.bytes;
+    const MemoryVector& into = work.read().into;
     const bool whole = fate == Fate::kAnswered || fate == Fate::kCorrupt;
     Delivery delivery;
     if (fate == Fate::kEnded) end();
@@ -203,7 +235,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
         work.settle({Error{ErrorCode::kUnavailable, "broke off"}, false});
         co_return;
       case Fate::kCorrupt:
-        into[random_() % into.size()] ^= std::byte{1};
+        into.bytesAt(random_() % into.size(), 1).front() ^= std::byte{1};
         work.settle({Error{ErrorCode::kCorrupt, "checksums differ"}, false});
         co_return;
       case Fate::kDropped:
@@ -218,13 +250,14 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
         Task<void> turning = someTurns();
         co_await turning;
         ++counts_.lateWrites;
-        std::memset(into.data(), 0xee, into.size());
+        put(work, 0, std::vector<std::byte>(into.size(), std::byte{0xee}));
       }
     }
   }
 
   Reactor& reactor_;
   Gate& gate_;
+  const std::shared_ptr<TableDevice> device_;
   const Faults faults_;
   const Give give_;
   std::mt19937_64 random_;
@@ -234,7 +267,8 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   Counts counts_;
 };
 
-// Rails of one peer; those that have ended are replaced at the next look.
+// Rails of one peer, each with a device of its own; those that have ended are replaced at the next
+// look.
 class FaultyRails final : public RailSource {
  public:
   FaultyRails(Reactor& reactor, std::size_t rails, Faults faults, std::uint64_t seed,
@@ -245,7 +279,10 @@ class FaultyRails final : public RailSource {
         give_(std::move(give)),
         random_(seed),
         rails_(rails),
-        name_(std::move(name)) {}
+        name_(std::move(name)) {
+    for (std::size_t i = 0; i < rails; ++i)
+      devices_.push_back(std::make_shared<TableDevice>("device" + std::to_string(i)));
+  }
 
   [[nodiscard]] const std::string& peer() const override { return name_; }
   [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
@@ -266,14 +303,20 @@ class FaultyRails final : public RailSource {
   }
   [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails() override {
     std::vector<std::shared_ptr<Rail>> usable;
-    for (std::shared_ptr<FaultyRail>& rail : rails_) {
+    for (std::size_t i = 0; i < rails_.size(); ++i) {
+      std::shared_ptr<FaultyRail>& rail = rails_[i];
       if (rail && !rail->usable()) gone_.push_back(std::exchange(rail, nullptr));
-      if (!rail) rail = std::make_shared<FaultyRail>(reactor_, gate_, faults_, random_(), give_);
+      if (!rail) {
+        rail =
+            std::make_shared<FaultyRail>(reactor_, gate_, devices_[i], faults_, random_(), give_);
+      }
       usable.push_back(rail);
     }
     return usable;
   }
   [[nodiscard]] FaultyRail& at(std::size_t index) { return *rails_[index]; }
+  // By which the rail at `index` reaches memory.
+  [[nodiscard]] TableDevice& device(std::size_t index) { return *devices_[index]; }
   [[nodiscard]] FaultyRail::Counts counts() const {
     FaultyRail::Counts sum;
     for (const auto* all : {&rails_, &gone_}) {
@@ -295,6 +338,7 @@ class FaultyRails final : public RailSource {
   const Faults faults_;
   const Give give_;
   std::mt19937_64 random_;
+  std::vector<std::shared_ptr<TableDevice>> devices_;
   std::vector<std::shared_ptr<FaultyRail>> rails_, gone_;
   const std::string name_;
 };

@@ -112,12 +112,12 @@ class MemoryTransport final : public PeerTransport {
   }
   void adopt(int socket) override { ::close(socket); }
 
-  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemorySlice into,
+  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
                     std::vector<std::uint32_t>& blockChecksums, Patience patience,
                     RequestClass requestClass) override {
     const Caller inside(*this);
     blockChecksums.clear();
-    if (into.bytes.empty()) co_return Status();
+    if (into.empty()) co_return Status();
     const std::shared_ptr<Known> peer = peerOf(node);
     if (peer == nullptr) co_return unreachable(node);
     RailReader reader(reactor_, peer->rails, kBlockBytes);
@@ -308,7 +308,7 @@ class MemoryTransport final : public PeerTransport {
   // What a rail brings: compared with its checksums, as on any transport.
   Task<Delivery> bytesFrom(std::string node, RailRead read) {
     const Interest interest(read.patience.deadline);
-    const auto size = static_cast<std::uint32_t>(read.into.bytes.size());
+    const auto size = static_cast<std::uint32_t>(read.into.size());
     Serve serve = [key = read.key, offset = read.offset, size, interest](PeerHandler& handler,
                                                                          std::string from) {
       return partOfFile(handler, std::move(from), key, offset, size, interest);

@@ -1,0 +1,138 @@
+#include "memory/memory_region.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <string>
+
+namespace hearth {
+namespace {
+
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
+std::uint64_t nextNumber() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+MemoryRegion::MemoryRegion(MemoryKind kind, std::uint64_t address, std::uint64_t size,
+                           std::shared_ptr<const void> owner)
+    : number_(nextNumber()),
+      kind_(kind),
+      address_(address),
+      size_(size),
+      owner_(std::move(owner)) {}
+
+MemoryRegion::~MemoryRegion() {
+  enrolments_.clear();
+  if (mapped_) ::munmap(bytes().data(), size_);
+}
+
+std::shared_ptr<MemoryRegion> MemoryRegion::host(std::span<std::byte> bytes,
+                                                 std::shared_ptr<const void> owner) {
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  return std::shared_ptr<MemoryRegion>(
+      new MemoryRegion(MemoryKind::kHost, address, bytes.size(), std::move(owner)));
+}
+
+std::shared_ptr<MemoryRegion> MemoryRegion::gpu(std::uint64_t address, std::uint64_t size,
+                                                std::shared_ptr<const void> owner) {
+  return std::shared_ptr<MemoryRegion>(
+      new MemoryRegion(MemoryKind::kGpu, address, size, std::move(owner)));
+}
+
+Result<std::shared_ptr<MemoryRegion>> MemoryRegion::allocate(std::size_t bytes, PageSize pages) {
+  constexpr int kOwn = MAP_PRIVATE | MAP_ANONYMOUS;
+  if (pages == PageSize::kSmall) {
+    auto region = mapped(MemoryKind::kHost, bytes, kOwn | MAP_NORESERVE, -1, 0);
+    if (!region.ok()) return region.error();
+    // Fewer and larger entries for processors and devices; a kernel without them does as well.
+    ::madvise((*region)->bytes().data(), bytes, MADV_HUGEPAGE);
+    (*region)->anonymous_ = true;
+    return region;
+  }
+  bytes = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  // MAP_HUGETLB alone takes the machine's default size, which may be 1 GiB.
+  constexpr int kHuge = MAP_HUGETLB | (21 << MAP_HUGE_SHIFT);
+  auto region = mapped(MemoryKind::kHugePage, bytes, kOwn | kHuge, -1, 0);
+  if (region.ok() || region.error().code != ErrorCode::kOutOfSpace) return region;
+  return Error{ErrorCode::kOutOfSpace,
+               "fewer than " + std::to_string(bytes / kHugePageBytes) +
+                   " huge pages of 2 MiB are free; set more apart (sysctl vm.nr_hugepages)"};
+}
+
+Result<std::shared_ptr<MemoryRegion>> MemoryRegion::map(int file, std::uint64_t offset,
+                                                        std::size_t bytes) {
+  struct stat about {};
+  if (::fstat(file, &about) != 0) return errnoError(errno, "looking at a file to be mapped");
+  const auto size = static_cast<std::uint64_t>(about.st_size);
+  if (offset > size || bytes > size - offset) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a range of a file is to be mapped that ends behind the file's end"};
+  }
+  return mapped(MemoryKind::kFile, bytes, MAP_SHARED, file, offset);
+}
+
+Result<std::shared_ptr<MemoryRegion>> MemoryRegion::mapped(MemoryKind kind, std::size_t bytes,
+                                                           int flags, int file,
+                                                           std::uint64_t offset) {
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, static_cast<off_t>(offset));
+  if (memory == MAP_FAILED) {
+    const std::string what = "mapping " + std::to_string(bytes) + " bytes of memory";
+    if (errno == ENOMEM) return Error{ErrorCode::kOutOfSpace, what + ": there is not so much"};
+    return errnoError(errno, what);
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  std::shared_ptr<MemoryRegion> region(new MemoryRegion(kind, address, bytes, nullptr));
+  region->mapped_ = true;
+  return region;
+}
+
+std::span<std::byte> MemoryRegion::bytes() const {
+  return {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address_)),
+          isHost() ? static_cast<std::size_t>(size_) : 0};
+}
+
+Result<const MemoryRegistration*> MemoryRegion::enrolledWith(
+    const std::shared_ptr<MemoryDevice>& device) {
+  Enrolment* enrolment = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Enrolment& each : enrolments_) {
+      if (each.device == device) enrolment = &each;
+    }
+    if (enrolment == nullptr) {
+      enrolment = &enrolments_.emplace_back();
+      enrolment->device = device;
+    }
+  }
+  if (const MemoryRegistration* const done = enrolment->done) return done;
+  const std::lock_guard enrolling(enrolment->enrolling);
+  if (enrolment->registration == nullptr) {
+    auto registration = device->enroll(*this);
+    if (!registration.ok()) return registration.error().within(device->name());
+    enrolment->registration = std::move(*registration);
+    enrolment->done = enrolment->registration.get();
+  }
+  return enrolment->done.load();
+}
+
+const MemoryRegistration* MemoryRegion::knownTo(const MemoryDevice& device) const {
+  const std::lock_guard lock(mutex_);
+  for (const Enrolment& each : enrolments_) {
+    if (each.device.get() == &device) return each.done;
+  }
+  return nullptr;
+}
+
+bool MemoryRegion::giveRoomBack() {
+  const std::lock_guard lock(mutex_);
+  if (!anonymous_ || !enrolments_.empty()) return false;
+  return ::madvise(bytes().data(), size_, MADV_DONTNEED) == 0;
+}
+
+}  // namespace hearth

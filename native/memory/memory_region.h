@@ -1,0 +1,95 @@
+// Memory that bytes are moved into and out of, described once: what backs it, where it lies, whose
+// it is. Whoever moves bytes takes parts of regions (memory_vector.h), and a device that has to
+// know memory before is told of a region when it first meets it, not for every part.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "base/memory_kind.h"
+#include "base/result.h"
+#include "memory/memory_device.h"
+
+namespace hearth {
+
+enum class PageSize { kSmall, kHuge };
+
+// Any thread. What is in the memory is the business of those who use its parts.
+class MemoryRegion {
+ public:
+  // Memory of the caller's, that processors reach; `owner` lives for as long as the region does.
+  // Null: the memory outlives it.
+  [[nodiscard]] static std::shared_ptr<MemoryRegion> host(
+      std::span<std::byte> bytes, std::shared_ptr<const void> owner = nullptr);
+  // Memory of its own, zeros, of which room is taken when it is touched; the kernel may give it
+  // large pages. `kHuge`: of the pages that the administrator has set apart (vm.nr_hugepages),
+  // whose room is taken at once; `bytes` is rounded up to such pages, and kOutOfSpace says how many
+  // are missing. Errors: kOutOfSpace, kInvalidArgument for none.
+  [[nodiscard]] static Result<std::shared_ptr<MemoryRegion>> allocate(
+      std::size_t bytes, PageSize pages = PageSize::kSmall);
+  // A range of a file, as every process sees it that maps the same; with memfd_create(2) or
+  // hugetlbfs it is memory that outlives its process. The descriptor stays the caller's. `offset`
+  // is on a page; kInvalidArgument when the file ends before the range does, as memory behind its
+  // end cannot be touched.
+  [[nodiscard]] static Result<std::shared_ptr<MemoryRegion>> map(int file, std::uint64_t offset,
+                                                                 std::size_t bytes);
+  // Memory of a GPU, which processors do not reach; `address` as its driver gives it.
+  [[nodiscard]] static std::shared_ptr<MemoryRegion> gpu(std::uint64_t address, std::uint64_t size,
+                                                         std::shared_ptr<const void> owner);
+  ~MemoryRegion();
+  MemoryRegion(const MemoryRegion&) = delete;
+  MemoryRegion& operator=(const MemoryRegion&) = delete;
+
+  // Of no other region of this process, also not of one that has gone.
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  [[nodiscard]] MemoryKind kind() const { return kind_; }
+  [[nodiscard]] std::uint64_t address() const { return address_; }
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  // Processors reach it.
+  [[nodiscard]] bool isHost() const { return kind_ != MemoryKind::kGpu; }
+  // All of it; only when isHost().
+  [[nodiscard]] std::span<std::byte> bytes() const;
+
+  // What the device knows it as. The first call has the device enroll it and takes as long, so it
+  // is not made on an event loop; one device does so once, and different ones at the same time.
+  // What has failed is tried again by the next call. The registration lives as long as the region.
+  [[nodiscard]] Result<const MemoryRegistration*> enrolledWith(
+      const std::shared_ptr<MemoryDevice>& device);
+  // The same without waiting: null when no call has succeeded yet.
+  [[nodiscard]] const MemoryRegistration* knownTo(const MemoryDevice& device) const;
+
+  // What is in the memory is not needed, and its room may go to others until it is touched again:
+  // then it is zero. False: nothing was done, as it is not memory of its own, or as a device
+  // knows it, which would go on with pages that are no longer here.
+  bool giveRoomBack();
+
+ private:
+  // One a device, from the moment that its enrolment begins.
+  struct Enrolment {
+    std::shared_ptr<MemoryDevice> device;
+    std::mutex enrolling;
+    std::atomic<const MemoryRegistration*> done{nullptr};
+    std::unique_ptr<MemoryRegistration> registration;
+  };
+
+  MemoryRegion(MemoryKind kind, std::uint64_t address, std::uint64_t size,
+               std::shared_ptr<const void> owner);
+  [[nodiscard]] static Result<std::shared_ptr<MemoryRegion>> mapped(MemoryKind kind,
+                                                                    std::size_t bytes, int flags,
+                                                                    int file, std::uint64_t offset);
+
+  const std::uint64_t number_;
+  const MemoryKind kind_;
+  const std::uint64_t address_, size_;
+  const std::shared_ptr<const void> owner_;
+  bool mapped_ = false;     // by us
+  bool anonymous_ = false;  // and of small pages
+  mutable std::mutex mutex_;
+  std::list<Enrolment> enrolments_;
+};
+
+}  // namespace hearth

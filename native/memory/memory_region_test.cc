@@ -1,0 +1,141 @@
+#include "memory/memory_region.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "memory/testing/table_device.h"
+
+namespace hearth {
+namespace {
+
+using testing_memory::TableDevice;
+
+constexpr std::size_t kSize = std::size_t{8} << 20;
+
+std::shared_ptr<MemoryRegion> ours() { return *MemoryRegion::allocate(kSize); }
+
+TEST(MemoryRegion, HasANumberOfItsOwn) {
+  const std::uint64_t first = ours()->number();
+  EXPECT_NE(ours()->number(), first) << "though it may lie at the same address";
+}
+
+TEST(MemoryRegion, OfTheCallersLeavesTheMemoryToItsOwner) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(1000);
+  const std::weak_ptr<std::vector<std::byte>> watched = bytes;
+  std::shared_ptr<MemoryRegion> region = MemoryRegion::host(*bytes, bytes);
+  EXPECT_EQ(region->kind(), MemoryKind::kHost);
+  EXPECT_EQ(region->bytes().data(), bytes->data());
+  bytes = nullptr;
+  EXPECT_FALSE(watched.expired());
+  EXPECT_FALSE(region->giveRoomBack()) << "it is not ours";
+  region = nullptr;
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(MemoryRegion, OfOurOwnGivesItsRoomBack) {
+  const std::shared_ptr<MemoryRegion> region = ours();
+  std::ranges::fill(region->bytes(), std::byte{7});
+  EXPECT_TRUE(region->giveRoomBack());
+  EXPECT_TRUE(std::ranges::all_of(region->bytes(), [](std::byte b) { return b == std::byte{0}; }));
+}
+
+// A device that goes on with the former pages would write where nobody reads.
+TEST(MemoryRegion, KeepsThePagesThatADeviceKnows) {
+  const auto device = std::make_shared<TableDevice>("nic0");
+  const std::shared_ptr<MemoryRegion> region = ours();
+  region->bytes().front() = std::byte{7};
+  ASSERT_TRUE(region->enrolledWith(device).ok());
+  EXPECT_FALSE(region->giveRoomBack());
+  EXPECT_EQ(region->bytes().front(), std::byte{7});
+}
+
+TEST(MemoryRegion, IsWhatOthersSeeInAFile) {
+  const int file = ::memfd_create("memory", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(file, 8192), 0);
+  const auto first = MemoryRegion::map(file, 0, 8192);
+  const auto second = MemoryRegion::map(file, 4096, 4096);
+  EXPECT_EQ(MemoryRegion::map(file, 4096, 4097).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(MemoryRegion::map(file, ~0ull, 1).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(MemoryRegion::map(file, 1, 4096).error().code, ErrorCode::kInvalidArgument);
+  ::close(file);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ((*first)->kind(), MemoryKind::kFile);
+  (*first)->bytes()[5000] = std::byte{9};
+  EXPECT_EQ((*second)->bytes()[5000 - 4096], std::byte{9});
+  EXPECT_FALSE((*first)->giveRoomBack()) << "it is the file's";
+}
+
+TEST(MemoryRegion, OfAGpuIsOutOfReach) {
+  const auto region = MemoryRegion::gpu(0x7f0000000000, 4096, nullptr);
+  EXPECT_FALSE(region->isHost());
+  EXPECT_TRUE(region->bytes().empty());
+  EXPECT_EQ(region->address(), 0x7f0000000000u);
+  EXPECT_EQ(region->size(), 4096u);
+}
+
+std::size_t freeHugePages() {
+  std::ifstream file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
+  std::size_t pages = 0;
+  file >> pages;
+  return pages;
+}
+
+TEST(MemoryRegion, OfHugePagesSaysHowManyAreMissing) {
+  const std::size_t pages = freeHugePages();
+  const auto region = MemoryRegion::allocate((pages << 21) + 1, PageSize::kHuge);
+  ASSERT_FALSE(region.ok());
+  EXPECT_EQ(region.error().code, ErrorCode::kOutOfSpace);
+  EXPECT_NE(region.error().message.find("fewer than " + std::to_string(pages + 1)),
+            std::string::npos)
+      << region.error().message;
+  EXPECT_FALSE(MemoryRegion::allocate(0).ok());
+}
+
+TEST(MemoryRegion, OfHugePagesIsRoundedUpToThem) {
+  if (freeHugePages() == 0) GTEST_SKIP() << "no huge pages are set apart (vm.nr_hugepages)";
+  const auto region = MemoryRegion::allocate(1, PageSize::kHuge);
+  ASSERT_TRUE(region.ok()) << region.error().message;
+  EXPECT_EQ((*region)->kind(), MemoryKind::kHugePage);
+  EXPECT_EQ((*region)->size(), 2u << 20);
+  std::ranges::fill((*region)->bytes(), std::byte{1});
+}
+
+TEST(MemoryRegion, IsEnrolledOnceByEachDeviceThatMeetsIt) {
+  const auto one = std::make_shared<TableDevice>("nic0");
+  const auto two = std::make_shared<TableDevice>("nic1");
+  std::shared_ptr<MemoryRegion> region = ours();
+  EXPECT_EQ(region->knownTo(*one), nullptr);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      const auto known = region->enrolledWith(i % 2 == 0 ? one : two);
+      EXPECT_TRUE(known.ok() && *known != nullptr);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(one->enrolled, 1);
+  EXPECT_EQ(two->enrolled, 1);
+  EXPECT_EQ(region->knownTo(*one), *region->enrolledWith(one));
+  region = nullptr;
+  EXPECT_EQ(one->knownNow(), 0u) << "the device forgets it before the memory goes";
+}
+
+TEST(MemoryRegion, WhatCouldNotBeEnrolledIsTriedAgain) {
+  const auto device = std::make_shared<TableDevice>("nic0");
+  const std::shared_ptr<MemoryRegion> region = ours();
+  device->failures = 1;
+  const auto refused = region->enrolledWith(device);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "nic0: no more memory may be locked");
+  EXPECT_EQ(region->knownTo(*device), nullptr);
+  EXPECT_TRUE(region->enrolledWith(device).ok());
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,78 @@
+#include "memory/memory_vector.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+namespace hearth {
+namespace {
+
+std::span<std::byte> bytesOf(std::string& text) { return std::as_writable_bytes(std::span(text)); }
+
+std::string textOf(const MemoryVector& memory, std::uint64_t offset, std::size_t size) {
+  std::string text;
+  forEachPiece(memory, offset, size, [&](std::span<std::byte> piece) {
+    text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  });
+  return text;
+}
+
+TEST(MemoryVector, IsItsSlicesInOrder) {
+  std::string first = "one ", second = "two ", third = "three";
+  const MemoryVector all({MemorySlice::of(bytesOf(first)), MemorySlice::of({}),
+                          MemorySlice::of(bytesOf(second)), MemorySlice::of(bytesOf(third))});
+  EXPECT_EQ(all.size(), 13u);
+  EXPECT_EQ(all.slices().size(), 3u) << "without the empty one";
+  EXPECT_EQ(textOf(all, 0, 13), "one two three");
+  EXPECT_EQ(textOf(all.part(2, 5), 0, 5), "e two");
+  EXPECT_EQ(all.bytesAt(5, 100).size(), 3u) << "to the end of its slice";
+  EXPECT_EQ(all.bytesAt(5, 2).size(), 2u);
+  EXPECT_TRUE(all.bytesAt(13, 1).empty());
+  EXPECT_TRUE(MemoryVector(MemorySlice::of({})).empty());
+}
+
+TEST(MemoryVector, APartOfAPartIsThatPartOfTheWhole) {
+  std::mt19937 random(1);
+  std::vector<std::string> texts(20);
+  std::vector<MemorySlice> slices;
+  std::string whole;
+  for (std::string& text : texts) {
+    for (std::size_t left = random() % 9; left > 0; --left)
+      text += static_cast<char>('a' + random() % 26);
+    whole += text;
+    slices.push_back(MemorySlice::of(bytesOf(text)));
+  }
+  const MemoryVector all(std::move(slices));
+  ASSERT_EQ(all.size(), whole.size());
+  for (int i = 0; i < 1000; ++i) {
+    const std::size_t from = random() % (whole.size() + 1);
+    const std::size_t size = random() % (whole.size() - from + 1);
+    const MemoryVector part = all.part(from, size);
+    ASSERT_EQ(textOf(part, 0, size), whole.substr(from, size));
+    const std::size_t inner = random() % (size + 1);
+    ASSERT_EQ(textOf(part.part(inner, size - inner), 0, size - inner),
+              whole.substr(from + inner, size - inner));
+  }
+}
+
+TEST(MemoryVector, PartsKeepTheirOwners) {
+  auto text = std::make_shared<std::string>("text");
+  const std::weak_ptr<std::string> watched = text;
+  MemoryVector part = MemoryVector(MemorySlice::of(bytesOf(*text), text)).part(1, 2);
+  text = nullptr;
+  EXPECT_FALSE(watched.expired());
+  part = {};
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(MemoryVector, IsHostMemoryWhenAllOfItIs) {
+  std::string text = "text";
+  const MemorySlice host = MemorySlice::of(bytesOf(text));
+  const MemorySlice gpu{MemoryRegion::gpu(4096, 100, nullptr), 0, 100};
+  EXPECT_TRUE(MemoryVector(host).isHost());
+  EXPECT_FALSE(MemoryVector({host, gpu}).isHost());
+}
+
+}  // namespace
+}  // namespace hearth
