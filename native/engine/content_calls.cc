@@ -235,4 +235,25 @@ Task<Result<std::vector<std::byte>>> ContentCalls::readHere(Shard& owner, FileRe
   co_return all;
 }
 
+Task<Status> ContentCalls::read(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
+                                std::uint64_t offset, MemoryVector into) {
+  Result<FileReference> file = fileAt(std::move(dataset), entry);
+  if (!file.ok()) co_return file.error();
+  Shard& owner = commons_.owner(file->about.key);
+  co_await owner.reactor->enter();
+  Task<Status> reading = readIntoHere(owner, std::move(*file), offset, std::move(into));
+  Status read = co_await reading;
+  co_await home_.reactor->enter();
+  co_return read;
+}
+
+Task<Status> ContentCalls::readIntoHere(Shard& owner, FileReference file, std::uint64_t offset,
+                                        MemoryVector into) {
+  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(std::move(file));
+  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  if (!opened.ok()) co_return opened.error();
+  Task<Status> reading = owner.fetcher->readInto(*opened, offset, std::move(into));
+  co_return co_await reading;
+}
+
 }  // namespace hearth

@@ -56,11 +56,18 @@ class ContentCalls {
                                                           std::uint32_t entry, std::uint64_t offset,
                                                           std::uint64_t length);
 
+  // Fills `into` with [offset, offset + its size), straight from the agents that hold it where it
+  // is not here, and keeps none of that (Fetcher::readInto).
+  [[nodiscard]] Task<Status> read(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
+                                  std::uint64_t offset, MemoryVector into);
+
  private:
   static Task<Result<Verified>> verifyHere(Shard& owner, FileReference file, bool withOrigin);
   static Task<Status> compareHere(Shard& owner, FileReference file);
   static Task<Result<std::vector<std::byte>>> readHere(Shard& owner, FileReference file,
                                                        std::uint64_t offset, std::uint64_t length);
+  static Task<Status> readIntoHere(Shard& owner, FileReference file, std::uint64_t offset,
+                                   MemoryVector into);
   static Task<Result<EvictOutcome>> evictHere(Shard& owner, ContentKey key, std::uint64_t size);
 
   EngineCommons& commons_;

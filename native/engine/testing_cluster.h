@@ -67,6 +67,10 @@ class Origin {
   [[nodiscard]] const std::string& folder() const { return root_; }
   [[nodiscard]] std::uint64_t bytes() const { return total_; }
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  [[nodiscard]] std::string bytesOf(const std::string& name) const {
+    std::ifstream file(folder_.path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
 
   // As an agent would list it.
   [[nodiscard]] std::vector<std::byte> manifest() const {

@@ -6,17 +6,6 @@
 #include "base/crc32c.h"
 
 namespace hearth {
-namespace {
-
-// What the directory is told of an agent that did not give a chunk: nothing when it was we who
-// stopped asking.
-Complaint complaintOf(const std::string& node, bool held, const Status& failure) {
-  if (failure.code() == ErrorCode::kCancelled || failure.code() == ErrorCode::kInvalidArgument)
-    return {};
-  return {.node = node, .held = held};
-}
-
-}  // namespace
 
 Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                                  std::vector<ChunkBuffer> memory) {

@@ -17,6 +17,15 @@ inline constexpr auto kPeerPatience = std::chrono::seconds(40);
 inline constexpr auto kSilenceWithOthers = std::chrono::milliseconds(300);
 inline constexpr auto kSilenceAlone = std::chrono::seconds(2);
 
+// What the directory is told of an agent that did not give a chunk: nothing when it was we who
+// stopped asking. `held`: it was named as one that has it.
+[[nodiscard]] inline Complaint complaintOf(const std::string& node, bool held,
+                                           const Status& failure) {
+  if (failure.code() == ErrorCode::kCancelled || failure.code() == ErrorCode::kInvalidArgument)
+    return {};
+  return {.node = node, .held = held};
+}
+
 [[nodiscard]] inline Error shuttingDown() {
   return {ErrorCode::kCancelled, "the engine is shutting down"};
 }

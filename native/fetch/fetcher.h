@@ -70,6 +70,15 @@ class Fetcher {
                                                   std::uint32_t first, std::uint32_t end,
                                                   const FetchOptions& options, bool alone = false);
 
+  // Fills `into`, host memory, with [offset, offset + its size) of the file, for somebody who
+  // waits. What is here is copied; what other agents hold is read from them straight into `into`,
+  // with neither buffers nor the cache file in between, and not kept; what nobody holds comes by
+  // arrive(), for all who will want it. After an error others may go on writing into `into` for as
+  // long as its owners live. Errors: those of arrive(), kInvalidArgument for what is behind the
+  // file's end, kUnsupported for memory that is out of reach.
+  [[nodiscard]] Task<Status> readInto(std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
+                                      MemoryVector into);
+
   // Ends when the chunk, which we fetch from the origin or read from who holds it, is here, with
   // what that came to; whether we do is waited for while we ask the directory for it. kTryElsewhere
   // when it neither is here nor on its way: agents that waited for one another's waiting could wait
@@ -79,6 +88,7 @@ class Fetcher {
  private:
   struct RunState;
   class RunCourse;
+  class DirectRead;
 
   // One run each; their flights are under way already.
   void startRuns(const std::shared_ptr<FileFetch>& fetch, const std::vector<ChunkRun>& runs,

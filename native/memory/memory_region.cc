@@ -18,11 +18,20 @@ std::uint64_t nextNumber() {
 
 }  // namespace
 
-MemoryRegion::MemoryRegion(MemoryKind kind, std::uint64_t address, std::uint64_t size,
+MemoryRegion::MemoryRegion(MemoryKind kind, std::span<std::byte> bytes,
                            std::shared_ptr<const void> owner)
     : number_(nextNumber()),
       kind_(kind),
-      address_(address),
+      memory_(bytes.data()),
+      address_(reinterpret_cast<std::uintptr_t>(memory_)),
+      size_(bytes.size()),
+      owner_(std::move(owner)) {}
+
+MemoryRegion::MemoryRegion(std::uint64_t gpuAddress, std::uint64_t size,
+                           std::shared_ptr<const void> owner)
+    : number_(nextNumber()),
+      kind_(MemoryKind::kGpu),
+      address_(gpuAddress),
       size_(size),
       owner_(std::move(owner)) {}
 
@@ -33,15 +42,13 @@ MemoryRegion::~MemoryRegion() {
 
 std::shared_ptr<MemoryRegion> MemoryRegion::host(std::span<std::byte> bytes,
                                                  std::shared_ptr<const void> owner) {
-  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
   return std::shared_ptr<MemoryRegion>(
-      new MemoryRegion(MemoryKind::kHost, address, bytes.size(), std::move(owner)));
+      new MemoryRegion(MemoryKind::kHost, bytes, std::move(owner)));
 }
 
 std::shared_ptr<MemoryRegion> MemoryRegion::gpu(std::uint64_t address, std::uint64_t size,
                                                 std::shared_ptr<const void> owner) {
-  return std::shared_ptr<MemoryRegion>(
-      new MemoryRegion(MemoryKind::kGpu, address, size, std::move(owner)));
+  return std::shared_ptr<MemoryRegion>(new MemoryRegion(address, size, std::move(owner)));
 }
 
 Result<std::shared_ptr<MemoryRegion>> MemoryRegion::allocate(std::size_t bytes, PageSize pages) {
@@ -86,15 +93,10 @@ Result<std::shared_ptr<MemoryRegion>> MemoryRegion::mapped(MemoryKind kind, std:
     if (errno == ENOMEM) return Error{ErrorCode::kOutOfSpace, what + ": there is not so much"};
     return errnoError(errno, what);
   }
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  std::shared_ptr<MemoryRegion> region(new MemoryRegion(kind, address, bytes, nullptr));
+  const std::span<std::byte> all(static_cast<std::byte*>(memory), bytes);
+  std::shared_ptr<MemoryRegion> region(new MemoryRegion(kind, all, nullptr));
   region->mapped_ = true;
   return region;
-}
-
-std::span<std::byte> MemoryRegion::bytes() const {
-  return {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address_)),
-          isHost() ? static_cast<std::size_t>(size_) : 0};
 }
 
 Result<const MemoryRegistration*> MemoryRegion::enrolledWith(

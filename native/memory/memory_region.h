@@ -51,8 +51,10 @@ class MemoryRegion {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // Processors reach it.
   [[nodiscard]] bool isHost() const { return kind_ != MemoryKind::kGpu; }
-  // All of it; only when isHost().
-  [[nodiscard]] std::span<std::byte> bytes() const;
+  // All of it when isHost(), else nothing.
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    return {memory_, isHost() ? static_cast<std::size_t>(size_) : 0};
+  }
 
   // What the device knows it as. The first call has the device enroll it and takes as long, so it
   // is not made on an event loop; one device does so once, and different ones at the same time.
@@ -76,14 +78,16 @@ class MemoryRegion {
     std::unique_ptr<MemoryRegistration> registration;
   };
 
-  MemoryRegion(MemoryKind kind, std::uint64_t address, std::uint64_t size,
-               std::shared_ptr<const void> owner);
+  // Host memory.
+  MemoryRegion(MemoryKind kind, std::span<std::byte> bytes, std::shared_ptr<const void> owner);
+  MemoryRegion(std::uint64_t gpuAddress, std::uint64_t size, std::shared_ptr<const void> owner);
   [[nodiscard]] static Result<std::shared_ptr<MemoryRegion>> mapped(MemoryKind kind,
                                                                     std::size_t bytes, int flags,
                                                                     int file, std::uint64_t offset);
 
   const std::uint64_t number_;
   const MemoryKind kind_;
+  std::byte* const memory_ = nullptr;  // null: of a GPU
   const std::uint64_t address_, size_;
   const std::shared_ptr<const void> owner_;
   bool mapped_ = false;     // by us

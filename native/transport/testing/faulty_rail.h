@@ -60,6 +60,7 @@ struct Faults {
   unsigned stalled = 0;     // a part, and then nothing; cancelled, it writes on for a while
   unsigned ended = 0;       // the rail ends, with all that is on it
   unsigned latestTurn = 8;  // answers come within so many turns of the loop, in any order
+  Clock::duration late{};   // after which a stalled one writes on
 };
 
 // What the other side gives for a read.
@@ -247,6 +248,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
                             : Outcome{Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
         if (fate != Fate::kStalled) co_return;
         // What was on its way comes all the same, and is wrong: nobody may look at it any more.
+        if (faults_.late != Clock::duration::zero()) co_await reactor_.sleep(faults_.late);
         Task<void> turning = someTurns();
         co_await turning;
         ++counts_.lateWrites;

@@ -1,0 +1,142 @@
+// Reads into memory of a caller's, with no cache file in between.
+#include <random>
+#include <thread>
+
+#include "engine/testing_cluster.h"
+#include "transport/testing/memory_network.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+constexpr std::uint64_t kSize = 3 * kChunkBytes + 12'345;
+
+struct DirectReadTest : testing::Test {
+  DirectReadTest() {
+    origin.add("model", kSize);
+    expected = origin.bytesOf("model");
+    connect({&holder, &reader});
+    warmed = holder.add(origin);
+    dataset = reader.add(origin);
+    entry = filesOf(*dataset->manifest).front();
+  }
+  void warm() {
+    holder.beginWarm(warmed);
+    ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
+  }
+  // In pieces of this size, which are parts of one region.
+  Status read(std::uint64_t offset, std::uint64_t size, std::uint64_t pieces = kSize) {
+    memory = std::make_shared<std::vector<std::byte>>(size);
+    const auto region = MemoryRegion::host(*memory, memory);
+    std::vector<MemorySlice> slices;
+    for (std::uint64_t at = 0; at < size; at += pieces)
+      slices.push_back({region, at, std::min(pieces, size - at)});
+    return reader.await(
+        reader.engine().contents().read(dataset, entry, offset, MemoryVector(std::move(slices))));
+  }
+  void expectRead(std::uint64_t offset, std::uint64_t size, std::uint64_t pieces = kSize) {
+    const Status status = read(offset, size, pieces);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    EXPECT_TRUE(
+        std::ranges::equal(*memory, std::as_bytes(std::span(expected)).subspan(offset, size)))
+        << offset << " " << size;
+  }
+  [[nodiscard]] std::uint64_t kept() {
+    return reader.await(reader.engine().contents().residency(dataset)).bytesResident;
+  }
+  [[nodiscard]] EngineStatistics statistics() { return reader.await(reader.engine().statistics()); }
+
+  Origin origin;
+  std::string expected;
+  Agent holder{"holder"}, reader{"reader"};
+  std::shared_ptr<Dataset> warmed, dataset;
+  std::uint32_t entry = 0;
+  std::shared_ptr<std::vector<std::byte>> memory;
+};
+
+TEST_F(DirectReadTest, WhatAnotherAgentHoldsComesStraightAndIsNotKept) {
+  warm();
+  expectRead(0, kSize);
+  const EngineStatistics after = statistics();
+  EXPECT_EQ(after.peerBytesReceived, kSize);
+  EXPECT_EQ(after.origin.requests, 0u);
+  EXPECT_EQ(after.buffersInUse, 0u);
+  EXPECT_EQ(kept(), 0u);
+}
+
+TEST_F(DirectReadTest, RangesBeginAndEndAnywhereInPiecesOfAnySize) {
+  warm();
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 30; ++i) {
+    const std::uint64_t from = random() % kSize;
+    const std::uint64_t size = 1 + random() % (kSize - from);
+    expectRead(from, size, 1000 + random() % 100'000);
+  }
+  expectRead(kSize, 0);
+  expectRead(kChunkBytes - 1, 2);
+  EXPECT_EQ(statistics().origin.requests, 0u);
+  EXPECT_EQ(kept(), 0u);
+}
+
+TEST_F(DirectReadTest, WhatNobodyHoldsIsFetchedAndKeptForAll) {
+  expectRead(1000, kChunkBytes);
+  const auto patience = Clock::now() + std::chrono::seconds(10);
+  while (kept() != 2 * kChunkBytes && Clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(kept(), 2 * kChunkBytes);
+  const auto requests = statistics().origin.requests;
+  EXPECT_GT(requests, 0u);
+  expectRead(0, 2 * kChunkBytes, 4096);
+  EXPECT_EQ(statistics().origin.requests, requests) << "from here";
+  EXPECT_EQ(statistics().peerBytesReceived, 0u);
+}
+
+TEST_F(DirectReadTest, WhatAHolderLosesComesFromTheOrigin) {
+  warm();
+  expectRead(0, 1000);
+  holder.stop();
+  expectRead(0, kSize);
+  EXPECT_GT(statistics().origin.requests, 0u);
+}
+
+TEST_F(DirectReadTest, RefusesWhatIsBehindTheEndAndMemoryOutOfReach) {
+  EXPECT_EQ(read(kSize - 1, 2).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(read(~0ull, 1).code(), ErrorCode::kInvalidArgument);
+  const MemorySlice gpu{MemoryRegion::gpu(4096, 1000, nullptr), 0, 1000};
+  const Status status =
+      reader.await(reader.engine().contents().read(dataset, entry, 0, MemoryVector(gpu)));
+  EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
+}
+
+// A rail that stalls is left for another one, and writes on for a while: not over what that gives.
+TEST(DirectRead, WhatComesLateIsNotWrittenOverWhatAnotherAgentGives) {
+  testing_rails::MemoryNetwork network(
+      {.rails = {.stalled = 50, .late = std::chrono::milliseconds(100)}}, 1);
+  const auto onNetwork = [&](EngineOptions& options) { options.transport = network.factory(); };
+  Origin origin;
+  origin.add("model", kSize);
+  const std::string expected = origin.bytesOf("model");
+  Agent one("one", onNetwork), two("two", onNetwork), reader("reader", onNetwork);
+  for (Agent* const agent : {&one, &two}) {
+    agent->beginWarm(agent->add(origin));
+    ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
+  }
+  connect({&one, &two, &reader});
+  const auto dataset = reader.add(origin);
+  const std::uint32_t entry = filesOf(*dataset->manifest).front();
+  int complete = 0;
+  for (int i = 0; i < 8; ++i) {
+    const auto memory = std::make_shared<std::vector<std::byte>>(kSize);
+    const MemoryVector into(MemorySlice::of(*memory, memory));
+    const Status read = reader.await(reader.engine().contents().read(dataset, entry, 0, into));
+    if (!read.ok()) continue;
+    ++complete;
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));  // what is late comes now
+    EXPECT_TRUE(std::ranges::equal(*memory, std::as_bytes(std::span(expected))));
+  }
+  EXPECT_GT(complete, 0);
+  for (Agent* const agent : {&one, &two, &reader}) agent->stop();
+  EXPECT_GT(network.faultsMet(), 0u);
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster

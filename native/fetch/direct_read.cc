@@ -1,0 +1,197 @@
+#include "fetch/direct_read.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hearth {
+namespace {
+
+// Of one read: enough for a link whose answers take a millisecond, little of a peer's credit.
+constexpr int kPartsAtOnce = 8;
+// Agents that are asked for a part.
+constexpr int kHolders = 2;
+// A block that is bad again after so many repairs is an error of the disk.
+constexpr int kRepairs = 3;
+
+void copy(std::span<const std::byte> bytes, const MemoryVector& into) {
+  forEachPiece(into, 0, bytes.size(), [&bytes](std::span<std::byte> piece) {
+    std::memcpy(piece.data(), bytes.data(), piece.size());
+    bytes = bytes.subspan(piece.size());
+  });
+}
+
+// How long a failed read may go on writing into its memory until the memory is given up.
+constexpr auto kReleasePatience = std::chrono::seconds(1);
+
+// Memory for one attempt at a read, which says when nobody writes into it any more. Other agents
+// are asked for whole blocks at the start: the `before` bytes in front of the range go aside.
+struct Attempt {
+  Attempt(Reactor& reactor, const MemoryVector& into, std::uint64_t before)
+      : released(std::make_shared<Event>(reactor)) {
+    struct Kept {
+      MemoryVector into;
+      std::vector<std::byte> aside;
+    };
+    std::shared_ptr<Kept> kept(new Kept{into, std::vector<std::byte>(before)},
+                               [event = released](Kept* each) {
+                                 delete each;
+                                 event->set();
+                               });
+    std::vector<MemorySlice> slices(into.slices().begin(), into.slices().end());
+    if (before != 0) slices.insert(slices.begin(), MemorySlice::of(kept->aside));
+    for (MemorySlice& slice : slices) slice.owner = kept;
+    memory = MemoryVector(std::move(slices));
+  }
+
+  MemoryVector memory;
+  std::shared_ptr<Event> released;
+};
+
+}  // namespace
+
+Task<Status> Fetcher::readInto(std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
+                               MemoryVector into) {
+  const std::uint64_t size = fetch->cache->size();
+  if (offset > size || into.size() > size - offset) {
+    co_return Error{ErrorCode::kInvalidArgument,
+                    fetch->reference.path() + " ends before the range that is to be read"};
+  }
+  if (!into.isHost())
+    co_return Error{ErrorCode::kUnsupported, "the engine reads into memory of processors only"};
+  if (ports_.refusals.refuses(fetch->key()))
+    co_return DigestRefusals::error().within(fetch->reference.path());
+  DirectRead read(*this, std::move(fetch), offset, std::move(into));
+  Task<Status> running = read.run();
+  co_return co_await running;
+}
+
+Fetcher::DirectRead::DirectRead(Fetcher& fetcher, std::shared_ptr<FileFetch> fetch,
+                                std::uint64_t offset, MemoryVector into)
+    : fetcher_(fetcher),
+      ports_(fetcher.ports_),
+      fetch_(std::move(fetch)),
+      offset_(offset),
+      into_(std::move(into)) {}
+
+Task<Status> Fetcher::DirectRead::run() {
+  Gate parts(ports_.reactor);
+  for (int i = 0; i < kPartsAtOnce; ++i) parts.spawn(readParts());
+  Task<void> closing = parts.close();
+  co_await closing;
+  co_return status_;
+}
+
+Task<void> Fetcher::DirectRead::readParts() {
+  while (status_.ok() && !ports_.gate.closed()) {
+    std::optional<Part> part = nextPart();
+    if (!part) co_return;
+    Task<Status> reading = readPart(std::move(*part));
+    const Status read = co_await reading;
+    if (status_.ok()) status_ = read;
+  }
+  if (status_.ok() && taken_ < into_.size()) status_ = shuttingDown();
+}
+
+std::optional<Fetcher::DirectRead::Part> Fetcher::DirectRead::nextPart() {
+  if (taken_ == into_.size()) return std::nullopt;
+  const std::uint64_t at = offset_ + taken_;
+  const std::uint64_t size = std::min(into_.size() - taken_, kChunkBytes - at % kChunkBytes);
+  Part part{static_cast<std::uint32_t>(at / kChunkBytes), at, into_.part(taken_, size)};
+  taken_ += size;
+  return part;
+}
+
+Task<Status> Fetcher::DirectRead::readPart(Part part) {
+  Task<std::optional<Status>> looking = fromHere(part);
+  std::optional<Status> read = co_await looking;
+  // What is on its way here will be kept, and is waited for.
+  if (!read && !fetch_->flights.contains(part.chunk) && !fetch_->shared->fromOriginAlone) {
+    Task<std::optional<Status>> asking = fromHolder(part);
+    read = co_await asking;
+  }
+  if (read) co_return *read;
+  Task<Status> arriving = byArrival(part);
+  co_return co_await arriving;
+}
+
+Task<std::optional<Status>> Fetcher::DirectRead::fromHere(const Part& part) {
+  if (const std::shared_ptr<LoadedChunk> loaded = fetch_->loaded.find(part.chunk)) {
+    copy(loaded->bytes.subspan(part.offset % kChunkBytes, part.into.size()), part.into);
+    co_return Status();
+  }
+  if (!fetch_->cache->resident(part.chunk)) co_return std::nullopt;
+  auto read = [fetch = fetch_, offset = part.offset, into = part.into]() -> Status {
+    const auto bytes = fetch->cache->verified(offset, into.size());
+    if (!bytes.ok()) return bytes.error();
+    copy(*bytes, into);
+    return {};
+  };
+  auto reading = ports_.reactor.offload(std::move(read));
+  const Status status = co_await reading;
+  // What is bad is not resident any more, and comes again.
+  if (!status.ok()) co_return std::nullopt;
+  co_return status;
+}
+
+Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
+  const ManifestEntry& about = fetch_->reference.about;
+  Complaint complaint;
+  for (int asked = 0; asked < kHolders; ++asked) {
+    // To look: who is named as a reader would be waited for, and we keep nothing.
+    Task<LocateAnswer> locating =
+        ports_.directory.locate(about.key, about.size, part.chunk / kChunksPerStripe,
+                                bitOf(part.chunk), Intent::kLook, complaint);
+    const LocateAnswer answer = co_await locating;
+    const std::string node = answer.holderOf(part.chunk);
+    if (node.empty()) break;
+    const bool others = (answer.elsewhere & bitOf(part.chunk)) != 0;
+    Task<Status> reading = fromAgent(part, node, others);
+    const Status read = co_await reading;
+    if (read.ok() || held_) co_return read;
+    complaint = complaintOf(node, true, read);
+  }
+  co_return std::nullopt;
+}
+
+Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string& node,
+                                            bool others) {
+  const std::uint64_t before = part.offset % kBlockBytes;
+  std::vector<std::uint32_t> checksums;
+  const Patience patience(Clock::now() + kPeerPatience,
+                          others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
+  Attempt attempt(ports_.reactor, part.into, before);
+  Task<Status> reading =
+      ports_.transport.read(node, fetch_->key(), part.offset - before, std::move(attempt.memory),
+                            checksums, patience, RequestClass::kDemand);
+  const Status read = co_await reading;
+  if (read.ok()) {
+    ports_.counters.peerBytes.fetch_add(part.into.size(), std::memory_order_relaxed);
+    if (fetch_->counters)
+      fetch_->counters->peerBytes.fetch_add(part.into.size(), std::memory_order_relaxed);
+    co_return read;
+  }
+  // What still comes late would be written over what another agent gives.
+  attempt.memory = {};
+  co_await attempt.released->waitUntil(Clock::now() + kReleasePatience);
+  held_ = held_ || !attempt.released->isSet();
+  co_return read;
+}
+
+Task<Status> Fetcher::DirectRead::byArrival(const Part& part) {
+  for (int attempt = 0; attempt < kRepairs; ++attempt) {
+    Task<Result<std::shared_ptr<LoadedChunk>>> arriving = fetcher_.arrive(fetch_, part.chunk);
+    const Result<std::shared_ptr<LoadedChunk>> arrived = co_await arriving;
+    if (!arrived.ok()) co_return arrived.error();
+    if (const std::shared_ptr<LoadedChunk> loaded = *arrived) {
+      copy(loaded->bytes.subspan(part.offset % kChunkBytes, part.into.size()), part.into);
+      co_return Status();
+    }
+    Task<std::optional<Status>> reading = fromHere(part);
+    const std::optional<Status> read = co_await reading;
+    if (read) co_return *read;
+  }
+  co_return Error{ErrorCode::kCorrupt,
+                  fetch_->reference.path() + " goes bad on the disk again and again"};
+}
+
+}  // namespace hearth

@@ -1,0 +1,50 @@
+// A read straight into a caller's memory: from here, from agents that hold the bytes, or else by
+// the way that all chunks come.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "fetch/fetch_run.h"
+
+namespace hearth {
+
+// Lives in readInto()'s frame. On the fetcher's shard.
+class Fetcher::DirectRead {
+ public:
+  DirectRead(Fetcher& fetcher, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
+             MemoryVector into);
+
+  // Several chunks at a time. The first error, once none of them is waited for any more.
+  [[nodiscard]] Task<Status> run();
+
+ private:
+  // What of the range lies in one chunk.
+  struct Part {
+    std::uint32_t chunk = 0;
+    std::uint64_t offset = 0;  // in the file
+    MemoryVector into;
+  };
+
+  // One after the other, from those that nobody has taken yet.
+  Task<void> readParts();
+  [[nodiscard]] std::optional<Part> nextPart();
+  Task<Status> readPart(Part part);
+  // Nothing: it is not here.
+  Task<std::optional<Status>> fromHere(const Part& part);
+  // Nothing: no agent gives it, or it is on its way to one.
+  Task<std::optional<Status>> fromHolder(const Part& part);
+  Task<Status> fromAgent(const Part& part, const std::string& node, bool others);
+  Task<Status> byArrival(const Part& part);
+
+  Fetcher& fetcher_;
+  const FetchPorts& ports_;
+  const std::shared_ptr<FileFetch> fetch_;
+  const std::uint64_t offset_;
+  const MemoryVector into_;
+  std::uint64_t taken_ = 0;
+  bool held_ = false;  // a rail that failed goes on writing into the memory: it cannot be used
+  Status status_;
+};
+
+}  // namespace hearth
