@@ -9,7 +9,9 @@ interface Sample {
 export class MemoryWatch {
   readonly #samples = new Map<string, Sample[]>();
 
+  /** `bytes` is NaN for a process that is just ending. */
   note(agent: string, bytes: number): void {
+    if (Number.isNaN(bytes)) return;
     const samples = this.#samples.get(agent) ?? [];
     samples.push({ at: Date.now(), bytes });
     this.#samples.set(agent, samples);
