@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { root, run, until } from '../src/command.ts';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
 import { must } from './machine/machine.ts';
@@ -11,7 +11,7 @@ import { pod } from './testing/pod.ts';
 
 describe('Kubernetes cluster for tests', () => {
   const name = `self-${process.pid}`;
-  const others = mkdtempSync(join(tmpdir(), 'hearth mount '));
+  let others: string | undefined;
   let cluster: KubernetesCluster;
 
   const apply = (...objects: object[]) =>
@@ -28,13 +28,17 @@ describe('Kubernetes cluster for tests', () => {
   before(async function () {
     this.timeout(45 * 60_000); // The first run on a machine builds the programs.
     await needsCluster(this);
+    // Digits behind a blank, and what programs take for a format.
+    others = join(mkdtempSync(join(tmpdir(), 'hearth-')), 'a 1% 7');
+    mkdirSync(others);
     await must('mount', '-t', 'tmpfs', 'of-others', others);
     cluster = await KubernetesCluster.start({ name, owned: true });
   });
   after(async () => {
     await cluster?.stop();
+    if (others === undefined) return;
     await run('umount', [others]);
-    rmdirSync(others);
+    rmSync(dirname(others), { recursive: true });
   });
 
   it('has two nodes of the version that go.mod names, each with an address of its own', async () => {

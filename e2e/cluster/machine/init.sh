@@ -25,8 +25,10 @@ leave_mounts_of_other_tests() {
   local points point
   mapfile -t points < <(awk '/ - fuse\.hearth / || $5 ~ "^/tmp/hearth" { print $5 }' /proc/self/mountinfo | tac)
   for point in "${points[@]}"; do
-    # One below another goes with it, and what hangs must not be looked at.
-    umount --lazy --internal-only --no-canonicalize -- "$(printf '%b' "$point")" || true
+    # Blanks are written as \040, which a format gives back (%b would take a digit behind it as well). One mount below another
+    # goes with it, and what hangs must not be looked at.
+    # shellcheck disable=SC2059
+    umount --lazy --internal-only --no-canonicalize -- "$(printf "${point//%/%%}")" || true
   done
 }
 
