@@ -133,24 +133,50 @@ Task<std::optional<Status>> Fetcher::DirectRead::fromHere(const Part& part) {
   co_return status;
 }
 
-Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
+Task<LocateAnswer> Fetcher::DirectRead::locate(std::uint32_t stripe, ChunkMask chunks,
+                                               Complaint complaint) {
   const ManifestEntry& about = fetch_->reference.about;
-  Complaint complaint;
-  for (int asked = 0; asked < kHolders; ++asked) {
-    // To look: who is named as a reader would be waited for, and we keep nothing.
-    Task<LocateAnswer> locating =
-        ports_.directory.locate(about.key, about.size, part.chunk / kChunksPerStripe,
-                                bitOf(part.chunk), Intent::kLook, complaint);
-    const LocateAnswer answer = co_await locating;
+  return ports_.directory.locate(about.key, about.size, stripe, chunks, Intent::kLook,
+                                 std::move(complaint));
+}
+
+Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectRead::holdersAround(
+    const Part& part) {
+  const std::uint32_t stripe = part.chunk / kChunksPerStripe;
+  if (holders_ != nullptr && holders_->stripe == stripe) {
+    const std::shared_ptr<StripeHolders> known = holders_;
+    co_await known->told.wait();
+    co_return known;
+  }
+  const auto asked = std::make_shared<StripeHolders>(ports_.reactor, stripe);
+  holders_ = asked;
+  ChunkMask chunks = 0;
+  const std::uint64_t end = offset_ + into_.size();
+  for (std::uint32_t chunk = part.chunk;
+       chunk / kChunksPerStripe == stripe && chunk * kChunkBytes < end; ++chunk)
+    chunks |= bitOf(chunk);
+  Task<LocateAnswer> locating = locate(stripe, chunks, {});
+  asked->answer = co_await locating;
+  asked->told.set();
+  co_return asked;
+}
+
+Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
+  Task<std::shared_ptr<const StripeHolders>> finding = holdersAround(part);
+  const std::shared_ptr<const StripeHolders> found = co_await finding;
+  LocateAnswer answer = found->answer;
+  for (int asked = 1;; ++asked) {
     const std::string node = answer.holderOf(part.chunk);
-    if (node.empty()) break;
+    if (node.empty()) co_return std::nullopt;
     const bool others = (answer.elsewhere & bitOf(part.chunk)) != 0;
     Task<Status> reading = fromAgent(part, node, others);
     const Status read = co_await reading;
     if (read.ok() || held_) co_return read;
-    complaint = complaintOf(node, true, read);
+    if (asked == kHolders) co_return std::nullopt;
+    Task<LocateAnswer> locating =
+        locate(part.chunk / kChunksPerStripe, bitOf(part.chunk), complaintOf(node, true, read));
+    answer = co_await locating;
   }
-  co_return std::nullopt;
 }
 
 Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string& node,

@@ -32,6 +32,17 @@ class Fetcher::DirectRead {
   Task<Status> readPart(Part part);
   // Nothing: it is not here.
   Task<std::optional<Status>> fromHere(const Part& part);
+  // Who holds what of the range lies in one stripe.
+  struct StripeHolders {
+    StripeHolders(Reactor& reactor, std::uint32_t number) : stripe(number), told(reactor) {}
+    const std::uint32_t stripe;
+    Event told;
+    LocateAnswer answer;
+  };
+  // The directory is asked once for all parts of a stripe, which are taken one after the other.
+  Task<std::shared_ptr<const StripeHolders>> holdersAround(const Part& part);
+  // To look: who is named as a reader would be waited for, and we keep nothing.
+  Task<LocateAnswer> locate(std::uint32_t stripe, ChunkMask chunks, Complaint complaint);
   // Nothing: no agent gives it, or it is on its way to one.
   Task<std::optional<Status>> fromHolder(const Part& part);
   Task<Status> fromAgent(const Part& part, const std::string& node, bool others);
@@ -43,6 +54,7 @@ class Fetcher::DirectRead {
   const std::uint64_t offset_;
   const MemoryVector into_;
   std::uint64_t taken_ = 0;
+  std::shared_ptr<StripeHolders> holders_;  // of the last stripe that was asked for
   bool held_ = false;  // a rail that failed goes on writing into the memory: it cannot be used
   Status status_;
 };
