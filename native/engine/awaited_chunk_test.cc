@@ -1,6 +1,8 @@
 // One agent waits for a chunk that another one is to bring.
 #include <gtest/gtest.h>
 
+#include "directory/directory_message.h"
+#include "directory/directory_service.h"
 #include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
 #include "fetch/fetcher.h"
@@ -42,6 +44,59 @@ TEST(AwaitedChunk, IsWaitedForWhileItsAgentAsksForIt) {
   EXPECT_TRUE(awaited.ok()) << awaited.error().message;
   EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
   EXPECT_GE(agent.await(agent.engine().statistics()).directoryUnanswered, 1u);
+}
+
+// A background read from a holder that has hung. What it asks of its origin is held back.
+struct HeldBack {
+  std::shared_ptr<RateLimiter> rate = std::make_shared<RateLimiter>(1);
+
+  static Task<void> fetch(Shard& shard, std::shared_ptr<FileFetch> file, FetchOptions options) {
+    Task<Status> ensuring = shard.fetcher->ensure(std::move(file), 0, 1, std::move(options));
+    [[maybe_unused]] const Status ensured = co_await ensuring;
+  }
+  // Ends with what who waits for the chunk is told.
+  Task<Status> awaitWhatFails(Engine& engine, FileReference reference) {
+    Shard& shard = engine.commons().owner(reference.about.key);
+    co_await shard.reactor->enter();
+    DirectoryRequest request{.key = reference.about.key, .size = reference.about.size};
+    Task<LocateAnswer> making = shard.directoryService->locate("silent", request);
+    [[maybe_unused]] const LocateAnswer nobody = co_await making;
+    request.chunks = 1;
+    const DirectoryNews news{DirectoryMessage::kHave, request};
+    shard.directoryService->told("silent", news);
+    Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(reference));
+    const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+    rate->charge(1u << 20);
+    FetchOptions options{.priority = Priority::kBackground, .rate = rate};
+    shard.gate->spawn(fetch(shard, *opened, std::move(options)));
+    while (!(*opened)->flights.contains(0) || !(*opened)->flights.at(0)->fromPeer)
+      co_await shard.reactor->sleep(std::chrono::milliseconds(1));
+    Task<Status> awaiting = shard.fetcher->awaitChunk((*opened)->key(), 0);
+    const Status awaited = co_await awaiting;
+    co_await engine.home().enter();
+    co_return awaited;
+  }
+};
+
+// It may be granted the chunk itself, where we must wait for a rate.
+TEST(AwaitedChunk, WhoWaitsIsSentAwayWhenTheReadFromAHolderFails) {
+  Origin origin;
+  origin.add("model", kChunkBytes);
+  Agent agent("agent", [](EngineOptions& options) { options.shards = 1; });
+  const LoopbackServer silent;
+  ClusterMember other = agent.member();
+  other.identity.node = "silent";
+  other.identity.addresses = {localAddress(silent.fd())};
+  agent.setCluster({agent.member(), other});
+  const auto dataset = agent.add(origin);
+  HeldBack held;
+  const FileReference file = FileReference::of(dataset, filesOf(*dataset->manifest).front());
+  const auto began = Clock::now();
+  const Status awaited = agent.await(held.awaitWhatFails(agent.engine(), file));
+  EXPECT_EQ(awaited.code(), ErrorCode::kTryElsewhere);
+  EXPECT_LT(Clock::now() - began, std::chrono::seconds(30)) << "not only at the end of a patience";
+  held.rate->cancel();
+  agent.stop();
 }
 
 }  // namespace

@@ -105,6 +105,28 @@ TEST_F(DirectReadTest, RefusesWhatIsBehindTheEndAndMemoryOutOfReach) {
   const Status status =
       reader.await(reader.engine().contents().read(dataset, entry, 0, MemoryVector(gpu)));
   EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
+  const MemorySlice outside{MemoryRegion::host(std::span(*memory).first(1)), 0, 1000};
+  const Status refused =
+      reader.await(reader.engine().contents().read(dataset, entry, 0, MemoryVector(outside)));
+  EXPECT_EQ(refused.code(), ErrorCode::kInvalidArgument);
+}
+
+// The directory may know of agents that we do not, or no longer: of some of the files here.
+TEST(DirectRead, AHolderThatTheReaderDoesNotKnowIsPassedOver) {
+  Origin origin;
+  for (int i = 0; i < 8; ++i) origin.add("model" + std::to_string(i), kBlockBytes);
+  Agent holder("holder"), third("third"), reader("reader");
+  connect({&holder, &third, &reader});
+  holder.beginWarm(holder.add(origin));
+  ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
+  reader.setCluster({third.member(), reader.member()});
+  const auto dataset = reader.add(origin);
+  for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
+    const auto memory = std::make_shared<std::vector<std::byte>>(kBlockBytes);
+    const MemoryVector into(MemorySlice::of(*memory, memory));
+    const Status read = reader.await(reader.engine().contents().read(dataset, entry, 0, into));
+    EXPECT_TRUE(read.ok()) << read.error().message;
+  }
 }
 
 // A rail that stalls is left for another one, and writes on for a while: not over what that gives.

@@ -56,6 +56,8 @@ Task<Status> Fetcher::readInto(std::shared_ptr<FileFetch> fetch, std::uint64_t o
     co_return Error{ErrorCode::kInvalidArgument,
                     fetch->reference.path() + " ends before the range that is to be read"};
   }
+  if (!into.isSound())
+    co_return Error{ErrorCode::kInvalidArgument, "memory is given that lies outside its region"};
   if (!into.isHost())
     co_return Error{ErrorCode::kUnsupported, "the engine reads into memory of processors only"};
   if (ports_.refusals.refuses(fetch->key()))
@@ -186,14 +188,16 @@ Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string&
   const Patience patience(Clock::now() + kPeerPatience,
                           others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
   Attempt attempt(ports_.reactor, part.into, before);
-  Task<Status> reading =
-      ports_.transport.read(node, fetch_->key(), part.offset - before, std::move(attempt.memory),
-                            checksums, patience, RequestClass::kDemand);
-  const Status read = co_await reading;
+  Status read;
+  {
+    // With its frame goes what it has not passed on to a rail.
+    Task<Status> reading =
+        ports_.transport.read(node, fetch_->key(), part.offset - before, std::move(attempt.memory),
+                              checksums, patience, RequestClass::kDemand);
+    read = co_await reading;
+  }
   if (read.ok()) {
     ports_.counters.peerBytes.fetch_add(part.into.size(), std::memory_order_relaxed);
-    if (fetch_->counters)
-      fetch_->counters->peerBytes.fetch_add(part.into.size(), std::memory_order_relaxed);
     co_return read;
   }
   // What still comes late would be written over what another agent gives.

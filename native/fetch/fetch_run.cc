@@ -144,6 +144,7 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   status = co_await reading;
   if (!status.ok()) {
     state.flight(chunk).fromPeer = false;
+    state.flight(chunk).leave();
     co_return;
   }
   ports_.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
@@ -111,16 +112,24 @@ Result<const MemoryRegistration*> MemoryRegion::enrolledWith(
       enrolment = &enrolments_.emplace_back();
       enrolment->device = device;
     }
+    if (const MemoryRegistration* const done = enrolment->done) return done;
+    ++enrolment->underWay;
   }
-  if (const MemoryRegistration* const done = enrolment->done) return done;
-  const std::lock_guard enrolling(enrolment->enrolling);
-  if (enrolment->registration == nullptr) {
-    auto registration = device->enroll(*this);
-    if (!registration.ok()) return registration.error().within(device->name());
-    enrolment->registration = std::move(*registration);
-    enrolment->done = enrolment->registration.get();
+  auto enrolled = enroll(*enrolment);
+  const std::lock_guard lock(mutex_);
+  --enrolment->underWay;
+  return enrolled;
+}
+
+Result<const MemoryRegistration*> MemoryRegion::enroll(Enrolment& enrolment) {
+  const std::lock_guard enrolling(enrolment.enrolling);
+  if (enrolment.registration == nullptr) {
+    auto registration = enrolment.device->enroll(*this);
+    if (!registration.ok()) return registration.error().within(enrolment.device->name());
+    enrolment.registration = std::move(*registration);
+    enrolment.done = enrolment.registration.get();
   }
-  return enrolment->done.load();
+  return enrolment.done.load();
 }
 
 const MemoryRegistration* MemoryRegion::knownTo(const MemoryDevice& device) const {
@@ -133,7 +142,11 @@ const MemoryRegistration* MemoryRegion::knownTo(const MemoryDevice& device) cons
 
 bool MemoryRegion::giveRoomBack() {
   const std::lock_guard lock(mutex_);
-  if (!anonymous_ || !enrolments_.empty()) return false;
+  // One that failed is of no device.
+  const bool known = std::ranges::any_of(enrolments_, [](const Enrolment& each) {
+    return each.done != nullptr || each.underWay != 0;
+  });
+  if (!anonymous_ || known) return false;
   return ::madvise(bytes().data(), size_, MADV_DONTNEED) == 0;
 }
 

@@ -74,12 +74,14 @@ class MemoryRegion {
   struct Enrolment {
     std::shared_ptr<MemoryDevice> device;
     std::mutex enrolling;
+    int underWay = 0;  // calls that wait for it
     std::atomic<const MemoryRegistration*> done{nullptr};
     std::unique_ptr<MemoryRegistration> registration;
   };
 
   // Host memory.
   MemoryRegion(MemoryKind kind, std::span<std::byte> bytes, std::shared_ptr<const void> owner);
+  [[nodiscard]] Result<const MemoryRegistration*> enroll(Enrolment& enrolment);
   MemoryRegion(std::uint64_t gpuAddress, std::uint64_t size, std::shared_ptr<const void> owner);
   [[nodiscard]] static Result<std::shared_ptr<MemoryRegion>> mapped(MemoryKind kind,
                                                                     std::size_t bytes, int flags,

@@ -134,7 +134,9 @@ TEST(MemoryRegion, WhatCouldNotBeEnrolledIsTriedAgain) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().message, "nic0: no more memory may be locked");
   EXPECT_EQ(region->knownTo(*device), nullptr);
+  EXPECT_TRUE(region->giveRoomBack()) << "no device knows it";
   EXPECT_TRUE(region->enrolledWith(device).ok());
+  EXPECT_FALSE(region->giveRoomBack());
 }
 
 }  // namespace

@@ -14,6 +14,17 @@ MemoryVector::MemoryVector(std::vector<MemorySlice> slices) : slices_(std::move(
   for (const MemorySlice& slice : slices_) size_ += slice.size;
 }
 
+bool MemoryVector::isSound() const {
+  std::uint64_t left = ~std::uint64_t{0};
+  for (const MemorySlice& slice : slices_) {
+    if (slice.region == nullptr || slice.size > left) return false;
+    const std::uint64_t size = slice.region->size();
+    if (slice.offset > size || slice.size > size - slice.offset) return false;
+    left -= slice.size;
+  }
+  return true;
+}
+
 bool MemoryVector::isHost() const {
   return std::ranges::all_of(slices_,
                              [](const MemorySlice& slice) { return slice.region->isHost(); });

@@ -41,6 +41,9 @@ class MemoryVector {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] std::span<const MemorySlice> slices() const { return slices_; }
+  // Every slice has a region and lies inside it. To be asked of what others have made: all else
+  // here counts on it.
+  [[nodiscard]] bool isSound() const;
   // Processors reach all of it.
   [[nodiscard]] bool isHost() const;
 

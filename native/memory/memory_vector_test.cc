@@ -66,6 +66,19 @@ TEST(MemoryVector, PartsKeepTheirOwners) {
   EXPECT_TRUE(watched.expired());
 }
 
+TEST(MemoryVector, IsSoundWhenItsSlicesLieInTheirRegions) {
+  std::string text = "text";
+  const auto region = MemoryRegion::host(bytesOf(text));
+  const auto sound = [](MemorySlice slice) { return MemoryVector({std::move(slice)}).isSound(); };
+  EXPECT_TRUE(sound({region, 1, 3}));
+  EXPECT_FALSE(sound({region, 1, 4}));
+  EXPECT_FALSE(sound({region, 5, 1}));
+  EXPECT_FALSE(sound({region, ~0ull, 2}));
+  EXPECT_FALSE(sound({nullptr, 0, 1}));
+  const auto large = MemoryRegion::gpu(0, ~0ull, nullptr);
+  EXPECT_FALSE(MemoryVector({{large, 0, ~0ull}, {large, 0, 2}}).isSound()) << "in all";
+}
+
 TEST(MemoryVector, IsHostMemoryWhenAllOfItIs) {
   std::string text = "text";
   const MemorySlice host = MemorySlice::of(bytesOf(text));
