@@ -10,6 +10,25 @@
 namespace hearth::testing_cluster {
 namespace {
 
+// Waits for the first chunk, as another agent does. From its shard; ends at home.
+Task<Status> awaitFirst(Engine& engine, Shard& shard, ContentKey key) {
+  Task<Status> awaiting = shard.fetcher->awaitChunk(key, 0);
+  const Status awaited = co_await awaiting;
+  co_await engine.home().enter();
+  co_return awaited;
+}
+
+// Knows of an agent that never answers.
+struct BesideASilentOne {
+  explicit BesideASilentOne(Agent& agent) {
+    ClusterMember other = agent.member();
+    other.identity.node = "silent";
+    other.identity.addresses = {localAddress(server.fd())};
+    agent.setCluster({agent.member(), other});
+  }
+  const LoopbackServer server;
+};
+
 Task<Status> awaitFirstOnceItIsAskedFor(Engine& engine, ContentKey key) {
   Shard& shard = engine.commons().owner(key);
   co_await shard.reactor->enter();
@@ -20,10 +39,8 @@ Task<Status> awaitFirstOnceItIsAskedFor(Engine& engine, ContentKey key) {
     return flight != fetch->flights.end() && flight->second->asking != nullptr;
   };
   while (!asked()) co_await shard.reactor->sleep(std::chrono::milliseconds(1));
-  Task<Status> awaiting = shard.fetcher->awaitChunk(key, 0);
-  const Status awaited = co_await awaiting;
-  co_await engine.home().enter();
-  co_return awaited;
+  Task<Status> awaiting = awaitFirst(engine, shard, key);
+  co_return co_await awaiting;
 }
 
 // The directory may have told the others already that we fetch it. An agent that is slow to hear
@@ -32,11 +49,7 @@ TEST(AwaitedChunk, IsWaitedForWhileItsAgentAsksForIt) {
   Origin origin;
   origin.add("model", 10'000'000);
   Agent agent("agent");
-  const LoopbackServer silent;
-  ClusterMember other = agent.member();
-  other.identity.node = "silent";
-  other.identity.addresses = {localAddress(silent.fd())};
-  agent.setCluster({agent.member(), other});
+  const BesideASilentOne silent(agent);
   const auto dataset = agent.add(origin);
   const FileReference file = FileReference::of(dataset, filesOf(*dataset->manifest).front());
   agent.beginWarm(dataset);
@@ -71,10 +84,8 @@ struct HeldBack {
     shard.gate->spawn(fetch(shard, *opened, std::move(options)));
     while (!(*opened)->flights.contains(0) || !(*opened)->flights.at(0)->fromPeer)
       co_await shard.reactor->sleep(std::chrono::milliseconds(1));
-    Task<Status> awaiting = shard.fetcher->awaitChunk((*opened)->key(), 0);
-    const Status awaited = co_await awaiting;
-    co_await engine.home().enter();
-    co_return awaited;
+    Task<Status> awaiting = awaitFirst(engine, shard, (*opened)->key());
+    co_return co_await awaiting;
   }
 };
 
@@ -83,11 +94,7 @@ TEST(AwaitedChunk, WhoWaitsIsSentAwayWhenTheReadFromAHolderFails) {
   Origin origin;
   origin.add("model", kChunkBytes);
   Agent agent("agent", [](EngineOptions& options) { options.shards = 1; });
-  const LoopbackServer silent;
-  ClusterMember other = agent.member();
-  other.identity.node = "silent";
-  other.identity.addresses = {localAddress(silent.fd())};
-  agent.setCluster({agent.member(), other});
+  const BesideASilentOne silent(agent);
   const auto dataset = agent.add(origin);
   HeldBack held;
   const FileReference file = FileReference::of(dataset, filesOf(*dataset->manifest).front());

@@ -41,23 +41,6 @@ struct ControlAttempt {
 
 }  // namespace
 
-// Counts a coroutine of a caller for as long as it is in the transport.
-class TcpTransport::Caller {
- public:
-  explicit Caller(TcpTransport& transport) : transport_(transport) {
-    ++transport_.callers_;
-    transport_.callersGone_.reset();
-  }
-  ~Caller() {
-    if (--transport_.callers_ == 0) transport_.callersGone_.set();
-  }
-  Caller(const Caller&) = delete;
-  Caller& operator=(const Caller&) = delete;
-
- private:
-  TcpTransport& transport_;
-};
-
 std::unique_ptr<PeerTransport> PeerTransport::create(Reactor& reactor, TransportOptions options,
                                                      PeerHandler& handler) {
   return std::make_unique<TcpTransport>(reactor, std::move(options), handler);
@@ -71,10 +54,8 @@ TcpTransport::TcpTransport(Reactor& reactor, TransportOptions options, PeerHandl
       dialler_(reactor, gate_, options_),
       acceptor_(reactor, gate_, options_, limits_, handler,
                 [this](const std::string& node) { return accountOf(node); }),
-      callersGone_(reactor),
-      self_(std::make_shared<TcpTransport*>(this)) {
-  callersGone_.set();
-}
+      callers_(reactor),
+      self_(std::make_shared<TcpTransport*>(this)) {}
 
 std::shared_ptr<PeerStatistics> TcpTransport::accountOf(const std::string& node) {
   std::shared_ptr<PeerStatistics>& account = accounts_[node];
@@ -174,7 +155,7 @@ Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Lane lane, Attem
 Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t offset,
                                 MemoryVector into, std::vector<std::uint32_t>& blockChecksums,
                                 Patience patience, RequestClass requestClass) {
-  const Caller inside(*this);
+  const Callers::Inside inside(callers_);
   const std::size_t length = into.size();
   blockChecksums.clear();
   if (length == 0) co_return Status();
@@ -193,7 +174,7 @@ Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t 
 Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node,
                                                                 Sha256Digest digest,
                                                                 Clock::time_point deadline) {
-  const Caller inside(*this);
+  const Callers::Inside inside(callers_);
   const Result<std::shared_ptr<Peer>> peer = peerOf(node);
   if (!peer.ok()) co_return peer.error();
   std::vector<std::byte> bytes;
@@ -218,7 +199,7 @@ Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node
 
 Task<Result<ControlMessage>> TcpTransport::call(std::string node, ControlMessage request,
                                                 Patience patience) {
-  const Caller inside(*this);
+  const Callers::Inside inside(callers_);
   if (request.body.size() > kMaxControlBytes) {
     co_return Error{ErrorCode::kInvalidArgument, "a control message is at most 1 MiB long"};
   }
@@ -236,7 +217,7 @@ Task<void> TcpTransport::close() {
   for (const auto& [node, peer] : peers_) peer->leave(shuttingDown());
   dialler_.close();
   acceptor_.close(shuttingDown());
-  co_await callersGone_.wait();
+  co_await callers_.gone();
   Task<void> closing = gate_.close();
   co_await closing;
   self_.reset();

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "transport/acceptor.h"
+#include "transport/callers.h"
 #include "transport/dialler.h"
 #include "transport/peer.h"
 #include "transport/peer_transport.h"
@@ -33,7 +34,6 @@ class TcpTransport final : public PeerTransport {
   std::vector<PeerStatistics> statistics() const override;
 
  private:
-  class Caller;
   [[nodiscard]] Result<std::shared_ptr<Peer>> peerOf(const std::string& node) const;
   [[nodiscard]] std::shared_ptr<PeerStatistics> accountOf(const std::string& node);
   template <class Attempt>
@@ -49,8 +49,7 @@ class TcpTransport final : public PeerTransport {
   std::map<std::string, std::shared_ptr<PeerStatistics>> accounts_;
   std::map<std::string, std::shared_ptr<Peer>> peers_;
   bool closed_ = false;
-  std::size_t callers_ = 0;  // coroutines of read, readManifest and call
-  Event callersGone_;
+  Callers callers_;  // coroutines of read, readManifest and call
   // What adopt() posts from other threads may run after the transport has gone.
   std::shared_ptr<TcpTransport*> self_;
   std::atomic<std::size_t> arriving_{0};  // sockets that are posted

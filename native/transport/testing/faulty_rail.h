@@ -80,6 +80,13 @@ inline Task<Delivery> givePattern(const RailRead& read) {
                      .checksums = checksumsOf(read.key, read.offset, size)};
 }
 
+// When a request ends of which not one byte comes from now on.
+inline Clock::time_point endOf(const Patience& patience) {
+  const Clock::time_point now = Clock::now();
+  const bool silent = patience.silence < patience.deadline - now;
+  return silent ? now + patience.silence : patience.deadline;
+}
+
 class FaultyRail final : public Rail, public std::enable_shared_from_this<FaultyRail> {
  public:
   struct Counts {
@@ -153,13 +160,6 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     co_await woken.waitUntil(endOf(work.read().patience));
     work.onCancel({});
     waiting_.remove(&woken);
-  }
-
-  // Not one byte comes from now on.
-  [[nodiscard]] static Clock::time_point endOf(const Patience& patience) {
-    const Clock::time_point now = Clock::now();
-    const bool silent = patience.silence < patience.deadline - now;
-    return silent ? now + patience.silence : patience.deadline;
   }
 
   // In two halves, between which the loop turns.

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "transport/callers.h"
 #include "transport/rail_reader.h"
 #include "transport/testing/faulty_rail.h"
 
@@ -93,8 +94,7 @@ class MemoryTransport final : public PeerTransport {
         mailbox_(std::make_shared<Mailbox>(reactor)),
         gate_(reactor),
         random_(network.draw()),
-        callersGone_(reactor) {
-    callersGone_.set();
+        callers_(reactor) {
     const std::lock_guard lock(network_.mutex_);
     network_.places_[options_.node][options_.shard] = {options_.incarnation, mailbox_, this};
   }
@@ -115,7 +115,7 @@ class MemoryTransport final : public PeerTransport {
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
                     std::vector<std::uint32_t>& blockChecksums, Patience patience,
                     RequestClass requestClass) override {
-    const Caller inside(*this);
+    const Callers::Inside inside(callers_);
     blockChecksums.clear();
     if (into.empty()) co_return Status();
     const std::shared_ptr<Known> peer = peerOf(node);
@@ -128,7 +128,7 @@ class MemoryTransport final : public PeerTransport {
 
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
                                                     Clock::time_point deadline) override {
-    const Caller inside(*this);
+    const Callers::Inside inside(callers_);
     std::vector<std::byte> all;
     for (;;) {
       Serve serve = [digest, offset = all.size()](PeerHandler& handler, std::string from) {
@@ -147,7 +147,7 @@ class MemoryTransport final : public PeerTransport {
 
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
                                     Patience patience) override {
-    const Caller inside(*this);
+    const Callers::Inside inside(callers_);
     Serve serve = [request](PeerHandler& handler, std::string from) {
       return controlOf(handler, std::move(from), request);
     };
@@ -169,7 +169,7 @@ class MemoryTransport final : public PeerTransport {
       for (const std::shared_ptr<Rail>& rail : peer->rails.usableRails())
         static_cast<FaultyRail&>(*rail).end();
     }
-    co_await callersGone_.wait();
+    co_await callers_.gone();
     for (const std::shared_ptr<Known>& peer : left_) {
       Task<void> closing = peer->rails.close();
       co_await closing;
@@ -236,23 +236,6 @@ class MemoryTransport final : public PeerTransport {
     std::shared_ptr<Mailbox> asker_;
     std::shared_ptr<Question> question_;
   };
-  // Counts a coroutine of a caller for as long as it is in the transport.
-  class Caller {
-   public:
-    explicit Caller(MemoryTransport& transport) : transport_(transport) {
-      ++transport_.callers_;
-      transport_.callersGone_.reset();
-    }
-    ~Caller() {
-      if (--transport_.callers_ == 0) transport_.callersGone_.set();
-    }
-    Caller(const Caller&) = delete;
-    Caller& operator=(const Caller&) = delete;
-
-   private:
-    MemoryTransport& transport_;
-  };
-
   [[nodiscard]] static Error unreachable(const std::string& node) {
     return {ErrorCode::kUnavailable, node + " is not reached"};
   }
@@ -359,12 +342,6 @@ class MemoryTransport final : public PeerTransport {
     asking_.erase(&never);
     co_return Error{ErrorCode::kDeadlineExceeded, node + " has given no sign of life"};
   }
-  [[nodiscard]] static Clock::time_point endOf(const Patience& patience) {
-    const Clock::time_point now = Clock::now();
-    const bool silent = patience.silence < patience.deadline - now;
-    return silent ? now + patience.silence : patience.deadline;
-  }
-
   Task<Result<Answer>> ask(std::string node, Serve serve, Patience patience) {
     const std::shared_ptr<Known> peer = peerOf(node);
     const auto place = network_.find(node, options_.shard);
@@ -399,8 +376,7 @@ class MemoryTransport final : public PeerTransport {
   std::map<std::string, std::shared_ptr<Known>> peers_;
   std::vector<std::shared_ptr<Known>> left_;
   std::set<Event*> asking_;
-  std::size_t callers_ = 0;
-  Event callersGone_;
+  Callers callers_;
   bool closed_ = false;
 };
 

@@ -1,0 +1,38 @@
+// Coroutines of callers that are inside something: who ends it waits until none is. On the
+// reactor's thread.
+#pragma once
+
+#include "reactor/synchronization.h"
+
+namespace hearth {
+
+class Callers {
+ public:
+  explicit Callers(Reactor& reactor) : gone_(reactor) { gone_.set(); }
+
+  // One of them, for as long as it lives.
+  class Inside {
+   public:
+    explicit Inside(Callers& callers) : callers_(callers) {
+      ++callers_.inside_;
+      callers_.gone_.reset();
+    }
+    ~Inside() {
+      if (--callers_.inside_ == 0) callers_.gone_.set();
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    Callers& callers_;
+  };
+
+  // Awaitable: ends when none is inside.
+  [[nodiscard]] auto gone() { return gone_.wait(); }
+
+ private:
+  std::size_t inside_ = 0;
+  Event gone_;
+};
+
+}  // namespace hearth
