@@ -1,11 +1,12 @@
 // Mocha's spec reporter on the terminal, with the files that took longest, and as JSON in the file named by the option
 // `output` its counts and what failed. A process that does not end by itself after its tests fails: what it waits for is a
-// handle that some code under test has left open.
+// handle that some code under test has left open. One that is ended by SIGTERM, as it takes too long, still writes them,
+// with the test that it was in.
 const { writeFileSync } = require('node:fs');
 const { relative } = require('node:path');
 const { reporters, Runner } = require('mocha');
 
-const patienceMilliseconds = 15_000;
+const endingMilliseconds = 15_000;
 /** Files that are named for their time. */
 const mostFiles = 12;
 const leastSeconds = 5;
@@ -20,19 +21,32 @@ module.exports = class SpecWithCounts extends reporters.Spec {
       failed.push(`${test.fullTitle()}: ${reasonOf(error)}`);
     });
     const seconds = secondsByFile(runner);
-    runner.once(Runner.constants.EVENT_RUN_END, () => {
+    const write = (stats) => {
       printSlowest(seconds);
-      writeFileSync(options.reporterOptions.output, JSON.stringify({ stats: this.stats, failed }));
+      writeFileSync(options.reporterOptions.output, JSON.stringify({ stats, failed }));
+    };
+    runner.once(Runner.constants.EVENT_RUN_END, () => write(this.stats));
+    process.once('SIGTERM', () => {
+      failed.push(`${whereIs(runner)}: ended by SIGTERM in the middle of it; what comes after it was not run`);
+      console.error(`\n${failed.at(-1)}`);
+      write({ ...this.stats, failures: this.stats.failures + 1 });
+      process.exit(1);
     });
   }
 
   /** Called when the global teardown has ended. */
   done(failures, end) {
     // Does not keep the process itself.
-    setTimeout(endWithHandles, patienceMilliseconds).unref();
+    setTimeout(endWithHandles, endingMilliseconds).unref();
     end(failures);
   }
 };
+
+/** The test or hook that runs now. */
+function whereIs(runner) {
+  const { currentRunnable, test, suite } = runner;
+  return (currentRunnable ?? test ?? suite)?.fullTitle() || 'before the first test';
+}
 
 /** What was wrong on one line: of values that differ, the difference, which assert writes on lines of its own. */
 function reasonOf(error) {

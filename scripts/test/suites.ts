@@ -1,6 +1,6 @@
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { node, type Outcome, root, run } from './command.ts';
+import { node, type Outcome, type Run, root } from './command.ts';
 import { generatedFiles, styleCheck, testFiles } from './sources.ts';
 
 export interface Counts {
@@ -24,10 +24,11 @@ function outputOf(testcase: string): string {
 }
 
 /** Builds a preset and runs its GoogleTest programs through ctest, counting from its JUnit report. */
-async function native(preset: 'release' | 'asan' | 'tsan'): Promise<Counts> {
+async function native(run: Run, preset: 'release' | 'asan' | 'tsan'): Promise<Counts> {
   const built = await run('scripts/build-native.sh', [preset]);
   if (built.code !== 0) return failedStep(`the build of ${preset}`);
   const report = join(root, `build/${preset}.junit.xml`);
+  rmSync(report, { force: true });
   const outcome = await run(
     'ctest',
     ['--test-dir', `build/${preset}`, '--output-on-failure', '--output-junit', report, '-j', '2'],
@@ -51,7 +52,10 @@ async function native(preset: 'release' | 'asan' | 'tsan'): Promise<Counts> {
   const counts = { passed: attribute('tests') - failed - skipped, failed, skipped, failures };
   // What each of them said; ctest prints it between the lines of all others.
   for (const [testcase, name] of wrong) console.log(`\n${name}${outputOf(testcase).slice(-5000)}`);
-  if (outcome.code !== 0 && failed === 0) return add(counts, failedStep(`ctest: exit code ${outcome.code}`));
+  if (outcome.code !== 0 && failed === 0) {
+    console.log(outcome.output.slice(-5000));
+    return add(counts, failedStep(`ctest: exit code ${outcome.code}`));
+  }
   for (const line of outcome.output.split('\n')) if (line.includes('***Skipped')) console.log(`  ${line.trim()}`);
   return counts;
 }
@@ -68,12 +72,11 @@ interface MochaRun {
 }
 
 interface MochaOptions {
-  timeoutMs?: number;
   /** What is written is only returned. */
   quiet?: boolean;
 }
 
-async function mocha(name: string, args: string[] = [], options: MochaOptions = {}): Promise<MochaRun> {
+async function mocha(run: Run, name: string, args: string[], options: MochaOptions = {}): Promise<MochaRun> {
   const report = join(root, `build/${name}.json`);
   rmSync(report, { force: true });
   mkdirSync(join(root, 'build'), { recursive: true });
@@ -93,7 +96,7 @@ async function mocha(name: string, args: string[] = [], options: MochaOptions = 
 }
 
 /** Before the tests, as compilers leave nothing for those beside them. Without root they may be out of reach. */
-async function programs(): Promise<Counts> {
+async function programs(run: Run): Promise<Counts> {
   const built = await run(node, ['scripts/tools/get.ts', 'all']);
   if (built.code !== 3 || process.getuid?.() === 0) return step('programs that tests need', built);
   return { passed: 0, failed: 0, skipped: 1, failures: [] };
@@ -110,29 +113,28 @@ async function sideBySide(loud: Promise<MochaRun>, quiet: Promise<MochaRun>): Pr
 const without = (files: readonly string[]) => files.flatMap((glob) => ['--ignore', glob]);
 
 /** Programs wait for one another, so the tests of their parts run beside those of whole programs. */
-async function unit(): Promise<Counts> {
+async function unit(run: Run): Promise<Counts> {
   const { measured, programs, parts } = testFiles;
-  const alone = await mocha('unit-measured', measured);
+  const alone = await mocha(run, 'unit-measured', measured);
   const both = await sideBySide(
-    mocha('unit-programs', [...programs, ...without(measured)]),
-    mocha('unit-parts', parts, { quiet: true }),
+    mocha(run, 'unit-programs', [...programs, ...without(measured)]),
+    mocha(run, 'unit-parts', parts, { quiet: true }),
   );
   return add(alone.counts, both);
 }
 
 /** Those on nodes wait most of their time, so the others run beside them. */
-async function kubernetes(): Promise<Counts> {
+async function kubernetes(run: Run): Promise<Counts> {
   const common = ['--config', 'e2e/.mocharc.json', '--exit'];
-  const timeoutMs = 2 * 60 * 60_000;
   const { onNodes, kubernetes } = testFiles;
   return await sideBySide(
-    mocha('e2e', [...common, ...onNodes], { timeoutMs }),
-    mocha('e2e-api-servers', [...common, ...kubernetes, ...without(onNodes)], { timeoutMs, quiet: true }),
+    mocha(run, 'e2e', [...common, ...onNodes]),
+    mocha(run, 'e2e-api-servers', [...common, ...kubernetes, ...without(onNodes)], { quiet: true }),
   );
 }
 
 /** Reads the sources as the release build compiles them. Tests are left out: they take as long again. */
-async function clangTidy(): Promise<Outcome> {
+async function clangTidy(run: Run): Promise<Outcome> {
   const built = await run('scripts/build-native.sh', ['release']);
   if (built.code !== 0) return built;
   return await run('bash', [
@@ -142,18 +144,18 @@ async function clangTidy(): Promise<Outcome> {
   ]);
 }
 
-async function lint(): Promise<Counts> {
+async function lint(run: Run): Promise<Counts> {
   const format = "git ls-files 'native/*.h' 'native/*.cc' | grep -v /generated/ | xargs clang-format --dry-run -Werror";
   return [
     step('tsc', await run('node_modules/.bin/tsc', ['-b'])),
     step('biome', await run('node_modules/.bin/biome', styleCheck)),
     step('clang-format', await run('bash', ['-c', format])),
-    step('clang-tidy', await clangTidy()),
+    step('clang-tidy', await clangTidy(run)),
   ].reduce(add);
 }
 
 /** Generated files are written anew and must not differ from what is committed. */
-async function verify(): Promise<Counts> {
+async function verify(run: Run): Promise<Counts> {
   const counts: Counts[] = [];
   for (const script of globSync('scripts/generate-*.ts', { cwd: root }).sort()) {
     counts.push(step(script, await run(node, [script], { quiet: true })));
@@ -170,7 +172,7 @@ async function verify(): Promise<Counts> {
   return counts.reduce(add);
 }
 
-async function fuzz(): Promise<Counts> {
+async function fuzz(run: Run): Promise<Counts> {
   const seconds = process.env.FUZZ_SECONDS ?? '60';
   const sources = globSync('native/*/*_fuzz.cc', { cwd: root }).sort();
   const targets = sources.map((path) => `hearth_${path.split('/').at(-1)?.replace('.cc', '')}`);
@@ -200,20 +202,26 @@ export function add(a: Counts, b: Counts): Counts {
 
 export interface Suite {
   title: string;
-  run: () => Promise<Counts>;
+  /** Its commands are ended when its time is over. */
+  run: (run: Run) => Promise<Counts>;
+  /**
+   * Minutes after which something hangs: three times what it takes on two cores, and what it builds the first time. What
+   * hangs then costs one suite, and all others are still run within the time of the whole.
+   */
+  minutes: number;
   /** The suite that comes before it, also when it is run alone. */
   after?: string;
 }
 
 /** In the order in which `all` runs them. */
 export const suites: Record<string, Suite> = {
-  programs: { title: 'Programs that tests need', run: programs },
-  native: { title: 'C++ tests', run: () => native('release') },
-  unit: { title: 'TypeScript tests', run: unit, after: 'programs' },
-  lint: { title: 'Types and style', run: lint },
-  verify: { title: 'Generated files', run: verify },
-  e2e: { title: 'Kubernetes', run: kubernetes, after: 'programs' },
-  fuzz: { title: 'Fuzzers', run: fuzz },
-  asan: { title: 'C++ tests under AddressSanitizer and UBSan', run: () => native('asan') },
-  tsan: { title: 'C++ tests under ThreadSanitizer', run: () => native('tsan') },
+  programs: { title: 'Programs that tests need', run: programs, minutes: 30 },
+  native: { title: 'C++ tests', run: (run) => native(run, 'release'), minutes: 20 },
+  unit: { title: 'TypeScript tests', run: unit, minutes: 30, after: 'programs' },
+  lint: { title: 'Types and style', run: lint, minutes: 15 },
+  verify: { title: 'Generated files', run: verify, minutes: 5 },
+  e2e: { title: 'Kubernetes', run: kubernetes, minutes: 40, after: 'programs' },
+  fuzz: { title: 'Fuzzers', run: fuzz, minutes: 10 },
+  asan: { title: 'C++ tests under AddressSanitizer and UBSan', run: (run) => native(run, 'asan'), minutes: 20 },
+  tsan: { title: 'C++ tests under ThreadSanitizer', run: (run) => native(run, 'tsan'), minutes: 20 },
 };
