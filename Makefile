@@ -48,7 +48,7 @@ cluster-down: $(STAMP) ## Remove that cluster, and what interrupted runs have le
 image: $(STAMP) ## Build the container image, without a daemon (root); REGISTRY=HOST/PATH pushes it (TAG=...)
 	@$(NODE) e2e/cluster/main.ts image
 
-bench: build ## Measure against baselines in the same run; writes bench/results.json
+bench: build ## Measure against baselines in the same run; writes bench/results.json (BENCH_AGAINST=COMMIT: before and after)
 	@$(NODE) bench/main.ts
 
 bench-pods: build ## Measure reads in pods against the node's disk, on a cluster; writes bench/results-pods.json

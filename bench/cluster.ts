@@ -7,8 +7,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { root, run } from './command.ts';
 import { commandAt, type Place } from './network.ts';
 
-const hearthProgram = join(root, 'cli/bin/hearth');
-const holderProgram = join(root, 'build/release/holder/hearth-holder');
+const holderOf = (release: string): string => join(release, 'build/release/holder/hearth-holder');
+const hearthOf = (release: string): string => join(release, 'cli/bin/hearth');
+
+export interface ClusterOptions {
+  /** The checkout, built, whose programs run; this one unless given. */
+  release?: string;
+  /** Of each agent; all are on loopback unless given. */
+  placeOf?: ((node: string) => Place) | undefined;
+}
 
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -30,31 +37,33 @@ const mounted = (target: string): boolean =>
 export class Cluster {
   readonly directory: string;
   readonly nodes: string[];
-  readonly #placeOf: ((node: string) => Place) | undefined;
+  readonly #placeOf: ClusterOptions['placeOf'];
+  readonly #release: string;
   readonly #children = new Map<string, ChildProcess>();
   readonly #mounts = new Set<string>();
   readonly #killAtExit = (): void => {
     for (const child of this.#children.values()) child.kill('SIGKILL');
   };
 
-  private constructor(directory: string, nodes: string[], placeOf: ((node: string) => Place) | undefined) {
+  private constructor(directory: string, nodes: string[], { placeOf, release = root }: ClusterOptions) {
     this.directory = directory;
     this.nodes = nodes;
     this.#placeOf = placeOf;
+    this.#release = release;
   }
 
   static async start(
     directory: string,
     nodes: string[],
     budgetBytes: number,
-    placeOf?: (node: string) => Place,
+    options: ClusterOptions = {},
   ): Promise<Cluster> {
     mkdirSync(directory, { recursive: true });
-    const cluster = new Cluster(directory, nodes, placeOf);
+    const cluster = new Cluster(directory, nodes, options);
     process.once('exit', cluster.#killAtExit);
     writeFileSync(join(directory, 'secret'), 'a secret of this benchmark alone\n', { mode: 0o600 });
     try {
-      cluster.#spawn('holder', holderProgram, ['--socket', join(directory, 'holder.sock')]);
+      cluster.#spawn('holder', holderOf(cluster.#release), ['--socket', join(directory, 'holder.sock')]);
       await cluster.#until('holder', () => existsSync(join(directory, 'holder.sock')));
       for (const node of nodes) await cluster.#startAgent(node, budgetBytes);
       for (const node of nodes) await cluster.#until(node, () => existsSync(cluster.socket(node)));
@@ -72,7 +81,7 @@ export class Cluster {
 
   /** Runs the command line against a node's agent; the first node's by default. */
   hearth(args: string[], node = this.nodes[0] ?? ''): Promise<string> {
-    return run(hearthProgram, ['--socket', this.socket(node), '--timeout', '300', ...args]);
+    return run(hearthOf(this.#release), ['--socket', this.socket(node), '--timeout', '300', ...args]);
   }
 
   async mount(dataset: string, dataPath: 'view' | 'fuse' | 'daemon'): Promise<string> {
@@ -135,7 +144,7 @@ export class Cluster {
       ...['--control-socket', this.socket(node), '--health-listen', `127.0.0.1:${await freePort()}`],
       ...['--holder-socket', path('holder.sock'), '--origins-allow-private', 'yes', '--log-level', 'warn'],
     ];
-    this.#spawn(node, ...commandAt(place, hearthProgram, args));
+    this.#spawn(node, ...commandAt(place, hearthOf(this.#release), args));
   }
 
   #spawn(name: string, program: string, args: string[]): void {

@@ -1,15 +1,18 @@
 // Measures rows beside their baselines and writes a table and bench/results.json.
 // BENCH_BYTES (2 GiB), BENCH_RUNS (5), BENCH_ENTRIES (1000000), BENCH_DIRECTORY (the system's temporary
-// folder), BENCH_ROWS (all; ids or their beginnings, with commas between).
+// folder), BENCH_ROWS (all; ids or their beginnings, with commas between), BENCH_AGAINST (none; a commit: each row of this
+// checkout beside the same row of that one, written to bench/results-against.json).
 // Ends with 0 when each row could be measured, whether or not its target was reached.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Cluster } from './cluster.ts';
 import { root } from './command.ts';
-import { describeMachine, processor } from './machine.ts';
-import type { Settings, Surroundings } from './plan.ts';
-import { type Measure, measure, type Row, tableHead, tableLine } from './result.ts';
+import { type Comparison, compareGroup, comparisonHead, comparisonLine } from './comparison.ts';
+import { runGroup } from './group_run.ts';
+import { describeMachine, type Machine, processor } from './machine.ts';
+import type { Group, Settings } from './plan.ts';
+import { builtRelease, commitOf } from './release.ts';
+import { measure, type Row, tableHead, tableLine } from './result.ts';
 import { completeFile } from './rows/complete_file.ts';
 import { http } from './rows/http.ts';
 import { limits } from './rows/limits.ts';
@@ -32,36 +35,51 @@ const groups = [completeFile, smallFiles, smallCold, http, warmDirectory, spread
     ids.some((id) => wanted.length === 0 || wanted.some((word) => id.startsWith(word) || word.startsWith(id))),
 );
 
-async function measureAll(settings: Settings): Promise<{ rows: Row[]; failures: string[] }> {
-  const machine = await describeMachine(settings.directory);
-  console.log(
-    `${processor()}, ${machine.cores} cores, ${machine.memoryGiB} GiB, Linux ${machine.kernel}, ` +
-      `${machine.disk} ${machine.fileSystem}\n${settings.bytes / 2 ** 20} MiB, ${settings.runs} runs\n\n${tableHead()}`,
-  );
-  const rows: Row[] = [];
+/** Failures are printed at once, and given back. */
+async function eachGroup(settings: Settings, measureGroup: (group: Group, directory: string) => Promise<void>) {
   const failures: string[] = [];
   for (const [index, group] of groups.entries()) {
-    const directory = join(settings.directory, String(index));
-    let cluster: Cluster | undefined;
     try {
-      cluster = await Cluster.start(join(directory, 'cluster'), ['bench'], 2 * settings.bytes + 2 ** 30);
-      const row = async (about: Measure): Promise<void> => {
-        if (!isWanted(about.id)) return;
-        const measured = await measure(about, settings.runs, machine);
-        rows.push(measured);
-        console.log(tableLine(measured));
-      };
-      const around: Surroundings = { ...settings, directory, cluster, row };
-      await group.measure(around);
+      await measureGroup(group, join(settings.directory, String(index)));
     } catch (error) {
       failures.push(`${group.ids.join(', ')}: ${error instanceof Error ? error.message : String(error)}`);
       console.error(`not measured: ${failures.at(-1)}`);
-    } finally {
-      await cluster?.stop();
-      rmSync(directory, { recursive: true, force: true });
     }
   }
-  return { rows, failures };
+  return failures;
+}
+
+interface Measured {
+  rows: Row[];
+  below: string[];
+  failures: string[];
+}
+
+async function measureAll(settings: Settings, machine: Machine): Promise<Measured> {
+  const rows: Row[] = [];
+  console.log(tableHead());
+  const failures = await eachGroup(settings, (group, directory) =>
+    runGroup(group, settings, { directory, release: root }, async (about) => {
+      if (!isWanted(about.id)) return;
+      const measured = await measure(about, settings.runs, machine);
+      rows.push(measured);
+      console.log(tableLine(measured));
+    }),
+  );
+  return { rows, failures, below: rows.filter((row) => row.ratio < row.target).map(({ id }) => id) };
+}
+
+async function compareAll(settings: Settings, machine: Machine, release: string): Promise<Measured> {
+  const rows: Comparison[] = [];
+  console.log(comparisonHead());
+  const done = (row: Comparison) => {
+    rows.push(row);
+    console.log(comparisonLine(row));
+  };
+  const failures = await eachGroup(settings, (group, directory) =>
+    compareGroup(group, settings, { directory, release, machine }, { wanted: isWanted, done }),
+  );
+  return { rows, failures, below: rows.filter((row) => row.low < row.target).map(({ id }) => id) };
 }
 
 // So that what is removed when the process ends is also removed then.
@@ -77,11 +95,25 @@ const settings: Settings = {
   runs: count('BENCH_RUNS', 5),
   entries: count('BENCH_ENTRIES', 1_000_000),
 };
+const against = process.env.BENCH_AGAINST;
 try {
-  const { rows, failures } = await measureAll(settings);
-  const results = join(root, 'bench/results.json');
+  const machine = await describeMachine(settings.directory);
+  let other: { commit: string; folder: string } | undefined;
+  if (against) {
+    const commit = await commitOf(against);
+    if (!commit) throw new Error(`this clone has no commit ${against}; BENCH_AGAINST names one of its history`);
+    other = { commit, folder: await builtRelease(commit) };
+  }
+  console.log(
+    `${processor()}, ${machine.cores} cores, ${machine.memoryGiB} GiB, Linux ${machine.kernel}, ` +
+      `${machine.disk} ${machine.fileSystem}\n${settings.bytes / 2 ** 20} MiB, ${settings.runs} runs` +
+      `${other ? `, this checkout against ${other.commit.slice(0, 12)}` : ''}\n`,
+  );
+  const { rows, below, failures } = await (other
+    ? compareAll(settings, machine, other.folder)
+    : measureAll(settings, machine));
+  const results = join(root, `bench/results${other ? '-against' : ''}.json`);
   writeFileSync(results, `${JSON.stringify(rows, null, 2)}\n`);
-  const below = rows.filter((row) => row.ratio < row.target).map(({ id }) => id);
   console.log(`\n${rows.length} rows, written to ${results}`);
   if (below.length > 0) console.log(`below their targets: ${below.join(', ')}`);
   if (failures.length > 0) console.log(`not measured:\n  ${failures.join('\n  ')}`);

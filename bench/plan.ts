@@ -12,6 +12,8 @@ export interface Settings {
 
 export interface Surroundings extends Settings {
   cluster: Cluster;
+  /** The checkout, built, that is measured. */
+  release: string;
   /** Measures a row, unless it was not asked for, and prints it. */
   row: (measure: Measure) => Promise<void>;
 }
@@ -20,5 +22,7 @@ export interface Surroundings extends Settings {
 export interface Group {
   /** Prefixes of its rows. */
   ids: string[];
+  /** It measures before it comes to its rows, so nothing may run beside it. */
+  alone?: boolean;
   measure: (around: Surroundings) => Promise<void>;
 }

@@ -41,6 +41,24 @@ export function median(numbers: number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
 }
 
+/**
+ * The median of what the samples come from lies in it with a probability of 90 % at least. By ranks, as each sample is below
+ * that median by chance alone (binomial distribution); of fewer than five samples it is the least and the greatest.
+ */
+export function interval(numbers: number[]): [number, number] {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const count = sorted.length;
+  let probability = 0.5 ** count; // of exactly `below` samples below the median
+  let tail = probability; // of `below` or fewer
+  let rank = 0;
+  for (let below = 1; 2 * tail + (2 * (probability * (count - below + 1))) / below <= 0.1; ++below) {
+    probability *= (count - below + 1) / below;
+    tail += probability;
+    rank = below;
+  }
+  return [sorted[rank] ?? Number.NaN, sorted[count - 1 - rank] ?? Number.NaN];
+}
+
 /** Measures one row, value and baseline alternating, so that what disturbs the machine disturbs both. */
 export async function measure(about: Measure, runs: number, machine: Machine): Promise<Row> {
   const samples: Row['runs'] = [];
@@ -67,7 +85,7 @@ export async function measure(about: Measure, runs: number, machine: Machine): P
   };
 }
 
-const number = (value: number): string =>
+export const number = (value: number): string =>
   value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 
 const cells = (row: Row): string[] => [
@@ -83,7 +101,8 @@ const cells = (row: Row): string[] => [
 const head = ['row', 'value', 'baseline', 'unit', 'ratio min / median / max', 'at least', 'reached'];
 const widths = [19, 8, 9, 6, 25, 9, 8];
 
-const line = (words: string[]): string =>
+/** Of the table, by its columns. */
+export const line = (words: string[]): string =>
   words
     .map((word, column) => (column === 0 ? word.padEnd(widths[0] ?? 0) : word.padStart(widths[column] ?? 0)))
     .join('  ');

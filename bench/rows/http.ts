@@ -47,7 +47,7 @@ async function originBytes(around: Surroundings, files: string[], nginx: Nginx, 
   const urls = files.map((file) => `${nginx.url}/${basename(file)}`);
   const size = (countedBytes * files.length) / fileCount;
   const nodes = Array.from({ length: agents }, (_, index) => `counted-${index}`);
-  const cluster = await Cluster.start(join(around.directory, 'counted'), nodes, 2 * size + 2 ** 28);
+  const cluster = await Cluster.start(join(around.directory, 'counted'), nodes, 2 * size + 2 ** 28, around);
   try {
     await cluster.hearth(['dataset', 'add', 'counted', ...urls, '--allow-private']);
     await around.row({

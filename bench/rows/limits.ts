@@ -14,7 +14,7 @@ const perFolder = 1000;
 export const limits: Group = {
   ids: ['idle-memory', 'list-', 'ls-'],
   async measure(around: Surroundings): Promise<void> {
-    const idle = await Cluster.start(join(around.directory, 'idle'), ['idle'], 2 ** 30);
+    const idle = await Cluster.start(join(around.directory, 'idle'), ['idle'], 2 ** 30, around);
     try {
       await sleep(3000);
       await around.row({

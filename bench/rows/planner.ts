@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { root, run } from '../command.ts';
+import { run } from '../command.ts';
 import type { Group, Surroundings } from '../plan.ts';
 
 const limit = 1;
@@ -15,7 +15,8 @@ export const planner: Group = {
       better: 'less',
       target: 1,
       sides: {
-        value: async () => Number(await run(process.execPath, [join(root, 'operator/src/planner/testing/speed.ts')])),
+        value: async () =>
+          Number(await run(process.execPath, [join(around.release, 'operator/src/planner/testing/speed.ts')])),
         baseline: async () => limit,
       },
     });

@@ -50,7 +50,7 @@ async function copied({ directory }: Surroundings, { endpoint }: S3Server): Prom
 /** An agent that has never seen the dataset: thousands of files a second, read one after the other through its mount. */
 async function firstRead(around: Surroundings, server: S3Server, round: number): Promise<number> {
   const { endpoint } = server;
-  const cluster = await Cluster.start(join(around.directory, `first-${round}`), ['first'], 2 ** 30);
+  const cluster = await Cluster.start(join(around.directory, `first-${round}`), ['first'], 2 ** 30, around);
   try {
     const source = ['small', `s3://${bucket}/${folder}`, '--endpoint', endpoint, '--region', 'us-east-1'];
     await cluster.hearth(['dataset', 'add', ...source, '--allow-private']);

@@ -37,7 +37,9 @@ interface Setting {
 async function spread({ around, network, nginx, urls }: Setting, agents: number): Promise<Spread> {
   const nodes = agentNames(agents);
   const directory = join(around.directory, 'agents');
-  const cluster = await Cluster.start(directory, nodes, 2 * datasetBytes, (node) => network.place(node));
+  const { release } = around;
+  const placeOf = (node: string) => network.place(node);
+  const cluster = await Cluster.start(directory, nodes, 2 * datasetBytes, { release, placeOf });
   try {
     await cluster.hearth(['dataset', 'add', 'spread', ...urls, '--allow-private']);
     const links = await Promise.all(nodes.map((node) => network.carried(node)));
@@ -83,6 +85,7 @@ function table(measured: Map<number, Spread[]>): string {
 /** One dataset onto N agents at once, in network namespaces, all links and the origin's shaped to one rate. */
 export const spreading: Group = {
   ids: ['spread'],
+  alone: true,
   async measure(around: Surroundings): Promise<void> {
     const served = join(around.directory, 'served');
     const files = makeFiles(served, fileCount, datasetBytes);
