@@ -4,16 +4,6 @@
 namespace hearth {
 namespace {
 
-Task<Result<std::shared_ptr<Dataset>>> buildManifest(Engine& engine,
-                                                     std::unique_ptr<ManifestBuilder> builder) {
-  auto build = [&builder] { return builder->build(); };
-  auto building = engine.home().offload(build);
-  Result<std::vector<std::byte>> bytes = co_await building;
-  if (!bytes.ok()) co_return bytes.error();
-  Task<Result<std::shared_ptr<Dataset>>> adding = engine.manifests().add(std::move(*bytes));
-  co_return co_await adding;
-}
-
 Napi::Value manifestValue(Napi::Env env, const Result<std::shared_ptr<Dataset>>& dataset) {
   return convert::toJs(env, *(*dataset)->manifest);
 }
@@ -26,7 +16,7 @@ Napi::Value EngineWrap::finishManifest(const Napi::CallbackInfo& info) {
     return settled(info.Env(), Error{ErrorCode::kInvalidArgument,
                                      "the manifest builder has been finished already"});
   }
-  return promise(info.Env(), buildManifest(engine(info.Env()), std::move(builder)), manifestValue);
+  return promise(info.Env(), engine(info.Env()).manifests().add(std::move(builder)), manifestValue);
 }
 
 Napi::Value EngineWrap::openManifest(const Napi::CallbackInfo& info) {

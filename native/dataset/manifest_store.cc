@@ -82,12 +82,39 @@ Task<Status> ManifestStore::write(const Sha256Digest& digest, std::span<const st
   co_return co_await settling;
 }
 
+Task<Result<std::shared_ptr<const Manifest>>> ManifestStore::parse(
+    const std::vector<std::byte>& bytes) {
+  auto parse = [&bytes] {
+    Result<std::shared_ptr<const Manifest>> parsed = Manifest::parse(bytes);
+    if (parsed.ok()) [[maybe_unused]]
+      const Sha256Digest& kept = (*parsed)->digest();
+    return parsed;
+  };
+  auto parsing = ports_.reactor.offload(ports_.wholeFiles, parse);
+  Result<std::shared_ptr<const Manifest>> parsed = co_await parsing;
+  co_return parsed;
+}
+
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(std::vector<std::byte> bytes) {
-  auto parse = [&bytes] { return Manifest::parse(bytes); };
-  auto parsing = ports_.reactor.offload(parse);
+  Task<Result<std::shared_ptr<const Manifest>>> parsing = parse(bytes);
   const Result<std::shared_ptr<const Manifest>> parsed = co_await parsing;
   if (!parsed.ok()) co_return parsed.error();
-  const Sha256Digest digest = (*parsed)->digest();
+  Task<Result<std::shared_ptr<Dataset>>> storing = store((*parsed)->digest(), std::move(bytes));
+  co_return co_await storing;
+}
+
+Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(
+    std::unique_ptr<ManifestBuilder> builder) {
+  auto build = [&builder] { return builder->build(); };
+  auto building = ports_.reactor.offload(ports_.wholeFiles, build);
+  Result<std::vector<std::byte>> bytes = co_await building;
+  if (!bytes.ok()) co_return bytes.error();
+  Task<Result<std::shared_ptr<Dataset>>> adding = add(std::move(*bytes));
+  co_return co_await adding;
+}
+
+Task<Result<std::shared_ptr<Dataset>>> ManifestStore::store(Sha256Digest digest,
+                                                            std::vector<std::byte> bytes) {
   if (auto known = find(digest)) co_return known;
   Task<Status> writing = write(digest, bytes);
   const Status written = co_await writing;
@@ -99,7 +126,7 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(std::vector<std::byte>
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::openLocal(Sha256Digest digest) {
   const std::string file = path(digest);
   auto open = [&file, &digest] { return Manifest::open(file, digest); };
-  auto opening = ports_.reactor.offload(open);
+  auto opening = ports_.reactor.offload(ports_.wholeFiles, open);
   const Result<std::shared_ptr<const Manifest>> manifest = co_await opening;
   if (!manifest.ok()) co_return manifest.error();
   co_return remember(*manifest);
@@ -118,13 +145,17 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) 
         ports_.transport.readManifest(node, digest, Clock::now() + kManifestPatience);
     Result<std::vector<std::byte>> bytes = co_await reading;
     if (!bytes.ok()) continue;
-    if (Sha256::of(*bytes) != digest) {
-      log(ports_.ask, Question::Level::kWarn, "a peer answered with a manifest of another digest",
+    Task<Result<std::shared_ptr<const Manifest>>> parsing = parse(*bytes);
+    const Result<std::shared_ptr<const Manifest>> parsed = co_await parsing;
+    if (!parsed.ok() || (*parsed)->digest() != digest) {
+      log(ports_.ask, Question::Level::kWarn,
+          parsed.ok() ? "a peer answered with a manifest of another digest"
+                      : "a peer answered with what is no manifest: " + parsed.error().message,
           {{"peer", node}});
       continue;
     }
-    Task<Result<std::shared_ptr<Dataset>>> adding = add(std::move(*bytes));
-    co_return co_await adding;
+    Task<Result<std::shared_ptr<Dataset>>> storing = store(digest, std::move(*bytes));
+    co_return co_await storing;
   }
   co_return Error{ErrorCode::kNotFound,
                   "manifest " + hexOf(digest) +

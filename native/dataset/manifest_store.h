@@ -20,6 +20,9 @@ namespace hearth {
 struct ManifestPorts {
   Reactor& reactor;
   FileSystem& files;
+  // For what goes through a whole manifest, of which some have hundreds of MiB: the reactor's
+  // helpers are for quick calls, which the shard's opens and writes wait for.
+  ThreadPool& wholeFiles;
   const std::shared_ptr<const ClusterView>& view;  // replaced when the cluster changes
   PeerTransport& transport;
   std::string directory;  // of the files
@@ -32,6 +35,9 @@ class ManifestStore {
 
   // Checks the bytes, writes them durably and opens them.
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> add(std::vector<std::byte> bytes);
+  // Builds it before. Errors also as ManifestBuilder::build().
+  [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> add(
+      std::unique_ptr<ManifestBuilder> builder);
   // Opened already, or on disk, or with a ready peer; kNotFound when nobody has it.
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> open(Sha256Digest digest);
   [[nodiscard]] Task<Status> remove(Sha256Digest digest);
@@ -48,6 +54,12 @@ class ManifestStore {
 
  private:
   [[nodiscard]] std::string path(const Sha256Digest& digest) const;
+  // The digest is computed as well.
+  [[nodiscard]] Task<Result<std::shared_ptr<const Manifest>>> parse(
+      const std::vector<std::byte>& bytes);
+  // `bytes` are those of the manifest that has this digest.
+  [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> store(Sha256Digest digest,
+                                                             std::vector<std::byte> bytes);
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> openLocal(Sha256Digest digest);
   [[nodiscard]] Task<Status> write(const Sha256Digest& digest, std::span<const std::byte> bytes);
   void sweep();

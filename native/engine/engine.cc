@@ -112,7 +112,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
 void Engine::createServices(const EngineOptions& options) {
   Shard& shard = *commons_.shards.front();
   manifests_ = std::make_unique<ManifestStore>(
-      ManifestPorts{*shard.reactor, *shard.files, shard.view, *shard.transport,
+      ManifestPorts{*shard.reactor, *shard.files, commons_.wholeFiles, shard.view, *shard.transport,
                     commons_.cache->manifestDirectory(), commons_.ask});
   commons_.warming = std::make_unique<WarmPorts>(
       WarmPorts{*commons_.cache, commons_.wholeFiles, commons_.ask, {}});

@@ -1,0 +1,183 @@
+// What goes through a whole manifest, and the quick calls of the shard meanwhile.
+#include "dataset/manifest_store.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <future>
+
+#include "files/posix_file_system.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+namespace {
+
+// Gives each ready agent's answer to readManifest(), and nothing else.
+class Peers final : public PeerTransport {
+ public:
+  void setPeers(std::vector<PeerIdentity>) override {}
+  void adopt(int) override {}
+  Task<Status> read(std::string, ContentKey, std::uint64_t, MemoryVector,
+                    std::vector<std::uint32_t>&, Patience, RequestClass) override {
+    co_return Error{ErrorCode::kUnavailable, "no bytes here"};
+  }
+  Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest,
+                                                    Clock::time_point) override {
+    co_return manifests.at(node);
+  }
+  Task<Result<ControlMessage>> call(std::string, ControlMessage, Patience) override {
+    co_return Error{ErrorCode::kUnavailable, "no calls here"};
+  }
+  Task<void> close() override { co_return; }
+  std::vector<PeerStatistics> statistics() const override { return {}; }
+
+  std::map<std::string, std::vector<std::byte>> manifests;
+};
+
+std::unique_ptr<ManifestBuilder> builderOf(const std::string& path) {
+  auto builder = std::make_unique<ManifestBuilder>(false);
+  ManifestRow row;
+  row.path = path;
+  row.size = 1;
+  row.validator = "etag:1";
+  builder->add(std::move(row));
+  return builder;
+}
+
+std::vector<std::byte> bytesOf(const std::string& path) { return *builderOf(path)->build(); }
+
+struct ManifestStoreTest : testing::Test {
+  ManifestStoreTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "hearth-dataset-XXXXXX").string();
+    folder = mkdtemp(name.data());
+    store = std::make_unique<ManifestStore>(
+        ManifestPorts{*reactor, files, pool, view, peers, folder,
+                      [this](Question question) { lines.push_back(std::move(question.message)); }});
+  }
+  ~ManifestStoreTest() override {
+    store->close();
+    std::filesystem::remove_all(folder);
+  }
+  [[nodiscard]] std::string pathOf(const Sha256Digest& digest) const {
+    return folder + "/" + hexOf(digest);
+  }
+  // Takes every thread of the pool until `released` is set.
+  void holdPool() {
+    for (int i = 0; i < kThreads; ++i) pool.run([this] { held.wait(); });
+  }
+
+  static constexpr int kThreads = 2;
+  std::string folder;
+  std::vector<std::string> lines;
+  std::promise<void> released;
+  std::shared_future<void> held = released.get_future().share();
+  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
+  PosixFileSystem files{*reactor};
+  ThreadPool pool{{.threads = kThreads}};
+  std::shared_ptr<const ClusterView> view =
+      std::make_shared<const ClusterView>("self", std::vector<ClusterMember>());
+  Peers peers;
+  std::unique_ptr<ManifestStore> store;
+};
+
+// An open and a write as the cache does them.
+Task<Status> quickCalls(FileSystem& files, std::string path) {
+  OpenFlags flags;
+  flags.write = flags.create = true;
+  flags.mode = 0600;
+  Task<Result<std::unique_ptr<File>>> opening = files.open(path, flags);
+  Result<std::unique_ptr<File>> file = co_await opening;
+  if (!file.ok()) co_return file.error();
+  const std::vector<std::byte> bytes(4096);
+  Task<Status> writing = (*file)->writeAt(bytes, 0);
+  co_return co_await writing;
+}
+
+// A manifest on a disk that answers late is a FIFO whose other end is not open yet.
+TEST_F(ManifestStoreTest, ManifestsThatAreOpenedHoldUpNoQuickCalls) {
+  std::vector<Sha256Digest> late(8);
+  for (std::size_t i = 0; i < late.size(); ++i) {
+    late[i][0] = static_cast<std::uint8_t>(i + 1);
+    ASSERT_EQ(mkfifo(pathOf(late[i]).c_str(), 0600), 0);
+  }
+  struct Run {
+    static Task<void> one(ManifestStore& store, Sha256Digest digest, std::size_t& ended) {
+      Task<Result<std::shared_ptr<Dataset>>> opening = store.open(digest);
+      const auto opened = co_await opening;
+      EXPECT_EQ(opened.code(), ErrorCode::kNotFound);
+      ++ended;
+    }
+    static Task<void> all(ManifestStoreTest& test, const std::vector<Sha256Digest>& late) {
+      std::size_t ended = 0;
+      Gate gate(*test.reactor);
+      for (const Sha256Digest& digest : late) gate.spawn(one(*test.store, digest, ended));
+      Task<Status> calling = quickCalls(test.files, test.folder + "/quick");
+      const Status called = co_await calling;
+      EXPECT_TRUE(called.ok());
+      EXPECT_EQ(ended, 0u) << "no manifest came before the quick calls";
+      // Opened for both ways so that this waits for none of them.
+      std::vector<int> others;
+      for (const Sha256Digest& digest : late)
+        others.push_back(open(test.pathOf(digest).c_str(), O_RDWR | O_CLOEXEC));
+      Task<void> closing = gate.close();
+      co_await closing;
+      EXPECT_EQ(ended, late.size());
+      for (const int other : others) close(other);
+    }
+  };
+  reactor->runUntilComplete(Run::all(*this, late));
+}
+
+// Neither built nor parsed on the helpers or the shard: nothing ends while the pool for slow work
+// is taken, however many quick calls pass.
+TEST_F(ManifestStoreTest, ManifestsAreBuiltAndParsedOnThePoolForSlowWork) {
+  struct Run {
+    static Task<void> one(Task<Result<std::shared_ptr<Dataset>>> adding, std::size_t& ended) {
+      const auto added = co_await adding;
+      EXPECT_TRUE(added.ok());
+      ++ended;
+    }
+    static Task<void> all(ManifestStoreTest& test) {
+      std::size_t ended = 0;
+      test.holdPool();
+      Gate gate(*test.reactor);
+      gate.spawn(one(test.store->add(bytesOf("parsed")), ended));
+      gate.spawn(one(test.store->add(builderOf("built")), ended));
+      for (int i = 0; i < 1000; ++i) {
+        Task<Status> calling = quickCalls(test.files, test.folder + "/quick");
+        const Status called = co_await calling;
+        EXPECT_TRUE(called.ok());
+      }
+      EXPECT_EQ(ended, 0u);
+      test.released.set_value();
+      Task<void> closing = gate.close();
+      co_await closing;
+      EXPECT_EQ(ended, 2u);
+    }
+  };
+  reactor->runUntilComplete(Run::all(*this));
+}
+
+TEST_F(ManifestStoreTest, APeersManifestIsComparedWithItsDigest) {
+  const std::vector<std::byte> right = bytesOf("right");
+  peers.manifests["a"] = bytesOf("wrong");
+  peers.manifests["b"] = std::vector<std::byte>(100);
+  peers.manifests["c"] = right;
+  std::vector<ClusterMember> members;
+  for (const auto& [node, bytes] : peers.manifests)
+    members.push_back({{node, "1", {}}, "", "", true});
+  view = std::make_shared<const ClusterView>("self", members);
+  const auto opened = reactor->runUntilComplete(store->open(Sha256::of(right)));
+  ASSERT_TRUE(opened.ok());
+  EXPECT_TRUE((*opened)->manifest->lookUp("right").has_value());
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_NE(lines[0].find("another digest"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[1].find("no manifest"), std::string::npos) << lines[1];
+  EXPECT_TRUE(std::filesystem::exists(pathOf(Sha256::of(right))));
+}
+
+}  // namespace
+}  // namespace hearth
