@@ -178,6 +178,7 @@ Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node
   const Result<std::shared_ptr<Peer>> peer = peerOf(node);
   if (!peer.ok()) co_return peer.error();
   std::vector<std::byte> bytes;
+  Sha256 hash;  // piece by piece: all at once would hold up the shard
   for (;;) {
     const std::size_t before = bytes.size();
     if (before > kMaxManifestBytes) {
@@ -189,9 +190,10 @@ Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node
     const Status status = co_await trying;
     if (!status.ok()) co_return status.error();
     bytes.resize(before + attempt.received);
+    hash.update(std::span(bytes).subspan(before));
     if (attempt.received < kChunkBytes) break;
   }
-  if (Sha256::of(bytes) != digest) {
+  if (hash.finish() != digest) {
     co_return Error{ErrorCode::kCorrupt, "the manifest that " + node + " sent has another digest"};
   }
   co_return bytes;
