@@ -10,6 +10,8 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kFile = 2u << 20;
 constexpr int kFiles = 20;
+constexpr std::uint64_t kReader = 1;
+constexpr std::uint64_t kOther = 2;
 
 class MountAdviceTest : public testing::Test {
  protected:
@@ -47,10 +49,10 @@ class MountAdviceTest : public testing::Test {
 };
 
 TEST_F(MountAdviceTest, TheSameIsNotDoneTwice) {
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(source->advise(entry("sub"), true).ok());
-  ASSERT_TRUE(source->advise(part(3), true).ok());
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
+  ASSERT_TRUE(source->advise(part(3), true, kReader).ok());
   EXPECT_EQ(source->advice().underWay(), 1u);
-  ASSERT_TRUE(source->advise(entry("other"), true).ok());
+  ASSERT_TRUE(source->advise(entry("other"), true, kReader).ok());
   EXPECT_EQ(source->advice().underWay(), 2u);
   tellWhereTheBytesAre();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
@@ -59,23 +61,46 @@ TEST_F(MountAdviceTest, TheSameIsNotDoneTwice) {
   EXPECT_TRUE(source->complete(entry("other")));
 }
 
-TEST_F(MountAdviceTest, SomeRequestsAMountAtATime) {
+TEST_F(MountAdviceTest, SomeRequestsAReaderAtATime) {
   for (std::size_t i = 0; i < MountAdvice::kMostRequests; ++i)
-    ASSERT_TRUE(source->advise(part(static_cast<int>(i)), true).ok());
-  EXPECT_EQ(source->advise(entry("other"), true).code(), ErrorCode::kUnavailable);
+    ASSERT_TRUE(source->advise(part(static_cast<int>(i)), true, kReader).ok());
+  EXPECT_EQ(source->advise(entry("other"), true, kReader).code(), ErrorCode::kUnavailable);
   tellWhereTheBytesAre();
-  EXPECT_TRUE(eventually([&] { return source->advise(entry("other"), true).ok(); }));
+  EXPECT_TRUE(eventually([&] { return source->advise(entry("other"), true, kReader).ok(); }));
+}
+
+// Whatever the one has under way, the other one's advice is taken and goes on.
+TEST_F(MountAdviceTest, AReaderTakesNothingFromAnother) {
+  for (std::size_t i = 0; i < MountAdvice::kMostRequests; ++i)
+    ASSERT_TRUE(source->advise(part(static_cast<int>(i)), true, kReader).ok());
+  ASSERT_EQ(source->advise(entry("other"), true, kReader).code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(source->advise(entry("other"), true, kOther).ok());
+  ASSERT_EQ(source->advise(part(kFiles - 1), true, kReader).code(), ErrorCode::kUnavailable)
+      << "what the other one has under way is no room";
+  tellWhereTheBytesAre();
+  EXPECT_TRUE(eventually([&] { return source->complete(entry("other")); }));
+}
+
+TEST_F(MountAdviceTest, TheOppositeEndsNothingThatAnotherReaderWants) {
+  ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), true, kOther).ok());
+  ASSERT_EQ(source->advice().underWay(), 1u);
+  ASSERT_TRUE(source->advise(entry("sub"), false, kReader).ok());
+  ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 1; }));
+  tellWhereTheBytesAre();
+  EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+  for (int i = 0; i < kFiles; ++i) EXPECT_TRUE(source->complete(part(i))) << i;
 }
 
 TEST_F(MountAdviceTest, TheOppositeEndsIt) {
-  ASSERT_TRUE(source->advise(part(3), true).ok());
-  ASSERT_TRUE(source->advise(entry("sub"), false).ok());
+  ASSERT_TRUE(source->advise(part(3), true, kReader).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), false, kReader).ok());
   tellWhereTheBytesAre();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
 }
 
 TEST_F(MountAdviceTest, EndsWithItsMount) {
-  ASSERT_TRUE(source->advise(entry("sub"), true).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
   source.reset();
   tellWhereTheBytesAre();
   const auto background = [&] {
@@ -100,14 +125,31 @@ TEST_F(MountAdviceTest, EndsWithItsMount) {
 
 TEST_F(MountAdviceTest, WhatNobodyHasOpenIsEvicted) {
   tellWhereTheBytesAre();
-  ASSERT_TRUE(source->advise(entry("sub"), true).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
   ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
   const auto opened = source->openFile(part(0));
   ASSERT_TRUE(opened.ok());
-  ASSERT_TRUE(source->advise(entry("sub"), false).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), false, kReader).ok());
   ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
   EXPECT_TRUE(source->complete(part(0)));
   for (int i = 1; i < kFiles; ++i) EXPECT_EQ(source->residentBytes(part(i)), 0u) << i;
+}
+
+// Each of as many readers as a mount has room for fills its part; then there is room for none.
+TEST(MountAdvice, AMountHasABoundForAllOfItsReaders) {
+  constexpr std::size_t kMost = MountAdvice::kMostReaders * MountAdvice::kMostRequests;
+  Origin origin;
+  for (std::size_t i = 0; i <= kMost; ++i) origin.add("part" + std::to_string(1000 + i), 1);
+  Agent agent("one");
+  const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
+  ASSERT_TRUE(added.ok());
+  const std::vector<std::uint32_t> files = filesOf(*(*added)->manifest);
+  DatasetSource source(*agent.engine().commons().mounting, *added, "test", false);
+  for (std::size_t i = 0; i < kMost; ++i)
+    ASSERT_TRUE(source.advise(files[i], true, i / MountAdvice::kMostRequests).ok()) << i;
+  EXPECT_EQ(source.advise(files[kMost], true, MountAdvice::kMostReaders).code(),
+            ErrorCode::kUnavailable);
+  EXPECT_EQ(source.advice().underWay(), kMost);
 }
 
 TEST(MountAdvice, RefusesMoreFilesThanMayBe) {
@@ -124,9 +166,9 @@ TEST(MountAdvice, RefusesMoreFilesThanMayBe) {
   const auto added = agent.await(agent.engine().manifests().add(*bytes));
   ASSERT_TRUE(added.ok());
   DatasetSource source(*agent.engine().commons().mounting, *added, "test", false);
-  EXPECT_EQ(source.advise(0, true).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(source.advise(0, false).code(), ErrorCode::kInvalidArgument);
-  EXPECT_TRUE(source.advise(*(*added)->manifest->lookUp("many/7"), true).ok());
+  EXPECT_EQ(source.advise(0, true, kReader).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(source.advise(0, false, kReader).code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(source.advise(*(*added)->manifest->lookUp("many/7"), true, kReader).ok());
 }
 
 }  // namespace

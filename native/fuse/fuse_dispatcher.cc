@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "fuse/caller.h"
 #include "fuse/fuse_errno.h"
 #include "fuse/hearth_ioctl.h"
 
@@ -373,8 +374,9 @@ void FuseDispatcher::ioctl(const FuseRequest& request) {
   const bool willNeed = in.cmd == HEARTH_IOC_WILLNEED;
   // A file that the caller alone has open in a way that evicting would not free is advised when it
   // is closed.
-  if (error == 0 && (willNeed || files_.letGo(entry.index))) {
-    const Status advised = source_->advise(entry.index, willNeed);
+  const std::uint64_t reader = error == 0 ? callerOf(request.thread, request.user) : 0;
+  if (error == 0 && (willNeed || files_.letGo(entry.index, reader))) {
+    const Status advised = source_->advise(entry.index, willNeed, reader);
     if (!advised) error = adviceErrno(advised.code());
   }
   answer(request.unique, error, fuse_ioctl_out{});

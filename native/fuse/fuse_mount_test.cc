@@ -168,8 +168,10 @@ TEST_F(FuseMountTest, TakesAdviceByIoctl) {
   EXPECT_EQ(ioctl(folder.get(), HEARTH_IOC_DONTNEED), 0) << strerror(errno);
   EXPECT_EQ(ioctl(file.get(), _IO(0xBE, 77)), -1);
   EXPECT_EQ(errno, ENOTTY);
-  const std::vector<TestSource::Advice> expected{{*source_->manifest().lookUp("sub/a"), true},
-                                                 {*source_->manifest().lookUp("sub"), false}};
+  const auto reader = static_cast<std::uint64_t>(getpid());
+  const std::vector<TestSource::Advice> expected{
+      {*source_->manifest().lookUp("sub/a"), true, reader},
+      {*source_->manifest().lookUp("sub"), false, reader}};
   EXPECT_EQ(source_->advices(), expected);
 }
 

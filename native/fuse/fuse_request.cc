@@ -114,6 +114,8 @@ Result<FuseRequest> decodeFuseRequest(std::span<const std::byte> message) {
   request.unique = header.unique;
   request.resent = (header.unique & kFuseUniqueResend) != 0;
   request.node = header.nodeid;
+  request.thread = header.pid;
+  request.user = header.uid;
   if (Status taken = takeArguments(message.subspan(sizeof header), request); !taken) {
     return taken.error();
   }

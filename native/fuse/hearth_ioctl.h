@@ -7,7 +7,9 @@
  * On a folder they hold for everything below it. They return 0 at once; the work goes on in the
  * background, and ends when the folder is unmounted or the agent ends. What is asked for already is
  * not done twice. Both need read access only. C and C++. Errors:
- *   EAGAIN  too much is under way for this mount (16 requests or 100,000 files); ask again later
+ *   EAGAIN  too much is under way for this process (16 requests or 100,000 files), or sixteen times
+ *           that for this mount; ask again later. Processes of other pid namespaces than that in
+ *           which the folder was mounted count together when they have the same user id
  *   E2BIG   more than 100,000 files at once; ask for folders in it, or use `hearth warm`
  *   ENOTTY  not a file or folder of a Hearth mount
  */

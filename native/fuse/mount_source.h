@@ -61,8 +61,9 @@ class MountSource {
   // errno alone: to be told elsewhere.
   virtual void failed(std::uint32_t entry, const Error& reason) = 0;
   // The ioctl: WILLNEED warms the file or the tree in the background, DONTNEED lets it be evicted.
-  // kUnavailable while too much is under way, kInvalidArgument for too many files.
-  [[nodiscard]] virtual Status advise(std::uint32_t entry, bool willNeed) = 0;
+  // kUnavailable while too much is under way for `reader`, a number that tells those of a mount
+  // apart; kInvalidArgument for too many files.
+  [[nodiscard]] virtual Status advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) = 0;
 };
 
 }  // namespace hearth

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -62,9 +63,9 @@ class OpenFiles {
   void release(std::uint64_t node, OpenMode mode);
   // DONTNEED: an open of the caller's own does not keep the file. Where the daemon reads it, it is
   // let go, until the next read. By passthrough the kernel holds the bytes, and evicting them would
-  // free nothing: then false, and the source is advised when the file is closed, unless somebody
-  // opens it before.
-  [[nodiscard]] bool letGo(std::uint32_t entry);
+  // free nothing: then false, and the source is advised for `reader` when the file is closed,
+  // unless somebody opens it before.
+  [[nodiscard]] bool letGo(std::uint32_t entry, std::uint64_t reader);
   // The file to read; also without an open, which an agent that was killed may have left uncounted.
   [[nodiscard]] Result<std::shared_ptr<Reading>> reading(const ManifestEntry& entry);
 
@@ -77,7 +78,7 @@ class OpenFiles {
     std::shared_ptr<Reading> reading;
     std::int32_t backingId = 0;  // of all its nodes; 0: none
     std::map<std::uint64_t, OpenCount> nodes;
-    bool letGo = false;  // when it is closed
+    std::optional<std::uint64_t> letGo;  // when it is closed: by this reader
   };
   struct Stripe {
     std::mutex mutex;

@@ -172,8 +172,8 @@ void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
       std::move(fields));
 }
 
-Status DatasetSource::advise(std::uint32_t entry, bool willNeed) {
-  return advice_->advise(entry, willNeed);
+Status DatasetSource::advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) {
+  return advice_->advise(entry, willNeed, reader);
 }
 
 }  // namespace hearth

@@ -25,7 +25,7 @@ class DatasetSource final : public MountSource {
   std::uint64_t residentBytes(std::uint32_t entry) override;
   bool readsThrough() const override { return ThroughReads::lately(*dataset_); }
   void failed(std::uint32_t entry, const Error& reason) override;
-  Status advise(std::uint32_t entry, bool willNeed) override;
+  Status advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) override;
   [[nodiscard]] const MountAdvice& advice() const { return *advice_; }
 
  private:

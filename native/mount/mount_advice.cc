@@ -21,7 +21,46 @@ bool MountAdvice::contains(std::uint32_t entry, std::uint32_t other) const {
   }
 }
 
-Status MountAdvice::advise(std::uint32_t entry, bool willNeed) {
+bool MountAdvice::hasRoom(std::size_t files, std::uint64_t reader) const {
+  std::size_t requests = 1;
+  for (const std::shared_ptr<Request>& other : requests_) {
+    if (other->reader != reader) continue;
+    ++requests;
+    files += other->files;
+  }
+  return requests <= kMostRequests && files <= kMostFiles;
+}
+
+Status MountAdvice::admit(const std::shared_ptr<Request>& request, std::uint64_t reader) {
+  if (closed_) return Error{ErrorCode::kCancelled, "the mount is no longer served"};
+  for (const std::shared_ptr<Request>& other : requests_) {
+    if (other->cancelled.load()) continue;
+    if (other->willNeed == request->willNeed && contains(other->entry, request->entry)) {
+      if (other->readers.size() < kMostSharers) other->readers.insert(reader);
+      return {};
+    }
+    if (other->willNeed != request->willNeed && contains(request->entry, other->entry) &&
+        other->readers.erase(reader) != 0 && other->readers.empty()) {
+      other->cancel();
+    }
+  }
+  if (!hasRoom(request->files, reader)) {
+    return Error{ErrorCode::kUnavailable,
+                 "too much advice of this reader is under way; ask again later"};
+  }
+  if (requests_.size() >= kMostReaders * kMostRequests ||
+      files_ + request->files > kMostReaders * kMostFiles) {
+    return Error{ErrorCode::kUnavailable,
+                 "too much advice for this mount is under way; ask again later"};
+  }
+  request->reader = reader;
+  request->readers = {reader};
+  requests_.push_back(request);
+  files_ += request->files;
+  return {};
+}
+
+Status MountAdvice::advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) {
   const Manifest& manifest = *dataset_->manifest;
   std::vector<std::uint32_t> files;
   for (const std::uint32_t leaf : leavesBelow(manifest, entry, 0, kMostFiles + 1)) {
@@ -45,18 +84,8 @@ Status MountAdvice::advise(std::uint32_t entry, bool willNeed) {
   }
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) return Error{ErrorCode::kCancelled, "the mount is no longer served"};
-    for (const std::shared_ptr<Request>& other : requests_) {
-      if (other->cancelled.load()) continue;
-      if (other->willNeed == willNeed && contains(other->entry, entry)) return {};
-      if (other->willNeed != willNeed && contains(entry, other->entry)) other->cancel();
-    }
-    if (requests_.size() >= kMostRequests || files_ + files.size() > kMostFiles) {
-      return Error{ErrorCode::kUnavailable,
-                   "too much advice for this mount is under way; ask again later"};
-    }
-    requests_.push_back(request);
-    files_ += files.size();
+    if (const Status admitted = admit(request, reader); !admitted) return admitted;
+    if (request->readers.empty()) return {};  // it goes on already
   }
   MountShard& home = ports_.home();
   home.reactor.post([self = shared_from_this(), &home, request, files = std::move(files)] {

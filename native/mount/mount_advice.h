@@ -1,6 +1,7 @@
 // What applications ask for by the ioctls of one mount: files to fetch ahead (WILLNEED) and files
 // to let go (DONTNEED). Both go on in the background, within bounds, and end with the mount:
-// whoever reaches a mount can make this agent fetch, but not without limit. Any thread.
+// whoever reaches a mount can make this agent fetch, but not without limit, and no reader takes
+// another one's part of that, or ends what another one has asked for. Any thread.
 #pragma once
 
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "mount/mount_ports.h"
@@ -17,9 +19,13 @@ namespace hearth {
 
 class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
  public:
-  // At the same time, of one mount.
+  // At the same time, of one reader.
   static constexpr std::size_t kMostRequests = 16;
   static constexpr std::size_t kMostFiles = 100'000;
+  // A mount may have as much under way as this many of them.
+  static constexpr std::size_t kMostReaders = 16;
+  // Of one request. It goes on for more of them, but as long as these want it.
+  static constexpr std::size_t kMostSharers = 1024;
 
   MountAdvice(const MountPorts& ports, std::shared_ptr<Dataset> dataset)
       : ports_(ports), dataset_(std::move(dataset)) {}
@@ -27,10 +33,11 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
   MountAdvice& operator=(const MountAdvice&) = delete;
 
   // Begins to fetch the files at and below `entry`, or to evict them, and returns. The same for
-  // something that contains it goes on already: nothing to do. The opposite for something that it
-  // contains ends. kUnavailable while too much is under way; kInvalidArgument when it alone is more
-  // than may be; kCancelled after close().
-  [[nodiscard]] Status advise(std::uint32_t entry, bool willNeed);
+  // something that contains it goes on already: then that is this reader's as well. The opposite
+  // for something that it contains is not this reader's any more, and ends with its last one.
+  // kUnavailable while too much is under way; kInvalidArgument when it alone is more than may be;
+  // kCancelled after close().
+  [[nodiscard]] Status advise(std::uint32_t entry, bool willNeed, std::uint64_t reader);
   // What is under way ends early, nothing begins any more. Does not wait.
   void close();
 
@@ -41,7 +48,9 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
     std::uint32_t entry;
     bool willNeed;
     std::size_t files;
-    std::shared_ptr<WarmJob> job;  // of WILLNEED
+    std::uint64_t reader;  // who has begun it: it is of this one's part until it has ended
+    std::set<std::uint64_t> readers;  // who wants it
+    std::shared_ptr<WarmJob> job;     // of WILLNEED
     std::atomic<bool> cancelled{false};
 
     void cancel() {
@@ -50,6 +59,10 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
     }
   };
 
+  // With the lock. Notes it among the requests, where it is not one of these already.
+  [[nodiscard]] Status admit(const std::shared_ptr<Request>& request, std::uint64_t reader);
+  // With the lock. In this reader's part.
+  [[nodiscard]] bool hasRoom(std::size_t files, std::uint64_t reader) const;
   [[nodiscard]] bool contains(std::uint32_t entry, std::uint32_t other) const;
   static Task<void> run(std::shared_ptr<MountAdvice> advice, std::shared_ptr<Request> request,
                         std::vector<std::uint32_t> files);

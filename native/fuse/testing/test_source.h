@@ -89,6 +89,7 @@ class TestSource final : public MountSource {
   struct Advice {
     std::uint32_t entry;
     bool willNeed;
+    std::uint64_t reader;
     bool operator==(const Advice&) const = default;
   };
   std::vector<Advice> advices() {
@@ -128,11 +129,11 @@ class TestSource final : public MountSource {
     const std::lock_guard lock(mutex_);
     failures_.emplace_back(entry, reason.code);
   }
-  Status advise(std::uint32_t entry, bool willNeed) override {
+  Status advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) override {
     if (const ErrorCode code = refusal_; code != ErrorCode::kOk)
       return Error{code, "the test wants no advice"};
     const std::lock_guard lock(mutex_);
-    advices_.push_back({entry, willNeed});
+    advices_.push_back({entry, willNeed, reader});
     return {};
   }
   void refuseAdvice(ErrorCode code) { refusal_ = code; }
