@@ -1,0 +1,137 @@
+// What a peer is answered with when the memory of a chunk was taken back in the middle of it.
+#include "engine/lent_chunk.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "engine/peer_service.h"
+#include "engine/testing_cluster.h"
+#include "fetch/wanted_keys.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+// Of the second chunk.
+constexpr std::uint64_t kOffset = kChunkBytes + 3 * kBlockBytes;
+constexpr std::uint32_t kLength = 5 * kBlockBytes;
+
+class LentChunkTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    origin.add("model", 3 * kChunkBytes);
+    good = origin.bytesOf("model").substr(kOffset, kLength);
+    dataset = agent.add(origin);
+    agent.beginWarm(dataset);
+    ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+    key = dataset->manifest->entry(filesOf(*dataset->manifest).front()).key;
+    shard = &agent.engine().commons().owner(key);
+    answer = runOn(*shard->reactor, ask());
+    ASSERT_NE(answer.lent, nullptr);
+  }
+  void TearDown() override {
+    fetch.reset();
+    runOn(*shard->reactor, letGo());
+    agent.stop();
+  }
+  // As a peer asks while the chunk is in memory, where it is zeros: so that it shows from where a
+  // byte comes.
+  Task<BytesAnswer> ask() {
+    const std::uint32_t entry = filesOf(*dataset->manifest).front();
+    Task<Result<std::shared_ptr<FileFetch>>> opening =
+        shard->fetcher->open(FileReference::of(dataset, entry));
+    const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+    EXPECT_TRUE(opened.ok());
+    fetch = *opened;
+    std::vector<ChunkBuffer> buffers = co_await shard->peerBuffers->acquire(Priority::kDemand, 1);
+    const std::span<std::byte> memory = buffers.front().first(kChunkBytes);
+    std::fill(memory.begin(), memory.end(), std::byte{0});
+    loaded = loadInto(*shard->reactor, std::move(buffers.front()), kChunkBytes);
+    fetch->loaded.put(1, loaded);
+    Task<Result<BytesAnswer>> reading =
+        shard->peerService->onRead("peer", key, kOffset, kLength, Interest());
+    Result<BytesAnswer> read = co_await reading;
+    EXPECT_TRUE(read.ok());
+    co_return read.ok() ? std::move(*read) : BytesAnswer();
+  }
+  // As when buffers are short.
+  Task<bool> takeBack() {
+    fetch->loaded.erase(1, *loaded);
+    loaded->takeBack();
+    loaded.reset();
+    co_return true;
+  }
+  Task<bool> letGo() {
+    answer = {};
+    loaded.reset();
+    co_return true;
+  }
+  Status load() { return runOn(*shard->reactor, answer.lent->load()); }
+  [[nodiscard]] std::string now() const {
+    const LentPayload::Piece piece = answer.lent->now();
+    return {reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size()};
+  }
+  [[nodiscard]] EvictOutcome evict() {
+    Result<EvictOutcome> outcome = agent.await(agent.engine().commons().cache->evict(key));
+    EXPECT_TRUE(outcome.ok());
+    return *outcome;
+  }
+  // 16 bytes of the file become others.
+  void change(std::uint64_t at) {
+    const int file = open(fetch->cache->path().c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(file, 0);
+    const char bad[16] = {1, 2, 3};
+    ASSERT_EQ(pwrite(file, bad, sizeof bad, static_cast<off_t>(at)), 16);
+    close(file);
+  }
+
+  Origin origin;
+  Agent agent{"one", ScrubOptions{.bytesPerSecond = 0}};
+  std::shared_ptr<Dataset> dataset;
+  std::string good;
+  ContentKey key;
+  Shard* shard = nullptr;
+  std::shared_ptr<FileFetch> fetch;
+  std::shared_ptr<LoadedChunk> loaded;
+  BytesAnswer answer;
+};
+
+TEST_F(LentChunkTest, TheRestComesFromTheFile) {
+  EXPECT_TRUE(now() == std::string(kLength, '\0')) << "from memory";
+  runOn(*shard->reactor, takeBack());
+  EXPECT_EQ(shard->peerBuffers->inUse(), 0u) << "the buffer is free";
+  EXPECT_TRUE(now().empty()) << "nothing before it was read";
+  ASSERT_TRUE(load().ok());
+  EXPECT_TRUE(now() == good);
+  EXPECT_EQ(crc32cOfBlocks(answer.lent->now().bytes, kBlockBytes), answer.blockChecksums);
+}
+
+TEST_F(LentChunkTest, AChunkThatWasRetractedEndsTheAnswer) {
+  runOn(*shard->reactor, takeBack());
+  fetch->cache->discard();
+  EXPECT_EQ(load().code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(now().empty());
+}
+
+TEST_F(LentChunkTest, BytesThatChangedOnTheDiskEndTheAnswer) {
+  runOn(*shard->reactor, takeBack());
+  change(kOffset + kBlockBytes);
+  EXPECT_EQ(load().code(), ErrorCode::kCorrupt);
+  EXPECT_TRUE(now().empty());
+  EXPECT_FALSE(fetch->cache->resident(1)) << "and nobody else gets them";
+}
+
+// The answer keeps the file in use, with all else that used it gone.
+TEST_F(LentChunkTest, IsNotEvictedUntilItIsSent) {
+  runOn(*shard->reactor, takeBack());
+  fetch.reset();
+  EXPECT_EQ(evict(), EvictOutcome::kInUse);
+  ASSERT_TRUE(load().ok());
+  EXPECT_TRUE(now() == good);
+  runOn(*shard->reactor, letGo());
+  EXPECT_EQ(evict(), EvictOutcome::kEvicted);
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster
