@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { type S3Server, startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
@@ -11,8 +11,7 @@ import { type Outcome, root, run } from './command.ts';
 import { skip } from './needs.ts';
 import { bytesOf, MiB, sha256 } from './sample.ts';
 
-// The origin has another state after the first chunk was read. Directories, and HTTP servers with
-// ETags, are in origins.test.ts.
+// The origin has another state after the first chunk was read. HTTP servers with ETags are in origins.test.ts.
 describe('an origin that changes between two chunks of a file', () => {
   let cluster: Cluster;
   const listed = bytesOf(1, 9 * MiB + 5);
@@ -46,6 +45,89 @@ describe('an origin that changes between two chunks of a file', () => {
     assert.equal(state, 'Failed', message);
     assert.match(message, new RegExp(`no longer has ${path} as it was listed: .*add the dataset again`));
   };
+
+  /** Where nothing but the digest of the file tells: it is served to nobody when all of it has come. */
+  const assertDiffers = async (name: string, path: string): Promise<void> => {
+    const warm = await cluster.hearth('a', 'warm', name, '--node', 'a');
+    assert.notEqual(warm.code, 0);
+    assert.ok(warm.stdout.concat(warm.stderr).includes(`${path}: `), warm.stderr);
+    assert.match(warm.stdout + warm.stderr, /differs from the digest .*list it again/);
+    const { code, stderr, bytes } = await cat('a', name, path);
+    assert.notEqual(code, 0, 'it is not served any more');
+    assert.match(stderr, /differs from the digest .*list it again/);
+    assert.equal(bytes.length, 0);
+  };
+  /** The origin was put right: what was mixed is gone from the disk, too. */
+  const assertWhole = async (name: string): Promise<void> => {
+    await cluster.json('a', 'evict', name);
+    await cluster.json('a', 'warm', name, '--node', 'a');
+    const { summary } = await cluster.json<{ summary: { mismatches: number } }>('a', 'verify', name);
+    assert.equal(summary.mismatches, 0);
+  };
+
+  describe('a directory', () => {
+    /** One with the file as it is listed, of which the first chunk was read. */
+    const add = async (name: string): Promise<string> => {
+      const folder = join(cluster.folder, name);
+      mkdirSync(folder);
+      writeFileSync(join(folder, 'one'), listed);
+      await cluster.json('a', 'dataset', 'add', name, folder);
+      await readFirstChunk('a', name, 'one');
+      return join(folder, 'one');
+    };
+
+    it('whose file is written over is refused, though its size and its time of change are set back', async () => {
+      const path = await add('rewritten');
+      const { atime, mtime } = statSync(path);
+      writeFileSync(path, other);
+      utimesSync(path, atime, mtime);
+      await assertRefused('a', 'rewritten', 'one');
+    });
+
+    it('whose file another one takes the place of is refused, though that has the same times', async () => {
+      const path = await add('replaced');
+      const { atime, mtime } = statSync(path);
+      writeFileSync(`${path}.new`, other);
+      utimesSync(`${path}.new`, atime, mtime);
+      renameSync(`${path}.new`, path);
+      await assertRefused('a', 'replaced', 'one');
+    });
+  });
+
+  describe('an HTTP server, with the digest of the file in the source', () => {
+    let server: ScriptedServer;
+    let stored: Buffer;
+    /** What the server says beside the bytes. */
+    let headers: Record<string, string | undefined>;
+
+    before(async () => {
+      server = await startServer();
+      server.handler = (request, response) => sendFile(request, response, stored, headers);
+    });
+    after(() => server?.stop());
+
+    const add = async (name: string, sent: typeof headers): Promise<void> => {
+      [stored, headers] = [listed, sent];
+      const digest = ['--sha256', `${name}=${sha256(listed)}`];
+      await cluster.json('a', 'dataset', 'add', name, `${server.url}/${name}`, ...digest, '--allow-private');
+      await readFirstChunk('a', name, name);
+    };
+
+    it('that sends an ETag: tells by that, before any byte of the other state', async () => {
+      await add('tagged', { etag: '"1"' });
+      [stored, headers] = [other, { etag: '"2"' }];
+      await assertRefused('a', 'tagged', 'tagged');
+    });
+
+    it('that sends nothing of the kind: the digest tells, and bytes of two states are not served as a file', async () => {
+      const silent = { 'last-modified': undefined };
+      await add('silent', silent);
+      stored = other;
+      await assertDiffers('silent', 'silent');
+      stored = listed;
+      await assertWhole('silent');
+    });
+  });
 
   describe('a hub', () => {
     let server: ScriptedServer;
@@ -90,19 +172,9 @@ describe('an origin that changes between two chunks of a file', () => {
     it('tells nothing of a large file: its digest does', async () => {
       await add('large', true);
       stored = other;
-      const warm = await cluster.hearth('a', 'warm', 'large', '--node', 'a');
-      assert.notEqual(warm.code, 0);
-      assert.match(warm.stdout + warm.stderr, /large\.bin: .*differs from the digest .*list it again/);
-      const { code, stderr, bytes } = await cat('a', 'large', path);
-      assert.notEqual(code, 0, 'it is not served any more');
-      assert.match(stderr, /differs from the digest .*list it again/);
-      assert.equal(bytes.length, 0);
-      // The hub is put right: what was mixed is gone from the disk, too.
+      await assertDiffers('large', path);
       stored = listed;
-      await cluster.json('a', 'evict', 'large');
-      await cluster.json('a', 'warm', 'large', '--node', 'a');
-      const { summary } = await cluster.json<{ summary: { mismatches: number } }>('a', 'verify', 'large');
-      assert.equal(summary.mismatches, 0);
+      await assertWhole('large');
     });
   });
 
