@@ -107,7 +107,8 @@ describe('HttpOrigin', () => {
       /^InvalidArgument: .*neither a strong ETag nor Last-Modified.*#sha256=/,
     );
     const sha256 = createHash('sha256').update(body).digest('hex');
-    const [row] = await listAll(open(`${server.url}/x#sha256=${sha256.toUpperCase()}`));
+    const origin = open(`${server.url}/x#sha256=${sha256.toUpperCase()}`);
+    const [row] = await listAll(origin);
     assert.deepEqual(row, {
       path: 'x',
       kind: 'file',
@@ -116,6 +117,14 @@ describe('HttpOrigin', () => {
       sourceDigest: sha256,
       contentKey: digestKey(`${server.url}/x`, sha256, 5n),
     });
+    assert.match(
+      origin.revision().warnings.join(),
+      /^DigestOnly: .* of 1 files .*the first is x\); .*bytes of both states$/,
+    );
+    server.handler = (request, response) => sendFile(request, response, body, { etag: '"e"' });
+    const tagged = open(`${server.url}/x#sha256=${sha256}`);
+    await listAll(tagged);
+    assert.deepEqual(tagged.revision().warnings, []);
   });
 
   it('asks each file for its first byte, so that what it lists can be read', async () => {

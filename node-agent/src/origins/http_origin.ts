@@ -116,6 +116,8 @@ export class HttpOrigin implements Origin {
 class Observations {
   readonly #weak: WeakValidators;
   readonly #redirected = new Map<string, string>();
+  /** Whose digest alone tells of a change: when all of it has come, and chunks are read before. */
+  readonly #digestOnly: string[] = [];
 
   constructor(allowWeak: boolean) {
     this.#weak = new WeakValidators(allowWeak);
@@ -132,6 +134,7 @@ class Observations {
       validator: etag !== undefined ? `etag:${etag}` : lastModified !== undefined ? `modified:${lastModified}` : '',
       ...(lastModified === undefined ? {} : { modifiedAtNs: BigInt(Date.parse(lastModified)) * 1_000_000n }),
     };
+    if (sha256 !== undefined && row.validator === '' && size > 0n) this.#digestOnly.push(path);
     if (sha256 !== undefined) return { ...row, contentKey: digestKey(url.href, sha256, size), sourceDigest: sha256 };
     if (etag !== undefined) return { ...row, contentKey: httpEtagKey(url.href, etag) };
     if (lastModified === undefined) {
@@ -146,6 +149,13 @@ class Observations {
 
   warnings(): string[] {
     const warnings = this.#weak.warnings();
+    const [first] = this.#digestOnly;
+    if (first !== undefined) {
+      warnings.push(
+        `DigestOnly: the servers of ${this.#digestOnly.length} files send neither an ETag nor Last-Modified (the first is ${first}); ` +
+          'when such a file changes while it is fetched, who reads it at that time can get bytes of both states',
+      );
+    }
     for (const [from, to] of this.#redirected) warnings.push(`Redirected: files of ${from} are served by ${to}`);
     return warnings;
   }

@@ -10,7 +10,7 @@ export type LocatableEntry = Pick<ManifestEntry, 'index' | 'path' | 'contentKey'
 export interface OriginRevision {
   /** The origin's own name of the revision (a commit), '' when it has none. */
   name: string;
-  /** For people, each beginning with its name: `WeakValidator: ...`, `Redirected: ...`, `UnusableNames: ...`. */
+  /** For people, each beginning with its name: `WeakValidator: ...`, `DigestOnly: ...`, `Redirected: ...`, `UnusableNames: ...`. */
   warnings: string[];
 }
 
