@@ -2,9 +2,9 @@
 // it.
 #pragma once
 
-#include <cstddef>
 #include <string_view>
-#include <vector>
+
+#include "base/testing/golden_bytes.h"
 
 namespace hearth::testing_support {
 
@@ -28,14 +28,5 @@ inline constexpr std::string_view kVersion1Log =
     "00000000000000000f7b78ee0300000003cc9ab2e3fea11c505026a2d7dd140ffca3478a38b6001d59eb8329"
     "ccb3f82a00000000000000000000000000000000e4cdba4f01000100046068e2f4d1c369386c9aafbd668929"
     "2565fd30ba046a06068b2e5aea7e8be9010000000000000000000000000000002aebe022";
-
-// The bytes of hexadecimal digits.
-inline std::vector<std::byte> bytesOfHex(std::string_view hex) {
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::vector<std::byte> bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes.push_back(static_cast<std::byte>(digit(hex[i]) * 16 + digit(hex[i + 1])));
-  return bytes;
-}
 
 }  // namespace hearth::testing_support

@@ -1,12 +1,12 @@
 // Records that the tests of the residency log share.
 #pragma once
 
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/testing/golden_bytes.h"
 #include "cache/cache_testing.h"
 #include "cache/residency_record.h"
 
@@ -16,16 +16,6 @@ inline ResidencyRecord claim(std::uint64_t n, std::uint64_t size, std::uint32_t 
   ResidencyRecord record{RecordType::kClaim, keyOf(n), size, chunk, {}};
   record.blockChecksums.assign(blocksOf(chunkLength(size, chunk)), static_cast<std::uint32_t>(n));
   return record;
-}
-
-inline std::string hexOf(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(byte));
-    text += digits;
-  }
-  return text;
 }
 
 inline std::vector<std::byte> encode(const std::vector<ResidencyRecord>& records) {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/testing/golden_bytes.h"
+
 namespace hearth::testing_support {
 
 // bin/run, config.json, an empty directory, a link and weights/model-0000[12].safetensors; the keys
@@ -40,14 +42,6 @@ inline constexpr std::string_view kVersion1Manifest =
 inline constexpr std::string_view kVersion1ManifestDigest =
     "df55d16c2fe6f744e972dc1f8f55ea626f1c78557ae7ed489c161c994b16d521";
 
-inline std::vector<std::byte> manifestBytes() {
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::vector<std::byte> bytes;
-  for (std::size_t i = 0; i < kVersion1Manifest.size(); i += 2) {
-    bytes.push_back(
-        static_cast<std::byte>(digit(kVersion1Manifest[i]) * 16 + digit(kVersion1Manifest[i + 1])));
-  }
-  return bytes;
-}
+inline std::vector<std::byte> manifestBytes() { return bytesOfHex(kVersion1Manifest); }
 
 }  // namespace hearth::testing_support
