@@ -1,3 +1,4 @@
+import { apiDifferences } from '@hearth/common';
 import type { Dataset, DatasetResidency, GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import { formatBytes, formatPercent, fractionOf } from './format/quantity.ts';
 
@@ -8,7 +9,11 @@ export async function datasetView(dataset: Dataset) {
 }
 
 export async function statusView(status: GetStatusResponse) {
-  return { ...status, datasets: await Promise.all(status.datasets.map(datasetView)) };
+  return {
+    ...status,
+    datasets: await Promise.all(status.datasets.map(datasetView)),
+    apiDifferences: apiDifferences(status, 'this command'),
+  };
 }
 
 /** The source as a person writes it, without credentials. */

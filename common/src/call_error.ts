@@ -35,6 +35,11 @@ export function fromCallError(thrown: unknown, explain: (code: ErrorCode, detail
   return new HearthError(code, explain(code, thrown.details), { cause: thrown });
 }
 
+/** Whether an error of `fromCallError` is that the agent has no such call: it is of another release. */
+export function isUnknownCall({ cause }: HearthError): boolean {
+  return isServiceError(cause) && cause.code === 12 && (cause.metadata?.get(errorCodeKey).length ?? 0) === 0;
+}
+
 function isServiceError(thrown: unknown): thrown is ServiceError {
   return thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'number' && 'details' in thrown;
 }

@@ -1,4 +1,5 @@
 export * from './call_error.ts';
+export * from './control_api.ts';
 export * from './error.ts';
 export * from './format_bytes.ts';
 export * from './generated/constants.ts';

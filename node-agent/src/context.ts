@@ -17,6 +17,9 @@ export interface Member {
   zone: string;
   rack: string;
   version: string;
+  /** Of its control API. */
+  apiVersion: number;
+  apiFeatures: string[];
 }
 
 /** The agents that are alive as the rooms of this agent need to see them. */

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
+import { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { runCommand } from '../testing/fake_terminal.ts';
 import { fromServiceError, fromSocketError } from './call_error.ts';
@@ -76,6 +77,23 @@ describe('AgentClient', () => {
       const outcome = await runCommand(['mounts', '--socket', agent.socket]);
       assert.equal(outcome.code, 13);
       assert.match(outcome.err, /may be older than this command/);
+    } finally {
+      await agent.stop();
+    }
+  });
+
+  it('says how the API of an agent differs that does not know a call', async () => {
+    const status = { cluster: 'c', node: 'n1', nodes: [{ node: 'n1', version: '0.0.9' }] };
+    const agent = await FakeAgent.start({ getStatus: () => GetStatusResponse.fromPartial(status) });
+    try {
+      for (const words of [['mounts'], ['ls', 'd']]) {
+        const outcome = await runCommand([...words, '--socket', agent.socket]);
+        assert.equal(outcome.code, 13);
+        assert.match(
+          outcome.err,
+          /may be older .*: the agent on n1 \(release 0\.0\.9\) speaks version 0 of the control API, this command version 1: .* is off; upgrade the agent\n$/,
+        );
+      }
     } finally {
       await agent.stop();
     }

@@ -1,6 +1,6 @@
 import { connect as connectSocket } from 'node:net';
 import type { Client } from '@grpc/grpc-js';
-import { HearthError, unaryCall } from '@hearth/common';
+import { explainUnknownCall, HearthError, unaryCall } from '@hearth/common';
 import type { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { fromServiceError, fromSocketError } from './call_error.ts';
 
@@ -69,13 +69,17 @@ export class AgentClient {
     const { signal, timeoutMilliseconds } = this.#options;
     signal.throwIfAborted();
     const { Metadata } = await import('@grpc/grpc-js');
-    return await unaryCall(this.#client, this.#service[name], request, {
-      metadata: new Metadata(),
-      deadlineMs: timeoutMilliseconds,
-      signal,
-      who: 'the agent',
-      failure: (error) => fromServiceError(error, this.#options),
-    });
+    try {
+      return await unaryCall(this.#client, this.#service[name], request, {
+        metadata: new Metadata(),
+        deadlineMs: timeoutMilliseconds,
+        signal,
+        who: 'the agent',
+        failure: (error) => fromServiceError(error, this.#options),
+      });
+    } catch (error) {
+      throw name === 'getStatus' ? error : await this.#explained(error);
+    }
   }
 
   /** The answers as they come; leaving the loop cancels the call. */
@@ -94,7 +98,7 @@ export class AgentClient {
     try {
       for await (const answer of call) yield answer as ResponseOf<Name>;
     } catch (thrown) {
-      throw fromServiceError(thrown, this.#options);
+      throw await this.#explained(fromServiceError(thrown, this.#options));
     } finally {
       signal.removeEventListener('abort', cancel);
       call.cancel();
@@ -103,6 +107,10 @@ export class AgentClient {
 
   close(): void {
     this.#client.close();
+  }
+
+  #explained(error: unknown): Promise<unknown> {
+    return explainUnknownCall(error, () => this.call('getStatus', {}), 'this command');
   }
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { HearthError } from '@hearth/common';
+import { controlApi, HearthError } from '@hearth/common';
 import { Entry, EvictedNode } from '@hearth/common/generated/hearth/v1/control.ts';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { jsonLines, runCommand } from '../testing/fake_terminal.ts';
@@ -20,6 +20,7 @@ describe('hearth commands', () => {
   let agent: FakeAgent;
   const hearth = (words: string[], options = {}) => runCommand(['--socket', agent.socket, ...words], options);
 
+  let apiFeatures = [...controlApi.apiFeatures];
   before(async () => {
     const capabilities = [
       { name: 'holder', ready: false, reason: 'the mount holder is of release 0.0.9', pods: [], podsLeftOut: 0 },
@@ -36,7 +37,7 @@ describe('hearth commands', () => {
         jobs: [sampleJob()],
         mounts: [sampleMount()],
         apiVersion: 1,
-        apiFeatures: [],
+        apiFeatures,
       }),
       mount: ({ dataset, target }) => {
         if (target === '/busy') throw new HearthError('InUse', '/busy is mounted already; unmount it first');
@@ -95,6 +96,18 @@ describe('hearth commands', () => {
   it('status counts outdated mount holders and says what to do', async () => {
     const { out } = await hearth(['status']);
     assert.match(out, /\n1 of 1 mount holders are outdated:\n {2}b: the mount holder is of release 0\.0\.9\n/);
+  });
+
+  it('status says what is off where agents have another API than the command', async () => {
+    assert.doesNotMatch((await hearth(['status'])).out, /control API/);
+    apiFeatures = ['node-api'];
+    const { out } = await hearth(['status']);
+    const [status] = jsonLines((await hearth(['status', '--json'])).out) as { apiDifferences: string[] }[];
+    apiFeatures = [...controlApi.apiFeatures];
+    const expected =
+      'the agent on a (release 0.1.0) lacks features of the control API (rebound-times: a pod whose mounts died again is reported once only); upgrade the agent';
+    assert.ok(out.includes(`\n${expected}.\n`), out);
+    assert.deepEqual(status?.apiDifferences, [expected]);
   });
 
   it('status as JSON has integers and sources as text', async () => {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { apiDifferences } from '@hearth/common';
 import type { GetStatusResponse, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { Command, InvalidArgumentError } from 'commander';
 import { Patience } from '../client/patience.ts';
@@ -90,6 +91,8 @@ async function printStatus(session: Session, status: GetStatusResponse): Promise
   );
   printNodes(session, status.nodes);
   printHolders(session, status.nodes);
+  const differences = apiDifferences(status, 'this command');
+  if (differences.length > 0) session.print('', ...differences.map((one) => `${printable(one)}.`));
   if (status.datasets.length > 0) {
     session.print('');
     await printDatasets(session, status.datasets);

@@ -91,6 +91,17 @@ describe('NodeAgents', () => {
     await assert.rejects(publish(), { code: 'OutOfSpace', message: 'the budget is used up' });
   });
 
+  it('says how the API of an agent differs that does not know a call', async () => {
+    await start('c');
+    const { control } = await agents.find('c');
+    const { signal } = new AbortController();
+    await assert.rejects(control.call('listPins', { ownerPrefix: '' }, { signal }), {
+      code: 'Unsupported',
+      message:
+        /^the agent does not know this call .*: the agent on a speaks version 0 of the control API, the CSI driver version 1: .*; upgrade the agent$/,
+    });
+  });
+
   it('gives up at the deadline, when the caller does, and when the agent dies', async () => {
     const agent = await start('c');
     agent.publish = () => new Promise(() => undefined);

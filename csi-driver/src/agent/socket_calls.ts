@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { Client, credentials, Metadata } from '@grpc/grpc-js';
-import { type ErrorCode, fromCallError, unaryCall } from '@hearth/common';
+import { type ErrorCode, explainUnknownCall, fromCallError, unaryCall } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CallName, ControlCalls, RequestOf, ResponseOf } from './control_calls.ts';
 
@@ -26,6 +26,9 @@ export class SocketCalls implements ControlCalls {
     const client = new Client(`unix:${this.#socket}`, credentials.createInsecure(), { 'grpc.enable_retries': 0 });
     try {
       return await this.#send(client, name, request, signal);
+    } catch (error) {
+      const status = () => this.#send(client, 'getStatus', {}, signal);
+      throw await explainUnknownCall(error, status, 'the CSI driver');
     } finally {
       client.close();
     }
@@ -67,6 +70,8 @@ function explain(code: ErrorCode, details: string): string {
       return 'the agent did not answer in time; look at its log';
     case 'Unavailable':
       return `the agent went away during the call (${details})`;
+    case 'Unsupported':
+      return `the agent does not know this call (${details})`;
     default:
       return details;
   }

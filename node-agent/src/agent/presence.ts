@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { HearthError, type Logger } from '@hearth/common';
+import { controlApi, HearthError, type Logger } from '@hearth/common';
 import type { Address } from '@hearth/engine';
 import { type AgentConfig, formatEndpoint } from '../config/index.ts';
 import type { Pace } from '../context.ts';
@@ -84,7 +84,8 @@ export async function becomePresent(options: PresenceOptions, stack: Closing): P
   const place = { zone: config.zone, rack: config.rack };
   const state = { ready: false, reason: 'the agent is opening its cache' };
   const addresses = { wire: [], control: '', health: healthAddress };
-  const self = { node, incarnation, installation: '', ...addresses, ...place, version, ...state };
+  const api = { apiVersion: controlApi.apiVersion, apiFeatures: [...controlApi.apiFeatures] };
+  const self = { node, incarnation, installation: '', ...addresses, ...place, version, ...api, ...state };
   const members = new Membership({ store, session, logger, takeoverMs, self });
   membership = members;
   stack.push('membership', () => members.close());

@@ -1,3 +1,4 @@
+import { controlApi } from '@hearth/common';
 import type {
   ConfigureNodeRequest,
   ConfigureNodeResponse,
@@ -13,11 +14,6 @@ import type { UsageRecord } from '../usage/index.ts';
 import type { SeenJob } from '../warm/index.ts';
 import { datasetMessage, jobMessage, mountMessage, nodeMessage, resolvingMessage } from './convert.ts';
 import { watchStatus } from './status_stream.ts';
-
-/** Of the control API: grows when the meaning of something changes; control.proto says how releases live together. */
-const apiVersion = 1;
-/** Names of what a caller must know before it asks for it. */
-const apiFeatures: readonly string[] = [];
 
 const defaultWatchMs = 2_000;
 const leastWatchMs = 100;
@@ -75,8 +71,8 @@ export class StatusCalls {
       }),
       jobs: jobs().map(jobMessage),
       mounts: (await mounts()).map(mountMessage),
-      apiVersion,
-      apiFeatures: [...apiFeatures],
+      apiVersion: controlApi.apiVersion,
+      apiFeatures: [...controlApi.apiFeatures],
     };
   }
 

@@ -206,6 +206,9 @@ function suite(fixture: StoreFixture): void {
       const a = add('a', '1');
       await a.membership.joined();
       assert.equal(names(a), 'a,newer');
+      // Its release writes nothing of its control API.
+      const { apiVersion, apiFeatures } = a.membership.all()[1] ?? {};
+      assert.deepEqual([apiVersion, apiFeatures], [1, []]);
     });
 
     it('reads everything anew after the store forgot what happened', async () => {

@@ -31,6 +31,9 @@ export const nodeRecord = z.object({
   zone: text.default(''),
   rack: text.default(''),
   version: text.default(''),
+  /** Of its control API. Releases that do not write it have version 1 without features. */
+  apiVersion: z.int().min(0).default(1),
+  apiFeatures: z.array(text).max(256).default([]),
   /** Only ready agents are directories of keys and sources of bytes. */
   ready: z.boolean(),
   /** Why it is not ready; empty when it is. */

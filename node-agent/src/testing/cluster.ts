@@ -240,5 +240,6 @@ export function engineOptions(node: string, onQuestion: (question: Question) => 
 }
 
 function memberOf(node: string): Member {
-  return { node, ready: true, reason: '', wire: [], control: '', health: '', zone: 'z', rack: '', version: '0.1.0' };
+  const addresses = { wire: [], control: '', health: '', zone: 'z', rack: '' };
+  return { node, ready: true, reason: '', ...addresses, version: '0.1.0', apiVersion: 1, apiFeatures: [] };
 }

@@ -1,4 +1,5 @@
 import { type Client, credentials, Metadata } from '@grpc/grpc-js';
+import { explainUnknownCall, type HearthError } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { ReconnectingClient } from '@hearth/common/grpc';
 import type { CallName, RequestOf, ResponseOf, StreamName } from './agents.ts';
@@ -75,7 +76,7 @@ export class AgentConnection {
     try {
       return await this.#client.call(ControlService[name], request, { deadlineMs, signal, failure });
     } catch (thrown) {
-      throw failure(thrown);
+      throw name === 'getStatus' ? failure(thrown) : await this.#explained(failure(thrown), signal);
     }
   }
 
@@ -102,7 +103,7 @@ export class AgentConnection {
     try {
       for await (const answer of call) yield answer as ResponseOf<Name>;
     } catch (thrown) {
-      throw callError(thrown, this, signal);
+      throw await this.#explained(callError(thrown, this, signal), signal);
     } finally {
       signal.removeEventListener('abort', cancel);
       call.cancel();
@@ -112,6 +113,11 @@ export class AgentConnection {
   /** Calls under way go on to their end. */
   close(): void {
     this.#client.close();
+  }
+
+  #explained(error: HearthError, signal: AbortSignal): Promise<unknown> {
+    const status = () => this.call('getStatus', {}, this.#connectMs, signal);
+    return explainUnknownCall(error, status, 'the operator');
   }
 
   async #connected(limitMs: number, signal: AbortSignal): Promise<Client> {

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, silentLogger } from '@hearth/common';
-import { AddDatasetProgress, Dataset, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import {
+  AddDatasetProgress,
+  Dataset,
+  GetStatusResponse,
+  NodeStatus,
+  VerifyRequest,
+} from '@hearth/common/generated/hearth/v1/control.ts';
 import { agentName, planCertificates, type SecretRole, type SecretTexts } from '../certificates/index.ts';
 import type { ClientIdentity } from './agent_connection.ts';
 import { AgentDirectory } from './agent_directory.ts';
@@ -100,6 +106,34 @@ describe('agents of a cluster', () => {
     other?.tell({ nodes: [nodeStatus('b')] });
     await until('recovery', () => models.status?.connected === true);
     assert.equal(models.trouble, undefined);
+  });
+
+  it('are not believed when their API is too far from ours', async () => {
+    const agent = await start('a');
+    agent.tell({ apiVersion: 3 });
+    const models = connect([agent]);
+    await until('trouble', () => models.trouble !== undefined);
+    assert.match(models.trouble ?? '', /^a: the agent on a speaks version 3 .*; upgrade the operator$/);
+    assert.ok(models.status === undefined);
+    agent.tell({ apiVersion: 2 });
+    const differences = () => models.status?.apiDifferences;
+    await until('a status', () => differences() !== undefined);
+    assert.match(differences()?.[0] ?? '', /^the agent on a speaks version 2 .* is off; upgrade the operator$/);
+  });
+
+  it('say how their API differs when they do not know a call', async () => {
+    const status = GetStatusResponse.fromPartial({ node: 'a' });
+    const models = connect([await start('a', { getStatus: () => status })]);
+    const sentence =
+      /does not know this call .*: the agent on a speaks version 0 .*, the operator version 1: .*; upgrade the agent$/;
+    await assert.rejects(models.call('listPins', { ownerPrefix: '' }, { signal }), {
+      code: 'Unsupported',
+      message: sentence,
+    });
+    const verified = models.stream('verify', VerifyRequest.fromPartial({}), { signal });
+    await assert.rejects(async () => {
+      for await (const _ of verified);
+    }, sentence);
   });
 
   it('answer calls in place of one another, but not when the answer is an error of the call', async () => {

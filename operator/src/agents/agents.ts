@@ -27,6 +27,8 @@ export interface ClusterStatus {
   /** By the agents' name of the dataset: `NAMESPACE.NAME`. */
   datasets: ReadonlyMap<string, Dataset>;
   jobs: ReadonlyMap<string, WarmJob>;
+  /** How the control API of agents differs from ours, a sentence each. */
+  apiDifferences: readonly string[];
 }
 
 /**

@@ -1,14 +1,20 @@
+import { apiDifference, apiDifferences, HearthError, understandsApi } from '@hearth/common';
 import type { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ClusterStatus } from './agents.ts';
 
-/** An agent's message, indexed by name. */
+const client = 'the operator';
+
+/** An agent's message, indexed by name. Throws `Unsupported` when the agent's API is too far from ours to be believed. */
 export function clusterStatus(message: GetStatusResponse, receivedAt: number): ClusterStatus {
+  if (!understandsApi(message))
+    throw new HearthError('Unsupported', apiDifference(message, `the agent on ${message.node}`, client) ?? '');
   return {
     receivedAt,
     connected: true,
     nodes: new Map(message.nodes.map((node) => [node.node, node])),
     datasets: new Map(message.datasets.map((dataset) => [dataset.name, dataset])),
     jobs: new Map(message.jobs.map((job) => [job.name, job])),
+    apiDifferences: apiDifferences(message, client),
   };
 }
 

@@ -64,7 +64,14 @@ describe('NodeCacheReconciler', () => {
     const writes: string[] = [];
     const tell = (usedBytes: bigint) => {
       const nodes = new Map([['n1', nodeStatus('n1', { budgetBytes: 100n, usedBytes })]]);
-      state.status = { receivedAt: 0, connected: true, nodes, datasets: new Map(), jobs: new Map() };
+      state.status = {
+        receivedAt: 0,
+        connected: true,
+        nodes,
+        datasets: new Map(),
+        jobs: new Map(),
+        apiDifferences: [],
+      };
     };
     const reconciler = new NodeCacheReconciler({
       api: {

@@ -37,6 +37,7 @@ function status(
     nodes: new Map(known.map((one) => [one.node, one])),
     datasets: new Map(datasets.map((one) => [one.name, one])),
     jobs: new Map(jobs.map((one) => [one.name, one])),
+    apiDifferences: [],
   };
 }
 

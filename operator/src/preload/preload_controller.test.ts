@@ -103,7 +103,7 @@ describe('controller of CachePreloads', () => {
     listed = () => undefined;
     preloads = new Known();
     jobs = new Map([[jobName, WarmJob.fromPartial({ name: jobName, state: 'Running' })]]);
-    status = { receivedAt: 0, connected: true, nodes: new Map(), datasets: new Map(), jobs };
+    status = { receivedAt: 0, connected: true, nodes: new Map(), datasets: new Map(), jobs, apiDifferences: [] };
   });
   afterEach(async () => {
     ending.abort();

@@ -54,7 +54,26 @@ export function adviceConditions(
   status: ClusterStatus | undefined,
   before: readonly Condition[] | undefined,
 ): ConditionState[] {
-  return advices.map((advice) => conditionOf(advice, status, findCondition(before, advice.type)));
+  return [
+    ...advices.map((advice) => conditionOf(advice, status, findCondition(before, advice.type))),
+    controlApi(status, findCondition(before, 'ControlApi')),
+  ];
+}
+
+/** Whether the agents do all that the operator may ask for: not in the middle of an upgrade. */
+function controlApi(status: ClusterStatus | undefined, before: Condition | undefined): ConditionState {
+  const type = 'ControlApi';
+  if (status?.connected !== true) {
+    if (before !== undefined) return { type, status: before.status, reason: before.reason, message: before.message };
+    return { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has answered yet' };
+  }
+  const { apiDifferences: all } = status;
+  if (all.length === 0) {
+    return { type, status: 'True', reason: 'Current', message: 'The agents have all that the operator asks for' };
+  }
+  const more = all.length > mostNamed ? `; and ${all.length - mostNamed} more agents` : '';
+  const message = `${all.slice(0, mostNamed).join('; ')}${more}`;
+  return { type, status: 'False', reason: 'OtherRelease', message: message.slice(0, longestMessage) };
 }
 
 function conditionOf(

@@ -30,6 +30,7 @@ const told = (nodes: NodeStatus[], connected = true): ClusterStatus => ({
   nodes: new Map(nodes.map((node) => [node.node, node])),
   datasets: new Map(),
   jobs: new Map(),
+  apiDifferences: [],
 });
 const stateOf = (pods: PodState[], status?: ClusterStatus, node = sampleNode('n1'), now = new Date(0)) =>
   nodeStates({ nodes: [{ facts: node, group: 'all' }], agents: pods, status, namespace: 'sys', now })[0];
@@ -135,6 +136,7 @@ describe('status of a StorageCluster', () => {
         ['Budgets', 'Unknown'],
         ['Holders', 'Unknown'],
         ['Volumes', 'Unknown'],
+        ['ControlApi', 'True'],
       ],
     );
     assert.deepEqual([status.capacityBytes, status.usedBytes, status.nodesReady], [10, 4, 1]);
@@ -209,6 +211,23 @@ describe('status of a StorageCluster', () => {
     assert.equal(conditionOf('Ready', { status })?.status, 'True');
   });
 
+  it('says which agents have another control API, and is Ready all the same', () => {
+    const status = (...apiDifferences: string[]) => ({ status: { ...told([nodeStatus('n1')]), apiDifferences } });
+    assert.deepEqual(conditionOf('ControlApi', status()), {
+      type: 'ControlApi',
+      status: 'True',
+      reason: 'Current',
+      message: 'The agents have all that the operator asks for',
+    });
+    assert.deepEqual(conditionOf('ControlApi', status('a lacks x', 'b', 'c', 'd', 'e')), {
+      type: 'ControlApi',
+      status: 'False',
+      reason: 'OtherRelease',
+      message: 'a lacks x; b; c; and 2 more agents',
+    });
+    assert.equal(conditionOf('Ready', status('a'))?.status, 'True');
+  });
+
   it('says what agents say of a store that is not ours while none of them is ready', () => {
     const store = { endpoints: ['https://etcd:2379'], ready: false, trouble: undefined, memberLost: false };
     const nodes = [waiting('n1', 'PodNotReady', 'not yet')];
@@ -221,17 +240,18 @@ describe('status of a StorageCluster', () => {
 
   it('keeps the figures and what nodes lack while no agent answers', () => {
     const known = {
-      type: 'DataPath',
       status: 'False',
       reason: 'NoFuse',
       message: 'none',
       observedGeneration: 1,
     } as const;
-    const conditions = [{ ...known, lastTransitionTime: '2026-01-01T00:00:00Z' }];
+    const written = ['DataPath', 'ControlApi'].map((type) => ({ ...known, type }));
+    const conditions = written.map((one) => ({ ...one, lastTransitionTime: '2026-01-01T00:00:00Z' }));
     const cluster = { ...sampleCluster(), status: { capacityBytes: 7, usedBytes: 3, datasets: 2, conditions } };
     const status = clusterStatus(cluster, observed({ status: told([], false) }));
     assert.deepEqual([status.capacityBytes, status.usedBytes, status.datasets], [7, 3, 2]);
-    assert.equal(status.conditions.find(({ type }) => type === 'DataPath')?.reason, 'NoFuse');
+    for (const { type } of written) assert.equal(status.conditions.find((one) => one.type === type)?.reason, 'NoFuse');
+    assert.equal(conditionOf('ControlApi', { status: told([], false) })?.reason, 'NotSeen');
   });
 
   it('calls a start a start, and trouble trouble, which comes first', () => {

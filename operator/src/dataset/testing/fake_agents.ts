@@ -119,6 +119,7 @@ export class FakeAgents implements Agents, ClusterAgents {
       nodes: new Map(),
       datasets: new Map(),
       jobs: new Map(),
+      apiDifferences: [],
     };
     this.status = { ...(before ?? fresh), ...change, receivedAt: Date.now() };
     for (const listener of this.#listeners) listener(this.cluster, before, this.status);

@@ -32,7 +32,8 @@ export const protobufFileName = "hearth/v1/control.proto";
  *
  * Versions: a release adds fields and calls and changes the meaning of none, so that it talks to the one before and the
  * one after. What it adds has a name in GetStatusResponse.api_features where a caller must know before it asks; a call
- * that the agent does not have ends with UNIMPLEMENTED, which callers show as `Unsupported`.
+ * that the agent does not have ends with UNIMPLEMENTED, which callers show as `Unsupported`. common/src/control_api.ts has
+ * the version and the features of this release, and what is off without each.
  */
 
 export interface Address {
@@ -92,6 +93,9 @@ export interface NodeStatus {
   capabilities: Capability[];
   /** Resident bytes that somebody pins. */
   pinnedBytes: bigint;
+  /** Of this API, as the agent of the node has it; 0: the agent that is asked does not know. */
+  apiVersion: number;
+  apiFeatures: string[];
 }
 
 export interface NodeStatus_ResidentBytesEntry {
@@ -1132,6 +1136,8 @@ function createBaseNodeStatus(): NodeStatus {
     residentBytes: {},
     capabilities: [],
     pinnedBytes: 0n,
+    apiVersion: 0,
+    apiFeatures: [],
   };
 }
 
@@ -1223,6 +1229,12 @@ export const NodeStatus: MessageFns<NodeStatus> = {
         throw new globalThis.Error("value provided for field message.pinnedBytes of type uint64 too large");
       }
       writer.uint32(160).uint64(message.pinnedBytes);
+    }
+    if (message.apiVersion !== 0) {
+      writer.uint32(168).uint32(message.apiVersion);
+    }
+    for (const v of message.apiFeatures) {
+      writer.uint32(178).string(v!);
     }
     return writer;
   },
@@ -1403,6 +1415,22 @@ export const NodeStatus: MessageFns<NodeStatus> = {
             message.pinnedBytes = reader.uint64() as bigint;
             continue;
           }
+          case 21: {
+            if (tag !== 168) {
+              break;
+            }
+
+            message.apiVersion = reader.uint32();
+            continue;
+          }
+          case 22: {
+            if (tag !== 178) {
+              break;
+            }
+
+            message.apiFeatures.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1501,6 +1529,16 @@ export const NodeStatus: MessageFns<NodeStatus> = {
         : isSet(object.pinned_bytes)
         ? BigInt(object.pinned_bytes)
         : 0n,
+      apiVersion: isSet(object.apiVersion)
+        ? globalThis.Number(object.apiVersion)
+        : isSet(object.api_version)
+        ? globalThis.Number(object.api_version)
+        : 0,
+      apiFeatures: globalThis.Array.isArray(object?.apiFeatures)
+        ? object.apiFeatures.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.api_features)
+        ? object.api_features.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -1572,6 +1610,12 @@ export const NodeStatus: MessageFns<NodeStatus> = {
     if (message.pinnedBytes !== 0n) {
       obj.pinnedBytes = message.pinnedBytes.toString();
     }
+    if (message.apiVersion !== 0) {
+      obj.apiVersion = Math.round(message.apiVersion);
+    }
+    if (message.apiFeatures?.length) {
+      obj.apiFeatures = message.apiFeatures;
+    }
     return obj;
   },
 
@@ -1622,6 +1666,8 @@ export const NodeStatus: MessageFns<NodeStatus> = {
     message.pinnedBytes = (object.pinnedBytes !== undefined && object.pinnedBytes !== null)
       ? BigInt(object.pinnedBytes)
       : 0n;
+    message.apiVersion = object.apiVersion ?? 0;
+    message.apiFeatures = object.apiFeatures?.map((e) => e) || [];
     return message;
   },
 };

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { apiDifference, apiDifferences, controlApi, understandsApi } from './control_api.ts';
+import { GetStatusResponse } from './generated/hearth/v1/control.ts';
+
+/** Answers as other releases encode them, written down byte by byte. */
+const decode = (...hex: string[]) => GetStatusResponse.decode(Buffer.from(hex.join(''), 'hex'));
+const ofCluster = `0a0163${'12026e31'}`; // cluster "c", node "n1"
+/** Before there were versions: node n1 of release 0.0.9, and no field behind. */
+const beforeVersions = decode(ofCluster, '1a0e', '0a026e31', '1001', '8201', '05302e302e39');
+/** Version 1 without features; nothing of the API of n2. */
+const firstVersion = decode(ofCluster, '1a04', '0a026e31', '1a04', '0a026e32', '3801');
+/** A release to come: version 2, features that are not known here, and fields that are not known either. */
+const future = decode(
+  ofCluster,
+  ...['1a11', '0a026e31', 'a80102', 'b20104', '6e657773', 'c03e01'],
+  ...['3802', '42046e657773', 'c23e03616263'],
+);
+const differences = (status: GetStatusResponse) => apiDifferences(status, 'the operator');
+
+describe('control API of another release', () => {
+  it('before there were versions', () => {
+    assert.deepEqual([beforeVersions.apiVersion, beforeVersions.nodes[0]?.version], [0, '0.0.9']);
+    assert.deepEqual(differences(beforeVersions), [
+      'the agent on n1 (release 0.0.9) speaks version 0 of the control API, the operator version 1: what is newer than version 0 is off; upgrade the agent',
+    ]);
+    assert.ok(understandsApi(beforeVersions));
+  });
+
+  it('of the same version without features: says what is off', () => {
+    assert.deepEqual(differences(firstVersion), [
+      'the agent on n1 lacks features of the control API (rebound-times: a pod whose mounts died again is reported once only; node-api: what the API of its other agents lacks is not known); upgrade the agent',
+    ]);
+  });
+
+  it('to come: what is not known here is passed over', () => {
+    assert.deepEqual([future.apiVersion, future.apiFeatures, future.nodes[0]?.apiVersion], [2, ['news'], 2]);
+    assert.deepEqual(differences(future), [
+      'the agent on n1 speaks version 2 of the control API, the operator version 1: what is newer than version 1 is off; upgrade the operator',
+    ]);
+    assert.ok(understandsApi(future));
+  });
+
+  it('too far away is not understood', () => {
+    const far = { apiVersion: 3, apiFeatures: [] };
+    assert.equal(understandsApi(far), false);
+    assert.equal(
+      apiDifference(far, 'the agent', 'the operator'),
+      'the agent speaks version 3 of the control API, the operator version 1, and only neighbouring versions understand each other; upgrade the operator',
+    );
+  });
+
+  it('of other agents comes beside that of the one that answered', () => {
+    const node = (name: string, apiFeatures: string[]) => ({ node: name, version: '', apiVersion: 1, apiFeatures });
+    const all = [...controlApi.apiFeatures, 'news'];
+    const status = {
+      node: 'a',
+      apiVersion: 1,
+      apiFeatures: all,
+      nodes: [node('a', all), node('b', ['rebound-times'])],
+    };
+    assert.deepEqual(apiDifferences(status, 'this command'), [
+      'the agent on b lacks features of the control API (node-api: what the API of its other agents lacks is not known); upgrade the agent',
+    ]);
+    assert.deepEqual(apiDifferences({ ...status, nodes: [] }, 'this command'), []);
+  });
+});
