@@ -1,7 +1,10 @@
 #include "memory/memory_region.h"
 
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +18,19 @@ constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 std::uint64_t nextNumber() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
+}
+
+std::size_t roundedUp(std::size_t bytes, std::size_t page) {
+  return (bytes + page - 1) / page * page;
+}
+
+// What the kernel maps for so many bytes of the file. It rounds small pages up by itself, also when
+// they are unmapped; of huge ones only whole pages are unmapped.
+Result<std::size_t> mappedFor(int file, std::size_t bytes) {
+  struct statfs about {};
+  if (::fstatfs(file, &about) != 0) return errnoError(errno, "looking at a file to be mapped");
+  if (about.f_type != HUGETLBFS_MAGIC) return bytes;
+  return roundedUp(bytes, static_cast<std::size_t>(about.f_bsize));
 }
 
 }  // namespace
@@ -38,7 +54,7 @@ MemoryRegion::MemoryRegion(std::uint64_t gpuAddress, std::uint64_t size,
 
 MemoryRegion::~MemoryRegion() {
   enrolments_.clear();
-  if (mapped_) ::munmap(bytes().data(), size_);
+  if (mappedBytes_ != 0) ::munmap(bytes().data(), mappedBytes_);
 }
 
 std::shared_ptr<MemoryRegion> MemoryRegion::host(std::span<std::byte> bytes,
@@ -62,7 +78,7 @@ Result<std::shared_ptr<MemoryRegion>> MemoryRegion::allocate(std::size_t bytes, 
     (*region)->anonymous_ = true;
     return region;
   }
-  bytes = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  bytes = roundedUp(bytes, kHugePageBytes);
   // MAP_HUGETLB alone takes the machine's default size, which may be 1 GiB.
   constexpr int kHuge = MAP_HUGETLB | (21 << MAP_HUGE_SHIFT);
   auto region = mapped(MemoryKind::kHugePage, bytes, kOwn | kHuge, -1, 0);
@@ -74,6 +90,13 @@ Result<std::shared_ptr<MemoryRegion>> MemoryRegion::allocate(std::size_t bytes, 
 
 Result<std::shared_ptr<MemoryRegion>> MemoryRegion::map(int file, std::uint64_t offset,
                                                         std::size_t bytes) {
+  // Before the size is looked at, which then stays enough.
+  const int seals = ::fcntl(file, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a file is to be mapped that may become shorter while it is in use; make it by "
+                 "memfd_create(2) with MFD_ALLOW_SEALING, and seal it with F_SEAL_SHRINK"};
+  }
   struct stat about {};
   if (::fstat(file, &about) != 0) return errnoError(errno, "looking at a file to be mapped");
   const auto size = static_cast<std::uint64_t>(about.st_size);
@@ -81,7 +104,11 @@ Result<std::shared_ptr<MemoryRegion>> MemoryRegion::map(int file, std::uint64_t 
     return Error{ErrorCode::kInvalidArgument,
                  "a range of a file is to be mapped that ends behind the file's end"};
   }
-  return mapped(MemoryKind::kFile, bytes, MAP_SHARED, file, offset);
+  const Result<std::size_t> whole = mappedFor(file, bytes);
+  if (!whole.ok()) return whole.error();
+  auto region = mapped(MemoryKind::kFile, bytes, MAP_SHARED, file, offset);
+  if (region.ok()) (*region)->mappedBytes_ = *whole;
+  return region;
 }
 
 Result<std::shared_ptr<MemoryRegion>> MemoryRegion::mapped(MemoryKind kind, std::size_t bytes,
@@ -96,7 +123,7 @@ Result<std::shared_ptr<MemoryRegion>> MemoryRegion::mapped(MemoryKind kind, std:
   }
   const std::span<std::byte> all(static_cast<std::byte*>(memory), bytes);
   std::shared_ptr<MemoryRegion> region(new MemoryRegion(kind, all, nullptr));
-  region->mapped_ = true;
+  region->mappedBytes_ = bytes;
   return region;
 }
 

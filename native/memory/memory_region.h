@@ -31,10 +31,12 @@ class MemoryRegion {
   // are missing. Errors: kOutOfSpace, kInvalidArgument for none.
   [[nodiscard]] static Result<std::shared_ptr<MemoryRegion>> allocate(
       std::size_t bytes, PageSize pages = PageSize::kSmall);
-  // A range of a file, as every process sees it that maps the same; with memfd_create(2) or
-  // hugetlbfs it is memory that outlives its process. The descriptor stays the caller's. `offset`
-  // is on a page; kInvalidArgument when the file ends before the range does, as memory behind its
-  // end cannot be touched.
+  // A range of a file of memfd_create(2), as every process sees it that maps the same: memory that
+  // outlives its process. With MFD_HUGETLB it is of huge pages. The descriptor stays the caller's.
+  // `offset` is on a page of the file's. kInvalidArgument when the file ends before the range does,
+  // or is not sealed against shrinking (F_SEAL_SHRINK): whoever has the file could cut it, and who
+  // then touches what is missing, or receives into it, ends by SIGBUS. No other files can be
+  // sealed, also not those that have a name in a mounted hugetlbfs or tmpfs.
   [[nodiscard]] static Result<std::shared_ptr<MemoryRegion>> map(int file, std::uint64_t offset,
                                                                  std::size_t bytes);
   // Memory of a GPU, which processors do not reach; `address` as its driver gives it.
@@ -92,8 +94,8 @@ class MemoryRegion {
   std::byte* const memory_ = nullptr;  // null: of a GPU
   const std::uint64_t address_, size_;
   const std::shared_ptr<const void> owner_;
-  bool mapped_ = false;     // by us
-  bool anonymous_ = false;  // and of small pages
+  std::size_t mappedBytes_ = 0;  // by us, in whole pages of their kind
+  bool anonymous_ = false;       // and of small pages
   mutable std::mutex mutex_;
   std::list<Enrolment> enrolments_;
 };

@@ -1,10 +1,12 @@
 #include "memory/memory_region.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -55,9 +57,16 @@ TEST(MemoryRegion, KeepsThePagesThatADeviceKnows) {
   EXPECT_EQ(region->bytes().front(), std::byte{7});
 }
 
+// A file of memory, so large, which can grow and cannot shrink.
+int sealedFile(off_t size, unsigned flags = 0) {
+  const int file = ::memfd_create("memory", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+  EXPECT_EQ(::ftruncate(file, size), 0);
+  EXPECT_EQ(::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  return file;
+}
+
 TEST(MemoryRegion, IsWhatOthersSeeInAFile) {
-  const int file = ::memfd_create("memory", MFD_CLOEXEC);
-  ASSERT_EQ(::ftruncate(file, 8192), 0);
+  const int file = sealedFile(8192);
   const auto first = MemoryRegion::map(file, 0, 8192);
   const auto second = MemoryRegion::map(file, 4096, 4096);
   EXPECT_EQ(MemoryRegion::map(file, 4096, 4097).error().code, ErrorCode::kInvalidArgument);
@@ -69,6 +78,25 @@ TEST(MemoryRegion, IsWhatOthersSeeInAFile) {
   (*first)->bytes()[5000] = std::byte{9};
   EXPECT_EQ((*second)->bytes()[5000 - 4096], std::byte{9});
   EXPECT_FALSE((*first)->giveRoomBack()) << "it is the file's";
+}
+
+// Who touches memory of which the file has been cut off ends by SIGBUS.
+TEST(MemoryRegion, OfAFileThatMayShrinkIsRefused) {
+  const int file = ::memfd_create("memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(::ftruncate(file, 4096), 0);
+  const auto refused = MemoryRegion::map(file, 0, 4096);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.error().message.find("F_SEAL_SHRINK"), std::string::npos)
+      << refused.error().message;
+  ASSERT_EQ(::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  EXPECT_TRUE(MemoryRegion::map(file, 0, 4096).ok());
+  EXPECT_NE(::ftruncate(file, 0), 0);
+  ::close(file);
+  std::FILE* const named = std::tmpfile();
+  ASSERT_EQ(::ftruncate(::fileno(named), 4096), 0);
+  EXPECT_EQ(MemoryRegion::map(::fileno(named), 0, 4096).error().code, ErrorCode::kInvalidArgument);
+  std::fclose(named);
 }
 
 TEST(MemoryRegion, OfAGpuIsOutOfReach) {
@@ -104,6 +132,23 @@ TEST(MemoryRegion, OfHugePagesIsRoundedUpToThem) {
   EXPECT_EQ((*region)->kind(), MemoryKind::kHugePage);
   EXPECT_EQ((*region)->size(), 2u << 20);
   std::ranges::fill((*region)->bytes(), std::byte{1});
+}
+
+// The kernel rounds a mapping of them up, and unmaps whole ones only.
+TEST(MemoryRegion, OfAFileOfHugePagesLeavesNoneMapped) {
+  if (freeHugePages() == 0) GTEST_SKIP() << "no huge pages are set apart (vm.nr_hugepages)";
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const int file = sealedFile(kHugePage, MFD_HUGETLB | (21u << MAP_HUGE_SHIFT));
+  auto region = MemoryRegion::map(file, 0, 1000);
+  ::close(file);
+  ASSERT_TRUE(region.ok()) << region.error().message;
+  EXPECT_EQ((*region)->size(), 1000u);
+  std::byte* const memory = (*region)->bytes().data();
+  memory[999] = std::byte{1};
+  unsigned char there = 0;
+  EXPECT_EQ(::mincore(memory, 1, &there), 0);
+  *region = nullptr;
+  EXPECT_EQ(::mincore(memory, 1, &there), -1) << "it is mapped still";
 }
 
 TEST(MemoryRegion, IsEnrolledOnceByEachDeviceThatMeetsIt) {
