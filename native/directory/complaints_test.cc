@@ -11,7 +11,7 @@ using enum Intent;
 
 struct ComplaintsTest : testing::Test {
   KeyDirectory::TimePoint now{};
-  KeyDirectory directory{2 * kStripeBytes};
+  KeyDirectory directory;
 
   // `node` could not read the first chunk from "a".
   void complain(const std::string& node) {

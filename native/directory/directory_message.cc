@@ -7,7 +7,6 @@ namespace {
 
 // Bounds of what is believed; more is a malformed message.
 constexpr std::size_t kMostHolders = 64;
-constexpr std::size_t kMostStripes = 1u << 18;  // a file of 16 TiB
 constexpr std::size_t kMostFetching = kMostStripes * kChunksPerStripe;
 
 void write(ByteWriter& writer, const std::vector<StripeHolder>& agents) {

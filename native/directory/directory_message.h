@@ -40,7 +40,7 @@ enum class DirectoryMessage : std::uint16_t {
 // directory: their agents read the origin by themselves.
 struct DirectoryRequest {
   ContentKey key;
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;  // of the file; earlier releases' directories go by it
   std::uint32_t stripe = 0;
   ChunkMask chunks = 0;
   Intent intent = Intent::kLook;  // locate only

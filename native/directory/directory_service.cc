@@ -13,11 +13,10 @@ constexpr auto kDirectorySweep = std::chrono::seconds(30);
 }  // namespace
 
 struct DirectoryService::Entry {
-  Entry(const DirectoryPorts& ports, const DirectoryRequest& request)
-      : directory(request.size,
-                  [&view = ports.view](const std::string& asker, const std::string& holder) {
-                    return view->distance(asker, holder);
-                  }),
+  explicit Entry(const DirectoryPorts& ports)
+      : directory([&view = ports.view](const std::string& asker, const std::string& holder) {
+          return view->distance(asker, holder);
+        }),
         built(ports.reactor) {}
   KeyDirectory directory;
   Event built;
@@ -32,12 +31,11 @@ Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest r
   forgetIdle();
   std::shared_ptr<Entry> entry = entries_[request.key];
   if (entry == nullptr) {
-    entry = std::make_shared<Entry>(ports_, request);
+    entry = std::make_shared<Entry>(ports_);
     entries_[request.key] = entry;
     Task<void> building = build(entry, request);
     co_await building;
   } else {
-    entry->directory.grow(request.size);
     co_await entry->built.wait();
   }
   entry->lastUse = Clock::now();

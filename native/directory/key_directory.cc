@@ -42,23 +42,6 @@ const std::string& LocateAnswer::fetcherOf(std::uint32_t chunk) const {
   return named(fetchers, chunk);
 }
 
-KeyDirectory::KeyDirectory(std::uint64_t size, Distance distance) : distance_(std::move(distance)) {
-  grow(size);
-}
-
-void KeyDirectory::grow(std::uint64_t size) {
-  chunks_ = std::max(chunks_, (size + kChunkBytes - 1) / kChunkBytes);
-  stripes_ =
-      std::max(stripes_, static_cast<std::uint32_t>((size + kStripeBytes - 1) / kStripeBytes));
-}
-
-ChunkMask KeyDirectory::whole(std::uint32_t stripe) const {
-  const std::uint64_t first = std::uint64_t{stripe} * kChunksPerStripe;
-  const std::uint64_t count =
-      first >= chunks_ ? 0 : std::min<std::uint64_t>(kChunksPerStripe, chunks_ - first);
-  return static_cast<ChunkMask>((1u << count) - 1);
-}
-
 bool KeyDirectory::ended(const Grant& grant, const std::string& asker, TimePoint now) const {
   if (grant.node == asker) return false;
   const auto agent = agents_.find(grant.node);
@@ -164,7 +147,7 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
                                   Intent intent, const Complaint& complaint, TimePoint now) {
   Agent& asker = agents_[node];
   asker.wants = true;
-  chunks &= whole(stripe);
+  if (stripe >= kMostStripes) return {};
   // Whoever asks for a chunk does not have it, whatever it said before: evictions are not told.
   if (stripe < asker.held.size()) asker.held[stripe] &= static_cast<ChunkMask>(~chunks);
   LocateAnswer answer;
@@ -198,12 +181,12 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
 
 void KeyDirectory::have(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                         TimePoint now) {
-  if (stripe >= stripes_) return;
+  if (stripe >= kMostStripes) return;
   Agent& agent = agents_[node];
   agent.lastProgress = now;
   agent.awayUntil.reset();
   if (agent.held.size() <= stripe) agent.held.resize(stripe + 1, 0);
-  agent.held[stripe] = chunks & whole(stripe);
+  agent.held[stripe] = chunks;
   const std::uint32_t first = stripe * kChunksPerStripe;
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
     if ((agent.held[stripe] & bitOf(i)) != 0) reads_.end(first + i, node);
@@ -247,11 +230,12 @@ void KeyDirectory::report(const std::string& node, const AgentReport& report, Ti
   Agent& agent = agents_[node];
   agent.wants = agent.wants || report.wants;
   agent.lastProgress = now;
-  for (std::uint32_t stripe = 0; stripe < report.held.size() && stripe < stripes_; ++stripe) {
+  for (std::uint32_t stripe = 0; stripe < report.held.size(); ++stripe) {
     if (report.held[stripe] != 0) have(node, stripe, report.held[stripe], now);
   }
   for (const std::uint32_t chunk : report.fetching) {
-    if (chunk < chunks_) grants_.try_emplace(chunk, Grant{.node = node, .doubts = {}});
+    if (chunk / kChunksPerStripe < kMostStripes)
+      grants_.try_emplace(chunk, Grant{.node = node, .doubts = {}});
   }
 }
 
@@ -275,11 +259,7 @@ void KeyDirectory::correct(const std::string& node, const AgentReport& report, T
   Agent& agent = found->second;
   agent.awayUntil.reset();
   if (agent.lastProgress > asked) return;
-  agent.held.assign(
-      report.held.begin(),
-      report.held.begin() + std::min<std::ptrdiff_t>(std::ssize(report.held), stripes_));
-  for (std::uint32_t stripe = 0; stripe < agent.held.size(); ++stripe)
-    agent.held[stripe] &= whole(stripe);
+  agent.held = report.held;
 }
 
 void KeyDirectory::unanswered(const std::string& node, TimePoint now) {

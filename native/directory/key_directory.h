@@ -39,6 +39,8 @@ namespace hearth {
 
 inline constexpr std::uint32_t kChunksPerStripe = kStripeBytes / kChunkBytes;
 static_assert(kChunksPerStripe == 16, "a stripe's chunks are a 16-bit mask");
+// Of a file of 16 TiB; of what lies behind nothing is believed.
+inline constexpr std::size_t kMostStripes = std::size_t{1} << 18;
 
 // Bit i: chunk i of the stripe is resident.
 using ChunkMask = std::uint16_t;
@@ -112,15 +114,9 @@ class KeyDirectory {
   // How far two agents are from one another; equal for all if it is not given.
   using Distance = std::function<unsigned(const std::string& asker, const std::string& holder)>;
 
-  explicit KeyDirectory(std::uint64_t size, Distance distance = {});
-
-  // Somebody takes the file for so large. The largest size counts: one that is too small would
-  // leave chunks ungranted, and of what is beyond the end nobody asks.
-  void grow(std::uint64_t size);
-
-  [[nodiscard]] std::uint32_t stripes() const { return stripes_; }
-  // The mask of a whole stripe (the last one may be short).
-  [[nodiscard]] ChunkMask whole(std::uint32_t stripe) const;
+  // It goes by what agents ask and report, and by no size of the file: who is wrong about that
+  // would hide from all others what lies behind.
+  explicit KeyDirectory(Distance distance = {}) : distance_(std::move(distance)) {}
 
   // `node` wants these chunks of the stripe and stores what it gets. Who is complained about is not
   // named to it as a holder of them for a while, or loses its grants of them to the asker when it
@@ -200,8 +196,6 @@ class KeyDirectory {
                                        const Complaint& complaint, TimePoint now);
 
   const Distance distance_;
-  std::uint64_t chunks_ = 0;
-  std::uint32_t stripes_ = 0;
   std::map<std::string, Agent> agents_;
   std::map<std::uint32_t, Grant> grants_;  // by chunk
   ReadBook reads_;

@@ -111,14 +111,18 @@ TEST(PeerService, NewsForSeveralShardsTakeFewTurns) {
   idle.get_future().wait();
 }
 
-Task<bool> askFor(Shard& shard, DirectoryRequest request) {
-  ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kLocate), encode(request)};
-  Task<Result<ControlMessage>> asking = shard.peerService->onControl("b", std::move(message));
+// As `node` would; nothing when the agent refuses.
+Task<std::optional<LocateAnswer>> send(Shard& shard, std::string node, DirectoryMessage type,
+                                       DirectoryRequest request) {
+  ControlMessage message{static_cast<std::uint16_t>(type), encode(request)};
+  Task<Result<ControlMessage>> asking =
+      shard.peerService->onControl(std::move(node), std::move(message));
   const Result<ControlMessage> answer = co_await asking;
-  co_return answer.ok();
+  if (!answer.ok()) co_return std::nullopt;
+  co_return type == DirectoryMessage::kLocate ? decodeLocateAnswer(answer->body) : LocateAnswer{};
 }
 
-// A directory that went by the first size would grant nothing behind it, to anybody.
+// A directory that went by the first size would grant nothing behind it, to any agent.
 TEST(PeerService, WhoIsWrongAboutAFilesSizeIsInNobodysWay) {
   Origin origin;
   origin.add("model", 10'000'000);
@@ -126,9 +130,38 @@ TEST(PeerService, WhoIsWrongAboutAFilesSizeIsInNobodysWay) {
   const auto dataset = agent.add(origin);
   const FileReference file = FileReference::of(dataset, filesOf(*dataset->manifest).front());
   Shard& shard = *agent.engine().commons().shards.front();
-  EXPECT_TRUE(agent.await(askFor(shard, {.key = file.about.key, .size = 1, .chunks = 1})));
+  EXPECT_TRUE(agent.await(send(shard, "b", DirectoryMessage::kLocate,
+                               {.key = file.about.key, .size = 1, .chunks = 1})));
   agent.beginWarm(dataset);
   EXPECT_EQ(agent.awaitWarm(std::chrono::seconds(10)).state, WarmState::kSucceeded);
+}
+
+// And what lies behind it would be named to none, in spite of reports and news: the origin is read
+// again.
+TEST(PeerService, WhoIsWrongAboutAFilesSizeHidesNothingOfIt) {
+  const std::uint64_t size = kStripeBytes + kChunkBytes;
+  Origin origin;
+  origin.add("model", size);
+  Agent agent("a");
+  const auto dataset = agent.add(origin);
+  agent.beginWarm(dataset);
+  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  const ContentKey key = dataset->manifest->entry(filesOf(*dataset->manifest).front()).key;
+  agent.stop();
+  agent.start();  // the directory is made again
+  Shard& shard = *agent.engine().commons().shards.front();
+  EXPECT_TRUE(agent.await(
+      send(shard, "b", DirectoryMessage::kLocate, {.key = key, .size = 1, .chunks = 1})));
+  EXPECT_TRUE(agent.await(send(shard, "b", DirectoryMessage::kHave,
+                               {.key = key, .size = size, .stripe = 7, .chunks = 2})));
+  const auto holderOf = [&](std::uint32_t stripe, ChunkMask chunk) {
+    const auto answer =
+        agent.await(send(shard, "c", DirectoryMessage::kLocate,
+                         {.key = key, .size = 8 * size, .stripe = stripe, .chunks = chunk}));
+    return answer && answer->holders.size() == 1 ? answer->holders.front().node : "none";
+  };
+  EXPECT_EQ(holderOf(1, 1), "a") << "which reported it";
+  EXPECT_EQ(holderOf(7, 2), "b") << "which reported it later";
 }
 
 }  // namespace
