@@ -148,8 +148,11 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
   Agent& asker = agents_[node];
   asker.wants = true;
   if (stripe >= kMostStripes) return {};
-  // Whoever asks for a chunk does not have it, whatever it said before: evictions are not told.
-  if (stripe < asker.held.size()) asker.held[stripe] &= static_cast<ChunkMask>(~chunks);
+  // Who means to keep a chunk does not have it, whatever it reported before: evictions are not
+  // reported. One such question an agent is under way at a time; others may come late, behind the
+  // news that it has the chunk.
+  const bool keeps = intent == Intent::kRead || intent == Intent::kFetch;
+  if (keeps && stripe < asker.held.size()) asker.held[stripe] &= static_cast<ChunkMask>(~chunks);
   LocateAnswer answer;
   answer.sharers = static_cast<std::uint32_t>(std::count_if(
       agents_.begin(), agents_.end(), [](const auto& agent) { return agent.second.wants; }));

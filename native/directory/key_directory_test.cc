@@ -107,6 +107,15 @@ TEST_F(KeyDirectoryTest, SpreadsReadersOverHolders) {
   for (const auto& [node, chunks] : read) EXPECT_NEAR(chunks, 3 * 64 * 16 / 4, 1) << node;
 }
 
+// It may come behind the news that the same agent has it: it was asked before, or of a chunk that
+// another read brings.
+TEST_F(KeyDirectoryTest, WhoOnlyLooksGoesOnHoldingWhatItReported) {
+  directory.have("a", 0, 0b11, now);
+  (void)directory.locate("a", 0, kAll, kLook, {}, now);
+  EXPECT_EQ(directory.locate("b", 0, kAll, kLook, {}, now).holders,
+            (std::vector<StripeHolder>{{"a", 0b11}}));
+}
+
 // Only A has the chunk: two read it from there, the others wait for these and read it from them.
 TEST_F(KeyDirectoryTest, AHolderGivesAChunkToFewAtATime) {
   directory.have("a", 0, 1, now);
