@@ -31,6 +31,9 @@ bool read(ByteReader& reader, std::vector<StripeHolder>& agents) {
   return true;
 }
 
+// Of a request: an intent that the fixed part has no value for, to which it is a look.
+constexpr std::uint16_t kIntentField = 1;
+
 // The fixed part was there, and what follows it are fields that need not be understood.
 bool passOverFields(ByteReader& reader) {
   OptionalFields fields(reader);
@@ -48,10 +51,13 @@ std::vector<std::byte> encode(const DirectoryRequest& request) {
   writer.u64(request.size);
   writer.u32(request.stripe);
   writer.u16(request.chunks);
-  writer.u8(static_cast<std::uint8_t>(request.intent));
+  const auto intent = static_cast<std::uint8_t>(request.intent);
+  const bool later = request.intent == Intent::kReadThrough;
+  writer.u8(later ? 0 : intent);
   writer.u8(request.complaint.held ? 1 : 0);
   writer.text(request.complaint.node);
   writer.u16(request.inMemory);
+  if (later) putField(writer, kIntentField, std::as_bytes(std::span(&intent, 1)));
   return writer.take();
 }
 
@@ -62,13 +68,22 @@ std::optional<DirectoryRequest> decodeDirectoryRequest(std::span<const std::byte
   request.size = reader.u64();
   request.stripe = reader.u32();
   request.chunks = reader.u16();
-  const std::uint8_t intent = reader.u8();
-  if (intent > static_cast<std::uint8_t>(Intent::kFetch)) return std::nullopt;
-  request.intent = static_cast<Intent>(intent);
+  const auto intent = static_cast<Intent>(reader.u8());
+  if (intent == Intent::kRead || intent == Intent::kFetch) request.intent = intent;
   request.complaint.held = reader.u8() != 0;
   request.complaint.node = reader.text();
   request.inMemory = reader.u16();
-  if (!passOverFields(reader) || request.size > kMostStripes * kStripeBytes) return std::nullopt;
+  OptionalFields fields(reader);
+  while (auto field = fields.next()) {
+    if (field->tag == kIntentField) {
+      if (static_cast<Intent>(field->value.u8()) == Intent::kReadThrough)
+        request.intent = Intent::kReadThrough;
+    } else if (field->mustUnderstand()) {
+      return std::nullopt;
+    }
+  }
+  if (!reader.ok() || fields.malformed() || request.size > kMostStripes * kStripeBytes)
+    return std::nullopt;
   return request;
 }
 

@@ -43,9 +43,11 @@ struct DirectoryRequest {
   std::uint64_t size = 0;  // of the file; earlier releases' directories go by it
   std::uint32_t stripe = 0;
   ChunkMask chunks = 0;
-  Intent intent = Intent::kLook;  // locate only
-  Complaint complaint;            // locate only
-  ChunkMask inMemory = 0;         // have only: which of the chunks need no disk
+  // Locate only. One that is not known is a look, which changes nothing: what is not among the
+  // first three is a look in the fixed part, and stands in a field that others pass over.
+  Intent intent = Intent::kLook;
+  Complaint complaint;     // locate only
+  ChunkMask inMemory = 0;  // have only: which of the chunks need no disk
 
   bool operator==(const DirectoryRequest&) const = default;
 };

@@ -106,6 +106,23 @@ TEST(DirectoryMessage, PassesOverFieldsThatNeedNotBeUnderstood) {
   EXPECT_FALSE(decodeAgentReport(withField(encode(AgentReport{}), 9 | kMustUnderstand)));
 }
 
+// What earlier releases make of this one's, and this one of a later one's: a look, which changes
+// nothing.
+TEST(DirectoryMessage, AnIntentThatIsNotKnownIsALook) {
+  constexpr std::size_t kIntentAt = 32 + 8 + 4 + 2;
+  DirectoryRequest request = sampleRequest();
+  request.intent = Intent::kReadThrough;
+  auto body = encode(request);
+  EXPECT_EQ(decodeDirectoryRequest(body), request);
+  EXPECT_EQ(body[kIntentAt], static_cast<std::byte>(Intent::kLook)) << "to earlier releases";
+  body.back() = std::byte{77};
+  request.intent = Intent::kLook;
+  EXPECT_EQ(decodeDirectoryRequest(body), request);
+  body = encode(sampleRequest());
+  body[kIntentAt] = std::byte{77};
+  EXPECT_EQ(decodeDirectoryRequest(body), request);
+}
+
 TEST(DirectoryMessage, RefusesSizesWhoseDirectoryWouldBeHuge) {
   DirectoryRequest request = sampleRequest();
   request.size = 1ull << 44;

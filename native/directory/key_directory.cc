@@ -100,18 +100,19 @@ KeyDirectory::Holding KeyDirectory::holdingOf(const std::string& asker,
 }
 
 void KeyDirectory::noteRead(const std::string& asker, std::uint32_t chunk,
-                            const std::string& holder, TimePoint now) {
+                            const std::string& holder, Intent intent, TimePoint now) {
   if (now - halvedAt_ >= kGaveHalfLife) {
     for (auto& [node, agent] : agents_) agent.gave /= 2;
     halvedAt_ = now;
   }
   ++agents_[holder].gave;
-  reads_.begin(chunk, asker, holder, now);
+  if (intent != Intent::kReadThrough) reads_.begin(chunk, asker, holder, now);
 }
 
-void KeyDirectory::takeBack(const std::string& asker, std::uint32_t chunk,
+void KeyDirectory::takeBack(const std::string& asker, std::uint32_t chunk, Intent intent,
                             const Complaint& complaint, TimePoint now) {
-  reads_.end(chunk, asker);
+  // Beside one that keeps nothing the same agent may read the chunk to keep it.
+  if (intent != Intent::kReadThrough) reads_.end(chunk, asker);
   if (complaint.node.empty()) return;
   if (now - reads_.since(chunk, complaint.node) >= kDoubtPatience) {
     reads_.end(chunk, complaint.node);
@@ -160,12 +161,12 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
     const std::uint32_t chunk = stripe * kChunksPerStripe + i;
     if ((chunks & bitOf(chunk)) == 0) continue;
-    takeBack(node, chunk, complaint, now);
+    takeBack(node, chunk, intent, complaint, now);
     const Holding holding = holdingOf(node, neighbours, chunk, intent, now);
     if (!holding.holder.empty()) {
       addTo(answer.holders, holding.holder, chunk);
       if (holding.seen > 1) answer.elsewhere |= bitOf(chunk);
-      if (intent != Intent::kLook) noteRead(node, chunk, holding.holder, now);
+      if (intent != Intent::kLook) noteRead(node, chunk, holding.holder, intent, now);
       continue;
     }
     std::string other;

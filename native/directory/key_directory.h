@@ -56,11 +56,12 @@ struct StripeHolder {
   auto operator<=>(const StripeHolder&) const = default;
 };
 
-// What an asker does with chunks that it may be granted.
+// What an asker does with chunks.
 enum class Intent : std::uint8_t {
-  kLook,   // learn where they are
-  kRead,   // read them now from who is named as their holder
-  kFetch,  // fetch them from the origin now, if nobody holds or fetches them
+  kLook,         // learn where they are
+  kRead,         // read them now from who is named as their holder
+  kFetch,        // fetch them from the origin now, if nobody holds or fetches them
+  kReadThrough,  // read them now from who is named as their holder, and keep nothing
 };
 
 // About an agent that has just failed the asker; empty: none has.
@@ -118,9 +119,9 @@ class KeyDirectory {
   // would hide from all others what lies behind.
   explicit KeyDirectory(Distance distance = {}) : distance_(std::move(distance)) {}
 
-  // `node` wants these chunks of the stripe and stores what it gets. Who is complained about is not
-  // named to it as a holder of them for a while, or loses its grants of them to the asker when it
-  // goes on failing it.
+  // `node` wants these chunks of the stripe, and stores what it reads or fetches. Who is complained
+  // about is not named to it as a holder of them for a while, or loses its grants of them to the
+  // asker when it goes on failing it.
   [[nodiscard]] LocateAnswer locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                                     Intent intent, const Complaint& complaint, TimePoint now);
   // `node` holds these chunks of the stripe now (all that it holds, not only news).
@@ -187,10 +188,10 @@ class KeyDirectory {
   [[nodiscard]] Holding holdingOf(const std::string& asker, std::span<const Neighbour> neighbours,
                                   std::uint32_t chunk, Intent intent, TimePoint now) const;
   void noteRead(const std::string& asker, std::uint32_t chunk, const std::string& holder,
-                TimePoint now);
+                Intent intent, TimePoint now);
   // Drops what no longer holds now that the asker asks for the chunk again.
-  void takeBack(const std::string& asker, std::uint32_t chunk, const Complaint& complaint,
-                TimePoint now);
+  void takeBack(const std::string& asker, std::uint32_t chunk, Intent intent,
+                const Complaint& complaint, TimePoint now);
   // Grants the chunk to the asker if nobody else fetches it; who fetches it now, if anybody does.
   [[nodiscard]] std::string fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
                                        const Complaint& complaint, TimePoint now);

@@ -1,5 +1,6 @@
 #include "directory/key_directory.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -107,11 +108,48 @@ TEST_F(KeyDirectoryTest, SpreadsReadersOverHolders) {
   for (const auto& [node, chunks] : read) EXPECT_NEAR(chunks, 3 * 64 * 16 / 4, 1) << node;
 }
 
+// They come as often as they like and keep nothing: who gave little once would give to all of them.
+TEST_F(KeyDirectoryTest, SpreadsThoseOverHoldersWhoKeepNothing) {
+  directory.have("a", 0, kAll, now);
+  EXPECT_EQ(directory.locate("b", 0, kAll, kRead, {}, now).holderOf(0), "a");
+  directory.have("b", 0, kAll, now);
+  std::map<std::string, int> read;
+  for (int i = 0; i < 8; ++i) {
+    for (const char* node : {"x", "y", "z"}) {
+      for (const auto& holder : directory.locate(node, 0, kAll, kReadThrough, {}, now).holders)
+        read[holder.node] += std::popcount(holder.chunks);
+    }
+  }
+  EXPECT_NEAR(read["b"], (3 * 8 * 16 + 16) / 2, 1) << "with what a gave before";
+  EXPECT_NEAR(read["a"], (3 * 8 * 16 - 16) / 2, 1);
+}
+
+// No other agent waits for them, or is sent to them later.
+TEST_F(KeyDirectoryTest, WhoKeepsNothingIsNamedToNone) {
+  directory.have("a", 0, 0b1, now);
+  for (const char* node : {"x", "y", "z"})
+    EXPECT_EQ(directory.locate(node, 0, 0b1, kReadThrough, {}, now).holderOf(0), "a");
+  for (const char* node : {"b", "c"}) {
+    const auto answer = directory.locate(node, 0, 0b1, kRead, {}, now);
+    EXPECT_EQ(answer.holderOf(0), "a") << "which is not busy";
+    EXPECT_TRUE(answer.fetchers.empty());
+  }
+  const auto awaitedBy = [&](const std::string& node) {
+    return directory.locate(node, 0, 0b1, kRead, {}, now).fetcherOf(0);
+  };
+  EXPECT_THAT(awaitedBy("d"), testing::AnyOf("b", "c"));
+  // Of one that also reads it to keep it, that goes on.
+  for (const char* node : {"b", "c"}) (void)directory.locate(node, 0, 0b1, kReadThrough, {}, now);
+  EXPECT_THAT(awaitedBy("d"), testing::AnyOf("b", "c"));
+  EXPECT_EQ(directory.locate("x", 1, 0b1, kReadThrough, {}, now).granted, 0);
+}
+
 // It may come behind the news that the same agent has it: it was asked before, or of a chunk that
 // another read brings.
 TEST_F(KeyDirectoryTest, WhoOnlyLooksGoesOnHoldingWhatItReported) {
   directory.have("a", 0, 0b11, now);
   (void)directory.locate("a", 0, kAll, kLook, {}, now);
+  (void)directory.locate("a", 0, kAll, kReadThrough, {}, now);
   EXPECT_EQ(directory.locate("b", 0, kAll, kLook, {}, now).holders,
             (std::vector<StripeHolder>{{"a", 0b11}}));
 }
