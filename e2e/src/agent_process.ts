@@ -67,6 +67,16 @@ export class AgentProcess {
     return pid;
   }
 
+  /** Checkout that the running process is of, as the kernel says; without symbolic links. */
+  get runningRelease(): string {
+    const words = readFileSync(`/proc/${this.pid}/cmdline`, 'utf8').split('\0');
+    const main = '/cli/src/main.ts';
+    const program = words.find((word) => word.endsWith(main));
+    if (program === undefined)
+      throw new Error(`agent ${this.name} is not the program of a checkout: ${words.join(' ')}`);
+    return program.slice(0, -main.length);
+  }
+
   /** Bytes of memory that the process has resident. */
   residentMemory(): number {
     return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8'))?.[1]) * 1024;

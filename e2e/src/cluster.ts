@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AgentProcess, type AgentSettings } from './agent_process.ts';
@@ -99,6 +108,11 @@ export class Cluster {
     const holder = new DaemonProcess(program, ['--socket', socket, ...flags]);
     this.#holders.push(holder);
     await until('the holder listens', () => existsSync(socket) || holder.ended, 60_000);
+  }
+
+  /** Checkout that the running holder is of, as the kernel says; without symbolic links. */
+  get holderRelease(): string {
+    return readlinkSync(`/proc/${this.#holders.at(-1)?.child.pid}/exe`).replace(/\/build\/release\/holder\/[^/]+$/, '');
   }
 
   async endHolder(signal: NodeJS.Signals = 'SIGTERM'): Promise<Outcome | undefined> {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
+import { controlApi } from '@hearth/common';
 import { type Finding, Reader } from '../soak/readers.ts';
 import { readerProgram } from '../soak/stage.ts';
 import { Cluster } from './cluster.ts';
 import { root, run, until } from './command.ts';
-import { needsMounts } from './needs.ts';
-import { findPreviousRelease } from './previous_release.ts';
+import { needsMounts, skip } from './needs.ts';
+import { baseline, findPreviousRelease, type PreviousRelease } from './previous_release.ts';
 import { MiB } from './sample.ts';
 
 const names = ['a', 'b', 'c'];
@@ -18,18 +19,24 @@ const longestWaitMs = 120_000;
 /** Three agents of the previous release, with what they have mounted, become this one while they are read. */
 describe('an upgrade from the previous release', function () {
   this.timeout(30 * 60_000); // the first time, the previous release is built
-  let previous: { folder: string; name: string };
+  let previous: PreviousRelease;
   let cluster: Cluster;
   let readers: Reader[];
   let findings: Finding[];
 
   before(async function () {
     needsMounts(this);
-    previous = await findPreviousRelease();
+    const found = await findPreviousRelease();
+    if ('missing' in found) skip(this, found.missing);
+    previous = found;
     console.log(`      from ${previous.name}`);
   });
   beforeEach(async () => {
+    findings = [];
+    readers = [];
     cluster = await Cluster.start(names, { holder: true, release: previous.folder });
+    expectReleases(old(), old());
+    await expectDifferences('c', ['c']);
     const origin = join(cluster.folder, 'origin');
     mkdirSync(origin);
     for (const [seed, bytes] of sizes.entries()) {
@@ -40,8 +47,6 @@ describe('an upgrade from the previous release', function () {
     // One has everything, one a part of it, one nothing: views, passthrough and the agent answer in turn.
     await cluster.json('a', 'warm', 'd', '--node', 'a');
     await cluster.json('b', 'warm', 'd', '1', '--node', 'b');
-    findings = [];
-    readers = [];
     for (const name of names) {
       const target = cluster.mountPoint(name);
       await cluster.json(name, 'mount', 'd', target, '--data-path', name === 'c' ? 'daemon' : 'fuse');
@@ -56,17 +61,45 @@ describe('an upgrade from the previous release', function () {
     await cluster.close();
   });
 
+  const old = () => realpathSync(previous.folder);
+  /** What runs is what the test is about: the kernel says of which checkout each process is. */
+  const expectReleases = (agents: string, holder: string) => {
+    assert.notEqual(old(), root);
+    assert.deepEqual(
+      [...names.map((name) => cluster.agent(name).runningRelease), cluster.holderRelease],
+      [...names.map(() => agents), holder],
+    );
+  };
+  /** An agent says that these lack what this release has added to the control API, and no others. */
+  const expectDifferences = async (agent: string, lacking: string[]) => {
+    if (process.env.HEARTH_PREVIOUS !== undefined) return; // what that one has is not known here
+    const added = controlApi.apiFeatures.some((one) => !baseline.apiFeatures.includes(one));
+    const expected = added ? lacking : [];
+    let said: string[] = [];
+    const same = async () => {
+      const { apiDifferences } = await cluster.json<{ apiDifferences: string[] }>(agent, 'status');
+      said = apiDifferences.map((one) => /^the agent on (\w+) .*; upgrade the agent$/.exec(one)?.[1] ?? one).sort();
+      return said.join() === expected.join();
+    };
+    await until('', same, longestWaitMs).catch(() => assert.deepEqual(said, expected));
+  };
+
   const upgradeAgents = async () => {
-    for (const name of names) {
+    const holder = cluster.holderRelease;
+    for (const [index, name] of names.entries()) {
       const agent = cluster.agent(name);
       await agent.stop();
       agent.release = root;
       await agent.start();
+      assert.equal(agent.runningRelease, root);
+      await expectDifferences(name, names.slice(index + 1));
       await allRead(`agent ${name} is of this release`);
     }
+    expectReleases(root, holder);
   };
   const upgradeHolder = async () => {
     assert.equal((await cluster.replaceHolder())?.code, 0);
+    assert.equal(cluster.holderRelease, root);
     await allRead('the holder is of this release');
   };
 
@@ -82,6 +115,7 @@ describe('an upgrade from the previous release', function () {
 
   /** Nobody has noticed, and what is cached, claimed and mounted is known to the new agents. */
   const check = async () => {
+    expectReleases(root, root);
     assert.deepEqual(findings, []);
     for (const { name, failure } of readers) assert.equal(failure, undefined, name);
     for (const name of names) {
