@@ -4,7 +4,7 @@ import type { AgentContext } from '../context.ts';
 import { RecordTable } from '../records/index.ts';
 
 /** `seen/<node>`: when an agent that has mounts was alive last, milliseconds since the epoch by its own clock. */
-const seenSchema = z.object({ node: z.string(), at: z.int() });
+export const seenSchema = z.object({ node: z.string(), at: z.int() });
 
 /**
  * Tells agents that are away for a while from those that will not come back: the mounts of the first are held by their

@@ -9,7 +9,7 @@ import { DepartedNodes } from './departed_nodes.ts';
 import { isHearthFuse, unmountForeign } from './kernel_mounts.ts';
 
 /** `mounts/<node>/<target, encoded>`: which dataset a mount of an agent shows; the mount itself is the holder's. */
-const mountSchema = z.object({
+export const mountSchema = z.object({
   node: z.string(),
   target: z.string(),
   dataset: z.string(),

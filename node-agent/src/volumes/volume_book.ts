@@ -6,7 +6,7 @@ import { RecordTable } from '../records/index.ts';
 import type { CallOptions, Store } from '../store/store.ts';
 
 /** `volumes/<name>`: what a volume was made for. */
-const volumeSchema = z.object({
+export const volumeSchema = z.object({
   name: z.string(),
   dataset: z.string(),
   capacityBytes: unsigned,

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { z } from 'zod';
+import { datasetSchema, resolvingSchema, revisionSchema } from '../datasets/record.ts';
+import { nodePrefix, nodeRecord } from '../membership/record.ts';
+import { seenSchema } from '../mounts/departed_nodes.ts';
+import { mountSchema } from '../mounts/mounts.ts';
+import { pinSchema } from '../pins/record.ts';
+import { answerSchema, requestSchema } from '../requests/record.ts';
+import { statisticsSchema } from '../statistics/record.ts';
+import type { Store } from '../store/store.ts';
+import { usageSchema } from '../usage/record.ts';
+import { volumeSchema } from '../volumes/volume_book.ts';
+import { warmDivisionSchema, warmJobSchema, warmProgressSchema } from '../warm/record.ts';
+import { RecordTable } from './table.ts';
+
+interface Golden {
+  schema: z.ZodObject;
+  /** With every field that the schema names. */
+  whole: string;
+  /** Fields that the first release does not always write. */
+  optional?: readonly string[];
+}
+
+const directory = '{"directory":{"path":"/d"}}';
+const ended = '"errorCode":"NotFound","message":"m"';
+
+/** Records as they stand in stores, by the prefix of their keys. What is here is read by every later release. */
+const goldens: Record<string, Golden> = {
+  [nodePrefix]: {
+    schema: nodeRecord,
+    whole:
+      '{"format":1,"node":"n","incarnation":"i","installation":"x","wire":[{"host":"10.0.0.1","port":7527}],"control":"c:1","health":"h:1","zone":"z","rack":"r","version":"0.1.0","apiVersion":1,"apiFeatures":["f"],"ready":true,"reason":""}',
+    optional: ['installation', 'control', 'health', 'zone', 'rack', 'version', 'apiVersion', 'apiFeatures', 'reason'],
+  },
+  'stats/': {
+    schema: statisticsSchema,
+    whole:
+      '{"format":1,"node":"n","budgetBytes":"1","usedBytes":"2","freeBytes":"3","pinnedBytes":"4","originBytes":"5","peerBytesReceived":"6","peerBytesSent":"7","corruptBlocks":"8","startedAt":9,"capabilities":[{"name":"volumes","ready":false,"reason":"r","pods":[{"namespace":"s","name":"p","uid":"u","reboundAt":"t"}],"podsLeftOut":1}],"residency":{"d":{"residentBytes":"9223372036854775808","completeFiles":1,"pinned":true,"dataPath":"view","reason":""}}}',
+    optional: ['capabilities'],
+  },
+  'usage/': { schema: usageSchema, whole: '{"format":1,"dataset":"d","usedAt":1,"uses":2.5}', optional: ['uses'] },
+  'pins/': {
+    schema: pinSchema,
+    whole: '{"format":1,"node":"n","dataset":"d","manifest":"m","paths":["a"],"owner":"job:o"}',
+  },
+  'datasets/': {
+    schema: datasetSchema,
+    whole: `{"format":1,"name":"d","source":${directory},"include":["a"],"exclude":["b"],"manifest":"m","revision":"r","files":1,"bytes":"2","state":"Failed",${ended},"warnings":["w"],"createdAt":3,"credentialed":true,"attempts":4,"lastAttempt":{"unchanged":false,${ended}}}`,
+    optional: ['errorCode', 'credentialed'],
+  },
+  'revisions/': {
+    schema: revisionSchema,
+    whole: `{"format":1,"dataset":"d","manifest":"m","source":${directory},"revision":"r","createdAt":1}`,
+  },
+  'resolving/': {
+    schema: resolvingSchema,
+    whole: `{"format":1,"name":"d","node":"n","source":${directory},"filesListed":1,"bytesListed":"2","startedAt":3}`,
+  },
+  'requests/': {
+    schema: requestSchema,
+    whole:
+      '{"format":1,"id":"1","from":"n","nodes":["n"],"kind":"drop","dataset":"d","manifest":"m","paths":["a"],"owner":"o","moreOwners":["p"],"evict":true}',
+    optional: ['moreOwners'],
+  },
+  'answers/': {
+    schema: answerSchema,
+    whole: `{"format":1,"node":"n","bytesFreed":"1","filesFreed":2,"filesKept":3,"users":["u"],${ended}}`,
+    optional: ['users', 'errorCode'],
+  },
+  'mounts/': {
+    schema: mountSchema,
+    whole: '{"format":1,"node":"n","target":"/t","dataset":"d","manifest":"m","dataPath":"daemon"}',
+    optional: ['dataPath'],
+  },
+  'seen/': { schema: seenSchema, whole: '{"format":1,"node":"n","at":1}' },
+  'volumes/': {
+    schema: volumeSchema,
+    whole: '{"format":1,"name":"v","dataset":"d","capacityBytes":"1","manifest":"m"}',
+  },
+  'warm/jobs/': {
+    schema: warmJobSchema,
+    whole: `{"format":1,"name":"j","dataset":"d","manifest":"m","paths":["a"],"nodes":["n"],"pin":true,"pinOwner":"o","priority":1,"rateLimit":"2","peerRateLimit":"3","createdAt":4,"deadlineAt":5,"verify":"digest","cancelledAt":6,"end":{"state":"Failed",${ended},"at":7}}`,
+    optional: ['pinOwner', 'peerRateLimit', 'deadlineAt', 'cancelledAt', 'end'],
+  },
+  'warm/progress/': {
+    schema: warmProgressSchema,
+    whole: `{"format":1,"job":"j","createdAt":1,"node":"n","state":"Failed","bytesTotal":"2","bytesReady":"3","filesTotal":4,"filesReady":5,"filesVerified":6,"originBytes":"7","peerBytes":"8","bytesVerified":"9","bytesPerSecond":"10",${ended}}`,
+    optional: ['createdAt', 'bytesVerified', 'errorCode'],
+  },
+  'warm/division/': {
+    schema: warmDivisionSchema,
+    whole: '{"format":1,"job":"j","shares":{"n":"1"},"goneSince":{"n":2}}',
+  },
+};
+
+/** Prefixes of all tables, as the sources make them. */
+function tables(): string[] {
+  const folder = join(import.meta.dirname, '..');
+  const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /(?<!\.test)\.ts$/.test(name),
+  );
+  const prefixes = sources.flatMap((name) =>
+    [...readFileSync(join(folder, name), 'utf8').matchAll(/new RecordTable\([^,]+, ([^,]+),/g)].map(
+      ([, prefix = '']) => (prefix === 'nodePrefix' ? nodePrefix : prefix.replaceAll("'", '')),
+    ),
+  );
+  return [...new Set(prefixes)].sort();
+}
+
+describe('records as they stand in stores', () => {
+  it('are here for every table', () => {
+    assert.deepEqual(tables(), Object.keys(goldens).sort());
+  });
+
+  for (const [prefix, { schema, whole, optional = [] }] of Object.entries(goldens)) {
+    const table = new RecordTable(undefined as unknown as Store, prefix, schema);
+    const decode = (record: object) =>
+      table.decode({
+        key: `${prefix}x`,
+        value: JSON.stringify(record),
+        createRevision: 1,
+        modRevision: 1,
+        version: 1,
+        lease: undefined,
+      }).value;
+    const record = JSON.parse(whole) as Record<string, unknown>;
+
+    it(`${prefix} is read, and written as it was, with every field`, () => {
+      assert.deepEqual(Object.keys(record).sort(), ['format', ...Object.keys(schema.shape)].sort());
+      assert.deepEqual(JSON.parse(table.encode(decode(record))), record);
+      assert.deepEqual(decode({ ...record, later: { deep: [1] } }), decode(record));
+      assert.throws(() => decode({ ...record, needs: ['later'] }), { code: 'Unsupported' });
+    });
+
+    it(`${prefix} is read without what the first release does not write`, () => {
+      const { format: _, ...least } = record;
+      for (const name of optional) delete least[name];
+      const { format: __, ...written } = JSON.parse(table.encode(decode(least))) as Record<string, unknown>;
+      for (const [name, value] of Object.entries(least)) assert.deepEqual(written[name], value, name);
+    });
+  }
+});
