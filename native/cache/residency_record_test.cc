@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "cache/residency_testing.h"
 
 namespace hearth {
@@ -9,51 +11,100 @@ namespace {
 
 using namespace testing_support;
 
-TEST(ResidencyRecordTest, HasTheDocumentedBytes) {
+struct GoldenRecord {
   ResidencyRecord record;
-  for (std::uint8_t i = 0; i < 32; ++i) record.key.bytes[i] = i;
-  record.size = kChunkBytes + 65537;
-  record.chunk = 1;
-  record.blockChecksums = {0x01020304, 0xa0b0c0d0};
-  const std::string key = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
-  std::vector<std::byte> bytes = encode({record});
-  EXPECT_EQ(hexOf(std::span(bytes).subspan(4)),
-            "40000000"
-            "01"
-            "00"
-            "0200"
-            "01000000" +
-                key +
-                "0100410000000000"
-                "04030201"
-                "d0c0b0a0");
-  std::uint32_t checksum = 0;
-  std::memcpy(&checksum, bytes.data(), 4);
-  EXPECT_EQ(checksum, crc32c(std::span(bytes).subspan(4)));
-  const ParsedRecord parsed = parseRecord(bytes);
-  ASSERT_EQ(parsed.kind, ParsedRecord::Kind::kRecord);
-  EXPECT_EQ(parsed.record, record);
-  EXPECT_EQ(parsed.bytes, bytes.size());
+  std::string hex;  // behind its checksum
+};
 
-  ResidencyRecord verified{.type = RecordType::kVerified, .key = record.key, .size = 5};
-  verified.digest.fill(0xab);
-  bytes = encode({verified});
-  std::string digest;
-  for (int i = 0; i < 32; ++i) digest += "ab";
-  EXPECT_EQ(hexOf(std::span(bytes).subspan(4)),
-            "58000000"
-            "04"
-            "01"
-            "0000"
-            "00000000" +
-                key + "0500000000000000" + digest);
-  EXPECT_EQ(parseRecord(bytes).record, verified);
-  bytes = encode({{.type = RecordType::kDoubt}});
-  EXPECT_EQ(hexOf(std::span(bytes).subspan(4)), "0c00000005000000");
-  bytes = encode({{.type = RecordType::kAppend, .size = 7, .offset = 64}});
-  EXPECT_EQ(hexOf(std::span(bytes).subspan(4)),
-            "1c000000060100004000000000000000"
-            "0700000000000000");
+// Nothing for a number that is no type. The compiler wants a case here for each type.
+std::optional<GoldenRecord> goldenOf(RecordType type) {
+  const std::string keyHex = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+  ContentKey key;
+  for (std::uint8_t i = 0; i < 32; ++i) key.bytes[i] = i;
+  ResidencyRecord record{.type = type, .key = key};
+  const std::string none(16, '0');  // no size
+  switch (type) {
+    case RecordType::kClaim:
+      record.size = kChunkBytes + 65537;
+      record.chunk = 1;
+      record.blockChecksums = {0x01020304, 0xa0b0c0d0};
+      return GoldenRecord{record,
+                          "40000000"
+                          "01"
+                          "00"
+                          "0200"
+                          "01000000" +
+                              keyHex +
+                              "0100410000000000"
+                              "04030201"
+                              "d0c0b0a0"};
+    case RecordType::kDrop:
+      return GoldenRecord{record,
+                          "38000000"
+                          "02"
+                          "00"
+                          "0000"
+                          "00000000" +
+                              keyHex + none};
+    case RecordType::kRetract:
+      record.chunk = 7;
+      return GoldenRecord{record,
+                          "38000000"
+                          "03"
+                          "00"
+                          "0000"
+                          "07000000" +
+                              keyHex + none};
+    case RecordType::kVerified:
+      record.size = 5;
+      record.digest.fill(0xab);
+      return GoldenRecord{record,
+                          "58000000"
+                          "04"
+                          "01"
+                          "0000"
+                          "00000000" +
+                              keyHex + "0500000000000000" +
+                              hexOf(std::vector(32, std::byte{0xab}))};
+    case RecordType::kDoubt:
+      return GoldenRecord{{.type = type},
+                          "0c000000"
+                          "05"
+                          "00"
+                          "0000"};
+    case RecordType::kAppend:
+      return GoldenRecord{{.type = type, .size = 7, .offset = 64},
+                          "1c000000"
+                          "06"
+                          "01"
+                          "0000"
+                          "4000000000000000"
+                          "0700000000000000"};
+  }
+  return std::nullopt;
+}
+
+TEST(ResidencyRecordTest, HasTheDocumentedBytes) {
+  std::vector<unsigned> types;
+  for (unsigned number = 0; number < 256; ++number) {
+    const auto golden = goldenOf(static_cast<RecordType>(number));
+    if (!golden) continue;
+    types.push_back(number);
+    const std::vector<std::byte> bytes = encode({golden->record});
+    EXPECT_EQ(hexOf(std::span(bytes).subspan(4)), golden->hex);
+    // Read from what is written down here, and its checksum.
+    std::vector<std::byte> kept(4);
+    const std::vector<std::byte> rest = bytesOfHex(golden->hex);
+    const std::uint32_t checksum = crc32c(rest);
+    std::memcpy(kept.data(), &checksum, 4);
+    kept.insert(kept.end(), rest.begin(), rest.end());
+    const ParsedRecord parsed = parseRecord(kept);
+    ASSERT_EQ(parsed.kind, ParsedRecord::Kind::kRecord) << number;
+    EXPECT_EQ(parsed.record, golden->record) << number;
+    EXPECT_EQ(parsed.bytes, kept.size());
+    EXPECT_EQ(kept, bytes);
+  }
+  EXPECT_EQ(types, (std::vector<unsigned>{1, 2, 3, 4, 5, 6}));
 }
 
 TEST(ResidencyRecordTest, RefusesEveryChangedBitAndEveryCut) {
