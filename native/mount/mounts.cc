@@ -38,7 +38,8 @@ struct Mounts::Mounted {
   }
 };
 
-Mounts::Mounts(const MountPorts& ports, ManifestStore& manifests)
+Mounts::Mounts(const MountPorts& ports, ManifestStore& manifests,
+               std::chrono::milliseconds callDeadline)
     : ports_(ports),
       home_(ports.home()),
       manifests_(manifests),
@@ -48,7 +49,7 @@ Mounts::Mounts(const MountPorts& ports, ManifestStore& manifests)
               [&ask = ports.ask](bool warning, const std::string& line) {
                 log(ask, warning ? Question::Level::kWarn : Question::Level::kInfo, line);
               }})),
-      calls_(std::make_shared<ChildCalls>()) {}
+      calls_(std::make_shared<ChildCalls>(callDeadline)) {}
 
 Mounts::~Mounts() = default;
 
@@ -92,7 +93,7 @@ Task<Result<MountInfo>> Mounts::mountView(MountOptions options) {
   auto bind = [calls = calls_, path = *view, target = options.target] {
     return bindView(*calls, path, target);
   };
-  auto binding = home_.reactor.offload(bind);
+  auto binding = home_.reactor.offload(blocking_, bind);
   const Status bound = co_await binding;
   if (!bound.ok()) {
     Task<Status> withdrawing = ports_.cache.unpublish(name);
@@ -115,7 +116,7 @@ Task<Status> Mounts::adoptViews() {
   auto find = [published = ports_.cache.published()] {
     return std::make_shared<Result<BoundViews>>(findBoundViews(published));
   };
-  auto finding = home_.reactor.offload(find);
+  auto finding = home_.reactor.offload(blocking_, find);
   const std::shared_ptr<Result<BoundViews>> views = co_await finding;
   if (!views->ok()) co_return views->error();
   for (const auto& [target, digest] : (*views)->mounted) {
@@ -142,7 +143,7 @@ Task<Status> Mounts::connect(std::string holder) {
   auto connect = [link = link_, socket = std::move(holder)] {
     return std::make_shared<Result<std::vector<HeldMount>>>(link->connect(socket));
   };
-  auto connecting = home_.reactor.offload(connect);
+  auto connecting = home_.reactor.offload(blocking_, connect);
   const std::shared_ptr<Result<std::vector<HeldMount>>> held = co_await connecting;
   if (!held->ok()) co_return held->error();
   for (HeldMount& mount : **held) {
@@ -202,7 +203,7 @@ Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reas
     return std::make_shared<Result<HeldMount>>(
         client == nullptr ? Result<HeldMount>(HolderLink::away()) : client->mount(request));
   };
-  auto mounting = home_.reactor.offload(mount);
+  auto mounting = home_.reactor.offload(blocking_, mount);
   const std::shared_ptr<Result<HeldMount>> held = co_await mounting;
   if (!held->ok()) co_return held->error();
   const std::string target = options.target;
@@ -221,7 +222,7 @@ Task<Status> Mounts::unmountAtHolder(std::string target, bool force) {
     if (client == nullptr) return HolderLink::away();
     return client->unmount(target, force);
   };
-  auto unmounting = home_.reactor.offload(unmount);
+  auto unmounting = home_.reactor.offload(blocking_, unmount);
   const Status unmounted = co_await unmounting;
   if (unmounted.ok()) link_->forget(target);
   co_return unmounted;
@@ -250,7 +251,7 @@ Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<Held
     return std::make_shared<Result<std::unique_ptr<FuseSession>>>(
         FuseSession::start(std::move(held->device), held->shared, source, std::move(session)));
   };
-  auto starting = home_.reactor.offload(start);
+  auto starting = home_.reactor.offload(blocking_, start);
   const std::shared_ptr<Result<std::unique_ptr<FuseSession>>> started = co_await starting;
   if (!started->ok()) {
     link_->forget(options.target);
@@ -278,17 +279,16 @@ void Mounts::ended(const std::string& target, const Error& why) {
   mounted_.erase(found);
   link_->forget(target);
   ports_.ask({.kind = Question::Kind::kMountEnded, .target = target, .message = why.message});
-  home_.gate.spawn(closeSession(home_, std::move(session), false));
+  home_.gate.spawn(closeSession(std::move(session), false));
 }
 
-Task<void> Mounts::closeSession(MountShard& home, std::shared_ptr<FuseSession> session,
-                                bool handOver) {
+Task<void> Mounts::closeSession(std::shared_ptr<FuseSession> session, bool handOver) {
   if (session == nullptr) co_return;
   auto close = [session, handOver] {
     session->close(kHandOverPatience, handOver);
     return true;
   };
-  auto closing = home.reactor.offload(close);
+  auto closing = home_.reactor.offload(blocking_, close);
   [[maybe_unused]] const bool closed = co_await closing;
 }
 
@@ -304,7 +304,7 @@ Task<Status> Mounts::unmount(std::string target) {
   }
   if (found->second->view) {
     auto unbind = [calls = calls_, target] { return unbindView(*calls, target); };
-    auto unbinding = home_.reactor.offload(unbind);
+    auto unbinding = home_.reactor.offload(blocking_, unbind);
     const Status unbound = co_await unbinding;
     if (!unbound.ok() && unbound.code() != ErrorCode::kNotFound) co_return unbound;
     mounted_.erase(target);
@@ -321,7 +321,7 @@ Task<Status> Mounts::unmount(std::string target) {
   if (again == mounted_.end()) co_return Status();
   auto session = std::shared_ptr<FuseSession>(std::move(again->second->session));
   mounted_.erase(again);
-  Task<void> closing = closeSession(home_, std::move(session), false);
+  Task<void> closing = closeSession(std::move(session), false);
   co_await closing;
   co_return Status();
 }
@@ -356,7 +356,7 @@ Task<void> Mounts::close() {
   Gate sessions(home_.reactor);
   for (auto& [target, mounted] : std::exchange(mounted_, {})) {
     if (mounted->session != nullptr) {
-      sessions.spawn(closeSession(home_, std::move(mounted->session), true));
+      sessions.spawn(closeSession(std::move(mounted->session), true));
     }
   }
   Task<void> closing = sessions.close();
@@ -365,7 +365,7 @@ Task<void> Mounts::close() {
     link->close();
     return true;
   };
-  auto leaving = home_.reactor.offload(leave);
+  auto leaving = home_.reactor.offload(blocking_, leave);
   [[maybe_unused]] const bool left = co_await leaving;
 }
 

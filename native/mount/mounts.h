@@ -2,6 +2,7 @@
 // this engine serves. Called and continued on the home shard's thread.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,7 +39,9 @@ struct MountInfo {
 
 class Mounts {
  public:
-  Mounts(const MountPorts& ports, ManifestStore& manifests);
+  // `callDeadline`: of mount(2) and umount(2) for views; they fail with kDeadlineExceeded then.
+  Mounts(const MountPorts& ports, ManifestStore& manifests,
+         std::chrono::milliseconds callDeadline = std::chrono::seconds(5));
   ~Mounts();
 
   // The same mount twice is the same mount; kInUse when the target serves something else.
@@ -66,15 +69,18 @@ class Mounts {
                                               std::string reason);
   [[nodiscard]] Task<Status> unmountAtHolder(std::string target, bool force);
   void ended(const std::string& target, const Error& why);
-  static Task<void> closeSession(MountShard& home, std::shared_ptr<FuseSession> session,
-                                 bool handOver);
+  Task<void> closeSession(std::shared_ptr<FuseSession> session, bool handOver);
 
   const MountPorts& ports_;
   MountShard& home_;
   ManifestStore& manifests_;
-  const std::shared_ptr<HolderLink> link_;   // its calls block: on helper threads
+  const std::shared_ptr<HolderLink> link_;   // its calls block
   const std::shared_ptr<ChildCalls> calls_;  // of mount(2) and its like
   std::map<std::string, std::unique_ptr<Mounted>> mounted_;
+  // What blocks for as long as a file system or the holder does not answer, up to its deadline: the
+  // reactor's helpers are the shard's, whose opens wait for them. The last member: the others live
+  // until its threads have ended.
+  ThreadPool blocking_{{.threads = 16}};
 };
 
 }  // namespace hearth
