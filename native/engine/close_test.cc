@@ -1,9 +1,13 @@
-// An engine that ends while an origin hangs.
+// Engines that end while an origin hangs, and while they wait for one another.
+#include <atomic>
 #include <future>
+#include <thread>
 
+#include "directory/directory_message.h"
 #include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
 #include "mount/dataset_source.h"
+#include "transport/testing/memory_network.h"
 
 namespace hearth::testing_cluster {
 namespace {
@@ -61,6 +65,113 @@ TEST(EngineClose, EndsWhileTheOriginOfEverythingHangs) {
   EXPECT_LT(Clock::now() - began, 10s);
   // Who waits at a mount waits for the next agent.
   for (std::future<ErrorCode>& reader : readers) EXPECT_EQ(reader.get(), ErrorCode::kCancelled);
+}
+
+// Counts the calls of one agent in which it waits for a chunk that another one fetches.
+class CountedTransport final : public PeerTransport {
+ public:
+  CountedTransport(std::unique_ptr<PeerTransport> inner, std::atomic<int>& awaiting)
+      : inner_(std::move(inner)), awaiting_(awaiting) {}
+  void setPeers(std::vector<PeerIdentity> peers) override { inner_->setPeers(std::move(peers)); }
+  void adopt(int socket) override { inner_->adopt(socket); }
+  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
+                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    RequestClass requestClass) override {
+    return inner_->read(std::move(node), key, offset, std::move(into), blockChecksums, patience,
+                        requestClass);
+  }
+  Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
+                                                    Clock::time_point deadline) override {
+    return inner_->readManifest(std::move(node), digest, deadline);
+  }
+  Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
+                                    Patience patience) override {
+    const bool awaits = request.type == static_cast<std::uint16_t>(DirectoryMessage::kAwait);
+    if (awaits) ++awaiting_;
+    Task<Result<ControlMessage>> calling =
+        inner_->call(std::move(node), std::move(request), patience);
+    Result<ControlMessage> answer = co_await calling;
+    if (awaits) --awaiting_;
+    co_return answer;
+  }
+  Task<void> close() override { return inner_->close(); }
+  std::vector<PeerStatistics> statistics() const override { return inner_->statistics(); }
+
+ private:
+  const std::unique_ptr<PeerTransport> inner_;
+  std::atomic<int>& awaiting_;
+};
+
+// An agent, a file that it fetches, and one that it waits for the other agent to fetch.
+struct Waiting {
+  Waiting(const std::string& name, testing_rails::MemoryNetwork& network,
+          const LoopbackServer& origin)
+      : agent(name,
+              [this, &network](EngineOptions& options) {
+                options.transport = [this, make = network.factory()](
+                                        Reactor& reactor, TransportOptions transport,
+                                        PeerHandler& handler) -> std::unique_ptr<PeerTransport> {
+                  return std::make_unique<CountedTransport>(
+                      make(reactor, std::move(transport), handler), awaiting);
+                };
+              }),
+        dataset(*agent.await(agent.engine().manifests().add(manifestOfHttp(2)))),
+        source(*agent.engine().commons().mounting, dataset, "test", false) {
+    Location base;
+    base.url = origin.url();
+    dataset->locations.setBase(std::move(base));
+  }
+  void read(std::size_t file) {
+    const auto opened = source.openFile(filesOf(*dataset->manifest)[file]);
+    ASSERT_TRUE(opened.ok());
+    auto answered = std::make_shared<std::promise<ErrorCode>>();
+    readers.push_back(answered->get_future());
+    (*opened)->read(0, 4096, [answered, keep = *opened](Result<MappedBytes> bytes) {
+      answered->set_value(bytes.code());
+    });
+  }
+  [[nodiscard]] std::uint64_t requests() {
+    return agent.await(agent.engine().statistics()).origin.requests;
+  }
+
+  std::atomic<int> awaiting{0};
+  Agent agent;
+  std::shared_ptr<Dataset> dataset;
+  DatasetSource source;
+  std::vector<std::future<ErrorCode>> readers;
+};
+
+template <class F>
+void eventually(F condition) {
+  while (!condition()) std::this_thread::sleep_for(5ms);
+}
+
+// Neither waits for the other one to end first.
+TEST(EngineClose, TwoThatWaitForEachOtherEnd) {
+  const LoopbackServer silent;
+  testing_rails::MemoryNetwork network({}, 1);
+  Waiting a("a", network, silent), b("b", network, silent);
+  connect({&a.agent, &b.agent});
+  a.read(0);
+  eventually([&] { return a.requests() != 0; });
+  b.read(1);
+  eventually([&] { return b.requests() != 0; });
+  a.read(1);
+  b.read(0);
+  eventually([&] { return a.awaiting != 0 && b.awaiting != 0; });
+  std::vector<std::thread> closing;
+  for (Waiting* const each : {&a, &b}) {
+    closing.emplace_back([each] { each->agent.engine().close(); });
+  }
+  for (std::thread& thread : closing) thread.join();
+  for (Waiting* const each : {&a, &b}) {
+    for (std::future<ErrorCode>& reader : each->readers)
+      EXPECT_EQ(reader.get(), ErrorCode::kCancelled);
+    for (const std::unique_ptr<Shard>& shard : each->agent.engine().commons().shards) {
+      EXPECT_EQ(shard->peerBuffers->inUse(), 0u);
+      EXPECT_EQ(shard->originBuffers->inUse(), 0u);
+    }
+  }
 }
 
 }  // namespace
