@@ -76,6 +76,24 @@ TEST(Scrubber, MendsBytesThatChangedBelowAView) {
   EXPECT_TRUE(contents(*view + "/model") == good) << "the same inode has good bytes again";
 }
 
+// The file is read again and again; without the rate, 48 MiB would take a small part of a second.
+TEST(Scrubber, ReadsNoFasterThanItsRate) {
+  constexpr std::uint64_t kMiB = 1u << 20;
+  Origin origin;
+  origin.add("model", 24 * kMiB);
+  Agent agent("one",
+              ScrubOptions{.bytesPerSecond = 12 * kMiB, .interval = std::chrono::milliseconds(1)});
+  agent.beginWarm(agent.add(origin));
+  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  const auto began = Clock::now();
+  const std::uint64_t before = agent.await(agent.engine().statistics()).scrub.bytes;
+  const std::uint64_t enough = before + 48 * kMiB;
+  while (agent.await(agent.engine().statistics()).scrub.bytes < enough)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  // 4 s, less what may be spent at once.
+  EXPECT_GE(Clock::now() - began, std::chrono::seconds(2));
+}
+
 TEST(Scrubber, ServesNothingAsAWholeThatItCannotMend) {
   auto origin = std::make_unique<Origin>();
   origin->add("model", 9'000'000);
