@@ -85,7 +85,7 @@ export class ClusterNode {
 
   async startContainerd(): Promise<void> {
     const config = join(this.machine.folder, 'containerd.toml');
-    writeFileSync(config, containerdConfiguration(this.#programs.runc as string, join(this.machine.folder, 'cni')));
+    writeFileSync(config, containerdConfiguration(this.#programs.runc as string, this.machine.folder));
     await this.machine.startService('containerd', this.#programs.containerd as string, ['--config', config], {
       logPath: this.#log('containerd'),
       path: dirname(this.#programs['containerd-shim-runc-v2'] as string),
@@ -111,6 +111,13 @@ export class ClusterNode {
     return this.machine.run(this.#programs.ctr as string, ['--address', socket, '--namespace', 'k8s.io', ...args], {
       timeoutMs,
     });
+  }
+
+  /** Lets images be pulled from a registry (`HOST:PORT`) that has no certificate; it holds from the next pull on. */
+  allowPlainRegistry(registry: string): void {
+    const folder = join(this.machine.folder, registryFolder, registry);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'hosts.toml'), `server = "http://${registry}"\n`);
   }
 
   /** Imports a docker-archive; its images can then be run with `imagePullPolicy: Never`. */
@@ -179,7 +186,10 @@ export class ClusterNode {
   }
 }
 
-function containerdConfiguration(runc: string, networkFolder: string): string {
+/** Below a machine's folder: what containerd should know of registries, a folder for each. */
+const registryFolder = 'registries';
+
+function containerdConfiguration(runc: string, machineFolder: string): string {
   return `version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -196,13 +206,16 @@ state = "/run/containerd"
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "local/pause:1"
 
+[plugins."io.containerd.cri.v1.images".registry]
+  config_path = "${join(machineFolder, registryFolder)}"
+
 [plugins."io.containerd.cri.v1.runtime"]
   # Lowering oom_score_adj needs CAP_SYS_RESOURCE, which not every machine for tests gives.
   restrict_oom_score_adj = true
 
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = ["${pluginFolder}"]
-    conf_dir = "${networkFolder}"
+    conf_dir = "${join(machineFolder, 'cni')}"
 
   [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"

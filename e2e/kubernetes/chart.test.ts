@@ -7,7 +7,7 @@ import { readEnvironment } from '../../operator/src/storage_cluster/environment.
 import { tools } from '../../scripts/tools/build.ts';
 import { root } from '../src/command.ts';
 import { needsPrograms } from '../src/needs.ts';
-import { Chart, chartFolder, flags, type Manifest, someRegistry } from './chart.ts';
+import { Chart, chartFolder, flags, type Manifest, podSpecs, someRegistry } from './chart.ts';
 import { oddValues } from './odd_values.ts';
 
 const refusals: [what: string, values: Record<string, unknown>, message: RegExp][] = [
@@ -169,9 +169,14 @@ describe('chart', () => {
     const images = imagesOf(objects);
     assert.equal(images.length, 5);
     assert.deepEqual([...new Set(images)], [`registry.example.com:5000/team/hearth:${version}`]);
-    const operator = find(objects, 'Deployment', 'hearth-operator').spec.template.spec;
-    assert.deepEqual(operator.imagePullSecrets, [{ name: 'first' }, { name: 'own' }, { name: 'second' }]);
-    const names = operator.containers[0].env.find(({ name }: { name: string }) => name === 'HEARTH_IMAGE_PULL_SECRETS');
+    const pods = podSpecs(objects);
+    assert.equal(pods.size, 4);
+    for (const [name, { imagePullSecrets }] of pods)
+      assert.deepEqual(imagePullSecrets, [{ name: 'first' }, { name: 'own' }, { name: 'second' }], name);
+    const operator = pods.get('Deployment hearth-operator');
+    const names = operator?.containers[0].env.find(
+      ({ name }: { name: string }) => name === 'HEARTH_IMAGE_PULL_SECRETS',
+    );
     assert.equal(names.value, 'first,own,second');
     await assert.rejects(chart.template({ 'global.imageRegistry': '' }), /none is published.*make image REGISTRY=/s);
     assert.deepEqual([...new Set(imagesOf(await chart.template({ image: 'other/hearth:7' })))], ['other/hearth:7']);

@@ -56,6 +56,14 @@ export const someRegistry = { 'global.imageRegistry': 'registry.example.com/team
 export const flags = (values: Record<string, unknown>): string[] =>
   Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
 
+/** The specs of all pods that objects are, or make, by kind and name of the object. */
+export function podSpecs(objects: Manifest[]): Map<string, Manifest['spec']> {
+  const all = objects.map(({ kind, metadata, spec }) => {
+    return [`${kind} ${metadata.name}`, kind === 'Pod' ? spec : spec?.template?.spec] as const;
+  });
+  return new Map(all.filter(([, spec]) => spec !== undefined));
+}
+
 const plurals: Record<string, string> = {
   CSIDriver: 'csidrivers',
   MutatingWebhookConfiguration: 'mutatingwebhookconfigurations',

@@ -23,6 +23,6 @@ export const testFiles = {
   onNodes: [
     'e2e/cluster/kubernetes_cluster.test.ts',
     'e2e/cluster/leftovers.test.ts',
-    'e2e/kubernetes/{csi_driver,image,journey_*}.test.ts',
+    'e2e/kubernetes/{csi_driver,image,journey_*,pull_secrets}.test.ts',
   ],
 };

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '../../src/command.ts';
 import { skip } from '../../src/needs.ts';
-import { TestRegistry } from '../testing/registry.ts';
+import { TestRegistry, withLogins } from '../testing/registry.ts';
 import { writeImage } from './archive.ts';
 import { Buildah } from './buildah.ts';
 
@@ -27,18 +27,10 @@ describe('an image that is pushed', () => {
     });
     const store = new Buildah(join(folder, 'store'));
     const name = `${registry.host}/team/small:1.2.3`;
-    const before = process.env.REGISTRY_AUTH_FILE;
-    process.env.REGISTRY_AUTH_FILE = join(folder, 'auth.json');
-    try {
-      writeFileSync(process.env.REGISTRY_AUTH_FILE, '{"auths":{}}');
-      await assert.rejects(store.publish(archive, name, { plain: true }), /buildah push: .*(401|authentication)/s);
-      const auth = Buffer.from('pusher:a password').toString('base64');
-      writeFileSync(process.env.REGISTRY_AUTH_FILE, JSON.stringify({ auths: { [registry.host]: { auth } } }));
-      await store.publish(archive, name, { plain: true });
-    } finally {
-      if (before === undefined) delete process.env.REGISTRY_AUTH_FILE;
-      else process.env.REGISTRY_AUTH_FILE = before;
-    }
+    const push = () => store.publish(archive, name, { plain: true });
+    const logins = join(folder, 'auth.json');
+    await assert.rejects(withLogins(logins, {}, push), /buildah push: .*(401|authentication)/s);
+    await withLogins(logins, registry.login, push);
     const manifest = registry.manifests.get('team/small:1.2.3');
     assert.ok(manifest, [...registry.manifests.keys()].join());
     const { config, layers } = JSON.parse(manifest.bytes.toString());

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -19,16 +20,22 @@ export class TestRegistry implements AsyncDisposable {
     });
   }
 
-  /** One that lets nobody in but this user. */
-  static async start(user: string, password: string): Promise<TestRegistry> {
+  /** One for this user alone. `address`: where it listens; loopback if it is not given. */
+  static async start(user: string, password: string, address = '127.0.0.1'): Promise<TestRegistry> {
     const registry = new TestRegistry(user, password);
-    await new Promise<void>((done) => registry.#server.listen(0, '127.0.0.1', done));
+    await new Promise<void>((done) => registry.#server.listen(0, address, done));
     return registry;
   }
 
   /** `HOST:PORT` */
   get host(): string {
-    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    const { address, port } = this.#server.address() as AddressInfo;
+    return `${address}:${port}`;
+  }
+
+  /** Its user's entry of `auths`, as `docker login` writes it. */
+  get login(): Record<string, { auth: string }> {
+    return { [this.host]: { auth: this.#authorization.replace('Basic ', '') } };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -80,6 +87,19 @@ export class TestRegistry implements AsyncDisposable {
     }
     this.blobs.set(digest, whole);
     response.writeHead(201, { location: `/v2/${repository}/blobs/${digest}`, 'docker-content-digest': digest }).end();
+  }
+}
+
+/** Does something while programs take their logins from a file, which is written. */
+export async function withLogins<T>(file: string, auths: TestRegistry['login'], work: () => Promise<T>): Promise<T> {
+  const before = process.env.REGISTRY_AUTH_FILE;
+  process.env.REGISTRY_AUTH_FILE = file;
+  writeFileSync(file, JSON.stringify({ auths }));
+  try {
+    return await work();
+  } finally {
+    if (before === undefined) delete process.env.REGISTRY_AUTH_FILE;
+    else process.env.REGISTRY_AUTH_FILE = before;
   }
 }
 
