@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { CreateBucketCommand, PutBucketVersioningCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { type S3Server, startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
 import { type ScriptedServer, sendFile, startServer } from '../../node-agent/src/origins/testing/scripted_server.ts';
 import { findTool } from '../../node-agent/src/testing/tool.ts';
@@ -201,12 +201,12 @@ describe('an origin that changes between two chunks of a file', () => {
       await server?.stop();
     });
 
+    const source = () => ['--endpoint', server.endpoint, '--allow-private'];
     const put = (bucket: string, body: Buffer) =>
       client.send(new PutObjectCommand({ Bucket: bucket, Key: 'm/one', Body: body }));
     const add = async (bucket: string): Promise<void> => {
       await put(bucket, listed);
-      const source = [`s3://${bucket}/m`, '--endpoint', server.endpoint, '--allow-private'];
-      await cluster.json('s3', 'dataset', 'add', bucket, ...source);
+      await cluster.json('s3', 'dataset', 'add', bucket, `s3://${bucket}/m`, ...source());
       await readFirstChunk('s3', bucket, 'one');
     };
 
@@ -215,6 +215,20 @@ describe('an origin that changes between two chunks of a file', () => {
       await add('overwritten');
       await put('overwritten', other);
       await assertRefused('s3', 'overwritten', 'one');
+    });
+
+    it('tells by the ETag of the newest version, too: the one that was listed is not read by its name', async () => {
+      await client.send(new CreateBucketCommand({ Bucket: 'versioned' }));
+      const VersioningConfiguration = { Status: 'Enabled' } as const;
+      await client.send(new PutBucketVersioningCommand({ Bucket: 'versioned', VersioningConfiguration }));
+      await add('versioned');
+      await put('versioned', other);
+      await assertRefused('s3', 'versioned', 'one');
+      // What is listed next is wholly the new state.
+      await cluster.json('s3', 'dataset', 'add', 'versioned', 's3://versioned/m', ...source());
+      const { code, stderr, bytes } = await cat('s3', 'versioned', 'one');
+      assert.equal(code, 0, stderr);
+      assert.ok(bytes.equals(other));
     });
   });
 });
