@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 namespace hearth {
 
@@ -32,33 +33,47 @@ bool MemoryVector::isHost() const {
 
 MemoryVector MemoryVector::part(std::uint64_t offset, std::uint64_t size) const {
   assert(offset <= size_ && size <= size_ - offset);
-  MemoryVector part;
-  part.size_ = size;
-  for (const MemorySlice& slice : slices_) {
-    if (size == 0) break;
-    if (offset >= slice.size) {
-      offset -= slice.size;
-      continue;
-    }
-    MemorySlice taken = slice;
-    taken.offset += offset;
-    taken.size = std::min(slice.size - offset, size);
-    size -= taken.size;
-    offset = 0;
-    part.slices_.push_back(std::move(taken));
-  }
-  return part;
+  return MemoryCursor(*this, offset).part(size);
 }
 
 std::span<std::byte> MemoryVector::bytesAt(std::uint64_t offset, std::size_t most) const {
-  for (const MemorySlice& slice : slices_) {
-    if (offset < slice.size) {
-      const std::span<std::byte> rest = slice.bytes().subspan(static_cast<std::size_t>(offset));
-      return rest.first(std::min(rest.size(), most));
-    }
-    offset -= slice.size;
+  return MemoryCursor(*this, offset).next(most);
+}
+
+void MemoryCursor::skip(std::uint64_t bytes) {
+  offset_ += bytes;
+  while (!slices_.empty() && offset_ >= slices_.front().size) {
+    offset_ -= slices_.front().size;
+    slices_ = slices_.subspan(1);
   }
-  return {};
+}
+
+MemoryVector MemoryCursor::part(std::uint64_t size) {
+  std::vector<MemorySlice> taken;
+  while (size != 0) {
+    MemorySlice& slice = taken.emplace_back(slices_.front());
+    slice.offset += offset_;
+    slice.size = std::min(slice.size - offset_, size);
+    size -= slice.size;
+    skip(slice.size);
+  }
+  return MemoryVector(std::move(taken));
+}
+
+std::span<std::byte> MemoryCursor::next(std::size_t most) {
+  if (slices_.empty()) return {};
+  const std::span<std::byte> rest =
+      slices_.front().bytes().subspan(static_cast<std::size_t>(offset_));
+  const std::span<std::byte> piece = rest.first(std::min(rest.size(), most));
+  skip(piece.size());
+  return piece;
+}
+
+void copyInto(const MemoryVector& memory, std::uint64_t offset, std::span<const std::byte> bytes) {
+  forEachPiece(memory, offset, bytes.size(), [&bytes](std::span<std::byte> piece) {
+    std::memcpy(piece.data(), bytes.data(), piece.size());
+    bytes = bytes.subspan(piece.size());
+  });
 }
 
 }  // namespace hearth

@@ -58,16 +58,40 @@ class MemoryVector {
   std::uint64_t size_ = 0;
 };
 
+// Goes once through a vector, from an offset inside it on: each slice is looked at once, however
+// many parts are taken. The vector must remain live and as it is.
+class MemoryCursor {
+ public:
+  explicit MemoryCursor(const MemoryVector& memory, std::uint64_t offset = 0)
+      : slices_(memory.slices()) {
+    skip(offset);
+  }
+
+  // All of these move behind what they are about. At most what is left.
+  void skip(std::uint64_t bytes);
+  [[nodiscard]] MemoryVector part(std::uint64_t size);
+  // The bytes that lie together here, at most `most`; empty at the end. Only when isHost().
+  std::span<std::byte> next(std::size_t most);
+
+ private:
+  std::span<const MemorySlice> slices_;  // that are left
+  std::uint64_t offset_ = 0;             // in the first of them, and less than its size
+};
+
 // Calls `take(std::span<std::byte>)` with the pieces of [offset, offset + size) that lie together,
 // in order; only when isHost().
 template <class Take>
 void forEachPiece(const MemoryVector& memory, std::uint64_t offset, std::size_t size, Take take) {
+  MemoryCursor cursor(memory, offset);
   while (size != 0) {
-    const std::span<std::byte> piece = memory.bytesAt(offset, size);
+    const std::span<std::byte> piece = cursor.next(size);
     take(piece);
-    offset += piece.size();
     size -= piece.size();
   }
 }
+
+// Writes `bytes` to [offset, offset + their number) of `memory`, which is inside it; only when
+// isHost().
+void copyInto(const MemoryVector& memory, std::uint64_t offset, std::span<const std::byte> bytes);
 
 }  // namespace hearth

@@ -56,6 +56,41 @@ TEST(MemoryVector, APartOfAPartIsThatPartOfTheWhole) {
   }
 }
 
+// A list of pages has a million of them: a look at each of them for each other one takes minutes.
+TEST(MemoryVector, OfAMillionPiecesIsGoneThroughOnce) {
+  constexpr std::size_t kPieces = std::size_t{1} << 20, kPieceBytes = 8;
+  std::vector<std::byte> memory(kPieces * kPieceBytes), bytes(memory.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 31 >> 5);
+  const auto region = MemoryRegion::host(memory);
+  std::vector<MemorySlice> slices;
+  for (std::size_t i = 0; i < kPieces; ++i)
+    slices.push_back({region, i * kPieceBytes, kPieceBytes});
+  const MemoryVector all(std::move(slices));
+  copyInto(all, 0, bytes);
+  EXPECT_EQ(memory, bytes);
+  MemoryCursor cursor(all);
+  for (std::size_t at = 0; at < memory.size(); at += 1024) {
+    const MemoryVector part = cursor.part(1024);
+    ASSERT_EQ(part.size(), 1024u);
+    ASSERT_EQ(part.bytesAt(0, 1).data(), &memory[at]);
+  }
+  EXPECT_TRUE(cursor.next(1).empty()) << "the end";
+}
+
+TEST(MemoryVector, IsFilledFromAnyOffset) {
+  std::string first = "one ", second = "two ", third = "three";
+  const MemoryVector all({MemorySlice::of(bytesOf(first)), MemorySlice::of(bytesOf(second)),
+                          MemorySlice::of(bytesOf(third))});
+  const std::string bytes = "E TWO T";
+  copyInto(all, 2, std::as_bytes(std::span(bytes)));
+  EXPECT_EQ(first + second + third, "onE TWO Three");
+  copyInto(all, 13, {});
+  MemoryCursor cursor(all, 3);
+  EXPECT_EQ(cursor.next(100).size(), 1u) << "to the end of its slice";
+  cursor.skip(5);
+  EXPECT_EQ(cursor.next(2).data(), bytesOf(third).data() + 1);
+}
+
 TEST(MemoryVector, PartsKeepTheirOwners) {
   auto text = std::make_shared<std::string>("text");
   const std::weak_ptr<std::string> watched = text;

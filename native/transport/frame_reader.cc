@@ -14,14 +14,12 @@ namespace {
 // That one system call fills.
 constexpr std::size_t kMostPieces = 64;
 
-// How many there are of [offset, offset + size), the last of them left out when there are too many.
-std::size_t gather(const MemoryVector& into, std::uint64_t offset, std::size_t size,
-                   std::span<iovec> pieces) {
+// How many there are of the next `size` bytes, the last of them left out when there are too many.
+std::size_t gather(MemoryCursor from, std::size_t size, std::span<iovec> pieces) {
   std::size_t count = 0;
   for (; size != 0 && count < pieces.size(); ++count) {
-    const std::span<std::byte> piece = into.bytesAt(offset, size);
+    const std::span<std::byte> piece = from.next(size);
     pieces[count] = {piece.data(), piece.size()};
-    offset += piece.size();
     size -= piece.size();
   }
   return count;
@@ -79,10 +77,8 @@ Task<Status> FrameReader::fill() {
 std::size_t FrameReader::takeBuffered(const MemoryVector& into, std::uint64_t offset,
                                       std::size_t size) {
   const std::size_t ready = std::min(available(), size);
-  forEachPiece(into, offset, ready, [this](std::span<std::byte> piece) {
-    std::memcpy(piece.data(), buffer_.data() + start_, piece.size());
-    start_ += piece.size();
-  });
+  copyInto(into, offset, std::span<const std::byte>(buffer_).subspan(start_, ready));
+  start_ += ready;
   return ready;
 }
 
@@ -91,20 +87,22 @@ std::size_t FrameReader::takeBuffered(const MemoryVector& into, std::uint64_t of
 // faster).
 Task<Status> FrameReader::receive(const MemoryVector& into, std::uint64_t offset,
                                   std::size_t size) {
-  for (std::size_t done = takeBuffered(into, offset, size); done < size;) {
+  std::size_t left = size - takeBuffered(into, offset, size);
+  for (MemoryCursor cursor(into, offset + size - left); left != 0;) {
     std::int32_t result = 0;
-    if (const auto piece = into.bytesAt(offset + done, size - done); piece.size() == size - done) {
+    if (const auto piece = MemoryCursor(cursor).next(left); piece.size() == left) {
       result = co_await reactor_.receive(fd_, piece, MSG_WAITALL);
     } else {
       std::array<iovec, kMostPieces> pieces;
       msghdr message{};
       message.msg_iov = pieces.data();
-      message.msg_iovlen = gather(into, offset + done, size - done, pieces);
+      message.msg_iovlen = gather(cursor, left, pieces);
       result = co_await reactor_.receiveMessage(fd_, &message, MSG_WAITALL);
     }
     if (result <= 0) co_return lost(result);
     received_ += static_cast<std::size_t>(result);
-    done += static_cast<std::size_t>(result);
+    cursor.skip(static_cast<std::size_t>(result));
+    left -= static_cast<std::size_t>(result);
   }
   co_return Status();
 }

@@ -165,17 +165,10 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   // In two halves, between which the loop turns.
   [[nodiscard]] Task<void> write(RailWork& work, std::span<const std::byte> bytes) {
     const std::size_t half = bytes.size() / 2;
-    put(work, 0, bytes.first(half));
+    copyInto(work.read().into, 0, bytes.first(half));
     Task<void> turning = someTurns();
     co_await turning;
-    put(work, half, bytes.subspan(half));
-  }
-
-  static void put(RailWork& work, std::uint64_t offset, std::span<const std::byte> bytes) {
-    forEachPiece(work.read().into, offset, bytes.size(), [&bytes](std::span<std::byte> piece) {
-      std::memcpy(piece.data(), bytes.data(), piece.size());
-      bytes = bytes.subspan(piece.size());
-    });
+    copyInto(work.read().into, half, bytes.subspan(half));
   }
 
   // The device knows all of the memory afterwards.
@@ -252,7 +245,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
         Task<void> turning = someTurns();
         co_await turning;
         ++counts_.lateWrites;
-        put(work, 0, std::vector<std::byte>(into.size(), std::byte{0xee}));
+        copyInto(into, 0, std::vector<std::byte>(into.size(), std::byte{0xee}));
       }
     }
   }
