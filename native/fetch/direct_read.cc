@@ -1,7 +1,8 @@
 #include "fetch/direct_read.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "fetch/arrived_read.h"
 
 namespace hearth {
 namespace {
@@ -10,16 +11,6 @@ namespace {
 constexpr int kPartsAtOnce = 8;
 // Agents that are asked for a part.
 constexpr int kHolders = 2;
-// A block that is bad again after so many repairs is an error of the disk.
-constexpr int kRepairs = 3;
-
-void copy(std::span<const std::byte> bytes, const MemoryVector& into) {
-  forEachPiece(into, 0, bytes.size(), [&bytes](std::span<std::byte> piece) {
-    std::memcpy(piece.data(), bytes.data(), piece.size());
-    bytes = bytes.subspan(piece.size());
-  });
-}
-
 // How long a failed read may go on writing into its memory until the memory is given up.
 constexpr auto kReleasePatience = std::chrono::seconds(1);
 
@@ -98,40 +89,44 @@ std::optional<Fetcher::DirectRead::Part> Fetcher::DirectRead::nextPart() {
   if (taken_ == into_.size()) return std::nullopt;
   const std::uint64_t at = offset_ + taken_;
   const std::uint64_t size = std::min(into_.size() - taken_, kChunkBytes - at % kChunkBytes);
-  Part part{static_cast<std::uint32_t>(at / kChunkBytes), at, into_.part(taken_, size)};
+  Part part{static_cast<std::uint32_t>(at / kChunkBytes), at, rest_.part(size)};
   taken_ += size;
   return part;
 }
 
 Task<Status> Fetcher::DirectRead::readPart(Part part) {
-  Task<std::optional<Status>> looking = fromHere(part);
-  std::optional<Status> read = co_await looking;
-  // What is on its way here will be kept, and is waited for.
-  if (!read && !fetch_->flights.contains(part.chunk) && !fetch_->shared->fromOriginAlone) {
-    Task<std::optional<Status>> asking = fromHolder(part);
-    read = co_await asking;
+  std::shared_ptr<LoadedChunk> loaded = fetch_->loaded.find(part.chunk);
+  if (loaded != nullptr || fetch_->cache->resident(part.chunk)) {
+    Task<Status> looking = fromHere(part, std::move(loaded));
+    const Status read = co_await looking;
+    if (read.ok()) co_return read;  // what is bad is not resident any more, and comes again
   }
-  if (read) co_return *read;
-  Task<Status> arriving = byArrival(part);
+  // What is on its way here will be kept, and is waited for.
+  if (!fetch_->flights.contains(part.chunk) && !fetch_->shared->fromOriginAlone) {
+    Task<std::optional<Status>> asking = fromHolder(part);
+    const std::optional<Status> read = co_await asking;
+    if (read) co_return *read;
+  }
+  const auto read = [this, &part](std::shared_ptr<LoadedChunk> arrived) {
+    return fromHere(part, std::move(arrived));
+  };
+  Task<Status> arriving = readArrived(fetcher_, fetch_, part.chunk, read);
   co_return co_await arriving;
 }
 
-Task<std::optional<Status>> Fetcher::DirectRead::fromHere(const Part& part) {
-  if (const std::shared_ptr<LoadedChunk> loaded = fetch_->loaded.find(part.chunk)) {
-    copy(loaded->bytes.subspan(part.offset % kChunkBytes, part.into.size()), part.into);
+Task<Status> Fetcher::DirectRead::fromHere(const Part& part, std::shared_ptr<LoadedChunk> loaded) {
+  if (loaded != nullptr) {
+    copyInto(part.into, 0, loaded->bytes.subspan(part.offset % kChunkBytes, part.into.size()));
     co_return Status();
   }
-  if (!fetch_->cache->resident(part.chunk)) co_return std::nullopt;
   auto read = [fetch = fetch_, offset = part.offset, into = part.into]() -> Status {
     const auto bytes = fetch->cache->verified(offset, into.size());
     if (!bytes.ok()) return bytes.error();
-    copy(*bytes, into);
+    copyInto(into, 0, *bytes);
     return {};
   };
   auto reading = ports_.reactor.offload(std::move(read));
   const Status status = co_await reading;
-  // What is bad is not resident any more, and comes again.
-  if (!status.ok()) co_return std::nullopt;
   co_return status;
 }
 
@@ -146,9 +141,9 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
     const Part& part) {
   const std::uint32_t stripe = part.chunk / kChunksPerStripe;
   if (holders_ != nullptr && holders_->stripe == stripe) {
-    const std::shared_ptr<StripeHolders> known = holders_;
-    co_await known->told.wait();
-    co_return known;
+    const std::shared_ptr<StripeHolders> others = holders_;
+    co_await others->known.wait();
+    co_return others;
   }
   const auto asked = std::make_shared<StripeHolders>(ports_.reactor, stripe);
   holders_ = asked;
@@ -159,7 +154,7 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
     chunks |= bitOf(chunk);
   Task<LocateAnswer> locating = locate(stripe, chunks, {});
   asked->answer = co_await locating;
-  asked->told.set();
+  asked->known.set();
   co_return asked;
 }
 
@@ -205,23 +200,6 @@ Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string&
   co_await attempt.released->waitUntil(Clock::now() + kReleasePatience);
   held_ = held_ || !attempt.released->isSet();
   co_return read;
-}
-
-Task<Status> Fetcher::DirectRead::byArrival(const Part& part) {
-  for (int attempt = 0; attempt < kRepairs; ++attempt) {
-    Task<Result<std::shared_ptr<LoadedChunk>>> arriving = fetcher_.arrive(fetch_, part.chunk);
-    const Result<std::shared_ptr<LoadedChunk>> arrived = co_await arriving;
-    if (!arrived.ok()) co_return arrived.error();
-    if (const std::shared_ptr<LoadedChunk> loaded = *arrived) {
-      copy(loaded->bytes.subspan(part.offset % kChunkBytes, part.into.size()), part.into);
-      co_return Status();
-    }
-    Task<std::optional<Status>> reading = fromHere(part);
-    const std::optional<Status> read = co_await reading;
-    if (read) co_return *read;
-  }
-  co_return Error{ErrorCode::kCorrupt,
-                  fetch_->reference.path() + " goes bad on the disk again and again"};
 }
 
 }  // namespace hearth

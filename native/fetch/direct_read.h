@@ -30,13 +30,13 @@ class Fetcher::DirectRead {
   Task<void> readParts();
   [[nodiscard]] std::optional<Part> nextPart();
   Task<Status> readPart(Part part);
-  // Nothing: it is not here.
-  Task<std::optional<Status>> fromHere(const Part& part);
+  // From memory or, when that is null, from the cache file.
+  Task<Status> fromHere(const Part& part, std::shared_ptr<LoadedChunk> loaded);
   // Who holds what of the range lies in one stripe.
   struct StripeHolders {
-    StripeHolders(Reactor& reactor, std::uint32_t number) : stripe(number), told(reactor) {}
+    StripeHolders(Reactor& reactor, std::uint32_t number) : stripe(number), known(reactor) {}
     const std::uint32_t stripe;
-    Event told;
+    Event known;
     LocateAnswer answer;
   };
   // The directory is asked once for all parts of a stripe, which are taken one after the other.
@@ -46,7 +46,6 @@ class Fetcher::DirectRead {
   // Nothing: no agent gives it, or it is on its way to one.
   Task<std::optional<Status>> fromHolder(const Part& part);
   Task<Status> fromAgent(const Part& part, const std::string& node, bool others);
-  Task<Status> byArrival(const Part& part);
 
   Fetcher& fetcher_;
   const FetchPorts& ports_;
@@ -54,6 +53,7 @@ class Fetcher::DirectRead {
   const std::uint64_t offset_;
   const MemoryVector into_;
   std::uint64_t taken_ = 0;
+  MemoryCursor rest_{into_};                // what is not taken
   std::shared_ptr<StripeHolders> holders_;  // of the last stripe that was asked for
   bool held_ = false;  // a rail that failed goes on writing into the memory: it cannot be used
   Status status_;

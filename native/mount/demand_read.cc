@@ -1,33 +1,32 @@
 #include "mount/demand_read.h"
 
+#include "fetch/arrived_read.h"
 #include "mount/resident_read.h"
 
 namespace hearth {
 namespace {
 
-// A block that is bad again after so many repairs is an error of the disk.
-constexpr int kRepairs = 3;
+// Bytes of one chunk, from the memory where it came in or, when that is null, from the cache file.
+Task<Result<MappedBytes>> readHere(Reactor& reactor, std::shared_ptr<FileFetch> fetch,
+                                   std::uint64_t offset, std::uint64_t length,
+                                   std::shared_ptr<LoadedChunk> loaded) {
+  if (loaded != nullptr) {
+    const std::span<const std::byte> bytes = loaded->bytes.subspan(offset % kChunkBytes, length);
+    co_return MappedBytes{bytes, std::move(loaded), {}, {}};
+  }
+  auto read = [fetch, offset, length] { return fromMemoryOrDisk(*fetch, offset, length); };
+  auto reading = reactor.offload(read);
+  co_return co_await reading;
+}
 
-// Bytes of one chunk.
 Task<Result<MappedBytes>> readChunk(Reactor& reactor, Fetcher& fetcher,
                                     std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
                                     std::uint64_t length) {
+  auto read = [&reactor, fetch, offset, length](std::shared_ptr<LoadedChunk> loaded) {
+    return readHere(reactor, fetch, offset, length, std::move(loaded));
+  };
   const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
-  Error last;
-  for (int attempt = 0; attempt < kRepairs; ++attempt) {
-    Task<Result<std::shared_ptr<LoadedChunk>>> arriving = fetcher.arrive(fetch, chunk);
-    const Result<std::shared_ptr<LoadedChunk>> arrived = co_await arriving;
-    if (!arrived.ok()) co_return arrived.error();
-    if (*arrived != nullptr)
-      co_return MappedBytes{
-          (*arrived)->bytes.subspan(offset % kChunkBytes, length), *arrived, {}, {}};
-    auto read = [fetch, offset, length] { return fromMemoryOrDisk(*fetch, offset, length); };
-    auto reading = reactor.offload(read);
-    Result<MappedBytes> bytes = co_await reading;
-    if (bytes.ok()) co_return bytes;
-    last = bytes.error();  // it is to be fetched again
-  }
-  co_return last;
+  return readArrived(fetcher, std::move(fetch), chunk, std::move(read));
 }
 
 // The same in memory of its own, so that no buffer is held while the rest of a read is waited for.
