@@ -125,8 +125,10 @@ Task<Status> Fetcher::DirectRead::fromHere(const Part& part, std::shared_ptr<Loa
     copyInto(into, 0, *bytes);
     return {};
   };
+  co_await fetcher_.directPlaces_.copies.acquire(1);
   auto reading = ports_.reactor.offload(std::move(read));
   const Status status = co_await reading;
+  fetcher_.directPlaces_.copies.release(1);
   co_return status;
 }
 
@@ -179,6 +181,8 @@ Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
 Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string& node,
                                             bool others) {
   const std::uint64_t before = part.offset % kBlockBytes;
+  const std::uint64_t places = DirectPlaces::bytesOf(part.into.size());
+  co_await fetcher_.directPlaces_.peerBytes.acquire(places);
   std::vector<std::uint32_t> checksums;
   const Patience patience(Clock::now() + kPeerPatience,
                           others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
@@ -191,6 +195,7 @@ Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string&
                               checksums, patience, RequestClass::kDemand);
     read = co_await reading;
   }
+  fetcher_.directPlaces_.peerBytes.release(places);
   if (read.ok()) {
     ports_.counters.peerBytes.fetch_add(part.into.size(), std::memory_order_relaxed);
     co_return read;

@@ -28,7 +28,8 @@ std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
 
 }  // namespace
 
-Fetcher::Fetcher(FetchPorts ports) : ports_(ports), peerPlaces_(ports.reactor, kPeerChunks) {}
+Fetcher::Fetcher(FetchPorts ports)
+    : ports_(ports), peerPlaces_(ports.reactor, kPeerChunks), directPlaces_(ports.reactor) {}
 
 Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) {
   if (ports_.refusals.refuses(reference.about.key))

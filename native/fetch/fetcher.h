@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "fetch/direct_places.h"
 #include "fetch/fetch_ports.h"
 #include "fetch/file_fetch.h"
 #include "fetch/peer_place.h"
@@ -78,6 +79,8 @@ class Fetcher {
   // file's end, kUnsupported for memory that is out of reach.
   [[nodiscard]] Task<Status> readInto(std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
                                       MemoryVector into);
+  // What all of these may have under way here at a time.
+  [[nodiscard]] DirectPlaces& directPlaces() { return directPlaces_; }
 
   // Ends when the chunk, which we fetch from the origin or read from who holds it, is here, with
   // what that came to; whether we do is waited for while we ask the directory for it. kTryElsewhere
@@ -123,6 +126,7 @@ class Fetcher {
   // the same time keeps its part of the link: an agent that fetched less than the others would give
   // less to them, too.
   PeerPlaces peerPlaces_;
+  DirectPlaces directPlaces_;
 };
 
 }  // namespace hearth

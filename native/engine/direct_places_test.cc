@@ -1,0 +1,98 @@
+// Reads into callers' memory beside what others read here.
+#include <future>
+
+#include "engine/testing_cluster.h"
+#include "fetch/fetcher.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+constexpr std::uint64_t kFourChunks = 4 * kChunkBytes;
+
+Shard& onlyShard(Agent& agent) { return *agent.engine().commons().shards.front(); }
+void withOneShard(EngineOptions& options) { options.shards = 1; }
+
+// Others have all of them, or give them back.
+Task<bool> takeAll(Shard& shard, Reactor& home) {
+  co_await shard.reactor->enter();
+  DirectPlaces& places = shard.fetcher->directPlaces();
+  co_await places.peerBytes.acquire(DirectPlaces::kPeerBytes);
+  co_await places.copies.acquire(DirectPlaces::kCopies);
+  co_await home.enter();
+  co_return true;
+}
+Task<bool> giveAllBack(Shard& shard, Reactor& home) {
+  co_await shard.reactor->enter();
+  DirectPlaces& places = shard.fetcher->directPlaces();
+  places.peerBytes.release(DirectPlaces::kPeerBytes);
+  places.copies.release(DirectPlaces::kCopies);
+  co_await home.enter();
+  co_return true;
+}
+
+// While direct reads have all their places another one waits, and those who read another file as
+// mounts do not.
+void expectDemandReadsGoOn(Agent& reader, const std::shared_ptr<Dataset>& dataset) {
+  const EntryList files = filesOf(*dataset->manifest);
+  Shard& shard = onlyShard(reader);
+  ASSERT_TRUE(reader.await(takeAll(shard, reader.engine().home())));
+  const auto memory = std::make_shared<std::vector<std::byte>>(kFourChunks);
+  auto direct = std::async(std::launch::async, [&] {
+    const MemoryVector into(MemorySlice::of(*memory, memory));
+    return reader.await(reader.engine().contents().read(dataset, files->front(), 0, into));
+  });
+  for (std::uint64_t at = 0; at < kFourChunks; at += kBlockBytes) {
+    const auto bytes =
+        reader.await(reader.engine().contents().read(dataset, files->back(), at, 1000));
+    ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+  }
+  EXPECT_TRUE(std::ranges::all_of(*memory, [](std::byte each) { return each == std::byte{0}; }))
+      << "it takes more than its places";
+  ASSERT_TRUE(reader.await(giveAllBack(shard, reader.engine().home())));
+  const Status read = direct.get();
+  EXPECT_TRUE(read.ok()) << read.error().message;
+  EXPECT_FALSE(std::ranges::all_of(*memory, [](std::byte each) { return each == std::byte{0}; }));
+}
+
+TEST(DirectPlaces, WhatIsAskedOfPeersLeavesRoomForOthers) {
+  Origin origin;
+  origin.add("model", kFourChunks);
+  origin.add("other", kFourChunks);
+  Agent holder("holder", withOneShard), reader("reader", withOneShard);
+  connect({&holder, &reader});
+  holder.beginWarm(holder.add(origin));
+  ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
+  expectDemandReadsGoOn(reader, reader.add(origin));
+}
+
+TEST(DirectPlaces, WhatIsCopiedFromTheDiskLeavesHelpersForOthers) {
+  Origin origin;
+  origin.add("model", kFourChunks);
+  origin.add("other", kFourChunks);
+  Agent reader("reader", withOneShard);
+  reader.beginWarm(reader.add(origin));
+  ASSERT_EQ(reader.awaitWarm().state, WarmState::kSucceeded);
+  reader.stop();
+  reader.start();  // nothing of it is in memory
+  expectDemandReadsGoOn(reader, reader.add(origin));
+}
+
+// Or the next reads would wait for ever.
+TEST(DirectPlaces, AreAllFreeAfterReadsThatFailed) {
+  Origin origin;
+  origin.add("model", kFourChunks);
+  Agent holder("holder", withOneShard), reader("reader", withOneShard);
+  connect({&holder, &reader});
+  holder.beginWarm(holder.add(origin));
+  ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
+  const auto dataset = reader.add(origin);
+  const std::uint32_t entry = filesOf(*dataset->manifest).front();
+  holder.stop();
+  const auto memory = std::make_shared<std::vector<std::byte>>(kFourChunks);
+  const MemoryVector into(MemorySlice::of(*memory, memory));
+  (void)reader.await(reader.engine().contents().read(dataset, entry, 0, into));
+  ASSERT_TRUE(reader.await(takeAll(onlyShard(reader), reader.engine().home())));
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster
