@@ -111,6 +111,31 @@ TEST_F(DirectReadTest, RefusesWhatIsBehindTheEndAndMemoryOutOfReach) {
   EXPECT_EQ(refused.code(), ErrorCode::kInvalidArgument);
 }
 
+// Who once gave little would give to all of them, however much that is.
+TEST(DirectRead, AllWhoHoldAFileGiveTheirPart) {
+  Origin origin;
+  origin.add("model", kSize);
+  Agent first("first"), second("second"), reader("reader");
+  connect({&first, &second, &reader});
+  for (Agent* const agent : {&first, &second}) {  // the second one from the first
+    agent->beginWarm(agent->add(origin));
+    ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
+  }
+  const auto sent = [](Agent& agent) {
+    return agent.await(agent.engine().statistics()).peerBytesSent;
+  };
+  const std::uint64_t before = sent(first);
+  const auto dataset = reader.add(origin);
+  const std::uint32_t entry = filesOf(*dataset->manifest).front();
+  for (int i = 0; i < 8; ++i) {
+    const auto memory = std::make_shared<std::vector<std::byte>>(kSize);
+    const MemoryVector into(MemorySlice::of(*memory, memory));
+    ASSERT_TRUE(reader.await(reader.engine().contents().read(dataset, entry, 0, into)).ok());
+  }
+  EXPECT_GT(sent(first), before + kSize);
+  EXPECT_GT(sent(second), kSize);
+}
+
 // The directory may know of agents that we do not, or no longer: of some of the files here.
 TEST(DirectRead, AHolderThatTheReaderDoesNotKnowIsPassedOver) {
   Origin origin;

@@ -135,7 +135,7 @@ Task<Status> Fetcher::DirectRead::fromHere(const Part& part, std::shared_ptr<Loa
 Task<LocateAnswer> Fetcher::DirectRead::locate(std::uint32_t stripe, ChunkMask chunks,
                                                Complaint complaint) {
   const ManifestEntry& about = fetch_->reference.about;
-  return ports_.directory.locate(about.key, about.size, stripe, chunks, Intent::kLook,
+  return ports_.directory.locate(about.key, about.size, stripe, chunks, Intent::kReadThrough,
                                  std::move(complaint));
 }
 
@@ -152,8 +152,10 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
   ChunkMask chunks = 0;
   const std::uint64_t end = offset_ + into_.size();
   for (std::uint32_t chunk = part.chunk;
-       chunk / kChunksPerStripe == stripe && chunk * kChunkBytes < end; ++chunk)
-    chunks |= bitOf(chunk);
+       chunk / kChunksPerStripe == stripe && chunk * kChunkBytes < end; ++chunk) {
+    // What is here is read from no other agent, so none is to be counted as giving it.
+    if (chunk == part.chunk || !fetch_->cache->resident(chunk)) chunks |= bitOf(chunk);
+  }
   Task<LocateAnswer> locating = locate(stripe, chunks, {});
   asked->answer = co_await locating;
   asked->known.set();

@@ -41,7 +41,6 @@ class Fetcher::DirectRead {
   };
   // The directory is asked once for all parts of a stripe, which are taken one after the other.
   Task<std::shared_ptr<const StripeHolders>> holdersAround(const Part& part);
-  // To look: who is named as a reader would be waited for, and we keep nothing.
   Task<LocateAnswer> locate(std::uint32_t stripe, ChunkMask chunks, Complaint complaint);
   // Nothing: no agent gives it, or it is on its way to one.
   Task<std::optional<Status>> fromHolder(const Part& part);
