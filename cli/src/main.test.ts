@@ -47,7 +47,7 @@ describe('bin/hearth', () => {
 
   function start(words: string[], program = launcher): { child: ChildProcess; ended: Promise<Ended> } {
     const environment = { ...process.env, HEARTH_SOCKET: agent.socket };
-    const child = spawn(program, words, { env: environment, stdio: ['ignore', 'pipe', 'pipe'], timeout: 10_000 });
+    const child = spawn(program, words, { env: environment, stdio: ['ignore', 'pipe', 'pipe'], timeout: 300_000 });
     children.push(child);
     const texts = { out: '', err: '' };
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
@@ -87,7 +87,7 @@ describe('bin/hearth', () => {
     const script = `"$0" ls llama | head -n 1; exit "\${PIPESTATUS[0]}"`;
     const environment = { ...process.env, HEARTH_SOCKET: agent.socket };
     await new Promise<void>((resolve, reject) => {
-      execFile('bash', ['-c', script, launcher], { env: environment, timeout: 10_000 }, (error, stdout, stderr) => {
+      execFile('bash', ['-c', script, launcher], { env: environment, timeout: 300_000 }, (error, stdout, stderr) => {
         if (error !== null) return reject(error);
         assert.equal(stdout, 'file-0\n');
         assert.equal(stderr, '');

@@ -162,7 +162,7 @@ describe('the driver on a node', () => {
     const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
     // Heard of from the beginning: it may be over before the call is.
     const exited = once(child, 'exit');
-    for (let i = 0; i < 600 && !existsSync(socket); i++) await sleep(50);
+    for (let i = 0; i < 6000 && !existsSync(socket); i++) await sleep(50);
     const cut = publish('1');
     await Promise.race([asking, cut]);
     child.kill('SIGKILL');
@@ -182,7 +182,7 @@ describe('the driver on a node', () => {
       stderr: Buffer.from('hearth-csi-node: --node (HEARTH_NODE) must be the name of a node in Kubernetes\n'),
     });
     const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
-    for (let i = 0; i < 600 && !existsSync(socket); i++) await sleep(50);
+    for (let i = 0; i < 6000 && !existsSync(socket); i++) await sleep(50);
     child.kill('SIGTERM');
     assert.deepEqual(await once(child, 'exit'), [0, null]);
     assert.equal(existsSync(socket), false);

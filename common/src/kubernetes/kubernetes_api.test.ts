@@ -10,7 +10,7 @@ describe('KubernetesApi', () => {
   let api: KubernetesApi;
   const start = async (...answers: Answer[]) => {
     server = await ScriptedServer.start(...answers);
-    api = server.api({ deadlineMs: 2_000 });
+    api = server.api({ deadlineMs: 40_000 });
   };
   afterEach(async () => {
     api.close();
@@ -33,9 +33,10 @@ describe('KubernetesApi', () => {
     const apart = (ahead: number) => Math.abs(api.date().getTime() - minutes(ahead).getTime());
     assert.ok(apart(0) < 1_000, 'nobody has answered yet');
     await api.get(kinds.ConfigMap, 'a', 'default');
-    assert.ok(apart(10) < 1_500, `${apart(10)} ms`);
+    // Whatever time passed since the answers were written, it is not minutes.
+    assert.ok(apart(10) < 60_000, `${apart(10)} ms`);
     await thrown(api.get(kinds.ConfigMap, 'a', 'default'));
-    assert.ok(apart(-10) < 1_500, `${apart(-10)} ms`);
+    assert.ok(apart(-10) < 60_000, `${apart(-10)} ms`);
   });
 
   it('asks for paths, queries and contents as the API has them', async () => {

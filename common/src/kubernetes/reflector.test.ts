@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '../error.ts';
 import { silentLogger } from '../logger.ts';
+import { until } from '../testing/index.ts';
 import { type ConfigMap, kinds } from './kinds.ts';
 import { Reflector, type ReflectorOptions } from './reflector.ts';
 import {
@@ -14,7 +15,6 @@ import {
   refusal,
   ScriptedServer,
   streamed,
-  until,
 } from './testing/scripted_server.ts';
 import { TestClock } from './testing/test_clock.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { published } from '../testing/samples.ts';
@@ -16,7 +16,7 @@ describe('NodeAgents', () => {
   const started: FakeAgent[] = [];
   beforeEach(() => {
     folder = new TemporaryFolder();
-    agents = new NodeAgents({ stateDirectory: folder.path, node: 'n1', deadlineMs: 400 });
+    agents = new NodeAgents({ stateDirectory: folder.path, node: 'n1', deadlineMs: 300_000 });
   });
   afterEach(async () => {
     for (const agent of started.splice(0)) agent.stop();
@@ -29,8 +29,8 @@ describe('NodeAgents', () => {
     await agent.start();
     return agent;
   };
-  const publish = async (signal = new AbortController().signal) => {
-    const { control } = await agents.find('c');
+  const publish = async (signal = new AbortController().signal, by = agents) => {
+    const { control } = await by.find('c');
     return await control.call('publishVolume', { dataset: 'team.model', manifest: '' }, { signal });
   };
 
@@ -105,7 +105,8 @@ describe('NodeAgents', () => {
   it('gives up at the deadline, when the caller does, and when the agent dies', async () => {
     const agent = await start('c');
     agent.publish = () => new Promise(() => undefined);
-    await assert.rejects(publish(), { code: 'DeadlineExceeded', message: /did not answer in time/ });
+    const hasty = new NodeAgents({ stateDirectory: folder.path, node: 'n1', deadlineMs: 400 });
+    await assert.rejects(publish(undefined, hasty), { code: 'DeadlineExceeded', message: /did not answer in time/ });
     const controller = new AbortController();
     const given = publish(controller.signal);
     setTimeout(() => controller.abort(new HearthError('Cancelled', 'given up')), 50);
@@ -119,7 +120,7 @@ describe('NodeAgents', () => {
     mkdirSync(folder.file('c/run'), { recursive: true });
     const server = createServer((socket) => void socket.on('error', () => undefined).end('HTTP/1.0 400\r\n\r\n'));
     server.listen(folder.file('c/run/agent.sock'));
-    await sleep(20);
+    await once(server, 'listening');
     await assert.rejects(publish(), (error: HearthError) => ['Unavailable', 'DeadlineExceeded'].includes(error.code));
     server.close();
   });

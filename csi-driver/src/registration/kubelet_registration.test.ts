@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, statSync, unlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { silentLogger } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { RegistrationService } from '../generated/kubelet/pluginregistration/api.ts';
 import { CallHandlers } from '../server/index.ts';
 import { callSocket } from '../testing/csi_client.ts';
@@ -19,7 +20,7 @@ describe('KubeletRegistration', () => {
     registration = new KubeletRegistration({
       directory: folder.file('plugins_registry'),
       endpoint: '/var/lib/kubelet/plugins/csi.hearth.storage/csi.sock',
-      handlers: new CallHandlers({ logger: silentLogger, deadlineMs: 5000 }),
+      handlers: new CallHandlers({ logger: silentLogger, deadlineMs: 300_000 }),
       watchMs: 50,
       retryMs: 50,
       logger: silentLogger,
@@ -52,7 +53,7 @@ describe('KubeletRegistration', () => {
   it('registers anew when its socket vanishes, as a kubelet that cleans up leaves it', async () => {
     await tell(true);
     unlinkSync(socket);
-    await sleep(200);
+    await until('there is another', () => existsSync(socket));
     assert.equal((await ask()).name, 'csi.hearth.storage');
   });
 
@@ -60,7 +61,7 @@ describe('KubeletRegistration', () => {
     const before = inode();
     await tell(false, 'no such endpoint');
     assert.equal(registration.registered, false);
-    for (let i = 0; i < 40 && (inode() === before || inode() === 0); i++) await sleep(25);
+    await until('there is another', () => inode() !== before && inode() !== 0);
     await tell(true);
     assert.equal(registration.registered, true);
   });

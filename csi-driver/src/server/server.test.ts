@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { linkSync, readdirSync, statSync, unlinkSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, linkSync, readdirSync, statSync, unlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Server, status } from '@grpc/grpc-js';
 import { createLogger, HearthError, silentLogger } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import {
   ControllerService as ControllerDefinition,
   IdentityService as IdentityDefinition,
@@ -24,6 +26,7 @@ describe('the server of the driver', () => {
   let log: string;
   let publish: (request: NodePublishVolumeRequest, signal: AbortSignal) => Promise<object>;
   let handlers: CallHandlers;
+  let options: ConstructorParameters<typeof CallHandlers>[0];
   let server: SocketServer;
 
   beforeEach(async () => {
@@ -33,7 +36,8 @@ describe('the server of the driver', () => {
     const stream = new PassThrough().on('data', (part) => {
       log += part;
     });
-    handlers = new CallHandlers({ logger: createLogger({ level: 'debug', format: 'json', stream }), deadlineMs: 300 });
+    options = { logger: createLogger({ level: 'debug', format: 'json', stream }), deadlineMs: 300_000 };
+    handlers = new CallHandlers(options);
     publish = async () => ({});
     const identity = new IdentityService({ version: '1.2.3', controller: false });
     const node = { publish: (...args: Parameters<typeof publish>) => publish(...args) } as unknown as NodeService;
@@ -50,7 +54,7 @@ describe('the server of the driver', () => {
   });
 
   const info = (authority = 'localhost') => callSocket(socket, IdentityDefinition.getPluginInfo, {}, { authority });
-  const nodePublish = (request: NodePublishVolumeRequest, deadlineMs = 5000) =>
+  const nodePublish = (request: NodePublishVolumeRequest, deadlineMs = 300_000) =>
     callSocket(socket, NodeDefinition.nodePublishVolume, request, { deadlineMs });
 
   it('answers on a socket that only its owner may open', async () => {
@@ -125,19 +129,20 @@ describe('the server of the driver', () => {
       await sleep(600_000, undefined, { signal }).catch(() => aborted.push(signal.reason.code));
       return {};
     };
+    options.deadlineMs = 100;
     await assert.rejects(nodePublish(publishRequest('/t')), {
       code: status.DEADLINE_EXCEEDED,
       details: /make it again/,
     });
-    await assert.rejects(nodePublish(publishRequest('/t'), 100), { code: status.DEADLINE_EXCEEDED });
-    await sleep(50);
-    assert.equal(aborted.length, 2);
-    assert.equal(aborted[0], 'DeadlineExceeded');
+    assert.deepEqual(aborted, ['DeadlineExceeded']);
+    options.deadlineMs = 300_000;
+    await assert.rejects(nodePublish(publishRequest('/t'), 1000), { code: status.DEADLINE_EXCEEDED });
+    await until('its work is told', () => aborted.length === 2);
   });
 
   it('makes its socket anew when the file is gone', async () => {
     unlinkSync(socket);
-    await sleep(200);
+    await until('there is another', () => existsSync(socket));
     assert.equal((await info()).vendorVersion, '1.2.3');
     assert.equal(statSync(socket).mode & 0o777, 0o600);
     await server.renew();
@@ -146,13 +151,15 @@ describe('the server of the driver', () => {
   });
 
   it('removes its socket when it is closed, after the calls under way', async () => {
+    let begun = false;
     publish = async () => {
+      begun = true;
       await sleep(150);
       return {};
     };
     const call = nodePublish(publishRequest('/t'));
-    await sleep(50);
-    await server.close(2000);
+    await until('it is under way', () => begun);
+    await server.close(300_000);
     await call;
     assert.deepEqual(readdirSync(folder.file('deep/er')), []);
   });
@@ -163,7 +170,7 @@ describe('the server of the driver', () => {
     const stale = folder.file('stale.sock');
     // As after SIGKILL: the listener is gone and its file is not.
     const listener = createServer().listen(stale);
-    await sleep(20);
+    await once(listener, 'listening');
     const kept = folder.file('kept.sock');
     linkSync(stale, kept);
     listener.close();

@@ -23,7 +23,7 @@ export async function callSocket<Q, R>(
         method.responseDeserialize,
         request,
         new Metadata(),
-        { deadline: Date.now() + (options.deadlineMs ?? 10_000) },
+        { deadline: Date.now() + (options.deadlineMs ?? 300_000) },
         (error, response) => (error === null ? resolve(response as R) : reject(error)),
       );
     });

@@ -8,6 +8,7 @@ import {
   NodeStatus,
   VerifyRequest,
 } from '@hearth/common/generated/hearth/v1/control.ts';
+import { until } from '@hearth/common/testing';
 import { agentName, planCertificates, type SecretRole, type SecretTexts } from '../certificates/index.ts';
 import type { ClientIdentity } from './agent_connection.ts';
 import { AgentDirectory } from './agent_directory.ts';
@@ -27,12 +28,6 @@ function identityOf(texts: Texts): ClientIdentity {
     authorities: operator['ca.crt'] ?? '',
     serverName: agentName(cluster),
   };
-}
-
-async function until(what: string, holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 300_000; !holds(); await sleep(10)) {
-    if (Date.now() > end) throw new Error(`in time: ${what}`);
-  }
 }
 
 describe('agents of a cluster', () => {

@@ -10,9 +10,10 @@ import { FakeAgent, nodeStatus } from './testing/fake_agent.ts';
 
 const cluster = 'models';
 const signal = new AbortController().signal;
-const connectMs = 2_000;
-/** What a call without a bound of its own would take is longer. */
-const boundMs = 15_000;
+const connectMs = 4_000;
+/** What a call takes that waits for its deadline; without a bound of their own they would wait for that. */
+const deadlineMs = 300_000;
+const boundMs = deadlineMs / 5;
 
 describe('agents whose hosts are lost', () => {
   let texts: Record<SecretRole, SecretTexts>;
@@ -68,11 +69,11 @@ describe('agents whose hosts are lost', () => {
 
   it('fail calls within the bound, by name, address and advice, and delay no other agent', async () => {
     const models = connect([...lost, live.endpoint]);
-    const tell = (node: string) => models.call('configureNode', { zone: 'z', rack: 'r' }, { signal, node });
+    const tell = (node: string) => models.call('configureNode', { zone: 'z', rack: 'r' }, { signal, node, deadlineMs });
     const failing = lost.map(({ node, address }) =>
       assert.rejects(tell(node), {
         code: 'Unavailable',
-        message: `the agent on ${node} has not taken a connection to ${address} within 2.0 s; look whether its node runs and nothing drops packets to that port`,
+        message: `the agent on ${node} has not taken a connection to ${address} within 4.0 s; look whether its node runs and nothing drops packets to that port`,
       }),
     );
     const others = Array.from({ length: 20 }, () => elapsed(tell('live')));
@@ -87,11 +88,14 @@ describe('agents whose hosts are lost', () => {
     for (const away of lost) {
       const models = connect([away, live.endpoint]);
       const began = performance.now();
-      const answers = Array.from({ length: 8 }, () => models.call('getDataset', { name: 'ns.d' }, { signal }));
+      const answers = Array.from({ length: 8 }, () =>
+        models.call('getDataset', { name: 'ns.d' }, { signal, deadlineMs }),
+      );
       const listing = (async () => {
         const request = { name: 'ns.d', source: undefined, include: [], exclude: [], credentials: undefined };
         const seen: bigint[] = [];
-        for await (const { filesListed } of models.stream('addDataset', request, { signal })) seen.push(filesListed);
+        for await (const { filesListed } of models.stream('addDataset', request, { signal, deadlineMs }))
+          seen.push(filesListed);
         return seen;
       })();
       assert.deepEqual(await listing, [7n]);

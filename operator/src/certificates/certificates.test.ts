@@ -108,7 +108,7 @@ describe('certificates of a cluster', () => {
       new Promise<string>((resolve, reject) => {
         const credentials = { key: client['tls.key'], cert: client['tls.crt'], ca };
         const socket: TLSSocket = connect({ port, host: '127.0.0.1', servername, ...credentials });
-        socket.setTimeout(3000, () => socket.destroy(new Error('no answer')));
+        socket.setTimeout(300_000, () => socket.destroy(new Error('no answer')));
         let text = '';
         socket.on('data', (data) => (text += data));
         socket.on('error', reject).on('end', () => (text === '' ? reject(new Error('refused')) : resolve(text)));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, silentLogger } from '@hearth/common';
 import { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import { until } from '@hearth/common/testing';
 import type { ClusterStatus } from '../agents/index.ts';
 import { JobBook } from './job_book.ts';
 import { MeasureBook } from './measure_book.ts';
@@ -207,7 +207,7 @@ describe('jobs of CachePreloads', () => {
       book.of(uid).map(({ name: one }) => one),
       [name],
     );
-    await sleep(20);
+    await until('its stream has ended', () => told.length === 2);
     assert.deepEqual(told, ['Running', 'Succeeded']);
     assert.deepEqual(
       book.of(uid).map(({ state, bytesReady }) => [state, bytesReady]),
@@ -224,7 +224,7 @@ describe('jobs of CachePreloads', () => {
       yield message('Succeeded', 9n);
     });
     book.of(uid);
-    await sleep(1_200);
+    await until('it is followed', () => told.length === 1);
     assert.deepEqual([streams, told], [2, ['Succeeded']]);
     book.close();
   });

@@ -3,6 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { Agent, request } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, silentLogger } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { Registry } from '@prometheus-io/client';
 import type { PodDatasets } from '../gates/index.ts';
 import { datasetOf, inline, podOf } from '../gates/testing/objects.ts';
@@ -55,7 +56,7 @@ describe('server of the webhook', () => {
         response.on('end', () => resolve({ status: response.statusCode ?? 0, text, serial }));
       });
       asked.on('error', reject);
-      asked.setTimeout(3000, () => asked.destroy(new Error('no answer')));
+      asked.setTimeout(300_000, () => asked.destroy(new Error('no answer')));
       asked.end(body);
     });
   }
@@ -160,12 +161,14 @@ describe('server of the webhook', () => {
   it('gives the answers that it owes when it ends', async () => {
     certify();
     const owed = lookUp;
+    let looked = false;
     lookUp = async (signal) => {
+      looked = true;
       await sleep(150);
       return await owed(signal);
     };
-    const asked = ask(review(podOf('web', [inline('llama')])));
-    await sleep(60);
+    const asked = ask(review(podOf('web', [inline('llama')])), '/mutate-pods?timeout=300s');
+    await until('it looks', () => looked);
     const ending = server.close(0);
     assert.equal((await asked).patchType, 'JSONPatch');
     await ending;

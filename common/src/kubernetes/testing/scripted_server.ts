@@ -97,12 +97,3 @@ export function listOf(items: object[], resourceVersion: number, token?: string)
   const metadata = { resourceVersion: String(resourceVersion), ...(token === undefined ? {} : { continue: token }) };
   return { kind: 'ConfigMapList', apiVersion: 'v1', metadata, items };
 }
-
-/** Waits, at most five minutes. */
-export async function until(what: string, holds: () => boolean): Promise<void> {
-  const end = performance.now() + 300_000;
-  while (!holds()) {
-    if (performance.now() > end) throw new Error(`Not within five minutes: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
