@@ -5,17 +5,17 @@ import { root, run } from './command.ts';
 
 const buildMs = 20 * 60_000;
 
-/** The full name of a commit or tag that the history of this clone has; nothing when it does not. */
-export async function commitOf(name: string): Promise<string | undefined> {
-  const found = await run('git', ['-C', root, 'rev-parse', '--verify', '--quiet', `${name}^{commit}`]).catch(() => '');
-  return found.trim() || undefined;
+/** The whole name of a commit or tag; nothing where the clone does not have it, or there is none. */
+export async function commitOf(revision: string, clone = root): Promise<string | undefined> {
+  const words = ['-C', clone, 'rev-parse', '--verify', '--quiet', `${revision}^{commit}`];
+  return (await run('git', words).catch(() => '')).trim() || undefined;
 }
 
 /**
- * The folder of a checkout of `commit`, a full name from this clone's history, built: programs of agents and of the mount
- * holder. Kept in the cache outside of the clone (`HEARTH_CACHE`); building one takes minutes.
+ * The folder of a checkout of `commit`, a whole name from the history of the clone, built: programs of agents and of the
+ * mount holder. Kept in the cache outside of the clone (`HEARTH_CACHE`); building one takes minutes.
  */
-export async function builtRelease(commit: string): Promise<string> {
+export async function builtRelease(commit: string, clone = root): Promise<string> {
   const cache = process.env.HEARTH_CACHE ?? join(homedir(), '.cache/hearth');
   const folder = join(cache, `release-${commit.slice(0, 12)}`);
   if (existsSync(folder)) return folder;
@@ -24,7 +24,7 @@ export async function builtRelease(commit: string): Promise<string> {
   rmSync(aside, { recursive: true, force: true });
   mkdirSync(aside, { recursive: true });
   const steps = [
-    `git -C '${root}' archive ${commit} | tar -x -C '${aside}'`,
+    `git -C '${clone}' archive ${commit} | tar -x -C '${aside}'`,
     `cd '${aside}' && scripts/setup.sh`,
     `cd '${aside}' && scripts/build-native.sh release hearth_binding hearth-holder`,
   ];

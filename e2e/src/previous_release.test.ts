@@ -2,16 +2,17 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { commitOf } from '../../bench/release.ts';
 import { root, run } from './command.ts';
 import { formatVersions } from './format_versions.ts';
 import { skip } from './needs.ts';
-import { baseline, commitOf, findPreviousRelease } from './previous_release.ts';
+import { baseline, findPreviousRelease } from './previous_release.ts';
 
 const git = (...words: string[]) => run('git', ['-C', root, ...words]);
 
 describe('the previous release', () => {
   it('is an ancestor of this one, with the formats that it is named for', async function () {
-    if ((await commitOf(root, baseline.commit)) === undefined) skip(this, `no commit ${baseline.commit} in this clone`);
+    if ((await commitOf(baseline.commit)) === undefined) skip(this, `no commit ${baseline.commit} in this clone`);
     assert.equal((await git('merge-base', '--is-ancestor', baseline.commit, 'HEAD')).code, 0);
     const then = await formatVersions(async (path) => {
       const { code, stdout } = await git('show', `${baseline.commit}:${path}`);

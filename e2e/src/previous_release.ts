@@ -1,7 +1,5 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
-import { root, run } from './command.ts';
+import { builtRelease, commitOf } from '../../bench/release.ts';
+import { root } from './command.ts';
 
 /**
  * What upgrades begin from: the first commit with these formats, which this release must go on to understand. The next
@@ -14,8 +12,6 @@ export const baseline = {
   /** Of its control API. */
   apiFeatures: [] as readonly string[],
 } as const;
-
-const buildMs = 20 * 60_000;
 
 export interface PreviousRelease {
   /** Its checkout, built. */
@@ -32,40 +28,17 @@ export interface PreviousRelease {
 export async function findPreviousRelease(clone = root): Promise<PreviousRelease | { missing: string }> {
   const named = process.env.HEARTH_PREVIOUS;
   const revision = named ?? baseline.commit;
-  const commit = await commitOf(clone, revision);
+  const commit = await commitOf(revision, clone);
   if (commit === undefined) {
     if (named !== undefined) throw new Error(`this clone has no commit ${named}, which HEARTH_PREVIOUS names`);
     const missing = `this clone does not have the previous release ${baseline.release} (commit ${revision}); fetch its whole history (git fetch --unshallow)`;
     return { missing };
   }
-  if (commit === (await commitOf(clone, 'HEAD')))
+  if (commit === (await commitOf('HEAD', clone)))
     throw new Error(`the previous release ${revision} is this one; HEARTH_PREVIOUS must name an earlier commit`);
-  const cache = process.env.HEARTH_CACHE ?? join(homedir(), '.cache/hearth');
-  const folder = join(cache, `release-${commit.slice(0, 12)}`);
-  if (!existsSync(folder)) await build(clone, commit, folder);
-  return { folder, name: named ?? `${baseline.release}, ${commit.slice(0, 12)}`, commit };
-}
-
-/** The whole name of a commit; undefined where a clone does not have it, or there is no clone. */
-export async function commitOf(clone: string, revision: string): Promise<string | undefined> {
-  const { code, stdout } = await run('git', ['-C', clone, 'rev-parse', '--verify', '--quiet', `${revision}^{commit}`]);
-  return code === 0 ? stdout.trim() : undefined;
-}
-
-/** Aside, so that what was interrupted is not taken for a release. */
-async function build(clone: string, commit: string, folder: string): Promise<void> {
-  const aside = `${folder}.building`;
-  rmSync(aside, { recursive: true, force: true });
-  mkdirSync(aside, { recursive: true });
-  const steps = [
-    `git -C '${clone}' archive ${commit} | tar -x -C '${aside}'`,
-    `cd '${aside}' && scripts/setup.sh`,
-    `cd '${aside}' && scripts/build-native.sh release hearth_binding hearth-holder`,
-  ];
-  for (const step of steps) {
-    const { code, stdout, stderr } = await run('bash', ['-c', `set -o pipefail; ${step}`], { timeoutMs: buildMs });
-    if (code !== 0)
-      throw new Error(`the previous release cannot be built (${step}): ${(stdout + stderr).slice(-2000)}`);
-  }
-  renameSync(aside, folder);
+  return {
+    folder: await builtRelease(commit, clone),
+    name: named ?? `${baseline.release}, ${commit.slice(0, 12)}`,
+    commit,
+  };
 }
