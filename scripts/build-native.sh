@@ -11,7 +11,8 @@ launcher=()
 export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PWD%/native}
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 if [[ ! -f ../build/$preset/build.ninja || CMakePresets.json -nt ../build/$preset/build.ninja ]]; then
-  cmake --preset "$preset" "${launcher[@]}" >"$log" 2>&1 || {
+  # Fresh: a cache made by another compiler would lose all that the preset sets.
+  cmake --fresh --preset "$preset" "${launcher[@]}" >"$log" 2>&1 || {
     cat "$log" >&2
     exit 1
   }

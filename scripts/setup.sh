@@ -5,10 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
-  g++ ccache cmake ninja-build pkg-config git ca-certificates
+  clang-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev ccache cmake ninja-build pkg-config git ca-certificates
   liburing-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev
-  clang clang-format clang-tidy-19 libclang-rt-14-dev
+  clang-format clang-tidy-19
   curl openssl fuse3 iproute2 attr nginx-light dosfstools e2fsprogs
+  # Go calls it for programs that link C.
+  gcc
   buildah debootstrap busybox containernetworking-plugins nftables libseccomp-dev
 )
 

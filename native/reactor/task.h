@@ -1,10 +1,11 @@
 // Task<T>: a lazy C++20 coroutine. It starts when awaited and resumes its awaiter by symmetric
 // transfer when it ends, on whatever thread it ended. Not thread-safe: one awaiter.
 //
-// With gcc 12, bind every operand of a co_await to a name first; temporaries with destructors
-// inside the awaited expression (a lambda with captures, a std::string argument made on the spot)
-// may be destroyed twice (GCC bugs 99576, 104031). Coroutine functions take their parameters by
-// value, or by reference to what outlives them; a lambda that is a coroutine has no captures.
+// A task that is awaited at once is awaited where it is made, `co_await files.unlink(path)`; it has
+// a name only when something else uses it. What the expression made lives until the whole of it
+// is done. gcc 12 destroys some of that twice (GCC bugs 99576, 104031; task_test.cc finds it), so
+// this is compiled by clang. Coroutine functions take their parameters by value, or by reference
+// to what outlives them; a lambda that is a coroutine has no captures.
 #pragma once
 
 #include <coroutine>
