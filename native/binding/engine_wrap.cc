@@ -155,8 +155,7 @@ Napi::Value EngineWrap::addresses(const Napi::CallbackInfo& info) {
 Napi::Value EngineWrap::setCluster(const Napi::CallbackInfo& info) {
   struct Wrap {
     static Task<Status> run(Engine& engine, std::vector<ClusterMember> members) {
-      Task<void> setting = engine.setCluster(std::move(members));
-      co_await setting;
+      co_await engine.setCluster(std::move(members));
       co_return Status();
     }
   };

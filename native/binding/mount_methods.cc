@@ -13,8 +13,7 @@ Task<Result<HolderHello>> askHolder(Engine& engine, std::string socket) {
     return std::make_shared<Result<HolderHello>>(client ? Result<HolderHello>((*client)->holder())
                                                         : Result<HolderHello>(client.error()));
   };
-  auto asking = engine.home().offload(ask);
-  const std::shared_ptr<Result<HolderHello>> hello = co_await asking;
+  const std::shared_ptr<Result<HolderHello>> hello = co_await engine.home().offload(ask);
   co_return std::move(*hello);
 }
 

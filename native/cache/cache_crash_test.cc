@@ -79,8 +79,7 @@ class CacheCrashTest : public testing::Test {
             const Status told = co_await file->claimed();
             if (told.ok()) noted.insert({n, chunk});
           }
-          auto writing = writeWhole(file, chunk);
-          (void)co_await writing;
+          (void)co_await writeWhole(file, chunk);
           break;
         }
         case 2: {
@@ -92,8 +91,7 @@ class CacheCrashTest : public testing::Test {
           auto acquired = co_await cache.acquire(key, sizeOf(n), false);
           if (!acquired.ok()) break;
           const std::uint32_t chunk = n != 0 ? 0 : random() % 16 == 0 ? 0 : 1;
-          auto writing = writeWhole(*acquired, chunk);
-          (void)co_await writing;
+          (void)co_await writeWhole(*acquired, chunk);
         }
       }
     }
@@ -246,8 +244,7 @@ TEST_F(CacheCrashTest, ALogOfVersion1IsTakenOver) {
   close(std::move(cache));
   const std::vector<std::byte> old = bytesOfHex(kVersion1Log);
   const auto replace = [&]() -> Task<Status> {
-    auto opening = files.open("/cache/residency.log", {.write = true});
-    auto file = co_await opening;
+    auto file = co_await files.open("/cache/residency.log", {.write = true});
     Status done = co_await (*file)->truncate(old.size());
     if (done.ok()) done = co_await (*file)->writeAt(old, 0);
     if (done.ok()) done = co_await (*file)->syncData();

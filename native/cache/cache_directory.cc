@@ -46,11 +46,9 @@ std::string CacheDirectory::objectPath(const ContentKey& key) const {
 }
 
 Task<Status> CacheDirectory::takeLock() {
-  auto making = makeLayout(home().files, path());
-  const Status made = co_await making;
+  const Status made = co_await makeLayout(home().files, path());
   if (!made.ok()) co_return made;
-  auto locking = lockDirectory(home().files, path());
-  auto locked = co_await locking;
+  auto locked = co_await lockDirectory(home().files, path());
   if (!locked.ok()) co_return locked.error();
   lock_ = std::move(*locked);
   co_return Status();
@@ -209,8 +207,8 @@ Task<void> CacheDirectory::syncWorker(CacheDirectory& directory, SyncBatch& batc
 Task<Status> CacheDirectory::syncFolders(const FolderSet& folders) {
   for (std::size_t folder = 0; folder < folders.size(); ++folder) {
     if (!folders.test(folder)) continue;
-    auto syncing = home().files.syncDirectory(path() + "/objects/" + folderName(folder));
-    const Status synced = co_await syncing;
+    const Status synced =
+        co_await home().files.syncDirectory(path() + "/objects/" + folderName(folder));
     if (!synced.ok()) co_return synced;
   }
   co_return Status();
@@ -247,8 +245,7 @@ Task<Status> CacheDirectory::remove(std::vector<std::shared_ptr<CacheEntry>> ent
       if (entry->state(chunk) != ChunkState::kClaimed) continue;
       liveLogBytes_ -= std::min(liveLogBytes_, claimBytes(*entry, chunk));
     }
-    auto unlinking = home().files.unlink(objectPath(entry->key));
-    const Status unlinked = co_await unlinking;
+    const Status unlinked = co_await home().files.unlink(objectPath(entry->key));
     // A file that stays keeps its charge; the next open of the directory tries again.
     if (unlinked.ok() || unlinked.code() == ErrorCode::kNotFound) budget_.release(entry->charged);
     index_.erase(entry);

@@ -58,8 +58,7 @@ Task<Status> CacheDirectory::retractLocked() {
 
 Task<Status> CacheDirectory::recordVerified(std::shared_ptr<CacheEntry> entry, Sha256Digest digest,
                                             std::uint64_t generation, Reactor& back) {
-  Task<Status> recorded = withLog(recordVerifiedLocked(*entry, digest, generation), back);
-  co_return co_await recorded;
+  co_return co_await withLog(recordVerifiedLocked(*entry, digest, generation), back);
 }
 
 Task<Status> CacheDirectory::recordVerifiedLocked(CacheEntry& entry, Sha256Digest digest,

@@ -15,34 +15,29 @@ constexpr std::size_t kEncodeBytes = std::size_t{1} << 20;
 
 Task<Status> CacheDirectory::open(std::function<bool(const ContentKey&)> keep) {
   FileSystem& files = home().files;
-  auto checking = checkFeatures(files, path());
-  const Status supported = co_await checking;
+  const Status supported = co_await checkFeatures(files, path());
   if (!supported.ok()) co_return supported;
 
   ResidencyImage image;
   std::function<void(const ResidencyRecord&)> replayed = [&image](const ResidencyRecord& record) {
     image.apply(record);
   };
-  auto opening = ResidencyLog::open(files, path(), std::move(replayed));
-  auto log = co_await opening;
+  auto log = co_await ResidencyLog::open(files, path(), std::move(replayed));
   if (!log.ok()) co_return log.error();
   log_ = std::move(*log);
   recovery_.replay = log_->report();
 
-  auto listing = listObjects(files, path());
-  const auto objects = co_await listing;
+  const auto objects = co_await listObjects(files, path());
   if (!objects.ok()) co_return objects.error();
   std::function<bool(const ContentKey&)> known = [this](const ContentKey& key) {
     return index_.find(key) != nullptr;
   };
   const RecoveryPlan plan = planRecovery(image, *objects, keep, known);
   for (const ObjectFile& object : plan.restore) restore(object, image);
-  auto settling = settleLog(plan.drop);
-  const Status settled = co_await settling;
+  const Status settled = co_await settleLog(plan.drop);
   if (!settled.ok()) co_return settled;
   for (const ContentKey& key : plan.remove) {
-    auto removing = files.unlink(objectPath(key));
-    const Status removed = co_await removing;
+    const Status removed = co_await files.unlink(objectPath(key));
     if (!removed.ok() && removed.code() != ErrorCode::kNotFound) co_return removed;
   }
   co_return Status();

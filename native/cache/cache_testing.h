@@ -58,8 +58,7 @@ inline Task<Status> fill(ContentCache& cache, ContentKey key, std::uint64_t size
   auto acquired = co_await cache.acquire(key, size, false);
   if (!acquired.ok()) co_return acquired.error();
   for (std::uint32_t chunk = 0; chunk < (*acquired)->chunkCount(); ++chunk) {
-    auto writing = writeWhole(*acquired, chunk);
-    const Status written = co_await writing;
+    const Status written = co_await writeWhole(*acquired, chunk);
     if (!written.ok()) co_return written;
   }
   co_return Status();

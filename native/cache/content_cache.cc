@@ -49,8 +49,7 @@ class DiskContentCache final : public ContentCache {
       std::function<bool(const ContentKey&)> keep = [this](const ContentKey& key) {
         return core_->views.publishes(key);
       };
-      auto opening = directory->open(std::move(keep));
-      const Status opened = co_await opening;
+      const Status opened = co_await directory->open(std::move(keep));
       co_await shard().reactor.enter();
       if (!opened.ok()) co_return opened;
     }

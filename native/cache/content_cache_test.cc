@@ -314,13 +314,11 @@ Task<Status> writeTwice(std::shared_ptr<CachedFile> file, Reactor& reactor) {
   Gate gate(reactor);
   struct Writer {
     static Task<void> run(std::shared_ptr<CachedFile> to, Status& done) {
-      auto writing = writeWhole(to, 0);
-      done = co_await writing;
+      done = co_await writeWhole(to, 0);
     }
   };
   gate.spawn(Writer::run(file, first));
-  auto writing = writeWhole(file, 0);
-  const Status second = co_await writing;
+  const Status second = co_await writeWhole(file, 0);
   co_await gate.close();
   co_return first.ok() ? second : first;
 }

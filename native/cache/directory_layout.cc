@@ -16,11 +16,10 @@ constexpr std::uint64_t kProbeBytes = 16 << 20;
 Task<Status> makeWithParents(FileSystem& files, std::string path) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
-    auto making = files.makeDirectory(part, 0755);
-    const Status made = co_await making;
+    const Status made = co_await files.makeDirectory(part, 0755);
     if (made.ok()) {
-      auto syncing = files.syncDirectory(part.substr(0, std::max<std::size_t>(part.rfind('/'), 1)));
-      const Status synced = co_await syncing;
+      const Status synced =
+          co_await files.syncDirectory(part.substr(0, std::max<std::size_t>(part.rfind('/'), 1)));
       if (!synced.ok()) co_return synced;
     } else if (made.code() != ErrorCode::kAlreadyExists) {
       co_return made;
@@ -36,8 +35,7 @@ Error missing(const std::string& path, const std::string& what, const Error& cau
 }
 
 Task<Status> probe(FileSystem& files, std::string path, std::string name) {
-  auto opening = files.open(name, {.write = true, .create = true, .truncate = true});
-  const auto file = co_await opening;
+  const auto file = co_await files.open(name, {.write = true, .create = true, .truncate = true});
   if (!file.ok()) co_return file.error().within("cache directory " + path);
   const Status stretched = co_await (*file)->truncate(kProbeBytes);
   if (!stretched.ok()) co_return missing(path, "sparse files", stretched.error());
@@ -48,8 +46,7 @@ Task<Status> probe(FileSystem& files, std::string path, std::string name) {
   }
   const auto mapped = (*file)->map(kProbeBytes);
   if (!mapped.ok()) co_return missing(path, "memory mappings", mapped.error());
-  auto linking = files.link(name, name + ".link");
-  const Status linked = co_await linking;
+  const Status linked = co_await files.link(name, name + ".link");
   if (!linked.ok()) co_return missing(path, "hard links", linked.error());
   co_return Status();
 }
@@ -66,43 +63,35 @@ Task<Status> makeLayout(FileSystem& files, std::string path) {
     co_return Error{ErrorCode::kInvalidArgument,
                     "cache directory '" + path + "' is not an absolute path"};
   }
-  auto looking = files.info(path);
-  const Result<FileInfo> there = co_await looking;
+  const Result<FileInfo> there = co_await files.info(path);
   if (there.code() == ErrorCode::kNotFound) {
-    auto making = makeWithParents(files, path);
-    const Status made = co_await making;
+    const Status made = co_await makeWithParents(files, path);
     if (!made.ok()) co_return made.error().within("cache directory");
   } else if (!there.ok()) {
     co_return there.error().within("cache directory");
   }
   for (const char* const name : {"/objects", "/manifests", "/views", "/published"}) {
-    auto making = files.makeDirectory(path + name, 0755);
-    const Status made = co_await making;
+    const Status made = co_await files.makeDirectory(path + name, 0755);
     if (!made.ok() && made.code() != ErrorCode::kAlreadyExists)
       co_return made.error().within("cache directory");
   }
   const std::string objects = path + "/objects";
-  auto listing = files.list(objects, ListDetail::kKinds);
-  const auto listed = co_await listing;
+  const auto listed = co_await files.list(objects, ListDetail::kKinds);
   if (!listed.ok()) co_return listed.error();
   std::set<std::string> present;
   for (const DirectoryEntry& entry : *listed) present.insert(entry.name);
   for (std::size_t folder = 0; folder < 256; ++folder) {
     if (present.contains(folderName(folder))) continue;
-    auto making = files.makeDirectory(objects + "/" + folderName(folder), 0755);
-    const Status made = co_await making;
+    const Status made = co_await files.makeDirectory(objects + "/" + folderName(folder), 0755);
     if (!made.ok()) co_return made.error().within("cache directory");
   }
-  auto syncingObjects = files.syncDirectory(objects);
-  const Status objectsSynced = co_await syncingObjects;
+  const Status objectsSynced = co_await files.syncDirectory(objects);
   if (!objectsSynced.ok()) co_return objectsSynced;
-  auto syncing = files.syncDirectory(path);
-  co_return co_await syncing;
+  co_return co_await files.syncDirectory(path);
 }
 
 Task<Result<std::unique_ptr<File>>> lockDirectory(FileSystem& files, std::string path) {
-  auto opening = files.open(path + "/lock", {.write = true, .create = true});
-  auto file = co_await opening;
+  auto file = co_await files.open(path + "/lock", {.write = true, .create = true});
   if (!file.ok()) co_return file.error();
   const Status locked = co_await (*file)->lock();
   if (locked.code() == ErrorCode::kInUse) {
@@ -128,56 +117,46 @@ Task<Result<std::unique_ptr<File>>> lockDirectory(FileSystem& files, std::string
 
 Task<Status> checkFeatures(FileSystem& files, std::string path) {
   const std::string name = path + "/.probe";
-  auto clearing = files.unlink(name + ".link");
-  (void)co_await clearing;  // left by a crash
-  auto probing = probe(files, path, name);
-  const Status supported = co_await probing;
-  auto unlinkingLink = files.unlink(name + ".link");
-  (void)co_await unlinkingLink;
-  auto unlinking = files.unlink(name);
-  (void)co_await unlinking;
+  (void)co_await files.unlink(name + ".link");  // left by a crash
+  const Status supported = co_await probe(files, path, name);
+  (void)co_await files.unlink(name + ".link");
+  (void)co_await files.unlink(name);
   co_return supported;
 }
 
 Task<Status> removeTree(FileSystem& files, std::string path) {
-  auto listing = files.list(path, ListDetail::kKinds);
-  const auto entries = co_await listing;
+  const auto entries = co_await files.list(path, ListDetail::kKinds);
   if (entries.code() == ErrorCode::kNotFound) co_return Status();
   if (!entries.ok()) co_return entries.error();
-  auto opening = files.changeMode(path, 0700);
-  const Status writable = co_await opening;
+  const Status writable = co_await files.changeMode(path, 0700);
   if (!writable.ok()) co_return writable;
   for (const DirectoryEntry& entry : *entries) {
     const std::string name = path + "/" + entry.name;
-    auto removing = entry.info.kind == FileInfo::Kind::kDirectory ? removeTree(files, name)
-                                                                  : files.unlink(name);
-    const Status removed = co_await removing;
+    const Status removed =
+        co_await (entry.info.kind == FileInfo::Kind::kDirectory ? removeTree(files, name)
+                                                                : files.unlink(name));
     if (!removed.ok()) co_return removed;
   }
-  auto removing = files.removeDirectory(path);
-  co_return co_await removing;
+  co_return co_await files.removeDirectory(path);
 }
 
 Task<Status> replaceFile(FileSystem& files, std::string folder, std::string name,
                          std::vector<std::byte> bytes) {
   const std::string aside = folder + "/.tmp-" + name;
-  auto opening = files.open(aside, {.write = true, .create = true, .truncate = true, .mode = 0644});
-  const auto file = co_await opening;
+  const auto file =
+      co_await files.open(aside, {.write = true, .create = true, .truncate = true, .mode = 0644});
   if (!file.ok()) co_return file.error();
   Status done = co_await (*file)->writeAt(bytes, 0);
   if (done.ok()) done = co_await (*file)->syncData();
   if (!done.ok()) co_return done;
-  auto renaming = files.rename(aside, folder + "/" + name);
-  done = co_await renaming;
+  done = co_await files.rename(aside, folder + "/" + name);
   if (!done.ok()) co_return done;
-  auto syncing = files.syncDirectory(folder);
-  co_return co_await syncing;
+  co_return co_await files.syncDirectory(folder);
 }
 
 Task<Result<std::vector<std::byte>>> readFile(FileSystem& files, std::string path,
                                               std::size_t mostBytes) {
-  auto opening = files.open(path, {});
-  const auto file = co_await opening;
+  const auto file = co_await files.open(path, {});
   if (!file.ok()) co_return file.error();
   const Result<FileInfo> info = co_await (*file)->info();
   if (!info.ok()) co_return info.error();

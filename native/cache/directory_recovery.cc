@@ -47,8 +47,8 @@ void ResidencyImage::apply(const ResidencyRecord& record) {
 Task<Result<std::vector<ObjectFile>>> listObjects(FileSystem& files, std::string path) {
   std::vector<ObjectFile> objects;
   for (std::size_t folder = 0; folder < 256; ++folder) {
-    auto listing = files.list(path + "/objects/" + folderName(folder), ListDetail::kInfo);
-    const auto entries = co_await listing;
+    const auto entries =
+        co_await files.list(path + "/objects/" + folderName(folder), ListDetail::kInfo);
     if (!entries.ok()) co_return entries.error();
     for (const DirectoryEntry& entry : *entries) {
       const auto key = ContentKey::parse(entry.name);

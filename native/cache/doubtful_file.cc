@@ -19,8 +19,7 @@ bool matches(const CacheEntry& entry, std::uint32_t chunk, std::span<const std::
 
 Task<Status> OpenCacheFile::examine(const std::atomic<bool>& stop) {
   const auto self = shared_from_this();
-  auto opening = shard_.files.open(path(), {});
-  Result<std::unique_ptr<File>> opened = co_await opening;
+  Result<std::unique_ptr<File>> opened = co_await shard_.files.open(path(), {});
   if (!opened.ok()) co_return opened.error();
   const std::shared_ptr<File> file = std::move(*opened);
   std::vector<std::byte> buffer;

@@ -26,8 +26,7 @@ std::string inMiB(std::uint64_t bytes) {
 
 Task<Status> Evictor::measure(CacheDirectory& directory, FileSystem& files) {
   const std::uint64_t token = directory.budget().measuring();
-  auto asking = files.space(directory.path());
-  const Result<SpaceInfo> space = co_await asking;
+  const Result<SpaceInfo> space = co_await files.space(directory.path());
   if (!space.ok()) co_return space.error();
   directory.budget().measured(token, space->freeBytes);
   co_return Status();
@@ -71,8 +70,7 @@ Task<Status> Evictor::makeRoom(CacheDirectory& directory, std::uint64_t bytes) {
     const std::uint64_t slack = std::min(budget.budgetBytes() / kSlackShare, kMostSlack);
     Entries victims = choose(directory, budget.deficit(bytes) + slack);
     if (victims.empty()) co_return outOfSpace(directory, bytes);
-    auto removing = removeMarked(directory, std::move(victims));
-    const Result<std::size_t> removed = co_await removing;
+    const Result<std::size_t> removed = co_await removeMarked(directory, std::move(victims));
     if (!removed.ok())
       co_return removed.error().within("making room in cache directory " + directory.path());
   }
@@ -139,8 +137,7 @@ Task<Result<std::size_t>> Evictor::removeMarked(CacheDirectory& directory, Entri
     }
   }
   const std::size_t count = going.size();
-  auto removing = directory.remove(going);
-  const Status removed = co_await removing;
+  const Status removed = co_await directory.remove(going);
   if (!removed.ok()) {
     for (const auto& entry : going) core_.index.abandonEviction(entry);
     co_return removed.error();
@@ -167,8 +164,7 @@ Task<Result<EvictOutcome>> Evictor::evict(ContentKey key, Reactor& back) {
   }
   if (outcome.ok() && *outcome == EvictOutcome::kEvicted) {
     Entries one{entry};
-    auto removing = removeMarked(directory, std::move(one));
-    const Result<std::size_t> removed = co_await removing;
+    const Result<std::size_t> removed = co_await removeMarked(directory, std::move(one));
     if (!removed.ok()) {
       outcome = removed.error();
     } else if (*removed == 0) {

@@ -227,8 +227,8 @@ Task<Status> OpenCacheFile::openWriter() {
   co_await writerTurn_.acquire(1);
   Status done;
   if (!writer_) {
-    auto opening = entry_->charged == 0 ? createFile() : openForWriting();
-    Result<std::unique_ptr<File>> opened = co_await opening;
+    Result<std::unique_ptr<File>> opened =
+        co_await (entry_->charged == 0 ? createFile() : openForWriting());
     if (opened.ok()) {
       writer_ = std::move(*opened);
     } else {
@@ -253,15 +253,12 @@ Task<Result<std::unique_ptr<File>>> OpenCacheFile::createFile() {
                         .exclusive = true,
                         .direct = size() >= kDirectFromBytes,
                         .mode = entry_->executable ? 0555u : 0444u};
-  auto opening = shard_.files.open(path(), flags);
-  Result<std::unique_ptr<File>> opened = co_await opening;
+  Result<std::unique_ptr<File>> opened = co_await shard_.files.open(path(), flags);
   if (opened.code() == ErrorCode::kAlreadyExists) {
     // Left by an unlink that failed; no record claims it.
-    auto unlinking = shard_.files.unlink(path());
-    const Status unlinked = co_await unlinking;
+    const Status unlinked = co_await shard_.files.unlink(path());
     if (!unlinked.ok()) co_return unlinked.error();
-    auto again = shard_.files.open(path(), flags);
-    opened = co_await again;
+    opened = co_await shard_.files.open(path(), flags);
   }
   if (!opened.ok()) co_return opened;
   entry_->directory.noteCreated(key());
@@ -269,8 +266,7 @@ Task<Result<std::unique_ptr<File>>> OpenCacheFile::createFile() {
   if (entry_->chunkCount() > 1) {
     const Status stretched = co_await (*opened)->truncate(size());
     if (!stretched.ok()) {
-      auto unlinking = shard_.files.unlink(path());
-      (void)co_await unlinking;  // else it is met above
+      (void)co_await shard_.files.unlink(path());  // else it is met above
       co_return stretched.error();
     }
   }
@@ -278,18 +274,16 @@ Task<Result<std::unique_ptr<File>>> OpenCacheFile::createFile() {
 }
 
 Task<Result<std::unique_ptr<File>>> OpenCacheFile::openForWriting() {
-  auto opening = shard_.files.open(path(), {.write = true, .direct = size() >= kDirectFromBytes});
-  Result<std::unique_ptr<File>> opened = co_await opening;
+  Result<std::unique_ptr<File>> opened =
+      co_await shard_.files.open(path(), {.write = true, .direct = size() >= kDirectFromBytes});
   if (opened.code() != ErrorCode::kPermissionDenied) co_return opened;
   // Only root may write to a file of mode 0444; others make it writable for the moment of opening.
   const std::uint32_t mode = entry_->executable ? 0555 : 0444;
-  auto loosening = shard_.files.changeMode(path(), mode | 0200);
-  const Status loosened = co_await loosening;
+  const Status loosened = co_await shard_.files.changeMode(path(), mode | 0200);
   if (!loosened.ok()) co_return loosened.error();
-  auto again = shard_.files.open(path(), {.write = true, .direct = size() >= kDirectFromBytes});
-  opened = co_await again;
-  auto tightening = shard_.files.changeMode(path(), mode);
-  const Status tightened = co_await tightening;
+  opened =
+      co_await shard_.files.open(path(), {.write = true, .direct = size() >= kDirectFromBytes});
+  const Status tightened = co_await shard_.files.changeMode(path(), mode);
   if (!tightened.ok()) co_return tightened.error();
   co_return std::move(opened);
 }
@@ -316,8 +310,7 @@ Task<Status> OpenCacheFile::makeEmpty() {
 
 Task<Status> OpenCacheFile::makeExecutable(FileSystem& files) {
   if (entry_->executable.exchange(true) || entry_->charged == 0) co_return Status();
-  auto changing = files.changeMode(path(), 0555);
-  co_return co_await changing;
+  co_return co_await files.changeMode(path(), 0555);
 }
 
 Task<Status> OpenCacheFile::claimed() {

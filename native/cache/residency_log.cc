@@ -23,8 +23,7 @@ Task<Result<std::unique_ptr<ResidencyLog>>> ResidencyLog::open(
   std::unique_ptr<ResidencyLog> log(new ResidencyLog(files, std::move(folder)));
   const Status opened = co_await log->openOrCreate();
   if (!opened.ok()) co_return opened.error();
-  auto replaying = replayLog(*log->file_, log->path(), std::move(replayed));
-  Result<ReplayReport> report = co_await replaying;
+  Result<ReplayReport> report = co_await replayLog(*log->file_, log->path(), std::move(replayed));
   if (!report.ok()) co_return report.error();
   log->report_ = std::move(*report);
   log->bytes_ = log->report_.goodBytes;
@@ -43,8 +42,7 @@ Task<Result<std::unique_ptr<ResidencyLog>>> ResidencyLog::open(
 }
 
 Task<Status> ResidencyLog::openOrCreate() {
-  auto call = files_.open(path(), {.write = true});
-  Result<std::unique_ptr<File>> opened = co_await call;
+  Result<std::unique_ptr<File>> opened = co_await files_.open(path(), {.write = true});
   if (opened.ok()) {
     file_ = std::move(*opened);
     co_return Status();
@@ -55,8 +53,7 @@ Task<Status> ResidencyLog::openOrCreate() {
 
 Task<Status> ResidencyLog::repairTail() {
   if (nameUncertain_) {
-    auto syncing = files_.syncDirectory(folder_);
-    const Status named = co_await syncing;
+    const Status named = co_await files_.syncDirectory(folder_);
     if (!named.ok()) co_return named;
     nameUncertain_ = false;
   }
@@ -105,8 +102,7 @@ Task<Status> ResidencyLog::rewrite(std::span<const std::byte> records) {
   }
   if (done.ok()) done = co_await fresh->syncData();
   if (!done.ok()) co_return done;
-  auto renaming = files_.rename(aside, path());
-  done = co_await renaming;
+  done = co_await files_.rename(aside, path());
   if (!done.ok()) co_return done;
   file_ = std::move(*opened);
   bytes_ = bytes;

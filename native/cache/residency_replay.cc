@@ -258,8 +258,7 @@ std::vector<std::byte> logHeader() {
 Task<Result<ReplayReport>> replayLog(File& file, std::string path,
                                      std::function<void(const ResidencyRecord&)> replayed) {
   LogReplay replay(file, std::move(path), std::move(replayed));
-  auto running = replay.run();
-  co_return co_await running;
+  co_return co_await replay.run();
 }
 
 }  // namespace hearth

@@ -33,14 +33,12 @@ struct ScrubBuffer {
 Task<Result<std::uint64_t>> OpenCacheFile::scrub(std::atomic<std::uint64_t>* checked) {
   const auto self = shared_from_this();
   if (entry_->residentBytes() == 0) co_return std::uint64_t{0};
-  auto opening = shard_.files.open(path(), {.direct = true});
-  const auto file = co_await opening;
+  const auto file = co_await shard_.files.open(path(), {.direct = true});
   if (!file.ok()) co_return file.error();
   Scrub scrub{.checked = checked};
   Gate readers(shard_.reactor);
   for (std::uint32_t i = 0; i < kScrubReads; ++i) readers.spawn(scrubChunks(*this, **file, scrub));
-  Task<void> closing = readers.close();
-  co_await closing;
+  co_await readers.close();
   // Nobody hears of a scrub whose findings a crash could undo.
   const Status retracted = co_await entry_->directory.settleRetractions(shard_.reactor);
   if (!retracted.ok()) co_return retracted.error();
@@ -50,13 +48,11 @@ Task<Result<std::uint64_t>> OpenCacheFile::scrub(std::atomic<std::uint64_t>* che
 Task<Result<std::uint32_t>> OpenCacheFile::scrubChunk(std::uint32_t chunk) {
   const auto self = shared_from_this();
   if (!resident(chunk)) co_return 0u;
-  auto opening = shard_.files.open(path(), {.direct = true});
-  const auto file = co_await opening;
+  const auto file = co_await shard_.files.open(path(), {.direct = true});
   if (!file.ok()) co_return file.error();
   const ScrubBuffer buffer(size());
   Scrub scrub{.checked = nullptr};
-  auto checking = checkChunk(**file, chunk, buffer.bytes, scrub);
-  const std::uint32_t bad = co_await checking;
+  const std::uint32_t bad = co_await checkChunk(**file, chunk, buffer.bytes, scrub);
   co_return bad;
 }
 
@@ -66,8 +62,8 @@ Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, Scrub& sc
   while (scrub.next < entry.chunkCount()) {
     const std::uint32_t chunk = scrub.next++;
     if (!entry.resident(chunk)) continue;
-    auto checking = self.checkChunk(file, chunk, buffer.bytes, scrub);
-    [[maybe_unused]] const std::uint32_t bad = co_await checking;
+    [[maybe_unused]] const std::uint32_t bad =
+        co_await self.checkChunk(file, chunk, buffer.bytes, scrub);
   }
 }
 

@@ -15,8 +15,7 @@ namespace hearth {
     Reactor& reactor, std::shared_ptr<CachedFile> file, std::uint64_t offset,
     std::uint64_t length) {
   auto read = [file, offset, length] { return file->verified(offset, length); };
-  auto reading = reactor.offload(read);
-  const Result<std::span<const std::byte>> bytes = co_await reading;
+  const Result<std::span<const std::byte>> bytes = co_await reactor.offload(read);
   co_return bytes;
 }
 

@@ -95,8 +95,7 @@ Task<Status> ViewStore::recover() {
 Task<Status> ViewStore::recoverIn(CacheDirectory& directory) {
   FileSystem& files = core_.shards[0].files;
   const std::string folder = directory.path() + "/views";
-  auto listing = files.list(folder, ListDetail::kKinds);
-  const auto entries = co_await listing;
+  const auto entries = co_await files.list(folder, ListDetail::kKinds);
   if (!entries.ok()) co_return entries.error();
   std::unordered_set<std::string> names;
   for (const DirectoryEntry& entry : *entries) names.insert(entry.name);
@@ -109,16 +108,14 @@ Task<Status> ViewStore::recoverIn(CacheDirectory& directory) {
         isKeys ? entry.name.substr(0, entry.name.size() - kKeysSuffix.size()) : "";
     bool leftover = entry.name.starts_with(kAsidePrefix) || (isKeys && !names.contains(treeName));
     if (isTree && digest) {
-      auto reading = readFile(files, path + std::string(kKeysSuffix), kMostKeyBytes);
-      const auto bytes = co_await reading;
+      const auto bytes = co_await readFile(files, path + std::string(kKeysSuffix), kMostKeyBytes);
       const auto keys = bytes.ok() ? decodeKeys(*bytes) : std::nullopt;
       if (keys) catalog_.add(digest->bytes, {.path = path, .keys = *keys, .whole = false});
       // A published tree whose list is lost stays: somebody has it mounted.
       leftover = !keys && !catalog_.publisherOf(digest->bytes);
     }
     if (!leftover) continue;
-    auto removing = isTree ? removeTree(files, path) : files.unlink(path);
-    const Status removed = co_await removing;
+    const Status removed = co_await (isTree ? removeTree(files, path) : files.unlink(path));
     if (!removed.ok()) co_return removed;
   }
   co_return Status();
@@ -139,14 +136,13 @@ Task<Status> ViewStore::removeBroken() {
 
 Task<Status> ViewStore::readPublished() {
   FileSystem& files = core_.shards[0].files;
-  auto listing = files.list(publishedFolder(), ListDetail::kKinds);
-  const auto entries = co_await listing;
+  const auto entries = co_await files.list(publishedFolder(), ListDetail::kKinds);
   if (!entries.ok()) co_return entries.error();
   std::map<std::string, Sha256Digest> names;
   for (const DirectoryEntry& entry : *entries) {
     if (entry.name.starts_with('.') || entry.info.kind != FileInfo::Kind::kFile) continue;
-    auto reading = readFile(files, publishedFolder() + "/" + entry.name, kMostPublishBytes);
-    const auto bytes = co_await reading;
+    const auto bytes =
+        co_await readFile(files, publishedFolder() + "/" + entry.name, kMostPublishBytes);
     if (bytes.code() == ErrorCode::kNotFound || bytes.code() == ErrorCode::kInvalidArgument)
       continue;
     if (!bytes.ok()) co_return bytes.error();
@@ -210,8 +206,7 @@ Result<ViewStore::Plan> ViewStore::plan(const Manifest& manifest) const {
 
 Task<Result<std::string>> ViewStore::build(std::shared_ptr<const Manifest> manifest) {
   co_await changes_.acquire(1);
-  auto building = buildLocked(std::move(manifest));
-  Result<std::string> built = co_await building;
+  Result<std::string> built = co_await buildLocked(std::move(manifest));
   changes_.release(1);
   co_return built;
 }
@@ -235,8 +230,7 @@ Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest>
     // What was fetched again is compared with its digest again.
     const Result<Plan> now = this->plan(*manifest);
     if (!now.ok()) co_return now.error();
-    auto offering = offerAgain(digest, *known);
-    co_return co_await offering;
+    co_return co_await offerAgain(digest, *known);
   }
   const std::uint64_t breaks = catalog_.breaks();
   const Result<Plan> plan = this->plan(*manifest);
@@ -251,19 +245,16 @@ Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest>
     co_return Error{ErrorCode::kNotFound,
                     "a file of the view became incomplete; warm the dataset again"};
   }
-  auto permitting = makeExecutable(*manifest, *plan);
-  const Status permitted = co_await permitting;
+  const Status permitted = co_await makeExecutable(*manifest, *plan);
   if (!permitted.ok()) co_return permitted.error();
-  auto writing = write(*manifest, *plan);
-  const Status written = co_await writing;
+  const Status written = co_await write(*manifest, *plan);
   const std::string name = hexOf(digest);
   if (!written.ok()) co_return written.error().within("building the view " + name);
   const View built{.path = directory.path() + "/views/" + name, .keys = plan->keys};
   catalog_.add(digest, built);
   if (!catalog_.markWhole(digest, breaks)) {
     // Of some file, perhaps not of this view.
-    auto offering = offerAgain(digest, built);
-    co_return co_await offering;
+    co_return co_await offerAgain(digest, built);
   }
   co_return built.path;
 }
@@ -291,11 +282,9 @@ Task<Status> ViewStore::write(const Manifest& manifest, const Plan& plan) {
   std::function<std::string(const ContentKey&)> source = [&directory](const ContentKey& key) {
     return directory.objectPath(key);
   };
-  auto clearing = removeTree(shard.files, aside);
-  Status done = co_await clearing;
+  Status done = co_await removeTree(shard.files, aside);
   if (done.ok()) {
-    auto writing = writeViewTree(shard.files, manifest, aside, std::move(source));
-    done = co_await writing;
+    done = co_await writeViewTree(shard.files, manifest, aside, std::move(source));
   }
   if (done.ok()) {
     auto writing =
@@ -303,16 +292,13 @@ Task<Status> ViewStore::write(const Manifest& manifest, const Plan& plan) {
     done = co_await writing;
   }
   if (done.ok()) {
-    auto renaming = shard.files.rename(aside, folder + "/" + name);
-    done = co_await renaming;
+    done = co_await shard.files.rename(aside, folder + "/" + name);
   }
   if (done.ok()) {
-    auto syncing = shard.files.syncDirectory(folder);
-    done = co_await syncing;
+    done = co_await shard.files.syncDirectory(folder);
   }
   if (!done.ok()) {
-    auto removing = removeTree(shard.files, aside);
-    (void)co_await removing;  // else the next start sweeps it
+    (void)co_await removeTree(shard.files, aside);  // else the next start sweeps it
   }
   co_return done;
 }
@@ -338,22 +324,17 @@ Task<Status> ViewStore::removeLocked(Sha256Digest digest) {
   const std::string name = hexOf(digest);
   const std::string folder = view->path.substr(0, view->path.size() - name.size() - 1);
   const std::string aside = folder + "/" + std::string(kAsidePrefix) + name;
-  auto clearing = removeTree(files, aside);
-  const Status cleared = co_await clearing;
+  const Status cleared = co_await removeTree(files, aside);
   if (!cleared.ok()) co_return cleared;
-  auto renaming = files.rename(view->path, aside);
-  const Status renamed = co_await renaming;
+  const Status renamed = co_await files.rename(view->path, aside);
   if (!renamed.ok() && renamed.code() != ErrorCode::kNotFound) co_return renamed;
   catalog_.erase(digest);
   // Before anything in the tree goes: a crash must not bring back the name of half a tree.
-  auto syncing = files.syncDirectory(folder);
-  const Status synced = co_await syncing;
+  const Status synced = co_await files.syncDirectory(folder);
   if (!synced.ok()) co_return synced;
-  auto unlinking = files.unlink(view->path + std::string(kKeysSuffix));
-  const Status unlinked = co_await unlinking;
+  const Status unlinked = co_await files.unlink(view->path + std::string(kKeysSuffix));
   if (!unlinked.ok() && unlinked.code() != ErrorCode::kNotFound) co_return unlinked;
-  auto removing = removeTree(files, aside);
-  co_return co_await removing;
+  co_return co_await removeTree(files, aside);
 }
 
 Task<Status> ViewStore::publish(std::string name, Sha256Digest digest) {
@@ -371,8 +352,8 @@ Task<Status> ViewStore::publish(std::string name, Sha256Digest digest) {
     const std::string text = hexOf(digest) + "\n";
     const auto bytes = std::as_bytes(std::span(text));
     std::vector<std::byte> contents(bytes.begin(), bytes.end());
-    auto writing = replaceFile(core_.shards[0].files, publishedFolder(), name, std::move(contents));
-    done = co_await writing;
+    done =
+        co_await replaceFile(core_.shards[0].files, publishedFolder(), name, std::move(contents));
     if (done.ok()) catalog_.publish(name, digest);
   }
   changes_.release(1);
@@ -383,13 +364,11 @@ Task<Status> ViewStore::unpublish(std::string name) {
   const Status usable = checkPublishName(name);
   if (!usable.ok()) co_return usable;
   co_await changes_.acquire(1);
-  auto unlinking = core_.shards[0].files.unlink(publishedFolder() + "/" + name);
-  Status done = co_await unlinking;
+  Status done = co_await core_.shards[0].files.unlink(publishedFolder() + "/" + name);
   if (done.code() == ErrorCode::kNotFound) done = Status();
   if (done.ok()) {
     catalog_.unpublish(name);
-    auto syncing = core_.shards[0].files.syncDirectory(publishedFolder());
-    done = co_await syncing;
+    done = co_await core_.shards[0].files.syncDirectory(publishedFolder());
   }
   changes_.release(1);
   co_return done;

@@ -30,11 +30,10 @@ Task<Status> makeChildren(FileSystem& files, const Manifest& manifest, std::vect
       if (child.kind != kind) continue;
       const std::string path = folders[at].path + "/" + std::string(child.name);
       if (kind == EntryKind::kDirectory) folders.push_back({child.index, path});
-      auto making = kind == EntryKind::kDirectory ? files.makeDirectory(path, 0700)
-                    : kind == EntryKind::kFile
-                        ? files.link(source(child.key), path)
-                        : files.symlink(std::string(child.symlinkTarget), path);
-      const Status made = co_await making;
+      const Status made = co_await (kind == EntryKind::kDirectory ? files.makeDirectory(path, 0700)
+                                    : kind == EntryKind::kFile
+                                        ? files.link(source(child.key), path)
+                                        : files.symlink(std::string(child.symlinkTarget), path));
       if (!made.ok()) co_return made;
     }
   }
@@ -45,8 +44,7 @@ Task<Status> makeChildren(FileSystem& files, const Manifest& manifest, std::vect
 
 Task<Status> writeViewTree(FileSystem& files, const Manifest& manifest, std::string root,
                            std::function<std::string(const ContentKey&)> source) {
-  auto making = files.makeDirectory(root, 0700);
-  const Status made = co_await making;
+  const Status made = co_await files.makeDirectory(root, 0700);
   if (!made.ok()) co_return made;
   std::vector<Folder> folders{{kRootEntry, root}};
   for (const EntryKind kind : {EntryKind::kDirectory, EntryKind::kFile, EntryKind::kSymlink}) {
@@ -54,11 +52,9 @@ Task<Status> writeViewTree(FileSystem& files, const Manifest& manifest, std::str
     if (!written.ok()) co_return written;
   }
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
-    auto closing = files.changeMode(folder->path, 0555);
-    const Status closed = co_await closing;
+    const Status closed = co_await files.changeMode(folder->path, 0555);
     if (!closed.ok()) co_return closed;
-    auto syncing = files.syncDirectory(folder->path);
-    const Status synced = co_await syncing;
+    const Status synced = co_await files.syncDirectory(folder->path);
     if (!synced.ok()) co_return synced;
   }
   co_return Status();

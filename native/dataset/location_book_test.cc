@@ -47,8 +47,7 @@ TEST_F(LocationBookTest, JoinsTheBaseWithTheEncodedPath) {
 Task<bool> findBoth(Reactor& reactor, LocationBook& book, std::uint32_t a, std::uint32_t b) {
   struct Each {
     static Task<void> run(Reactor& reactor, LocationBook& book, std::uint32_t entry, bool& ok) {
-      Task<Result<Location>> finding = book.find(reactor, entry);
-      const Result<Location> found = co_await finding;
+      const Result<Location> found = co_await book.find(reactor, entry);
       ok = found.ok() && found->url == "https://host/" + std::to_string(entry);
     }
     static Task<void> answer(Reactor& reactor, LocationBook& book, std::uint32_t a,
@@ -67,8 +66,7 @@ Task<bool> findBoth(Reactor& reactor, LocationBook& book, std::uint32_t a, std::
   gate.spawn(Each::run(reactor, book, a, again));
   gate.spawn(Each::run(reactor, book, b, second));
   gate.spawn(Each::answer(reactor, book, a, b));
-  Task<void> closing = gate.close();
-  co_await closing;
+  co_await gate.close();
   co_return first&& again&& second;
 }
 

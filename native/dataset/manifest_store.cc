@@ -64,22 +64,16 @@ Task<Status> ManifestStore::write(const Sha256Digest& digest, std::span<const st
   OpenFlags flags;
   flags.write = flags.create = flags.truncate = true;
   flags.mode = 0444;
-  Task<Status> clearing = files.unlink(draft);
-  [[maybe_unused]] const Status cleared = co_await clearing;  // usually absent
-  Task<Result<std::unique_ptr<File>>> opening = files.open(draft, flags);
-  Result<std::unique_ptr<File>> file = co_await opening;
+  [[maybe_unused]] const Status cleared = co_await files.unlink(draft);  // usually absent
+  Result<std::unique_ptr<File>> file = co_await files.open(draft, flags);
   if (!file.ok()) co_return file.error();
-  Task<Status> writing = (*file)->writeAt(bytes, 0);
-  Status status = co_await writing;
+  Status status = co_await (*file)->writeAt(bytes, 0);
   if (!status.ok()) co_return status;
-  Task<Status> syncing = (*file)->syncData();
-  status = co_await syncing;
+  status = co_await (*file)->syncData();
   if (!status.ok()) co_return status;
-  Task<Status> renaming = files.rename(draft, target);
-  status = co_await renaming;
+  status = co_await files.rename(draft, target);
   if (!status.ok()) co_return status;
-  Task<Status> settling = files.syncDirectory(ports_.directory);
-  co_return co_await settling;
+  co_return co_await files.syncDirectory(ports_.directory);
 }
 
 Task<Result<std::shared_ptr<const Manifest>>> ManifestStore::parse(
@@ -90,52 +84,45 @@ Task<Result<std::shared_ptr<const Manifest>>> ManifestStore::parse(
       const Sha256Digest& kept = (*parsed)->digest();
     return parsed;
   };
-  auto parsing = ports_.reactor.offload(ports_.wholeFiles, parse);
-  Result<std::shared_ptr<const Manifest>> parsed = co_await parsing;
+  Result<std::shared_ptr<const Manifest>> parsed =
+      co_await ports_.reactor.offload(ports_.wholeFiles, parse);
   co_return parsed;
 }
 
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(std::vector<std::byte> bytes) {
-  Task<Result<std::shared_ptr<const Manifest>>> parsing = parse(bytes);
-  const Result<std::shared_ptr<const Manifest>> parsed = co_await parsing;
+  const Result<std::shared_ptr<const Manifest>> parsed = co_await parse(bytes);
   if (!parsed.ok()) co_return parsed.error();
-  Task<Result<std::shared_ptr<Dataset>>> storing = store((*parsed)->digest(), std::move(bytes));
-  co_return co_await storing;
+  co_return co_await store((*parsed)->digest(), std::move(bytes));
 }
 
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(
     std::unique_ptr<ManifestBuilder> builder) {
   auto build = [&builder] { return builder->build(); };
-  auto building = ports_.reactor.offload(ports_.wholeFiles, build);
-  Result<std::vector<std::byte>> bytes = co_await building;
+  Result<std::vector<std::byte>> bytes = co_await ports_.reactor.offload(ports_.wholeFiles, build);
   if (!bytes.ok()) co_return bytes.error();
-  Task<Result<std::shared_ptr<Dataset>>> adding = add(std::move(*bytes));
-  co_return co_await adding;
+  co_return co_await add(std::move(*bytes));
 }
 
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::store(Sha256Digest digest,
                                                             std::vector<std::byte> bytes) {
   if (auto known = find(digest)) co_return known;
-  Task<Status> writing = write(digest, bytes);
-  const Status written = co_await writing;
+  const Status written = co_await write(digest, bytes);
   if (!written.ok()) co_return written.error().within("storing manifest " + hexOf(digest));
-  Task<Result<std::shared_ptr<Dataset>>> opening = openLocal(digest);
-  co_return co_await opening;
+  co_return co_await openLocal(digest);
 }
 
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::openLocal(Sha256Digest digest) {
   const std::string file = path(digest);
   auto open = [&file, &digest] { return Manifest::open(file, digest); };
-  auto opening = ports_.reactor.offload(ports_.wholeFiles, open);
-  const Result<std::shared_ptr<const Manifest>> manifest = co_await opening;
+  const Result<std::shared_ptr<const Manifest>> manifest =
+      co_await ports_.reactor.offload(ports_.wholeFiles, open);
   if (!manifest.ok()) co_return manifest.error();
   co_return remember(*manifest);
 }
 
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) {
   if (auto known = find(digest)) co_return known;
-  Task<Result<std::shared_ptr<Dataset>>> local = openLocal(digest);
-  const Result<std::shared_ptr<Dataset>> here = co_await local;
+  const Result<std::shared_ptr<Dataset>> here = co_await openLocal(digest);
   if (here.ok()) co_return here;
   if (here.code() == ErrorCode::kCorrupt) {
     log(ports_.ask, Question::Level::kError, here.error().message);
@@ -145,8 +132,7 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) 
         ports_.transport.readManifest(node, digest, Clock::now() + kManifestPatience);
     Result<std::vector<std::byte>> bytes = co_await reading;
     if (!bytes.ok()) continue;
-    Task<Result<std::shared_ptr<const Manifest>>> parsing = parse(*bytes);
-    const Result<std::shared_ptr<const Manifest>> parsed = co_await parsing;
+    const Result<std::shared_ptr<const Manifest>> parsed = co_await parse(*bytes);
     if (!parsed.ok() || (*parsed)->digest() != digest) {
       log(ports_.ask, Question::Level::kWarn,
           parsed.ok() ? "a peer answered with a manifest of another digest"
@@ -154,8 +140,7 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) 
           {{"peer", node}});
       continue;
     }
-    Task<Result<std::shared_ptr<Dataset>>> storing = store(digest, std::move(*bytes));
-    co_return co_await storing;
+    co_return co_await store(digest, std::move(*bytes));
   }
   co_return Error{ErrorCode::kNotFound,
                   "manifest " + hexOf(digest) +
@@ -176,8 +161,7 @@ Task<Status> ManifestStore::remove(Sha256Digest digest) {
     const std::lock_guard lock(mutex_);
     open_.erase(digest);
   }
-  Task<Status> unlinking = ports_.files.unlink(path(digest));
-  const Status status = co_await unlinking;
+  const Status status = co_await ports_.files.unlink(path(digest));
   co_return status.code() == ErrorCode::kNotFound ? Status() : status;
 }
 
@@ -192,13 +176,11 @@ Task<std::vector<std::shared_ptr<Dataset>>> ManifestStore::list() {
     if (!digest) continue;
     std::shared_ptr<Dataset> dataset = find(digest->bytes);
     if (dataset == nullptr) {
-      Task<Result<std::shared_ptr<Dataset>>> opening = openLocal(digest->bytes);
-      const Result<std::shared_ptr<Dataset>> opened = co_await opening;
+      const Result<std::shared_ptr<Dataset>> opened = co_await openLocal(digest->bytes);
       if (!opened.ok()) {
         log(ports_.ask, Question::Level::kError,
             "removing a manifest that cannot be used: " + opened.error().message);
-        Task<Status> removing = remove(digest->bytes);
-        [[maybe_unused]] const Status removed = co_await removing;
+        [[maybe_unused]] const Status removed = co_await remove(digest->bytes);
         continue;
       }
       dataset = *opened;

@@ -88,12 +88,10 @@ Task<Status> quickCalls(FileSystem& files, std::string path) {
   OpenFlags flags;
   flags.write = flags.create = true;
   flags.mode = 0600;
-  Task<Result<std::unique_ptr<File>>> opening = files.open(path, flags);
-  Result<std::unique_ptr<File>> file = co_await opening;
+  Result<std::unique_ptr<File>> file = co_await files.open(path, flags);
   if (!file.ok()) co_return file.error();
   const std::vector<std::byte> bytes(4096);
-  Task<Status> writing = (*file)->writeAt(bytes, 0);
-  co_return co_await writing;
+  co_return co_await (*file)->writeAt(bytes, 0);
 }
 
 // A manifest on a disk that answers late is a FIFO whose other end is not open yet.
@@ -105,8 +103,7 @@ TEST_F(ManifestStoreTest, ManifestsThatAreOpenedHoldUpNoQuickCalls) {
   }
   struct Run {
     static Task<void> one(ManifestStore& store, Sha256Digest digest, std::size_t& ended) {
-      Task<Result<std::shared_ptr<Dataset>>> opening = store.open(digest);
-      const auto opened = co_await opening;
+      const auto opened = co_await store.open(digest);
       EXPECT_EQ(opened.code(), ErrorCode::kNotFound);
       ++ended;
     }
@@ -114,16 +111,14 @@ TEST_F(ManifestStoreTest, ManifestsThatAreOpenedHoldUpNoQuickCalls) {
       std::size_t ended = 0;
       Gate gate(*test.reactor);
       for (const Sha256Digest& digest : late) gate.spawn(one(*test.store, digest, ended));
-      Task<Status> calling = quickCalls(test.files, test.folder + "/quick");
-      const Status called = co_await calling;
+      const Status called = co_await quickCalls(test.files, test.folder + "/quick");
       EXPECT_TRUE(called.ok());
       EXPECT_EQ(ended, 0u) << "no manifest came before the quick calls";
       // Opened for both ways so that this waits for none of them.
       std::vector<int> others;
       for (const Sha256Digest& digest : late)
         others.push_back(open(test.pathOf(digest).c_str(), O_RDWR | O_CLOEXEC));
-      Task<void> closing = gate.close();
-      co_await closing;
+      co_await gate.close();
       EXPECT_EQ(ended, late.size());
       for (const int other : others) close(other);
     }
@@ -147,14 +142,12 @@ TEST_F(ManifestStoreTest, ManifestsAreBuiltAndParsedOnThePoolForSlowWork) {
       gate.spawn(one(test.store->add(bytesOf("parsed")), ended));
       gate.spawn(one(test.store->add(builderOf("built")), ended));
       for (int i = 0; i < 1000; ++i) {
-        Task<Status> calling = quickCalls(test.files, test.folder + "/quick");
-        const Status called = co_await calling;
+        const Status called = co_await quickCalls(test.files, test.folder + "/quick");
         EXPECT_TRUE(called.ok());
       }
       EXPECT_EQ(ended, 0u);
       test.released.set_value();
-      Task<void> closing = gate.close();
-      co_await closing;
+      co_await gate.close();
       EXPECT_EQ(ended, 2u);
     }
   };

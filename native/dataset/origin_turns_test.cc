@@ -114,8 +114,7 @@ TEST_F(OriginTurnsTest, WhoLeavesTheQueueMakesPlace) {
 TEST_F(OriginTurnsTest, WaitsUntilItsTurnOrTheDeadlineAndKeepsItsPlace) {
   struct Waiting {
     static Task<bool> until(OriginTurns::Turn& turn, Clock::time_point deadline) {
-      Task<void> waiting = turn.wait(deadline);
-      co_await waiting;
+      co_await turn.wait(deadline);
       co_return turn.held();
     }
   };

@@ -16,11 +16,9 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
   const std::vector<std::string> candidates = ports_.view->directoriesOf(key);
   for (const std::string& node : candidates) {
     if (node == ports_.self) {
-      Task<LocateAnswer> here = service_.locate(node, request);
-      co_return co_await here;
+      co_return co_await service_.locate(node, request);
     }
-    Task<bool> telling = outbox_.told(node, key);
-    if (const bool answers = co_await telling; !answers) {
+    if (const bool answers = co_await outbox_.told(node, key); !answers) {
       ports_.counters.unanswered.fetch_add(1, std::memory_order_relaxed);
       continue;
     }

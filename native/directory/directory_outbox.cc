@@ -54,8 +54,7 @@ Task<void> DirectoryOutbox::deliver(std::string node) {
   // Who closes waits for the call that is under way, and for no other.
   while (!box.waiting.empty() && !ports_.gate.closed()) {
     std::vector<Letter> letters = take(box);
-    Task<Status> sending = send(node, letters);
-    const Status sent = co_await sending;
+    const Status sent = co_await send(node, letters);
     if (letters.size() > 1 && sent.code() == ErrorCode::kProtocolError) {
       box.together = false;
       std::move(letters.rbegin(), letters.rend(), std::front_inserter(box.waiting));

@@ -106,8 +106,7 @@ struct DirectoryOutboxTest : testing::Test, LocalChunks {
     return all;
   }
   static Task<bool> closed(Gate& gate) {
-    Task<void> closing = gate.close();
-    co_await closing;
+    co_await gate.close();
     co_return true;
   }
   ~DirectoryOutboxTest() override {
@@ -317,8 +316,7 @@ TEST_F(DirectoryOutboxTest, ClosingWaitsForOneCallAndLeavesTheRestUntold) {
   for (std::uint32_t i = 0; i < 2 * kMostNews; ++i) outbox.tell({"a", "b"}, news(i));
   std::size_t answered = 0;
   const auto wait = [&]() -> Task<void> {
-    Task<bool> telling = outbox.told("a", keyOf(kMostNews));
-    const bool told = co_await telling;
+    const bool told = co_await outbox.told("a", keyOf(kMostNews));
     EXPECT_TRUE(told);  // nothing is known against the agent
     ++answered;
   };
@@ -327,8 +325,7 @@ TEST_F(DirectoryOutboxTest, ClosingWaitsForOneCallAndLeavesTheRestUntold) {
   agents.silent = {"a", "b"};
   std::size_t ended = 0;
   const auto close = [&]() -> Task<void> {
-    Task<void> closing = gate.close();
-    co_await closing;
+    co_await gate.close();
     ++ended;
   };
   waiting.spawn(close());
@@ -344,10 +341,7 @@ TEST_F(DirectoryOutboxTest, ClosingWaitsForOneCallAndLeavesTheRestUntold) {
 TEST_F(DirectoryOutboxTest, NobodyWaitsForNewsThatAreNotDelivered) {
   reactor->runUntilComplete(closed(gate));
   outbox.tell({"a"}, news(1));
-  const auto told = [&]() -> Task<bool> {
-    Task<bool> telling = outbox.told("a", keyOf(1));
-    co_return co_await telling;
-  };
+  const auto told = [&]() -> Task<bool> { co_return co_await outbox.told("a", keyOf(1)); };
   EXPECT_TRUE(reactor->runUntilComplete(told()));
   EXPECT_TRUE(agents.messages.empty());
 }

@@ -33,8 +33,7 @@ Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest r
   if (entry == nullptr) {
     entry = std::make_shared<Entry>(ports_);
     entries_[request.key] = entry;
-    Task<void> building = build(entry, request);
-    co_await building;
+    co_await build(entry, request);
   } else {
     co_await entry->built.wait();
   }
@@ -52,8 +51,7 @@ Task<void> DirectoryService::build(std::shared_ptr<Entry> entry, DirectoryReques
   if (!others.empty()) {
     Gate asking(ports_.reactor);
     for (const std::string& node : others) asking.spawn(askOne(node, request, entry));
-    Task<void> asked = asking.close();
-    co_await asked;
+    co_await asking.close();
   }
   entry->built.set();
 }
@@ -62,17 +60,15 @@ Task<std::optional<AgentReport>> DirectoryService::partOf(std::string node,
                                                           DirectoryRequest request) {
   if (node == ports_.self) co_return ports_.chunks.report(request.key);
   ControlMessage query{static_cast<std::uint16_t>(DirectoryMessage::kQuery), encode(request)};
-  Task<Result<ControlMessage>> call = ports_.transport.call(
+  const Result<ControlMessage> answer = co_await ports_.transport.call(
       node, std::move(query), Patience(Clock::now() + kReportPatience, kReportSilence));
-  const Result<ControlMessage> answer = co_await call;
   if (!answer.ok()) co_return std::nullopt;
   co_return decodeAgentReport(answer->body);
 }
 
 Task<void> DirectoryService::askOne(std::string node, DirectoryRequest request,
                                     std::shared_ptr<Entry> entry) {
-  Task<std::optional<AgentReport>> asking = partOf(node, request);
-  const std::optional<AgentReport> report = co_await asking;
+  const std::optional<AgentReport> report = co_await partOf(node, request);
   if (report) {
     entry->directory.report(node, *report, Clock::now());
   } else {
@@ -83,8 +79,7 @@ Task<void> DirectoryService::askOne(std::string node, DirectoryRequest request,
 Task<void> DirectoryService::askAccused(std::string node, DirectoryRequest request,
                                         std::shared_ptr<Entry> entry) {
   const Clock::time_point asked = Clock::now();
-  Task<std::optional<AgentReport>> asking = partOf(node, request);
-  const std::optional<AgentReport> report = co_await asking;
+  const std::optional<AgentReport> report = co_await partOf(node, request);
   if (report) {
     entry->directory.correct(node, *report, asked);
   } else {

@@ -14,15 +14,13 @@ struct BadDisk {
   }
   static Task<Status> run(Shard& shard, FileReference file, Reactor& home) {
     co_await shard.reactor->enter();
-    Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
-    const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+    const Result<std::shared_ptr<FileFetch>> opened = co_await shard.fetcher->open(std::move(file));
     if (!opened.ok()) co_return opened.error();
     BadDisk disk;
     const auto read = [&disk](std::shared_ptr<LoadedChunk> loaded) {
       return disk.read(std::move(loaded));
     };
-    Task<Status> reading = readArrived(*shard.fetcher, *opened, 0, read);
-    Status status = co_await reading;
+    Status status = co_await readArrived(*shard.fetcher, *opened, 0, read);
     co_await home.enter();
     co_return status;
   }

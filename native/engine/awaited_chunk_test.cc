@@ -12,8 +12,7 @@ namespace {
 
 // Waits for the first chunk, as another agent does. From its shard; ends at home.
 Task<Status> awaitFirst(Engine& engine, Shard& shard, ContentKey key) {
-  Task<Status> awaiting = shard.fetcher->awaitChunk(key, 0);
-  const Status awaited = co_await awaiting;
+  const Status awaited = co_await shard.fetcher->awaitChunk(key, 0);
   co_await engine.home().enter();
   co_return awaited;
 }
@@ -39,8 +38,7 @@ Task<Status> awaitFirstOnceItIsAskedFor(Engine& engine, ContentKey key) {
     return flight != fetch->flights.end() && flight->second->asking != nullptr;
   };
   while (!asked()) co_await shard.reactor->sleep(std::chrono::milliseconds(1));
-  Task<Status> awaiting = awaitFirst(engine, shard, key);
-  co_return co_await awaiting;
+  co_return co_await awaitFirst(engine, shard, key);
 }
 
 // The directory may have told the others already that we fetch it. An agent that is slow to hear
@@ -64,28 +62,27 @@ struct HeldBack {
   std::shared_ptr<RateLimiter> rate = std::make_shared<RateLimiter>(1);
 
   static Task<void> fetch(Shard& shard, std::shared_ptr<FileFetch> file, FetchOptions options) {
-    Task<Status> ensuring = shard.fetcher->ensure(std::move(file), 0, 1, std::move(options));
-    [[maybe_unused]] const Status ensured = co_await ensuring;
+    [[maybe_unused]] const Status ensured =
+        co_await shard.fetcher->ensure(std::move(file), 0, 1, std::move(options));
   }
   // Ends with what who waits for the chunk is told.
   Task<Status> awaitWhatFails(Engine& engine, FileReference reference) {
     Shard& shard = engine.commons().owner(reference.about.key);
     co_await shard.reactor->enter();
     DirectoryRequest request{.key = reference.about.key, .size = reference.about.size};
-    Task<LocateAnswer> making = shard.directoryService->locate("silent", request);
-    [[maybe_unused]] const LocateAnswer nobody = co_await making;
+    [[maybe_unused]] const LocateAnswer nobody =
+        co_await shard.directoryService->locate("silent", request);
     request.chunks = 1;
     const DirectoryNews news{DirectoryMessage::kHave, request};
     shard.directoryService->told("silent", news);
-    Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(reference));
-    const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+    const Result<std::shared_ptr<FileFetch>> opened =
+        co_await shard.fetcher->open(std::move(reference));
     rate->charge(1u << 20);
     FetchOptions options{.priority = Priority::kBackground, .rate = rate};
     shard.gate->spawn(fetch(shard, *opened, std::move(options)));
     while (!(*opened)->flights.contains(0) || !(*opened)->flights.at(0)->fromPeer)
       co_await shard.reactor->sleep(std::chrono::milliseconds(1));
-    Task<Status> awaiting = awaitFirst(engine, shard, (*opened)->key());
-    co_return co_await awaiting;
+    co_return co_await awaitFirst(engine, shard, (*opened)->key());
   }
 };
 

@@ -41,8 +41,7 @@ Task<Residency> ContentCalls::residency(std::shared_ptr<Dataset> dataset) {
     }
     return residency;
   };
-  auto counting = home_.reactor->offload(commons_.wholeFiles, count);
-  Residency residency = co_await counting;
+  Residency residency = co_await home_.reactor->offload(commons_.wholeFiles, count);
   residency.viewPath = cache.viewPath(dataset->manifest->digest());
   co_return residency;
 }
@@ -68,8 +67,7 @@ void ContentCalls::setLastUse(const Dataset& dataset, std::int64_t usedAtMs) {
 Task<Result<EvictOutcome>> ContentCalls::evictHere(Shard& owner, ContentKey key,
                                                    std::uint64_t size) {
   co_await owner.reactor->enter();
-  Task<Result<EvictOutcome>> evicting = owner.commons.cache->evict(key);
-  const Result<EvictOutcome> outcome = co_await evicting;
+  const Result<EvictOutcome> outcome = co_await owner.commons.cache->evict(key);
   co_await owner.reactor->enter();
   if (outcome.ok() && *outcome == EvictOutcome::kEvicted) owner.directory->dropped(key, size);
   co_return outcome;
@@ -81,8 +79,7 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
   if (!entries) {
     // The whole dataset goes: its view would otherwise keep the files. A published view stays, and
     // they with it.
-    Task<Status> removing = commons_.cache->removeView(manifest.digest());
-    [[maybe_unused]] const Status removed = co_await removing;
+    [[maybe_unused]] const Status removed = co_await commons_.cache->removeView(manifest.digest());
     co_await home_.reactor->enter();
   }
   for (const std::uint32_t entry : entries ? *entries : filesOf(manifest)) {
@@ -118,8 +115,7 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
 
 Task<bool> ContentCalls::evictFile(std::shared_ptr<Dataset> dataset, std::uint32_t entry) {
   EntryList one = std::vector<std::uint32_t>{entry};
-  Task<Evicted> evicting = evict(std::move(dataset), std::move(one));
-  const Evicted evicted = co_await evicting;
+  const Evicted evicted = co_await evict(std::move(dataset), std::move(one));
   co_return evicted.kept == 0;
 }
 
@@ -130,16 +126,14 @@ Task<Result<Verified>> ContentCalls::verify(std::shared_ptr<Dataset> dataset, st
   Shard& owner = commons_.owner(file->about.key);
   co_await owner.reactor->enter();
   const std::string path = file->path();
-  Task<Result<Verified>> verifying = verifyHere(owner, std::move(*file), withOrigin);
-  const Result<Verified> verified = co_await verifying;
+  const Result<Verified> verified = co_await verifyHere(owner, std::move(*file), withOrigin);
   co_await home_.reactor->enter();
   if (!verified.ok()) co_return verified.error().within(path);
   co_return verified;
 }
 
 Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file, bool withOrigin) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(std::move(file));
-  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
   if (!opened.ok()) co_return opened.error();
   const std::shared_ptr<FileFetch> fetch = *opened;
   const auto counters = std::make_shared<FetchCounters>();
@@ -159,8 +153,8 @@ Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file
                     "the SHA-256 of the cached bytes differs from the origin's digest"};
   }
   if (expected && !fetch->cache->verifiedWhole()) {
-    Task<Status> recording = fetch->cache->recordVerified(*digest, generation);
-    [[maybe_unused]] const Status recorded = co_await recording;  // else it is compared again
+    [[maybe_unused]] const Status recorded =
+        co_await fetch->cache->recordVerified(*digest, generation);  // else it is compared again
   }
   if (withOrigin) {
     Task<Result<std::uint64_t>> comparing =
@@ -173,11 +167,9 @@ Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file
 }
 
 Task<Status> ContentCalls::compareHere(Shard& owner, FileReference file) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(std::move(file));
-  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
   if (!opened.ok()) co_return opened.error();
-  Task<Status> comparing = owner.verifier->verified(*opened);
-  co_return co_await comparing;
+  co_return co_await owner.verifier->verified(*opened);
 }
 
 Task<Result<std::string>> ContentCalls::buildView(std::shared_ptr<Dataset> dataset) {
@@ -189,13 +181,11 @@ Task<Result<std::string>> ContentCalls::buildView(std::shared_ptr<Dataset> datas
     if (commons_.cache->residentBytes(about.key) != about.size) break;
     Shard& owner = commons_.owner(about.key);
     co_await owner.reactor->enter();
-    Task<Status> comparing = compareHere(owner, FileReference::of(dataset, entry));
-    const Status compared = co_await comparing;
+    const Status compared = co_await compareHere(owner, FileReference::of(dataset, entry));
     co_await home_.reactor->enter();
     if (!compared.ok()) co_return compared.error();
   }
-  Task<Result<std::string>> building = commons_.cache->buildView(dataset->manifest);
-  const Result<std::string> view = co_await building;
+  const Result<std::string> view = co_await commons_.cache->buildView(dataset->manifest);
   co_await home_.reactor->enter();
   co_return view;
 }
@@ -207,8 +197,7 @@ Task<Result<std::vector<std::byte>>> ContentCalls::read(std::shared_ptr<Dataset>
   if (!file.ok()) co_return file.error();
   Shard& owner = commons_.owner(file->about.key);
   co_await owner.reactor->enter();
-  Task<Result<std::vector<std::byte>>> reading = readHere(owner, std::move(*file), offset, length);
-  Result<std::vector<std::byte>> bytes = co_await reading;
+  Result<std::vector<std::byte>> bytes = co_await readHere(owner, std::move(*file), offset, length);
   co_await home_.reactor->enter();
   co_return bytes;
 }
@@ -219,8 +208,7 @@ Task<Result<std::vector<std::byte>>> ContentCalls::readHere(Shard& owner, FileRe
   const std::uint64_t size = file.about.size;
   length = std::min({length, kLargestRead, size - std::min(offset, size)});
   if (length == 0) co_return std::vector<std::byte>();
-  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(std::move(file));
-  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
   if (!opened.ok()) co_return opened.error();
   std::vector<std::byte> all;
   for (const std::uint64_t end = offset + length; offset < end;) {
@@ -241,19 +229,16 @@ Task<Status> ContentCalls::read(std::shared_ptr<Dataset> dataset, std::uint32_t 
   if (!file.ok()) co_return file.error();
   Shard& owner = commons_.owner(file->about.key);
   co_await owner.reactor->enter();
-  Task<Status> reading = readIntoHere(owner, std::move(*file), offset, std::move(into));
-  Status read = co_await reading;
+  Status read = co_await readIntoHere(owner, std::move(*file), offset, std::move(into));
   co_await home_.reactor->enter();
   co_return read;
 }
 
 Task<Status> ContentCalls::readIntoHere(Shard& owner, FileReference file, std::uint64_t offset,
                                         MemoryVector into) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(std::move(file));
-  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
   if (!opened.ok()) co_return opened.error();
-  Task<Status> reading = owner.fetcher->readInto(*opened, offset, std::move(into));
-  co_return co_await reading;
+  co_return co_await owner.fetcher->readInto(*opened, offset, std::move(into));
 }
 
 }  // namespace hearth

@@ -99,8 +99,8 @@ TEST_F(DatasetCredentialsTest, AnOpenFileOfOthersDoesNotLendItsRights) {
     struct Each {
       static Task<std::shared_ptr<FileFetch>> run(Shard& shard, FileReference file) {
         co_await shard.reactor->enter();
-        Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher->open(std::move(file));
-        const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+        const Result<std::shared_ptr<FileFetch>> opened =
+            co_await shard.fetcher->open(std::move(file));
         co_return *opened;
       }
     };

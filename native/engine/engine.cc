@@ -91,8 +91,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   for (std::string& note : commons_.cache->recoveryNotes())
     commons_.log(Question::Level::kWarn, std::move(note), {});
   for (const std::unique_ptr<Shard>& shard : commons_.shards) {
-    Task<Status> starting = startShard(options, *shard);
-    const Status started = co_await starting;
+    const Status started = co_await startShard(options, *shard);
     co_await home().enter();
     if (!started.ok()) co_return started;
   }
@@ -210,8 +209,7 @@ std::vector<PeerAddress> Engine::addresses() const {
 Task<void> Engine::setCluster(std::vector<ClusterMember> members) {
   const auto view = std::make_shared<const ClusterView>(commons_.self, std::move(members));
   for (const std::unique_ptr<Shard>& shard : commons_.shards) {
-    Task<void> setting = setView(*shard, view);
-    co_await setting;
+    co_await setView(*shard, view);
   }
   co_await home().enter();
 }
@@ -317,8 +315,7 @@ void Engine::close() {
   }
   struct Wrap {
     static Task<bool> run(Engine& engine) {
-      Task<void> stopping = engine.stopServices();
-      co_await stopping;
+      co_await engine.stopServices();
       co_return true;
     }
   };
@@ -338,24 +335,19 @@ void Engine::close() {
 // for the next agent.
 Task<void> Engine::stopServices() {
   if (mounts_ != nullptr) {  // with them all other services
-    Task<void> detaching = mounts_->close();
-    co_await detaching;
-    Task<void> ending = scrubber_->close();
-    co_await ending;
+    co_await mounts_->close();
+    co_await scrubber_->close();
     manifests_->close();
   }
   for (const std::unique_ptr<Listener>& listener : listeners_) {
-    Task<void> closing = listener->close();
-    co_await closing;
+    co_await listener->close();
   }
   // All at once: what runs on one may wait for what another one fetches.
   Gate shards(home());
   for (const std::unique_ptr<Shard>& shard : commons_.shards) shards.spawn(stopShard(*shard));
-  Task<void> stopping = shards.close();
-  co_await stopping;
+  co_await shards.close();
   if (commons_.cache != nullptr) {
-    Task<void> closing = commons_.cache->close();
-    co_await closing;
+    co_await commons_.cache->close();
     co_await home().enter();
   }
 }
@@ -370,8 +362,7 @@ Task<void> Engine::stopShard(Shard& shard) {
     parts.spawn(shard.gate->close());
     if (shard.origin != nullptr) parts.spawn(shard.origin->close());
     if (shard.transport != nullptr) parts.spawn(shard.transport->close());
-    Task<void> closing = parts.close();
-    co_await closing;
+    co_await parts.close();
   }
   shard.peerRetention->clear();
   shard.originRetention->clear();

@@ -84,8 +84,7 @@ bool becomesWhole(Agent& agent, const std::shared_ptr<Dataset>& dataset,
 }
 
 Task<std::shared_ptr<FileFetch>> openHere(Shard& owner, FileReference file) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher->open(std::move(file));
-  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
   co_return opened.ok() ? *opened : nullptr;
 }
 
@@ -101,8 +100,7 @@ Task<bool> passHere(Shard& owner, std::shared_ptr<FileFetch> fetch, std::uint32_
     if (const auto loaded = fetch->loaded.find(chunk)) fetch->loaded.erase(chunk, *loaded);
     co_return true;
   }
-  auto acquiring = owner.originBuffers->acquire(Priority::kDemand, 1);
-  std::vector<ChunkBuffer> buffer = co_await acquiring;
+  std::vector<ChunkBuffer> buffer = co_await owner.originBuffers->acquire(Priority::kDemand, 1);
   auto loaded = loadInto(*owner.reactor, std::move(buffer.front()), bytes.size());
   std::memcpy(loaded->bytes.data(), bytes.data(), bytes.size());
   fetch->loaded.put(chunk, std::move(loaded));
@@ -112,8 +110,7 @@ Task<bool> passHere(Shard& owner, std::shared_ptr<FileFetch> fetch, std::uint32_
 Task<Status> storeHere(Shard& owner, std::shared_ptr<FileFetch> fetch, std::uint32_t chunk,
                        std::span<const std::byte> bytes) {
   const std::vector<std::uint32_t> checksums = crc32cOfBlocks(bytes, kBlockBytes);
-  Task<Status> writing = fetch->cache->writeChunk(chunk, bytes, checksums);
-  const Status written = co_await writing;
+  const Status written = co_await fetch->cache->writeChunk(chunk, bytes, checksums);
   owner.verifier->opened(fetch);
   co_return written;
 }

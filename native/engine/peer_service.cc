@@ -69,8 +69,7 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
       if (!interest.lives()) return notHere();
       return file->verified(offset, length);
     };
-    auto reading = owner.reactor->offload(read);
-    const Result<std::span<const std::byte>> bytes = co_await reading;
+    const Result<std::span<const std::byte>> bytes = co_await owner.reactor->offload(read);
     if (!bytes.ok()) co_return notHere();  // a block was bad: it is being fetched again
     answer.bytes = *bytes;
     answer.keep = file;
@@ -91,8 +90,7 @@ Task<Result<BytesAnswer>> PeerService::onReadManifest(std::string, Sha256Digest 
                                                       std::uint64_t offset, std::uint32_t length) {
   Shard& owner = shard_.commons.owner(ContentKey{digest});
   co_await owner.reactor->enter();
-  Task<std::shared_ptr<Reading>> opening = owner.peerService->openManifest(digest);
-  const std::shared_ptr<Reading> reading = co_await opening;
+  const std::shared_ptr<Reading> reading = co_await owner.peerService->openManifest(digest);
   co_await shard_.reactor->enter();
   if (reading->manifest == nullptr)
     co_return Error{ErrorCode::kTryElsewhere, "this agent does not have the manifest"};
@@ -119,8 +117,7 @@ Task<std::shared_ptr<PeerService::Reading>> PeerService::openManifest(Sha256Dige
   const std::string path =
       shard_.commons.cache->manifestDirectory() + "/" + ContentKey{digest}.hex();
   auto open = [path] { return Manifest::open(path, std::nullopt); };
-  auto opening = shard_.reactor->offload(open);
-  Result<std::shared_ptr<const Manifest>> manifest = co_await opening;
+  Result<std::shared_ptr<const Manifest>> manifest = co_await shard_.reactor->offload(open);
   if (manifest.ok()) reading->manifest = std::move(*manifest);
   reading->opened.set();
   co_return reading;
@@ -144,8 +141,7 @@ Task<Result<ControlMessage>> PeerService::onNews(std::string fromNode, ControlMe
 
 Task<Result<ControlMessage>> PeerService::onControl(std::string fromNode, ControlMessage request) {
   if (request.type == static_cast<std::uint16_t>(DirectoryMessage::kNews)) {
-    Task<Result<ControlMessage>> taking = onNews(std::move(fromNode), std::move(request));
-    Result<ControlMessage> answer = co_await taking;
+    Result<ControlMessage> answer = co_await onNews(std::move(fromNode), std::move(request));
     co_return answer;
   }
   const auto decoded = decodeDirectoryRequest(request.body);
@@ -166,8 +162,8 @@ Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string 
   ControlMessage answer{request.type, {}};
   switch (static_cast<DirectoryMessage>(request.type)) {
     case DirectoryMessage::kLocate: {
-      Task<LocateAnswer> locating = owner.directoryService->locate(std::move(fromNode), about);
-      const LocateAnswer located = co_await locating;
+      const LocateAnswer located =
+          co_await owner.directoryService->locate(std::move(fromNode), about);
       answer.body = encode(located);
       co_return answer;
     }
@@ -181,8 +177,7 @@ Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string 
         co_return Error{ErrorCode::kProtocolError, "not one chunk is awaited"};
       const std::uint32_t chunk = about.stripe * kChunksPerStripe +
                                   static_cast<std::uint32_t>(std::countr_zero(about.chunks));
-      Task<Status> awaiting = owner.fetcher->awaitChunk(about.key, chunk);
-      const Status awaited = co_await awaiting;
+      const Status awaited = co_await owner.fetcher->awaitChunk(about.key, chunk);
       if (!awaited.ok()) co_return awaited.error();
       co_return answer;
     }

@@ -31,8 +31,7 @@ struct Asking {
 
   static Task<void> one(PeerService& service, Sha256Digest digest, std::size_t count,
                         Asking& asking) {
-    Task<Result<BytesAnswer>> reading = service.onReadManifest("b", digest, 0, kChunkBytes);
-    Result<BytesAnswer> answer = co_await reading;
+    Result<BytesAnswer> answer = co_await service.onReadManifest("b", digest, 0, kChunkBytes);
     EXPECT_TRUE(answer.ok());
     asking.answers.push_back(answer.ok() ? std::move(*answer) : BytesAnswer());
     if (asking.answers.size() == count) asking.all.set();
@@ -82,8 +81,8 @@ std::vector<std::byte> newsOfBothShards(EngineCommons& commons) {
 
 Task<bool> tellNews(Shard& shard, std::vector<std::byte> body) {
   ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kNews), std::move(body)};
-  Task<Result<ControlMessage>> telling = shard.peerService->onControl("b", std::move(message));
-  const Result<ControlMessage> answer = co_await telling;
+  const Result<ControlMessage> answer =
+      co_await shard.peerService->onControl("b", std::move(message));
   co_return answer.ok();
 }
 

@@ -89,8 +89,7 @@ struct Underway {
   std::atomic<std::size_t> elsewhere{0};  // who waited for a chunk, and is told to look elsewhere
 
   Task<void> wait(std::uint32_t chunk) {
-    Task<Status> awaiting = shard.fetcher->awaitChunk(key, chunk);
-    const Status awaited = co_await awaiting;
+    const Status awaited = co_await shard.fetcher->awaitChunk(key, chunk);
     if (awaited.code() == ErrorCode::kTryElsewhere) ++elsewhere;
   }
   // How many there are. `waiting`: one agent begins to wait for each.

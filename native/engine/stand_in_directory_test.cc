@@ -13,8 +13,7 @@ Task<LocateAnswer> lookAt(Engine& engine, std::string asker, FileReference file)
   co_await shard.reactor->enter();
   const DirectoryRequest request{
       .key = file.about.key, .size = file.about.size, .chunks = 0xffff, .intent = Intent::kLook};
-  Task<LocateAnswer> locating = shard.directoryService->locate(std::move(asker), request);
-  const LocateAnswer answer = co_await locating;
+  const LocateAnswer answer = co_await shard.directoryService->locate(std::move(asker), request);
   co_await engine.home().enter();
   co_return answer;
 }

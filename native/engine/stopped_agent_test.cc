@@ -49,12 +49,10 @@ Task<Status> demandChunk(Engine& engine, std::shared_ptr<Dataset> dataset, std::
   const FileReference file = FileReference::of(dataset, filesOf(*dataset->manifest).front());
   Shard& shard = engine.commons().owner(file.about.key);
   co_await shard.reactor->enter();
-  auto opening = shard.fetcher->open(file);
-  auto opened = co_await opening;
+  auto opened = co_await shard.fetcher->open(file);
   Status status = opened.ok() ? Status() : Status(opened.error());
   if (opened.ok()) {
-    Task<Status> ensuring = shard.fetcher->ensure(*opened, chunk, chunk + 1, FetchOptions{});
-    status = co_await ensuring;
+    status = co_await shard.fetcher->ensure(*opened, chunk, chunk + 1, FetchOptions{});
   }
   co_await engine.home().enter();
   co_return status;

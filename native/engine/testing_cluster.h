@@ -164,8 +164,7 @@ class Agent {
   void setCluster(std::vector<ClusterMember> members) {
     struct Wrap {
       static Task<bool> run(Engine& engine, std::vector<ClusterMember> all) {
-        Task<void> setting = engine.setCluster(std::move(all));
-        co_await setting;
+        co_await engine.setCluster(std::move(all));
         co_return true;
       }
     };

@@ -18,11 +18,9 @@ auto readArrived(Fetcher& fetcher, std::shared_ptr<FileFetch> fetch, std::uint32
   constexpr int kRepairs = 3;
   Error last;
   for (int attempt = 0; attempt < kRepairs; ++attempt) {
-    Task<Result<std::shared_ptr<LoadedChunk>>> arriving = fetcher.arrive(fetch, chunk);
-    const Result<std::shared_ptr<LoadedChunk>> arrived = co_await arriving;
+    const Result<std::shared_ptr<LoadedChunk>> arrived = co_await fetcher.arrive(fetch, chunk);
     if (!arrived.ok()) co_return arrived.error();
-    auto reading = read(*arrived);
-    auto bytes = co_await reading;
+    auto bytes = co_await read(*arrived);
     if (bytes.ok()) co_return bytes;
     last = bytes.error();
   }

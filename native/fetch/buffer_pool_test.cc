@@ -15,8 +15,8 @@ struct BufferPoolTest : testing::Test {
 
 Task<void> hold(Reactor& reactor, BufferPool& pool, Priority priority, std::size_t count,
                 std::vector<int>& order, int name, std::uint32_t rank = 0, std::string owner = {}) {
-  auto acquiring = pool.acquire(priority, count, rank, std::move(owner));
-  const std::vector<ChunkBuffer> buffers = co_await acquiring;
+  const std::vector<ChunkBuffer> buffers =
+      co_await pool.acquire(priority, count, rank, std::move(owner));
   EXPECT_EQ(buffers.size(), count);
   order.push_back(name);
   co_await reactor.sleep(std::chrono::milliseconds(2));
@@ -30,8 +30,7 @@ Task<std::vector<int>> contend(Reactor& reactor, BufferPool& pool) {
                   1));  // would take what is kept for readers
   gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, 2));
   gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, 3));
-  Task<void> closing = gate.close();
-  co_await closing;
+  co_await gate.close();
   co_return order;
 }
 
@@ -49,8 +48,7 @@ Task<std::vector<int>> contendAsOwners(Reactor& reactor, BufferPool& pool) {
   gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, 4, 0, "b"));
   EXPECT_TRUE(pool.shouldYield("a"));
   EXPECT_FALSE(pool.shouldYield("b"));
-  Task<void> closing = gate.close();
-  co_await closing;
+  co_await gate.close();
   co_return order;
 }
 
@@ -67,8 +65,7 @@ Task<std::vector<int>> contendWithReaders(Reactor& reactor, BufferPool& pool) {
     gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, i, 0, "a"));
   gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 4, 900, "b"));
   gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 5, 900, "b"));
-  Task<void> closing = gate.close();
-  co_await closing;
+  co_await gate.close();
   co_return order;
 }
 
@@ -85,8 +82,7 @@ Task<std::vector<int>> contendByRank(Reactor& reactor, BufferPool& pool) {
   gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 2, 900));
   gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 3, 100));
   gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 4, 500));
-  Task<void> closing = gate.close();
-  co_await closing;
+  co_await gate.close();
   co_return order;
 }
 
@@ -96,8 +92,7 @@ TEST_F(BufferPoolTest, ServesBackgroundWorkByItsRankAndThenByArrival) {
 }
 
 Task<void> holdFor(BufferPool& pool, Urgency& urgency, std::vector<int>& order, int name) {
-  Task<std::vector<ChunkBuffer>> acquiring = pool.acquire(urgency, 4, 0);
-  const std::vector<ChunkBuffer> buffers = co_await acquiring;
+  const std::vector<ChunkBuffer> buffers = co_await pool.acquire(urgency, 4, 0);
   order.push_back(name);
 }
 
@@ -109,8 +104,7 @@ Task<std::vector<int>> contendAndRaise(Reactor& reactor, BufferPool& pool) {
   gate.spawn(holdFor(pool, first, order, 1));
   gate.spawn(holdFor(pool, joined, order, 2));
   joined.raise();  // takes what is kept for readers
-  Task<void> closing = gate.close();
-  co_await closing;
+  co_await gate.close();
   co_return order;
 }
 
@@ -120,8 +114,7 @@ TEST_F(BufferPoolTest, WhatAReaderJoinsIsServedAsDemandFromThenOn) {
 }
 
 Task<bool> fillDistinct(BufferPool& pool) {
-  auto acquiring = pool.acquire(Priority::kDemand, 4);
-  const std::vector<ChunkBuffer> buffers = co_await acquiring;
+  const std::vector<ChunkBuffer> buffers = co_await pool.acquire(Priority::kDemand, 4);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     for (std::byte& byte : buffers[i].first(kChunkBytes)) byte = static_cast<std::byte>(i);
   }

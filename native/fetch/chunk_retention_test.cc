@@ -50,8 +50,7 @@ class ChunkRetentionTest : public testing::Test {
   }
 
   Task<void> keep(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk) {
-    auto acquiring = pool->acquire(Priority::kDemand, 1);
-    std::vector<ChunkBuffer> buffer = co_await acquiring;
+    std::vector<ChunkBuffer> buffer = co_await pool->acquire(Priority::kDemand, 1);
     retention.keep(fetch->shared, chunk,
                    loadInto(*reactor, std::move(buffer.front()), kChunkBytes));
   }
@@ -103,8 +102,8 @@ TEST_F(ChunkRetentionTest, AReaderThatStoppedHoldsUpFetchingForAMomentOnly) {
   const auto began = Clock::now();
   struct Take {
     static Task<void> all(BufferPool& pool) {
-      auto acquiring = pool.acquire(Priority::kDemand, kBuffers / 2 + 1);
-      const std::vector<ChunkBuffer> buffers = co_await acquiring;
+      const std::vector<ChunkBuffer> buffers =
+          co_await pool.acquire(Priority::kDemand, kBuffers / 2 + 1);
     }
   };
   run(Take::all(*pool));
@@ -156,8 +155,7 @@ TEST_F(ChunkRetentionTest, WhatIsBeingSentStaysWhileOthersCanMakeRoom) {
 TEST_F(ChunkRetentionTest, AChunkThatComesInAgainMakesRoomWithOthersOfItsFile) {
   struct Take {
     static Task<void> hold(BufferPool& pool, std::size_t count, std::vector<ChunkBuffer>& into) {
-      auto acquiring = pool.acquire(Priority::kDemand, count);
-      into = co_await acquiring;
+      into = co_await pool.acquire(Priority::kDemand, count);
     }
   };
   const auto fetch = fileWithReaders(1);

@@ -54,8 +54,7 @@ Task<Status> Fetcher::readInto(std::shared_ptr<FileFetch> fetch, std::uint64_t o
   if (ports_.refusals.refuses(fetch->key()))
     co_return DigestRefusals::error().within(fetch->reference.path());
   DirectRead read(*this, std::move(fetch), offset, std::move(into));
-  Task<Status> running = read.run();
-  co_return co_await running;
+  co_return co_await read.run();
 }
 
 Fetcher::DirectRead::DirectRead(Fetcher& fetcher, std::shared_ptr<FileFetch> fetch,
@@ -69,8 +68,7 @@ Fetcher::DirectRead::DirectRead(Fetcher& fetcher, std::shared_ptr<FileFetch> fet
 Task<Status> Fetcher::DirectRead::run() {
   Gate parts(ports_.reactor);
   for (int i = 0; i < kPartsAtOnce; ++i) parts.spawn(readParts());
-  Task<void> closing = parts.close();
-  co_await closing;
+  co_await parts.close();
   co_return status_;
 }
 
@@ -78,8 +76,7 @@ Task<void> Fetcher::DirectRead::readParts() {
   while (status_.ok() && !ports_.gate.closed()) {
     std::optional<Part> part = nextPart();
     if (!part) co_return;
-    Task<Status> reading = readPart(std::move(*part));
-    const Status read = co_await reading;
+    const Status read = co_await readPart(std::move(*part));
     if (status_.ok()) status_ = read;
   }
   if (status_.ok() && taken_ < into_.size()) status_ = shuttingDown();
@@ -97,21 +94,18 @@ std::optional<Fetcher::DirectRead::Part> Fetcher::DirectRead::nextPart() {
 Task<Status> Fetcher::DirectRead::readPart(Part part) {
   std::shared_ptr<LoadedChunk> loaded = fetch_->loaded.find(part.chunk);
   if (loaded != nullptr || fetch_->cache->resident(part.chunk)) {
-    Task<Status> looking = fromHere(part, std::move(loaded));
-    const Status read = co_await looking;
+    const Status read = co_await fromHere(part, std::move(loaded));
     if (read.ok()) co_return read;  // what is bad is not resident any more, and comes again
   }
   // What is on its way here will be kept, and is waited for.
   if (!fetch_->flights.contains(part.chunk) && !fetch_->shared->fromOriginAlone) {
-    Task<std::optional<Status>> asking = fromHolder(part);
-    const std::optional<Status> read = co_await asking;
+    const std::optional<Status> read = co_await fromHolder(part);
     if (read) co_return *read;
   }
   const auto read = [this, &part](std::shared_ptr<LoadedChunk> arrived) {
     return fromHere(part, std::move(arrived));
   };
-  Task<Status> arriving = readArrived(fetcher_, fetch_, part.chunk, read);
-  co_return co_await arriving;
+  co_return co_await readArrived(fetcher_, fetch_, part.chunk, read);
 }
 
 Task<Status> Fetcher::DirectRead::fromHere(const Part& part, std::shared_ptr<LoadedChunk> loaded) {
@@ -126,8 +120,7 @@ Task<Status> Fetcher::DirectRead::fromHere(const Part& part, std::shared_ptr<Loa
     return {};
   };
   co_await fetcher_.directPlaces_.copies.acquire(1);
-  auto reading = ports_.reactor.offload(std::move(read));
-  const Status status = co_await reading;
+  const Status status = co_await ports_.reactor.offload(std::move(read));
   fetcher_.directPlaces_.copies.release(1);
   co_return status;
 }
@@ -156,22 +149,19 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
     // What is here is read from no other agent, so none is to be counted as giving it.
     if (chunk == part.chunk || !fetch_->cache->resident(chunk)) chunks |= bitOf(chunk);
   }
-  Task<LocateAnswer> locating = locate(stripe, chunks, {});
-  asked->answer = co_await locating;
+  asked->answer = co_await locate(stripe, chunks, {});
   asked->known.set();
   co_return asked;
 }
 
 Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
-  Task<std::shared_ptr<const StripeHolders>> finding = holdersAround(part);
-  const std::shared_ptr<const StripeHolders> found = co_await finding;
+  const std::shared_ptr<const StripeHolders> found = co_await holdersAround(part);
   LocateAnswer answer = found->answer;
   for (int asked = 1;; ++asked) {
     const std::string node = answer.holderOf(part.chunk);
     if (node.empty()) co_return std::nullopt;
     const bool others = (answer.elsewhere & bitOf(part.chunk)) != 0;
-    Task<Status> reading = fromAgent(part, node, others);
-    const Status read = co_await reading;
+    const Status read = co_await fromAgent(part, node, others);
     if (read.ok() || held_) co_return read;
     if (asked == kHolders) co_return std::nullopt;
     Task<LocateAnswer> locating =

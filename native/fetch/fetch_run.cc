@@ -24,8 +24,7 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
     chunks.push_back(loadInto(ports_.reactor, std::move(memory[chunk - first]),
                               static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
   }
-  Task<Status> requesting = originRequest(state, first, chunks);
-  const Status status = co_await requesting;
+  const Status status = co_await originRequest(state, first, chunks);
   if (status.code() == ErrorCode::kOriginChanged) {
     ports_.ask({.kind = Question::Kind::kOriginChanged,
                 .manifest = file.dataset->manifest->digest(),
@@ -50,8 +49,8 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
   Status status;
   // A location that is refused is resolved anew once.
   for (int tries = 0; tries < 2 && here < chunks.size(); ++tries) {
-    Task<Result<Location>> finding = file.dataset->locations.find(ports_.reactor, file.about.index);
-    Result<Location> location = co_await finding;
+    Result<Location> location =
+        co_await file.dataset->locations.find(ports_.reactor, file.about.index);
     if (!location.ok()) {
       status = location.error();
       break;
@@ -70,14 +69,12 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
       storing.spawn(store(state, first + static_cast<std::uint32_t>(at), chunks[at],
                           crc32cOfBlocks(bytes, kBlockBytes), ports_.ofOrigin.retention));
     };
-    Task<Status> fetching = ports_.origin.fetch(std::move(*location), expectation, start,
-                                                std::move(pieces), std::move(filled));
-    status = co_await fetching;
+    status = co_await ports_.origin.fetch(std::move(*location), expectation, start,
+                                          std::move(pieces), std::move(filled));
     if (status.code() != ErrorCode::kLocationExpired) break;
     file.dataset->locations.expire(file.about.index);
   }
-  Task<void> closing = storing.close();
-  co_await closing;
+  co_await storing.close();
   co_return status;
 }
 
@@ -106,8 +103,7 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, Com
     const bool others = (answer.elsewhere & bitOf(chunk)) != 0;
     reading.spawn(readPeer(state, chunk, holder, others, statuses[chunk - state.chunks.first]));
   }
-  Task<void> closing = reading.close();
-  co_await closing;
+  co_await reading.close();
   for (std::uint32_t at = 0; at < state.chunks.count; ++at) {
     if (statuses[at].ok()) continue;
     complaint = complaintOf(answer.holderOf(state.chunks.first + at), true, statuses[at]);
@@ -150,8 +146,7 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   ports_.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
   if (state.options.counters)
     state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
-  Task<void> storing = store(state, chunk, loaded, std::move(checksums), ports_.ofPeers.retention);
-  co_await storing;
+  co_await store(state, chunk, loaded, std::move(checksums), ports_.ofPeers.retention);
 }
 
 Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
@@ -166,8 +161,7 @@ Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<
     if (flight.declined) {
       kept = Error{ErrorCode::kOutOfSpace, "the cache directory has refused other chunks lately"};
     } else {
-      Task<Status> writing = cache.writeChunk(chunk, loaded->bytes, checksums);
-      kept = co_await writing;
+      kept = co_await cache.writeChunk(chunk, loaded->bytes, checksums);
       written = kept.ok();
     }
   }

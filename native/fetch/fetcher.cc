@@ -175,8 +175,7 @@ Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, Fetch
     state.flights.push_back(state.fetch->flights.at(chunk));
   }
   RunCourse course(*this, state);
-  Task<Status> fetching = course.run();
-  const Status status = co_await fetching;
+  const Status status = co_await course.run();
   for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) state.land(chunk, status);
 }
 

@@ -15,8 +15,7 @@ struct PeerPlaceTest : testing::Test {
 
 Task<void> takePlace(PeerPlaces& places, Urgency& urgency, std::vector<bool>& held) {
   PeerPlace place(places);
-  Task<void> taking = place.take(urgency, 2);
-  co_await taking;
+  co_await place.take(urgency, 2);
   held.push_back(place.held());
 }
 
@@ -27,15 +26,13 @@ Task<std::vector<bool>> queueAndJoin(Reactor& reactor) {
   Gate gate(reactor);
   {
     PeerPlace first(places);
-    Task<void> taking = first.take(background, 1);
-    co_await taking;
+    co_await first.take(background, 1);
     gate.spawn(takePlace(places, joined, held));
     gate.spawn(takePlace(places, background, held));
     joined.raise();
     co_await reactor.sleep(1ms);
   }
-  Task<void> closing = gate.close();
-  co_await closing;
+  co_await gate.close();
   co_return held;
 }
 

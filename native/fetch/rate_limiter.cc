@@ -76,8 +76,7 @@ Task<bool> RateLimiter::spend(Reactor& reactor, std::uint64_t bytes, Urgency& ur
 
 Task<void> RateLimiter::spend(Reactor& reactor, std::uint64_t bytes) {
   Urgency background(Priority::kBackground);
-  Task<bool> spending = spend(reactor, bytes, background);
-  [[maybe_unused]] const bool spent = co_await spending;
+  [[maybe_unused]] const bool spent = co_await spend(reactor, bytes, background);
 }
 
 }  // namespace hearth

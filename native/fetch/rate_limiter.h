@@ -62,8 +62,7 @@ class RateAllowance {
 
   [[nodiscard]] bool given() const { return given_; }
   [[nodiscard]] Task<void> spend(Reactor& reactor, std::uint64_t bytes, Urgency& urgency) {
-    Task<bool> spending = rate_->spend(reactor, bytes, urgency);
-    const bool spent = co_await spending;
+    const bool spent = co_await rate_->spend(reactor, bytes, urgency);
     if (spent) unused_ = bytes;
     given_ = true;
   }

@@ -15,8 +15,7 @@ Task<double> spend(Reactor& reactor, RateLimiter& limiter, int times, std::uint6
   const auto start = Clock::now();
   Urgency urgency(Priority::kBackground);
   for (int i = 0; i < times; ++i) {
-    Task<bool> spending = limiter.spend(reactor, bytes, urgency);
-    [[maybe_unused]] const bool spent = co_await spending;
+    [[maybe_unused]] const bool spent = co_await limiter.spend(reactor, bytes, urgency);
   }
   co_return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -48,8 +47,7 @@ TEST_F(RateLimiterTest, CancellingEndsEveryWait) {
 }
 
 Task<bool> spendOnce(Reactor& reactor, RateLimiter& limiter, Urgency& urgency) {
-  Task<bool> spending = limiter.spend(reactor, 1'000'000, urgency);
-  co_return co_await spending;
+  co_return co_await limiter.spend(reactor, 1'000'000, urgency);
 }
 
 TEST_F(RateLimiterTest, AReaderWhoJoinsEndsTheWait) {
@@ -63,13 +61,11 @@ TEST_F(RateLimiterTest, AReaderWhoJoinsEndsTheWait) {
       gate.spawn(wait(reactor, limited, urgency, spent));
       co_await reactor.sleep(1ms);
       urgency.raise();
-      Task<void> closing = gate.close();
-      co_await closing;
+      co_await gate.close();
       co_return spent;
     }
     static Task<void> wait(Reactor& reactor, RateLimiter& limited, Urgency& urgency, bool& spent) {
-      Task<bool> spending = spendOnce(reactor, limited, urgency);
-      spent = co_await spending;
+      spent = co_await spendOnce(reactor, limited, urgency);
     }
   };
   EXPECT_FALSE(reactor->runUntilComplete(Join::run(*reactor, limiter)));

@@ -64,8 +64,7 @@ Task<Status> Fetcher::RunCourse::run() {
   while (!ports_.gate.closed()) {
     const ChunkMask missing = state_.missing();
     if (missing == 0) co_return Status();
-    Task<Ended> stepping = step(missing);
-    const Ended ended = co_await stepping;
+    const Ended ended = co_await step(missing);
     if (ended) co_return *ended;
   }
   co_return shuttingDown();
@@ -75,12 +74,10 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::step(ChunkMask missing) {
   const auto refused = state_.fetch->refusal.holds(file_.dataset->locations);
   if (state_.fetch->shared->fromOriginAlone) {
     if (refused) co_return Ended(*refused);
-    Task<Ended> fetching = fetchAlone(missing);
-    co_return co_await fetching;
+    co_return co_await fetchAlone(missing);
   }
   if (refused) {
-    Task<Ended> looking = lookElsewhere(missing, *refused);
-    co_return co_await looking;
+    co_return co_await lookElsewhere(missing, *refused);
   }
   // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
   if (sharers_ >= kManySharers && !state_.demand()) missing &= static_cast<ChunkMask>(-missing);
@@ -89,39 +86,32 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::step(ChunkMask missing) {
   const bool mayFetch = ofOrigin_.given() || state_.demand();
   askForTurn(mayFetch);
   // What is granted must come in soon: it is asked for when there is memory for it.
-  Task<std::vector<ChunkBuffer>> acquiring = memoryForTurn();
-  std::vector<ChunkBuffer> own = co_await acquiring;
+  std::vector<ChunkBuffer> own = co_await memoryForTurn();
   const Intent intent = own.empty() ? (place_.held() ? Intent::kRead : Intent::kLook)
                         : through   ? Intent::kLook
                                     : Intent::kFetch;
-  Task<LocateAnswer> locating = locate(missing, intent);
-  LocateAnswer answer = co_await locating;
+  LocateAnswer answer = co_await locate(missing, intent);
   const bool nowhere = answer.holders.empty() && answer.fetchers.empty();
   if (through && nowhere && !own.empty()) answer.granted = missing;
   if (answer.granted != 0) {
-    Task<Ended> fetching = fetchGranted(answer.granted, std::move(own));
-    co_return co_await fetching;
+    co_return co_await fetchGranted(answer.granted, std::move(own));
   }
   own.clear();
   if (nowhere) {
-    Task<void> waiting = waitForGrant(mayFetch);
-    co_await waiting;
+    co_await waitForGrant(mayFetch);
     co_return Ended();
   }
   turn_.end();
-  Task<Ended> reading = readFromAgents(answer, missing);
-  co_return co_await reading;
+  co_return co_await readFromAgents(answer, missing);
 }
 
 Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::lookElsewhere(ChunkMask missing,
                                                                   Error refused) {
   turn_.end();
   if (!state_.demand()) co_return Ended(refused);
-  Task<LocateAnswer> locating = locate(missing, Intent::kLook);
-  const LocateAnswer answer = co_await locating;
+  const LocateAnswer answer = co_await locate(missing, Intent::kLook);
   if (answer.holders.empty() && answer.fetchers.empty()) co_return Ended(refused);
-  Task<Ended> reading = readFromAgents(answer, missing);
-  co_return co_await reading;
+  co_return co_await readFromAgents(answer, missing);
 }
 
 Fetcher::RunCourse::Ended Fetcher::RunCourse::givenUp(bool through) {
@@ -144,8 +134,7 @@ void Fetcher::RunCourse::askForTurn(bool mayFetch) {
 
 Task<std::vector<ChunkBuffer>> Fetcher::RunCourse::memoryForTurn() {
   if (!turn_.held()) co_return std::vector<ChunkBuffer>();
-  Task<std::vector<ChunkBuffer>> acquiring = acquireMemory();
-  co_return co_await acquiring;
+  co_return co_await acquireMemory();
 }
 
 Task<std::vector<ChunkBuffer>> Fetcher::RunCourse::acquireMemory() {
@@ -157,9 +146,8 @@ Task<LocateAnswer> Fetcher::RunCourse::locate(ChunkMask missing, Intent intent) 
   state_.named = state_.named || intent != Intent::kLook;
   const auto asking = intent == Intent::kLook ? nullptr : std::make_shared<Event>(ports_.reactor);
   state_.setAsking(asking);
-  Task<LocateAnswer> locating = ports_.directory.locate(
+  LocateAnswer answer = co_await ports_.directory.locate(
       file_.about.key, file_.about.size, state_.chunks.stripe(), missing, intent, complaint_);
-  LocateAnswer answer = co_await locating;
   state_.setAsking(nullptr);
   if (asking) asking->set();  // who waits resumes when what is granted is under way
   complaint_ = {};
@@ -174,10 +162,8 @@ Task<LocateAnswer> Fetcher::RunCourse::locate(ChunkMask missing, Intent intent) 
 }
 
 Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchAlone(ChunkMask missing) {
-  Task<std::vector<ChunkBuffer>> acquiring = acquireMemory();
-  std::vector<ChunkBuffer> own = co_await acquiring;
-  Task<Status> fetching = fetcher_.fromOrigin(state_, missing, std::move(own));
-  const Status fetched = co_await fetching;
+  std::vector<ChunkBuffer> own = co_await acquireMemory();
+  const Status fetched = co_await fetcher_.fromOrigin(state_, missing, std::move(own));
   if (fetched.ok() || state_.queuesAgain(fetched)) co_return Ended();
   co_return tooSlow(fetched);
 }
@@ -185,8 +171,7 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchAlone(ChunkMask missing
 Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchGranted(ChunkMask granted,
                                                                  std::vector<ChunkBuffer> own) {
   ofOrigin_.use(state_.bytes());
-  Task<Status> fetching = fetcher_.fromOrigin(state_, granted, std::move(own));
-  const Status fetched = co_await fetching;
+  const Status fetched = co_await fetcher_.fromOrigin(state_, granted, std::move(own));
   turn_.end(fetched.ok() ? state_.bytes() : 0);
   if (fetched.ok()) co_return Ended();
   state_.giveBack(granted);
@@ -198,11 +183,9 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchGranted(ChunkMask grant
 Task<void> Fetcher::RunCourse::waitForGrant(bool mayFetch) {
   place_.leave();
   if (!mayFetch) {
-    Task<void> spending = ofOrigin_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
-    co_await spending;
+    co_await ofOrigin_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
   } else if (turn_.asked()) {
-    Task<void> waiting = turn_.wait(Clock::now() + kLookAgain);
-    co_await waiting;
+    co_await turn_.wait(Clock::now() + kLookAgain);
   }
 }
 
@@ -212,30 +195,25 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::readFromAgents(const LocateA
   if (answer.holders.empty()) {
     place_.leave();
     come_ = firstOf(answer.fetchers.front());
-    Task<Status> awaiting = fetcher_.awaitFetcher(state_, come_, complaint_);
-    read = co_await awaiting;
+    read = co_await fetcher_.awaitFetcher(state_, come_, complaint_);
   } else {
     if (!state_.demand() && !place_.held()) {
-      Task<void> taking = takePlace(missing);
-      co_await taking;
+      co_await takePlace(missing);
       // It asks a second time then, to read. Who wanted to look or to fetch was named a holder
       // however many read from there: only questions to read are spread over holders, and have
       // others wait for one of the readers (KeyDirectory::locate). And the place took its time.
       co_return Ended();
     }
     ofPeers_.use(state_.bytes());
-    Task<Status> reading = fetcher_.fromPeers(state_, answer, complaint_);
-    read = co_await reading;
+    read = co_await fetcher_.fromPeers(state_, answer, complaint_);
     place_.leave();
   }
-  Task<Ended> judging = judge(read);
-  co_return co_await judging;
+  co_return co_await judge(read);
 }
 
 Task<void> Fetcher::RunCourse::takePlace(ChunkMask missing) {
   if (!ofPeers_.given()) {
-    Task<void> spending = ofPeers_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
-    co_await spending;
+    co_await ofPeers_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
   }
   Task<void> taking =
       place_.take(*state_.urgency, static_cast<std::uint32_t>(std::popcount(missing)));

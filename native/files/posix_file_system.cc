@@ -18,8 +18,7 @@ namespace {
 // A Task around Reactor::offload, so that the callers need not be coroutines.
 template <class F>
 Task<std::invoke_result_t<F&>> onHelper(Reactor& reactor, F function) {
-  auto call = reactor.offload(std::move(function));
-  auto value = co_await call;
+  auto value = co_await reactor.offload(std::move(function));
   co_return value;
 }
 
@@ -127,9 +126,8 @@ Result<std::vector<DirectoryEntry>> readDirectory(const std::string& path, ListD
 PosixFileSystem::PosixFileSystem(Reactor& reactor) : reactor_(reactor), umask_(processUmask()) {}
 
 Task<Result<std::unique_ptr<File>>> PosixFileSystem::open(std::string path, OpenFlags flags) {
-  auto call = onHelper(reactor_,
-                       [path, flags, mask = umask_] { return openDescriptors(path, flags, mask); });
-  const Result<Descriptors> opened = co_await call;
+  const Result<Descriptors> opened = co_await onHelper(
+      reactor_, [path, flags, mask = umask_] { return openDescriptors(path, flags, mask); });
   if (!opened.ok()) co_return opened.error();
   std::unique_ptr<File> file =
       std::make_unique<PosixFile>(reactor_, opened->descriptor, opened->direct, std::move(path));

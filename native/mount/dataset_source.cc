@@ -11,8 +11,7 @@ namespace {
 
 Task<Result<std::shared_ptr<FileFetch>>> openOnShard(MountShard& shard, FileReference file) {
   co_await shard.reactor.enter();
-  Task<Result<std::shared_ptr<FileFetch>>> opening = shard.fetcher.open(std::move(file));
-  Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  Result<std::shared_ptr<FileFetch>> opened = co_await shard.fetcher.open(std::move(file));
   if (opened.ok()) shard.prefetcher.opened(*opened);
   co_return opened;
 }

@@ -15,8 +15,7 @@ Task<Result<MappedBytes>> readHere(Reactor& reactor, std::shared_ptr<FileFetch> 
     co_return MappedBytes{bytes, std::move(loaded), {}, {}};
   }
   auto read = [fetch, offset, length] { return fromMemoryOrDisk(*fetch, offset, length); };
-  auto reading = reactor.offload(read);
-  co_return co_await reading;
+  co_return co_await reactor.offload(read);
 }
 
 Task<Result<MappedBytes>> readChunk(Reactor& reactor, Fetcher& fetcher,
@@ -32,8 +31,7 @@ Task<Result<MappedBytes>> readChunk(Reactor& reactor, Fetcher& fetcher,
 // The same in memory of its own, so that no buffer is held while the rest of a read is waited for.
 Task<void> copyPart(Reactor& reactor, Fetcher& fetcher, std::shared_ptr<FileFetch> fetch,
                     std::uint64_t offset, std::uint64_t length, Result<MappedBytes>& part) {
-  Task<Result<MappedBytes>> reading = readChunk(reactor, fetcher, std::move(fetch), offset, length);
-  part = co_await reading;
+  part = co_await readChunk(reactor, fetcher, std::move(fetch), offset, length);
   if (part.ok()) part = copied(*part);
 }
 
@@ -44,8 +42,7 @@ Task<Result<MappedBytes>> readOnDemand(Reactor& reactor, Fetcher& fetcher,
                                        std::uint64_t length) {
   const std::uint64_t first = std::min(length, kChunkBytes - offset % kChunkBytes);
   if (first == length) {
-    Task<Result<MappedBytes>> reading = readChunk(reactor, fetcher, fetch, offset, length);
-    co_return co_await reading;
+    co_return co_await readChunk(reactor, fetcher, fetch, offset, length);
   }
   const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
   FetchOptions options;
@@ -56,8 +53,7 @@ Task<Result<MappedBytes>> readOnDemand(Reactor& reactor, Fetcher& fetcher,
   Gate parts(reactor);
   parts.spawn(copyPart(reactor, fetcher, fetch, offset, first, start));
   parts.spawn(copyPart(reactor, fetcher, fetch, offset + first, length - first, rest));
-  Task<void> closing = parts.close();
-  co_await closing;
+  co_await parts.close();
   if (!start.ok()) co_return start;
   if (!rest.ok()) co_return rest;
   start->rest = rest->bytes;

@@ -98,11 +98,9 @@ Task<void> MountAdvice::run(std::shared_ptr<MountAdvice> advice, std::shared_ptr
                             std::vector<std::uint32_t> files) {
   const MountPorts& ports = advice->ports_;
   if (request->willNeed) {
-    Task<void> warming = WarmJob::run(request->job, ports.warming);
-    co_await warming;
+    co_await WarmJob::run(request->job, ports.warming);
   } else {
-    Task<void> evicting = evict(ports, advice->dataset_, request, std::move(files));
-    co_await evicting;
+    co_await evict(ports, advice->dataset_, request, std::move(files));
   }
   const std::lock_guard lock(advice->mutex_);
   advice->requests_.remove(request);
@@ -117,8 +115,7 @@ Task<void> MountAdvice::evict(const MountPorts& ports, std::shared_ptr<Dataset> 
     std::vector<std::uint32_t> kept;
     for (const std::uint32_t file : files) {
       if (request->cancelled.load() || home.gate.closed()) co_return;
-      Task<bool> evicting = ports.evictFile(dataset, file);
-      const bool evicted = co_await evicting;
+      const bool evicted = co_await ports.evictFile(dataset, file);
       if (!evicted) kept.push_back(file);
     }
     files = std::move(kept);

@@ -65,39 +65,32 @@ Task<Result<MountInfo>> Mounts::mount(MountOptions options) {
   }
   if (options.path == MountOptions::Path::kFuse || options.path == MountOptions::Path::kDaemon) {
     const std::string reason = "asked for";
-    Task<Result<MountInfo>> mounting = mountFuse(std::move(options), reason);
-    co_return co_await mounting;
+    co_return co_await mountFuse(std::move(options), reason);
   }
-  Task<Result<MountInfo>> viewing = mountView(options);
-  const Result<MountInfo> view = co_await viewing;
+  const Result<MountInfo> view = co_await mountView(options);
   if (view.ok() || options.path == MountOptions::Path::kView) co_return view;
   const bool cannot = view.code() == ErrorCode::kNotFound || view.code() == ErrorCode::kUnsupported;
   if (!cannot) co_return view;
   const std::string reason = view.error().message;
-  Task<Result<MountInfo>> mounting = mountFuse(std::move(options), reason);
-  co_return co_await mounting;
+  co_return co_await mountFuse(std::move(options), reason);
 }
 
 Task<Result<MountInfo>> Mounts::mountView(MountOptions options) {
   const Sha256Digest digest = options.dataset->manifest->digest();
-  Task<Result<std::string>> building = ports_.cache.buildView(options.dataset->manifest);
-  const Result<std::string> view = co_await building;
+  const Result<std::string> view = co_await ports_.cache.buildView(options.dataset->manifest);
   co_await home_.reactor.enter();
   if (!view.ok()) co_return view.error();
   // Published before it is bound: from then on nothing may evict it.
   const std::string name = viewPublishName(options.target);
-  Task<Status> publishing = ports_.cache.publish(name, digest);
-  const Status published = co_await publishing;
+  const Status published = co_await ports_.cache.publish(name, digest);
   co_await home_.reactor.enter();
   if (!published.ok()) co_return published.error();
   auto bind = [calls = calls_, path = *view, target = options.target] {
     return bindView(*calls, path, target);
   };
-  auto binding = home_.reactor.offload(blocking_, bind);
-  const Status bound = co_await binding;
+  const Status bound = co_await home_.reactor.offload(blocking_, bind);
   if (!bound.ok()) {
-    Task<Status> withdrawing = ports_.cache.unpublish(name);
-    [[maybe_unused]] const Status withdrawn = co_await withdrawing;
+    [[maybe_unused]] const Status withdrawn = co_await ports_.cache.unpublish(name);
     co_await home_.reactor.enter();
     co_return bound.error();
   }
@@ -116,8 +109,7 @@ Task<Status> Mounts::adoptViews() {
   auto find = [published = ports_.cache.published()] {
     return std::make_shared<Result<BoundViews>>(findBoundViews(published));
   };
-  auto finding = home_.reactor.offload(blocking_, find);
-  const std::shared_ptr<Result<BoundViews>> views = co_await finding;
+  const std::shared_ptr<Result<BoundViews>> views = co_await home_.reactor.offload(blocking_, find);
   if (!views->ok()) co_return views->error();
   for (const auto& [target, digest] : (*views)->mounted) {
     if (mounted_.contains(target)) continue;
@@ -130,8 +122,7 @@ Task<Status> Mounts::adoptViews() {
     mounted_[target] = std::move(mounted);
   }
   for (const std::string& name : (*views)->gone) {
-    Task<Status> withdrawing = ports_.cache.unpublish(name);
-    const Status withdrawn = co_await withdrawing;
+    const Status withdrawn = co_await ports_.cache.unpublish(name);
     co_await home_.reactor.enter();
     if (!withdrawn.ok()) co_return withdrawn;
   }
@@ -143,12 +134,11 @@ Task<Status> Mounts::connect(std::string holder) {
   auto connect = [link = link_, socket = std::move(holder)] {
     return std::make_shared<Result<std::vector<HeldMount>>>(link->connect(socket));
   };
-  auto connecting = home_.reactor.offload(blocking_, connect);
-  const std::shared_ptr<Result<std::vector<HeldMount>>> held = co_await connecting;
+  const std::shared_ptr<Result<std::vector<HeldMount>>> held =
+      co_await home_.reactor.offload(blocking_, connect);
   if (!held->ok()) co_return held->error();
   for (HeldMount& mount : **held) {
-    Task<Status> serving = resumeOne(std::make_shared<HeldMount>(std::move(mount)));
-    const Status served = co_await serving;
+    const Status served = co_await resumeOne(std::make_shared<HeldMount>(std::move(mount)));
     if (!served.ok()) {
       log(ports_.ask, Question::Level::kError,
           "a mount of an earlier agent is not served: " + served.error().message);
@@ -168,8 +158,7 @@ Task<Status> Mounts::resumeOne(std::shared_ptr<HeldMount> held) {
     co_return Error{ErrorCode::kUnavailable,
                     target + " was aborted after the agent had been away too long; unmount it"};
   }
-  Task<Result<std::shared_ptr<Dataset>>> opening = manifests_.open(record->manifest);
-  const Result<std::shared_ptr<Dataset>> dataset = co_await opening;
+  const Result<std::shared_ptr<Dataset>> dataset = co_await manifests_.open(record->manifest);
   if (!dataset.ok()) co_return dataset.error().within(target);
   MountOptions options;
   options.target = target;
@@ -189,8 +178,7 @@ Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reas
         "the dataset cannot be bound as a view (" + reason +
             ") and no mount holder is configured for FUSE; start hearth-holder and set its socket"};
   }
-  Task<Status> connecting = connect(options.holder);
-  const Status connected = co_await connecting;
+  const Status connected = co_await connect(options.holder);
   if (!connected.ok()) co_return connected.error();
   HolderMountRequest request;
   request.target = options.target;
@@ -203,16 +191,14 @@ Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reas
     return std::make_shared<Result<HeldMount>>(
         client == nullptr ? Result<HeldMount>(HolderLink::away()) : client->mount(request));
   };
-  auto mounting = home_.reactor.offload(blocking_, mount);
-  const std::shared_ptr<Result<HeldMount>> held = co_await mounting;
+  const std::shared_ptr<Result<HeldMount>> held = co_await home_.reactor.offload(blocking_, mount);
   if (!held->ok()) co_return held->error();
   const std::string target = options.target;
   Task<Result<MountInfo>> serving =
       serve(std::move(options), std::make_shared<HeldMount>(std::move(**held)), std::move(reason));
   const Result<MountInfo> served = co_await serving;
   if (served.ok()) co_return served;
-  Task<Status> unmounting = unmountAtHolder(target, true);
-  [[maybe_unused]] const Status unmounted = co_await unmounting;
+  [[maybe_unused]] const Status unmounted = co_await unmountAtHolder(target, true);
   co_return served;
 }
 
@@ -222,8 +208,7 @@ Task<Status> Mounts::unmountAtHolder(std::string target, bool force) {
     if (client == nullptr) return HolderLink::away();
     return client->unmount(target, force);
   };
-  auto unmounting = home_.reactor.offload(blocking_, unmount);
-  const Status unmounted = co_await unmounting;
+  const Status unmounted = co_await home_.reactor.offload(blocking_, unmount);
   if (unmounted.ok()) link_->forget(target);
   co_return unmounted;
 }
@@ -251,8 +236,8 @@ Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<Held
     return std::make_shared<Result<std::unique_ptr<FuseSession>>>(
         FuseSession::start(std::move(held->device), held->shared, source, std::move(session)));
   };
-  auto starting = home_.reactor.offload(blocking_, start);
-  const std::shared_ptr<Result<std::unique_ptr<FuseSession>>> started = co_await starting;
+  const std::shared_ptr<Result<std::unique_ptr<FuseSession>>> started =
+      co_await home_.reactor.offload(blocking_, start);
   if (!started->ok()) {
     link_->forget(options.target);
     co_return started->error();
@@ -288,41 +273,35 @@ Task<void> Mounts::closeSession(std::shared_ptr<FuseSession> session, bool handO
     session->close(kHandOverPatience, handOver);
     return true;
   };
-  auto closing = home_.reactor.offload(blocking_, close);
-  [[maybe_unused]] const bool closed = co_await closing;
+  [[maybe_unused]] const bool closed = co_await home_.reactor.offload(blocking_, close);
 }
 
 Task<Status> Mounts::unmount(std::string target) {
   const auto found = mounted_.find(target);
   if (found == mounted_.end() && link_->client() != nullptr) {
     // Not served by us (aborted, or of another version), yet held for us.
-    Task<Status> detaching = unmountAtHolder(target, false);
-    co_return co_await detaching;
+    co_return co_await unmountAtHolder(target, false);
   }
   if (found == mounted_.end()) {
     co_return Error{ErrorCode::kNotFound, "Hearth has mounted nothing at " + target + " here"};
   }
   if (found->second->view) {
     auto unbind = [calls = calls_, target] { return unbindView(*calls, target); };
-    auto unbinding = home_.reactor.offload(blocking_, unbind);
-    const Status unbound = co_await unbinding;
+    const Status unbound = co_await home_.reactor.offload(blocking_, unbind);
     if (!unbound.ok() && unbound.code() != ErrorCode::kNotFound) co_return unbound;
     mounted_.erase(target);
-    Task<Status> withdrawing = ports_.cache.unpublish(viewPublishName(target));
-    const Status withdrawn = co_await withdrawing;
+    const Status withdrawn = co_await ports_.cache.unpublish(viewPublishName(target));
     co_await home_.reactor.enter();
     co_return withdrawn;
   }
-  Task<Status> unmounting = unmountAtHolder(target, false);
-  const Status unmounted = co_await unmounting;
+  const Status unmounted = co_await unmountAtHolder(target, false);
   if (!unmounted.ok()) co_return unmounted;
   // The session may have told its end by itself in the meantime.
   const auto again = mounted_.find(target);
   if (again == mounted_.end()) co_return Status();
   auto session = std::shared_ptr<FuseSession>(std::move(again->second->session));
   mounted_.erase(again);
-  Task<void> closing = closeSession(std::move(session), false);
-  co_await closing;
+  co_await closeSession(std::move(session), false);
   co_return Status();
 }
 
@@ -340,11 +319,9 @@ std::vector<MountInfo> Mounts::list() const {
 }
 
 Task<Result<std::vector<std::string>>> Mounts::resume(std::string holder) {
-  Task<Status> adopting = adoptViews();
-  const Status adopted = co_await adopting;
+  const Status adopted = co_await adoptViews();
   if (!adopted.ok()) co_return adopted.error();
-  Task<Status> connecting = connect(std::move(holder));
-  const Status connected = co_await connecting;
+  const Status connected = co_await connect(std::move(holder));
   if (!connected.ok()) co_return connected.error();
   std::vector<std::string> targets;
   for (const auto& [target, mounted] : mounted_) targets.push_back(target);
@@ -359,14 +336,12 @@ Task<void> Mounts::close() {
       sessions.spawn(closeSession(std::move(mounted->session), true));
     }
   }
-  Task<void> closing = sessions.close();
-  co_await closing;
+  co_await sessions.close();
   auto leave = [link = link_] {
     link->close();
     return true;
   };
-  auto leaving = home_.reactor.offload(blocking_, leave);
-  [[maybe_unused]] const bool left = co_await leaving;
+  [[maybe_unused]] const bool left = co_await home_.reactor.offload(blocking_, leave);
 }
 
 }  // namespace hearth

@@ -68,8 +68,7 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
     }
     const bool failing = fetch->aheadPause != Clock::duration::zero();
     if (failing && !std::exchange(paused, true)) {
-      Task<void> pausing = pauseAhead(fetch);
-      co_await pausing;
+      co_await pauseAhead(fetch);
       continue;
     }
     const std::uint32_t count =
@@ -86,8 +85,7 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
     }
     paused = false;
     fetch->aheadPause = std::min(2 * fetch->aheadPause, kLongestFailedPause);
-    Task<void> trying = prefetchRun(fetch, {chunk, count}, window);
-    co_await trying;
+    co_await prefetchRun(fetch, {chunk, count}, window);
   }
   fetch->prefetching = false;
   const bool toItsEnd = fetch->cursor == fetch->cache->chunkCount();
@@ -141,15 +139,14 @@ void Prefetcher::expect(LookAhead::Part part, const std::shared_ptr<LookAhead>& 
 }
 
 Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhead> lookAhead) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening = shard_.fetcher.open(std::move(part.file));
-  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  const Result<std::shared_ptr<FileFetch>> opened =
+      co_await shard_.fetcher.open(std::move(part.file));
   if (opened.ok()) {  // else whoever reads it will hear of it
     const std::shared_ptr<FileFetch> fetch = *opened;
     if (!fetch->lookedAhead) fetch->lookAhead = lookAhead;
     ++fetch->expecting;
     willNeed(fetch, 0, part.length);
-    Task<void> awaiting = awaitReader(fetch, std::move(lookAhead));
-    co_await awaiting;
+    co_await awaitReader(fetch, std::move(lookAhead));
     --fetch->expecting;
   }
   --expected_;

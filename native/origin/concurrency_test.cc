@@ -51,25 +51,19 @@ struct Batch {
   static Task<void> halves(Batch& batch) {
     for (std::size_t i = 0; i < batch.statuses.size() / 2; ++i)
       batch.first.spawn(one(batch, i, true));
-    auto firstDone = batch.first.close();
-    co_await firstDone;
-    auto secondDone = batch.second.close();
-    co_await secondDone;
+    co_await batch.first.close();
+    co_await batch.second.close();
   }
   static Task<void> all(Batch& batch) {
     for (std::size_t i = 0; i < batch.statuses.size(); ++i) batch.first.spawn(one(batch, i, false));
-    auto done = batch.first.close();
-    co_await done;
+    co_await batch.first.close();
   }
   // Starts all, closes the client a little later and waits for everything.
   static Task<void> closedMeanwhile(Batch& batch, Reactor& reactor, Clock::duration after) {
     for (std::size_t i = 0; i < batch.statuses.size(); ++i) batch.first.spawn(one(batch, i, false));
-    auto pause = reactor.sleep(after);
-    co_await pause;
-    auto closed = batch.client.close();
-    co_await closed;
-    auto done = batch.first.close();
-    co_await done;
+    co_await reactor.sleep(after);
+    co_await batch.client.close();
+    co_await batch.first.close();
   }
 };
 

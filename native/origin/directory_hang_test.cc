@@ -107,8 +107,7 @@ TEST_P(DirectoryHangTest, FailsAfterAWhileAndNobodyElseWaits) {
       reads.spawn(readInto(client, at("gone/model"), a, first));
       reads.spawn(readInto(client, at("here/model"), b, second));
       auto nothing = [] { return 0; };
-      auto calling = reactor.offload(nothing);
-      co_await calling;
+      co_await reactor.offload(nothing);
       co_await reads.close();
     }
   };
@@ -171,8 +170,7 @@ TEST_P(DirectoryHangTest, EndsWhenTheClientCloses) {
                           Status& end) {
       Gate reads(reactor);
       reads.spawn(readInto(client, at("gone/model"), into, end));
-      Task<void> closing = client.close();
-      co_await closing;
+      co_await client.close();
       co_await reads.close();
     }
   };

@@ -68,8 +68,7 @@ Task<Status> readDirectoryFile(Reactor& reactor, DirectoryCalls& calls, const Ev
       changed.reset();
       // What ended between the look and the reset.
       if (transfer->ended(piece) || !transfer->failure().ok()) continue;
-      auto waiting = changed.waitUntil(Clock::now() + kLookAgain);
-      [[maybe_unused]] const bool inTime = co_await waiting;
+      [[maybe_unused]] const bool inTime = co_await changed.waitUntil(Clock::now() + kLookAgain);
     }
   }
   // The memory belongs to the caller again.

@@ -33,8 +33,7 @@ class FairnessTest : public OriginFixture {
     std::vector<std::span<std::byte>> into{std::as_writable_bytes(std::span(fetch.bytes))};
     std::function<void(std::size_t)> filled = [](std::size_t) {};
     const OriginExpectation nothing;
-    Task<Status> fetching = test.client().fetch(location, nothing, 0, std::move(into), filled);
-    fetch.status = co_await fetching;
+    fetch.status = co_await test.client().fetch(location, nothing, 0, std::move(into), filled);
     fetch.ended = true;
   }
 
@@ -54,8 +53,7 @@ class FairnessTest : public OriginFixture {
       location.owner = owner;
       gate.spawn(one(test, location, fetches[i]));
     }
-    Task<void> ended = gate.close();
-    co_await ended;
+    co_await gate.close();
   }
 
   // All connections are taken by `slow`, and more of it wait; then one of `fast`. Ends with that.
@@ -64,12 +62,9 @@ class FairnessTest : public OriginFixture {
     Gate gate(test.reactor());
     for (Fetch& each : slowOnes) gate.spawn(one(test, slow, each));
     co_await test.reactor().sleep(50ms);
-    Task<void> fetching = one(test, fast, fastOne);
-    co_await fetching;
-    Task<void> closing = test.client().close();
-    co_await closing;
-    Task<void> ended = gate.close();
-    co_await ended;
+    co_await one(test, fast, fastOne);
+    co_await test.client().close();
+    co_await gate.close();
   }
 };
 

@@ -159,8 +159,8 @@ Task<HttpOutcome> HttpExchange::run() {
   PaceWindow stall(options.stallTimeout, options.stallBytesPerSecond);
   PaceWindow floor(options.floorTimeout, options.floorBytesPerSecond);
   for (;;) {
-    auto ended = transfer_.ended.waitUntil(std::min({stall.end(), floor.end(), request_.deadline}));
-    if (co_await ended) break;
+    if (co_await transfer_.ended.waitUntil(std::min({stall.end(), floor.end(), request_.deadline})))
+      break;
     overdue_ = Clock::now() >= request_.deadline;
     stalled_ = stall.tooSlow(bodyBytes_);
     yielded_ = options.floorBytesPerSecond != 0 && floor.tooSlow(bodyBytes_) &&

@@ -71,8 +71,7 @@ Task<void> HttpOrigin::close() {
 
 Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, const std::string& owner,
                                       Clock::duration& left, PieceSink& sink) {
-  auto permit = permits_.acquire(owner);
-  co_await permit;
+  co_await permits_.acquire(owner);
   const Clock::time_point begin = Clock::now();
   request.deadline = begin + left;
   request.wantedByOthers = [this, &owner] {
@@ -93,8 +92,7 @@ Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, const std::string& ow
     {
       HttpExchange exchange(*context_, easy.get(), std::move(request), sink);
       const auto position = running_.insert(running_.end(), &exchange);
-      auto run = exchange.run();
-      outcome = co_await run;
+      outcome = co_await exchange.run();
       running_.erase(position);
     }
     idle_.push_back(std::move(easy));
@@ -148,8 +146,7 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
                         .range = {.offset = offset + sink.received(),
                                   .length = sink.remaining(),
                                   .received = sink.received()}};
-    auto once = attempt(std::move(request), location.owner, left, sink);
-    const HttpOutcome outcome = co_await once;
+    const HttpOutcome outcome = co_await attempt(std::move(request), location.owner, left, sink);
     if (outcome.status.ok()) {
       if (outcome.redirect.empty()) continue;
       Status followed = redirect(target, outcome.redirect, ++redirects);
@@ -175,8 +172,7 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
     redirects = 0;
     const Clock::duration delay = retries_.delay(failures, outcome.retryAfter);
     left -= delay;
-    auto pause = cancelled_.waitUntil(Clock::now() + delay);
-    co_await pause;
+    co_await cancelled_.waitUntil(Clock::now() + delay);
   }
   co_return Status();
 }

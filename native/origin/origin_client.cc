@@ -32,9 +32,8 @@ class RoutingOriginClient final : public OriginClient {
     if (closing_.isSet()) co_return Error{ErrorCode::kCancelled, "the origin client is closed"};
     ++inside_;
     empty_.reset();
-    auto work = route(std::move(location), std::move(expectation), offset, std::move(into),
-                      std::move(filled));
-    Status status = co_await work;
+    Status status = co_await route(std::move(location), std::move(expectation), offset,
+                                   std::move(into), std::move(filled));
     if (!status.ok() && status.code() != ErrorCode::kCancelled) ++statistics_.failures;
     if (--inside_ == 0) empty_.set();
     co_return std::move(status);
@@ -45,10 +44,8 @@ class RoutingOriginClient final : public OriginClient {
       closing_.set();
       http_->cancelAll();
     }
-    auto empty = empty_.wait();
-    co_await empty;
-    auto closed = http_->close();
-    co_await closed;
+    co_await empty_.wait();
+    co_await http_->close();
   }
 
   OriginStatistics statistics() const override { return statistics_; }
@@ -78,8 +75,8 @@ class RoutingOriginClient final : public OriginClient {
       co_return std::move(status);
     }
     PieceSink sink(std::move(into), std::move(filled));
-    auto run = http_->fetch(std::move(location), std::move(expectation), offset, sink);
-    Status status = co_await run;
+    Status status =
+        co_await http_->fetch(std::move(location), std::move(expectation), offset, sink);
     co_return std::move(status);
   }
 

@@ -45,10 +45,8 @@ Task<void> worker(Run& run, std::vector<std::byte>& memory) {
 Task<void> workers(Run& run, Reactor& reactor) {
   Gate gate(reactor);
   for (std::vector<std::byte>& memory : run.memory) gate.spawn(worker(run, memory));
-  auto done = gate.close();
-  co_await done;
-  auto closed = run.client.close();
-  co_await closed;
+  co_await gate.close();
+  co_await run.client.close();
 }
 
 double cpuSeconds() {

@@ -73,8 +73,7 @@ Task<void> Acceptor::welcome(Acceptor& acceptor, Socket socket, std::string host
   FrameReader reader(reactor, fd);
   const LocalIdentity self{options.cluster, options.node, options.incarnation, options.secret,
                            options.offer};
-  Task<Result<Agreed>> shaking = acceptHandshake(reactor, fd, reader, self);
-  Result<Agreed> agreed = co_await shaking;
+  Result<Agreed> agreed = co_await acceptHandshake(reactor, fd, reader, self);
   timer.cancel();
   acceptor.strangers_.erase(fd);
   if (acceptor.closing_.isSet()) {

@@ -41,8 +41,7 @@ Task<void> ClientConnection::carry(std::shared_ptr<Connection> self,
                     .into = read.into,
                     .checksums = work->checksums()};
   work->onCancel([&exchange] { cancel(exchange); });
-  Task<void> running = connection.run(exchange, read.patience);
-  co_await running;
+  co_await connection.run(exchange, read.patience);
   work->onCancel({});
   work->settle(std::move(exchange.outcome));
 }
@@ -63,8 +62,7 @@ Task<Outcome> ClientConnection::readManifest(Sha256Digest digest, std::uint64_t 
                     .request = ManifestRequest{digest, offset, length},
                     .cost = length,
                     .into = MemorySlice::of(into)};
-  Task<void> running = run(exchange, patience);
-  co_await running;
+  co_await run(exchange, patience);
   received = exchange.received;
   co_return exchange.outcome;
 }
@@ -73,8 +71,7 @@ Task<Outcome> ClientConnection::call(ControlMessage& message, Patience patience)
   Exchange exchange{.done = Event(reactor_),
                     .request = ControlRequest{message.type, message.body},
                     .cost = message.body.size()};
-  Task<void> running = run(exchange, patience);
-  co_await running;
+  co_await run(exchange, patience);
   if (exchange.outcome.status.ok()) message = std::move(exchange.message);
   co_return exchange.outcome;
 }
@@ -94,8 +91,7 @@ Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
   // Credit that does not come back is that of requests which find the silence out themselves.
   const auto onlyWhile = [&] { return !exchange.cancelled && !silentFor(patience.silence); };
   const Clock::duration every = std::min<Clock::duration>(patience.silence / 4, kReleaseGrace);
-  Task<bool> acquiring = credit_.acquire(exchange.cost, patience.deadline, every, onlyWhile);
-  const bool granted = co_await acquiring;
+  const bool granted = co_await credit_.acquire(exchange.cost, patience.deadline, every, onlyWhile);
   if (!alive()) {
     exchange.outcome.status = failure();
   } else if (!granted) {
@@ -108,11 +104,9 @@ Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
   } else {
     submit(exchange, patience.deadline);
     const std::uint64_t requestId = lastId_;
-    Task<bool> awaiting = awaitAnswer(exchange, patience);
-    const bool answered = co_await awaiting;
+    const bool answered = co_await awaitAnswer(exchange, patience);
     if (!answered) {
-      Task<void> leaving = giveUp(exchange, requestId, patience);
-      co_await leaving;
+      co_await giveUp(exchange, requestId, patience);
     }
   }
   load_ -= exchange.cost;
@@ -324,14 +318,12 @@ Task<Status> ClientConnection::onPayload() {
     Exchange* const exchange = payload.sent.exchange;
     if (exchange == nullptr || exchange->abandoned || !intact.ok()) {
       settle(payload.sent, {intact, false});
-      Task<Status> skipping = reader_.skip(payload.length - done);
-      const Status skipped = co_await skipping;
+      const Status skipped = co_await reader_.skip(payload.length - done);
       if (!skipped.ok()) co_return skipped;
       break;
     }
     const std::size_t size = std::min(kPieceBytes, payload.length - done);
-    Task<Status> receiving = reader_.receive(exchange->into, payload.offset + done, size);
-    const Status received = co_await receiving;
+    const Status received = co_await reader_.receive(exchange->into, payload.offset + done, size);
     if (!received.ok()) co_return received;
     intact = compare(done, done + size);
     if (!intact.ok() && !payload.last) sendCancel(payload.requestId);

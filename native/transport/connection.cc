@@ -51,8 +51,7 @@ Task<void> Connection::readFrames(std::shared_ptr<Connection> self) {
   while (self->alive_) {
     std::optional<Result<Frame>> frame = self->reader_.buffered();
     if (!frame) {
-      Task<Status> filling = self->reader_.fill();
-      const Status filled = co_await filling;
+      const Status filled = co_await self->reader_.fill();
       self->count();
       if (!filled.ok()) self->fail(filled.error());
       continue;
@@ -65,8 +64,7 @@ Task<void> Connection::readFrames(std::shared_ptr<Connection> self) {
     if (!taken.ok()) {
       self->fail(taken.error());
     } else if (taken.value()) {
-      Task<Status> receiving = self->onPayload();
-      const Status received = co_await receiving;
+      const Status received = co_await self->onPayload();
       self->count();
       if (!received.ok()) self->fail(received.error());
     }
@@ -76,8 +74,7 @@ Task<void> Connection::readFrames(std::shared_ptr<Connection> self) {
 }
 
 Task<void> Connection::sendFrames(std::shared_ptr<Connection> self) {
-  Task<Status> sending = self->queue_.run(self->socket_.fd());
-  const Status sent = co_await sending;
+  const Status sent = co_await self->queue_.run(self->socket_.fd());
   self->count();
   if (!sent.ok()) self->fail(sent.error());
   self->coroutineEnded();

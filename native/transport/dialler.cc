@@ -70,8 +70,7 @@ Task<Result<std::shared_ptr<ClientConnection>>> Dialler::dial(
                      ": no connection in time; check that the agent runs there and that no "
                      "firewall drops its port"};
   };
-  Task<Status> connecting = connectTo(attempt, address);
-  const Status connected = co_await connecting;
+  const Status connected = co_await connectTo(attempt, address);
   if (!connected.ok()) co_return explain(connected.error());
 
   FrameReader reader(reactor_, attempt.socket.fd());

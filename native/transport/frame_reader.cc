@@ -110,8 +110,7 @@ Task<Status> FrameReader::receive(const MemoryVector& into, std::uint64_t offset
 Task<Status> FrameReader::skip(std::size_t size) {
   while (size > 0) {
     if (available() == 0) {
-      Task<Status> filling = fill();
-      const Status filled = co_await filling;
+      const Status filled = co_await fill();
       if (!filled.ok()) co_return filled;
     }
     const std::size_t passed = std::min(available(), size);

@@ -24,8 +24,7 @@ Task<Result<Greeted<Body>>> expectFrame(FrameReader& reader) {
   std::optional<Result<Frame>> frame = reader.buffered();
   while (!frame || (frame->ok() && (*frame)->header.unknown)) {
     if (!frame) {
-      Task<Status> filling = reader.fill();
-      const Status filled = co_await filling;
+      const Status filled = co_await reader.fill();
       if (!filled.ok()) co_return filled.error();
     }
     frame = reader.buffered();
@@ -104,28 +103,25 @@ Status checkChoice(const Challenge& challenge, const Hello& hello, const WireOff
 
 Task<Result<Agreed>> authenticateDialler(Reactor& reactor, int fd, FrameReader& reader,
                                          LocalIdentity self) {
-  Task<Result<Greeted<Hello>>> greeting = expectFrame<Hello>(reader);
-  const Result<Greeted<Hello>> hello = co_await greeting;
+  const Result<Greeted<Hello>> hello = co_await expectFrame<Hello>(reader);
   if (!hello.ok()) co_return hello.error();
   if (hello->body.cluster != self.cluster) co_return otherCluster();
 
   const Result<Challenge> challenge = challengeFor(hello->body, self);
   if (!challenge.ok()) co_return challenge.error();
   const std::vector<std::byte> challengeFrame = encodeFrame(*challenge);
-  Task<Status> sending = sendAll(reactor, fd, challengeFrame);
-  const Status sent = co_await sending;
+  const Status sent = co_await sendAll(reactor, fd, challengeFrame);
   if (!sent.ok()) co_return sent.error();
 
   const auto proofOf = [&](ConnectionRole role) {
     return proveSecret(role, hello->bytes, bodyOf(challengeFrame), self.secret);
   };
-  Task<Result<Greeted<Proof>>> proving = expectFrame<Proof>(reader);
-  const Result<Greeted<Proof>> proof = co_await proving;
+  const Result<Greeted<Proof>> proof = co_await expectFrame<Proof>(reader);
   if (!proof.ok()) co_return proof.error();
   if (!sameProof(proof->body, proofOf(ConnectionRole::kDialler))) co_return otherSecret();
   reader.trust();
-  Task<Status> answering = sendAll(reactor, fd, encodeFrame(proofOf(ConnectionRole::kAcceptor)));
-  const Status answered = co_await answering;
+  const Status answered =
+      co_await sendAll(reactor, fd, encodeFrame(proofOf(ConnectionRole::kAcceptor)));
   if (!answered.ok()) co_return answered.error();
   co_return Agreed{hello->body.node, hello->body.incarnation, challenge->version,
                    challenge->features};
@@ -156,12 +152,10 @@ Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader
   std::vector<std::byte> opening = encodeFrame(preface);
   const std::vector<std::byte> helloFrame = encodeFrame(hello);
   opening.insert(opening.end(), helloFrame.begin(), helloFrame.end());
-  Task<Status> opened = sendAll(reactor, fd, std::move(opening));
-  const Status sent = co_await opened;
+  const Status sent = co_await sendAll(reactor, fd, std::move(opening));
   if (!sent.ok()) co_return sent.error();
 
-  Task<Result<Greeted<Challenge>>> challenging = expectFrame<Challenge>(reader);
-  const Result<Greeted<Challenge>> challenge = co_await challenging;
+  const Result<Greeted<Challenge>> challenge = co_await expectFrame<Challenge>(reader);
   if (!challenge.ok()) co_return challenge.error();
   if (challenge->body.cluster != self.cluster) co_return otherCluster();
   const Status chosen = checkChoice(challenge->body, hello, self.offer);
@@ -170,12 +164,11 @@ Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader
   const auto proofOf = [&](ConnectionRole role) {
     return proveSecret(role, bodyOf(helloFrame), challenge->bytes, self.secret);
   };
-  Task<Status> answering = sendAll(reactor, fd, encodeFrame(proofOf(ConnectionRole::kDialler)));
-  const Status answered = co_await answering;
+  const Status answered =
+      co_await sendAll(reactor, fd, encodeFrame(proofOf(ConnectionRole::kDialler)));
   if (!answered.ok()) co_return answered.error();
 
-  Task<Result<Greeted<Proof>>> proving = expectFrame<Proof>(reader);
-  const Result<Greeted<Proof>> proof = co_await proving;
+  const Result<Greeted<Proof>> proof = co_await expectFrame<Proof>(reader);
   if (!proof.ok()) co_return proof.error();
   if (!sameProof(proof->body, proofOf(ConnectionRole::kAcceptor))) co_return otherSecret();
   reader.trust();
@@ -185,19 +178,17 @@ Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader
 
 Task<Result<Agreed>> acceptHandshake(Reactor& reactor, int fd, FrameReader& reader,
                                      LocalIdentity self) {
-  Task<Result<Agreed>> authenticating = authenticateDialler(reactor, fd, reader, self);
-  Result<Agreed> agreed = co_await authenticating;
+  Result<Agreed> agreed = co_await authenticateDialler(reactor, fd, reader, self);
   // Who has gone needs no refusal.
   if (!agreed.ok() && agreed.code() != ErrorCode::kUnavailable) {
-    Task<void> refusing = refuse(reactor, fd, agreed.error());
-    co_await refusing;
+    co_await refuse(reactor, fd, agreed.error());
   }
   co_return agreed;
 }
 
 Task<void> refuse(Reactor& reactor, int fd, Error reason) {
-  Task<Status> sending = sendAll(reactor, fd, encodeFrame(Refuse{reason.code, reason.message}));
-  const Status sent = co_await sending;
+  const Status sent =
+      co_await sendAll(reactor, fd, encodeFrame(Refuse{reason.code, reason.message}));
   if (!sent.ok()) co_return;
   shutdown(fd, SHUT_WR);
   Reactor::Timer timer(reactor);

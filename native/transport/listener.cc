@@ -101,8 +101,7 @@ Task<void> TcpListener::readPreface(TcpListener& listener, Socket socket,
       const Error error = header.ok() ? Error{ErrorCode::kProtocolError,
                                               "a connection must begin with a Preface frame"}
                                       : header.error();
-      Task<void> refusing = refuse(listener.reactor_, fd, error);
-      co_await refusing;
+      co_await refuse(listener.reactor_, fd, error);
     } else {
       const auto body = std::span<const std::byte>(bytes).subspan(kFrameHeaderBytes);
       const Result<Preface> preface = decodeBody<Preface>(body);
@@ -122,8 +121,7 @@ Task<void> TcpListener::close() {
   closing_.set();
   socket_.shutDown();  // ends the accept
   for (const int fd : halfOpen_) shutdown(fd, SHUT_RDWR);
-  Task<void> closing = gate_.close();
-  co_await closing;
+  co_await gate_.close();
   socket_.reset();
 }
 

@@ -147,9 +147,8 @@ std::vector<PeerAddress> Peer::addressesOf(std::size_t index) const {
 Task<void> Peer::dialStream(std::shared_ptr<Peer> self, std::size_t index) {
   const std::vector<PeerAddress> addresses = self->addressesOf(index);
   for (const PeerAddress& address : addresses) {
-    Task<Result<std::shared_ptr<ClientConnection>>> dialling = self->dialler_.dial(
+    const Result<std::shared_ptr<ClientConnection>> dialled = co_await self->dialler_.dial(
         self->identity_.node, self->identity_.incarnation, address, self->account_);
-    const Result<std::shared_ptr<ClientConnection>> dialled = co_await dialling;
     if (dialled.ok() && (self->left_ || !self->listed(address))) {
       (*dialled)->part({ErrorCode::kUnavailable, self->identity_.node + " is no longer there"});
       continue;

@@ -20,14 +20,12 @@ Task<Status> RailReader::read(RailRead read, std::vector<std::uint32_t>& checksu
   std::vector<Slice> slices = cut(read, std::max<std::size_t>(rails.size(), 1), checksums);
   postAll(slices, std::move(rails));
   if (slices.size() == 1) {
-    Task<void> finishing = finish(slices.front());
-    co_await finishing;
+    co_await finish(slices.front());
     co_return slices.front().status;
   }
   Gate gate(reactor_);
   for (Slice& slice : slices) gate.spawn(finish(slice));
-  Task<void> finishing = gate.close();
-  co_await finishing;
+  co_await gate.close();
   for (const Slice& slice : slices) {
     if (!slice.status.ok()) co_return slice.status;
   }
@@ -73,8 +71,8 @@ void RailReader::postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr
 }
 
 Task<bool> RailReader::postOn(Slice& slice) {
-  Task<Result<std::shared_ptr<Rail>>> picking = rails_.rail(slice.rail, slice.read.patience);
-  const Result<std::shared_ptr<Rail>> picked = co_await picking;
+  const Result<std::shared_ptr<Rail>> picked =
+      co_await rails_.rail(slice.rail, slice.read.patience);
   if (!picked.ok()) {
     if (slice.status.ok()) slice.status = picked.error();
     co_return false;
@@ -88,12 +86,10 @@ Task<bool> RailReader::postOn(Slice& slice) {
 Task<void> RailReader::finish(Slice& slice) {
   for (int tries = 0; tries < 2; ++tries) {
     if (slice.request == nullptr || tries > 0) {
-      Task<bool> posting = postOn(slice);
-      const bool posted = co_await posting;
+      const bool posted = co_await postOn(slice);
       if (!posted) co_return;
     }
-    Task<bool> failing = failedOnRail(slice);
-    const bool again = co_await failing;
+    const bool again = co_await failedOnRail(slice);
     if (!again) co_return;
   }
 }
@@ -101,8 +97,7 @@ Task<void> RailReader::finish(Slice& slice) {
 Task<bool> RailReader::failedOnRail(Slice& slice) {
   RailRequest& request = *slice.request;
   const Clock::time_point deadline = graceAfter(slice.read.patience.deadline);
-  Task<bool> settling = request.awaitSettled(deadline);
-  const bool inTime = co_await settling;
+  const bool inTime = co_await request.awaitSettled(deadline);
   if (!inTime) {
     request.cancel();
     slice.status = Error{ErrorCode::kDeadlineExceeded, "the other side did not answer in time"};
@@ -119,8 +114,7 @@ Task<bool> RailReader::failedOnRail(Slice& slice) {
   const bool final =
       outcome.answered || code == ErrorCode::kDeadlineExceeded || code == ErrorCode::kCancelled;
   if (final) co_return false;
-  Task<bool> releasing = request.awaitReleased(deadline);
-  co_return co_await releasing;
+  co_return co_await request.awaitReleased(deadline);
 }
 
 }  // namespace hearth

@@ -18,8 +18,7 @@ struct RailReaderTest : testing::Test {
     if (rails) reactor->runUntilComplete(closed(*rails));
   }
   static Task<bool> closed(FaultyRails& rails) {
-    Task<void> closing = rails.close();
-    co_await closing;
+    co_await rails.close();
     co_return true;
   }
   RailRead slice(std::size_t size, Clock::duration patience = 10s) {

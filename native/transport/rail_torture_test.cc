@@ -52,8 +52,7 @@ Task<void> readOne(RailReader& reader, TortureRead& read, MemoryVector into) {
                 .offset = read.offset,
                 .into = std::move(into),
                 .patience = Clock::now() + 60s};
-  Task<Status> reading = reader.read(std::move(what), checksums);
-  read.status = co_await reading;
+  read.status = co_await reader.read(std::move(what), checksums);
   ++read.ended;
   if (!read.status.ok()) co_return;
   EXPECT_TRUE(same(read.key, read.offset, *read.memory));
@@ -99,14 +98,11 @@ Task<void> runSchedule(Reactor& reactor, std::uint64_t seed, Tally& tally) {
       read.memory = std::make_shared<std::vector<std::byte>>(size);
       gate.spawn(readOne(reader, read, piecesOf(read.memory, random)));
     }
-    Task<void> ending = endRails(reactor, rails, count, reads, random);
-    co_await ending;
-    Task<void> closing = gate.close();
-    co_await closing;
+    co_await endRails(reactor, rails, count, reads, random);
+    co_await gate.close();
   }
   for (std::size_t i = 0; i < count; ++i) rails.at(i).end();
-  Task<void> closing = rails.close();
-  co_await closing;
+  co_await rails.close();
   for (const TortureRead& read : reads) {
     ++tally.reads;
     ++tally.ended[read.status.code()];
@@ -126,8 +122,7 @@ Task<bool> runSchedules(Reactor& reactor, std::uint64_t first, int count, Tally&
   Gate gate(reactor);
   for (int i = 0; i < count; ++i)
     gate.spawn(runSchedule(reactor, first + static_cast<std::uint64_t>(i), tally));
-  Task<void> closing = gate.close();
-  co_await closing;
+  co_await gate.close();
   co_return true;
 }
 

@@ -92,10 +92,8 @@ void SendQueue::begin(Item& item) {
 }
 
 Task<Status> SendQueue::run(int fd) {
-  Task<Status> sending = sendItems(fd);
-  const Status sent = co_await sending;
-  Task<void> loading = loads_.close();
-  co_await loading;
+  const Status sent = co_await sendItems(fd);
+  co_await loads_.close();
   co_return sent;
 }
 
@@ -125,8 +123,7 @@ Task<Status> SendQueue::sendItems(int fd) {
     }
     const bool lent = item->lent != nullptr;
     if (!lent) takeBatch();
-    Task<Status> sending = lent ? sendLent(fd, item) : sendBatch(fd);
-    const Status sent = co_await sending;
+    const Status sent = co_await (lent ? sendLent(fd, item) : sendBatch(fd));
     batch_.clear();
     if (!sent.ok()) co_return sent;
   }
@@ -196,8 +193,7 @@ Task<Status> SendQueue::sendLent(int fd, Items::iterator next) {
       status = sendError(ready);
       break;
     }
-    Task<Status> sending = sendParts(fd, batch_.front());
-    status = co_await sending;
+    status = co_await sendParts(fd, batch_.front());
   }
   handBack(batch_.front());
   batch_.clear();

@@ -110,18 +110,16 @@ void ServerConnection::cancel(std::uint64_t requestId) {
 
 Task<void> ServerConnection::serveRead(Self self, std::uint64_t requestId, ReadRequest request,
                                        Interest interest) {
-  Task<Result<BytesAnswer>> handling = self->handler_.onRead(
+  Result<BytesAnswer> result = co_await self->handler_.onRead(
       self->with_.node, request.key, request.offset, request.length, interest);
-  Result<BytesAnswer> result = co_await handling;
   co_await self->reactor_.enter();
   self->answerData<ReadAnswer>(requestId, std::move(result), request.length, request.length);
 }
 
 Task<void> ServerConnection::serveManifest(Self self, std::uint64_t requestId,
                                            ManifestRequest request) {
-  Task<Result<BytesAnswer>> handling = self->handler_.onReadManifest(
+  Result<BytesAnswer> result = co_await self->handler_.onReadManifest(
       self->with_.node, request.digest, request.offset, request.length);
-  Result<BytesAnswer> result = co_await handling;
   co_await self->reactor_.enter();
   self->answerData<ManifestAnswer>(requestId, std::move(result), 0, request.length);
 }

@@ -26,8 +26,7 @@ class TcpRailTest : public testing::TestWithParam<Reactor::Backend> {
     reactor->runUntilComplete(closed(*gate));
   }
   static Task<bool> closed(Gate& gate) {
-    Task<void> closing = gate.close();
-    co_await closing;
+    co_await gate.close();
     co_return true;
   }
   static Task<bool> slept(Reactor& reactor, Clock::duration time) {

@@ -136,12 +136,11 @@ Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Lane lane, Attem
   std::shared_ptr<ClientConnection> tried;
   Status status;
   for (int i = 0; i < 2; ++i) {
-    Task<Result<std::shared_ptr<ClientConnection>>> picking = peer->stream(lane, tried, patience);
-    const Result<std::shared_ptr<ClientConnection>> picked = co_await picking;
+    const Result<std::shared_ptr<ClientConnection>> picked =
+        co_await peer->stream(lane, tried, patience);
     if (!picked.ok()) co_return tried ? status : Status(picked.error());
     tried = *picked;
-    Task<Outcome> trying = attempt(*tried, patience);
-    const Outcome outcome = co_await trying;
+    const Outcome outcome = co_await attempt(*tried, patience);
     if (outcome.status.ok()) co_return outcome.status;
     status = outcome.status.error().within(peer->identity().node);
     const ErrorCode code = outcome.status.code();
@@ -167,8 +166,7 @@ Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t 
   if (!peer.ok()) co_return peer.error();
   RailReader reader(reactor_, **peer);
   RailRead read{key, offset, std::move(into), patience, requestClass};
-  Task<Status> reading = reader.read(std::move(read), blockChecksums);
-  co_return co_await reading;
+  co_return co_await reader.read(std::move(read), blockChecksums);
 }
 
 Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node,
@@ -186,8 +184,7 @@ Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node
     }
     bytes.resize(before + kChunkBytes);
     ManifestAttempt attempt{digest, before, std::span(bytes).subspan(before)};
-    Task<Status> trying = tryTwice(*peer, Lane::kPayload, attempt, deadline);
-    const Status status = co_await trying;
+    const Status status = co_await tryTwice(*peer, Lane::kPayload, attempt, deadline);
     if (!status.ok()) co_return status.error();
     bytes.resize(before + attempt.received);
     hash.update(std::span(bytes).subspan(before));
@@ -208,8 +205,7 @@ Task<Result<ControlMessage>> TcpTransport::call(std::string node, ControlMessage
   const Result<std::shared_ptr<Peer>> peer = peerOf(node);
   if (!peer.ok()) co_return peer.error();
   ControlAttempt attempt{std::move(request)};
-  Task<Status> trying = tryTwice(*peer, Lane::kControl, attempt, patience);
-  const Status status = co_await trying;
+  const Status status = co_await tryTwice(*peer, Lane::kControl, attempt, patience);
   if (!status.ok()) co_return status.error();
   co_return std::move(attempt.message);
 }
@@ -220,8 +216,7 @@ Task<void> TcpTransport::close() {
   dialler_.close();
   acceptor_.close(shuttingDown());
   co_await callers_.gone();
-  Task<void> closing = gate_.close();
-  co_await closing;
+  co_await gate_.close();
   self_.reset();
 }
 

@@ -140,8 +140,7 @@ Task<std::map<ErrorCode, int>> askMany(TestNode& asker, int count, std::size_t s
   for (int i = 0; i < count; ++i) {
     gate.spawn(askOnce(asker, size, behaviour, patience, outcomes));
   }
-  Task<void> closing = gate.close();
-  co_await closing;
+  co_await gate.close();
   co_return outcomes;
 }
 
@@ -218,8 +217,7 @@ TEST_P(TransportTest, CloseEndsWhatIsInFlightAtBothEnds) {
     struct Drive {
       static Task<void> run(TestNode& asker,
                             std::shared_ptr<std::promise<std::map<ErrorCode, int>>> into) {
-        Task<std::map<ErrorCode, int>> asking = askMany(asker, 50, kChunkBytes, kStuck, 15s);
-        std::map<ErrorCode, int> outcomes = co_await asking;
+        std::map<ErrorCode, int> outcomes = co_await askMany(asker, 50, kChunkBytes, kStuck, 15s);
         into->set_value(outcomes);
       }
     };

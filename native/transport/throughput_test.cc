@@ -73,8 +73,7 @@ Task<bool> readAll(TestNode& asker, std::vector<std::byte>& into) {
         std::span(into).subspan(static_cast<std::size_t>(i) * kChunkBytes, kChunkBytes);
     gate.spawn(readEvery(asker, i, part, ok));
   }
-  Task<void> closing = gate.close();
-  co_await closing;
+  co_await gate.close();
   co_return ok;
 }
 

@@ -19,8 +19,7 @@ Task<Result<Sha256Digest>> digestOf(Reactor& reactor, ThreadPool& pool,
       hash.update(*bytes);
       return Status();
     };
-    auto taking = reactor.offload(pool, take);
-    const Status taken = co_await taking;
+    const Status taken = co_await reactor.offload(pool, take);
     if (!taken.ok()) co_return taken.error();
     if (hashed != nullptr) hashed->fetch_add(length);
   }
@@ -35,11 +34,10 @@ Task<Result<std::uint64_t>> compareWithOrigin(Reactor& reactor, OriginClient& or
   std::uint64_t compared = 0;
   std::optional<Clock::time_point> yieldedAt;
   for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount();) {
-    Task<Result<Location>> finding = file.dataset->locations.find(reactor, file.about.index);
-    Result<Location> location = co_await finding;
+    Result<Location> location = co_await file.dataset->locations.find(reactor, file.about.index);
     if (!location.ok()) co_return location.error();
-    auto acquiring = buffers.acquire(Priority::kBackground, 1, 0, file.dataset->id);
-    const std::vector<ChunkBuffer> buffer = co_await acquiring;
+    const std::vector<ChunkBuffer> buffer =
+        co_await buffers.acquire(Priority::kBackground, 1, 0, file.dataset->id);
     const std::uint64_t offset = fetch->chunkOffset(chunk);
     const std::span<std::byte> theirs =
         buffer.front().first(static_cast<std::size_t>(fetch->chunkSize(chunk)));

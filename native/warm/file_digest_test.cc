@@ -59,8 +59,7 @@ class HeldBackFile final : public CachedFile {
 
 Task<void> hashInto(Reactor& reactor, ThreadPool& pool, std::shared_ptr<CachedFile> file,
                     std::size_t& ended, Sha256Digest& digest) {
-  Task<Result<Sha256Digest>> hashing = digestOf(reactor, pool, std::move(file));
-  const Result<Sha256Digest> hashed = co_await hashing;
+  const Result<Sha256Digest> hashed = co_await digestOf(reactor, pool, std::move(file));
   if (hashed.ok()) digest = *hashed;
   ++ended;
 }
@@ -70,8 +69,7 @@ Task<bool> quickCallInTime(Reactor& reactor) {
   struct Call {
     static Task<void> run(Reactor& on, Event& ended) {
       auto nothing = [] { return 0; };
-      auto calling = on.offload(nothing);
-      co_await calling;
+      co_await on.offload(nothing);
       ended.set();
     }
   };
@@ -96,8 +94,7 @@ TEST(FileDigest, QuickCallsDoNotWaitForHashes) {
                           std::size_t& count, std::vector<Sha256Digest>& into) {
       Gate hashes(on);
       for (Sha256Digest& digest : into) hashes.spawn(hashInto(on, threads, held, count, digest));
-      Task<bool> calling = quickCallInTime(on);
-      const bool inTime = co_await calling;
+      const bool inTime = co_await quickCallInTime(on);
       EXPECT_EQ(count, 0u);
       held->letGo();
       co_await hashes.close();

@@ -98,11 +98,9 @@ Task<void> FileVerifier::advance(std::shared_ptr<FileFetch> fetch) {
     const std::uint64_t generation = fetch->cache->generation();
     if (hash.generation != generation) hash.restart(generation);
     if (hash.next < fetch->cache->chunkCount()) {
-      Task<bool> hashing = hashNext(*fetch);
-      more = co_await hashing;
+      more = co_await hashNext(*fetch);
     } else {
-      Task<bool> concluding = conclude(fetch);
-      more = co_await concluding;
+      more = co_await conclude(fetch);
     }
   }
   hash.running = false;
@@ -140,8 +138,7 @@ Task<bool> FileVerifier::hashNext(FileFetch& fetch) {
       state.hash.update(*read);
       return {};
     };
-    auto taking = ports_.reactor.offload(ports_.wholeFiles, take);
-    taken = co_await taking;
+    taken = co_await ports_.reactor.offload(ports_.wholeFiles, take);
     if (readBack) bytesReadBack_ += length;
   }
   if (taken.ok()) ++state.next;
@@ -154,11 +151,9 @@ Task<bool> FileVerifier::conclude(std::shared_ptr<FileFetch> fetch) {
   const std::uint64_t generation = state.generation;
   state.restart(generation);
   if (digest != *fetch->reference.about.sourceDigest) {
-    Task<bool> other = differs(fetch);
-    co_return co_await other;
+    co_return co_await differs(fetch);
   }
-  Task<Status> recording = fetch->cache->recordVerified(digest, generation);
-  const Status recorded = co_await recording;
+  const Status recorded = co_await fetch->cache->recordVerified(digest, generation);
   if (recorded.ok()) {
     fetch->shared->fromOriginAlone = false;
     ports_.refusals.forget(fetch->key());

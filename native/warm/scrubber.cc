@@ -38,8 +38,7 @@ void Scrubber::start() {
 Task<void> Scrubber::close() {
   stopping_.set();
   for (const std::unique_ptr<RateLimiter>& rate : rates_) rate->cancel();
-  Task<void> closing = running_.close();
-  co_await closing;
+  co_await running_.close();
 }
 
 ScrubStatistics Scrubber::statistics() const {
@@ -52,19 +51,16 @@ Task<void> Scrubber::scrubDirectory(std::size_t directory) {
     auto choose = [this, directory, before] {
       return ports_.cache.leastRecentlyScrubbed(directory, before, kKeysAtOnce);
     };
-    auto choosing = home_.reactor.offload(ports_.wholeFiles, choose);
-    const std::vector<ContentKey> keys = co_await choosing;
+    const std::vector<ContentKey> keys = co_await home_.reactor.offload(ports_.wholeFiles, choose);
     for (const ContentKey& key : keys) {
       if (stopping_.isSet()) break;
-      Task<void> scrubbing = scrubFile(key, *rates_[directory]);
-      co_await scrubbing;
+      co_await scrubFile(key, *rates_[directory]);
     }
     // A full choice may leave others that are due.
     if (keys.size() == kKeysAtOnce) continue;
     const auto pause =
         std::clamp<Clock::duration>(options_.interval, std::chrono::milliseconds(100), kIdlePause);
-    auto waiting = stopping_.waitUntil(Clock::now() + pause);
-    [[maybe_unused]] const bool inTime = co_await waiting;
+    [[maybe_unused]] const bool inTime = co_await stopping_.waitUntil(Clock::now() + pause);
   }
 }
 
@@ -96,8 +92,7 @@ Task<std::uint64_t> Scrubber::scrubChunk(const WarmShard& owner, ContentKey key,
       owner.gate.closed()) {
     co_return 0;
   }
-  Task<Result<std::uint32_t>> reading = file->scrubChunk(chunk);
-  const Result<std::uint32_t> bad = co_await reading;
+  const Result<std::uint32_t> bad = co_await file->scrubChunk(chunk);
   // A file that cannot be opened tells nothing of its bytes.
   if (!bad.ok()) co_return 0;
   if (*bad != 0) {
@@ -132,13 +127,12 @@ void Scrubber::beginRepair(const WarmShard& owner, BadChunk bad) {
 Task<void> Scrubber::repair(const WarmShard& owner, BadChunk bad) {
   // Rare, and it may go through millions of entries.
   auto search = [this, key = bad.key] { return referenceOf(key); };
-  auto searching = owner.reactor.offload(ports_.wholeFiles, search);
-  const std::optional<FileReference> file = co_await searching;
+  const std::optional<FileReference> file =
+      co_await owner.reactor.offload(ports_.wholeFiles, search);
   const std::string name = file ? file->path() : bad.key.hex();
   Status repaired = Error{ErrorCode::kNotFound, "no dataset of this agent lists it any more"};
   if (file) {
-    Task<Status> fetching = fetchAgain(owner, *file, bad.chunk);
-    repaired = co_await fetching;
+    repaired = co_await fetchAgain(owner, *file, bad.chunk);
   }
   repairing_.fetch_sub(1);
   if (repaired.ok()) {
@@ -200,19 +194,17 @@ Task<void> Scrubber::repairAgain() {
       if (!owner.gate.closed()) beginRepair(owner, bad);
       co_await home_.reactor.enter();
     }
-    auto waiting = stopping_.waitUntil(Clock::now() + kFirstRepairPause);
-    [[maybe_unused]] const bool inTime = co_await waiting;
+    [[maybe_unused]] const bool inTime =
+        co_await stopping_.waitUntil(Clock::now() + kFirstRepairPause);
   }
 }
 
 Task<Status> Scrubber::fetchAgain(const WarmShard& owner, const FileReference& file,
                                   std::uint32_t chunk) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening = owner.fetcher.open(file);
-  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher.open(file);
   if (!opened.ok()) co_return opened.error();
   FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
-  Task<Status> ensuring = owner.fetcher.ensure(*opened, chunk, chunk + 1, std::move(options));
-  co_return co_await ensuring;
+  co_return co_await owner.fetcher.ensure(*opened, chunk, chunk + 1, std::move(options));
 }
 
 }  // namespace hearth

@@ -73,8 +73,7 @@ FetchOptions WarmJob::fetchOptions() const {
 Task<void> WarmJob::run(std::shared_ptr<WarmJob> job, const WarmPorts& ports) {
   Gate all(ports.home().reactor);
   for (const WarmShard& shard : ports.shards) all.spawn(onShard(job, ports, shard));
-  Task<void> closing = all.close();
-  co_await closing;
+  co_await all.close();
   if (job->failed_.load()) {
     job->state_.store(WarmState::kFailed);
   } else if (job->cancelled_.load()) {
@@ -109,8 +108,7 @@ Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, const WarmPorts& ports
       }
       files.spawn(takeFile(job, ports, shard, entry, windows));
     }
-    Task<void> closing = files.close();
-    co_await closing;
+    co_await files.close();
   }
   co_await ports.home().reactor.enter();
 }
@@ -123,16 +121,14 @@ Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& port
   Status status = opened.ok() ? Status() : Status(opened.error());
   if (opened.ok()) {
     const bool here = (*opened)->cache->complete();
-    Task<Status> fetching = fetchFile(job, shard, *opened, windows);
-    status = co_await fetching;
+    status = co_await fetchFile(job, shard, *opened, windows);
     const Verification verify = job->options_.verify;
     // What differs from its digest is dropped, perhaps while it is claimed.
     const bool came = status.ok() || status.code() == ErrorCode::kIoError;
     const bool compared = came && verify != Verification::kNone && !job->stopped() && !here &&
                           (*opened)->reference.about.sourceDigest.has_value();
     if (compared) {
-      Task<Status> awaiting = shard.verifier.verified(*opened);
-      status = co_await awaiting;
+      status = co_await shard.verifier.verified(*opened);
     }
     if (compared && status.ok() && verify == Verification::kDigest) {
       // Nothing is read again of what was hashed as it came.
@@ -141,8 +137,7 @@ Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& port
     } else if (status.ok() && verify != Verification::kNone) {
       co_await windows.verifications.acquire(1);
       if (!job->stopped()) {
-        Task<Status> verifying = verifyFile(job, ports, shard, *opened);
-        status = co_await verifying;
+        status = co_await verifyFile(job, ports, shard, *opened);
       }
       windows.verifications.release(1);
     }
@@ -170,12 +165,10 @@ Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& s
       }
       running.spawn(fetchRun(job, shard, fetch, run, windows, status));
     }
-    Task<void> closing = running.close();
-    co_await closing;
+    co_await running.close();
   }
   if (!status.ok() || !fetch->cache->complete()) co_return status;
-  Task<Status> claiming = fetch->cache->claimed();
-  status = co_await claiming;
+  status = co_await fetch->cache->claimed();
   if (status.ok()) job->filesReady_.fetch_add(1);
   co_return status;
 }
@@ -183,8 +176,8 @@ Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& s
 Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                              std::shared_ptr<FileFetch> fetch, ChunkRun run, Windows& windows,
                              Status& status) {
-  Task<Status> ensuring = shard.fetcher.ensure(fetch, run.first, run.end(), job->fetchOptions());
-  const Status ensured = co_await ensuring;
+  const Status ensured =
+      co_await shard.fetcher.ensure(fetch, run.first, run.end(), job->fetchOptions());
   if (ensured.ok()) {
     for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk) {
       job->bytesReady_.fetch_add(fetch->chunkSize(chunk));
@@ -201,8 +194,7 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& 
   const bool hashed = job->options_.verify == Verification::kDigest && expected.has_value();
   // The last look at a byte is the one that counts.
   std::atomic<std::uint64_t>* const counted = hashed ? nullptr : &job->bytesVerified_;
-  Task<Result<std::uint64_t>> scrubbing = fetch->cache->scrub(counted);
-  const Result<std::uint64_t> scrubbed = co_await scrubbing;
+  const Result<std::uint64_t> scrubbed = co_await fetch->cache->scrub(counted);
   if (!scrubbed.ok()) co_return scrubbed.error().within(fetch->reference.path());
   if (!fetch->cache->complete()) {
     // Bad blocks were dropped; one more copy is fetched and must be good.
@@ -211,8 +203,7 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& 
         shard.fetcher.ensure(fetch, 0, fetch->cache->chunkCount(), job->fetchOptions());
     const Status repaired = co_await repairing;
     if (!repaired.ok()) co_return repaired;
-    Task<Result<std::uint64_t>> again = fetch->cache->scrub(counted);
-    const Result<std::uint64_t> rescrubbed = co_await again;
+    const Result<std::uint64_t> rescrubbed = co_await fetch->cache->scrub(counted);
     if (!rescrubbed.ok() || !fetch->cache->complete()) {
       co_return Error{ErrorCode::kCorrupt,
                       fetch->reference.path() +

@@ -166,8 +166,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   [[nodiscard]] Task<void> write(RailWork& work, std::span<const std::byte> bytes) {
     const std::size_t half = bytes.size() / 2;
     copyInto(work.read().into, 0, bytes.first(half));
-    Task<void> turning = someTurns();
-    co_await turning;
+    co_await someTurns();
     copyInto(work.read().into, half, bytes.subspan(half));
   }
 
@@ -183,8 +182,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   }
 
   static Task<void> carry(std::shared_ptr<FaultyRail> self, std::unique_ptr<RailWork> work) {
-    Task<void> turning = self->someTurns();
-    co_await turning;
+    co_await self->someTurns();
     if (const Status enrolled = self->enroll(work->read().into); !enrolled.ok()) {
       self->load_ -= work->read().into.size();
       work->settle({enrolled, false});
@@ -192,8 +190,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     }
     const Fate fate = self->draw();
     if (fate != Fate::kAnswered) ++self->counts_.faulty;
-    Task<void> faring = self->fare(*work, fate);
-    co_await faring;
+    co_await self->fare(*work, fate);
     self->load_ -= work->read().into.size();
   }
 
@@ -203,8 +200,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     Delivery delivery;
     if (fate == Fate::kEnded) end();
     if (fate != Fate::kRefused && fate != Fate::kDropped && !ended_) {
-      Task<Delivery> giving = give_(work.read());
-      delivery = co_await giving;
+      delivery = co_await give_(work.read());
       if (!delivery.outcome.status.ok()) {
         work.settle(delivery.outcome);
         co_return;
@@ -235,15 +231,13 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
       case Fate::kDropped:
       case Fate::kStalled:
       case Fate::kEnded: {
-        Task<void> waiting = waitInVain(work);
-        co_await waiting;
+        co_await waitInVain(work);
         work.settle(!ended_ ? Outcome{Error{ErrorCode::kDeadlineExceeded, "too late"}, false}
                             : Outcome{Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
         if (fate != Fate::kStalled) co_return;
         // What was on its way comes all the same, and is wrong: nobody may look at it any more.
         if (faults_.late != Clock::duration::zero()) co_await reactor_.sleep(faults_.late);
-        Task<void> turning = someTurns();
-        co_await turning;
+        co_await someTurns();
         ++counts_.lateWrites;
         copyInto(into, 0, std::vector<std::byte>(into.size(), std::byte{0xee}));
       }

@@ -122,8 +122,7 @@ class MemoryTransport final : public PeerTransport {
     if (peer == nullptr) co_return unreachable(node);
     RailReader reader(reactor_, peer->rails, kBlockBytes);
     RailRead read{key, offset, std::move(into), patience, requestClass};
-    Task<Status> reading = reader.read(std::move(read), blockChecksums);
-    co_return co_await reading;
+    co_return co_await reader.read(std::move(read), blockChecksums);
   }
 
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
@@ -134,8 +133,7 @@ class MemoryTransport final : public PeerTransport {
       Serve serve = [digest, offset = all.size()](PeerHandler& handler, std::string from) {
         return pieceOfManifest(handler, std::move(from), digest, offset);
       };
-      Task<Result<Answer>> asking = askTwice(node, std::move(serve), deadline);
-      const Result<Answer> piece = co_await asking;
+      const Result<Answer> piece = co_await askTwice(node, std::move(serve), deadline);
       if (!piece.ok()) co_return piece.error();
       all.insert(all.end(), piece->bytes.begin(), piece->bytes.end());
       if (piece->bytes.size() < kChunkBytes) break;
@@ -151,8 +149,7 @@ class MemoryTransport final : public PeerTransport {
     Serve serve = [request](PeerHandler& handler, std::string from) {
       return controlOf(handler, std::move(from), request);
     };
-    Task<Result<Answer>> asking = askTwice(std::move(node), std::move(serve), patience);
-    const Result<Answer> answer = co_await asking;
+    const Result<Answer> answer = co_await askTwice(std::move(node), std::move(serve), patience);
     if (!answer.ok()) co_return answer.error();
     co_return ControlMessage{answer->type, answer->bytes};
   }
@@ -171,12 +168,10 @@ class MemoryTransport final : public PeerTransport {
     }
     co_await callers_.gone();
     for (const std::shared_ptr<Known>& peer : left_) {
-      Task<void> closing = peer->rails.close();
-      co_await closing;
+      co_await peer->rails.close();
       network_.faultsMet_ += peer->rails.counts().faulty;
     }
-    Task<void> served = gate_.close();
-    co_await served;
+    co_await gate_.close();
     mailbox_->close();
   }
 
@@ -259,8 +254,7 @@ class MemoryTransport final : public PeerTransport {
   }
   static Task<Result<Answer>> controlOf(PeerHandler& handler, std::string from,
                                         ControlMessage request) {
-    Task<Result<ControlMessage>> handling = handler.onControl(std::move(from), std::move(request));
-    Result<ControlMessage> answer = co_await handling;
+    Result<ControlMessage> answer = co_await handler.onControl(std::move(from), std::move(request));
     if (!answer.ok()) co_return answer.error();
     co_return Answer{.type = answer->type, .bytes = std::move(answer->body), .checksums = {}};
   }
@@ -278,8 +272,7 @@ class MemoryTransport final : public PeerTransport {
     }
     LentPayload::Piece piece = given->lent->now();
     if (piece.bytes.empty()) {
-      Task<Status> loading = given->lent->load();
-      const Status loaded = co_await loading;
+      const Status loaded = co_await given->lent->load();
       if (!loaded.ok()) co_return loaded.error();
       piece = given->lent->now();
     }
@@ -296,8 +289,7 @@ class MemoryTransport final : public PeerTransport {
                                                                          std::string from) {
       return partOfFile(handler, std::move(from), key, offset, size, interest);
     };
-    Task<Result<Answer>> asking = ask(std::move(node), std::move(serve), read.patience);
-    Result<Answer> answer = co_await asking;
+    Result<Answer> answer = co_await ask(std::move(node), std::move(serve), read.patience);
     interest.end();
     if (!answer.ok()) co_return Delivery{.outcome = failed(answer.error())};
     auto kept = std::make_shared<Answer>(std::move(*answer));
@@ -327,13 +319,11 @@ class MemoryTransport final : public PeerTransport {
         !lost && !answerLost && at < faults.lost + faults.answerLost + faults.broken;
     if (lost || answerLost || broken) ++network_.faultsMet_;
     if (!lost) {
-      Task<Result<Answer>> asking = ask(node, serve, patience);
-      Result<Answer> answer = co_await asking;
+      Result<Answer> answer = co_await ask(node, serve, patience);
       if (!answerLost && !broken) co_return answer;
     }
     if (broken) {
-      Task<Result<Answer>> again = ask(std::move(node), std::move(serve), patience);
-      Result<Answer> answer = co_await again;
+      Result<Answer> answer = co_await ask(std::move(node), std::move(serve), patience);
       co_return answer;
     }
     Event never(reactor_);
@@ -361,8 +351,7 @@ class MemoryTransport final : public PeerTransport {
   }
   static Task<void> answer(MemoryTransport& there, Serve serve, std::string from,
                            std::shared_ptr<Reply> reply) {
-    Task<Result<Answer>> serving = serve(there.handler_, std::move(from));
-    Result<Answer> given = co_await serving;
+    Result<Answer> given = co_await serve(there.handler_, std::move(from));
     reply->give(std::move(given));
   }
 
