@@ -9,7 +9,7 @@ packages=(
   liburing-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev
   clang-format clang-tidy-19
   curl openssl fuse3 iproute2 attr nginx-light dosfstools e2fsprogs
-  # Go calls it for programs that link C.
+  # For the programs of tests: Go calls it for those that link C.
   gcc
   buildah debootstrap busybox containernetworking-plugins nftables libseccomp-dev
 )

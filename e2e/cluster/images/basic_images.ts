@@ -19,7 +19,7 @@ export interface BasicImages {
 export async function basicImages(): Promise<BasicImages> {
   const pause = await cached('pause', [join(import.meta.dirname, 'pause.c')], async ([source = ''], folder) => {
     const program = join(folder, 'pause');
-    await must('clang-19', '-Os', '-static', '-s', '-o', program, source);
+    await must('gcc', '-Os', '-static', '-s', '-o', program, source);
     return { name: 'local/pause:1', programs: { pause: program }, entrypoint: ['/pause'] };
   });
   const shell = '/bin/busybox';
