@@ -3,6 +3,8 @@
 // for something that the other one holds.
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "engine/testing_cluster.h"
 
 namespace hearth::testing_cluster {
@@ -52,6 +54,63 @@ TEST(Reserves, TwoAgentsWithMemoryForEightChunksReadWhatTheOtherHolds) {
     EXPECT_EQ(progress.originBytes, 0u) << agent->name() << " read what the other one has";
     EXPECT_EQ(progress.peerBytes, ofA.bytes());
   }
+}
+
+// All files of the dataset into memory, several at a time.
+Status readAll(Agent& agent, const std::shared_ptr<Dataset>& dataset) {
+  std::vector<std::future<Status>> reads;
+  for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
+    reads.push_back(std::async(std::launch::async, [&agent, dataset, entry] {
+      const auto memory =
+          std::make_shared<std::vector<std::byte>>(dataset->manifest->entry(entry).size);
+      const MemoryVector into(MemorySlice::of(*memory, memory));
+      return agent.await(agent.engine().contents().read(dataset, entry, 0, into));
+    }));
+  }
+  Status all;
+  for (std::future<Status>& each : reads) {
+    if (const Status read = each.get(); !read.ok()) all = read;
+  }
+  return all;
+}
+
+// The same for reads into callers' memory: of what neither holds, which each fetches for both, and
+// of what the other one holds.
+TEST(Reserves, TwoAgentsWithMemoryForEightChunksReadIntoMemoryFromEachOther) {
+  Origin shared, ofA, ofB;
+  for (int i = 0; i < 2; ++i) {
+    shared.add("shared" + std::to_string(i), 10 * kChunkBytes + 12345);
+    ofA.add("a" + std::to_string(i), 10 * kChunkBytes);
+    ofB.add("b" + std::to_string(i), 10 * kChunkBytes);
+  }
+  Agent a("a", withEightChunks), b("b", withEightChunks);
+  connect({&a, &b});
+  a.beginWarm(a.add(ofA));
+  b.beginWarm(b.add(ofB));
+  for (Agent* const agent : {&a, &b})
+    ASSERT_EQ(agent->awaitWarm(std::chrono::seconds(300)).state, WarmState::kSucceeded);
+  struct Reading {
+    Agent& agent;
+    std::shared_ptr<Dataset> both, others;
+  };
+  const std::vector<Reading> readings{{a, a.add(shared), a.add(ofB)},
+                                      {b, b.add(shared), b.add(ofA)}};
+  std::vector<std::future<Status>> reads;
+  for (const Reading& each : readings) {
+    for (const auto& dataset : {each.both, each.others}) {
+      reads.push_back(std::async(std::launch::async,
+                                 [&each, dataset] { return readAll(each.agent, dataset); }));
+    }
+  }
+  for (std::future<Status>& each : reads) {
+    ASSERT_EQ(each.wait_for(std::chrono::seconds(300)), std::future_status::ready)
+        << "they wait for each other";
+    const Status read = each.get();
+    EXPECT_TRUE(read.ok()) << read.error().message;
+  }
+  for (Agent* const agent : {&a, &b})
+    EXPECT_GE(agent->await(agent->engine().statistics()).peerBytesReceived, ofA.bytes())
+        << agent->name() << " read what the other one has";
 }
 
 }  // namespace
