@@ -122,6 +122,28 @@ TEST(ThroughRead, AnEmptyFileNeedsNoRoom) {
   EXPECT_EQ(agent.awaitWarm().error->code, ErrorCode::kOutOfSpace);
 }
 
+// Who cannot keep the chunks reads them from the agent that holds them, each as often as it is
+// wanted.
+TEST(ThroughRead, AnAgentReadsThroughFromPeersWhenTheOriginHasGone) {
+  Origin origin;
+  origin.add("model", 40 * kMiB + 12'345);
+  Agent holder("a"), reader("b", 8 * kMiB);
+  connect({&holder, &reader});
+  holder.beginWarm(holder.add(origin));
+  ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
+  const auto dataset = reader.add(origin);
+  std::filesystem::rename(origin.folder(), origin.folder() + ".away");
+  DatasetSource source(*reader.engine().commons().mounting, dataset, "test", false);
+  for (const std::uint32_t step : {128u << 10, 1'000'000u})
+    EXPECT_NO_FATAL_FAILURE(expectFile(source, origin, 0, step));
+  std::filesystem::rename(origin.folder() + ".away", origin.folder());
+  EXPECT_LE(usedBytes(reader), 8 * kMiB);
+  const EngineStatistics statistics = reader.await(reader.engine().statistics());
+  EXPECT_EQ(statistics.origin.bytes, 0u);
+  EXPECT_GE(statistics.throughBytes, 32 * kMiB);
+  EXPECT_TRUE(statistics.failedReads.empty());
+}
+
 TEST(ThroughRead, AgentsReadThroughOneAnotherAtTheSameTime) {
   Origin origin;
   for (int i = 0; i < 3; ++i) origin.add("file" + std::to_string(i), 30 * kMiB);
