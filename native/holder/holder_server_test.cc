@@ -12,10 +12,12 @@
 #include <time.h>
 
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <thread>
 
 #include "holder/holder_socket.h"
+#include "holder/testing/dead_mount.h"
 #include "holder/testing/holder_fixture.h"
 
 namespace hearth {
@@ -48,6 +50,31 @@ TEST_F(HolderServerTest, AClientThatNeverReadsHoldsNobodyUp) {
     if (send(raw.get(), request.data(), request.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) break;
   }
   EXPECT_TRUE(connect()->list().ok());
+}
+
+// The holder waits for it as long as the deadline of its calls, and then goes on.
+TEST_F(HolderServerTest, AMountPointThatHangsIsReportedAndTheOthersAreServedAfterIt) {
+  constexpr auto kLong = std::chrono::minutes(5);
+  auto hanging = HolderClient::connect(socketPath(), kLong);
+  auto other = HolderClient::connect(socketPath(), kLong);
+  ASSERT_TRUE(hanging.ok() && other.ok());
+  ASSERT_TRUE((*hanging)->attach("a").ok());
+  ASSERT_TRUE((*other)->attach("b").ok());
+  std::filesystem::create_directory(root_ / "dead");
+  const holder_testing::DeadMount dead(root_ / "dead");
+  ASSERT_TRUE(dead.mounted());
+  const std::string target = (root_ / "dead" / "mnt").string();
+  std::thread asking([&] {
+    const auto mounted = (*hanging)->mount({.target = target, .source = "test"});
+    EXPECT_EQ(mounted.code(), ErrorCode::kDeadlineExceeded);
+    EXPECT_NE(mounted.error().message.find(target), std::string::npos);
+    const Status unmounted = (*hanging)->unmount(target, true);
+    EXPECT_EQ(unmounted.code(), ErrorCode::kNotFound);
+  });
+  EXPECT_TRUE((*other)->mount({.target = mnt(), .source = "test"}).ok());
+  asking.join();
+  EXPECT_EQ((*other)->list()->size(), 1u);
+  EXPECT_TRUE((*other)->unmount(mnt(), false).ok());
 }
 
 TEST_F(HolderServerTest, SocketIsForItsUserOnly) {
