@@ -107,7 +107,7 @@ TEST_F(FuseWaitTest, ASessionThatEndsGivesWaitingReadsTheirTime) {
   source_->setDelay(std::chrono::milliseconds(300));
   const Reader reader = startReader("slow");
   ASSERT_TRUE(eventually([&] { return statistics().parkedReads != 0; }));
-  session_->close(std::chrono::seconds(5), false);
+  session_->close(kHang, false);
   EXPECT_EQ(outcome(reader), 0);
 }
 

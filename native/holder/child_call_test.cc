@@ -9,7 +9,8 @@
 
 #include <atomic>
 #include <csignal>
-#include <thread>
+
+#include "base/testing/eventually.h"
 
 namespace hearth {
 namespace {
@@ -73,24 +74,20 @@ TEST(ChildCalls, EndWithTheProcessThatIsKilled) {
   ASSERT_NE(worker, MAP_FAILED);
   const pid_t agent = fork();
   if (agent == 0) {
-    ChildCalls calls(std::chrono::seconds(60));
+    ChildCalls calls(2 * kHang);
     (void)calls.run("work", [worker]() -> ChildAnswer {
       *worker = getpid();
       for (;;) pause();
     });
     _exit(0);
   }
-  while (*worker == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_TRUE(eventually([&] { return *worker != 0; }));
   kill(agent, SIGKILL);
   int status = 0;
   EXPECT_EQ(waitpid(agent, &status, 0), agent);
-  pid_t ended = 0;
-  for (int i = 0; i < 500 && ended == 0; ++i) {
-    ended = waitpid(*worker, &status, WNOHANG);
-    if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_EQ(ended, *worker);
-  if (ended == 0) kill(*worker, SIGKILL);
+  const bool ended = eventually([&] { return waitpid(*worker, &status, WNOHANG) == *worker; });
+  EXPECT_TRUE(ended);
+  if (!ended) kill(*worker, SIGKILL);
   prctl(PR_SET_CHILD_SUBREAPER, 0);
   munmap(worker, sizeof *worker);
 }

@@ -47,11 +47,10 @@ TEST_F(HolderMainTest, TheProgramDetachesItsMountsWhenToldToEnd) {
   pid_t pid = 0;
   ASSERT_EQ(posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environ), 0);
   auto client = HolderClient::connect(path);
-  for (int i = 0; i < 300 && !client.ok(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    client = HolderClient::connect(path);
-  }
-  EXPECT_TRUE(client.ok());
+  EXPECT_TRUE(eventually([&] {
+    if (!client.ok()) client = HolderClient::connect(path);
+    return client.ok();
+  }));
   if (client.ok()) {
     EXPECT_TRUE((*client)->attach("a").ok());
     EXPECT_TRUE((*client)->mount({.target = mnt(), .source = "x"}).ok());

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/testing/eventually.h"
 #include "mount/view_mount.h"
 
 namespace hearth {
@@ -126,18 +127,15 @@ TEST_F(UnownedMountTest, AProcessThatIsKilledWhileItBindsLeavesNoProcessAndNoLoc
     EXPECT_EQ(waitpid(agent, nullptr, 0), agent);
     // All that have a copy of the other end have ended.
     pollfd ended{ends[0], 0, 0};
-    EXPECT_EQ(poll(&ended, 1, 5000), 1) << "round " << round;
+    EXPECT_EQ(poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(kHang).count())), 1)
+        << "round " << round;
     const int next = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    int locked = -1;
-    for (int i = 0; i < 500 && (locked = flock(next, LOCK_EX | LOCK_NB)) != 0; ++i) usleep(10'000);
-    EXPECT_EQ(locked, 0) << "round " << round;
+    EXPECT_TRUE(eventually([&] { return flock(next, LOCK_EX | LOCK_NB) == 0; })) << round;
     close(next);
     close(ends[0]);
     // Its helper was left to this process, in its group.
-    pid_t helper = 0;
-    for (int i = 0; i < 500 && (helper = waitpid(0, nullptr, WNOHANG | __WALL)) == 0; ++i)
-      usleep(10'000);
-    EXPECT_NE(helper, 0) << "a child that goes on";
+    EXPECT_TRUE(eventually([] { return waitpid(0, nullptr, WNOHANG | __WALL) != 0; }))
+        << "a child that goes on";
     while (umount2(path("target").c_str(), MNT_DETACH) == 0) {
     }
   }

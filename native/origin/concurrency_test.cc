@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "base/testing/eventually.h"
 #include "origin/origin_fixture.h"
 #include "origin/scripted_server.h"
 #include "reactor/synchronization.h"
@@ -88,7 +89,8 @@ TEST_P(ConcurrencyTest, BoundsItsConnectionsAndServesInOrder) {
   EXPECT_LE(server.connections(), 3);
   EXPECT_EQ(server.mostAtOnce(), 3);
   for (std::size_t i = 0; i < batch.order.size(); ++i) {
-    EXPECT_NEAR(static_cast<double>(batch.order[i]), static_cast<double>(i), 3);
+    EXPECT_LE(batch.order[i], i + 2)
+        << "they begin in order, three at a time, and end as they come";
   }
 }
 
@@ -112,13 +114,12 @@ TEST_P(ConcurrencyTest, SurvivesConnectionsThatComeAndGo) {
 
 TEST_P(ConcurrencyTest, CloseCancelsWhateverAFetchIsDoing) {
   options.connections = 4;
-  options.stallTimeout = 30s;
-  options.firstBackOff = options.longestBackOff = 30s;
+  options.firstBackOff = options.longestBackOff = kHang;
   // Answers slowly, never, in part, or with a failure that is waited after.
   ScriptedServer server([](const auto& request, auto& to) {
     switch (request.number % 4) {
       case 0:
-        return answer(to, "503 Unavailable", "Retry-After: 30\r\n");
+        return answer(to, "503 Unavailable", "Retry-After: 60\r\n");
       case 1:
         to.send("HTTP/1.1 206 P\r\nContent-Range: bytes 0-29999/3000000\r\n\r\nsome");
         break;
@@ -134,7 +135,7 @@ TEST_P(ConcurrencyTest, CloseCancelsWhateverAFetchIsDoing) {
   const auto begin = Clock::now();
   Batch batch(client(), reactor(), server.url(), 40);
   run(Batch::closedMeanwhile(batch, reactor(), 100ms));
-  EXPECT_LT(Clock::now() - begin, 25s);
+  EXPECT_LT(Clock::now() - begin, 50s) << "the shortest of these waits is a minute";
   for (const Status& status : batch.statuses) {
     // A partial answer to another range than asked may have been refused before.
     EXPECT_TRUE(status.code() == ErrorCode::kCancelled ||
@@ -160,7 +161,7 @@ TEST_P(ConcurrencyTest, CloseDoesNotWaitForNameLookUps) {
   Batch batch(client(), reactor(), "http://no-such-host.invalid/x", 2);
   const auto begin = Clock::now();
   run(Batch::closedMeanwhile(batch, reactor(), 0ms));
-  EXPECT_LT(Clock::now() - begin, 25s);
+  EXPECT_LT(Clock::now() - begin, 60s);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "origin/origin_fixture.h"
 
+#include "base/testing/eventually.h"
+
 namespace hearth {
 
 void OriginFixture::SetUp() {
@@ -8,8 +10,7 @@ void OriginFixture::SetUp() {
   reactor_ = std::move(*created);
   options.firstBackOff = std::chrono::milliseconds(1);
   options.longestBackOff = std::chrono::milliseconds(20);
-  options.stallTimeout = std::chrono::milliseconds(300);
-  options.connectTimeout = std::chrono::seconds(2);
+  options.stallTimeout = options.connectTimeout = kHang;
 }
 
 void OriginFixture::TearDown() {

@@ -126,6 +126,7 @@ TEST_P(TlsOriginTest, RefusesARedirectFromHttpsToHttp) {
 }
 
 TEST_P(TlsOriginTest, RetriesWhenThePeerDoesNotSpeakTls) {
+  options.connectTimeout = std::chrono::seconds(2);
   options.attempts = 2;
   ScriptedServer plain(serve);
   std::string url = plain.url();

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "base/testing/eventually.h"
+
 namespace hearth {
 namespace {
 
@@ -26,7 +28,7 @@ TEST(Contained, keepsRowsInTheOrderOfTasks) {
                                              {"b", ProbeStatus::kOk, "", ""}};
                                    }},
                                   {"fast", fine}},
-                                 seconds(5));
+                                 seconds(kHang));
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[0].name, "a");
   EXPECT_EQ(rows[0].status, ProbeStatus::kDegraded);
@@ -44,7 +46,7 @@ TEST(Contained, namesTheStageOfACrash) {
                                      return {};
                                    }},
                                   {"other", fine}},
-                                 seconds(5));
+                                 seconds(kHang));
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].name, "driver");
   EXPECT_EQ(rows[0].status, ProbeStatus::kMissing);
@@ -56,7 +58,7 @@ TEST(Contained, namesTheStageOfACrash) {
 TEST(Contained, anEscapedExceptionIsACrash) {
   const auto rows = runContained(
       {{"driver", [](const Stage&) -> std::vector<Probe> { throw std::runtime_error("no"); }}},
-      seconds(5));
+      seconds(kHang));
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].detail, "crashed with SIGABRT");
 }
@@ -67,7 +69,7 @@ TEST(Contained, aLibraryThatExitsCostsItsRow) {
                                      std::printf("noise on the standard output\n");
                                      _exit(3);
                                    }}},
-                                 seconds(5));
+                                 seconds(kHang));
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].detail, "ended the process with status 3");
 }
@@ -114,7 +116,7 @@ TEST(Contained, aGrandchildThatKeepsThePipeDelaysNothing) {
 }
 
 TEST(Contained, leavesNoChildBehind) {
-  static_cast<void>(runContained({{"fine", fine}, {"fine", fine}}, seconds(5)));
+  static_cast<void>(runContained({{"fine", fine}, {"fine", fine}}, seconds(kHang)));
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/testing/eventually.h"
 #include "probe/contained.h"
 #include "probe/probes.h"
 
@@ -28,7 +29,7 @@ std::map<std::string, Probe> probeFake(const std::string& fault, milliseconds de
 }
 
 TEST(Drivers, working) {
-  auto rows = probeFake("none", seconds(10));
+  auto rows = probeFake("none", seconds(kHang));
   EXPECT_EQ(rows["verbs"].detail, "fake_0 open");
   EXPECT_EQ(rows["cuda"].detail, "CUDA 12.4, 1 device: Fake GPU (128 GiB)");
   EXPECT_EQ(rows["cufile"].detail, "driver opens, nvidia-fs 2.19, NVMe");
@@ -39,7 +40,7 @@ TEST(Drivers, working) {
 }
 
 TEST(Drivers, aMissingSymbolIsNamed) {
-  auto rows = probeFake("symbol", seconds(10));
+  auto rows = probeFake("symbol", seconds(kHang));
   EXPECT_TRUE(rows["verbs"].detail.ends_with("does not export ibv_close_device"));
   EXPECT_TRUE(rows["cuda"].detail.ends_with("does not export cuGetErrorString"));
   EXPECT_TRUE(rows["cufile"].detail.ends_with("does not export cuFileBufRegister"));
@@ -50,7 +51,7 @@ TEST(Drivers, aMissingSymbolIsNamed) {
 }
 
 TEST(Drivers, aFailedStartTellsItsReason) {
-  auto rows = probeFake("init", seconds(10));
+  auto rows = probeFake("init", seconds(kHang));
   EXPECT_EQ(rows["verbs"].detail, "ibv_get_device_list failed: Function not implemented");
   EXPECT_NE(rows["verbs"].advice.find("ib_uverbs"), std::string::npos);
   EXPECT_EQ(rows["cuda"].detail, "cuInit failed: no device was found (100)");
@@ -62,15 +63,15 @@ TEST(Drivers, aFailedStartTellsItsReason) {
 
 TEST(Drivers, aHangCostsOnlyTheDeadline) {
   const auto begin = std::chrono::steady_clock::now();
-  auto rows = probeFake("hang", milliseconds(700));
+  auto rows = probeFake("hang", seconds(5));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(60));
-  EXPECT_EQ(rows["verbs"].detail, "no answer in ibv_get_device_list within 700 ms");
-  EXPECT_EQ(rows["cuda"].detail, "no answer in cuInit within 700 ms");
-  EXPECT_EQ(rows["cufile"].detail, "no answer in cuFileDriverOpen within 700 ms");
+  EXPECT_EQ(rows["verbs"].detail, "no answer in ibv_get_device_list within 5000 ms");
+  EXPECT_EQ(rows["cuda"].detail, "no answer in cuInit within 5000 ms");
+  EXPECT_EQ(rows["cufile"].detail, "no answer in cuFileDriverOpen within 5000 ms");
 }
 
 TEST(Drivers, aCrashCostsItsRow) {
-  auto rows = probeFake("crash", seconds(10));
+  auto rows = probeFake("crash", seconds(kHang));
   EXPECT_EQ(rows["verbs"].detail, "crashed with SIGSEGV in ibv_get_device_list");
   EXPECT_EQ(rows["cuda"].detail, "crashed with SIGSEGV in cuInit");
   EXPECT_EQ(rows["cufile"].detail, "crashed with SIGSEGV in cuFileDriverOpen");

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/testing/eventually.h"
 #include "fuse/fuse_session.h"
 #include "fuse/testing/connection_guard.h"
 #include "fuse/testing/test_source.h"
@@ -128,16 +129,6 @@ inline ManifestRow folderRow(const std::string& path) {
   row.path = path;
   row.kind = EntryKind::kDirectory;
   return row;
-}
-
-// Waits until `condition` holds; false after five seconds.
-template <class F>
-bool eventually(F condition) {
-  for (int i = 0; i < 500; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return condition();
 }
 
 }  // namespace hearth::fuse_testing

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/testing/eventually.h"
 #include "holder/fuse_mount.h"
 #include "holder/holder_client.h"
 #include "holder/holder_server.h"
@@ -50,7 +52,10 @@ class HolderTest : public ::testing::Test {
     auto server = HolderServer::create(std::move(options));
     ASSERT_TRUE(server.ok()) << server.error().message;
     server_ = std::move(*server);
-    thread_ = std::thread([this] { server_->run(); });
+    thread_ = std::thread([this] {
+      serverThread_ = gettid();
+      server_->run();
+    });
   }
   void endServer() {
     if (!server_) return;
@@ -67,7 +72,7 @@ class HolderTest : public ::testing::Test {
   std::string socketPath() const { return (root_ / "s").string(); }
   std::string mnt() const { return (root_ / "mnt").string(); }
   std::unique_ptr<HolderClient> connect(const std::string& owner = "") {
-    auto client = HolderClient::connect(socketPath(), std::chrono::seconds(5));
+    auto client = HolderClient::connect(socketPath(), kHang);
     EXPECT_TRUE(client.ok()) << client.error().message;
     if (!owner.empty()) {
       EXPECT_TRUE((*client)->attach(owner).ok());
@@ -79,7 +84,7 @@ class HolderTest : public ::testing::Test {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strcpy(address.sun_path, socketPath().c_str());
-    const timeval limit{5, 0};
+    const timeval limit{std::chrono::seconds(kHang).count(), 0};
     setsockopt(raw.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     EXPECT_EQ(::connect(raw.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     return raw;
@@ -92,6 +97,8 @@ class HolderTest : public ::testing::Test {
   ChildCalls calls_;
   std::unique_ptr<HolderServer> server_;
   std::thread thread_;
+  std::atomic<pid_t> serverThread_{
+      0};  // as the kernel names the thread that startServer() has begun
 };
 
 }  // namespace hearth::holder_testing

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/testing/eventually.h"
 #include "holder/holder_protocol.h"
 #include "holder/holder_socket.h"
 #include "holder/owned_fd.h"
@@ -31,7 +32,7 @@ class Relay {
     const auto here = holderAddress(path);
     const auto there = holderAddress(holder);
     // Longer than the client waits, and not for ever.
-    const timeval limit{20, 0};
+    const timeval limit{std::chrono::seconds(kHang).count(), 0};
     setsockopt(holder_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     unlink(path.c_str());
     EXPECT_EQ(bind(listener_.get(), reinterpret_cast<const sockaddr*>(&*here), sizeof *here), 0);
