@@ -14,12 +14,14 @@ import type { Group, Settings } from './plan.ts';
 import { builtRelease, commitOf } from './release.ts';
 import { measure, type Row, tableHead, tableLine } from './result.ts';
 import { completeFile } from './rows/complete_file.ts';
+import { gates } from './rows/gates.ts';
 import { http } from './rows/http.ts';
 import { limits } from './rows/limits.ts';
 import { planner } from './rows/planner.ts';
 import { smallCold } from './rows/small_cold.ts';
 import { smallFiles } from './rows/small_files.ts';
 import { spreading } from './rows/spread.ts';
+import { transport } from './rows/transport.ts';
 import { warmDirectory } from './rows/warm_directory.ts';
 
 function count(name: string, otherwise: number): number {
@@ -30,9 +32,19 @@ function count(name: string, otherwise: number): number {
 
 const wanted = (process.env.BENCH_ROWS ?? '').split(',').filter((word) => word !== '');
 const isWanted = (id: string): boolean => wanted.length === 0 || wanted.some((word) => id.startsWith(word));
-const groups = [completeFile, smallFiles, smallCold, http, warmDirectory, spreading, limits, planner].filter(
-  ({ ids }) =>
-    ids.some((id) => wanted.length === 0 || wanted.some((word) => id.startsWith(word) || word.startsWith(id))),
+const groups = [
+  completeFile,
+  smallFiles,
+  smallCold,
+  http,
+  warmDirectory,
+  spreading,
+  transport,
+  limits,
+  planner,
+  gates,
+].filter(({ ids }) =>
+  ids.some((id) => wanted.length === 0 || wanted.some((word) => id.startsWith(word) || word.startsWith(id))),
 );
 
 /** Failures are printed at once, and given back. */

@@ -12,6 +12,7 @@ import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import { inline, install, Journey } from '../kubernetes/journey.ts';
 import { root, run, until } from '../src/command.ts';
 import { mounts, PodReader, smallFiles } from './pod_reader.ts';
+import { podStart } from './pod_start.ts';
 
 const bytes = Number(process.env.BENCH_BYTES || 2 ** 30);
 const runs = Number(process.env.BENCH_RUNS || 5);
@@ -74,7 +75,7 @@ async function main(cluster: KubernetesCluster): Promise<void> {
       `${machine.disk} ${machine.fileSystem}\n${bytes / 2 ** 20} MiB, ${runs} runs\n\n${tableHead()}`,
   );
   const measured: Row[] = [];
-  for (const one of rows(await pods(journey))) {
+  for (const one of [...rows(await pods(journey)), podStart(journey)]) {
     const row = await measure(one, runs, machine);
     measured.push(row);
     console.log(tableLine(row));
