@@ -35,7 +35,7 @@ class HostileAcceptorTest : public testing::TestWithParam<Reactor::Backend> {
     { const RawPeer last(acceptor.address()); }
     if (thread.joinable()) thread.join();
   }
-  Status read(Clock::duration patience = 5s) {
+  Status read(Clock::duration patience = kHang) {
     into.assign(100, std::byte{0});
     return asker->read("asked", kPlain, 0, into, patience);
   }
@@ -140,10 +140,8 @@ TEST_P(HostileAcceptorTest, StallsInsideAnAnswerEndAtTheDeadline) {
     drain(peer);
   });
   std::vector<std::byte> chunk(kChunkBytes);
-  const auto before = Clock::now();
   const Status status = asker->read("asked", kPlain, 0, chunk, 200ms);
   EXPECT_EQ(status.code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_LT(Clock::now() - before, 60s);
 }
 
 TEST_P(HostileAcceptorTest, SilenceIsNoticed) {
@@ -152,11 +150,9 @@ TEST_P(HostileAcceptorTest, SilenceIsNoticed) {
         if (peer.welcome("asked")) drain(peer);
       },
       30ms);
-  const auto before = Clock::now();
   const Status status = read();
   EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(status.error().message, HasSubstr("no sign of life"));
-  EXPECT_LT(Clock::now() - before, 60s);
 }
 
 TEST_P(HostileAcceptorTest, AcceptorsThatDoNotKnowTheSecretAreNotAsked) {
@@ -184,12 +180,10 @@ TEST_P(HostileAcceptorTest, HandshakesThatStallEndInTime) {
   options.connectTimeout = 100ms;
   TestNode impatient(options, GetParam());
   impatient.setPeers({acceptor.identity("asked")});
-  const auto before = Clock::now();
   std::vector<std::byte> bytes(100);
   const Status status = impatient.read("asked", kPlain, 0, bytes);
   EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(status.error().message, HasSubstr("no connection in time"));
-  EXPECT_LT(Clock::now() - before, 60s);
 }
 
 // One of the peer's addresses breaks off in the middle of each answer: the second try never goes
@@ -243,16 +237,17 @@ TEST_P(HostileAcceptorTest, BadBytesOfOneAddressAreAskedForAtTheOther) {
   ASSERT_TRUE(third.eventually("asked", [](const auto& entry) { return entry.streams == 4; }));
   bad.handler->reads = good.handler->reads = 0;
   std::vector<std::thread> waiting;
+  std::atomic<int> answered{0};
   for (int i = 0; i < 4; ++i) {
-    waiting.emplace_back([&third] {
+    waiting.emplace_back([&third, &answered] {
       std::vector<std::byte> late(100);
       EXPECT_TRUE(third.read("asked", kStuck, 0, late).ok());
+      ++answered;
     });
   }
-  for (int i = 0; i < 500 && bad.handler->reads + good.handler->reads < 4; ++i)
-    std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(eventually([&] { return bad.handler->reads + good.handler->reads == 4; }));
   bad.post([&] { bad.handler->released.set(); });
-  std::this_thread::sleep_for(100ms);  // the answers of this one come
+  EXPECT_TRUE(eventually([&] { return answered == bad.handler->reads; }));
   EXPECT_TRUE(third.read("asked", kBadOnce, 0, bytes).ok());
   EXPECT_EQ(bad.handler->reads, 3);
   EXPECT_EQ(good.handler->reads, 3);

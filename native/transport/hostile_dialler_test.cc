@@ -135,7 +135,7 @@ TEST_P(HostileDiallerTest, LaterReleasesAreTakenForWhatBothKnow) {
   EXPECT_EQ(challenge->proofKind, ProofKind::kClusterSecret);
   // What it may say in passing does not disturb, and it is answered.
   ASSERT_TRUE(later.send(skippableFrame(201, 3000)));
-  ASSERT_TRUE(later.send(encodeFrame(ReadRequest{{}, 0, 100, 5000}, 1)));
+  ASSERT_TRUE(later.send(encodeFrame(ReadRequest{{}, 0, 100, 600'000}, 1)));
   const std::optional<ReadAnswer> answer = later.expect<ReadAnswer>();
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->payloadLength, 100u);
@@ -205,7 +205,7 @@ TEST_P(HostileDiallerTest, ConversationsCutAtEveryByteLeaveNothingBehind) {
     RawPeer peer(address());
     ASSERT_TRUE(peer.send(std::span(opening).first(length)));
   }
-  const auto requests = joined(encodeFrame(ReadRequest{{}, 0, 100, 5000}, 1),
+  const auto requests = joined(encodeFrame(ReadRequest{{}, 0, 100, 600'000}, 1),
                                joined(encodeFrame(ControlRequest{1, patternBytes(20)}, 2),
                                       encodeEmptyFrame(FrameType::kCancel, 2)));
   for (std::size_t length = 0; length <= requests.size(); ++length) {
@@ -267,7 +267,7 @@ TEST_P(HostileDiallerTest, AskingForMoreThanTheCreditEndsTheConnection) {
   RawPeer peer(address());
   ASSERT_TRUE(peer.join());
   for (std::uint64_t id = 1; id <= 3; ++id) {
-    peer.send(encodeFrame(ReadRequest{keyOf(kStuck), 0, kChunkBytes, 5000}, id));
+    peer.send(encodeFrame(ReadRequest{keyOf(kStuck), 0, kChunkBytes, 600'000}, id));
   }
   EXPECT_TRUE(peer.closed());
   EXPECT_THAT(node->statisticsOf("stranger").error, HasSubstr("more than its credit"));
@@ -279,7 +279,7 @@ TEST_P(HostileDiallerTest, RequestIdsAreUsedOnce) {
   RawPeer peer(address());
   ASSERT_TRUE(peer.join());
   for (int i = 0; i < 2; ++i) {
-    peer.send(encodeFrame(ReadRequest{keyOf(kStuck), 0, kBlockBytes, 5000}, 9));
+    peer.send(encodeFrame(ReadRequest{keyOf(kStuck), 0, kBlockBytes, 600'000}, 9));
   }
   EXPECT_TRUE(peer.closed());
   EXPECT_THAT(node->statisticsOf("stranger").error, HasSubstr("twice"));
@@ -323,7 +323,7 @@ TEST_P(HostileDiallerTest, WhoNeverReadsIsDisconnected) {
   RawPeer peer(address());
   ASSERT_TRUE(peer.join());
   for (std::uint64_t id = 1; id <= 8; ++id) {
-    ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{{}, 0, kChunkBytes, 5000}, id)));
+    ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{{}, 0, kChunkBytes, 600'000}, id)));
   }
   EXPECT_TRUE(node->eventually("stranger", [](const auto& entry) {
     return entry.error.find("no sign of life") != std::string::npos ||
@@ -333,32 +333,27 @@ TEST_P(HostileDiallerTest, WhoNeverReadsIsDisconnected) {
 
 TEST_P(HostileDiallerTest, WhoTalksAndNeverReadsIsDisconnected) {
   TransportOptions options = TestNode::optionsOf("asked");
-  options.idleProbe = 100ms;
+  options.idleProbe = 500ms;  // who talks is heard within that on any machine
   start(options);
   RawPeer peer(address());
   ASSERT_TRUE(peer.join());
   for (std::uint64_t id = 1; id <= 8; ++id) {
-    ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{{}, 0, kChunkBytes, 5000}, id)));
+    ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{{}, 0, kChunkBytes, 600'000}, id)));
   }
-  bool open = true;
-  for (int i = 0; open && i < 500; ++i) {
-    open = peer.send(skippableFrame(201, 0));
-    std::this_thread::sleep_for(10ms);
-  }
-  EXPECT_FALSE(open);
+  EXPECT_TRUE(eventually([&] { return !peer.send(skippableFrame(201, 0)); }));
   EXPECT_THAT(node->statisticsOf("stranger").error, HasSubstr("taken nothing"));
 }
 
 TEST(HostileDialler, PrefacesThatDoNotComeAreNotWaitedFor) {
   TestNode node(TestNode::optionsOf("asked"));
+  const auto before = Clock::now();
   RawPeer silent(node.listeners[0]->address());
   RawPeer slow(node.listeners[0]->address());
   const std::vector<std::byte> preface = encodeFrame(Preface{0, 1});
   ASSERT_TRUE(slow.send(std::span(preface).first(preface.size() - 1)));
-  const auto before = Clock::now();
   EXPECT_TRUE(silent.closed());
   EXPECT_TRUE(slow.closed());
-  EXPECT_GE(Clock::now() - before, kPrefaceTimeout - 200ms);
+  EXPECT_GE(Clock::now() - before, kPrefaceTimeout);
 }
 
 TEST(Listening, SaysWhatToDoWhenItCannot) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/eventually.h"
 #include "transport/testing/faulty_rail.h"
 
 namespace hearth {
@@ -21,14 +22,14 @@ struct RailReaderTest : testing::Test {
     co_await rails.close();
     co_return true;
   }
-  RailRead slice(std::size_t size, Clock::duration patience = 10s) {
+  RailRead slice(std::size_t size, Clock::duration patience = kHang) {
     memory = std::make_shared<std::vector<std::byte>>(size);
     return {.key = {},
             .offset = 0,
             .into = MemorySlice::of(*memory, memory),
             .patience = Clock::now() + patience};
   }
-  Status read(std::size_t size, Clock::duration patience = 10s) {
+  Status read(std::size_t size, Clock::duration patience = kHang) {
     RailReader reader(*reactor, *rails);
     const Status status = reactor->runUntilComplete(reader.read(slice(size, patience), checksums));
     if (status.ok()) {
@@ -101,7 +102,7 @@ TEST_F(RailReaderTest, ACancelSaysWhetherTheMemoryIsFree) {
   EXPECT_FALSE(request->cancel()) << "it was writing";
   EXPECT_TRUE(request->settled());
   EXPECT_EQ(request->outcome().status.code(), ErrorCode::kCancelled);
-  EXPECT_TRUE(reactor->runUntilComplete(request->awaitReleased(Clock::now() + 5s)));
+  EXPECT_TRUE(reactor->runUntilComplete(request->awaitReleased(Clock::now() + kHang)));
   EXPECT_TRUE(request->cancel());
   EXPECT_EQ(request->outcome().status.code(), ErrorCode::kCancelled);
 }

@@ -51,7 +51,7 @@ Task<void> readOne(RailReader& reader, TortureRead& read, MemoryVector into) {
   RailRead what{.key = read.key,
                 .offset = read.offset,
                 .into = std::move(into),
-                .patience = Clock::now() + 60s};
+                .patience = Clock::now() + 1h};
   read.status = co_await reader.read(std::move(what), checksums);
   ++read.ended;
   if (!read.status.ok()) co_return;

@@ -30,7 +30,7 @@ class RawPeer {
     int result = connect(socket_.fd(), resolved.get(), resolved.size);
     if (result != 0 && errno == EINTR) {  // it goes on; writable when it is done
       pollfd writable{socket_.fd(), POLLOUT, 0};
-      while (poll(&writable, 1, 5000) < 0 && errno == EINTR) {
+      while (poll(&writable, 1, -1) < 0 && errno == EINTR) {
       }
       result = remoteAddress(socket_.fd()).host.empty() ? -1 : 0;
     }
@@ -47,7 +47,7 @@ class RawPeer {
     }
     return true;
   }
-  // Up to `size` bytes: fewer at the end of the stream or after five seconds.
+  // Up to `size` bytes: fewer at the end of the stream or after kHang.
   std::vector<std::byte> receive(std::size_t size) {
     std::vector<std::byte> bytes(size);
     std::size_t filled = 0;
@@ -79,7 +79,7 @@ class RawPeer {
     if (!body.ok()) return std::nullopt;
     return *body;
   }
-  // The other side has closed the connection (or does so within five seconds).
+  // The other side has closed the connection, or does so within kHang.
   bool closed() {
     std::byte byte;
     const ssize_t got = receiveSome(std::span(&byte, 1));
@@ -127,7 +127,7 @@ class RawPeer {
 
  private:
   void setDeadline() {
-    const timeval time{5, 0};
+    const timeval time{std::chrono::seconds(kHang).count(), 0};
     setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
     setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
   }
@@ -144,7 +144,7 @@ class RawPeer {
 inline void expectServing(const PeerAddress& address, const std::string& from = "") {
   RawPeer honest(address, from);
   ASSERT_TRUE(honest.join("honest"));
-  ASSERT_TRUE(honest.send(encodeFrame(ReadRequest{{}, 0, 100, 5000}, 1)));
+  ASSERT_TRUE(honest.send(encodeFrame(ReadRequest{{}, 0, 100, 600'000}, 1)));
   const std::optional<ReadAnswer> answer = honest.expect<ReadAnswer>();
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->payloadLength, 100u);
@@ -159,7 +159,7 @@ class RawAcceptor {
     socket_ = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(bind(socket_.fd(), any.get(), any.size), 0);
     EXPECT_EQ(listen(socket_.fd(), 64), 0);
-    const timeval time{5, 0};
+    const timeval time{std::chrono::seconds(kHang).count(), 0};
     setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
   }
   [[nodiscard]] PeerIdentity identity(const std::string& node) const {

@@ -42,7 +42,7 @@ class SilentPeerTest : public testing::TestWithParam<Reactor::Backend> {
     std::vector<std::uint32_t> checksums;
     return asker->await([&] {
       return asker->transport->read("asked", keyOf(kPlain), 0, MemorySlice::of(bytes), checksums,
-                                    Patience(Clock::now() + 15s, silence), RequestClass::kDemand);
+                                    Patience(Clock::now() + kHang, silence), RequestClass::kDemand);
     });
   }
   void stopHere() {
@@ -88,24 +88,17 @@ TEST_P(SilentPeerTest, IsNotWaitedForAndComesBackOnTheSameConnection) {
     serve(peer);
   });
   std::vector<std::byte> bytes(kBlockBytes);
-  auto before = Clock::now();
+  const auto before = Clock::now();
   const Status first = read(bytes);
   EXPECT_EQ(first.code(), ErrorCode::kDeadlineExceeded);
   EXPECT_THAT(first.error().message, HasSubstr("no sign of life for 300 ms"));
   EXPECT_GE(Clock::now() - before, kSilence);
-  EXPECT_LT(Clock::now() - before, 5s);
-  // It is known now: who asks again does not wait.
-  before = Clock::now();
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(read(bytes).code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_LT(Clock::now() - before, 20 * kSilence);
+  // It is known now: who asks again does not wait. Two hundred that did would take a minute.
+  const auto again = Clock::now();
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(read(bytes).code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_LT(Clock::now() - again, 200 * kSilence);
   goOn = true;
-  Status status;
-  for (int i = 0; i < 500; ++i) {
-    status = read(bytes);
-    if (status.ok()) break;
-    std::this_thread::sleep_for(10ms);
-  }
-  EXPECT_TRUE(status.ok()) << status.error().message;
+  EXPECT_TRUE(eventually([&] { return read(bytes).ok(); }));
   EXPECT_EQ(bytes, patternBytes(kBlockBytes));
   EXPECT_EQ(connections, 1);
 }
@@ -122,21 +115,15 @@ TEST_P(SilentPeerTest, StoppedInTheMiddleOfAnAnswerItWritesNothingAfterTheReadHa
     serve(peer);
   });
   std::vector<std::byte> bytes(kChunkBytes);
-  const auto before = Clock::now();
-  EXPECT_EQ(read(bytes).code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_LT(Clock::now() - before, 5s);
+  const Status first = read(bytes);
+  EXPECT_EQ(first.code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_THAT(first.error().message, HasSubstr("no sign of life"));
   // The memory is somebody else's from now on.
   std::fill(bytes.begin(), bytes.end(), std::byte{0x5a});
   EXPECT_EQ(read(std::span(bytes).first(0)).code(), ErrorCode::kOk);
   goOn = true;
   std::vector<std::byte> other(kChunkBytes);
-  Status status;
-  for (int i = 0; i < 500; ++i) {
-    status = read(other);
-    if (status.ok()) break;
-    std::this_thread::sleep_for(10ms);
-  }
-  EXPECT_TRUE(status.ok()) << status.error().message;
+  EXPECT_TRUE(eventually([&] { return read(other).ok(); }));
   EXPECT_EQ(other, patternBytes(kChunkBytes));
   EXPECT_TRUE(std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0x5a}; }));
 }
@@ -147,10 +134,10 @@ TEST_P(SilentPeerTest, ATransferThatMovesSlowlyIsWaitedFor) {
     if (!request || request->header.type != FrameType::kReadRequest) return;
     const std::vector<std::byte> answer = answerTo(*request);
     for (std::size_t at = 0; at < answer.size();) {
-      const std::size_t size = std::min<std::size_t>(100'000, answer.size() - at);
+      const std::size_t size = std::min<std::size_t>(50'000, answer.size() - at);
       peer.send(std::span(answer).subspan(at, size));
       at += size;
-      std::this_thread::sleep_for(500ms);
+      std::this_thread::sleep_for(250ms);
     }
     serve(peer);
   });
@@ -186,27 +173,26 @@ TEST_P(SilentPeerTest, WhoIsLateItselfWaitsLonger) {
 // Its disk is slow, but it runs: that is told by its answers to probes.
 TEST_P(SilentPeerTest, AHandlerThatTakesLongIsWaitedFor) {
   TestNode asked(TestNode::optionsOf("slow"), GetParam());
-  asked.post([&] { asked.handler->delay = 2s; });
+  asked.post([&] { asked.handler->delay = 4s; });
   TestNode patient(TestNode::optionsOf("asker"), GetParam());
   patient.setPeers({asked.identity()});
   std::vector<std::byte> bytes(kBlockBytes);
   std::vector<std::uint32_t> checksums;
   const Status status = patient.await([&] {
     return patient.transport->read("slow", keyOf(kSlow), 0, MemorySlice::of(bytes), checksums,
-                                   Patience(Clock::now() + 15s, 1s), RequestClass::kDemand);
+                                   Patience(Clock::now() + kHang, 3s), RequestClass::kDemand);
   });
   EXPECT_TRUE(status.ok()) << status.error().message;
 }
 
 TEST_P(SilentPeerTest, ControlMessagesGoElsewhereToo) {
   start([this](RawPeer&) { stopHere(); });
-  const auto before = Clock::now();
   const Result<ControlMessage> answer = asker->await([&] {
     return asker->transport->call("asked", ControlMessage{7, {}},
-                                  Patience(Clock::now() + 15s, kSilence));
+                                  Patience(Clock::now() + kHang, kSilence));
   });
   EXPECT_EQ(answer.code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_LT(Clock::now() - before, 5s);
+  EXPECT_THAT(answer.error().message, HasSubstr("no sign of life"));
 }
 
 }  // namespace

@@ -51,12 +51,7 @@ TEST(SocketLimits, ConnectionsOfAllNodesTogetherAreBounded) {
   EXPECT_THAT(node.statisticsOf("").error, HasSubstr("there are too many connections"));
   // A place that gets free is the next one's.
   peers.pop_back();
-  bool joined = false;
-  for (int i = 0; !joined && i < 500; ++i) {
-    joined = letsIn(address, "last");
-    if (!joined) std::this_thread::sleep_for(10ms);
-  }
-  EXPECT_TRUE(joined);
+  EXPECT_TRUE(eventually([&] { return letsIn(address, "last"); }));
 }
 
 TEST(SocketLimits, ConnectionsThatEndedCountWhileTheirRequestsAreExecuted) {
@@ -66,15 +61,14 @@ TEST(SocketLimits, ConnectionsThatEndedCountWhileTheirRequestsAreExecuted) {
     RawPeer peer(address);
     ASSERT_TRUE(peer.join("hasty"));
     ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{keyOf(kStuck), 0, 100, 60000}, 1)));
-    while (node.handler->reads <= static_cast<int>(i)) std::this_thread::sleep_for(1ms);
+    ASSERT_TRUE(eventually([&] { return node.handler->reads > static_cast<int>(i); }));
   }
   EXPECT_FALSE(letsIn(address, "hasty"));
   EXPECT_THAT(node.statisticsOf("").error, HasSubstr("hasty has too many connections"));
   EXPECT_TRUE(letsIn(address, "another"));
   node.post([&] { node.handler->released.set(); });
-  for (int i = 0; i < 500 && node.handler->unwanted < int{kConnectionsPerNode}; ++i)
-    std::this_thread::sleep_for(10ms);
-  EXPECT_EQ(node.handler->unwanted, int{kConnectionsPerNode}) << "they know that nobody waits";
+  EXPECT_TRUE(eventually([&] { return node.handler->unwanted == int{kConnectionsPerNode}; }))
+      << "they know that nobody waits";
   EXPECT_TRUE(letsIn(address, "hasty"));
 }
 

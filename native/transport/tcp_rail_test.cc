@@ -16,7 +16,7 @@ class TcpRailTest : public testing::TestWithParam<Reactor::Backend> {
     peer = std::make_shared<Peer>(*reactor, *gate, dialler, std::move(identity), 1, 0,
                                   std::make_shared<PeerStatistics>());
     const Result<std::shared_ptr<Rail>> picked =
-        reactor->runUntilComplete(peer->rail(nullptr, Clock::now() + 10s));
+        reactor->runUntilComplete(peer->rail(nullptr, Clock::now() + kHang));
     ASSERT_TRUE(picked.ok()) << picked.error().message;
     rail = *picked;
   }
@@ -38,15 +38,21 @@ class TcpRailTest : public testing::TestWithParam<Reactor::Backend> {
     return post(behaviour, MemorySlice::of(*memory, memory));
   }
   std::shared_ptr<RailRequest> post(Behaviour behaviour, MemoryVector into) {
-    RailRead read{.key = keyOf(behaviour), .into = std::move(into), .patience = Clock::now() + 60s};
+    RailRead read{.key = keyOf(behaviour), .into = std::move(into), .patience = Clock::now() + 1h};
     RailRequest::Posted posted = RailRequest::create(*reactor, std::move(read));
     std::vector<std::unique_ptr<RailWork>> batch;
     batch.push_back(std::move(posted.work));
     rail->post(std::move(batch));
     return posted.request;
   }
-  bool released(const std::shared_ptr<RailRequest>& request, Clock::duration within = 5s) {
-    return reactor->runUntilComplete(request->awaitReleased(Clock::now() + within));
+  // Long before its own time has come.
+  bool released(const std::shared_ptr<RailRequest>& request) {
+    return reactor->runUntilComplete(request->awaitReleased(Clock::now() + kHang));
+  }
+  template <class Condition>
+  bool turnUntil(Condition condition) {
+    return eventually(
+        [&] { return reactor->runUntilComplete(slept(*reactor, 1ms)) && condition(); });
   }
   void expectReadable() {
     const std::shared_ptr<RailRequest> request = post(kPlain);
@@ -119,10 +125,10 @@ TEST_P(TcpRailTest, WhatWaitsForItsAnswerIsCancelledAtOnceAndTheConnectionStays)
   TestNode asked(TestNode::optionsOf("asked"));
   connect(asked.identity());
   const auto stuck = post(kStuck);
-  reactor->runUntilComplete(slept(*reactor, 50ms));
+  ASSERT_TRUE(turnUntil([&] { return asked.handler->reads == 1; }));
   EXPECT_FALSE(stuck->cancel()) << "the connection hears of it in its next turn";
   EXPECT_EQ(stuck->outcome().status.code(), ErrorCode::kCancelled);
-  EXPECT_TRUE(released(stuck, 1s));
+  EXPECT_TRUE(released(stuck));
   EXPECT_EQ(rail->load(), 0u);
   expectReadable();
   EXPECT_TRUE(rail->usable());
@@ -135,9 +141,9 @@ TEST_P(TcpRailTest, WhatWaitsForCreditIsCancelledAndTakesNone) {
   connect(asked.identity());
   expectReadable();  // the credit has come
   const auto first = post(kStuck), second = post(kStuck);
-  reactor->runUntilComplete(slept(*reactor, 50ms));
+  ASSERT_TRUE(turnUntil([&] { return asked.handler->reads == 2; }));
   second->cancel();
-  EXPECT_TRUE(released(second, 2s));
+  EXPECT_TRUE(released(second));
   EXPECT_FALSE(first->settled());
   EXPECT_EQ(asked.handler->reads, 2) << "the second never set out";
   asked.post([&] { asked.handler->released.set(); });
@@ -162,15 +168,16 @@ TEST_P(TcpRailTest, WhatIsBeingReceivedIsLetGoOfSoonAfterTheCancel) {
     answer.blockChecksums = crc32cOfBlocks(payload, kBlockBytes);
     raw.send(encodeFrame(answer, request->header.requestId));
     raw.send(std::span(payload).first(1000));
-    while (!cancelled) std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(eventually([&] { return cancelled.load(); }));
     EXPECT_TRUE(raw.closed());
   });
   connect(acceptor.identity("asked"));
-  const auto request = post(kPlain);
-  reactor->runUntilComplete(slept(*reactor, 100ms));
+  const auto memory = std::make_shared<std::vector<std::byte>>(kBlockBytes);
+  const auto request = post(kPlain, MemorySlice::of(*memory, memory));
+  ASSERT_TRUE(turnUntil([&] { return memory->front() == patternBytes(1).front(); }));
   EXPECT_FALSE(request->cancel()) << "bytes are coming into its memory";
   EXPECT_EQ(request->outcome().status.code(), ErrorCode::kCancelled);
-  EXPECT_TRUE(released(request, 5s));
+  EXPECT_TRUE(released(request));
   EXPECT_FALSE(rail->usable());
   cancelled = true;
   halfway.join();
@@ -183,7 +190,7 @@ TEST_P(TcpRailTest, AConnectionThatHasEndedSettlesWhatIsPosted) {
   peer->leave({ErrorCode::kUnavailable, "asked has left"});
   const auto late = post(kPlain);
   for (const auto& request : {stuck, late}) {
-    EXPECT_TRUE(released(request, 2s));
+    EXPECT_TRUE(released(request));
     EXPECT_EQ(request->outcome().status.code(), ErrorCode::kUnavailable);
     EXPECT_FALSE(request->outcome().answered);
   }

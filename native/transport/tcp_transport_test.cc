@@ -74,12 +74,12 @@ TEST_P(TransportTest, ReadsManifestsOfSeveralChunks) {
   start();
   const Result<std::vector<std::byte>> manifest = asker->await([&] {
     return asker->transport->readManifest("asked", asked->handler->manifestDigest,
-                                          Clock::now() + 10s);
+                                          Clock::now() + kHang);
   });
   ASSERT_TRUE(manifest.ok()) << manifest.error().message;
   EXPECT_EQ(*manifest, asked->handler->manifest);
-  const Result<std::vector<std::byte>> absent =
-      asker->await([&] { return asker->transport->readManifest("asked", {}, Clock::now() + 10s); });
+  const Result<std::vector<std::byte>> absent = asker->await(
+      [&] { return asker->transport->readManifest("asked", {}, Clock::now() + kHang); });
   EXPECT_EQ(absent.code(), ErrorCode::kNotFound);
 }
 
@@ -87,15 +87,15 @@ TEST_P(TransportTest, CarriesControlMessages) {
   start();
   for (const std::size_t size : {std::size_t{0}, std::size_t{10}, kMaxControlBytes}) {
     const ControlMessage message{7, patternBytes(size)};
-    const Result<ControlMessage> answer =
-        asker->await([&] { return asker->transport->call("asked", message, Clock::now() + 10s); });
+    const Result<ControlMessage> answer = asker->await(
+        [&] { return asker->transport->call("asked", message, Clock::now() + kHang); });
     ASSERT_TRUE(answer.ok()) << answer.error().message;
     EXPECT_EQ(answer->type, 8);
     EXPECT_EQ(answer->body, message.body);
   }
   asked->post([&] { EXPECT_EQ(asked->handler->lastAsker, "asker"); });
   const Result<ControlMessage> failed = asker->await([&] {
-    return asker->transport->call("asked", ControlMessage{99, {}}, Clock::now() + 10s);
+    return asker->transport->call("asked", ControlMessage{99, {}}, Clock::now() + kHang);
   });
   EXPECT_EQ(failed.code(), ErrorCode::kOutOfSpace);
 }
@@ -104,7 +104,7 @@ TEST_P(TransportTest, CarriesControlMessages) {
 TEST_P(TransportTest, ControlMessagesHaveAStreamOfTheirOwn) {
   start();
   const auto answer = asker->await([&] {
-    return asker->transport->call("asked", ControlMessage{7, {}}, Clock::now() + 10s);
+    return asker->transport->call("asked", ControlMessage{7, {}}, Clock::now() + kHang);
   });
   ASSERT_TRUE(answer.ok()) << answer.error().message;
   EXPECT_TRUE(asker->statisticsOf("asked").connected);
@@ -146,14 +146,15 @@ Task<std::map<ErrorCode, int>> askMany(TestNode& asker, int count, std::size_t s
 
 TEST_P(TransportTest, AnswersThousandsOfConcurrentSmallRequests) {
   start(2);
-  const auto outcomes = asker->await([&] { return askMany(*asker, 5000, 4096, kPlain, 15s); });
+  const auto outcomes = asker->await([&] { return askMany(*asker, 5000, 4096, kPlain, kHang); });
   EXPECT_EQ(outcomes, (std::map<ErrorCode, int>{{ErrorCode::kOk, 5000}}));
 }
 
 TEST_P(TransportTest, ExhaustedCreditDelaysAndNeverBlocks) {
   // Less credit than one request needs: one at a time.
   start(1, 1 << 20);
-  const auto outcomes = asker->await([&] { return askMany(*asker, 40, kChunkBytes, kPlain, 15s); });
+  const auto outcomes =
+      asker->await([&] { return askMany(*asker, 40, kChunkBytes, kPlain, kHang); });
   EXPECT_EQ(outcomes, (std::map<ErrorCode, int>{{ErrorCode::kOk, 40}}));
 }
 
@@ -162,15 +163,15 @@ TEST_P(TransportTest, RequestsWithoutCreditEndAtTheirDeadlineAndTheRestGoesOn) {
   const auto stuck = asker->await([&] { return askMany(*asker, 20, 512 << 10, kStuck, 100ms); });
   EXPECT_EQ(stuck, (std::map<ErrorCode, int>{{ErrorCode::kDeadlineExceeded, 20}}));
   asked->post([&] { asked->handler->released.set(); });
-  const auto outcomes = asker->await([&] { return askMany(*asker, 20, 512 << 10, kPlain, 10s); });
+  const auto outcomes = asker->await([&] { return askMany(*asker, 20, 512 << 10, kPlain, kHang); });
   EXPECT_EQ(outcomes, (std::map<ErrorCode, int>{{ErrorCode::kOk, 20}}));
 }
 
 TEST_P(TransportTest, LateAnswersAreDroppedAndTheConnectionStays) {
   start();
   std::vector<std::byte> into(kBlockBytes);
-  EXPECT_EQ(asker->read("asked", kSlow, 0, into, 20ms).code(), ErrorCode::kDeadlineExceeded);
-  std::this_thread::sleep_for(150ms);
+  EXPECT_EQ(asker->read("asked", kStuck, 0, into, 20ms).code(), ErrorCode::kDeadlineExceeded);
+  asked->post([&] { asked->handler->released.set(); });
   EXPECT_TRUE(asker->read("asked", kPlain, 0, into).ok());
   EXPECT_EQ(asker->statisticsOf("asked").error, "");
 }
@@ -202,6 +203,7 @@ TEST_P(TransportTest, DamagedBytesAreAskedForAgainAndNeverReturned) {
 TEST_P(TransportTest, AnswersAfterTheConnectionHasGoneAreDropped) {
   start();
   std::vector<std::byte> into(kBlockBytes);
+  ASSERT_TRUE(asker->read("asked", kPlain, 0, into).ok()) << "it is connected";
   EXPECT_EQ(asker->read("asked", kStuck, 0, into, 50ms).code(), ErrorCode::kDeadlineExceeded);
   asker->setPeers({});
   EXPECT_TRUE(asked->eventually("asker", [](const auto& entry) { return !entry.error.empty(); }));
@@ -217,7 +219,7 @@ TEST_P(TransportTest, CloseEndsWhatIsInFlightAtBothEnds) {
     struct Drive {
       static Task<void> run(TestNode& asker,
                             std::shared_ptr<std::promise<std::map<ErrorCode, int>>> into) {
-        std::map<ErrorCode, int> outcomes = co_await askMany(asker, 50, kChunkBytes, kStuck, 15s);
+        std::map<ErrorCode, int> outcomes = co_await askMany(asker, 50, kChunkBytes, kStuck, kHang);
         into->set_value(outcomes);
       }
     };
@@ -225,7 +227,7 @@ TEST_P(TransportTest, CloseEndsWhatIsInFlightAtBothEnds) {
     EXPECT_TRUE(asker->eventually("asked", [](const auto& entry) { return entry.requests > 0; }));
     (closeAskerFirst ? asker : asked)->close();
     auto future = promise->get_future();
-    ASSERT_EQ(future.wait_for(10s), std::future_status::ready);
+    ASSERT_EQ(future.wait_for(kHang), std::future_status::ready);
     int ended = 0;
     for (const auto& [code, count] : future.get()) ended += count;
     EXPECT_EQ(ended, 50);
@@ -273,11 +275,9 @@ TEST_P(TransportTest, UnreachablePeersFailAtOnceWithTheReasonAndComeBack) {
   { const RawAcceptor gone = std::move(closedPort); }
   asker->setPeers({nowhere});
   std::vector<std::byte> into(kBlockBytes);
-  const auto before = Clock::now();
   const Status status = asker->read("asked", kPlain, 0, into);
   EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(status.error().message, HasSubstr("refused"));
-  EXPECT_LT(Clock::now() - before, 8s);
   asker->setPeers({asked->identity()});
   EXPECT_TRUE(asker->read("asked", kPlain, 0, into).ok());
 }

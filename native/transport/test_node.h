@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/testing/eventually.h"
 #include "reactor/synchronization.h"
 #include "transport/peer_transport.h"
 #include "wire/frame.h"
@@ -179,7 +180,8 @@ class TestNode {
     auto promise = std::make_shared<std::promise<Value>>();
     std::future<Value> future = promise->get_future();
     reactor->post([&make, promise] { spawn(drive<Value>(make(), promise)); });
-    if (future.wait_for(20s) != std::future_status::ready) {
+    // Longer than any deadline that a test gives, whose error says more.
+    if (future.wait_for(kHang + 1min) != std::future_status::ready) {
       fprintf(stderr, "a task of %s hangs\n", options.node.c_str());
       abort();
     }
@@ -206,7 +208,7 @@ class TestNode {
     post([&] { transport->setPeers(peers); });
   }
   Status read(const std::string& node, Behaviour behaviour, std::uint64_t offset,
-              std::span<std::byte> into, Clock::duration patience = 10s) {
+              std::span<std::byte> into, Clock::duration patience = kHang) {
     std::vector<std::uint32_t> checksums;
     const Status status = await([&] {
       return transport->read(node, keyOf(behaviour), offset, MemorySlice::of(into), checksums,
@@ -226,14 +228,10 @@ class TestNode {
     });
     return found;
   }
-  // Until the statistics of `node` satisfy `condition`, at most five seconds.
+  // Until the statistics of `node` satisfy `condition`.
   template <class F>
   bool eventually(const std::string& node, F condition) {
-    for (int i = 0; i < 500; ++i) {
-      if (condition(statisticsOf(node))) return true;
-      std::this_thread::sleep_for(10ms);
-    }
-    return false;
+    return hearth::eventually([&] { return condition(statisticsOf(node)); });
   }
 
   TransportOptions options;
