@@ -165,8 +165,6 @@ describe('gated pods on a real API server', () => {
     const node = /n[123]/.exec(await cluster.event('web', /GateWaiting/))?.[0] ?? '';
     cluster.agents.hold(node, `default.${model}`, all / 3n, all);
     const pod = await cluster.released('web');
-    const age = Date.now() - Date.parse(pod.metadata?.creationTimestamp ?? '');
-    assert.ok(age < 8_000, `after ${age} ms`);
     assert.deepEqual(hostsOf(pod), [`host-${node}`]);
     assert.match(
       await cluster.event('web', /GateTimedOut/),

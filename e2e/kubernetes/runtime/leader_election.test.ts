@@ -7,16 +7,20 @@ import { until } from '../../src/command.ts';
 import { CutProxy } from './cut_proxy.ts';
 import { apiOf, startApiServer } from './fixture.ts';
 
+/** Of the lease. A leader on a busy machine renews it in that time. */
+const leaseSeconds = 9;
+
 /** A process that competes for the lease. */
 class Replica {
   readonly identity: string;
   readonly #child: ChildProcess;
   #output = '';
 
-  constructor(kubeconfig: string, identity: string) {
+  constructor(kubeconfig: string, identity: string, seconds: number) {
     this.identity = identity;
     const script = join(import.meta.dirname, 'leader_process.ts');
-    this.#child = spawn(process.execPath, [script, kubeconfig, identity], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const words = [script, kubeconfig, identity, String(seconds)];
+    this.#child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
     this.#child.stdout?.setEncoding('utf8').on('data', (text) => {
       this.#output += text;
     });
@@ -70,13 +74,13 @@ describe('Leader election against a real API server', () => {
   });
 
   /** Two replicas, each with a network of its own; the first one leads. */
-  const compete = async (): Promise<{ a: Replica; b: Replica; network: CutProxy }> => {
+  const compete = async (seconds = leaseSeconds): Promise<{ a: Replica; b: Replica; network: CutProxy }> => {
     const network = await CutProxy.start(server.url);
     proxies.push(network);
-    const a = new Replica(network.kubeconfig(server.kubeconfig, 'a'), 'a');
+    const a = new Replica(network.kubeconfig(server.kubeconfig, 'a'), 'a', seconds);
     replicas.push(a);
     await until('a leads', () => a.leads);
-    const b = new Replica(server.kubeconfig, 'b');
+    const b = new Replica(server.kubeconfig, 'b', seconds);
     replicas.push(b);
     return { a, b, network };
   };
@@ -90,14 +94,14 @@ describe('Leader election against a real API server', () => {
   };
 
   it('hands over at once when the leader ends in order', async () => {
-    const { a, b } = await compete();
+    const { a, b } = await compete(300);
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     assert.ok(!b.leads);
     await a.end('SIGTERM');
     await until('b leads', () => b.leads);
     neverTwo(a, b);
     const handover = (b.terms[0]?.from ?? 0) - (a.terms[0]?.to ?? 0);
-    assert.ok(handover < 2_500, `${handover} ms, sooner than the lease of 3 s`);
+    assert.ok(handover < 30_000, `${handover} ms, sooner than the lease of 300 s`);
     const lease = await api.get(kinds.Lease, 'replicas', 'default');
     assert.equal(lease?.spec?.holderIdentity, 'b');
     assert.equal(lease?.spec?.leaseTransitions, 1);
@@ -128,7 +132,7 @@ describe('Leader election against a real API server', () => {
     const resumed = Number(process.hrtime.bigint() / 1_000_000n);
     await until('a has ended', () => !a.leads);
     const late = (a.terms[0]?.to ?? 0) - resumed;
-    assert.ok(late < 1_000, `it took ${late} ms`);
+    assert.ok(late < (leaseSeconds * 1000) / 2, `${late} ms, and not for another lease`);
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     assert.ok(b.leads && !a.leads);
   });

@@ -1,10 +1,10 @@
-// A replica for the tests of leader election: `node leader_process.ts KUBECONFIG IDENTITY` writes a line with the
+// A replica for the tests of leader election: `node leader_process.ts KUBECONFIG IDENTITY [LEASE_SECONDS]` writes a line with the
 // monotonic time of the machine (ms) whenever it begins and ends to lead. Ends in order on SIGTERM.
 import { createLogger } from '@hearth/common';
 import { LeaderElection } from '@hearth/common/kubernetes';
 import { apiOf } from './fixture.ts';
 
-const [kubeconfig = '', identity = ''] = process.argv.slice(2);
+const [kubeconfig = '', identity = '', leaseSeconds = '3'] = process.argv.slice(2);
 const machineTime = () => Number(process.hrtime.bigint() / 1_000_000n);
 const say = (word: string) => process.stdout.write(`${word} ${machineTime()}\n`);
 const stop = new AbortController();
@@ -15,8 +15,8 @@ const election = new LeaderElection({
   namespace: 'default',
   name: 'replicas',
   identity,
-  leaseSeconds: 3,
-  renewSeconds: 2,
+  leaseSeconds: Number(leaseSeconds),
+  renewSeconds: Number(leaseSeconds) - 1,
   retrySeconds: 0.4,
   logger: createLogger({ level: 'error', format: 'json' }),
 });
