@@ -54,15 +54,12 @@ TEST(EngineClose, EndsWhileTheOriginOfEverythingHangs) {
       answered->set_value(bytes.code());
     });
   }
-  for (const auto until = Clock::now() + 30s;;) {
-    if (agent.await(agent.engine().statistics()).origin.requests >= 4) break;
-    ASSERT_LT(Clock::now(), until);
-    std::this_thread::sleep_for(5ms);
-  }
+  ASSERT_TRUE(
+      eventually([&] { return agent.await(agent.engine().statistics()).origin.requests >= 4; }));
   const auto began = Clock::now();
   agent.engine().close();
   // By itself the first request is given up after half a minute, and then tried again.
-  EXPECT_LT(Clock::now() - began, 10s);
+  EXPECT_LT(Clock::now() - began, 25s);
   // Who waits at a mount waits for the next agent.
   for (std::future<ErrorCode>& reader : readers) EXPECT_EQ(reader.get(), ErrorCode::kCancelled);
 }

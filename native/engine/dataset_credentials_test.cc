@@ -20,7 +20,7 @@ class Questions {
   }
   void await(const std::string& dataset) {
     std::unique_lock lock(mutex_);
-    const bool came = changed_.wait_for(lock, std::chrono::seconds(30), [&] {
+    const bool came = changed_.wait_for(lock, kHang, [&] {
       return std::find(datasets_.begin(), datasets_.end(), dataset) != datasets_.end();
     });
     EXPECT_TRUE(came) << "nobody asked for locations of " << dataset;

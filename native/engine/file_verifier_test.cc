@@ -73,14 +73,9 @@ bool same(const Result<std::vector<std::byte>>& got, const std::vector<char>& al
 }
 
 // True once the file may be served as a whole.
-bool becomesWhole(Agent& agent, const std::shared_ptr<Dataset>& dataset,
-                  std::chrono::seconds limit = std::chrono::seconds(30)) {
+bool becomesWhole(Agent& agent, const std::shared_ptr<Dataset>& dataset) {
   const ContentKey key = dataset->manifest->entry(fileOf(*dataset)).key;
-  for (const auto until = Clock::now() + limit; Clock::now() < until;) {
-    if (agent.engine().commons().cache->verifiedWhole(key)) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
+  return eventually([&] { return agent.engine().commons().cache->verifiedWhole(key); });
 }
 
 Task<std::shared_ptr<FileFetch>> openHere(Shard& owner, FileReference file) {
@@ -122,15 +117,6 @@ Task<bool> hashingHere(std::shared_ptr<FileFetch> fetch) {
 
 Task<bool> wantedHere(Shard& owner, ContentKey key) {
   co_return owner.wanted->find(key) != nullptr;
-}
-
-// False after half a minute.
-bool comesTrue(const std::function<bool()>& condition) {
-  for (const auto until = Clock::now() + std::chrono::seconds(30); Clock::now() < until;) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
 }
 
 TEST(FileVerifier, ComparesWhatReadersFetchAndGivesNoViewBefore) {
@@ -179,13 +165,12 @@ TEST(FileVerifier, NeverServesAMixtureAsAWhole) {
   origin.restore();
   (void)read(agent, dataset, 0, 8u << 20);
   auto view = agent.await(agent.engine().contents().buildView(dataset));
-  const auto until = Clock::now() + std::chrono::seconds(30);
-  while (!view.ok() && Clock::now() < until) {
+  ASSERT_TRUE(eventually([&] {
+    if (view.ok()) return true;
     EXPECT_EQ(view.code(), ErrorCode::kNotFound) << view.error().message;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     view = agent.await(agent.engine().contents().buildView(dataset));
-  }
-  ASSERT_TRUE(view.ok()) << view.error().message;
+    return view.ok();
+  }));
   EXPECT_EQ(agent.await(agent.engine().statistics()).digestMismatches, 1u);
   std::ifstream file(*view + "/model", std::ios::binary);
   const std::vector<char> seen{std::istreambuf_iterator<char>(file), {}};
@@ -246,14 +231,14 @@ TEST(FileVerifier, ComparesTheBytesOfTheFileAndNoOthers) {
     EXPECT_TRUE(same(read(agent, dataset, at, 1000), origin.listed(), at));
   }
   // The first chunk is hashed, if it is, while it is nowhere but in memory.
-  ASSERT_TRUE(comesTrue([&] {
+  ASSERT_TRUE(eventually([&] {
     return fetch->cache->residentBytes() == 4 * kChunkBytes &&
            !runOn(*owner.reactor, hashingHere(fetch));
   }));
   ASSERT_TRUE(runOn(*owner.reactor, passHere(owner, fetch, 0, {})));
   origin.write(pattern(kSize, 96));
   ASSERT_TRUE(read(agent, dataset, 0, 1000).ok());
-  ASSERT_TRUE(comesTrue([&] { return fetch->cache->resident(0); }));
+  ASSERT_TRUE(eventually([&] { return fetch->cache->resident(0); }));
   origin.restore();
   ASSERT_TRUE(read(agent, dataset, 5 * kChunkBytes, 1000).ok());
 
@@ -279,7 +264,7 @@ TEST(FileVerifier, WhatDifferedIsNotReadFromMemoryEither) {
   const auto wrong = std::as_bytes(std::span(other));
   origin.write(other);
   ASSERT_TRUE(read(agent, dataset, 0, 2 * kChunkBytes).ok());
-  ASSERT_TRUE(comesTrue([&] { return fetch->cache->residentBytes() == 2 * kChunkBytes; }));
+  ASSERT_TRUE(eventually([&] { return fetch->cache->residentBytes() == 2 * kChunkBytes; }));
   ASSERT_TRUE(runOn(*owner.reactor, passHere(owner, fetch, 0, wrong.first(kChunkBytes))));
   origin.remove();
   for (std::uint32_t chunk = 2; chunk < fetch->cache->chunkCount(); ++chunk) {
@@ -288,7 +273,7 @@ TEST(FileVerifier, WhatDifferedIsNotReadFromMemoryEither) {
                       storeHere(owner, fetch, chunk, wrong.subspan(at, fetch->chunkSize(chunk))))
                     .ok());
   }
-  ASSERT_TRUE(comesTrue([&] {
+  ASSERT_TRUE(eventually([&] {
     return agent.await(agent.engine().statistics()).digestMismatches == 1 &&
            !runOn(*owner.reactor, hashingHere(fetch));
   }));
@@ -307,7 +292,7 @@ TEST(FileVerifier, ASmallFileThatDiffersDoesNotStayInMemory) {
   ASSERT_NE(fetch, nullptr);
   origin.write(pattern(kSmall, 93));
   (void)read(agent, dataset, 0, 1000);
-  ASSERT_TRUE(comesTrue([&] {
+  ASSERT_TRUE(eventually([&] {
     return agent.await(agent.engine().statistics()).digestMismatches >= 1 &&
            !runOn(*owner.reactor, hashingHere(fetch));
   }));
@@ -330,15 +315,15 @@ TEST(FileVerifier, WhatDifferedComesFromTheOriginAloneAlsoLater) {
   const auto held = [](Agent& of, const std::shared_ptr<Dataset>& listed) {
     return of.engine().commons().cache->residentBytes(listed->manifest->entry(fileOf(*listed)).key);
   };
-  ASSERT_TRUE(comesTrue([&] { return held(wrong, ofWrong) == 2 * kChunkBytes; }));
-  ASSERT_TRUE(comesTrue([&] { return held(right, ofRight) == kSize - 2 * kChunkBytes; }));
+  ASSERT_TRUE(eventually([&] { return held(wrong, ofWrong) == 2 * kChunkBytes; }));
+  ASSERT_TRUE(eventually([&] { return held(right, ofRight) == kSize - 2 * kChunkBytes; }));
 
   origin.remove();
   EXPECT_TRUE(read(agent, dataset, 0, 3 * kChunkBytes).ok());
   EXPECT_TRUE(read(agent, dataset, 3 * kChunkBytes, kSize - 3 * kChunkBytes).ok());
   Shard& owner = ownerOf(agent, *dataset);
   const ContentKey key = dataset->manifest->entry(fileOf(*dataset)).key;
-  ASSERT_TRUE(comesTrue([&] {
+  ASSERT_TRUE(eventually([&] {
     return agent.await(agent.engine().statistics()).digestMismatches == 1 &&
            !runOn(*owner.reactor, wantedHere(owner, key));
   }));

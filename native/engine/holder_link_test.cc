@@ -74,14 +74,6 @@ class HolderLinkTest : public ::testing::Test {
     const auto list = (*client)->list();
     return list.ok() && list->size() == 1 && list->front().attached;
   }
-  template <class Condition>
-  static bool eventually(Condition condition) {
-    for (const auto until = Clock::now() + std::chrono::seconds(60); Clock::now() < until;) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return condition();
-  }
   bool reads(const std::string& name, std::size_t size, unsigned seed) {
     std::ifstream file(mnt() + "/" + name, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};

@@ -33,14 +33,6 @@ class MountAdviceTest : public testing::Test {
   }
   std::uint32_t entry(const std::string& path) { return *dataset->manifest->lookUp(path); }
   std::uint32_t part(int i) { return entry("sub/part" + std::to_string(100 + i)); }
-  template <class F>
-  static bool eventually(F condition) {
-    for (const auto until = Clock::now() + 30s; Clock::now() < until;) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(10ms);
-    }
-    return condition();
-  }
 
   Origin origin;
   Agent agent{"one"};

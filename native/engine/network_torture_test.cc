@@ -63,13 +63,9 @@ void expectBytesDirectly(Agent& agent, const std::shared_ptr<Dataset>& dataset,
 }
 
 void expectAllMemoryBack(Agent& agent) {
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  std::size_t inUse = 1;
-  while (inUse != 0 && std::chrono::steady_clock::now() < patience) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    inUse = agent.await(agent.engine().statistics()).buffersInUse;
-  }
-  EXPECT_EQ(inUse, 0u) << agent.name();
+  EXPECT_TRUE(eventually([&] {
+    return agent.await(agent.engine().statistics()).buffersInUse == 0;
+  })) << agent.name();
 }
 
 class NetworkTorture : public testing::TestWithParam<unsigned> {};
@@ -93,7 +89,7 @@ TEST_P(NetworkTorture, AllAgentsGetEveryByte) {
   for (std::size_t i = 0; i < agents.size(); ++i) agents[i]->beginWarm(datasets[i]);
   std::uint64_t fromPeers = 0, fromOrigin = 0;
   for (std::size_t i = 0; i < agents.size(); ++i) {
-    const WarmProgress progress = agents[i]->awaitWarm(std::chrono::seconds(120));
+    const WarmProgress progress = agents[i]->awaitWarm();
     ASSERT_EQ(progress.state, WarmState::kSucceeded) << agents[i]->name();
     fromPeers += progress.peerBytes;
     fromOrigin += progress.originBytes;

@@ -82,15 +82,6 @@ class PrefetcherTest : public testing::Test {
     };
     return agent.await(Count::all(agent.engine()));
   }
-  // False when it does not come to hold within half a minute.
-  template <class F>
-  static bool eventually(F condition) {
-    for (const auto until = Clock::now() + std::chrono::seconds(30); Clock::now() < until;) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return condition();
-  }
 
   Origin origin, large;
   Agent agent{"one"};

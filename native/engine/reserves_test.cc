@@ -23,7 +23,7 @@ TEST(Reserves, TwoAgentsWithMemoryForEightChunksFillThemselvesFromEachOther) {
   for (Agent* const agent : {&a, &b}) agent->beginWarm(agent->add(origin));
   std::uint64_t fromOrigin = 0;
   for (Agent* const agent : {&a, &b}) {
-    const WarmProgress progress = agent->awaitWarm(std::chrono::seconds(300));
+    const WarmProgress progress = agent->awaitWarm();
     ASSERT_EQ(progress.state, WarmState::kSucceeded) << agent->name();
     EXPECT_EQ(progress.bytesReady, origin.bytes());
     EXPECT_GT(progress.peerBytes, 0u) << agent->name() << " got nothing from the other one";
@@ -43,13 +43,13 @@ TEST(Reserves, TwoAgentsWithMemoryForEightChunksReadWhatTheOtherHolds) {
   a.beginWarm(a.add(ofA));
   b.beginWarm(b.add(ofB));
   for (Agent* const agent : {&a, &b}) {
-    ASSERT_EQ(agent->awaitWarm(std::chrono::seconds(300)).state, WarmState::kSucceeded);
+    ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
     ASSERT_TRUE(agent->engine().cancelWarm("warm").ok());  // forgets it
   }
   a.beginWarm(a.add(ofB));
   b.beginWarm(b.add(ofA));
   for (Agent* const agent : {&a, &b}) {
-    const WarmProgress progress = agent->awaitWarm(std::chrono::seconds(300));
+    const WarmProgress progress = agent->awaitWarm();
     ASSERT_EQ(progress.state, WarmState::kSucceeded) << agent->name();
     EXPECT_EQ(progress.originBytes, 0u) << agent->name() << " read what the other one has";
     EXPECT_EQ(progress.peerBytes, ofA.bytes());

@@ -47,12 +47,12 @@ std::shared_ptr<Dataset> addNamed(Agent& agent, const Origin& origin) {
 }
 
 ScrubStatistics awaitScrub(Agent& agent, const std::function<bool(const ScrubStatistics&)>& done) {
-  const auto until = Clock::now() + std::chrono::seconds(60);
-  for (;;) {
-    const ScrubStatistics now = agent.await(agent.engine().statistics()).scrub;
-    if (done(now) || Clock::now() > until) return now;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  ScrubStatistics now;
+  eventually([&] {
+    now = agent.await(agent.engine().statistics()).scrub;
+    return done(now);
+  });
+  return now;
 }
 
 const ScrubOptions kOften{.bytesPerSecond = std::uint64_t{1} << 30,

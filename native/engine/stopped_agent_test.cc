@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "engine/testing_cluster.h"
+#include "fetch/fetch_run.h"
 #include "fetch/fetcher.h"
 
 namespace hearth::testing_cluster {
@@ -76,17 +77,12 @@ TEST(StoppedAgent, ADemandReadGoesToTheOtherHolder) {
     ASSERT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 0)).ok());
     ASSERT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 1)).ok());
     const Stopped still(stopped);
-    Clock::duration longest{};
     for (std::uint32_t chunk = 2; chunk < 8; ++chunk) {
       const auto before = Clock::now();
       const Status status = reader.await(demandChunk(reader.engine(), dataset, chunk));
       EXPECT_TRUE(status.ok()) << status.error().message;
-      longest = std::max(longest, Clock::now() - before);
+      EXPECT_LT(Clock::now() - before, kPeerPatience) << "it waits for the stopped one";
     }
-    // A second and a bit at most where the machine is not busy; ten and more before.
-    EXPECT_LT(longest, std::chrono::seconds(5));
-    RecordProperty("longest_ms_" + std::to_string(round),
-                   static_cast<int>(longest / std::chrono::milliseconds(1)));
   }
 }
 
@@ -105,12 +101,8 @@ TEST(StoppedAgent, ComesBackWhenItGoesOn) {
     EXPECT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 1)).ok());
   }
   origin.reset();
-  const auto until = Clock::now() + std::chrono::seconds(30);
-  Status status;
-  do {
-    status = reader.await(demandChunk(reader.engine(), dataset, 2));
-  } while (!status.ok() && Clock::now() < until);
-  EXPECT_TRUE(status.ok()) << status.error().message;
+  EXPECT_TRUE(
+      eventually([&] { return reader.await(demandChunk(reader.engine(), dataset, 2)).ok(); }));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <functional>
 #include <random>
 
+#include "base/testing/eventually.h"
 #include "engine/engine.h"
 #include "reactor/blocking_call.h"
 
@@ -189,15 +190,13 @@ class Agent {
     const Status begun = engine_->warm(std::move(options));
     EXPECT_TRUE(begun.ok());
   }
-  WarmProgress awaitWarm(std::chrono::seconds limit = std::chrono::seconds(60)) {
-    const auto until = Clock::now() + limit;
-    for (;;) {
-      const WarmProgress progress = engine_->findJob("warm")->progress();
-      const bool ended =
-          progress.state != WarmState::kRunning && progress.state != WarmState::kVerifying;
-      if (ended || Clock::now() > until) return progress;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+  WarmProgress awaitWarm() {
+    WarmProgress progress;
+    eventually([&] {
+      progress = engine_->findJob("warm")->progress();
+      return progress.state != WarmState::kRunning && progress.state != WarmState::kVerifying;
+    });
+    return progress;
   }
 
  private:
