@@ -6,6 +6,8 @@ export type Remedy =
   | { kind: 'none' }
   /** Bound again by a process that died before it took away what pods may not do. */
   | { kind: 'restrict'; present: MountEntry; noexec: boolean }
+  /** Here already: mounts that were bound from one have in common what is mounted over them, so the first brings it to all. */
+  | { kind: 'came'; source: MountEntry; present: MountEntry; noexec: boolean }
   /** `source` is the agent's present mount; `layers`: how many mounts lie at the target. */
   | { kind: 'bind'; source: MountEntry; layers: number; noexec: boolean };
 
@@ -27,7 +29,9 @@ export function remedyOf(
   if (present === undefined) return none;
   const noexec = layers.some(({ options }) => options.includes('noexec'));
   const folder = `${agentMounts}/${record.manifest}/`;
-  if (table.some((entry) => entry.mountPoint.startsWith(folder) && showSame(entry, present))) {
+  const shown = table.find((entry) => entry.mountPoint.startsWith(folder) && showSame(entry, present));
+  if (shown !== undefined) {
+    if (layers.length > 1 && record.reboundTo !== shown.device) return { kind: 'came', source: shown, present, noexec };
     return record.reboundAt === undefined || isRestricted(present, { noexec })
       ? none
       : { kind: 'restrict', present, noexec };

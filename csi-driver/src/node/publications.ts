@@ -13,7 +13,7 @@ import {
 } from '../mounts/index.ts';
 import { type PublishedRecord, type PublishedRecords, publishedId, withRebinding } from '../published/index.ts';
 import { type DatasetChoice, registeredName, type Usage } from '../volume/index.ts';
-import { remedyOf } from './dead_mount.ts';
+import { type Remedy, remedyOf } from './dead_mount.ts';
 
 export interface Publication {
   volume: string;
@@ -120,9 +120,19 @@ export class Publications {
       await this.#restrict(target, usage, remedy.present);
       return false;
     }
-    const { source, layers } = remedy;
+    const { source } = remedy;
     const told = withRebinding(record, source, at);
     if (told !== record) await records.write(cluster, told);
+    if (remedy.kind === 'came') await this.#restrict(target, usage, remedy.present);
+    else await this.#bindOver(target, remedy, usage);
+    const { volume, pod } = record;
+    const advice = 'restart the pod unless its containers mount the volume with HostToContainer';
+    logger.warn('a volume lost its mount and was bound again', { volume, target, pod, advice });
+    return true;
+  }
+
+  async #bindOver(target: string, { source, layers }: Extract<Remedy, { kind: 'bind' }>, usage: Usage): Promise<void> {
+    const { mounts } = this.#parts;
     for (let piled = layers; layers + 1 >= mostMounts && piled > 1; piled--) await mounts.unmount(target);
     await mounts.bindOver(source.mountPoint, target);
     try {
@@ -132,10 +142,6 @@ export class Publications {
       await mounts.unmount(target);
       throw thrown;
     }
-    const { volume, pod } = record;
-    const advice = 'restart the pod unless its containers mount the volume with HostToContainer';
-    logger.warn('a volume lost its mount and was bound again', { volume, target, pod, advice });
-    return true;
   }
 
   /** The record of what is mounted at a target; undefined when it is not this volume, or nothing. */

@@ -74,6 +74,25 @@ describe('rebinding', () => {
     assert.equal(devices('/one').length, 2, 'once');
   });
 
+  it('names every pod, and restricts its mount, where mounts that were bound from one share what comes over them', async () => {
+    const targets = ['/one', '/two', '/three'];
+    for (const target of targets) await publish(target, 'a', 'fuse', ['noexec']);
+    mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
+    mounts.bindOver = async (source) => {
+      for (const target of targets) await mounts.bind(source, target);
+    };
+    await rebinding().look();
+    for (const target of targets) {
+      assert.deepEqual(devices(target), ['0:50', '0:51'], target);
+      assert.equal((await records.find(target))?.reboundTo, '0:51', target);
+      const present = mounts.entries.findLast(({ mountPoint }) => mountPoint === target);
+      assert.deepEqual(present?.options, ['ro', 'nosuid', 'nodev', 'noexec'], target);
+    }
+    assert.equal(warnings.length, 3);
+    await rebinding().look();
+    assert.equal(warnings.length, 3, 'once');
+  });
+
   it('leaves what is alive, what is not there, views, and volumes whose agent has no mount yet', async () => {
     await publish('/alive', 'a');
     mounts.add(agentMount('a'), '0:50', ['rw'], ['ro']);
