@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import type { ClusterNode } from '../cluster/node.ts';
+import { ok } from '../cluster/testing/ok.ts';
+import { until } from '../src/command.ts';
+import { bytesOf, MiB, sha256 } from '../src/sample.ts';
+import { FileOrigin } from './file_origin.ts';
+import { clusterName, inline, useJourney } from './journey.ts';
+
+describe('pods whose mounts die, because the agent and the holder of their node are killed at once', () => {
+  const journey = useJourney('mounts');
+  const bytes = bytesOf(35, 9 * MiB);
+  const digest = sha256(bytes);
+  let origin: FileOrigin;
+  let node: ClusterNode;
+
+  before(async () => {
+    const { cluster } = journey();
+    node = cluster.nodes[0] as ClusterNode;
+    origin = await FileOrigin.start(cluster.network.hostAddress);
+  });
+  after(() => origin?.[Symbol.asyncDispose]());
+
+  it('are read again by new pods and by those that see new mounts; the others are named, and nothing stays', async () => {
+    await journey().apply(journey().dataset('lost', { http: { urls: [origin.add('weights', bytes)] } }));
+    await journey().ready('dataset/lost');
+    await journey().apply(journey().reader('stale', inline('lost')), seeingNewMounts('sees'));
+    for (const pod of ['stale', 'sees']) await journey().ready(`pod/${pod}`);
+    assert.equal(fuseMounts(await mounts(), 'kubernetes.io~csi').length, 2, 'they were made before the bytes came');
+    for (const pod of ['stale', 'sees']) assert.equal(await sum(pod), digest, pod);
+
+    await killAgentAndHolder();
+    await until('the mount is dead', async () => /not connected/.test((await reading('stale')).stderr));
+    await until('what sees new mounts reads again', async () => (await reading('sees')).stdout.startsWith(digest));
+    const events = await until('an event of the other one', async () => {
+      const told = await journey().events('stale');
+      return told.includes('VolumeRebound') && told;
+    });
+    assert.match(events, /VolumeRebound: .*lost its mount.* Restart the pod/);
+    assert.match((await reading('stale')).stderr, /not connected/, 'as the event says');
+    await journey().ready(`storagecluster/${clusterName}`);
+    const volumes = async () => {
+      const { conditions } = (await journey().get('storagecluster', clusterName))?.status ?? {};
+      return conditions?.find(({ type }: { type: string }) => type === 'Volumes');
+    };
+    const named = await until('the StorageCluster names both', async () => {
+      const condition = await volumes();
+      return ['stale', 'sees'].every((pod) => condition?.message.includes(`mounts/${pod}`)) && condition;
+    });
+    assert.deepEqual([named.status, named.reason], ['False', 'Rebound']);
+
+    // Restarted, as the event says; by another one there is nothing to be seen of what happened.
+    await journey().remove('pod/stale', 'pod/sees');
+    await journey().apply(journey().reader('stale', inline('lost')));
+    await journey().ready('pod/stale');
+    assert.equal(await sum('stale'), digest);
+    await until('no pod is named', async () => (await volumes())?.status === 'True');
+    await journey().remove('pod/stale');
+    assert.deepEqual(fuseMounts(await mounts(), 'kubernetes.io~csi'), []);
+    await journey().remove('dataset/lost');
+    await until('nothing of it is mounted', async () => fuseMounts(await mounts(), '-mounts.lost').length === 0);
+  });
+
+  function seeingNewMounts(name: string) {
+    const made = journey().reader(name, inline('lost'));
+    made.spec.containers[0].volumeMounts[0].mountPropagation = 'HostToContainer';
+    return made;
+  }
+  const reading = (pod: string) => journey().inPod(pod, 'sha256sum /models/weights');
+  const sum = async (pod: string) => (await ok(reading(pod))).slice(0, 64);
+  const mounts = () => node.machine.must('cat', '/proc/self/mountinfo');
+  const fuseMounts = (table: string, path: string) =>
+    table.split('\n').filter((line) => line.includes(' - fuse') && line.includes(path));
+
+  /** One call for both, so that neither sees the other gone. */
+  async function killAgentAndHolder(): Promise<void> {
+    const processes = (await node.machine.must('ps', '-e', '-o', 'pid=,args=')).split('\n');
+    const pids = processes.flatMap((line) => {
+      const [, pid, words] = /^ *(\d+) (.*)/.exec(line) ?? [];
+      return pid && / agent --config |hearth-holder --socket /.test(words ?? '') ? [pid] : [];
+    });
+    assert.equal(pids.length, 2, processes.join('\n'));
+    await node.machine.must('kill', '-KILL', ...pids);
+  }
+});
