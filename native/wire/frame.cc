@@ -6,6 +6,7 @@
 #include "base/byte_codec.h"
 #include "base/optional_fields.h"
 #include "wire/frame_header.h"
+#include "wire/frame_text.h"
 
 namespace hearth {
 namespace {
@@ -15,46 +16,14 @@ Error malformed(FrameType type, std::string_view what) {
           std::string("a ") + frameName(type) + " frame has " + std::string(what)};
 }
 
-bool usableName(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxNameBytes &&
-         std::all_of(name.begin(), name.end(), [](char character) {
-           return static_cast<unsigned char>(character) >= 0x20 && character != 0x7f;
-         });
-}
-
 bool blockAligned(std::uint64_t offset) { return offset % kBlockBytes == 0; }
 bool usableLength(std::uint32_t length) { return length > 0 && length <= kChunkBytes; }
 
-// The sentence is shown to people: what could disturb a terminal or a log line is replaced.
-std::string printable(std::string sentence) {
-  for (char& character : sentence) {
-    if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) character = ' ';
-  }
-  return sentence;
-}
-
-void putSentence(ByteWriter& out, ErrorCode code, std::string_view sentence) {
-  out.number(static_cast<std::uint16_t>(code));
-  out.text(printable(std::string(sentence.substr(0, kMaxSentenceBytes))));
-}
-
-// What is wrong with what was read, or null.
-using Complaint = const char*;
-
-Complaint getSentence(ByteReader& in, bool mayBeOk, ErrorCode& code, std::string& sentence) {
-  const auto number = in.number<std::uint16_t>();
-  sentence = in.text();
-  if (number == 0 && !mayBeOk) return "success where an error must be";
-  if (sentence.size() > kMaxSentenceBytes) return "a sentence that is too long";
-  if (printable(sentence) != sentence) return "control characters in its sentence";
-  if (number == 0 && !sentence.empty()) return "a sentence beside success";
-  code = isErrorCode(number) ? static_cast<ErrorCode>(number) : ErrorCode::kInternal;
-  return nullptr;
-}
-
 // Tags of the optional fields, of each body. Never reused.
-constexpr std::uint16_t kTargetField = 1;                  // ReadRequest
-constexpr std::uint16_t kPartField = 1 | kMustUnderstand;  // ReadAnswer
+constexpr std::uint16_t kTargetField = 1;                    // ReadRequest
+constexpr std::uint16_t kWindowField = 1 | kMustUnderstand;  // WriteRequest
+constexpr std::uint16_t kWritesField = 1;                    // Credit
+constexpr std::uint16_t kPartField = 1 | kMustUnderstand;    // ReadAnswer
 
 // Bodies of which no optional field is known yet.
 template <class Body>
@@ -156,8 +125,27 @@ Complaint get(ByteReader& in, Credit& body) {
   body.requests = in.number<std::uint32_t>();
   return nullptr;
 }
+void putFields(ByteWriter& out, const Credit& body) {
+  if (!body.writes) return;
+  ByteWriter field;
+  field.u64(body.writes->bytes);
+  field.u32(body.writes->requests);
+  putField(out, kWritesField, field.take());
+}
+Complaint takeField(Credit& body, std::uint16_t tag, ByteReader& value, bool& known) {
+  known = tag == kWritesField;
+  if (!known) return nullptr;
+  WriteCredit writes;
+  writes.bytes = value.u64();
+  writes.requests = value.u32();
+  if (!value.ok()) return "a credit for writes that is cut off";
+  body.writes = writes;
+  return nullptr;
+}
 
-void put(ByteWriter& out, const ReadRequest& body) {
+// The range that a request names, and on which terms.
+template <class Request>
+void putRange(ByteWriter& out, const Request& body) {
   out.bytes(std::as_bytes(std::span(body.key.bytes)));
   out.number(body.offset);
   out.number(body.length);
@@ -166,12 +154,15 @@ void put(ByteWriter& out, const ReadRequest& body) {
   out.number(std::uint8_t{0});
   out.number(std::uint16_t{0});
 }
-void putFields(ByteWriter& out, const ReadRequest& body) {
+template <class Request>
+void putMemory(ByteWriter& out, std::uint16_t tag, const Request& body) {
   if (!body.target) return;
   ByteWriter field;
   encode(field, *body.target);
-  putField(out, kTargetField, field.take());
+  putField(out, tag, field.take());
 }
+void put(ByteWriter& out, const ReadRequest& body) { putRange(out, body); }
+void putFields(ByteWriter& out, const ReadRequest& body) { putMemory(out, kTargetField, body); }
 Complaint takeField(ReadRequest& body, std::uint16_t tag, ByteReader& value, bool& known) {
   known = tag == kTargetField;
   if (!known) return nullptr;
@@ -180,7 +171,8 @@ Complaint takeField(ReadRequest& body, std::uint16_t tag, ByteReader& value, boo
   if (target->kind != MemoryKind::kUnknown) body.target = std::move(target);
   return nullptr;
 }
-Complaint get(ByteReader& in, ReadRequest& body) {
+template <class Request>
+Complaint getRange(ByteReader& in, Request& body) {
   body.key.bytes = in.fixed<32>();
   body.offset = in.number<std::uint64_t>();
   body.length = in.number<std::uint32_t>();
@@ -193,6 +185,62 @@ Complaint get(ByteReader& in, ReadRequest& body) {
   if (!blockAligned(body.offset)) return "an offset that is not the start of a block";
   if (body.offset % kChunkBytes + body.length > kChunkBytes) return "a range over two chunks";
   return nullptr;
+}
+Complaint get(ByteReader& in, ReadRequest& body) { return getRange(in, body); }
+
+void put(ByteWriter& out, const WriteRequest& body) {
+  putRange(out, body);
+  out.number(body.generation);
+}
+Complaint get(ByteReader& in, WriteRequest& body) {
+  const Complaint complaint = getRange(in, body);
+  body.generation = in.number<std::uint64_t>();
+  return complaint;
+}
+void putFields(ByteWriter& out, const WriteRequest& body) { putMemory(out, kWindowField, body); }
+Complaint takeField(WriteRequest& body, std::uint16_t tag, ByteReader& value, bool& known) {
+  known = tag == kWindowField;
+  if (!known) return nullptr;
+  body.target = decodeMemoryDescriptor(value);
+  // Unlike a read's, which may be answered otherwise: the bytes belong there and nowhere else.
+  const bool usable = body.target && body.target->kind != MemoryKind::kUnknown;
+  return usable ? nullptr : "a description of memory that makes no sense";
+}
+
+// The checksums of a payload of this length.
+void putChecksums(ByteWriter& out, std::uint32_t length,
+                  const std::vector<std::uint32_t>& checksums) {
+  out.number(length);
+  out.number(static_cast<std::uint32_t>(checksums.size()));
+  for (const std::uint32_t checksum : checksums) out.number(checksum);
+}
+Complaint getChecksums(ByteReader& in, std::uint32_t& length,
+                       std::vector<std::uint32_t>& checksums) {
+  length = in.number<std::uint32_t>();
+  const auto count = in.number<std::uint32_t>();
+  if (length > kChunkBytes) return "a payload that is longer than a chunk";
+  if (count != blocksOf(length)) return "another number of checksums than of blocks";
+  checksums.resize(count);
+  for (std::uint32_t& checksum : checksums) checksum = in.number<std::uint32_t>();
+  return nullptr;
+}
+
+void put(ByteWriter& out, const WriteData& body) {
+  out.number(body.offset);
+  putChecksums(out, body.payloadLength, body.blockChecksums);
+}
+Complaint get(ByteReader& in, WriteData& body) {
+  body.offset = in.number<std::uint32_t>();
+  const Complaint complaint = getChecksums(in, body.payloadLength, body.blockChecksums);
+  if (complaint != nullptr) return complaint;
+  if (!usableLength(body.payloadLength)) return "a length that is out of range";
+  const bool inRange = blockAligned(body.offset) && body.offset <= kChunkBytes - body.payloadLength;
+  return inRange ? nullptr : "a part that is out of range";
+}
+
+void put(ByteWriter& out, const WriteAnswer& body) { putSentence(out, body.code, body.sentence); }
+Complaint get(ByteReader& in, WriteAnswer& body) {
+  return getSentence(in, true, body.code, body.sentence);
 }
 
 void put(ByteWriter& out, const ManifestRequest& body) {
@@ -212,22 +260,16 @@ Complaint get(ByteReader& in, ManifestRequest& body) {
 template <FrameType type>
 void put(ByteWriter& out, const DataAnswer<type>& body) {
   putSentence(out, body.code, body.sentence);
-  out.number(body.payloadLength);
-  out.number(static_cast<std::uint32_t>(body.blockChecksums.size()));
-  for (const std::uint32_t checksum : body.blockChecksums) out.number(checksum);
+  putChecksums(out, body.payloadLength, body.blockChecksums);
 }
 template <FrameType type>
 Complaint get(ByteReader& in, DataAnswer<type>& body) {
   const Complaint complaint = getSentence(in, true, body.code, body.sentence);
   if (complaint != nullptr) return complaint;
-  body.payloadLength = in.number<std::uint32_t>();
-  const auto count = in.number<std::uint32_t>();
-  if (body.code != ErrorCode::kOk && body.payloadLength != 0) return "a payload beside an error";
-  if (body.payloadLength > kChunkBytes) return "a payload that is longer than a chunk";
-  if (count != blocksOf(body.payloadLength)) return "another number of checksums than of blocks";
-  body.blockChecksums.resize(count);
-  for (std::uint32_t& checksum : body.blockChecksums) checksum = in.number<std::uint32_t>();
-  return nullptr;
+  const Complaint other = getChecksums(in, body.payloadLength, body.blockChecksums);
+  if (other != nullptr) return other;
+  const bool carries = body.payloadLength != 0;
+  return body.code != ErrorCode::kOk && carries ? "a payload beside an error" : nullptr;
 }
 void putFields(ByteWriter& out, const ReadAnswer& body) {
   if (!body.part) return;
@@ -326,6 +368,9 @@ HEARTH_FRAME_BODY(Credit);
 HEARTH_FRAME_BODY(ReadRequest);
 HEARTH_FRAME_BODY(ManifestRequest);
 HEARTH_FRAME_BODY(ReadAnswer);
+HEARTH_FRAME_BODY(WriteRequest);
+HEARTH_FRAME_BODY(WriteData);
+HEARTH_FRAME_BODY(WriteAnswer);
 HEARTH_FRAME_BODY(ManifestAnswer);
 HEARTH_FRAME_BODY(ControlRequest);
 HEARTH_FRAME_BODY(ControlAnswer);

@@ -1,9 +1,10 @@
 // The wire protocol: every frame that two agents exchange, and nothing else. docs/wire-protocol.md
 // tells the same for people, with the order in which frames may come.
 //
-// A frame is a header of 32 bytes, a body of bodyLength bytes and, after an answer that carries
-// data, a payload of payloadLength raw bytes. All numbers are little-endian. A string is its length
-// (u16) and its bytes; a byte string or a list is its length (u32) and its elements.
+// A frame is a header of 32 bytes, a body of bodyLength bytes and, after an answer or a part of a
+// write that carries data, a payload of payloadLength raw bytes. All numbers are little-endian. A
+// string is its length (u16) and its bytes; a byte string or a list is its length (u32) and its
+// elements.
 //
 //   offset size header field
 //        0    4 magic         "HRTH"
@@ -18,7 +19,7 @@
 //
 // A body is a fixed part, which never changes within a version, and optional fields
 // (base/optional_fields.h), which later releases add; the Preface has none. Payloads are covered by
-// the block checksums in the answer's body.
+// the block checksums in the body of their frame.
 //
 // Versions. Hello and Challenge say which versions and features a side speaks; both sides then use
 // the newest version and the features that both have. A frame keeps its number as long as its fixed
@@ -72,6 +73,8 @@ enum class WireFeature : std::uint64_t {
   kPartialAnswers = 1u << 0,
   // The acceptor may write an answer into memory that the request describes.
   kRemoteMemory = 1u << 1,
+  // The dialler may write: WriteRequest, WriteReady, WriteData, WriteAnswer, and the credit for it.
+  kWrites = 1u << 2,
 };
 [[nodiscard]] constexpr bool has(std::uint64_t features, WireFeature feature) {
   return (features & static_cast<std::uint64_t>(feature)) != 0;
@@ -108,6 +111,12 @@ enum class FrameType : std::uint16_t {
   // the same (with kCancelled where the answer had not begun), because answers are what returns
   // credit.
   kCancel = 22,
+  // All four with WireFeature::kWrites only. A write goes request -> ready -> data ... -> answer;
+  // an answer may come instead of any of these, and ends it.
+  kWriteRequest = 23,
+  kWriteReady = 24,  // no body; the acceptor has memory for all of the write of that request id
+  kWriteData = 25,
+  kWriteAnswer = 26,
 };
 
 // "ReadRequest"; "unknown" for a number that is none.
@@ -197,11 +206,18 @@ struct Goodbye {
 // From the acceptor after its proof, and again when it allows more; it never lowers a limit. The
 // asker's unanswered requests are at most `requests` in number and `bytes` in the sum of their
 // costs: the length of a read, the body of a control request. One request may always be out,
-// whatever its cost. An asker that has more out is disconnected.
+// whatever its cost. An asker that has more out is disconnected. The same holds for writes by
+// themselves, with the limits of `writes`: neither waits for the other's credit.
+struct WriteCredit {
+  std::uint64_t bytes = 0;  // the lengths of the writes
+  std::uint32_t requests = 0;
+  bool operator==(const WriteCredit&) const = default;
+};
 struct Credit {
   static constexpr FrameType kType = FrameType::kCredit;
   std::uint64_t bytes = 0;
   std::uint32_t requests = 0;
+  std::optional<WriteCredit> writes;  // only with WireFeature::kWrites
   bool operator==(const Credit&) const = default;
 };
 
@@ -224,6 +240,41 @@ struct ReadRequest {
   // does not know this field, answers with a payload.
   std::optional<MemoryDescriptor> target;
   bool operator==(const ReadRequest&) const = default;
+};
+
+// That the asker wants to write a range inside one chunk, starting on a block. Its bytes follow
+// when the acceptor is ready for them.
+struct WriteRequest {
+  static constexpr FrameType kType = FrameType::kWriteRequest;
+  ContentKey key;
+  std::uint64_t offset = 0;
+  std::uint32_t length = 0;      // 1 to kChunkBytes
+  std::uint32_t patienceMs = 0;  // how long the asker will wait
+  RequestClass requestClass = RequestClass::kDemand;
+  // Which of two writes of the same range is newer (transport/write_order.h).
+  std::uint64_t generation = 0;
+  // Memory of the acceptor that it has described to the asker; none: it knows where the range is.
+  std::optional<MemoryDescriptor> target;
+  bool operator==(const WriteRequest&) const = default;
+};
+
+// The next part of a write, in order: payloadLength raw bytes follow the frame. Parts begin on a
+// block and end on one, or at the end of the range.
+struct WriteData {
+  static constexpr FrameType kType = FrameType::kWriteData;
+  std::uint32_t offset = 0;                   // in the range
+  std::uint32_t payloadLength = 0;            // 1 to kChunkBytes
+  std::vector<std::uint32_t> blockChecksums;  // CRC32C of every 64 KiB of the payload
+  bool operator==(const WriteData&) const = default;
+};
+
+// How a write ended. With kOk all of its bytes have come, are what their checksums say, and were
+// taken. After any answer the acceptor writes nothing of it any more.
+struct WriteAnswer {
+  static constexpr FrameType kType = FrameType::kWriteAnswer;
+  ErrorCode code = ErrorCode::kOk;
+  std::string sentence;  // unless kOk
+  bool operator==(const WriteAnswer&) const = default;
 };
 
 // A range of a manifest, starting on a block. The answer is shorter than asked only at the
@@ -291,7 +342,7 @@ struct ControlAnswer {
 // cut.
 template <class Body>
 [[nodiscard]] std::vector<std::byte> encodeFrame(const Body& body, std::uint64_t requestId = 0);
-// Ping, Pong and Cancel.
+// Ping, Pong, Cancel and WriteReady.
 [[nodiscard]] std::vector<std::byte> encodeEmptyFrame(FrameType type, std::uint64_t requestId);
 
 // The header in the first kFrameHeaderBytes of `bytes` (which has them). kProtocolError when it is

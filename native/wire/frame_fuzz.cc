@@ -26,7 +26,7 @@ void tryBody(std::span<const std::byte> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const auto bytes = std::as_bytes(std::span(data + 1, size - 1));
-  switch (data[0] % 14) {
+  switch (data[0] % 17) {
     case 0:
       tryBody<Preface>(bytes);
       break;
@@ -65,6 +65,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 12:
       tryBody<ControlAnswer>(bytes);
+      break;
+    case 13:
+      tryBody<WriteRequest>(bytes);
+      break;
+    case 14:
+      tryBody<WriteData>(bytes);
+      break;
+    case 15:
+      tryBody<WriteAnswer>(bytes);
       break;
     default:
       if (bytes.size() >= kFrameHeaderBytes) {

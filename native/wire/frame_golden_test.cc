@@ -1,5 +1,6 @@
 // The bytes of every frame. They are the protocol: a change that alters them needs another version.
-// They are what version 2 was when it was first released, so that later releases are held to it.
+// They are what version 2 was when it was first released, so that later releases are held to it,
+// and frames of writes what they were when the feature `writes` came.
 #include <gtest/gtest.h>
 
 #include "base/testing/golden_bytes.h"
@@ -73,7 +74,7 @@ void expectGreeting() {
                  "0200"
                  "0100000000000000"
                  "02000000",
-             Hello{"c", "node-1", "i", {}});
+             Hello{"c", "node-1", "i", {}, 2, 2, 1});
 }
 
 void expectChallenge() {
@@ -85,7 +86,7 @@ void expectChallenge() {
           "0200"
           "0100000000000000"
           "01",
-      Challenge{"c", "n", "i", {}});
+      Challenge{"c", "n", "i", {}, 2, 1});
 }
 
 void expectReadRequest() {
@@ -161,6 +162,46 @@ void expectControlAnswer() {
       ControlAnswer{ErrorCode::kNotFound, "no", 0, {}});
 }
 
+void expectCredit() {
+  expectBody(
+      "0000000400000000"
+      "00040000",
+      Credit{1u << 26, 1024, {}});
+  expectBody(
+      "0000000400000000"
+      "00040000"
+      "01000c00"
+      "0000000100000000"
+      "10000000",
+      Credit{1u << 26, 1024, WriteCredit{1u << 24, 16}});
+}
+
+void expectWriteRequest() {
+  const std::string range = kKeyHex +
+                            "0000030000000000"
+                            "01000100"
+                            "c4090000"
+                            "01000000"
+                            "0800000000000000";
+  WriteRequest request{goldenKey(), 3 * kBlockBytes, 65537, 2500, RequestClass::kWarm, 8, {}};
+  expectBody(range, request);
+  request.target = MemoryDescriptor{MemoryKind::kHost, 1000, 2, 3, 4, 5, {}};
+  expectBody(range +
+                 "01802800"
+                 "01000000e803000002000000000000000300000000000000"
+                 "04000000000000000500000000000000",
+             request);
+}
+
+void expectWriteAnswer() {
+  expectBody("00000000", WriteAnswer{});
+  expectBody(
+      "0e00"
+      "0200"
+      "6e6f",
+      WriteAnswer{ErrorCode::kUnsupported, "no"});
+}
+
 // False for a number that is none. The compiler wants a case here for each frame.
 bool expectFrame(FrameType type) {
   switch (type) {
@@ -188,10 +229,7 @@ bool expectFrame(FrameType type) {
           Refuse{ErrorCode::kUnauthenticated, "no"});
       return true;
     case FrameType::kCredit:
-      expectBody(
-          "0000000400000000"
-          "00040000",
-          Credit{1u << 26, 1024});
+      expectCredit();
       return true;
     case FrameType::kGoodbye:
       expectBody(
@@ -230,6 +268,24 @@ bool expectFrame(FrameType type) {
     case FrameType::kCancel:
       expectEmptyFrame("48525448020016000000000000000000887766554433221100000000b0b2b713", type);
       return true;
+    case FrameType::kWriteRequest:
+      expectWriteRequest();
+      return true;
+    case FrameType::kWriteReady:
+      expectEmptyFrame("48525448020018000000000000000000887766554433221100000000bb3b5035", type);
+      return true;
+    case FrameType::kWriteData:
+      expectBody(
+          "00000100"
+          "01000100"
+          "02000000"
+          "04030201"
+          "05000000",
+          WriteData{kBlockBytes, 65537, {0x01020304, 5}});
+      return true;
+    case FrameType::kWriteAnswer:
+      expectWriteAnswer();
+      return true;
   }
   return false;
 }
@@ -239,7 +295,9 @@ TEST(FrameGolden, BytesOfEveryFrame) {
   for (unsigned number = 0; number < 256; ++number) {
     if (expectFrame(static_cast<FrameType>(number))) frames.push_back(number);
   }
-  EXPECT_EQ(frames, (std::vector<unsigned>{1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 18, 19, 20, 21, 22}));
+  EXPECT_EQ(frames, (std::vector<unsigned>{1,  2,  3,  4,  5,  6,  7,  8,  9,  16,
+                                           17, 18, 19, 20, 21, 22, 23, 24, 25, 26}));
+  EXPECT_EQ(static_cast<std::uint64_t>(WireFeature::kWrites), 4u);
 }
 
 }  // namespace

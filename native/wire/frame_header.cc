@@ -87,6 +87,14 @@ const char* frameName(FrameType type) {
       return "ControlAnswer";
     case FrameType::kCancel:
       return "Cancel";
+    case FrameType::kWriteRequest:
+      return "WriteRequest";
+    case FrameType::kWriteReady:
+      return "WriteReady";
+    case FrameType::kWriteData:
+      return "WriteData";
+    case FrameType::kWriteAnswer:
+      return "WriteAnswer";
   }
   return "unknown";
 }
@@ -105,15 +113,21 @@ std::size_t fixedLimit(FrameType type) {
       return 1 + 4 + kMaxProofBytes;
     case FrameType::kRefuse:
     case FrameType::kGoodbye:
+    case FrameType::kWriteAnswer:
       return kSentenceLimit;
     case FrameType::kCredit:
       return 12;
     case FrameType::kPing:
     case FrameType::kPong:
     case FrameType::kCancel:
+    case FrameType::kWriteReady:
       return 0;
     case FrameType::kReadRequest:
       return 32 + 8 + 4 + 4 + 4;
+    case FrameType::kWriteRequest:
+      return 32 + 8 + 4 + 4 + 4 + 8;
+    case FrameType::kWriteData:
+      return 4 + 4 + 4 + 4 * (kChunkBytes / kBlockBytes);
     case FrameType::kManifestRequest:
       return 32 + 8 + 4;
     case FrameType::kReadAnswer:
@@ -138,6 +152,7 @@ std::string namesOfFeatures(std::uint64_t features) {
   constexpr std::pair<WireFeature, const char*> kNames[] = {
       {WireFeature::kPartialAnswers, "partial-answers"},
       {WireFeature::kRemoteMemory, "remote-memory"},
+      {WireFeature::kWrites, "writes"},
   };
   std::string names;
   for (const auto& [feature, name] : kNames) {

@@ -152,7 +152,34 @@ TEST(Frame, RoundTripsEveryBody) {
     return Goodbye{random.failure(), random.sentence()};
   });
   expectRoundTrips<Credit>([](Random& random) {
-    return Credit{random.below(~0ull), static_cast<std::uint32_t>(random.below(~0u))};
+    Credit credit{random.below(~0ull), static_cast<std::uint32_t>(random.below(~0u)), {}};
+    if (random.below(2) == 0) credit.writes = WriteCredit{random.below(~0ull), 7};
+    return credit;
+  });
+  expectRoundTrips<WriteRequest>([](Random& random) {
+    const std::uint64_t block = random.below(1u << 30);
+    const std::uint64_t room = kChunkBytes - block * kBlockBytes % kChunkBytes;
+    return WriteRequest{{random.bytes<32>()},
+                        block * kBlockBytes,
+                        static_cast<std::uint32_t>(1 + random.below(room)),
+                        static_cast<std::uint32_t>(random.below(~0u)),
+                        static_cast<RequestClass>(random.below(3)),
+                        random.below(~0ull),
+                        random.memory()};
+  });
+  expectRoundTrips<WriteData>([](Random& random) {
+    const std::uint64_t block = random.below(kChunkBytes / kBlockBytes);
+    const std::uint64_t room = kChunkBytes - block * kBlockBytes;
+    WriteData data{static_cast<std::uint32_t>(block * kBlockBytes),
+                   static_cast<std::uint32_t>(1 + random.below(room)),
+                   {}};
+    for (std::size_t i = 0; i < blocksOf(data.payloadLength); ++i)
+      data.blockChecksums.push_back(static_cast<std::uint32_t>(random.below(~0u)));
+    return data;
+  });
+  expectRoundTrips<WriteAnswer>([](Random& random) {
+    if (random.below(2) == 0) return WriteAnswer{};
+    return WriteAnswer{random.failure(), random.sentence()};
   });
   expectRoundTrips<ReadRequest>([](Random& random) {
     const std::uint64_t block = random.below(1u << 30);
@@ -194,6 +221,11 @@ TEST(Frame, LongestBodiesFitTheirLimits) {
   ReadRequest request{.length = 1, .target = MemoryDescriptor{.leaseMs = 1, .length = 1}};
   request.target->keys.assign(kMaxRemoteKeys, {1, 2});
   expectExact(request, 1);
+  WriteRequest write{.length = 1, .target = request.target};
+  expectExact(write, 1);
+  WriteData data{.payloadLength = kChunkBytes, .blockChecksums = {}};
+  data.blockChecksums.assign(blocksOf(kChunkBytes), 7);
+  expectExact(data, 1);
   ReadAnswer answer{.payloadLength = kChunkBytes};
   answer.blockChecksums.assign(blocksOf(kChunkBytes), 7);
   expectExact(answer, 1);
