@@ -57,6 +57,10 @@ class PlayedAgents final : public PeerTransport {
                     std::vector<std::uint32_t>&, Patience, RequestClass) override {
     co_return Error{ErrorCode::kUnavailable, "not played"};
   }
+  Task<Status> write(std::string, ContentKey, std::uint64_t, std::uint64_t, MemoryVector, Patience,
+                     RequestClass) override {
+    co_return Error{ErrorCode::kUnavailable, "not played"};
+  }
   Task<Result<std::vector<std::byte>>> readManifest(std::string, Sha256Digest,
                                                     Clock::time_point) override {
     co_return Error{ErrorCode::kUnavailable, "not played"};

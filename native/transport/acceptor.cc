@@ -29,6 +29,7 @@ Acceptor::Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options
       options_(options),
       limits_(limits),
       handler_(handler),
+      writeOrder_(reactor),
       accountOf_(std::move(accountOf)),
       ofStrangers_(limits.strangers, std::min(limits.strangers, kStrangersPerHost)),
       ofAgents_(std::numeric_limits<std::size_t>::max(), kStrangersPerHost),
@@ -107,7 +108,10 @@ void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
   std::shared_ptr<PeerStatistics> account = accountOf_(with.node);
   auto connection = std::make_shared<ServerConnection>(
       reactor_, gate_, Channel{std::move(socket), std::move(reader), std::move(account)},
-      options_.idleProbe, std::move(with), options_.creditBytes, handler_);
+      options_.idleProbe, std::move(with),
+      Credit{options_.creditBytes, kRequestsPerConnection,
+             WriteCredit{options_.writeCreditBytes, kWritesPerConnection}},
+      handler_, writeOrder_);
   connections_.push_back(connection);
   connection->start();
   connection->giveCredit();

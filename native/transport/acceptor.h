@@ -52,6 +52,7 @@ class Acceptor {
   const TransportOptions& options_;
   const SocketLimits limits_;
   PeerHandler& handler_;
+  WriteOrder writeOrder_;
   AccountOf accountOf_;
   std::set<std::string> agents_;  // hosts
   Doorkeeper ofStrangers_, ofAgents_;

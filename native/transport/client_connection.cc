@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/crc32c.h"
 #include "transport/limits.h"
 #include "transport/request_terms.h"
 
@@ -19,29 +18,44 @@ ClientConnection::ClientConnection(Reactor& reactor, Gate& gate, Channel channel
     : Connection(reactor, gate, std::move(channel), probeInterval),
       address_(std::move(address)),
       features_(features),
-      credit_(reactor) {}
+      credit_(reactor),
+      writeCredit_(reactor),
+      signs_(reactor) {}
 
 void ClientConnection::post(std::vector<std::unique_ptr<RailWork>> batch) {
   for (std::unique_ptr<RailWork>& work : batch)
     gate_.spawn(carry(shared_from_this(), std::move(work)));
 }
 
+ClientConnection::Request ClientConnection::requestOf(const RailTransfer& transfer) {
+  const auto length = static_cast<std::uint32_t>(transfer.memory.size());
+  if (transfer.direction == Direction::kRead)
+    return ReadRequest{transfer.key, transfer.offset, length, 0, transfer.requestClass, {}};
+  return WriteRequest{transfer.key,          transfer.offset,     length,         0,
+                      transfer.requestClass, transfer.generation, transfer.target};
+}
+
 Task<void> ClientConnection::carry(std::shared_ptr<Connection> self,
                                    std::unique_ptr<RailWork> work) {
   auto& connection = static_cast<ClientConnection&>(*self);
-  const RailRead& read = work->read();
-  if (!read.into.isHost()) {
+  const RailTransfer& transfer = work->transfer();
+  const bool writes = transfer.direction == Direction::kWrite;
+  if (writes && !has(connection.features_, WireFeature::kWrites)) {
+    work->settle({Error{ErrorCode::kUnsupported, "the other side takes no writes"}, false});
+    co_return;
+  }
+  if (!transfer.memory.isHost()) {
     work->settle({Error{ErrorCode::kUnsupported, "TCP reaches memory of processors only"}, false});
     co_return;
   }
-  const auto length = static_cast<std::uint32_t>(read.into.size());
+  const auto length = static_cast<std::uint32_t>(transfer.memory.size());
   Exchange exchange{.done = Event(connection.reactor_),
-                    .request = ReadRequest{read.key, read.offset, length, 0, read.requestClass, {}},
+                    .request = requestOf(transfer),
                     .cost = length,
-                    .into = read.into,
+                    .memory = transfer.memory,
                     .checksums = work->checksums()};
   work->onCancel([&exchange] { cancel(exchange); });
-  co_await connection.run(exchange, read.patience);
+  co_await connection.run(exchange, transfer.patience);
   work->onCancel({});
   work->settle(std::move(exchange.outcome));
 }
@@ -61,7 +75,7 @@ Task<Outcome> ClientConnection::readManifest(Sha256Digest digest, std::uint64_t 
   Exchange exchange{.done = Event(reactor_),
                     .request = ManifestRequest{digest, offset, length},
                     .cost = length,
-                    .into = MemorySlice::of(into)};
+                    .memory = MemorySlice::of(into)};
   co_await run(exchange, patience);
   received = exchange.received;
   co_return exchange.outcome;
@@ -84,23 +98,25 @@ Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
     co_return;
   }
   if (silentFor(patience.silence)) {
-    exchange.outcome.status = silenceError(patience.silence);
+    exchange.outcome.status = SignsOfLife::error(account_->node, patience.silence);
     co_return;
   }
   load_ += exchange.cost;
   // Credit that does not come back is that of requests which find the silence out themselves.
   const auto onlyWhile = [&] { return !exchange.cancelled && !silentFor(patience.silence); };
   const Clock::duration every = std::min<Clock::duration>(patience.silence / 4, kReleaseGrace);
-  const bool granted = co_await credit_.acquire(exchange.cost, patience.deadline, every, onlyWhile);
+  CreditGate& credit = creditOf(
+      std::visit([](const auto& request) { return answerTo(request.kType); }, exchange.request));
+  const bool granted = co_await credit.acquire(exchange.cost, patience.deadline, every, onlyWhile);
   if (!alive()) {
     exchange.outcome.status = failure();
   } else if (!granted) {
     exchange.outcome.status =
         silentFor(patience.silence)
-            ? silenceError(patience.silence)
+            ? SignsOfLife::error(account_->node, patience.silence)
             : lateError("the other side gave no room for the request in time");
   } else if (exchange.cancelled) {
-    credit_.release(exchange.cost);
+    credit.release(exchange.cost);
   } else {
     submit(exchange, patience.deadline);
     const std::uint64_t requestId = lastId_;
@@ -122,52 +138,29 @@ Task<bool> ClientConnection::awaitAnswer(Exchange& exchange, Patience patience) 
       co_await exchange.done.waitUntil(patience.deadline);
       continue;
     }
-    if (!probed_ && attentive() - lastSign_ >= patience.silence / 2) {
+    if (signs_.wantsProbe(patience.silence))
       queue_.push({.frame = encodeEmptyFrame(FrameType::kPing, 0)});
-      probed_ = attentive();
-    }
     co_await exchange.done.waitUntil(std::min(patience.deadline, now + patience.silence / 4));
   }
   co_return true;
 }
 
-void ClientConnection::lookForSigns() {
-  const std::uint64_t arrivedNow = arrived();
-  if (arrivedNow == arrivedThen_) return;
-  arrivedThen_ = arrivedNow;
-  lastSign_ = attentive();
-  probed_.reset();
-}
-
-bool ClientConnection::silentFor(Clock::duration silence) {
-  if (silence == Clock::duration::max() || !alive()) return false;
-  lookForSigns();
-  const Clock::time_point now = attentive();
-  // Who was not asked may well be silent, and so may we have slept.
-  return probed_ && now - *probed_ >= silence / 2 && now - lastSign_ >= silence;
-}
-
-Error ClientConnection::silenceError(Clock::duration silence) const {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(silence);
-  return {ErrorCode::kDeadlineExceeded, account_->node + " has given no sign of life for " +
-                                            std::to_string(ms.count()) +
-                                            " ms; what it was asked for is asked for elsewhere"};
+std::uint64_t ClientConnection::progress() {
+  const TcpProgress now = tcp();
+  // Only then: the kernel at the other side acknowledges a question that is never read.
+  if (writeCredit_.requestsOut() > 0) taken_ += now.acknowledged - acknowledged_;
+  acknowledged_ = now.acknowledged;
+  return now.received + taken_;
 }
 
 void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
   const std::uint64_t requestId = ++lastId_;
-  if (sent_.empty() && !payload_.active) {
-    lookForSigns();
-    lastSign_ = attentive();
-    probed_.reset();
-  }
-  if (auto* const read = std::get_if<ReadRequest>(&exchange.request)) {
-    read->patienceMs = patienceOf(deadline);
-  }
+  if (sent_.empty() && !payload_.active) signs_.start(progress());
   std::visit(
-      [&](const auto& request) {
+      [&](auto& request) {
+        if constexpr (requires { request.patienceMs; }) request.patienceMs = patienceOf(deadline);
         const FrameType answer = answerTo(request.kType);
-        const auto length = static_cast<std::uint32_t>(exchange.into.size());
+        const auto length = static_cast<std::uint32_t>(exchange.memory.size());
         sent_.emplace(requestId, Sent{&exchange, answer, exchange.cost, length});
         queue_.push({.frame = encodeFrame(request, requestId)});
       },
@@ -178,39 +171,46 @@ void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
 Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId,
                                     Patience patience) {
   const bool silent = !exchange.cancelled && Clock::now() < patience.deadline;
-  exchange.outcome = {
-      silent ? silenceError(patience.silence) : lateError("the other side did not answer in time"),
-      false};
-  if (!exchange.receiving) {
-    const auto found = sent_.find(requestId);
-    if (found == sent_.end()) co_return;
-    found->second.exchange = nullptr;
-    sendCancel(requestId);
+  const Error silence = SignsOfLife::error(account_->node, patience.silence);
+  if (!exchange.answered) {
+    exchange.outcome = {silent ? silence : lateError("the other side did not answer in time"),
+                        false};
+  }
+  const auto found = sent_.find(requestId);
+  const bool waits = found != sent_.end();
+  if (waits) found->second.exchange = nullptr;
+  if (!exchange.moving) {
+    if (waits) sendCancel(requestId);
     co_return;
   }
-  // The part that comes now comes to its end; those behind it need not be sent.
-  if (!payload_.last) sendCancel(requestId);
-  // The reader is writing into the caller's memory. It stops after this piece; a peer that has
-  // stalled inside it costs the connection.
+  // The part that moves now comes to its end; those behind it need not be sent.
+  if (waits || !payload_.last) sendCancel(requestId);
+  // The caller's memory is being used. That stops after this piece, or this part of a write; a peer
+  // that has stalled inside it costs the connection.
   exchange.abandoned = true;
   const bool released = co_await exchange.done.waitUntil(Clock::now() + kReleaseGrace);
   if (released || exchange.done.isSet()) co_return;
   // Others that wait on this connection of a silent peer go elsewhere, too.
   fail(silent
-           ? silenceError(patience.silence)
-           : Error{ErrorCode::kUnavailable, "the other side stalled in the middle of an answer"});
+           ? silence
+           : Error{ErrorCode::kUnavailable, "the other side stalled in the middle of a payload"});
   co_await exchange.done.wait();
 }
 
 void ClientConnection::sendCancel(std::uint64_t requestId) {
-  queue_.push({.frame = encodeEmptyFrame(FrameType::kCancel, requestId)});
+  const std::vector<std::byte> frame = encodeEmptyFrame(FrameType::kCancel, requestId);
+  // In the place of a part of a write that has not begun.
+  if (!queue_.withdraw(requestId, frame)) queue_.push({.frame = frame});
 }
 
 void ClientConnection::settle(Sent& sent, Outcome outcome) {
   Exchange* const exchange = std::exchange(sent.exchange, nullptr);
   if (exchange == nullptr) return;
-  exchange->receiving = false;
   if (!exchange->abandoned) exchange->outcome = std::move(outcome);
+  exchange->answered = true;
+  // A part of it is still being sent: onSent() ends it.
+  if (sent.answer == FrameType::kWriteAnswer && exchange->moving) return;
+  exchange->moving = false;
   exchange->done.set();
 }
 
@@ -220,13 +220,17 @@ Result<bool> ClientConnection::onFrame(const Frame& frame) {
       const Result<Credit> credit = decodeBody<Credit>(frame.body);
       if (!credit.ok()) return credit.error();
       credit_.setLimit(credit->bytes, credit->requests);
+      if (credit->writes) writeCredit_.setLimit(credit->writes->bytes, credit->writes->requests);
       welcomed_ = true;
       return false;
     }
     case FrameType::kReadAnswer:
     case FrameType::kManifestAnswer:
     case FrameType::kControlAnswer:
+    case FrameType::kWriteAnswer:
       break;
+    case FrameType::kWriteReady:
+      return onWriteReady(frame.header.requestId);
     default:
       return Error{ErrorCode::kProtocolError, std::string("the other side sent a ") +
                                                   frameName(frame.header.type) +
@@ -241,6 +245,7 @@ Result<bool> ClientConnection::onFrame(const Frame& frame) {
   sent_.erase(found);
   if (sent.answer == FrameType::kReadAnswer) return onData<ReadAnswer>(frame, sent);
   if (sent.answer == FrameType::kManifestAnswer) return onData<ManifestAnswer>(frame, sent);
+  if (sent.answer == FrameType::kWriteAnswer) return onWriteAnswer(frame, sent);
   return onControl(frame, sent);
 }
 
@@ -276,7 +281,7 @@ Result<bool> ClientConnection::onData(const Frame& frame, Sent sent) {
               .last = last,
               .checksums = std::move(answer->blockChecksums),
               .active = true};
-  if (sent.exchange != nullptr) sent.exchange->receiving = true;
+  if (sent.exchange != nullptr) sent.exchange->moving = true;
   return true;
 }
 
@@ -323,9 +328,12 @@ Task<Status> ClientConnection::onPayload() {
       break;
     }
     const std::size_t size = std::min(kPieceBytes, payload.length - done);
-    const Status received = co_await reader_.receive(exchange->into, payload.offset + done, size);
+    const auto checksums =
+        std::span<const std::uint32_t>(payload.checksums).subspan(done / kBlockBytes);
+    Task<Status> receiving =
+        receiveBlocks(exchange->memory, payload.offset + done, size, checksums, intact);
+    const Status received = co_await receiving;
     if (!received.ok()) co_return received;
-    intact = compare(done, done + size);
     if (!intact.ok() && !payload.last) sendCancel(payload.requestId);
     done += size;
   }
@@ -347,33 +355,16 @@ void ClientConnection::endPayload(Status intact) {
     const bool answered = intact.ok();
     settle(payload.sent, {std::move(intact), answered});
   } else if (exchange != nullptr) {
-    exchange->receiving = false;
+    exchange->moving = false;
   }
   // Others follow. When the connection has ended meanwhile, the end of the reader settles it.
   if (!payload.last && alive()) sent_.emplace(payload.requestId, payload.sent);
   payload.active = !payload.last && !alive();
 }
 
-// `from` and `to` are bounds of blocks, or the end.
-Status ClientConnection::compare(std::size_t from, std::size_t to) {
-  const MemoryVector& into = payload_.sent.exchange->into;
-  for (std::size_t at = from; at < to; at += kBlockBytes) {
-    const std::size_t size = std::min<std::size_t>(kBlockBytes, to - at);
-    std::uint32_t checksum = 0;
-    forEachPiece(into, payload_.offset + at, size,
-                 [&](std::span<const std::byte> piece) { checksum = crc32c(piece, checksum); });
-    if (checksum == payload_.checksums[at / kBlockBytes]) continue;
-    Error error{ErrorCode::kCorrupt, "bytes from " + account_->node +
-                                         " do not match their checksum; the network or a memory "
-                                         "between is faulty"};
-    account_->error = error.message;
-    return error;
-  }
-  return {};
-}
-
 void ClientConnection::onEnd() {
   credit_.close();
+  writeCredit_.close();
   for (auto& [requestId, sent] : sent_) settle(sent, {failure(), false});
   sent_.clear();
 }

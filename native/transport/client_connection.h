@@ -1,6 +1,9 @@
 // The asking side of a connection: requests multiplexed by id, payloads received straight into the
 // caller's memory, checksums compared. The answer to a read may come in parts, where both sides
-// have agreed on that. On the reactor's thread.
+// have agreed on that. Writes (client_writes.cc) are sent from the caller's memory, part after
+// part, by plain sends: between two parts, and from the last on, nothing here uses it.
+// (MSG_ZEROCOPY would keep it until the other side has acknowledged the bytes, and on a loopback
+// copies them all the same.) On the reactor's thread.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +17,7 @@
 #include "transport/connection.h"
 #include "transport/credit_gate.h"
 #include "transport/rail.h"
+#include "transport/signs_of_life.h"
 
 namespace hearth {
 
@@ -22,13 +26,13 @@ class ClientConnection final : public Connection, public Rail {
   ClientConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
                    PeerAddress address, std::uint64_t features);
 
-  // Each read, and each call below, waits for credit, then for the answer, as long as its patience
-  // lasts.
+  // Each transfer, and each call below, waits for credit, then for the answer, as long as its
+  // patience lasts.
   void post(std::vector<std::unique_ptr<RailWork>> batch) override;
   [[nodiscard]] bool usable() const override { return alive(); }
   // The other side has given credit: it has taken the connection in.
   [[nodiscard]] bool welcomed() const { return welcomed_; }
-  // When these end, nothing writes into the caller's memory any more.
+  // When these end, the caller's memory is not used any more.
   // `received`: how much of `into` was filled; less than all at the manifest's end.
   [[nodiscard]] Task<Outcome> readManifest(Sha256Digest digest, std::uint64_t offset,
                                            std::span<std::byte> into, std::size_t& received,
@@ -41,20 +45,22 @@ class ClientConnection final : public Connection, public Rail {
   [[nodiscard]] const PeerAddress& address() const { return address_; }
 
  private:
-  using Request = std::variant<ReadRequest, ManifestRequest, ControlRequest>;
+  using Request = std::variant<ReadRequest, ManifestRequest, ControlRequest, WriteRequest>;
   // A request that its caller waits for; in the caller's coroutine frame.
   struct Exchange {
     Event done;
     Request request;
     std::uint64_t cost;
-    MemoryVector into;
+    MemoryVector memory;  // that the answer is received into, or that is written from
     std::span<std::uint32_t> checksums;
     std::size_t received = 0;
     ControlMessage message;
     Outcome outcome;
-    bool receiving = false;  // the reader writes into `into`
-    bool abandoned = false;  // and shall stop
-    bool cancelled = false;  // by who posted it
+    bool moving = false;       // the reader writes into its memory, or the queue reads from it
+    bool abandoned = false;    // and shall stop
+    bool cancelled = false;    // by who posted it
+    bool answered = false;     // a write, while a part of it is being sent: its outcome is known
+    std::uint32_t queued = 0;  // of a write
   };
   // A request that has been sent. Kept until its answer comes, because it holds credit until then.
   struct Sent {
@@ -63,24 +69,33 @@ class ClientConnection final : public Connection, public Rail {
     std::uint64_t cost;
     std::uint32_t length;
     std::uint64_t blocks = 0;  // bit i: block i of the range has come, in a part
+    bool ready = false;        // the other side has memory for the write
   };
 
   Result<bool> onFrame(const Frame& frame) override;
   Task<Status> onPayload() override;
   void onEnd() override;
   void onReaderEnd() override;
-  void onSending(const SendQueue::Item&) override {}
+  void onSending(const SendQueue::Item& item) override;
+  void onSent(const SendQueue::Item& item) override;
 
+  // Of writes: client_writes.cc.
+  [[nodiscard]] Result<bool> onWriteReady(std::uint64_t requestId);
+  [[nodiscard]] Result<bool> onWriteAnswer(const Frame& frame, Sent sent);
+  void queuePart(std::uint64_t requestId, Exchange& exchange);
+
+  [[nodiscard]] static Request requestOf(const RailTransfer& transfer);
   static Task<void> carry(std::shared_ptr<Connection> self, std::unique_ptr<RailWork> work);
   static void cancel(Exchange& exchange);
   [[nodiscard]] Task<void> run(Exchange& exchange, Patience patience);
   // False: the deadline, the silence or a cancel came first; it asks the other side for a sign of
   // life before.
   [[nodiscard]] Task<bool> awaitAnswer(Exchange& exchange, Patience patience);
-  // Not one byte has come for so long, although something was asked for and a probe was sent.
-  [[nodiscard]] bool silentFor(Clock::duration silence);
-  [[nodiscard]] Error silenceError(Clock::duration silence) const;
-  void lookForSigns();
+  [[nodiscard]] bool silentFor(Clock::duration silence) {
+    return alive() && signs_.silentFor(silence, progress());
+  }
+  // What shows that the other side lives: bytes that it sent, and of writes those that it took.
+  [[nodiscard]] std::uint64_t progress();
   void submit(Exchange& exchange, Clock::time_point deadline);
   [[nodiscard]] Task<void> giveUp(Exchange& exchange, std::uint64_t requestId, Patience patience);
   template <class Answer>
@@ -92,22 +107,22 @@ class ClientConnection final : public Connection, public Rail {
   void settle(Sent& sent, Outcome outcome);
   // Takes in what has come of payload_; `intact`: what the checksums said.
   void endPayload(Status intact);
-  [[nodiscard]] Status compare(std::size_t from, std::size_t to);
+  // Reads and writes have credit of their own.
+  [[nodiscard]] CreditGate& creditOf(FrameType answer) {
+    return answer == FrameType::kWriteAnswer ? writeCredit_ : credit_;
+  }
 
   PeerAddress address_;
   const std::uint64_t features_;
-  CreditGate credit_;
+  CreditGate credit_, writeCredit_;
+  SignsOfLife signs_;
   bool welcomed_ = false;
   std::map<std::uint64_t, Sent> sent_;  // by request id
   std::uint64_t lastId_ = 0;
   std::uint64_t load_ = 0;
-  // A clock that stands still while this thread is late itself: then silence is not the other's.
-  [[nodiscard]] Clock::time_point attentive() const { return Clock::now() - reactor_.lateness(); }
-  // By that clock: when the last byte came, or the first of the requests was sent that are
-  // unanswered.
-  Clock::time_point lastSign_{};
-  std::uint64_t arrivedThen_ = 0;
-  std::optional<Clock::time_point> probed_;  // since then
+  // Writes of which a part is being sent, by request id.
+  std::map<std::uint64_t, Exchange*> sending_;
+  std::uint64_t acknowledged_ = 0, taken_ = 0;  // bytes of ours, in all and while writes were out
 
   // The payload that is being received.
   struct Payload {

@@ -1,5 +1,6 @@
 #include "transport/connection.h"
 
+#include "base/crc32c.h"
 #include "transport/limits.h"
 
 namespace hearth {
@@ -13,7 +14,9 @@ Connection::Connection(Reactor& reactor, Gate& gate, Channel channel, Clock::dur
     : reactor_(reactor),
       gate_(gate),
       reader_(std::move(channel.reader)),
-      queue_(reactor, [this](const SendQueue::Item& item) { onSending(item); }),
+      queue_(
+          reactor, [this](const SendQueue::Item& item) { onSending(item); },
+          [this](const SendQueue::Item& item) { onSent(item); }),
       account_(std::move(channel.account)),
       socket_(std::move(channel.socket)),
       probeInterval_(probeInterval),
@@ -105,6 +108,32 @@ Result<bool> Connection::take(const Frame& frame) {
     default:
       return onFrame(frame);
   }
+}
+
+Task<Status> Connection::receiveBlocks(const MemoryVector& memory, std::uint64_t offset,
+                                       std::size_t size, std::span<const std::uint32_t> checksums,
+                                       Status& intact) {
+  const Status received = co_await reader_.receive(memory, offset, size);
+  if (!received.ok()) co_return received;
+  for (std::size_t at = 0; at < size; at += kBlockBytes) {
+    if (blockChecksum(memory, offset + at, std::min<std::size_t>(kBlockBytes, size - at)) ==
+        checksums[at / kBlockBytes])
+      continue;
+    intact = Error{ErrorCode::kCorrupt, "bytes from " + account_->node +
+                                            " do not match their checksum; the network or a "
+                                            "memory between is faulty"};
+    account_->error = intact.error().message;
+    break;
+  }
+  co_return Status();
+}
+
+std::uint32_t Connection::blockChecksum(const MemoryVector& memory, std::uint64_t offset,
+                                        std::size_t size) {
+  std::uint32_t checksum = 0;
+  forEachPiece(memory, offset, size,
+               [&](std::span<const std::byte> piece) { checksum = crc32c(piece, checksum); });
+  return checksum;
 }
 
 void Connection::probe() {

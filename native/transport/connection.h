@@ -53,8 +53,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Just before an item with a request id is sent.
   virtual void onSending(const SendQueue::Item& item) = 0;
 
-  // Bytes that have come to this machine.
-  [[nodiscard]] std::uint64_t arrived() const { return tcpProgress(socket_.fd()).received; }
+  // When the queue has let go of the payload of an item with a request id that is not lent.
+  virtual void onSent(const SendQueue::Item&) {}
+
+  // Receives [offset, offset + size) of `memory`, from the start of a block to the end of one or of
+  // the payload, and compares each block with its checksum. `intact`: kCorrupt when one differs. An
+  // error of its own ends the connection.
+  [[nodiscard]] Task<Status> receiveBlocks(const MemoryVector& memory, std::uint64_t offset,
+                                           std::size_t size,
+                                           std::span<const std::uint32_t> checksums,
+                                           Status& intact);
+  // CRC32C of a part of host memory.
+  [[nodiscard]] static std::uint32_t blockChecksum(const MemoryVector& memory, std::uint64_t offset,
+                                                   std::size_t size);
+  [[nodiscard]] TcpProgress tcp() const { return tcpProgress(socket_.fd()); }
 
   Reactor& reactor_;
   Gate& gate_;

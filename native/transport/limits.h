@@ -11,8 +11,10 @@ namespace hearth {
 
 // Requests that an asker may have unanswered on one connection.
 inline constexpr std::uint32_t kRequestsPerConnection = 1024;
+// Writes that an asker may have announced and unanswered, apart from these.
+inline constexpr std::uint32_t kWritesPerConnection = 64;
 // Frames that may wait to be sent before a peer's pings are taken for a flood.
-inline constexpr std::size_t kMaxQueuedFrames = kRequestsPerConnection + 64;
+inline constexpr std::size_t kMaxQueuedFrames = kRequestsPerConnection + kWritesPerConnection + 64;
 // Probes without an answer, or between which nothing was taken of what is to be sent; the next one
 // ends the connection.
 inline constexpr int kMissedProbes = 2;
@@ -56,7 +58,10 @@ inline constexpr std::size_t kSliceBytes = std::size_t{1} << 20;
 // Payload bytes received between two looks at their checksums: they are still in the processor's
 // cache.
 inline constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
-// How long the end of a request waits for a receive into its memory that is already going on,
+// A write is sent in parts of this size: between two of them it can be cancelled, and what else the
+// connection has to send comes first.
+inline constexpr std::uint32_t kWritePartBytes = 256u << 10;
+// How long the end of a request waits for a system call on its memory that is already going on,
 // before it ends the connection to get the memory back.
 inline constexpr Clock::duration kReleaseGrace = std::chrono::milliseconds(50);
 

@@ -95,6 +95,20 @@ class Interest {
   std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
 };
 
+// Memory of a handler for one write of a peer. Destroyed, on the connection's thread, when the
+// transport touches the memory no more; when landed() was not called before, the write has failed,
+// and any of the memory may have been written to.
+class WriteSink {
+ public:
+  virtual ~WriteSink() = default;
+  // As much as is to be written; the transport writes into it until landed(), or the end.
+  [[nodiscard]] virtual const MemoryVector& memory() const = 0;
+  // All bytes are there and are what `blockChecksums`, the CRC32C of every 64 KiB, say. At most
+  // once. The status is the peer's answer; an error of a kind that another try may mend is
+  // kUnavailable.
+  [[nodiscard]] virtual Task<Status> landed(std::vector<std::uint32_t> blockChecksums) = 0;
+};
+
 // What this agent does for others. Called on the shard of the connection; may hop. Coroutines
 // outlive the connection only until they end; the answer is then dropped. They count for their node
 // until then, so that nobody has more under way by ending connections.
@@ -111,6 +125,15 @@ class PeerHandler {
   virtual Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest,
                                                    std::uint64_t offset, std::uint32_t length) = 0;
   virtual Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) = 0;
+  // Memory for a write. It may be waited for: no byte is sent before, and nothing else waits
+  // meanwhile. Of writes that overlap one is under way at a time, the newer one (write_order.h);
+  // the same write may come again, with the same generation and bytes. An older generation than
+  // that of bytes which have landed is refused here, with kConflict.
+  virtual Task<Result<std::unique_ptr<WriteSink>>> onWrite(std::string /*fromNode*/,
+                                                           WriteRequest /*request*/,
+                                                           Interest /*interest*/) {
+    co_return Error{ErrorCode::kUnsupported, "this agent takes no writes"};
+  }
 };
 
 struct TransportOptions {
@@ -121,6 +144,7 @@ struct TransportOptions {
   std::uint32_t streamsPerPeer = 1;  // of this shard, for payloads; control messages have one more
   std::uint32_t creditBytes =
       64u << 20;  // a peer may have this much requested from us on one connection
+  std::uint32_t writeCreditBytes = 16u << 20;  // the same of what it may want to write to us
   Clock::duration connectTimeout = std::chrono::seconds(3);
   Clock::duration idleProbe =
       std::chrono::seconds(5);  // liveness probe; two missed close the connection
@@ -164,6 +188,16 @@ class PeerTransport {
                                           MemoryVector into,
                                           std::vector<std::uint32_t>& blockChecksums,
                                           Patience patience, RequestClass requestClass) = 0;
+  // Writes `from` to [offset, offset + its size) of the key at `node`, a range as of a read, as its
+  // handler takes it. `generation`: which of two writes to the same range is newer; with the same
+  // generation the bytes must be the same, since a slice that fails is written again, on another
+  // stream or NIC, before the caller hears of it. After an error any part may have been written,
+  // and the owners of `from` are kept for as long as it is read. kUnsupported, with no byte sent:
+  // that agent takes no writes, or nothing that leads there reaches such memory. kConflict: it has
+  // newer bytes.
+  [[nodiscard]] virtual Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
+                                           std::uint64_t generation, MemoryVector from,
+                                           Patience patience, RequestClass requestClass) = 0;
   [[nodiscard]] virtual Task<Result<std::vector<std::byte>>> readManifest(
       std::string node, Sha256Digest digest, Clock::time_point deadline) = 0;
   [[nodiscard]] virtual Task<Result<ControlMessage>> call(std::string node, ControlMessage request,

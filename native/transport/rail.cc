@@ -2,14 +2,14 @@
 
 namespace hearth {
 
-RailRequest::RailRequest(Reactor& reactor, RailRead read)
-    : read_(std::move(read)),
-      checksums_(blocksOf(read_.into.size())),
+RailRequest::RailRequest(Reactor& reactor, RailTransfer transfer)
+    : transfer_(std::move(transfer)),
+      checksums_(blocksOf(transfer_.memory.size())),
       settled_(reactor),
       released_(reactor) {}
 
-RailRequest::Posted RailRequest::create(Reactor& reactor, RailRead read) {
-  auto request = std::make_shared<RailRequest>(reactor, std::move(read));
+RailRequest::Posted RailRequest::create(Reactor& reactor, RailTransfer transfer) {
+  auto request = std::make_shared<RailRequest>(reactor, std::move(transfer));
   auto work = std::make_unique<RailWork>(request);
   return {std::move(request), std::move(work)};
 }

@@ -1,19 +1,20 @@
 // One way to a peer on which bytes move: a TCP connection, in tests a channel of this process.
-// Those who bring a kind of transport implement Rail; rail_reader.h gives each slice of a read to
-// one. How a rail is set up (addresses, proofs, features) is not part of it. On one reactor's
-// thread.
+// Those who bring a kind of transport implement Rail; rail_mover.h gives each slice of a read or a
+// write to one. How a rail is set up (addresses, proofs, features) is not part of it. On one
+// reactor's thread.
 //
 // Whose memory is it? From post() on, the memory of a request belongs to its RailWork, and the rail
-// may write into it for as long as that lives. A rail settles the work when it knows how the
-// request ended, and destroys it when it touches the memory no more, which after a failure may be
-// later: an answer that is no longer wanted may still be arriving. So no request can be lost, as
-// work that is destroyed is settled, and no memory can be given back too early, as the work keeps
-// its owner.
+// may write into it, or for a write read from it, for as long as that lives. A rail settles the
+// work when it knows how the request ended, and destroys it when it touches the memory no more,
+// which after a failure may be later: an answer that is no longer wanted may still be arriving. So
+// no request can be lost, as work that is destroyed is settled, and no memory can be given back too
+// early, as the work keeps its owner.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,44 +34,56 @@ struct Outcome {
   bool answered = false;
 };
 
-// A part of a read that goes over one rail.
-struct RailRead {
-  ContentKey key;
-  std::uint64_t offset = 0;  // on a block
-  MemoryVector into;
-  Patience patience;
-  RequestClass requestClass = RequestClass::kDemand;
+enum class Direction : std::uint8_t {
+  kRead,   // from the other side into our memory
+  kWrite,  // from our memory to the other side
 };
 
-// A read as who posts it sees it. It is made with its work: `RailRequest::create`.
+// A part of a read or a write that goes over one rail.
+struct RailTransfer {
+  ContentKey key;
+  std::uint64_t offset = 0;  // on a block
+  MemoryVector memory;       // a write's stays as it is until it is released
+  Patience patience;
+  RequestClass requestClass = RequestClass::kDemand;
+  Direction direction = Direction::kRead;
+  // Of a write. Which of two to the same range is newer; with the same generation the bytes are the
+  // same, so that a write may be sent again (write_order.h).
+  std::uint64_t generation = 0;
+  std::optional<MemoryDescriptor> target =
+      std::nullopt;  // memory of the other side, if it gave any
+};
+
+// A transfer as who posts it sees it. It is made with its work: `RailRequest::create`.
 class RailWork;
 class RailRequest {
  public:
   struct Posted;
-  [[nodiscard]] static Posted create(Reactor& reactor, RailRead read);
-  RailRequest(Reactor& reactor, RailRead read);
+  [[nodiscard]] static Posted create(Reactor& reactor, RailTransfer transfer);
+  RailRequest(Reactor& reactor, RailTransfer transfer);
   RailRequest(const RailRequest&) = delete;
   RailRequest& operator=(const RailRequest&) = delete;
 
-  [[nodiscard]] const RailRead& read() const { return read_; }
+  [[nodiscard]] const RailTransfer& transfer() const { return transfer_; }
   // Ends when the rail has said how it ended, or with false at the deadline.
   [[nodiscard]] Task<bool> awaitSettled(Clock::time_point deadline);
-  // The same for its memory: afterwards nobody but the caller writes into it.
+  // The same for its memory: afterwards only the caller uses it.
   [[nodiscard]] Task<bool> awaitReleased(Clock::time_point deadline);
-  // Nobody waits for it any more: it is settled with kCancelled now, unless it has been. True: its
-  // memory is free; false: the rail still holds it, until awaitReleased() ends.
+  // It is not waited for any more: it is settled with kCancelled now, unless it has been. True: its
+  // memory is free; false: the rail still holds it, until awaitReleased() ends. The other side may
+  // have taken a write that is cancelled, as one of which no answer came.
   bool cancel();
 
   [[nodiscard]] bool settled() const { return settled_.isSet(); }
   [[nodiscard]] bool released() const { return released_.isSet(); }
-  // Once it is settled. With success `checksums` has the CRC32C of each of its blocks, and all of
-  // its memory has the bytes of which these are.
+  // Once it is settled. With success `checksums` has the CRC32C of each of its blocks. All of a
+  // read's memory has the bytes of which these are; of a write the other side has taken them.
   [[nodiscard]] const Outcome& outcome() const { return outcome_; }
   [[nodiscard]] std::span<const std::uint32_t> checksums() const { return checksums_; }
 
  private:
   friend RailWork;
-  const RailRead read_;
+  const RailTransfer transfer_;
   Outcome outcome_;
   std::vector<std::uint32_t> checksums_;
   bool cancelled_ = false;
@@ -78,7 +91,7 @@ class RailRequest {
   Event settled_, released_;
 };
 
-// The same read as its rail has it.
+// The same transfer as its rail has it.
 class RailWork {
  public:
   explicit RailWork(std::shared_ptr<RailRequest> request);
@@ -87,7 +100,7 @@ class RailWork {
   RailWork(const RailWork&) = delete;
   RailWork& operator=(const RailWork&) = delete;
 
-  [[nodiscard]] const RailRead& read() const { return request_->read_; }
+  [[nodiscard]] const RailTransfer& transfer() const { return request_->transfer_; }
   // One place for each block.
   [[nodiscard]] std::span<std::uint32_t> checksums() { return request_->checksums_; }
   [[nodiscard]] bool settled() const { return request_->settled(); }
@@ -110,13 +123,14 @@ struct RailRequest::Posted {
 class Rail {
  public:
   virtual ~Rail() = default;
-  // Takes all of them and answers each by itself, in any order, by the deadline of its patience; it
+  // Takes all of them and settles each by itself, in any order, by the deadline of its patience; it
   // never fails as a whole. A rail that has ended settles them at once; one that does not reach the
-  // memory of one settles that with kUnsupported, not answered.
+  // memory of one, or whose
+  // other side takes no writes, settles that with kUnsupported, not answered.
   virtual void post(std::vector<std::unique_ptr<RailWork>> batch) = 0;
   // It takes requests.
   [[nodiscard]] virtual bool usable() const = 0;
-  // Bytes that were posted and have not come.
+  // Bytes that were posted and are not settled.
   [[nodiscard]] virtual std::uint64_t load() const = 0;
 };
 

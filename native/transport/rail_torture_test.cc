@@ -1,13 +1,15 @@
-// 10,000 schedules of faults a seed: reads over rails that delay, reorder, refuse, fail in the
-// middle, corrupt, drop, stall and end. Every read ends once, with the right bytes or an error;
-// memory has one writer at a time, and is given back. RAIL_TORTURE_SEED chooses another seed.
+// 10,000 schedules of faults a seed: reads and writes over rails that delay, reorder, refuse, fail
+// in the middle, corrupt, drop, stall and end. Each ends once, with the right bytes or an error;
+// memory has one writer at a time, and is given back; of writes to the same range the newest one
+// that was taken is there in the end. RAIL_TORTURE_SEED chooses another seed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <map>
 
-#include "transport/rail_reader.h"
+#include "transport/rail_mover.h"
 #include "transport/testing/faulty_rail.h"
+#include "transport/testing/shelf.h"
 
 namespace hearth {
 namespace {
@@ -19,17 +21,22 @@ constexpr int kSchedules = 10'000;
 constexpr int kAtOnce = 100;
 
 struct Tally {
-  int reads = 0;
+  int reads = 0, writes = 0;
   std::map<ErrorCode, int> ended;
-  std::size_t posted = 0, lateWrites = 0;
+  std::size_t posted = 0, lateWrites = 0, losses = 0;
 };
 
-struct TortureRead {
+// The last block of the shelf is shorter than the others.
+constexpr std::size_t kShelfBytes = 6 * kBlockBytes - 777;
+
+struct TortureTransfer {
   std::shared_ptr<std::vector<std::byte>> memory;
   ContentKey key;
   std::uint64_t offset = 0;
   Status status;
   int ended = 0;
+  // Of a write; its bytes are those of a key of this number.
+  std::uint64_t generation = 0;
 };
 
 // In up to four pieces, which are regions of their own.
@@ -46,24 +53,75 @@ MemoryVector piecesOf(const std::shared_ptr<std::vector<std::byte>>& memory,
   return MemoryVector(std::move(slices));
 }
 
-Task<void> readOne(RailReader& reader, TortureRead& read, MemoryVector into) {
+Task<void> readOne(RailMover& mover, TortureTransfer& read, MemoryVector into) {
   std::vector<std::uint32_t> checksums;
-  RailRead what{.key = read.key,
-                .offset = read.offset,
-                .into = std::move(into),
-                .patience = Clock::now() + 1h};
-  read.status = co_await reader.read(std::move(what), checksums);
+  RailTransfer what{.key = read.key,
+                    .offset = read.offset,
+                    .memory = std::move(into),
+                    .patience = Clock::now() + 1h};
+  read.status = co_await mover.move(std::move(what), checksums);
   ++read.ended;
   if (!read.status.ok()) co_return;
   EXPECT_TRUE(same(read.key, read.offset, *read.memory));
   EXPECT_EQ(checksums, checksumsOf(read.key, read.offset, read.memory->size()));
 }
 
+// A writer of newer and newer bytes.
+Task<void> writeAll(RailMover& mover, std::span<TortureTransfer> writes, std::mt19937_64& random) {
+  for (TortureTransfer& write : writes) {
+    std::vector<std::uint32_t> checksums;
+    RailTransfer what{.key = {},
+                      .offset = write.offset,
+                      .memory = piecesOf(write.memory, random),
+                      .patience = Clock::now() + 60s,
+                      .direction = Direction::kWrite,
+                      .generation = write.generation};
+    write.status = co_await mover.move(std::move(what), checksums);
+    ++write.ended;
+    if (!write.status.ok()) continue;
+    EXPECT_EQ(checksums, checksumsOf(write.key, write.offset, write.memory->size()));
+  }
+}
+
+std::vector<TortureTransfer> someWrites(std::mt19937_64& random) {
+  std::vector<TortureTransfer> writes(random() % 5);
+  std::uint64_t generation = 0;
+  for (TortureTransfer& write : writes) {
+    write.generation = ++generation;
+    write.key.bytes[0] = static_cast<std::uint8_t>(generation);
+    write.offset = random() % blocksOf(kShelfBytes) * kBlockBytes;
+    const std::size_t size =
+        std::min<std::size_t>((1 + random() % 3) * kBlockBytes, kShelfBytes - write.offset);
+    const auto bytes = bytesOf(write.key, write.offset, size);
+    write.memory = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  }
+  return writes;
+}
+
+// Where the newest write that wanted a block was taken, the block is what it wrote.
+void expectNewest(const Shelf& shelf, std::span<const TortureTransfer> writes, std::uint64_t seed) {
+  for (std::size_t block = 0; block < blocksOf(kShelfBytes); ++block) {
+    const std::size_t at = block * kBlockBytes;
+    const TortureTransfer* newest = nullptr;
+    for (const TortureTransfer& write : writes) {
+      if (write.offset <= at && at < write.offset + write.memory->size()) newest = &write;
+    }
+    if (newest == nullptr || !newest->status.ok()) continue;
+    EXPECT_EQ(shelf.generation(block), newest->generation) << "schedule " << seed;
+    const std::size_t size = std::min(kBlockBytes, kShelfBytes - at);
+    EXPECT_TRUE(same(newest->key, at, shelf.bytes().subspan(at, size)))
+        << "schedule " << seed << ": block " << block << " is not of generation "
+        << newest->generation;
+  }
+}
+
 // What is dropped or stalls comes to an end with its rail.
 Task<void> endRails(Reactor& reactor, FaultyRails& rails, std::size_t count,
-                    const std::vector<TortureRead>& reads, std::mt19937_64& random) {
+                    const std::vector<TortureTransfer>& reads,
+                    const std::vector<TortureTransfer>& writes, std::mt19937_64& random) {
+  const auto open = [](const TortureTransfer& each) { return each.ended == 0; };
   const auto under = [&] {
-    return std::ranges::any_of(reads, [](const TortureRead& read) { return read.ended == 0; });
+    return std::ranges::any_of(reads, open) || std::ranges::any_of(writes, open);
   };
   for (int turn = 1; under(); ++turn) {
     co_await reactor.sleep(Clock::duration::zero());
@@ -73,47 +131,63 @@ Task<void> endRails(Reactor& reactor, FaultyRails& rails, std::size_t count,
   }
 }
 
-Task<void> runSchedule(Reactor& reactor, std::uint64_t seed, Tally& tally) {
-  std::mt19937_64 random(seed);
+Faults someFaults(std::mt19937_64& random) {
   const auto upTo = [&random](unsigned most) {
     return static_cast<unsigned>(random() % (most + 1));
   };
-  const Faults faults{.refused = upTo(10),
-                      .failed = upTo(20),
-                      .corrupt = upTo(10),
-                      .dropped = upTo(10),
-                      .stalled = upTo(20),
-                      .ended = upTo(10),
-                      .latestTurn = upTo(12)};
+  return {.refused = upTo(10),
+          .failed = upTo(20),
+          .corrupt = upTo(10),
+          .dropped = upTo(10),
+          .stalled = upTo(20),
+          .ended = upTo(10),
+          .latestTurn = upTo(12)};
+}
+
+void expectOnce(const TortureTransfer& each, Tally& tally, std::uint64_t seed) {
+  ++tally.ended[each.status.code()];
+  EXPECT_EQ(each.ended, 1) << "schedule " << seed;
+  EXPECT_EQ(each.memory.use_count(), 1) << "schedule " << seed << ": memory is not given back";
+  // Also now, when all that was late has come.
+  if (each.status.ok()) {
+    EXPECT_TRUE(same(each.key, each.offset, *each.memory))
+        << "schedule " << seed << ": written after it was given back";
+  }
+}
+
+Task<void> runSchedule(Reactor& reactor, std::uint64_t seed, Tally& tally) {
+  std::mt19937_64 random(seed);
+  const Faults faults = someFaults(random);
   const std::size_t count = 1 + random() % 4;
-  FaultyRails rails(reactor, count, faults, random());
-  RailReader reader(reactor, rails, kBlockBytes);
-  std::vector<TortureRead> reads(1 + random() % 3);
+  Shelf shelf(reactor, kShelfBytes);
+  FaultyRails rails(reactor, count, faults, random(), givePattern, "faulty", shelf.take());
+  RailMover mover(reactor, rails, kBlockBytes);
+  std::vector<TortureTransfer> reads(1 + random() % 3);
+  std::vector<TortureTransfer> writes = someWrites(random);
   {
     Gate gate(reactor);
-    for (TortureRead& read : reads) {
+    // Two writers race, each with its part of them.
+    const std::size_t first = writes.empty() ? 0 : random() % writes.size();
+    gate.spawn(writeAll(mover, std::span(writes).first(first), random));
+    gate.spawn(writeAll(mover, std::span(writes).subspan(first), random));
+    for (TortureTransfer& read : reads) {
       read.key.bytes[0] = static_cast<std::uint8_t>(random());
       read.offset = random() % 8 * kBlockBytes;
       const std::size_t size = random() % 3 * kBlockBytes + 1 + random() % 1000;
       read.memory = std::make_shared<std::vector<std::byte>>(size);
-      gate.spawn(readOne(reader, read, piecesOf(read.memory, random)));
+      gate.spawn(readOne(mover, read, piecesOf(read.memory, random)));
     }
-    co_await endRails(reactor, rails, count, reads, random);
+    co_await endRails(reactor, rails, count, reads, writes, random);
     co_await gate.close();
   }
   for (std::size_t i = 0; i < count; ++i) rails.at(i).end();
   co_await rails.close();
-  for (const TortureRead& read : reads) {
-    ++tally.reads;
-    ++tally.ended[read.status.code()];
-    EXPECT_EQ(read.ended, 1) << "schedule " << seed;
-    EXPECT_EQ(read.memory.use_count(), 1) << "schedule " << seed << ": memory is not given back";
-    // Also now, when all that was late has come.
-    if (read.status.ok()) {
-      EXPECT_TRUE(same(read.key, read.offset, *read.memory))
-          << "schedule " << seed << ": written after it was given back";
-    }
-  }
+  for (const TortureTransfer& read : reads) expectOnce(read, tally, seed);
+  for (const TortureTransfer& write : writes) expectOnce(write, tally, seed);
+  expectNewest(shelf, writes, seed);
+  tally.reads += static_cast<int>(reads.size());
+  tally.writes += static_cast<int>(writes.size());
+  tally.losses += shelf.losses();
   tally.posted += rails.counts().posted;
   tally.lateWrites += rails.counts().lateWrites;
 }
@@ -135,14 +209,17 @@ TEST(RailTorture, TenThousandSchedulesLoseDoubleAndMixNothing) {
     const std::uint64_t first = seed * kSchedules + static_cast<std::uint64_t>(done);
     reactor->runUntilComplete(runSchedules(*reactor, first, kAtOnce, tally));
   }
-  std::printf("seed %llu: %d reads, %zu slices posted, %zu late writes;",
-              static_cast<unsigned long long>(seed), tally.reads, tally.posted, tally.lateWrites);
+  std::printf(
+      "seed %llu: %d reads, %d writes, %zu slices posted, %zu late payloads, %zu places lost;",
+      static_cast<unsigned long long>(seed), tally.reads, tally.writes, tally.posted,
+      tally.lateWrites, tally.losses);
   for (const auto& [code, times] : tally.ended)
     std::printf(" %s %d", std::string(errorName(code)).c_str(), times);
   std::printf("\n");
-  // The faults were met, and most reads came through all the same.
+  // The faults were met, and most came through all the same.
   EXPECT_GT(tally.lateWrites, 100u);
-  EXPECT_GT(tally.ended[ErrorCode::kOk], tally.reads / 2);
+  EXPECT_GT(tally.losses, 100u);
+  EXPECT_GT(tally.ended[ErrorCode::kOk], (tally.reads + tally.writes) / 2);
 }
 
 }  // namespace

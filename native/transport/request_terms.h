@@ -32,6 +32,8 @@ namespace hearth {
       return FrameType::kReadAnswer;
     case FrameType::kManifestRequest:
       return FrameType::kManifestAnswer;
+    case FrameType::kWriteRequest:
+      return FrameType::kWriteAnswer;
     default:
       return FrameType::kControlAnswer;
   }

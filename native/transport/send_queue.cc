@@ -14,6 +14,12 @@ constexpr std::size_t kBatchItems = 32;
 // A batch ends with the item that reaches this: large payloads go one at a time, so that what comes
 // after them can still be withdrawn.
 constexpr std::size_t kBatchBytes = 256 << 10;
+// That one system call takes (IOV_MAX).
+constexpr std::size_t kMostPieces = 1024;
+
+bool hasPayload(const SendQueue::Item& item) {
+  return !item.payload.empty() || !item.source.empty();
+}
 
 Error sendError(std::int32_t result) {
   Error error = errnoError(result == 0 ? EPIPE : -result, "send to the other side");
@@ -33,8 +39,13 @@ void advance(std::span<iovec>& pieces, std::size_t bytes) {
 
 }  // namespace
 
-SendQueue::SendQueue(Reactor& reactor, std::function<void(const Item&)> begun)
-    : reactor_(reactor), begun_(std::move(begun)), ready_(reactor), loads_(reactor) {}
+SendQueue::SendQueue(Reactor& reactor, std::function<void(const Item&)> begun,
+                     std::function<void(const Item&)> sent)
+    : reactor_(reactor),
+      begun_(std::move(begun)),
+      sentItem_(std::move(sent)),
+      ready_(reactor),
+      loads_(reactor) {}
 
 void SendQueue::push(Item item) {
   if (closed_) return;
@@ -49,11 +60,12 @@ void SendQueue::push(Item item) {
 
 bool SendQueue::withdraw(std::uint64_t requestId, std::vector<std::byte> frame) {
   const auto isMeant = [&](const Item& item) {
-    return item.requestId == requestId && !item.payload.empty();
+    return item.requestId == requestId && hasPayload(item);
   };
   const auto found = std::find_if(items_.begin(), items_.end(), isMeant);
   if (found != items_.end()) {
     replace(*found, std::move(frame));
+    if (found->frame.empty()) items_.erase(found);
     ready_.set();
     return true;
   }
@@ -67,6 +79,7 @@ void SendQueue::replace(Item& item, std::vector<std::byte> frame) {
   handBack(item);
   item.frame = std::move(frame);
   item.payload = {};
+  item.source = {};
   item.keep.reset();
 }
 
@@ -81,7 +94,8 @@ void SendQueue::takeBatch() {
     }
     batch_.push_back(std::move(*item));
     item = items_.erase(item);
-    bytes += batch_.back().frame.size() + batch_.back().payload.size();
+    bytes +=
+        batch_.back().frame.size() + batch_.back().payload.size() + batch_.back().source.size();
     begin(batch_.back());
   }
 }
@@ -124,6 +138,9 @@ Task<Status> SendQueue::sendItems(int fd) {
     const bool lent = item->lent != nullptr;
     if (!lent) takeBatch();
     const Status sent = co_await (lent ? sendLent(fd, item) : sendBatch(fd));
+    for (const Item& each : batch_) {
+      if (each.requestId != 0) sentItem_(each);
+    }
     batch_.clear();
     if (!sent.ok()) co_return sent;
   }
@@ -135,14 +152,17 @@ Task<Status> SendQueue::sendBatch(int fd) {
   vector.reserve(2 * kBatchItems);
   for (const Item& item : batch_) {
     vector.push_back({const_cast<std::byte*>(item.frame.data()), item.frame.size()});
-    if (item.payload.empty()) continue;
-    vector.push_back({const_cast<std::byte*>(item.payload.data()), item.payload.size()});
+    if (!item.payload.empty())
+      vector.push_back({const_cast<std::byte*>(item.payload.data()), item.payload.size()});
+    forEachPiece(item.source, 0, item.source.size(), [&vector](std::span<std::byte> piece) {
+      vector.push_back({piece.data(), piece.size()});
+    });
   }
   std::span<iovec> pieces(vector);
   while (!pieces.empty()) {
     msghdr message{};
     message.msg_iov = pieces.data();
-    message.msg_iovlen = pieces.size();
+    message.msg_iovlen = std::min(pieces.size(), kMostPieces);
     // MSG_WAITALL: io_uring goes on by itself until all is sent; elsewhere it means nothing here.
     const std::int32_t result = co_await reactor_.sendMessage(fd, &message, MSG_WAITALL);
     if (result <= 0) co_return sendError(result);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "memory/memory_vector.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
 #include "transport/lent_parts.h"
@@ -28,6 +29,7 @@ class SendQueue {
     std::vector<std::byte> frame;  // none of what is lent
     std::span<const std::byte> payload;
     std::shared_ptr<const void> keep;             // owns the payload
+    MemoryVector source = {};                     // more of the payload; host memory
     std::uint64_t requestId = 0;                  // of an answer; 0 for everything else
     std::shared_ptr<LentPayload> lent = nullptr;  // of a payload of that size
     LentParts parts = {};                         // of what is lent
@@ -42,11 +44,14 @@ class SendQueue {
 
   // `begun` is called with each item that has a request id, just before its first byte is sent:
   // from then on the other side may count its request as answered.
-  SendQueue(Reactor& reactor, std::function<void(const Item&)> begun);
+  // `sent` is called when the queue has let go of the payload of an item that has a request id
+  // and is not lent: it was sent, or could not be.
+  SendQueue(Reactor& reactor, std::function<void(const Item&)> begun,
+            std::function<void(const Item&)> sent);
 
   void push(Item item);
-  // Replaces an answer that has a payload and has not begun, or the parts of one that have not, by
-  // `frame` alone; false when there is none.
+  // Replaces an item that has a payload and has not begun, or the parts of one that have not, by
+  // `frame` alone, or by nothing when that is empty; false when there is none.
   bool withdraw(std::uint64_t requestId, std::vector<std::byte> frame);
   // Sends until close() or an error, and until nothing loads any more. Once.
   [[nodiscard]] Task<Status> run(int fd);
@@ -78,7 +83,7 @@ class SendQueue {
   void replace(Item& item, std::vector<std::byte> frame);
 
   Reactor& reactor_;
-  std::function<void(const Item&)> begun_;
+  std::function<void(const Item&)> begun_, sentItem_;
   Event ready_;
   Gate loads_;
   std::size_t loading_ = 0;

@@ -21,19 +21,22 @@ std::vector<std::byte> errorFrame(std::uint64_t requestId, const Error& error) {
 }  // namespace
 
 ServerConnection::ServerConnection(Reactor& reactor, Gate& gate, Channel channel,
-                                   Clock::duration probeInterval, Agreed with,
-                                   std::uint64_t creditBytes, PeerHandler& handler)
+                                   Clock::duration probeInterval, Agreed with, Credit limit,
+                                   PeerHandler& handler, WriteOrder& order)
     : Connection(reactor, gate, std::move(channel), probeInterval),
       with_(std::move(with)),
-      creditBytes_(creditBytes),
-      handler_(handler) {}
+      limit_(limit),
+      handler_(handler),
+      order_(order) {}
 
 ServerConnection::Self ServerConnection::self() {
   return std::static_pointer_cast<ServerConnection>(shared_from_this());
 }
 
 void ServerConnection::giveCredit() {
-  queue_.push({.frame = encodeFrame(Credit{creditBytes_, kRequestsPerConnection})});
+  Credit credit = limit_;
+  if (!has(with_.features, WireFeature::kWrites)) credit.writes.reset();
+  queue_.push({.frame = encodeFrame(credit)});
 }
 
 Status ServerConnection::admit(std::uint64_t requestId, FrameType answer, std::uint64_t cost,
@@ -42,13 +45,17 @@ Status ServerConnection::admit(std::uint64_t requestId, FrameType answer, std::u
     return Error{ErrorCode::kProtocolError, "the other side used a request id twice"};
   }
   lastId_ = requestId;
-  const bool fits = serving_.empty() ||
-                    (serving_.size() < kRequestsPerConnection && bytesOut_ + cost <= creditBytes_);
+  const bool writes = answer == FrameType::kWriteAnswer;
+  const std::uint64_t bytes = writes ? limit_.writes->bytes : limit_.bytes;
+  const std::uint64_t requests = writes ? limit_.writes->requests : limit_.requests;
+  Out& out = outOf(answer);
+  const bool fits = out.requests == 0 || (out.requests < requests && out.bytes + cost <= bytes);
   if (!fits) {
     return Error{ErrorCode::kProtocolError, "the other side asked for more than its credit"};
   }
   serving_.emplace(requestId, Serving{answer, cost, std::move(interest)});
-  bytesOut_ += cost;
+  out.bytes += cost;
+  ++out.requests;
   ++account_->requests;
   return {};
 }
@@ -81,6 +88,10 @@ Result<bool> ServerConnection::onFrame(const Frame& frame) {
       gate_.spawn(serveControl(self(), requestId, std::move(*request)));
       return false;
     }
+    case FrameType::kWriteRequest:
+      return onWriteRequest(frame);
+    case FrameType::kWriteData:
+      return onWriteData(frame);
     case FrameType::kCancel:
       cancel(requestId);
       return false;
@@ -91,8 +102,6 @@ Result<bool> ServerConnection::onFrame(const Frame& frame) {
   }
 }
 
-Task<Status> ServerConnection::onPayload() { co_return Status(); }  // askers send none
-
 void ServerConnection::cancel(std::uint64_t requestId) {
   const auto found = serving_.find(requestId);
   if (found == serving_.end()) {
@@ -102,6 +111,8 @@ void ServerConnection::cancel(std::uint64_t requestId) {
   }
   found->second.cancelled = true;
   found->second.interest.end();
+  if (const auto write = incoming_.find(requestId); write != incoming_.end())
+    end(*write->second, kWithdrawn);
   // Answered but not begun: what was to follow need not be sent.
   queue_.withdraw(requestId, found->second.answer == FrameType::kReadAnswer
                                  ? errorFrame<ReadAnswer>(requestId, kWithdrawn)
@@ -213,13 +224,16 @@ void ServerConnection::queue(std::uint64_t requestId, std::vector<std::byte> fra
 void ServerConnection::onSending(const SendQueue::Item& item) {
   const auto found = serving_.find(item.requestId);
   if (found == serving_.end()) return;
-  bytesOut_ -= found->second.cost;
+  Out& out = outOf(found->second.answer);
+  out.bytes -= found->second.cost;
+  --out.requests;
   serving_.erase(found);
 }
 
 void ServerConnection::onEnd() {
   for (const auto& [requestId, serving] : serving_) serving.interest.end();
   serving_.clear();
+  for (const auto& [requestId, write] : incoming_) end(*write, failure());
 }
 
 }  // namespace hearth

@@ -1,5 +1,7 @@
 // The answering side of a connection: starts a handler for each request and sends what it answers,
-// from the handler's memory. Holds the other side to its credit. On the reactor's thread.
+// from the handler's memory. What is written (server_writes.cc) is received into the handler's
+// memory, and compared, before the handler hears of it. Holds the other side to its credit. On the
+// reactor's thread.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +11,15 @@
 
 #include "transport/connection.h"
 #include "transport/handshake.h"
+#include "transport/write_order.h"
 
 namespace hearth {
 
 class ServerConnection final : public Connection {
  public:
-  // `with` has proved the secret. `creditBytes`: see Credit in wire/frame.h.
+  // `with` has proved the secret. `limit`: see Credit in wire/frame.h; `order` outlives it.
   ServerConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
-                   Agreed with, std::uint64_t creditBytes, PeerHandler& handler);
+                   Agreed with, Credit limit, PeerHandler& handler, WriteOrder& order);
 
   // Tells the other side its credit. After start().
   void giveCredit();
@@ -29,12 +32,26 @@ class ServerConnection final : public Connection {
     std::uint64_t cost = 0;
     Interest interest{};
     bool cancelled = false;
+    bool ready = false;  // for what is written
+  };
+  // What is out of one kind of credit.
+  struct Out {
+    std::uint64_t bytes = 0, requests = 0;
+  };
+  // A write that is received; in the frame of its receiveWrite().
+  struct Incoming {
+    Event ended;  // it is over, and its memory is not received into any more
+    const MemoryVector* memory;
+    std::uint32_t received = 0;
+    std::vector<std::uint32_t> checksums = {};
+    bool receiving = false, over = false;
+    Status status = {};  // once it is over: whether all has come
   };
 
   Result<bool> onFrame(const Frame& frame) override;
   Task<Status> onPayload() override;
   void onEnd() override;
-  void onReaderEnd() override {}
+  void onReaderEnd() override;
   void onSending(const SendQueue::Item& item) override;
 
   [[nodiscard]] Status admit(std::uint64_t requestId, FrameType answer, std::uint64_t cost,
@@ -46,17 +63,40 @@ class ServerConnection final : public Connection {
                               Interest interest);
   static Task<void> serveManifest(Self self, std::uint64_t requestId, ManifestRequest request);
   static Task<void> serveControl(Self self, std::uint64_t requestId, ControlRequest request);
+  // Of writes: server_writes.cc.
+  [[nodiscard]] Result<bool> onWriteRequest(const Frame& frame);
+  [[nodiscard]] Result<bool> onWriteData(const Frame& frame);
+  static Task<void> serveWrite(Self self, std::uint64_t requestId, WriteRequest request,
+                               Interest interest);
+  // How it ended. Afterwards its memory is not written into.
+  [[nodiscard]] Task<Status> receiveWrite(std::uint64_t requestId, WriteRequest request,
+                                          Interest interest);
+  // Waits until all has come, or it is over otherwise: at `until` at the latest, and soon after.
+  [[nodiscard]] Task<void> awaitData(Incoming& write, Clock::time_point until);
+  static void end(Incoming& write, Status status);
+  // It is over; `pressing`: and when the other side has stalled in the middle of a part, so is the
+  // connection.
+  void giveWay(Incoming& write, const Error& reason, bool pressing);
+  void leave(Incoming& write);
   template <class Answer>
   void answerData(std::uint64_t requestId, Result<BytesAnswer> result, std::uint32_t shortest,
                   std::uint32_t longest);
   void queue(std::uint64_t requestId, std::vector<std::byte> frame, BytesAnswer data);
 
   Agreed with_;
-  std::uint64_t creditBytes_;
+  const Credit limit_;
   PeerHandler& handler_;
+  WriteOrder& order_;
   std::map<std::uint64_t, Serving> serving_;  // by request id; until the answer begins to be sent
   std::uint64_t lastId_ = 0;
-  std::uint64_t bytesOut_ = 0;
+  Out asked_, written_;
+  [[nodiscard]] Out& outOf(FrameType answer) {
+    return answer == FrameType::kWriteAnswer ? written_ : asked_;
+  }
+  std::map<std::uint64_t, Incoming*> incoming_;  // that are ready, by request id
+  // The part that is received; no write: it is passed over.
+  Incoming* into_ = nullptr;
+  WriteData part_;
 };
 
 }  // namespace hearth

@@ -38,7 +38,8 @@ class TcpRailTest : public testing::TestWithParam<Reactor::Backend> {
     return post(behaviour, MemorySlice::of(*memory, memory));
   }
   std::shared_ptr<RailRequest> post(Behaviour behaviour, MemoryVector into) {
-    RailRead read{.key = keyOf(behaviour), .into = std::move(into), .patience = Clock::now() + 1h};
+    RailTransfer read{
+        .key = keyOf(behaviour), .memory = std::move(into), .patience = Clock::now() + 1h};
     RailRequest::Posted posted = RailRequest::create(*reactor, std::move(read));
     std::vector<std::unique_ptr<RailWork>> batch;
     batch.push_back(std::move(posted.work));

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "transport/limits.h"
-#include "transport/rail_reader.h"
+#include "transport/rail_mover.h"
 
 namespace hearth {
 namespace {
@@ -151,22 +151,37 @@ Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Lane lane, Attem
   co_return status;
 }
 
-Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t offset,
-                                MemoryVector into, std::vector<std::uint32_t>& blockChecksums,
-                                Patience patience, RequestClass requestClass) {
+Task<Status> TcpTransport::move(std::string node, RailTransfer transfer,
+                                std::vector<std::uint32_t>& blockChecksums) {
   const Callers::Inside inside(callers_);
-  const std::size_t length = into.size();
+  const std::size_t length = transfer.memory.size();
   blockChecksums.clear();
   if (length == 0) co_return Status();
-  if (offset % kBlockBytes != 0 || offset % kChunkBytes + length > kChunkBytes) {
+  if (transfer.offset % kBlockBytes != 0 || transfer.offset % kChunkBytes + length > kChunkBytes) {
     co_return Error{ErrorCode::kInvalidArgument,
-                    "a read from a peer must begin on a block and lie inside one chunk"};
+                    "what is read from or written to a peer must begin on a block and lie inside "
+                    "one chunk"};
   }
   const Result<std::shared_ptr<Peer>> peer = peerOf(node);
   if (!peer.ok()) co_return peer.error();
-  RailReader reader(reactor_, **peer);
-  RailRead read{key, offset, std::move(into), patience, requestClass};
-  co_return co_await reader.read(std::move(read), blockChecksums);
+  RailMover mover(reactor_, **peer);
+  co_return co_await mover.move(std::move(transfer), blockChecksums);
+}
+
+Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t offset,
+                                MemoryVector into, std::vector<std::uint32_t>& blockChecksums,
+                                Patience patience, RequestClass requestClass) {
+  return move(std::move(node), {key, offset, std::move(into), patience, requestClass},
+              blockChecksums);
+}
+
+Task<Status> TcpTransport::write(std::string node, ContentKey key, std::uint64_t offset,
+                                 std::uint64_t generation, MemoryVector from, Patience patience,
+                                 RequestClass requestClass) {
+  std::vector<std::uint32_t> checksums;
+  RailTransfer transfer{
+      key, offset, std::move(from), patience, requestClass, Direction::kWrite, generation};
+  co_return co_await move(std::move(node), std::move(transfer), checksums);
 }
 
 Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node,

@@ -1,5 +1,6 @@
 // PeerTransport over TCP: peers that are asked (peer.h), connections that are answered
-// (acceptor.h), and requests tried again; reads go over the rails of a peer (rail_reader.h). On the
+// (acceptor.h), and requests tried again; reads and writes go over the rails of a
+// peer (rail_mover.h). On the
 // reactor's thread, except adopt().
 #pragma once
 
@@ -26,6 +27,9 @@ class TcpTransport final : public PeerTransport {
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
                     std::vector<std::uint32_t>& blockChecksums, Patience patience,
                     RequestClass requestClass) override;
+  Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
+                     std::uint64_t generation, MemoryVector from, Patience patience,
+                     RequestClass requestClass) override;
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
                                                     Clock::time_point deadline) override;
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
@@ -34,6 +38,9 @@ class TcpTransport final : public PeerTransport {
   std::vector<PeerStatistics> statistics() const override;
 
  private:
+  // A range that may be read or written, over the rails of the peer.
+  [[nodiscard]] Task<Status> move(std::string node, RailTransfer transfer,
+                                  std::vector<std::uint32_t>& blockChecksums);
   [[nodiscard]] Result<std::shared_ptr<Peer>> peerOf(const std::string& node) const;
   [[nodiscard]] std::shared_ptr<PeerStatistics> accountOf(const std::string& node);
   template <class Attempt>

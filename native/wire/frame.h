@@ -81,7 +81,8 @@ enum class WireFeature : std::uint64_t {
 }
 // Of this release.
 inline constexpr std::uint64_t kWireFeatures =
-    static_cast<std::uint64_t>(WireFeature::kPartialAnswers);
+    static_cast<std::uint64_t>(WireFeature::kPartialAnswers) |
+    static_cast<std::uint64_t>(WireFeature::kWrites);
 // What one side brings to a connection.
 struct WireOffer {
   std::uint16_t oldestVersion = kOldestWireVersion, newestVersion = kWireVersion;

@@ -1,5 +1,6 @@
 // A rail of this process whose faults come from a seed: what it has to read is a known pattern, or
-// what somebody else gives, and each request fares as a draw says. For tests of what uses rails.
+// what the other side gives, which also takes what is written; each request fares as a draw says.
+// For tests of what uses rails.
 #pragma once
 
 #include <algorithm>
@@ -12,44 +13,11 @@
 #include "base/crc32c.h"
 #include "memory/testing/table_device.h"
 #include "transport/rail.h"
+#include "transport/testing/pattern.h"
 
 namespace hearth::testing_rails {
 
 using testing_memory::TableDevice;
-
-// What the file of a key has there, and what its checksums are. `offset` is on a block, and
-// `offset`
-// + `size` at most kPatternBytes. Sanitizers make bytes dear: whole blocks are computed once.
-inline constexpr std::size_t kPatternBytes = std::size_t{1} << 20;
-struct Pattern {
-  std::vector<std::byte> bytes = [] {
-    std::vector<std::byte> all(kPatternBytes + 8 * kBlockBytes);
-    std::mt19937_64 random(1);
-    for (std::byte& each : all) each = static_cast<std::byte>(random());
-    return all;
-  }();
-  std::vector<std::uint32_t> checksums = crc32cOfBlocks(bytes, kBlockBytes);
-  static const Pattern& get() {
-    static const Pattern pattern;
-    return pattern;
-  }
-};
-inline std::span<const std::byte> bytesOf(const ContentKey& key, std::uint64_t offset,
-                                          std::size_t size) {
-  return std::span(Pattern::get().bytes).subspan(key.bytes[0] % 8 * kBlockBytes + offset, size);
-}
-inline std::vector<std::uint32_t> checksumsOf(const ContentKey& key, std::uint64_t offset,
-                                              std::size_t size) {
-  const auto first = Pattern::get().checksums.begin() +
-                     static_cast<std::ptrdiff_t>(key.bytes[0] % 8 + offset / kBlockBytes);
-  std::vector<std::uint32_t> checksums(first, first + static_cast<std::ptrdiff_t>(blocksOf(size)));
-  const std::size_t tail = size % kBlockBytes;
-  if (tail != 0) checksums.back() = crc32c(bytesOf(key, offset + size - tail, tail));
-  return checksums;
-}
-inline bool same(const ContentKey& key, std::uint64_t offset, std::span<const std::byte> bytes) {
-  return std::memcmp(bytes.data(), bytesOf(key, offset, bytes.size()).data(), bytes.size()) == 0;
-}
 
 // Percent of the requests that meet with each; the others are answered.
 struct Faults {
@@ -71,14 +39,28 @@ struct Delivery {
   std::shared_ptr<const void> keep = nullptr;  // owns the bytes; null: they outlive the rail
 };
 // Ends soon after the deadline of the read's patience at the latest.
-using Give = std::function<Task<Delivery>(const RailRead& read)>;
+using Give = std::function<Task<Delivery>(const RailTransfer& read)>;
 
-inline Task<Delivery> givePattern(const RailRead& read) {
-  const std::size_t size = read.into.size();
+inline Task<Delivery> givePattern(const RailTransfer& read) {
+  const std::size_t size = read.memory.size();
   co_return Delivery{.outcome = {Status(), true},
                      .bytes = bytesOf(read.key, read.offset, size),
                      .checksums = checksumsOf(read.key, read.offset, size)};
 }
+
+// A write, as the other side has it. Destroyed when nothing of it can come any more.
+class Taker {
+ public:
+  virtual ~Taker() = default;
+  // Before a byte is sent: whether the other side is ready for it.
+  [[nodiscard]] virtual Task<Outcome> begin() = 0;
+  virtual void put(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+  // All has been put.
+  [[nodiscard]] virtual Task<Outcome> end(std::vector<std::uint32_t> checksums) = 0;
+};
+// `lost`: the other side wants nothing more of it. The transfer outlives the taker's begin().
+using Take =
+    std::function<std::unique_ptr<Taker>(const RailTransfer& write, std::function<void()> lost)>;
 
 // When a request ends of which not one byte comes from now on.
 inline Clock::time_point endOf(const Patience& patience) {
@@ -95,18 +77,19 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
 
   // `device`: by which it reaches memory.
   FaultyRail(Reactor& reactor, Gate& gate, std::shared_ptr<TableDevice> device, Faults faults,
-             std::uint64_t seed, Give give)
+             std::uint64_t seed, Give give, Take take)
       : reactor_(reactor),
         gate_(gate),
         device_(std::move(device)),
         faults_(faults),
         give_(std::move(give)),
+        take_(std::move(take)),
         random_(seed) {}
 
   void post(std::vector<std::unique_ptr<RailWork>> batch) override {
     for (std::unique_ptr<RailWork>& work : batch) {
       ++counts_.posted;
-      load_ += work->read().into.size();
+      load_ += work->transfer().memory.size();
       if (ended_) {
         endOne(*work);
       } else {
@@ -143,7 +126,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   }
 
   void endOne(RailWork& work) {
-    load_ -= work.read().into.size();
+    load_ -= work.transfer().memory.size();
     work.settle({Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
   }
 
@@ -153,11 +136,10 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   }
 
   // Until it is cancelled, the rail ends, or the request has waited for as long as its patience.
-  [[nodiscard]] Task<void> waitInVain(RailWork& work) {
-    Event woken(reactor_);
+  [[nodiscard]] Task<void> waitInVain(RailWork& work, Event& woken) {
     waiting_.push_back(&woken);
     work.onCancel([&woken] { woken.set(); });
-    co_await woken.waitUntil(endOf(work.read().patience));
+    co_await woken.waitUntil(endOf(work.transfer().patience));
     work.onCancel({});
     waiting_.remove(&woken);
   }
@@ -165,9 +147,9 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   // In two halves, between which the loop turns.
   [[nodiscard]] Task<void> write(RailWork& work, std::span<const std::byte> bytes) {
     const std::size_t half = bytes.size() / 2;
-    copyInto(work.read().into, 0, bytes.first(half));
+    copyInto(work.transfer().memory, 0, bytes.first(half));
     co_await someTurns();
-    copyInto(work.read().into, half, bytes.subspan(half));
+    copyInto(work.transfer().memory, half, bytes.subspan(half));
   }
 
   // The device knows all of the memory afterwards.
@@ -183,24 +165,25 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
 
   static Task<void> carry(std::shared_ptr<FaultyRail> self, std::unique_ptr<RailWork> work) {
     co_await self->someTurns();
-    if (const Status enrolled = self->enroll(work->read().into); !enrolled.ok()) {
-      self->load_ -= work->read().into.size();
+    if (const Status enrolled = self->enroll(work->transfer().memory); !enrolled.ok()) {
+      self->load_ -= work->transfer().memory.size();
       work->settle({enrolled, false});
       co_return;
     }
     const Fate fate = self->draw();
     if (fate != Fate::kAnswered) ++self->counts_.faulty;
-    co_await self->fare(*work, fate);
-    self->load_ -= work->read().into.size();
+    const bool writes = work->transfer().direction == Direction::kWrite;
+    co_await (writes ? self->fareWriting(*work, fate) : self->fare(*work, fate));
+    self->load_ -= work->transfer().memory.size();
   }
 
   [[nodiscard]] Task<void> fare(RailWork& work, Fate fate) {
-    const MemoryVector& into = work.read().into;
+    const MemoryVector& into = work.transfer().memory;
     const bool whole = fate == Fate::kAnswered || fate == Fate::kCorrupt;
     Delivery delivery;
     if (fate == Fate::kEnded) end();
     if (fate != Fate::kRefused && fate != Fate::kDropped && !ended_) {
-      delivery = co_await give_(work.read());
+      delivery = co_await give_(work.transfer());
       if (!delivery.outcome.status.ok()) {
         work.settle(delivery.outcome);
         co_return;
@@ -231,11 +214,12 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
       case Fate::kDropped:
       case Fate::kStalled:
       case Fate::kEnded: {
-        co_await waitInVain(work);
+        Event woken(reactor_);
+        co_await waitInVain(work, woken);
         work.settle(!ended_ ? Outcome{Error{ErrorCode::kDeadlineExceeded, "too late"}, false}
                             : Outcome{Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
         if (fate != Fate::kStalled) co_return;
-        // What was on its way comes all the same, and is wrong: nobody may look at it any more.
+        // What was on its way comes all the same, and is wrong: it may not be looked at any more.
         if (faults_.late != Clock::duration::zero()) co_await reactor_.sleep(faults_.late);
         co_await someTurns();
         ++counts_.lateWrites;
@@ -244,11 +228,65 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     }
   }
 
+  // Half of it, and the rest when the loop has turned.
+  [[nodiscard]] Task<void> send(Taker& taker, std::span<const std::byte> bytes) {
+    const std::size_t half = bytes.size() / 2;
+    taker.put(0, bytes.first(half));
+    co_await someTurns();
+    taker.put(half, bytes.subspan(half));
+  }
+
+  [[nodiscard]] Task<void> fareWriting(RailWork& work, Fate fate) {
+    const RailTransfer& transfer = work.transfer();
+    // On its way it is in memory of the rail, as in a kernel's.
+    std::vector<std::byte> bytes;
+    forEachPiece(transfer.memory, 0, transfer.memory.size(),
+                 [&bytes](auto piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
+    const std::vector<std::uint32_t> checksums = crc32cOfBlocks(bytes, kBlockBytes);
+    if (fate == Fate::kCorrupt) bytes[random_() % bytes.size()] ^= std::byte{1};
+    if (fate == Fate::kEnded) end();
+    Event woken(reactor_);
+    bool lost = false;
+    std::unique_ptr<Taker> taker = take_(transfer, [&] {
+      lost = true;
+      woken.set();
+    });
+    const bool whole = fate == Fate::kAnswered || fate == Fate::kCorrupt;
+    if (fate != Fate::kRefused && fate != Fate::kDropped && !ended_) {
+      const Outcome begun = co_await taker->begin();
+      if (!begun.status.ok()) co_return work.settle(begun);
+      co_await send(*taker, whole ? bytes : std::span(bytes).first(bytes.size() / 3));
+    }
+    Outcome outcome{Error{ErrorCode::kUnavailable, "the rail has ended"}, false};
+    if (ended_) co_return work.settle(outcome);
+    if (whole) {
+      outcome = co_await taker->end(checksums);
+      std::ranges::copy(checksums, work.checksums().begin());
+    } else if (fate == Fate::kRefused) {
+      outcome = {Error{ErrorCode::kTryElsewhere, "not here"}, true};
+    } else if (fate == Fate::kFailed) {
+      outcome = {Error{ErrorCode::kUnavailable, "broke off"}, false};
+    } else {
+      co_await waitInVain(work, woken);
+      if (lost) outcome = {Error{ErrorCode::kConflict, "there is a newer write"}, true};
+      if (!lost && !ended_) outcome = {Error{ErrorCode::kDeadlineExceeded, "too late"}, false};
+    }
+    work.settle(outcome);
+    if (fate != Fate::kStalled) co_return;
+    // What was on its way comes all the same, perhaps after a newer write.
+    if (faults_.late != Clock::duration::zero()) co_await reactor_.sleep(faults_.late);
+    co_await someTurns();
+    ++counts_.lateWrites;
+    taker->put(0, bytes);
+    co_await taker->end(checksums);
+  }
+
   Reactor& reactor_;
   Gate& gate_;
   const std::shared_ptr<TableDevice> device_;
   const Faults faults_;
   const Give give_;
+  const Take take_;
   std::mt19937_64 random_;
   std::list<Event*> waiting_;
   std::uint64_t load_ = 0;
@@ -261,11 +299,12 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
 class FaultyRails final : public RailSource {
  public:
   FaultyRails(Reactor& reactor, std::size_t rails, Faults faults, std::uint64_t seed,
-              Give give = givePattern, std::string name = "faulty")
+              Give give = givePattern, std::string name = "faulty", Take take = {})
       : gate_(reactor),
         reactor_(reactor),
         faults_(faults),
         give_(std::move(give)),
+        take_(std::move(take)),
         random_(seed),
         rails_(rails),
         name_(std::move(name)) {
@@ -296,8 +335,8 @@ class FaultyRails final : public RailSource {
       std::shared_ptr<FaultyRail>& rail = rails_[i];
       if (rail && !rail->usable()) gone_.push_back(std::exchange(rail, nullptr));
       if (!rail) {
-        rail =
-            std::make_shared<FaultyRail>(reactor_, gate_, devices_[i], faults_, random_(), give_);
+        rail = std::make_shared<FaultyRail>(reactor_, gate_, devices_[i], faults_, random_(), give_,
+                                            take_);
       }
       usable.push_back(rail);
     }
@@ -326,6 +365,7 @@ class FaultyRails final : public RailSource {
   Reactor& reactor_;
   const Faults faults_;
   const Give give_;
+  const Take take_;
   std::mt19937_64 random_;
   std::vector<std::shared_ptr<TableDevice>> devices_;
   std::vector<std::shared_ptr<FaultyRail>> rails_, gone_;

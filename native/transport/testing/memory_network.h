@@ -1,6 +1,7 @@
 // Transports of agents in this process, without sockets: what one asks is posted to the reactor of
-// the other, and reads go over faulty rails (faulty_rail.h), control messages through faults of
-// their own. All come from a seed. For tests of what stands on transports, whole engines first.
+// the other, and reads and writes go over faulty rails (faulty_rail.h), control messages through
+// faults of their own. All come from a seed. For tests of what stands on transports, whole engines
+// first.
 #pragma once
 
 #include <map>
@@ -9,8 +10,11 @@
 #include <utility>
 
 #include "transport/callers.h"
-#include "transport/rail_reader.h"
+#include "transport/rail_mover.h"
 #include "transport/testing/faulty_rail.h"
+#include "transport/testing/mailbox.h"
+#include "transport/testing/served.h"
+#include "transport/write_order.h"
 
 namespace hearth::testing_rails {
 
@@ -20,27 +24,6 @@ struct NetworkFaults {
   unsigned lost = 0;        // on the way there
   unsigned answerLost = 0;  // on the way back: it was executed
   unsigned broken = 0;      // the connection ends with the answer on it
-};
-
-// Work for a reactor that may have gone. Any thread.
-class Mailbox {
- public:
-  explicit Mailbox(Reactor& reactor) : reactor_(&reactor) {}
-  // False: it has gone, and `function` is dropped.
-  bool post(std::function<void()> function) {
-    const std::lock_guard lock(mutex_);
-    if (reactor_ == nullptr) return false;
-    reactor_->post(std::move(function));
-    return true;
-  }
-  void close() {
-    const std::lock_guard lock(mutex_);
-    reactor_ = nullptr;
-  }
-
- private:
-  std::mutex mutex_;
-  Reactor* reactor_;
 };
 
 class MemoryTransport;
@@ -94,7 +77,8 @@ class MemoryTransport final : public PeerTransport {
         mailbox_(std::make_shared<Mailbox>(reactor)),
         gate_(reactor),
         random_(network.draw()),
-        callers_(reactor) {
+        callers_(reactor),
+        writeOrder_(reactor) {
     const std::lock_guard lock(network_.mutex_);
     network_.places_[options_.node][options_.shard] = {options_.incarnation, mailbox_, this};
   }
@@ -115,14 +99,16 @@ class MemoryTransport final : public PeerTransport {
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
                     std::vector<std::uint32_t>& blockChecksums, Patience patience,
                     RequestClass requestClass) override {
-    const Callers::Inside inside(callers_);
-    blockChecksums.clear();
-    if (into.empty()) co_return Status();
-    const std::shared_ptr<Known> peer = peerOf(node);
-    if (peer == nullptr) co_return unreachable(node);
-    RailReader reader(reactor_, peer->rails, kBlockBytes);
-    RailRead read{key, offset, std::move(into), patience, requestClass};
-    co_return co_await reader.read(std::move(read), blockChecksums);
+    RailTransfer read{key, offset, std::move(into), patience, requestClass};
+    co_return co_await move(std::move(node), std::move(read), blockChecksums);
+  }
+  Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
+                     std::uint64_t generation, MemoryVector from, Patience patience,
+                     RequestClass requestClass) override {
+    std::vector<std::uint32_t> checksums;
+    RailTransfer write{
+        key, offset, std::move(from), patience, requestClass, Direction::kWrite, generation};
+    co_return co_await move(std::move(node), std::move(write), checksums);
   }
 
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
@@ -130,8 +116,8 @@ class MemoryTransport final : public PeerTransport {
     const Callers::Inside inside(callers_);
     std::vector<std::byte> all;
     for (;;) {
-      Serve serve = [digest, offset = all.size()](PeerHandler& handler, std::string from) {
-        return pieceOfManifest(handler, std::move(from), digest, offset);
+      Serve serve = [digest, offset = all.size()](MemoryTransport& there, std::string from) {
+        return pieceOfManifest(there.handler_, std::move(from), digest, offset);
       };
       const Result<Answer> piece = co_await askTwice(node, std::move(serve), deadline);
       if (!piece.ok()) co_return piece.error();
@@ -146,8 +132,8 @@ class MemoryTransport final : public PeerTransport {
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
                                     Patience patience) override {
     const Callers::Inside inside(callers_);
-    Serve serve = [request](PeerHandler& handler, std::string from) {
-      return controlOf(handler, std::move(from), request);
+    Serve serve = [request](MemoryTransport& there, std::string from) {
+      return controlOf(there.handler_, std::move(from), request);
     };
     const Result<Answer> answer = co_await askTwice(std::move(node), std::move(serve), patience);
     if (!answer.ok()) co_return answer.error();
@@ -186,108 +172,109 @@ class MemoryTransport final : public PeerTransport {
   }
 
  private:
+  Task<Status> move(std::string node, RailTransfer transfer,
+                    std::vector<std::uint32_t>& blockChecksums) {
+    const Callers::Inside inside(callers_);
+    blockChecksums.clear();
+    if (transfer.memory.empty()) co_return Status();
+    const std::shared_ptr<Known> peer = peerOf(node);
+    if (peer == nullptr) co_return unreachable(node);
+    RailMover mover(reactor_, peer->rails, kBlockBytes);
+    co_return co_await mover.move(std::move(transfer), blockChecksums);
+  }
+
   struct Known {
     Known(Reactor& reactor, std::string node, std::string started, Faults faults,
-          std::uint64_t seed, Give give)
+          std::uint64_t seed, Give give, Take take)
         : incarnation(std::move(started)),
-          rails(reactor, 2, faults, seed, std::move(give), std::move(node)) {}
+          rails(reactor, 2, faults, seed, std::move(give), std::move(node), std::move(take)) {}
     const std::string incarnation;
     FaultyRails rails;
   };
-  struct Answer {
-    std::uint16_t type = 0;
-    std::vector<std::byte> bytes;
-    std::vector<std::uint32_t> checksums;
-  };
   // Runs on the other side.
-  using Serve = std::function<Task<Result<Answer>>(PeerHandler&, std::string from)>;
-  // One question, on the thread of who asks.
-  struct Question {
-    explicit Question(Reactor& reactor) : ended(reactor) {}
-    Event ended;
-    std::optional<Result<Answer>> answer;
-  };
-  // Of one question, on the other side: when it goes unanswered the asker hears that, too.
-  class Reply {
-   public:
-    Reply(std::shared_ptr<Mailbox> asker, std::shared_ptr<Question> question)
-        : asker_(std::move(asker)), question_(std::move(question)) {}
-    ~Reply() {
-      if (question_ == nullptr) return;
-      give(Error{ErrorCode::kUnavailable, "the other side has ended"});
-    }
-    Reply(const Reply&) = delete;
-    Reply& operator=(const Reply&) = delete;
-    void give(Result<Answer> answer) {
-      auto question = std::exchange(question_, nullptr);
-      auto kept = std::make_shared<Result<Answer>>(std::move(answer));
-      asker_->post([question, kept] {
-        question->answer = std::move(*kept);
-        question->ended.set();
-      });
-    }
-
-   private:
-    std::shared_ptr<Mailbox> asker_;
-    std::shared_ptr<Question> question_;
-  };
+  using Serve = std::function<Task<Result<Answer>>(MemoryTransport&, std::string from)>;
   [[nodiscard]] static Error unreachable(const std::string& node) {
     return {ErrorCode::kUnavailable, node + " is not reached"};
   }
   [[nodiscard]] std::shared_ptr<Known> meet(const std::string& node, std::string incarnation) {
-    Give give = [this, node](const RailRead& read) { return bytesFrom(node, read); };
+    Give give = [this, node](const RailTransfer& read) { return bytesFrom(node, read); };
+    Take take = [this, node](const RailTransfer& write, const std::function<void()>&) {
+      return std::make_unique<Write>(*this, node, write);
+    };
     return std::make_shared<Known>(reactor_, node, std::move(incarnation), network_.faults_.rails,
-                                   random_(), std::move(give));
+                                   random_(), std::move(give), std::move(take));
   }
   [[nodiscard]] std::shared_ptr<Known> peerOf(const std::string& node) const {
     const auto found = peers_.find(node);
     return closed_ || found == peers_.end() ? nullptr : found->second;
   }
 
-  static Task<Result<Answer>> pieceOfManifest(PeerHandler& handler, std::string from,
-                                              Sha256Digest digest, std::uint64_t offset) {
-    Task<Result<BytesAnswer>> reading =
-        handler.onReadManifest(std::move(from), digest, offset, kChunkBytes);
-    const Result<BytesAnswer> piece = co_await reading;
-    if (!piece.ok()) co_return piece.error();
-    co_return Answer{.bytes = {piece->bytes.begin(), piece->bytes.end()}, .checksums = {}};
-  }
-  static Task<Result<Answer>> controlOf(PeerHandler& handler, std::string from,
-                                        ControlMessage request) {
-    Result<ControlMessage> answer = co_await handler.onControl(std::move(from), std::move(request));
-    if (!answer.ok()) co_return answer.error();
-    co_return Answer{.type = answer->type, .bytes = std::move(answer->body), .checksums = {}};
-  }
-  static Task<Result<Answer>> partOfFile(PeerHandler& handler, std::string from, ContentKey key,
-                                         std::uint64_t offset, std::uint32_t length,
-                                         Interest interest) {
-    Task<Result<BytesAnswer>> reading =
-        handler.onRead(std::move(from), key, offset, length, interest);
-    Result<BytesAnswer> given = co_await reading;
-    if (!given.ok()) co_return given.error();
-    Answer answer{.bytes = {}, .checksums = std::move(given->blockChecksums)};
-    if (given->lent == nullptr) {
-      answer.bytes.assign(given->bytes.begin(), given->bytes.end());
-      co_return answer;
+  // What has come of a write, here until it is whole.
+  class Write final : public Taker {
+   public:
+    Write(MemoryTransport& transport, std::string node, const RailTransfer& write)
+        : transport_(transport),
+          node_(std::move(node)),
+          patience_(write.patience),
+          request_{.key = write.key,
+                   .offset = write.offset,
+                   .length = static_cast<std::uint32_t>(write.memory.size()),
+                   .requestClass = write.requestClass,
+                   .generation = write.generation,
+                   .target = write.target},
+          bytes_(request_.length) {}
+    Task<Outcome> begin() override { co_return Outcome{Status(), true}; }
+    void put(std::uint64_t offset, std::span<const std::byte> bytes) override {
+      std::ranges::copy(bytes, std::span(bytes_).subspan(offset).begin());
     }
-    LentPayload::Piece piece = given->lent->now();
-    if (piece.bytes.empty()) {
-      const Status loaded = co_await given->lent->load();
-      if (!loaded.ok()) co_return loaded.error();
-      piece = given->lent->now();
+    Task<Outcome> end(std::vector<std::uint32_t> checksums) override {
+      if (crc32cOfBlocks(bytes_, kBlockBytes) != checksums)
+        co_return Outcome{Error{ErrorCode::kCorrupt, "checksums differ"}, false};
+      Serve serve = [request = request_, bytes = bytes_, checksums, until = patience_.deadline](
+                        MemoryTransport& there, std::string from) {
+        return takeWrite(there, std::move(from), request, bytes, checksums, Interest(until));
+      };
+      const Result<Answer> answer = co_await transport_.ask(node_, std::move(serve), patience_);
+      co_return answer.ok() ? Outcome{Status(), true} : failed(answer.error());
     }
-    answer.bytes.assign(piece.bytes.begin(), piece.bytes.end());
-    given->lent->release();
-    co_return answer;
+
+   private:
+    MemoryTransport& transport_;
+    const std::string node_;
+    const Patience patience_;
+    const WriteRequest request_;
+    std::vector<std::byte> bytes_;
+  };
+  static Task<Result<Answer>> takeWrite(MemoryTransport& there, std::string from,
+                                        WriteRequest request, std::vector<std::byte> bytes,
+                                        std::vector<std::uint32_t> checksums, Interest interest) {
+    Task<Result<std::unique_ptr<WriteOrder::Place>>> entering =
+        there.writeOrder_.enter(request, interest, [interest](bool) { interest.end(); });
+    const Result<std::unique_ptr<WriteOrder::Place>> place = co_await entering;
+    if (!place.ok()) co_return place.error();
+    Task<Result<std::unique_ptr<WriteSink>>> asking =
+        there.handler_.onWrite(std::move(from), std::move(request), interest);
+    const Result<std::unique_ptr<WriteSink>> sink = co_await asking;
+    co_await there.reactor_.enter();
+    if (!sink.ok()) co_return sink.error();
+    std::span<const std::byte> rest = bytes;
+    forEachPiece((*sink)->memory(), 0, rest.size(), [&rest](std::span<std::byte> piece) {
+      std::ranges::copy(rest.first(piece.size()), piece.begin());
+      rest = rest.subspan(piece.size());
+    });
+    const Status landed = co_await (*sink)->landed(std::move(checksums));
+    co_await there.reactor_.enter();
+    if (!landed.ok()) co_return landed.error();
+    co_return Answer{};
   }
 
   // What a rail brings: compared with its checksums, as on any transport.
-  Task<Delivery> bytesFrom(std::string node, RailRead read) {
+  Task<Delivery> bytesFrom(std::string node, RailTransfer read) {
     const Interest interest(read.patience.deadline);
-    const auto size = static_cast<std::uint32_t>(read.into.size());
-    Serve serve = [key = read.key, offset = read.offset, size, interest](PeerHandler& handler,
+    const auto size = static_cast<std::uint32_t>(read.memory.size());
+    Serve serve = [key = read.key, offset = read.offset, size, interest](MemoryTransport& there,
                                                                          std::string from) {
-      return partOfFile(handler, std::move(from), key, offset, size, interest);
+      return partOfFile(there.handler_, std::move(from), key, offset, size, interest);
     };
     Result<Answer> answer = co_await ask(std::move(node), std::move(serve), read.patience);
     interest.end();
@@ -351,7 +338,7 @@ class MemoryTransport final : public PeerTransport {
   }
   static Task<void> answer(MemoryTransport& there, Serve serve, std::string from,
                            std::shared_ptr<Reply> reply) {
-    Result<Answer> given = co_await serve(there.handler_, std::move(from));
+    Result<Answer> given = co_await serve(there, std::move(from));
     reply->give(std::move(given));
   }
 
@@ -366,6 +353,7 @@ class MemoryTransport final : public PeerTransport {
   std::vector<std::shared_ptr<Known>> left_;
   std::set<Event*> asking_;
   Callers callers_;
+  WriteOrder writeOrder_;
   bool closed_ = false;
 };
 

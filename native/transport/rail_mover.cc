@@ -1,4 +1,4 @@
-#include "transport/rail_reader.h"
+#include "transport/rail_mover.h"
 
 #include <algorithm>
 
@@ -14,10 +14,10 @@ Clock::time_point graceAfter(Clock::time_point deadline) {
 
 }  // namespace
 
-Task<Status> RailReader::read(RailRead read, std::vector<std::uint32_t>& checksums) {
-  checksums.assign(blocksOf(read.into.size()), 0);
+Task<Status> RailMover::move(RailTransfer transfer, std::vector<std::uint32_t>& checksums) {
+  checksums.assign(blocksOf(transfer.memory.size()), 0);
   std::vector<std::shared_ptr<Rail>> rails = rails_.usableRails();
-  std::vector<Slice> slices = cut(read, std::max<std::size_t>(rails.size(), 1), checksums);
+  std::vector<Slice> slices = cut(transfer, std::max<std::size_t>(rails.size(), 1), checksums);
   postAll(slices, std::move(rails));
   if (slices.size() == 1) {
     co_await finish(slices.front());
@@ -32,18 +32,18 @@ Task<Status> RailReader::read(RailRead read, std::vector<std::uint32_t>& checksu
   co_return Status();
 }
 
-std::vector<RailReader::Slice> RailReader::cut(const RailRead& read, std::size_t most,
-                                               std::span<std::uint32_t> checksums) const {
-  const std::size_t length = read.into.size();
+std::vector<RailMover::Slice> RailMover::cut(const RailTransfer& transfer, std::size_t most,
+                                             std::span<std::uint32_t> checksums) const {
+  const std::size_t length = transfer.memory.size();
   const std::size_t count = std::clamp<std::size_t>(length / sliceBytes_, 1, most);
   const std::size_t size = (blocksOf(length) + count - 1) / count * kBlockBytes;
   std::vector<Slice> slices;
   for (std::size_t begin = 0; begin < length; begin += size) {
     const std::size_t end = std::min(begin + size, length);
-    RailRead part = read;
+    RailTransfer part = transfer;
     part.offset += begin;
-    part.into = read.into.part(begin, end - begin);
-    slices.push_back({.read = std::move(part),
+    part.memory = transfer.memory.part(begin, end - begin);
+    slices.push_back({.transfer = std::move(part),
                       .checksums = checksums.subspan(begin / kBlockBytes, blocksOf(end - begin)),
                       .rail = nullptr,
                       .request = nullptr,
@@ -52,14 +52,14 @@ std::vector<RailReader::Slice> RailReader::cut(const RailRead& read, std::size_t
   return slices;
 }
 
-std::unique_ptr<RailWork> RailReader::request(Slice& slice, std::shared_ptr<Rail> rail) {
-  RailRequest::Posted posted = RailRequest::create(reactor_, slice.read);
+std::unique_ptr<RailWork> RailMover::request(Slice& slice, std::shared_ptr<Rail> rail) {
+  RailRequest::Posted posted = RailRequest::create(reactor_, slice.transfer);
   slice.rail = std::move(rail);
   slice.request = std::move(posted.request);
   return std::move(posted.work);
 }
 
-void RailReader::postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr<Rail>> rails) {
+void RailMover::postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr<Rail>> rails) {
   std::stable_sort(rails.begin(), rails.end(),
                    [](const auto& a, const auto& b) { return a->load() < b->load(); });
   for (std::size_t first = 0; first < std::min(rails.size(), slices.size()); ++first) {
@@ -70,9 +70,9 @@ void RailReader::postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr
   }
 }
 
-Task<bool> RailReader::postOn(Slice& slice) {
+Task<bool> RailMover::postOn(Slice& slice) {
   const Result<std::shared_ptr<Rail>> picked =
-      co_await rails_.rail(slice.rail, slice.read.patience);
+      co_await rails_.rail(slice.rail, slice.transfer.patience);
   if (!picked.ok()) {
     if (slice.status.ok()) slice.status = picked.error();
     co_return false;
@@ -83,7 +83,7 @@ Task<bool> RailReader::postOn(Slice& slice) {
   co_return true;
 }
 
-Task<void> RailReader::finish(Slice& slice) {
+Task<void> RailMover::finish(Slice& slice) {
   for (int tries = 0; tries < 2; ++tries) {
     if (slice.request == nullptr || tries > 0) {
       const bool posted = co_await postOn(slice);
@@ -94,9 +94,9 @@ Task<void> RailReader::finish(Slice& slice) {
   }
 }
 
-Task<bool> RailReader::failedOnRail(Slice& slice) {
+Task<bool> RailMover::failedOnRail(Slice& slice) {
   RailRequest& request = *slice.request;
-  const Clock::time_point deadline = graceAfter(slice.read.patience.deadline);
+  const Clock::time_point deadline = graceAfter(slice.transfer.patience.deadline);
   const bool inTime = co_await request.awaitSettled(deadline);
   if (!inTime) {
     request.cancel();

@@ -1,4 +1,4 @@
-#include "transport/rail_reader.h"
+#include "transport/rail_mover.h"
 
 #include <gtest/gtest.h>
 
@@ -11,27 +11,27 @@ namespace {
 using namespace std::chrono_literals;
 using namespace testing_rails;
 
-struct RailReaderTest : testing::Test {
+struct RailMoverTest : testing::Test {
   void start(std::size_t count, Faults faults = {}) {
     rails = std::make_unique<FaultyRails>(*reactor, count, faults, 7);
   }
-  ~RailReaderTest() override {
+  ~RailMoverTest() override {
     if (rails) reactor->runUntilComplete(closed(*rails));
   }
   static Task<bool> closed(FaultyRails& rails) {
     co_await rails.close();
     co_return true;
   }
-  RailRead slice(std::size_t size, Clock::duration patience = kHang) {
+  RailTransfer slice(std::size_t size, Clock::duration patience = kHang) {
     memory = std::make_shared<std::vector<std::byte>>(size);
     return {.key = {},
             .offset = 0,
-            .into = MemorySlice::of(*memory, memory),
+            .memory = MemorySlice::of(*memory, memory),
             .patience = Clock::now() + patience};
   }
   Status read(std::size_t size, Clock::duration patience = kHang) {
-    RailReader reader(*reactor, *rails);
-    const Status status = reactor->runUntilComplete(reader.read(slice(size, patience), checksums));
+    RailMover mover(*reactor, *rails);
+    const Status status = reactor->runUntilComplete(mover.move(slice(size, patience), checksums));
     if (status.ok()) {
       EXPECT_TRUE(std::ranges::equal(*memory, bytesOf({}, 0, size)));
       EXPECT_EQ(checksums, crc32cOfBlocks(*memory, kBlockBytes));
@@ -39,7 +39,7 @@ struct RailReaderTest : testing::Test {
     return status;
   }
   // Posts it to the first rail by itself.
-  std::shared_ptr<RailRequest> post(RailRead read) {
+  std::shared_ptr<RailRequest> post(RailTransfer read) {
     RailRequest::Posted posted = RailRequest::create(*reactor, std::move(read));
     std::vector<std::unique_ptr<RailWork>> batch;
     batch.push_back(std::move(posted.work));
@@ -59,25 +59,25 @@ struct RailReaderTest : testing::Test {
   std::vector<std::uint32_t> checksums;
 };
 
-TEST_F(RailReaderTest, CutsALargeReadForTheRailsThereAre) {
+TEST_F(RailMoverTest, CutsALargeReadForTheRailsThereAre) {
   start(3);
   EXPECT_TRUE(read(kPatternBytes - 12345).ok());
   EXPECT_EQ(rails->counts().posted, 1u) << "slices have a MiB at least";
   start(3);
-  RailReader small(*reactor, *rails, kBlockBytes);
-  EXPECT_TRUE(reactor->runUntilComplete(small.read(slice(8 * kBlockBytes), checksums)).ok());
+  RailMover small(*reactor, *rails, kBlockBytes);
+  EXPECT_TRUE(reactor->runUntilComplete(small.move(slice(8 * kBlockBytes), checksums)).ok());
   EXPECT_TRUE(std::ranges::equal(*memory, bytesOf({}, 0, 8 * kBlockBytes)));
   EXPECT_EQ(rails->counts().posted, 3u);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(rails->at(i).counts().posted, 1u);
 }
 
-TEST_F(RailReaderTest, WhatTheOtherSideRefusesIsNotAskedAgain) {
+TEST_F(RailMoverTest, WhatTheOtherSideRefusesIsNotAskedAgain) {
   start(2, {.refused = 100});
   EXPECT_EQ(read(kBlockBytes).code(), ErrorCode::kTryElsewhere);
   EXPECT_EQ(rails->counts().posted, 1u);
 }
 
-TEST_F(RailReaderTest, WhatFailsOnARailIsTriedOnAnotherOnce) {
+TEST_F(RailMoverTest, WhatFailsOnARailIsTriedOnAnotherOnce) {
   start(2, {.failed = 100});
   const Status status = read(kBlockBytes);
   EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
@@ -86,7 +86,7 @@ TEST_F(RailReaderTest, WhatFailsOnARailIsTriedOnAnotherOnce) {
   EXPECT_EQ(rails->at(1).counts().posted, 1u);
 }
 
-TEST_F(RailReaderTest, EndsAtTheDeadlineAndLeavesTheMemoryToTheRail) {
+TEST_F(RailMoverTest, EndsAtTheDeadlineAndLeavesTheMemoryToTheRail) {
   start(1, {.stalled = 100});
   EXPECT_EQ(read(kBlockBytes, 20ms).code(), ErrorCode::kDeadlineExceeded);
   const std::weak_ptr<std::vector<std::byte>> watched = std::exchange(memory, nullptr);
@@ -95,7 +95,7 @@ TEST_F(RailReaderTest, EndsAtTheDeadlineAndLeavesTheMemoryToTheRail) {
   EXPECT_EQ(rails->counts().lateWrites, 1u);
 }
 
-TEST_F(RailReaderTest, ACancelSaysWhetherTheMemoryIsFree) {
+TEST_F(RailMoverTest, ACancelSaysWhetherTheMemoryIsFree) {
   start(1, {.stalled = 100});
   const std::shared_ptr<RailRequest> request = post(slice(kBlockBytes));
   turn(32);
@@ -107,7 +107,7 @@ TEST_F(RailReaderTest, ACancelSaysWhetherTheMemoryIsFree) {
   EXPECT_EQ(request->outcome().status.code(), ErrorCode::kCancelled);
 }
 
-TEST_F(RailReaderTest, WorkThatIsDroppedIsSettled) {
+TEST_F(RailMoverTest, WorkThatIsDroppedIsSettled) {
   RailRequest::Posted posted = RailRequest::create(*reactor, slice(kBlockBytes));
   posted.work.reset();
   EXPECT_TRUE(posted.request->settled());
@@ -115,7 +115,7 @@ TEST_F(RailReaderTest, WorkThatIsDroppedIsSettled) {
   EXPECT_EQ(posted.request->outcome().status.code(), ErrorCode::kUnavailable);
 }
 
-TEST_F(RailReaderTest, AnAnswerAfterACancelChangesNothing) {
+TEST_F(RailMoverTest, AnAnswerAfterACancelChangesNothing) {
   RailRequest::Posted posted = RailRequest::create(*reactor, slice(kBlockBytes));
   bool heard = false;
   posted.work->onCancel([&] { heard = true; });
@@ -138,39 +138,39 @@ MemoryVector inPieces(const std::shared_ptr<std::vector<std::byte>>& memory, std
   return MemoryVector(std::move(slices));
 }
 
-TEST_F(RailReaderTest, FillsPiecesThatLieApart) {
+TEST_F(RailMoverTest, FillsPiecesThatLieApart) {
   start(3);
-  RailReader reader(*reactor, *rails, kBlockBytes);
-  RailRead what = slice(8 * kBlockBytes - 5);
-  what.into = inPieces(memory, 10'007);
-  EXPECT_TRUE(reactor->runUntilComplete(reader.read(std::move(what), checksums)).ok());
+  RailMover mover(*reactor, *rails, kBlockBytes);
+  RailTransfer what = slice(8 * kBlockBytes - 5);
+  what.memory = inPieces(memory, 10'007);
+  EXPECT_TRUE(reactor->runUntilComplete(mover.move(std::move(what), checksums)).ok());
   EXPECT_TRUE(std::ranges::equal(*memory, bytesOf({}, 0, memory->size())));
   EXPECT_EQ(checksums, crc32cOfBlocks(*memory, kBlockBytes));
 }
 
-TEST_F(RailReaderTest, ADeviceIsToldOfARegionOnce) {
+TEST_F(RailMoverTest, ADeviceIsToldOfARegionOnce) {
   start(2);
-  RailReader reader(*reactor, *rails, kBlockBytes);
-  const RailRead what = slice(4 * kBlockBytes);
+  RailMover mover(*reactor, *rails, kBlockBytes);
+  const RailTransfer what = slice(4 * kBlockBytes);
   for (int i = 0; i < 5; ++i)
-    EXPECT_TRUE(reactor->runUntilComplete(reader.read(what, checksums)).ok());
+    EXPECT_TRUE(reactor->runUntilComplete(mover.move(what, checksums)).ok());
   EXPECT_EQ(rails->counts().posted, 10u);
   for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(rails->device(i).enrolled, 1) << i;
 }
 
-TEST_F(RailReaderTest, WhatADeviceDoesNotReachGoesOverAnother) {
+TEST_F(RailMoverTest, WhatADeviceDoesNotReachGoesOverAnother) {
   start(2);
   rails->device(0).failures = 1;
   EXPECT_TRUE(read(kBlockBytes).ok());
   EXPECT_EQ(rails->device(1).enrolled, 1);
 }
 
-TEST_F(RailReaderTest, MemoryThatNothingReachesIsRefused) {
+TEST_F(RailMoverTest, MemoryThatNothingReachesIsRefused) {
   start(2);
-  RailReader reader(*reactor, *rails);
-  RailRead what = slice(kBlockBytes);
-  what.into = MemorySlice{MemoryRegion::gpu(4096, kBlockBytes, nullptr), 0, kBlockBytes};
-  const Status status = reactor->runUntilComplete(reader.read(std::move(what), checksums));
+  RailMover mover(*reactor, *rails);
+  RailTransfer what = slice(kBlockBytes);
+  what.memory = MemorySlice{MemoryRegion::gpu(4096, kBlockBytes, nullptr), 0, kBlockBytes};
+  const Status status = reactor->runUntilComplete(mover.move(std::move(what), checksums));
   EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
 }
 

@@ -1,7 +1,7 @@
-// Reads a range over the rails of a peer: cut into slices where several rails are usable, each
-// given to the rail with the least to do, and what fails without being answered to another one.
-// Memory has one writer at a time: a slice is posted again only when its first rail has let go of
-// it.
+// Moves a range over the rails of a peer, from there or to there: cut into slices where several
+// rails are usable, each given to the rail with the least to do, and what fails without being
+// answered to another one. Memory has one writer at a time: a slice is posted again only when its
+// first rail has let go of it.
 #pragma once
 
 #include "transport/limits.h"
@@ -9,29 +9,30 @@
 
 namespace hearth {
 
-class RailReader {
+class RailMover {
  public:
-  // Both must remain live while a read is under way. On the reactor's thread. `sliceBytes`: a slice
-  // has at least this much, whole blocks.
-  RailReader(Reactor& reactor, RailSource& rails, std::size_t sliceBytes = kSliceBytes)
+  // Both must remain live while something is under way. On the reactor's thread. `sliceBytes`: a
+  // slice has at least this much, whole blocks.
+  RailMover(Reactor& reactor, RailSource& rails, std::size_t sliceBytes = kSliceBytes)
       : reactor_(reactor), rails_(rails), sliceBytes_(sliceBytes) {}
 
-  // All of the range, or the error of the first slice that did not come. `checksums`: of its
+  // All of the range, or the error of the first slice that did not get through. `checksums`: of its
   // blocks. What was posted may still be held by a rail when it ends with an error:
-  // the owners of `read.into` live as long.
-  [[nodiscard]] Task<Status> read(RailRead read, std::vector<std::uint32_t>& checksums);
+  // the owners of `transfer.memory` live as long. Of a write that fails any slice may have been
+  // taken.
+  [[nodiscard]] Task<Status> move(RailTransfer transfer, std::vector<std::uint32_t>& checksums);
 
  private:
   // One slice, and how far it is.
   struct Slice {
-    RailRead read;
+    RailTransfer transfer;
     std::span<std::uint32_t> checksums;
     std::shared_ptr<Rail> rail;  // to which it was given last
     std::shared_ptr<RailRequest> request;
     Status status;
   };
 
-  [[nodiscard]] std::vector<Slice> cut(const RailRead& read, std::size_t most,
+  [[nodiscard]] std::vector<Slice> cut(const RailTransfer& transfer, std::size_t most,
                                        std::span<std::uint32_t> checksums) const;
   // Those of one rail together.
   void postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr<Rail>> rails);
@@ -39,7 +40,7 @@ class RailReader {
   // On a rail that can be waited for. False: there is none, and the slice's status says why, unless
   // it has one.
   [[nodiscard]] Task<bool> postOn(Slice& slice);
-  // Ends when the slice has come or cannot be had.
+  // Ends when the slice has got through or cannot.
   [[nodiscard]] Task<void> finish(Slice& slice);
   // Ends with its request; true: another rail may do better, and this one has let go of the memory.
   [[nodiscard]] Task<bool> failedOnRail(Slice& slice);

@@ -1,0 +1,73 @@
+// Questions between reactors of this process, and their answers. For memory_network.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "reactor/synchronization.h"
+
+namespace hearth::testing_rails {
+
+// Work for a reactor that may have gone. Any thread.
+class Mailbox {
+ public:
+  explicit Mailbox(Reactor& reactor) : reactor_(&reactor) {}
+  // False: it has gone, and `function` is dropped.
+  bool post(std::function<void()> function) {
+    const std::lock_guard lock(mutex_);
+    if (reactor_ == nullptr) return false;
+    reactor_->post(std::move(function));
+    return true;
+  }
+  void close() {
+    const std::lock_guard lock(mutex_);
+    reactor_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  Reactor* reactor_;
+};
+
+struct Answer {
+  std::uint16_t type = 0;
+  std::vector<std::byte> bytes;
+  std::vector<std::uint32_t> checksums;
+};
+
+// One question, on the thread of who asks.
+struct Question {
+  explicit Question(Reactor& reactor) : ended(reactor) {}
+  Event ended;
+  std::optional<Result<Answer>> answer;
+};
+// Of one question, on the other side: when it goes unanswered the asker hears that, too.
+class Reply {
+ public:
+  Reply(std::shared_ptr<Mailbox> asker, std::shared_ptr<Question> question)
+      : asker_(std::move(asker)), question_(std::move(question)) {}
+  ~Reply() {
+    if (question_ == nullptr) return;
+    give(Error{ErrorCode::kUnavailable, "the other side has ended"});
+  }
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+  void give(Result<Answer> answer) {
+    auto question = std::exchange(question_, nullptr);
+    auto kept = std::make_shared<Result<Answer>>(std::move(answer));
+    asker_->post([question, kept] {
+      question->answer = std::move(*kept);
+      question->ended.set();
+    });
+  }
+
+ private:
+  std::shared_ptr<Mailbox> asker_;
+  std::shared_ptr<Question> question_;
+};
+
+}  // namespace hearth::testing_rails
