@@ -11,28 +11,18 @@
 
 #include "files/posix_file_system.h"
 #include "reactor/synchronization.h"
+#include "transport/testing/unreachable_transport.h"
 
 namespace hearth {
 namespace {
 
 // Gives each ready agent's answer to readManifest(), and nothing else.
-class Peers final : public PeerTransport {
+class Peers final : public testing_rails::UnreachableTransport {
  public:
-  void setPeers(std::vector<PeerIdentity>) override {}
-  void adopt(int) override {}
-  Task<Status> read(std::string, ContentKey, std::uint64_t, MemoryVector,
-                    std::vector<std::uint32_t>&, Patience, RequestClass) override {
-    co_return Error{ErrorCode::kUnavailable, "no bytes here"};
-  }
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest,
                                                     Clock::time_point) override {
     co_return manifests.at(node);
   }
-  Task<Result<ControlMessage>> call(std::string, ControlMessage, Patience) override {
-    co_return Error{ErrorCode::kUnavailable, "no calls here"};
-  }
-  Task<void> close() override { co_return; }
-  std::vector<PeerStatistics> statistics() const override { return {}; }
 
   std::map<std::string, std::vector<std::byte>> manifests;
 };

@@ -7,6 +7,7 @@
 
 #include "directory/directory_client.h"
 #include "directory/directory_service.h"
+#include "transport/testing/unreachable_transport.h"
 
 namespace hearth {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 
 // Agents that take messages when the test lets them.
-class PlayedAgents final : public PeerTransport {
+class PlayedAgents final : public testing_rails::UnreachableTransport {
  public:
   explicit PlayedAgents(Reactor& reactor) : reactor_(reactor), opened_(reactor) { open(); }
 
@@ -50,23 +51,6 @@ class PlayedAgents final : public PeerTransport {
     if (message.type == DirectoryMessage::kLocate) answer.body = encode(LocateAnswer{});
     co_return answer;
   }
-
-  void setPeers(std::vector<PeerIdentity>) override {}
-  void adopt(int) override {}
-  Task<Status> read(std::string, ContentKey, std::uint64_t, MemoryVector,
-                    std::vector<std::uint32_t>&, Patience, RequestClass) override {
-    co_return Error{ErrorCode::kUnavailable, "not played"};
-  }
-  Task<Status> write(std::string, ContentKey, std::uint64_t, std::uint64_t, MemoryVector, Patience,
-                     RequestClass) override {
-    co_return Error{ErrorCode::kUnavailable, "not played"};
-  }
-  Task<Result<std::vector<std::byte>>> readManifest(std::string, Sha256Digest,
-                                                    Clock::time_point) override {
-    co_return Error{ErrorCode::kUnavailable, "not played"};
-  }
-  Task<void> close() override { co_return; }
-  std::vector<PeerStatistics> statistics() const override { return {}; }
 
  private:
   Reactor& reactor_;

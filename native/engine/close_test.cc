@@ -7,6 +7,7 @@
 #include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
 #include "mount/dataset_source.h"
+#include "transport/testing/forwarding_transport.h"
 #include "transport/testing/memory_network.h"
 
 namespace hearth::testing_cluster {
@@ -65,37 +66,21 @@ TEST(EngineClose, EndsWhileTheOriginOfEverythingHangs) {
 }
 
 // Counts the calls of one agent in which it waits for a chunk that another one fetches.
-class CountedTransport final : public PeerTransport {
+class CountedTransport final : public testing_rails::ForwardingTransport {
  public:
   CountedTransport(std::unique_ptr<PeerTransport> inner, std::atomic<int>& awaiting)
-      : inner_(std::move(inner)), awaiting_(awaiting) {}
-  void setPeers(std::vector<PeerIdentity> peers) override { inner_->setPeers(std::move(peers)); }
-  void adopt(int socket) override { inner_->adopt(socket); }
-  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
-                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
-                    RequestClass requestClass) override {
-    return inner_->read(std::move(node), key, offset, std::move(into), blockChecksums, patience,
-                        requestClass);
-  }
-  Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
-                                                    Clock::time_point deadline) override {
-    return inner_->readManifest(std::move(node), digest, deadline);
-  }
+      : ForwardingTransport(std::move(inner)), awaiting_(awaiting) {}
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
                                     Patience patience) override {
     const bool awaits = request.type == static_cast<std::uint16_t>(DirectoryMessage::kAwait);
     if (awaits) ++awaiting_;
-    Task<Result<ControlMessage>> calling =
-        inner_->call(std::move(node), std::move(request), patience);
-    Result<ControlMessage> answer = co_await calling;
+    Result<ControlMessage> answer =
+        co_await ForwardingTransport::call(std::move(node), std::move(request), patience);
     if (awaits) --awaiting_;
     co_return answer;
   }
-  Task<void> close() override { return inner_->close(); }
-  std::vector<PeerStatistics> statistics() const override { return inner_->statistics(); }
 
  private:
-  const std::unique_ptr<PeerTransport> inner_;
   std::atomic<int>& awaiting_;
 };
 
@@ -138,11 +123,6 @@ struct Waiting {
   std::vector<std::future<ErrorCode>> readers;
 };
 
-template <class F>
-void eventually(F condition) {
-  while (!condition()) std::this_thread::sleep_for(5ms);
-}
-
 // Neither waits for the other one to end first.
 TEST(EngineClose, TwoThatWaitForEachOtherEnd) {
   const LoopbackServer silent;
@@ -150,12 +130,12 @@ TEST(EngineClose, TwoThatWaitForEachOtherEnd) {
   Waiting a("a", network, silent), b("b", network, silent);
   connect({&a.agent, &b.agent});
   a.read(0);
-  eventually([&] { return a.requests() != 0; });
+  ASSERT_TRUE(eventually([&] { return a.requests() != 0; }));
   b.read(1);
-  eventually([&] { return b.requests() != 0; });
+  ASSERT_TRUE(eventually([&] { return b.requests() != 0; }));
   a.read(1);
   b.read(0);
-  eventually([&] { return a.awaiting != 0 && b.awaiting != 0; });
+  ASSERT_TRUE(eventually([&] { return a.awaiting != 0 && b.awaiting != 0; }));
   std::vector<std::thread> closing;
   for (Waiting* const each : {&a, &b}) {
     closing.emplace_back([each] { each->agent.engine().close(); });

@@ -88,7 +88,7 @@ TEST(Reserves, TwoAgentsWithMemoryForEightChunksReadIntoMemoryFromEachOther) {
   a.beginWarm(a.add(ofA));
   b.beginWarm(b.add(ofB));
   for (Agent* const agent : {&a, &b})
-    ASSERT_EQ(agent->awaitWarm(std::chrono::seconds(300)).state, WarmState::kSucceeded);
+    ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
   struct Reading {
     Agent& agent;
     std::shared_ptr<Dataset> both, others;

@@ -7,6 +7,7 @@
 #include "engine/testing_cluster.h"
 #include "fetch/fetch_run.h"
 #include "fetch/fetcher.h"
+#include "transport/testing/forwarding_transport.h"
 
 namespace hearth::testing_cluster {
 namespace {
@@ -103,6 +104,64 @@ TEST(StoppedAgent, ComesBackWhenItGoesOn) {
   origin.reset();
   EXPECT_TRUE(
       eventually([&] { return reader.await(demandChunk(reader.engine(), dataset, 2)).ok(); }));
+}
+
+// How long an agent lets others be silent when it reads from them.
+class WatchedTransport final : public testing_rails::ForwardingTransport {
+ public:
+  struct Seen {
+    std::mutex mutex;
+    std::vector<Clock::duration> silences;
+  };
+  WatchedTransport(std::unique_ptr<PeerTransport> inner, Seen& seen)
+      : ForwardingTransport(std::move(inner)), seen_(seen) {}
+  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
+                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    RequestClass requestClass) override {
+    {
+      const std::lock_guard lock(seen_.mutex);
+      seen_.silences.push_back(patience.silence);
+    }
+    return ForwardingTransport::read(std::move(node), key, offset, std::move(into), blockChecksums,
+                                     patience, requestClass);
+  }
+
+ private:
+  Seen& seen_;
+};
+
+// Who is silent is waited for longer when nobody else holds the chunk. silent_peer_test.cc shows
+// that a read ends after the silence that it is given.
+TEST(StoppedAgent, IsWaitedForLongerWhenItAloneHoldsTheChunk) {
+  WatchedTransport::Seen seen;
+  const auto watched = [&seen](EngineOptions& options) {
+    options.transport = [&seen](Reactor& reactor, TransportOptions transport,
+                                PeerHandler& handler) -> std::unique_ptr<PeerTransport> {
+      return std::make_unique<WatchedTransport>(
+          PeerTransport::create(reactor, std::move(transport), handler), seen);
+    };
+  };
+  Agent one("one"), two("two"), reader("reader", watched);
+  connect({&one, &two, &reader});
+  Origin ofOne, ofBoth;
+  ofOne.add("alone", kChunkBytes);
+  ofBoth.add("both", kChunkBytes);
+  const auto warm = [](Agent& agent, const Origin& origin) {
+    agent.beginWarm(agent.add(origin));
+    EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+    EXPECT_TRUE(agent.engine().cancelWarm("warm").ok());
+  };
+  warm(one, ofOne);
+  warm(one, ofBoth);
+  warm(two, ofBoth);
+  const auto silencesOf = [&](const Origin& origin) {
+    const auto dataset = reader.add(origin);
+    EXPECT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 0)).ok());
+    const std::lock_guard lock(seen.mutex);
+    return std::exchange(seen.silences, {});
+  };
+  EXPECT_EQ(silencesOf(ofOne), std::vector<Clock::duration>{kSilenceAlone});
+  EXPECT_EQ(silencesOf(ofBoth), std::vector<Clock::duration>{kSilenceWithOthers});
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace hearth {
 
 class WriteOrder {
  public:
-  explicit WriteOrder(Reactor& reactor) : reactor_(reactor), changed_(reactor) {}
+  explicit WriteOrder(Reactor& reactor) : changed_(reactor) {}
 
   // A write's place, until it is destroyed.
   class Place;
@@ -40,7 +40,6 @@ class WriteOrder {
   [[nodiscard]] static Error lost();
 
  private:
-  Reactor& reactor_;
   std::list<Place*> places_;  // in the order in which they were asked for
   Event changed_;
 };

@@ -1,0 +1,44 @@
+// A transport that hands every call to another one; tests override those that they watch.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "transport/peer_transport.h"
+
+namespace hearth::testing_rails {
+
+class ForwardingTransport : public PeerTransport {
+ public:
+  explicit ForwardingTransport(std::unique_ptr<PeerTransport> inner) : inner_(std::move(inner)) {}
+
+  void setPeers(std::vector<PeerIdentity> peers) override { inner_->setPeers(std::move(peers)); }
+  void adopt(int socket) override { inner_->adopt(socket); }
+  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
+                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    RequestClass requestClass) override {
+    return inner_->read(std::move(node), key, offset, std::move(into), blockChecksums, patience,
+                        requestClass);
+  }
+  Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
+                     std::uint64_t generation, MemoryVector from, Patience patience,
+                     RequestClass requestClass) override {
+    return inner_->write(std::move(node), key, offset, generation, std::move(from), patience,
+                         requestClass);
+  }
+  Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
+                                                    Clock::time_point deadline) override {
+    return inner_->readManifest(std::move(node), digest, deadline);
+  }
+  Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
+                                    Patience patience) override {
+    return inner_->call(std::move(node), std::move(request), patience);
+  }
+  Task<void> close() override { return inner_->close(); }
+  std::vector<PeerStatistics> statistics() const override { return inner_->statistics(); }
+
+ private:
+  const std::unique_ptr<PeerTransport> inner_;
+};
+
+}  // namespace hearth::testing_rails
