@@ -87,8 +87,7 @@ TEST(Reserves, TwoAgentsWithMemoryForEightChunksReadIntoMemoryFromEachOther) {
   connect({&a, &b});
   a.beginWarm(a.add(ofA));
   b.beginWarm(b.add(ofB));
-  for (Agent* const agent : {&a, &b})
-    ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
+  for (Agent* const agent : {&a, &b}) ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
   struct Reading {
     Agent& agent;
     std::shared_ptr<Dataset> both, others;
