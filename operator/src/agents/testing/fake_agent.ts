@@ -7,7 +7,7 @@ import {
   type ServerWritableStream,
   type UntypedHandleCall,
 } from '@grpc/grpc-js';
-import { HearthError } from '@hearth/common';
+import { controlApi, HearthError } from '@hearth/common';
 import { ControlService, GetStatusResponse, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { SecretTexts } from '../../certificates/index.ts';
 import type { AgentEndpoint } from '../agent_connection.ts';
@@ -66,7 +66,8 @@ export class FakeAgent {
 
   /** Tells everybody who watches, now and later. */
   tell(status: Partial<GetStatusResponse>): void {
-    this.#status = GetStatusResponse.fromPartial({ node: this.node, ...status });
+    const api = { apiVersion: controlApi.apiVersion, apiFeatures: [...controlApi.apiFeatures] };
+    this.#status = GetStatusResponse.fromPartial({ node: this.node, ...api, ...status });
     for (const watcher of this.#watchers) watcher.write(this.#status);
   }
 
