@@ -147,9 +147,14 @@ Task<bool> ClientConnection::awaitAnswer(Exchange& exchange, Patience patience) 
 
 std::uint64_t ClientConnection::progress() {
   const TcpProgress now = tcp();
-  // Only then: the kernel at the other side acknowledges a question that is never read.
-  if (writeCredit_.requestsOut() > 0) taken_ += now.acknowledged - acknowledged_;
-  acknowledged_ = now.acknowledged;
+  // Of parts only, whose window of a stopped peer is soon full: its kernel acknowledges a question
+  // or a probe that is never read.
+  const std::uint64_t fresh =
+      now.acknowledged > acknowledged_ ? now.acknowledged - acknowledged_ : 0;
+  const std::uint64_t parts = std::min(fresh, partsOut_);
+  partsOut_ -= parts;
+  taken_ += parts;
+  acknowledged_ = std::max(acknowledged_, now.acknowledged);
   return now.received + taken_;
 }
 

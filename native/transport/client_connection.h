@@ -122,7 +122,9 @@ class ClientConnection final : public Connection, public Rail {
   std::uint64_t load_ = 0;
   // Writes of which a part is being sent, by request id.
   std::map<std::uint64_t, Exchange*> sending_;
-  std::uint64_t acknowledged_ = 0, taken_ = 0;  // bytes of ours, in all and while writes were out
+  // Bytes of ours that the other side's kernel has: in all; of parts of writes; and of parts those
+  // that it does not have yet, at the most.
+  std::uint64_t acknowledged_ = 0, taken_ = 0, partsOut_ = 0;
 
   // The payload that is being received.
   struct Payload {

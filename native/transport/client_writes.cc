@@ -38,6 +38,9 @@ void ClientConnection::queuePart(std::uint64_t requestId, Exchange& exchange) {
 void ClientConnection::onSending(const SendQueue::Item& item) {
   const auto found = sent_.find(item.requestId);
   if (item.source.empty() || found == sent_.end() || found->second.exchange == nullptr) return;
+  // What was acknowledged until now was none of it.
+  if (partsOut_ == 0) static_cast<void>(progress());
+  partsOut_ += item.source.size();
   found->second.exchange->moving = true;
   sending_.emplace(item.requestId, found->second.exchange);
 }
@@ -54,6 +57,8 @@ void ClientConnection::onSent(const SendQueue::Item& item) {
 
 Result<bool> ClientConnection::onWriteAnswer(const Frame& frame, Sent sent) {
   writeCredit_.release(sent.cost);
+  // A part that waits in the queue is of no use any more.
+  const bool waited = queue_.withdraw(frame.header.requestId, {});
   Result<WriteAnswer> answer = decodeBody<WriteAnswer>(frame.body);
   if (!answer.ok()) {
     settle(sent, {answer.error(), false});
@@ -61,7 +66,9 @@ Result<bool> ClientConnection::onWriteAnswer(const Frame& frame, Sent sent) {
   }
   Exchange* const exchange = sent.exchange;
   if (answer->code == ErrorCode::kOk) {
-    const bool all = exchange == nullptr || exchange->queued == exchange->memory.size();
+    // Its last part may be on its way still: who is honest has read all of it.
+    const bool all =
+        exchange == nullptr || (exchange->queued == exchange->memory.size() && !waited);
     const Error early{ErrorCode::kProtocolError, "the other side took a write before it was sent"};
     settle(sent, all ? Outcome{Status(), true} : Outcome{early, false});
     if (!all) return early;
@@ -70,8 +77,6 @@ Result<bool> ClientConnection::onWriteAnswer(const Frame& frame, Sent sent) {
   // What was on its way when the bytes were spoilt may come through on another rail.
   const bool final = answer->code != ErrorCode::kCorrupt && answer->code != ErrorCode::kUnavailable;
   settle(sent, {Error{answer->code, std::move(answer->sentence)}, final});
-  // A part that waits in the queue is of no use any more.
-  static_cast<void>(queue_.withdraw(frame.header.requestId, {}));
   return false;
 }
 

@@ -61,6 +61,8 @@ inline constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 // A write is sent in parts of this size: between two of them it can be cancelled, and what else the
 // connection has to send comes first.
 inline constexpr std::uint32_t kWritePartBytes = 256u << 10;
+// How long a receiver keeps memory for a write at the most, whatever its asker says.
+inline constexpr Clock::duration kLongestWrite = std::chrono::seconds(60);
 // How long the end of a request waits for a system call on its memory that is already going on,
 // before it ends the connection to get the memory back.
 inline constexpr Clock::duration kReleaseGrace = std::chrono::milliseconds(50);

@@ -194,7 +194,7 @@ class PeerTransport {
   // stream or NIC, before the caller hears of it. After an error any part may have been written,
   // and the owners of `from` are kept for as long as it is read. kUnsupported, with no byte sent:
   // that agent takes no writes, or nothing that leads there reaches such memory. kConflict: it has
-  // newer bytes.
+  // newer bytes, or was asked to take them, or the same, by somebody later; none need have landed.
   [[nodiscard]] virtual Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
                                            std::uint64_t generation, MemoryVector from,
                                            Patience patience, RequestClass requestClass) = 0;

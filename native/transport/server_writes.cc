@@ -31,7 +31,9 @@ Task<void> ServerConnection::serveWrite(Self self, std::uint64_t requestId, Writ
 
 Task<Status> ServerConnection::receiveWrite(std::uint64_t requestId, WriteRequest request,
                                             Interest interest) {
-  const Clock::time_point until = Clock::now() + std::chrono::milliseconds(request.patienceMs);
+  const Clock::time_point until =
+      Clock::now() +
+      std::min<Clock::duration>(std::chrono::milliseconds(request.patienceMs), kLongestWrite);
   Incoming write{.ended = Event(reactor_), .memory = nullptr};
   Task<Result<std::unique_ptr<WriteOrder::Place>>> entering =
       order_.enter(request, interest, [this, &write, interest](bool pressing) {

@@ -77,6 +77,7 @@ class TakingNode {
  public:
   TakingNode(TransportOptions options, Reactor::Backend backend, std::uint64_t room = 64u << 20)
       : node(options, backend), handler(*node.reactor, room) {
+    options.offer.features = kWireFeaturesWithWrites;
     node.post([&] { transport = PeerTransport::create(*node.reactor, options, handler); });
     node.adopter = transport.get();
   }
@@ -122,10 +123,10 @@ TEST_P(TcpWriteTest, WhatIsWrittenLandsWhole) {
 }
 
 TEST_P(TcpWriteTest, AnAgentThatTakesNoneIsSentNoByte) {
-  TestNode asked(TestNode::optionsOf("asked"), GetParam());
-  TransportOptions older = TestNode::optionsOf("older");
-  older.offer.features = static_cast<std::uint64_t>(WireFeature::kPartialAnswers);
-  TestNode old(std::move(older), GetParam());
+  TransportOptions offering = TestNode::optionsOf("asked");
+  offering.offer.features = kWireFeaturesWithWrites;
+  TestNode asked(std::move(offering), GetParam());
+  TestNode old(TestNode::optionsOf("older"), GetParam());
   TakingNode asker(TestNode::optionsOf("asker"), GetParam());
   asker.node.post([&] { asker.transport->setPeers({asked.identity(), old.identity()}); });
   for (const char* const to : {"asked", "older"}) {
@@ -198,6 +199,11 @@ void sendBlock(RawPeer& peer, std::uint64_t id, std::size_t block, std::span<con
   peer.send(encodeFrame(data, id));
   peer.send(part);
 }
+bool joins(RawPeer& peer) {
+  Hello hello{"test", "writer", "1", randomNonce()};
+  hello.features = kWireFeaturesWithWrites;
+  return peer.join(encodeFrame(hello)).has_value();
+}
 bool expectReady(RawPeer& peer) {
   const auto got = peer.frame();
   return got && got->header.type == FrameType::kWriteReady;
@@ -206,7 +212,7 @@ bool expectReady(RawPeer& peer) {
 TEST_P(TcpWriteTest, ABadBlockIsAnsweredCorruptAndNeverLands) {
   TakingNode asked(TestNode::optionsOf("asked"), GetParam());
   RawPeer peer(asked.node.identity().addresses[0]);
-  ASSERT_TRUE(peer.join("writer"));
+  ASSERT_TRUE(joins(peer));
   ASSERT_TRUE(peer.send(requestOf(1, 1)));
   ASSERT_TRUE(expectReady(peer));
   sendBlock(peer, 1, 0, bytes, false);
@@ -225,7 +231,7 @@ TEST_P(TcpWriteTest, ABadBlockIsAnsweredCorruptAndNeverLands) {
 TEST_P(TcpWriteTest, ANewerWriteWinsAndALateOneChangesNothing) {
   TakingNode asked(TestNode::optionsOf("asked"), GetParam());
   RawPeer late(asked.node.identity().addresses[0]), newer(asked.node.identity().addresses[0]);
-  ASSERT_TRUE(late.join("writer") && newer.join("writer"));
+  ASSERT_TRUE(joins(late) && joins(newer));
   ASSERT_TRUE(late.send(requestOf(1, 1)));
   ASSERT_TRUE(expectReady(late));
   sendBlock(late, 1, 0, bytes);
@@ -250,7 +256,7 @@ TEST_P(TcpWriteTest, ANewerWriteWinsAndALateOneChangesNothing) {
 TEST_P(TcpWriteTest, BytesBeforeTheyAreWaitedForEndTheConnection) {
   TakingNode asked(TestNode::optionsOf("asked"), GetParam(), kBlockBytes);
   RawPeer peer(asked.node.identity().addresses[0]);
-  ASSERT_TRUE(peer.join("writer"));
+  ASSERT_TRUE(joins(peer));
   sendBlock(peer, 1, 0, bytes);
   EXPECT_TRUE(peer.closed());
 }
@@ -258,7 +264,7 @@ TEST_P(TcpWriteTest, BytesBeforeTheyAreWaitedForEndTheConnection) {
 TEST_P(TcpWriteTest, ACancelBeforeTheEndIsAnsweredAndGivesTheMemoryBack) {
   TakingNode asked(TestNode::optionsOf("asked"), GetParam());
   RawPeer peer(asked.node.identity().addresses[0]);
-  ASSERT_TRUE(peer.join("writer"));
+  ASSERT_TRUE(joins(peer));
   ASSERT_TRUE(peer.send(requestOf(1, 1)));
   ASSERT_TRUE(expectReady(peer));
   sendBlock(peer, 1, 0, bytes);

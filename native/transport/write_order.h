@@ -1,5 +1,7 @@
 // Which of several writes to a range of a key goes on: of one transport's side that receives, over
-// all of its connections.
+// all of its connections. A transport is one shard's, and peers with other numbers of shards bring
+// a key to another shard: what of it is ordered beyond one is the handler's, which gives a write
+// memory of its own and compares generations again when it has landed.
 //
 // Of writes that overlap one has its place at a time, and the newer one gets it: the one with the
 // higher generation; with the same generation, and so the same bytes, the one that was asked for

@@ -79,10 +79,12 @@ enum class WireFeature : std::uint64_t {
 [[nodiscard]] constexpr bool has(std::uint64_t features, WireFeature feature) {
   return (features & static_cast<std::uint64_t>(feature)) != 0;
 }
-// Of this release.
+// Of this release. kWrites is offered beside them by who has a handler that takes writes: what is
+// not offered is refused before it costs anything.
 inline constexpr std::uint64_t kWireFeatures =
-    static_cast<std::uint64_t>(WireFeature::kPartialAnswers) |
-    static_cast<std::uint64_t>(WireFeature::kWrites);
+    static_cast<std::uint64_t>(WireFeature::kPartialAnswers);
+inline constexpr std::uint64_t kWireFeaturesWithWrites =
+    kWireFeatures | static_cast<std::uint64_t>(WireFeature::kWrites);
 // What one side brings to a connection.
 struct WireOffer {
   std::uint16_t oldestVersion = kOldestWireVersion, newestVersion = kWireVersion;
