@@ -9,12 +9,12 @@
 namespace hearth::testing_cluster {
 namespace {
 
-constexpr std::size_t kSize = 3 * kChunkBytes;
+constexpr std::size_t kRetractedSize = 3 * kChunkBytes;
 
 class RetractedChunkTest : public testing::Test {
  protected:
   void SetUp() override {
-    origin->add("model", kSize);
+    origin->add("model", kRetractedSize);
     good = origin->bytesOf("model");
     agent.beginWarm(agent.add(*origin));
     ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
@@ -45,7 +45,8 @@ class RetractedChunkTest : public testing::Test {
   }
   // All of it by one read through the mount.
   [[nodiscard]] std::string read() {
-    const auto bytes = agent.await(agent.engine().contents().read(dataset, entry, 0, kSize));
+    const auto bytes =
+        agent.await(agent.engine().contents().read(dataset, entry, 0, kRetractedSize));
     if (!bytes.ok()) return bytes.error().message;
     return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
   }
@@ -102,7 +103,7 @@ TEST_F(RetractedChunkTest, TheNextAgentKnowsToo) {
   spoil();
   restart();
   expectWithheld("after a start");
-  EXPECT_EQ(agent.engine().commons().cache->residentBytes(key), kSize - kChunkBytes);
+  EXPECT_EQ(agent.engine().commons().cache->residentBytes(key), kRetractedSize - kChunkBytes);
   EXPECT_TRUE(read() == good);
   EXPECT_EQ(backing(), ErrorCode::kOk);
   const auto built = view();
