@@ -35,7 +35,11 @@ describe('KubeletRegistration', () => {
   const ask = () => callSocket(socket, RegistrationService.getInfo, {});
   const tell = (pluginRegistered: boolean, error = '') =>
     callSocket(socket, RegistrationService.notifyRegistrationStatus, { pluginRegistered, error });
-  const inode = () => (existsSync(socket) ? statSync(socket).ino : 0);
+  // By its time as well: the number of a file that was removed is soon another one's.
+  const identity = () => {
+    const found = statSync(socket, { bigint: true, throwIfNoEntry: false });
+    return found && `${found.ino}:${found.ctimeNs}`;
+  };
 
   it('tells the kubelet what it asks, and hears what it answers', async () => {
     assert.equal(statSync(socket).mode & 0o777, 0o600);
@@ -58,10 +62,10 @@ describe('KubeletRegistration', () => {
   });
 
   it('registers anew when the kubelet refuses', async () => {
-    const before = inode();
+    const before = identity();
     await tell(false, 'no such endpoint');
     assert.equal(registration.registered, false);
-    await until('there is another', () => inode() !== before && inode() !== 0);
+    await until('there is another', () => ![before, undefined].includes(identity()));
     await tell(true);
     assert.equal(registration.registered, true);
   });
