@@ -217,7 +217,7 @@ export interface Suite {
 export const suites: Record<string, Suite> = {
   programs: { title: 'Programs that tests need', run: programs, minutes: 30 },
   native: { title: 'C++ tests', run: (run) => native(run, 'release'), minutes: 20 },
-  unit: { title: 'TypeScript tests', run: unit, minutes: 30, after: 'programs' },
+  unit: { title: 'TypeScript tests', run: unit, minutes: 40, after: 'programs' },
   lint: { title: 'Types and style', run: lint, minutes: 15 },
   verify: { title: 'Generated files', run: verify, minutes: 5 },
   e2e: { title: 'Kubernetes', run: kubernetes, minutes: 40, after: 'programs' },
