@@ -1,7 +1,9 @@
 #include "fuse/caller.h"
 
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <string_view>
 
 namespace hearth {
 
@@ -9,9 +11,12 @@ std::uint64_t callerOf(std::uint32_t thread, std::uint32_t user) {
   constexpr std::uint64_t kUser = std::uint64_t{1} << 32;
   if (thread == 0) return kUser | user;
   std::ifstream status("/proc/" + std::to_string(thread) + "/status");
-  for (std::string word; status >> word;) {
+  // By lines: the first one has the thread's name, which is whatever it says, but has no newline.
+  constexpr std::string_view kProcess = "Tgid:";
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with(kProcess)) continue;
     std::uint32_t process = 0;
-    if (word == "Tgid:" && status >> process) return process;
+    if (std::istringstream(line.substr(kProcess.size())) >> process) return process;
   }
   return thread;
 }

@@ -1,6 +1,7 @@
 #include "fuse/caller.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <thread>
@@ -19,6 +20,16 @@ TEST(Caller, ThreadsOfAProcessAreOne) {
   EXPECT_NE(other, here);
   EXPECT_EQ(caller, callerOf(here, 0));
   EXPECT_NE(caller, callerOf(1, 0)) << "of another process";
+}
+
+TEST(Caller, AThreadsNameMakesItNoOther) {
+  const auto here = static_cast<std::uint32_t>(getpid());
+  std::uint64_t caller = 0;
+  std::thread([&] {
+    ASSERT_EQ(prctl(PR_SET_NAME, "Tgid: 1"), 0);
+    caller = callerOf(static_cast<std::uint32_t>(gettid()), 0);
+  }).join();
+  EXPECT_EQ(caller, here);
 }
 
 TEST(Caller, WhoHasNoNumberIsToldApartByTheUser) {

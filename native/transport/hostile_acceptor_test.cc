@@ -164,7 +164,7 @@ TEST_P(HostileAcceptorTest, AcceptorsThatDoNotKnowTheSecretAreNotAsked) {
     if (peer.frame()) asked = true;
   });
   const Status status = read();
-  EXPECT_EQ(status.code(), ErrorCode::kUnauthenticated);
+  EXPECT_EQ(status.code(), ErrorCode::kUnauthenticated) << status.error().message;
   EXPECT_FALSE(asked);
 }
 
