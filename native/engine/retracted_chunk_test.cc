@@ -82,7 +82,7 @@ TEST_F(RetractedChunkTest, IsNoBackingAndInNoViewUntilItIsRepaired) {
   spoil();
   expectWithheld("found bad");
   EXPECT_TRUE(read() == good);
-  EXPECT_TRUE(source->complete(entry));
+  ASSERT_TRUE(eventually([this] { return source->complete(entry); })) << "it is written behind";
   EXPECT_EQ(backing(), ErrorCode::kOk);
   ASSERT_TRUE(view().ok());
 }
@@ -105,6 +105,7 @@ TEST_F(RetractedChunkTest, TheNextAgentKnowsToo) {
   expectWithheld("after a start");
   EXPECT_EQ(agent.engine().commons().cache->residentBytes(key), kRetractedSize - kChunkBytes);
   EXPECT_TRUE(read() == good);
+  ASSERT_TRUE(eventually([this] { return source->complete(entry); })) << "it is written behind";
   EXPECT_EQ(backing(), ErrorCode::kOk);
   const auto built = view();
   ASSERT_TRUE(built.ok());
