@@ -216,12 +216,12 @@ export interface Suite {
 /** In the order in which `all` runs them. */
 export const suites: Record<string, Suite> = {
   programs: { title: 'Programs that tests need', run: programs, minutes: 30 },
-  native: { title: 'C++ tests', run: (run) => native(run, 'release'), minutes: 20 },
+  native: { title: 'C++ tests', run: (run) => native(run, 'release'), minutes: 30 },
   unit: { title: 'TypeScript tests', run: unit, minutes: 40, after: 'programs' },
   lint: { title: 'Types and style', run: lint, minutes: 15 },
   verify: { title: 'Generated files', run: verify, minutes: 5 },
   e2e: { title: 'Kubernetes', run: kubernetes, minutes: 40, after: 'programs' },
   fuzz: { title: 'Fuzzers', run: fuzz, minutes: 10 },
-  asan: { title: 'C++ tests under AddressSanitizer and UBSan', run: (run) => native(run, 'asan'), minutes: 20 },
-  tsan: { title: 'C++ tests under ThreadSanitizer', run: (run) => native(run, 'tsan'), minutes: 20 },
+  asan: { title: 'C++ tests under AddressSanitizer and UBSan', run: (run) => native(run, 'asan'), minutes: 30 },
+  tsan: { title: 'C++ tests under ThreadSanitizer', run: (run) => native(run, 'tsan'), minutes: 30 },
 };
