@@ -78,8 +78,10 @@ class TakingNode {
   TakingNode(TransportOptions options, Reactor::Backend backend, std::uint64_t room = 64u << 20)
       : node(options, backend), handler(*node.reactor, room) {
     options.offer.features = kWireFeaturesWithWrites;
-    node.post([&] { transport = PeerTransport::create(*node.reactor, options, handler); });
-    node.adopter = transport.get();
+    node.post([&] {
+      transport = PeerTransport::create(*node.reactor, options, handler);
+      node.adopter = transport.get();
+    });
   }
   ~TakingNode() {
     node.post([this] { handler.read_.released.set(); });
