@@ -24,5 +24,7 @@ export interface Group {
   ids: string[];
   /** It measures before it comes to its rows, so nothing may run beside it. */
   alone?: boolean;
+  /** Its programs are those of this checkout, whatever `release` is: it has nothing to say of another one. */
+  ownOnly?: boolean;
   measure: (around: Surroundings) => Promise<void>;
 }

@@ -7,6 +7,7 @@ const limit = 1;
 /** How long pods wait whose bytes are there; the baseline is the limit. */
 export const gates: Group = {
   ids: ['gates'],
+  ownOnly: true,
   async measure(around: Surroundings): Promise<void> {
     const program = join(root, 'e2e/kubernetes/gates/hundred_pods.ts');
     await around.row({

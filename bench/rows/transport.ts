@@ -7,6 +7,7 @@ const program = join(root, 'build/release/transport/hearth_transport_throughput'
 /** One stream between two agents on loopback, bytes in memory; the baseline is raw TCP. */
 export const transport: Group = {
   ids: ['transport-'],
+  ownOnly: true,
   async measure(around: Surroundings): Promise<void> {
     for (const backend of ['io_uring', 'epoll']) {
       await around.row({

@@ -54,7 +54,7 @@ export interface ApiStatus extends ApiOffer {
  */
 export function apiDifferences(status: ApiStatus, client: string, own = controlApi): string[] {
   const others = status.nodes.filter(({ node, apiVersion }) => node !== status.node && apiVersion !== 0);
-  return [{ ...status, node: status.node }, ...others].flatMap((agent) => {
+  return [status, ...others].flatMap((agent) => {
     return apiDifference(agent, whoIs(status, agent.node), client, own) ?? [];
   });
 }
