@@ -10,6 +10,7 @@ describe('pods whose mounts die, because the agent and the holder of their node 
   const journey = useJourney('mounts');
   const bytes = bytesOf(35, 9 * MiB);
   const digest = sha256(bytes);
+  const pods = ['stale', 'sees', 'too'];
   let origin: FileOrigin;
   let node: ClusterNode;
 
@@ -23,14 +24,16 @@ describe('pods whose mounts die, because the agent and the holder of their node 
   it('are read again by new pods and by those that see new mounts; the others are named, and nothing stays', async () => {
     await journey().apply(journey().dataset('lost', { http: { urls: [origin.add('weights', bytes)] } }));
     await journey().ready('dataset/lost');
-    await journey().apply(journey().reader('stale', inline('lost')), seeingNewMounts('sees'));
-    for (const pod of ['stale', 'sees']) await journey().ready(`pod/${pod}`);
-    assert.equal(fuseMounts(await mounts(), 'kubernetes.io~csi').length, 2, 'they were made before the bytes came');
-    for (const pod of ['stale', 'sees']) assert.equal(await sum(pod), digest, pod);
+    await journey().apply(journey().reader('stale', inline('lost')), seeingNewMounts('sees'), seeingNewMounts('too'));
+    for (const pod of pods) await journey().ready(`pod/${pod}`);
+    assert.equal(fuseMounts(await mounts(), 'kubernetes.io~csi').length, 3, 'they were made before the bytes came');
+    for (const pod of pods) assert.equal(await sum(pod), digest, pod);
 
     await killAgentAndHolder();
     await until('the mount is dead', async () => /not connected/.test((await reading('stale')).stderr));
-    await until('what sees new mounts reads again', async () => (await reading('sees')).stdout.startsWith(digest));
+    for (const pod of ['sees', 'too']) {
+      await until(`${pod} sees new mounts and reads again`, async () => (await reading(pod)).stdout.startsWith(digest));
+    }
     const events = await until('an event of the other one', async () => {
       const told = await journey().events('stale');
       return told.includes('VolumeRebound') && told;
@@ -42,14 +45,16 @@ describe('pods whose mounts die, because the agent and the holder of their node 
       const { conditions } = (await journey().get('storagecluster', clusterName))?.status ?? {};
       return conditions?.find(({ type }: { type: string }) => type === 'Volumes');
     };
-    const named = await until('the StorageCluster names both', async () => {
+    const named = await until('the StorageCluster names them', async () => {
       const condition = await volumes();
-      return ['stale', 'sees'].every((pod) => condition?.message.includes(`mounts/${pod}`)) && condition;
+      return pods.every((pod) => condition?.message.includes(`mounts/${pod}`)) && condition;
     });
     assert.deepEqual([named.status, named.reason], ['False', 'Rebound']);
 
+    await journey().remove('pod/sees');
+    assert.equal(await sum('too'), digest, 'what another pod loses by its end is its own');
     // Restarted, as the event says; by another one there is nothing to be seen of what happened.
-    await journey().remove('pod/stale', 'pod/sees');
+    await journey().remove('pod/stale', 'pod/too');
     await journey().apply(journey().reader('stale', inline('lost')));
     await journey().ready('pod/stale');
     assert.equal(await sum('stale'), digest);

@@ -16,6 +16,7 @@ export interface MountCalls {
   resolve(target: string): Promise<string | undefined>;
   /** Makes the folder; one that is there must be empty. */
   makeTarget(target: string): Promise<void>;
+  /** What is mounted over the source, or over what else was bound from it, later or by then, is not seen at the target. */
   bind(source: string, target: string): Promise<void>;
   /**
    * As `bind`, over a mount of which nothing may be asked any more, and which stays below: containers that were given it

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -7,12 +7,14 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmdirSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { silentLogger } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { FrozenFuse } from '../testing/frozen_fuse.ts';
 import { needsRoot } from '../testing/needs_root.ts';
 import { TemporaryFolder } from '../testing/temporary_folder.ts';
@@ -125,6 +127,46 @@ describe('SystemMounts', () => {
       assert.equal(await at(target), undefined);
     } finally {
       execFileSync('umount', ['--lazy', '--no-canonicalize', '--recursive', container, kubelet]);
+    }
+  });
+
+  it('binds each target by itself, and what is bound over one is seen by its containers and copies alone', async () => {
+    const other = folder.file('other');
+    mkdirSync(other);
+    writeFileSync(`${other}/later`, 'bytes');
+    const [one, two, container] = [folder.file('kubelet/pod/one'), folder.file('kubelet/pod/two'), folder.file('in')];
+    mkdirSync(container);
+    for (const shared of [source, other, folder.file('kubelet')]) {
+      execFileSync('mount', ['--bind', shared, shared]);
+      execFileSync('mount', ['--make-private', shared]);
+      execFileSync('mount', ['--make-shared', shared]);
+    }
+    // As the host, beside the namespace of the driver's own container.
+    const host = spawn('unshare', ['--mount', '--propagation', 'unchanged', 'sleep', '300'], { stdio: 'ignore' });
+    try {
+      await until(
+        'the host has a namespace of its own',
+        () => readlinkSync(`/proc/${host.pid}/ns/mnt`) !== readlinkSync('/proc/self/ns/mnt'),
+      );
+      await publish(one);
+      await publish(two);
+      execFileSync('mount', ['--bind', one, container]);
+      execFileSync('mount', ['--make-slave', container]);
+      await mounts.bindOver(other, one);
+      await mounts.bindOver(other, two);
+      const seen = (target: string) =>
+        [target, `/proc/${host.pid}/root${target}`].map((path) => readdirSync(path).join());
+      assert.deepEqual(readdirSync(container), ['later']);
+      assert.deepEqual([...seen(one), ...seen(two)], ['later', 'later', 'later', 'later']);
+      await mounts.unmount(one);
+      assert.deepEqual([...seen(one), ...seen(two)], ['sub', 'sub', 'later', 'later']);
+      execFileSync('mount', ['--bind', source, other]);
+      assert.deepEqual(seen(two), ['later', 'later'], 'what comes over the source is not seen');
+      assert.doesNotMatch(readFileSync('/proc/self/mountinfo', 'utf8'), /hearth-bind-/);
+    } finally {
+      host.kill('SIGKILL');
+      const made = (await mounts.table()).filter(({ mountPoint }) => mountPoint.startsWith(folder.path));
+      for (const { mountPoint } of made.reverse()) spawnSync('umount', ['--lazy', mountPoint]);
     }
   });
 

@@ -44,16 +44,18 @@ export class SystemMounts implements MountCalls {
 
   async bind(source: string, target: string): Promise<void> {
     await using folder = await this.#present(target);
+    await using alone = await this.#alone(source);
     await folder.withDescriptor(async (descriptor) => {
       // "/." because move_mount(2), which newer mount(8) uses, does not follow a link at the end of the path.
-      await this.#mount(target, ['--bind', source, '/proc/self/fd/3/.'], descriptor);
+      await this.#mount(target, ['--bind', alone.path, '/proc/self/fd/3/.'], descriptor);
     });
   }
 
   async bindOver(source: string, target: string): Promise<void> {
     await using folder = await this.#present(target);
+    await using alone = await this.#alone(source);
     // By its parent: a step into a dead mount, even to its ".", asks its server.
-    await this.#mount(target, ['--bind', source, `/proc/self/fd/3/${folder.name}`], folder.parentDescriptor);
+    await this.#mount(target, ['--bind', alone.path, `/proc/self/fd/3/${folder.name}`], folder.parentDescriptor);
   }
 
   /**
@@ -122,14 +124,29 @@ export class SystemMounts implements MountCalls {
     );
   }
 
+  /**
+   * The source, in no peer group. A bind of a shared mount joins its group (mount_namespaces(7)), and all binds of it then
+   * have in common what is mounted over one of them, and lose it with the first that is unmounted: the pods of a dataset
+   * would. Made private before it is bound to the target, where it gets a group of its own, as its copies in other
+   * namespaces, from which containers are made, have to stay in the group of the target.
+   */
+  async #alone(source: string): Promise<AsyncDisposable & { path: string }> {
+    return await this.#aside('hearth-bind-', ['--bind', '--make-private', source]);
+  }
+
   async #emptyLayer(): Promise<AsyncDisposable & { path: string }> {
-    const path = await mkdtemp(join(tmpdir(), 'hearth-layer-'));
+    return await this.#aside('hearth-layer-', ['--types', 'tmpfs', '--options', 'ro,nosuid,nodev,mode=0555', 'hearth']);
+  }
+
+  /** Mounted in a folder of its own for as long as it is used; what was bound from it stays. */
+  async #aside(prefix: string, what: string[]): Promise<AsyncDisposable & { path: string }> {
+    const path = await mkdtemp(join(tmpdir(), prefix));
     const unmounted = async () => {
-      if (mountAt(await this.table(), path) !== undefined) await this.#umount([], path);
+      if (mountAt(await this.table(), path) !== undefined) await this.#umount(['--lazy'], path);
       await rmdir(path);
     };
     try {
-      await this.#mount(path, ['--types', 'tmpfs', '--options', 'ro,nosuid,nodev,mode=0555', 'hearth', path]);
+      await this.#mount(path, [...what, path]);
     } catch (thrown) {
       await unmounted();
       throw thrown;

@@ -6,7 +6,10 @@ export type Remedy =
   | { kind: 'none' }
   /** Bound again by a process that died before it took away what pods may not do. */
   | { kind: 'restrict'; present: MountEntry; noexec: boolean }
-  /** Here already: mounts that were bound from one have in common what is mounted over them, so the first brings it to all. */
+  /**
+   * Here already: what the release before has bound from one mount has in common what is mounted over it, so the first
+   * brings it to all.
+   */
   | { kind: 'came'; source: MountEntry; present: MountEntry; noexec: boolean }
   /** `source` is the agent's present mount; `layers`: how many mounts lie at the target. */
   | { kind: 'bind'; source: MountEntry; layers: number; noexec: boolean };

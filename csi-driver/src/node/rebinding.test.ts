@@ -93,6 +93,26 @@ describe('rebinding', () => {
     assert.equal(warnings.length, 3, 'once');
   });
 
+  it('binds again what the end of another pod has unmounted here, as what the release before had bound has in common', async () => {
+    const targets = ['/one', '/two'];
+    for (const target of targets) await publish(target, 'a', 'fuse', ['noexec']);
+    mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
+    const looking = rebinding();
+    await looking.look();
+    await looking.look();
+    const { unmount } = mounts;
+    mounts.unmount = async (target) => {
+      mounts.unmount = unmount;
+      for (const each of targets) await mounts.unmount(each);
+      assert.equal(target, '/one');
+    };
+    await publications.unpublish('v', '/one');
+    assert.deepEqual(devices('/two'), ['0:50'], 'dead again');
+    await looking.look();
+    assert.deepEqual(devices('/two'), ['0:50', '0:51']);
+    assert.deepEqual(devices('/one'), []);
+  });
+
   it('leaves what is alive, what is not there, views, and volumes whose agent has no mount yet', async () => {
     await publish('/alive', 'a');
     mounts.add(agentMount('a'), '0:50', ['rw'], ['ro']);

@@ -23,7 +23,7 @@ export class Rebinding {
   readonly #parts: RebindingParts;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> = Promise.resolve();
-  /** Agents' mounts at the last look at which nothing was left to do. */
+  /** All mounts at the last look at which nothing was left to do. */
   #seen = '';
   #complaint = '';
 
@@ -50,10 +50,10 @@ export class Rebinding {
    * once, however many volumes there are; only those that lack something are looked at more closely.
    */
   async look(): Promise<void> {
-    const { mounts, stateDirectory, logger } = this.#parts;
+    const { mounts, logger } = this.#parts;
     try {
       const table = await mounts.table();
-      const now = summary(table, stateDirectory);
+      const now = summary(table);
       if (now === this.#seen) return;
       const failures: unknown[] = [];
       await this.#bindDead(table, failures);
@@ -85,10 +85,10 @@ export class Rebinding {
   }
 }
 
-/** The FUSE mounts of agents; another text when one has come, gone or been made anew. */
-function summary(table: MountEntry[], stateDirectory: string): string {
-  const ours = table.filter(
-    ({ mountPoint }) => mountPoint.startsWith(`${stateDirectory}/`) && mountPoint.includes('/fuse'),
-  );
-  return ours.map(({ id, device, mountPoint }) => `${id} ${device} ${mountPoint}`).join('\n');
+/**
+ * Another text when a mount has come, gone or been made again: an agent's, or that of a volume. Volumes of the release
+ * before share what is mounted over them, and lose it with the first that is unpublished.
+ */
+function summary(table: readonly MountEntry[]): string {
+  return table.map(({ id, device, mountPoint }) => `${id} ${device} ${mountPoint}`).join('\n');
 }
