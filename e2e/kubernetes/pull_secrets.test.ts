@@ -97,8 +97,10 @@ describe('images in a registry that wants a password', () => {
     });
     assert.ok(events.includes(`"${registry.host}/team/hearth:${hearthVersion()}"`), events);
     assert.match(events, /no basic auth credentials|401 Unauthorized|authorization failed/);
-    const { stdout } = await kubectl('get', 'pod', 'without', '-o', 'jsonpath={..waiting.reason}');
-    assert.match(stdout, /^(ErrImagePull|ImagePullBackOff)$/);
+    await until('the pod says so, after its event', async () => {
+      const { stdout } = await kubectl('get', 'pod', 'without', '-o', 'jsonpath={..waiting.reason}');
+      return /^(ErrImagePull|ImagePullBackOff)$/.test(stdout);
+    });
   });
 
   async function eventsOf(name: string): Promise<string> {
