@@ -7,33 +7,34 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './cluster.ts';
 import { root, run } from './command.ts';
 
-/** A real S3 server (versitygw) on loopback over a folder, with keys made for this run. It keeps connections, as S3 does. */
+/** Of all servers of this process, as agents take them from its environment; made for it. */
+const keys = {
+  accessKeyId: `AK${randomBytes(8).toString('hex')}`,
+  secretAccessKey: randomBytes(20).toString('hex'),
+};
+
+/** A real S3 server (versitygw) on loopback over a folder. It keeps connections, as S3 does. */
 export class S3Server {
   readonly endpoint: string;
-  readonly keys: { accessKeyId: string; secretAccessKey: string };
+  readonly keys = keys;
   readonly #child: ChildProcess;
   readonly #killAtExit = (): void => void this.#child.kill('SIGKILL');
 
-  private constructor(endpoint: string, keys: S3Server['keys'], child: ChildProcess) {
+  private constructor(endpoint: string, child: ChildProcess) {
     this.endpoint = endpoint;
-    this.keys = keys;
     this.#child = child;
     process.once('exit', this.#killAtExit);
   }
 
   static async start(directory: string): Promise<S3Server> {
     const program = (await run(process.execPath, [join(root, 'scripts/tools/get.ts'), 'versitygw'])).trim();
-    const keys = {
-      accessKeyId: `AK${randomBytes(8).toString('hex')}`,
-      secretAccessKey: randomBytes(20).toString('hex'),
-    };
     mkdirSync(directory, { recursive: true });
     const address = `127.0.0.1:${await freePort()}`;
     const child = spawn(program, ['--port', address, '--quiet', '--keep-alive', 'posix', directory], {
       env: { PATH: process.env.PATH, ROOT_ACCESS_KEY: keys.accessKeyId, ROOT_SECRET_KEY: keys.secretAccessKey },
       stdio: 'ignore',
     });
-    const server = new S3Server(`http://${address}`, keys, child);
+    const server = new S3Server(`http://${address}`, child);
     for (let tries = 0; tries < 200; ++tries) {
       const signal = AbortSignal.timeout(1000);
       const answers = await fetch(server.endpoint, { signal }).then(
