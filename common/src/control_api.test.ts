@@ -63,4 +63,11 @@ describe('control API of another release', () => {
     ]);
     assert.deepEqual(apiDifferences({ ...status, nodes: [] }, 'this command'), []);
   });
+
+  it('is reported in the same words whichever agent answers', () => {
+    const nodes = ['a', 'b', 'c'].map((node) => ({ node, version: '', apiVersion: 1, apiFeatures: ['node-api'] }));
+    const texts = nodes.map((answered) => apiDifferences({ ...answered, nodes }, 'this command'));
+    assert.equal(texts[0]?.length, 3);
+    assert.deepEqual(texts, [texts[0], texts[0], texts[0]]);
+  });
 });

@@ -49,12 +49,13 @@ export interface ApiStatus extends ApiOffer {
 }
 
 /**
- * The differences of all agents in a status, the one that answered first. Of others a release before there was the
- * feature `node-api` says nothing.
+ * The differences of all agents in a status, by the names of their nodes, so that they are the same whoever has answered.
+ * Of other agents a release before there was the feature `node-api` reports nothing.
  */
 export function apiDifferences(status: ApiStatus, client: string, own = controlApi): string[] {
   const others = status.nodes.filter(({ node, apiVersion }) => node !== status.node && apiVersion !== 0);
-  return [status, ...others].flatMap((agent) => {
+  const all = [status, ...others].sort((a, b) => (a.node < b.node ? -1 : 1));
+  return all.flatMap((agent) => {
     return apiDifference(agent, whoIs(status, agent.node), client, own) ?? [];
   });
 }
