@@ -9,14 +9,16 @@ interface Protocol {
   source: string;
   /** Folder of generated code. */
   out: string;
-  /** Also write what it imports of google/protobuf. */
+  /** Also write what it imports of google/protobuf, but for the descriptors of its options, which no code imports. */
   imports?: true;
+  /** Also write the conversions from and to JSON: records of the store are kept so. */
+  json?: true;
 }
 
 const root = join(import.meta.dirname, '..');
 
 const protocols: Protocol[] = [
-  { source: 'hearth', out: 'common/src/generated' },
+  { source: 'hearth', out: 'common/src/generated', json: true },
   { source: 'etcd', out: 'node-agent/src/store/generated' },
   { source: 'csi', out: 'csi-driver/src/generated', imports: true },
   { source: 'kubelet', out: 'csi-driver/src/generated' },
@@ -34,14 +36,14 @@ const options = [
   'esModuleInterop=true',
 ];
 
-for (const { source, out, imports } of protocols) {
+for (const { source, out, imports, json } of protocols) {
   const template = {
     version: 'v2',
     plugins: [
       {
         local: 'protoc-gen-ts_proto',
         out: join(root, out),
-        opt: options,
+        opt: [...options, `outputJsonMethods=${json === true}`],
         include_imports: imports === true,
         include_wkt: imports === true,
       },
@@ -54,4 +56,5 @@ for (const { source, out, imports } of protocols) {
     stdio: 'inherit',
     env: { ...process.env, PATH: `${join(root, 'node_modules/.bin')}${delimiter}${process.env.PATH ?? ''}` },
   });
+  if (imports) rmSync(join(root, out, 'google/protobuf/descriptor.ts'));
 }

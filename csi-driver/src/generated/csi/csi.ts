@@ -65,43 +65,6 @@ export namespace VolumeHealthErrorType {
   export type UNRECOGNIZED = typeof VolumeHealthErrorType.UNRECOGNIZED;
 }
 
-export function volumeHealthErrorTypeFromJSON(object: any): VolumeHealthErrorType {
-  switch (object) {
-    case 0:
-    case "UNKNOWN_VOLUME_HEALTH_TYPE":
-      return VolumeHealthErrorType.UNKNOWN_VOLUME_HEALTH_TYPE;
-    case 1:
-    case "DEGRADED":
-      return VolumeHealthErrorType.DEGRADED;
-    case 2:
-    case "INACCESSIBLE":
-      return VolumeHealthErrorType.INACCESSIBLE;
-    case 3:
-    case "DATA_LOSS":
-      return VolumeHealthErrorType.DATA_LOSS;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return VolumeHealthErrorType.UNRECOGNIZED;
-  }
-}
-
-export function volumeHealthErrorTypeToJSON(object: VolumeHealthErrorType): string {
-  switch (object) {
-    case VolumeHealthErrorType.UNKNOWN_VOLUME_HEALTH_TYPE:
-      return "UNKNOWN_VOLUME_HEALTH_TYPE";
-    case VolumeHealthErrorType.DEGRADED:
-      return "DEGRADED";
-    case VolumeHealthErrorType.INACCESSIBLE:
-      return "INACCESSIBLE";
-    case VolumeHealthErrorType.DATA_LOSS:
-      return "DATA_LOSS";
-    case VolumeHealthErrorType.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
-}
-
 export const StorageHealthErrorType = {
   UNKNOWN_STORAGE_HEALTH_ERROR_TYPE: 0,
   /**
@@ -127,38 +90,6 @@ export namespace StorageHealthErrorType {
   export type UNRECOGNIZED = typeof StorageHealthErrorType.UNRECOGNIZED;
 }
 
-export function storageHealthErrorTypeFromJSON(object: any): StorageHealthErrorType {
-  switch (object) {
-    case 0:
-    case "UNKNOWN_STORAGE_HEALTH_ERROR_TYPE":
-      return StorageHealthErrorType.UNKNOWN_STORAGE_HEALTH_ERROR_TYPE;
-    case 1:
-    case "STORAGE_DEGRADED":
-      return StorageHealthErrorType.STORAGE_DEGRADED;
-    case 2:
-    case "STORAGE_UNREACHABLE":
-      return StorageHealthErrorType.STORAGE_UNREACHABLE;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return StorageHealthErrorType.UNRECOGNIZED;
-  }
-}
-
-export function storageHealthErrorTypeToJSON(object: StorageHealthErrorType): string {
-  switch (object) {
-    case StorageHealthErrorType.UNKNOWN_STORAGE_HEALTH_ERROR_TYPE:
-      return "UNKNOWN_STORAGE_HEALTH_ERROR_TYPE";
-    case StorageHealthErrorType.STORAGE_DEGRADED:
-      return "STORAGE_DEGRADED";
-    case StorageHealthErrorType.STORAGE_UNREACHABLE:
-      return "STORAGE_UNREACHABLE";
-    case StorageHealthErrorType.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
-}
-
 export const BlockMetadataType = {
   UNKNOWN: 0,
   /**
@@ -181,38 +112,6 @@ export namespace BlockMetadataType {
   export type FIXED_LENGTH = typeof BlockMetadataType.FIXED_LENGTH;
   export type VARIABLE_LENGTH = typeof BlockMetadataType.VARIABLE_LENGTH;
   export type UNRECOGNIZED = typeof BlockMetadataType.UNRECOGNIZED;
-}
-
-export function blockMetadataTypeFromJSON(object: any): BlockMetadataType {
-  switch (object) {
-    case 0:
-    case "UNKNOWN":
-      return BlockMetadataType.UNKNOWN;
-    case 1:
-    case "FIXED_LENGTH":
-      return BlockMetadataType.FIXED_LENGTH;
-    case 2:
-    case "VARIABLE_LENGTH":
-      return BlockMetadataType.VARIABLE_LENGTH;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return BlockMetadataType.UNRECOGNIZED;
-  }
-}
-
-export function blockMetadataTypeToJSON(object: BlockMetadataType): string {
-  switch (object) {
-    case BlockMetadataType.UNKNOWN:
-      return "UNKNOWN";
-    case BlockMetadataType.FIXED_LENGTH:
-      return "FIXED_LENGTH";
-    case BlockMetadataType.VARIABLE_LENGTH:
-      return "VARIABLE_LENGTH";
-    case BlockMetadataType.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
 }
 
 /** Intentionally empty. */
@@ -336,53 +235,6 @@ export namespace PluginCapability_Service_Type {
   export type UNRECOGNIZED = typeof PluginCapability_Service_Type.UNRECOGNIZED;
 }
 
-export function pluginCapability_Service_TypeFromJSON(object: any): PluginCapability_Service_Type {
-  switch (object) {
-    case 0:
-    case "UNKNOWN":
-      return PluginCapability_Service_Type.UNKNOWN;
-    case 1:
-    case "CONTROLLER_SERVICE":
-      return PluginCapability_Service_Type.CONTROLLER_SERVICE;
-    case 2:
-    case "VOLUME_ACCESSIBILITY_CONSTRAINTS":
-      return PluginCapability_Service_Type.VOLUME_ACCESSIBILITY_CONSTRAINTS;
-    case 3:
-    case "GROUP_CONTROLLER_SERVICE":
-      return PluginCapability_Service_Type.GROUP_CONTROLLER_SERVICE;
-    case 4:
-    case "SNAPSHOT_METADATA_SERVICE":
-      return PluginCapability_Service_Type.SNAPSHOT_METADATA_SERVICE;
-    case 5:
-    case "SNAPSHOT_ACCESSIBILITY_CONSTRAINTS":
-      return PluginCapability_Service_Type.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return PluginCapability_Service_Type.UNRECOGNIZED;
-  }
-}
-
-export function pluginCapability_Service_TypeToJSON(object: PluginCapability_Service_Type): string {
-  switch (object) {
-    case PluginCapability_Service_Type.UNKNOWN:
-      return "UNKNOWN";
-    case PluginCapability_Service_Type.CONTROLLER_SERVICE:
-      return "CONTROLLER_SERVICE";
-    case PluginCapability_Service_Type.VOLUME_ACCESSIBILITY_CONSTRAINTS:
-      return "VOLUME_ACCESSIBILITY_CONSTRAINTS";
-    case PluginCapability_Service_Type.GROUP_CONTROLLER_SERVICE:
-      return "GROUP_CONTROLLER_SERVICE";
-    case PluginCapability_Service_Type.SNAPSHOT_METADATA_SERVICE:
-      return "SNAPSHOT_METADATA_SERVICE";
-    case PluginCapability_Service_Type.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS:
-      return "SNAPSHOT_ACCESSIBILITY_CONSTRAINTS";
-    case PluginCapability_Service_Type.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
-}
-
 export interface PluginCapability_VolumeExpansion {
   type: PluginCapability_VolumeExpansion_Type;
 }
@@ -441,38 +293,6 @@ export namespace PluginCapability_VolumeExpansion_Type {
   export type ONLINE = typeof PluginCapability_VolumeExpansion_Type.ONLINE;
   export type OFFLINE = typeof PluginCapability_VolumeExpansion_Type.OFFLINE;
   export type UNRECOGNIZED = typeof PluginCapability_VolumeExpansion_Type.UNRECOGNIZED;
-}
-
-export function pluginCapability_VolumeExpansion_TypeFromJSON(object: any): PluginCapability_VolumeExpansion_Type {
-  switch (object) {
-    case 0:
-    case "UNKNOWN":
-      return PluginCapability_VolumeExpansion_Type.UNKNOWN;
-    case 1:
-    case "ONLINE":
-      return PluginCapability_VolumeExpansion_Type.ONLINE;
-    case 2:
-    case "OFFLINE":
-      return PluginCapability_VolumeExpansion_Type.OFFLINE;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return PluginCapability_VolumeExpansion_Type.UNRECOGNIZED;
-  }
-}
-
-export function pluginCapability_VolumeExpansion_TypeToJSON(object: PluginCapability_VolumeExpansion_Type): string {
-  switch (object) {
-    case PluginCapability_VolumeExpansion_Type.UNKNOWN:
-      return "UNKNOWN";
-    case PluginCapability_VolumeExpansion_Type.ONLINE:
-      return "ONLINE";
-    case PluginCapability_VolumeExpansion_Type.OFFLINE:
-      return "OFFLINE";
-    case PluginCapability_VolumeExpansion_Type.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
 }
 
 /** Intentionally empty. */
@@ -771,63 +591,6 @@ export namespace VolumeCapability_AccessMode_Mode {
   export type SINGLE_NODE_SINGLE_WRITER = typeof VolumeCapability_AccessMode_Mode.SINGLE_NODE_SINGLE_WRITER;
   export type SINGLE_NODE_MULTI_WRITER = typeof VolumeCapability_AccessMode_Mode.SINGLE_NODE_MULTI_WRITER;
   export type UNRECOGNIZED = typeof VolumeCapability_AccessMode_Mode.UNRECOGNIZED;
-}
-
-export function volumeCapability_AccessMode_ModeFromJSON(object: any): VolumeCapability_AccessMode_Mode {
-  switch (object) {
-    case 0:
-    case "UNKNOWN":
-      return VolumeCapability_AccessMode_Mode.UNKNOWN;
-    case 1:
-    case "SINGLE_NODE_WRITER":
-      return VolumeCapability_AccessMode_Mode.SINGLE_NODE_WRITER;
-    case 2:
-    case "SINGLE_NODE_READER_ONLY":
-      return VolumeCapability_AccessMode_Mode.SINGLE_NODE_READER_ONLY;
-    case 3:
-    case "MULTI_NODE_READER_ONLY":
-      return VolumeCapability_AccessMode_Mode.MULTI_NODE_READER_ONLY;
-    case 4:
-    case "MULTI_NODE_SINGLE_WRITER":
-      return VolumeCapability_AccessMode_Mode.MULTI_NODE_SINGLE_WRITER;
-    case 5:
-    case "MULTI_NODE_MULTI_WRITER":
-      return VolumeCapability_AccessMode_Mode.MULTI_NODE_MULTI_WRITER;
-    case 6:
-    case "SINGLE_NODE_SINGLE_WRITER":
-      return VolumeCapability_AccessMode_Mode.SINGLE_NODE_SINGLE_WRITER;
-    case 7:
-    case "SINGLE_NODE_MULTI_WRITER":
-      return VolumeCapability_AccessMode_Mode.SINGLE_NODE_MULTI_WRITER;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return VolumeCapability_AccessMode_Mode.UNRECOGNIZED;
-  }
-}
-
-export function volumeCapability_AccessMode_ModeToJSON(object: VolumeCapability_AccessMode_Mode): string {
-  switch (object) {
-    case VolumeCapability_AccessMode_Mode.UNKNOWN:
-      return "UNKNOWN";
-    case VolumeCapability_AccessMode_Mode.SINGLE_NODE_WRITER:
-      return "SINGLE_NODE_WRITER";
-    case VolumeCapability_AccessMode_Mode.SINGLE_NODE_READER_ONLY:
-      return "SINGLE_NODE_READER_ONLY";
-    case VolumeCapability_AccessMode_Mode.MULTI_NODE_READER_ONLY:
-      return "MULTI_NODE_READER_ONLY";
-    case VolumeCapability_AccessMode_Mode.MULTI_NODE_SINGLE_WRITER:
-      return "MULTI_NODE_SINGLE_WRITER";
-    case VolumeCapability_AccessMode_Mode.MULTI_NODE_MULTI_WRITER:
-      return "MULTI_NODE_MULTI_WRITER";
-    case VolumeCapability_AccessMode_Mode.SINGLE_NODE_SINGLE_WRITER:
-      return "SINGLE_NODE_SINGLE_WRITER";
-    case VolumeCapability_AccessMode_Mode.SINGLE_NODE_MULTI_WRITER:
-      return "SINGLE_NODE_MULTI_WRITER";
-    case VolumeCapability_AccessMode_Mode.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
 }
 
 /**
@@ -1821,108 +1584,6 @@ export namespace ControllerServiceCapability_RPC_Type {
   export type UNRECOGNIZED = typeof ControllerServiceCapability_RPC_Type.UNRECOGNIZED;
 }
 
-export function controllerServiceCapability_RPC_TypeFromJSON(object: any): ControllerServiceCapability_RPC_Type {
-  switch (object) {
-    case 0:
-    case "UNKNOWN":
-      return ControllerServiceCapability_RPC_Type.UNKNOWN;
-    case 1:
-    case "CREATE_DELETE_VOLUME":
-      return ControllerServiceCapability_RPC_Type.CREATE_DELETE_VOLUME;
-    case 2:
-    case "PUBLISH_UNPUBLISH_VOLUME":
-      return ControllerServiceCapability_RPC_Type.PUBLISH_UNPUBLISH_VOLUME;
-    case 3:
-    case "LIST_VOLUMES":
-      return ControllerServiceCapability_RPC_Type.LIST_VOLUMES;
-    case 4:
-    case "GET_CAPACITY":
-      return ControllerServiceCapability_RPC_Type.GET_CAPACITY;
-    case 5:
-    case "CREATE_DELETE_SNAPSHOT":
-      return ControllerServiceCapability_RPC_Type.CREATE_DELETE_SNAPSHOT;
-    case 6:
-    case "LIST_SNAPSHOTS":
-      return ControllerServiceCapability_RPC_Type.LIST_SNAPSHOTS;
-    case 7:
-    case "CLONE_VOLUME":
-      return ControllerServiceCapability_RPC_Type.CLONE_VOLUME;
-    case 8:
-    case "PUBLISH_READONLY":
-      return ControllerServiceCapability_RPC_Type.PUBLISH_READONLY;
-    case 9:
-    case "EXPAND_VOLUME":
-      return ControllerServiceCapability_RPC_Type.EXPAND_VOLUME;
-    case 10:
-    case "LIST_VOLUMES_PUBLISHED_NODES":
-      return ControllerServiceCapability_RPC_Type.LIST_VOLUMES_PUBLISHED_NODES;
-    case 12:
-    case "GET_VOLUME":
-      return ControllerServiceCapability_RPC_Type.GET_VOLUME;
-    case 13:
-    case "SINGLE_NODE_MULTI_WRITER":
-      return ControllerServiceCapability_RPC_Type.SINGLE_NODE_MULTI_WRITER;
-    case 14:
-    case "MODIFY_VOLUME":
-      return ControllerServiceCapability_RPC_Type.MODIFY_VOLUME;
-    case 15:
-    case "GET_SNAPSHOT":
-      return ControllerServiceCapability_RPC_Type.GET_SNAPSHOT;
-    case 16:
-    case "GET_VOLUME_HEALTH":
-      return ControllerServiceCapability_RPC_Type.GET_VOLUME_HEALTH;
-    case 17:
-    case "LIST_VOLUME_HEALTH":
-      return ControllerServiceCapability_RPC_Type.LIST_VOLUME_HEALTH;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return ControllerServiceCapability_RPC_Type.UNRECOGNIZED;
-  }
-}
-
-export function controllerServiceCapability_RPC_TypeToJSON(object: ControllerServiceCapability_RPC_Type): string {
-  switch (object) {
-    case ControllerServiceCapability_RPC_Type.UNKNOWN:
-      return "UNKNOWN";
-    case ControllerServiceCapability_RPC_Type.CREATE_DELETE_VOLUME:
-      return "CREATE_DELETE_VOLUME";
-    case ControllerServiceCapability_RPC_Type.PUBLISH_UNPUBLISH_VOLUME:
-      return "PUBLISH_UNPUBLISH_VOLUME";
-    case ControllerServiceCapability_RPC_Type.LIST_VOLUMES:
-      return "LIST_VOLUMES";
-    case ControllerServiceCapability_RPC_Type.GET_CAPACITY:
-      return "GET_CAPACITY";
-    case ControllerServiceCapability_RPC_Type.CREATE_DELETE_SNAPSHOT:
-      return "CREATE_DELETE_SNAPSHOT";
-    case ControllerServiceCapability_RPC_Type.LIST_SNAPSHOTS:
-      return "LIST_SNAPSHOTS";
-    case ControllerServiceCapability_RPC_Type.CLONE_VOLUME:
-      return "CLONE_VOLUME";
-    case ControllerServiceCapability_RPC_Type.PUBLISH_READONLY:
-      return "PUBLISH_READONLY";
-    case ControllerServiceCapability_RPC_Type.EXPAND_VOLUME:
-      return "EXPAND_VOLUME";
-    case ControllerServiceCapability_RPC_Type.LIST_VOLUMES_PUBLISHED_NODES:
-      return "LIST_VOLUMES_PUBLISHED_NODES";
-    case ControllerServiceCapability_RPC_Type.GET_VOLUME:
-      return "GET_VOLUME";
-    case ControllerServiceCapability_RPC_Type.SINGLE_NODE_MULTI_WRITER:
-      return "SINGLE_NODE_MULTI_WRITER";
-    case ControllerServiceCapability_RPC_Type.MODIFY_VOLUME:
-      return "MODIFY_VOLUME";
-    case ControllerServiceCapability_RPC_Type.GET_SNAPSHOT:
-      return "GET_SNAPSHOT";
-    case ControllerServiceCapability_RPC_Type.GET_VOLUME_HEALTH:
-      return "GET_VOLUME_HEALTH";
-    case ControllerServiceCapability_RPC_Type.LIST_VOLUME_HEALTH:
-      return "LIST_VOLUME_HEALTH";
-    case ControllerServiceCapability_RPC_Type.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
-}
-
 export interface CreateSnapshotRequest {
   /**
    * The ID of the source volume to be snapshotted.
@@ -2492,38 +2153,6 @@ export namespace VolumeUsage_Unit {
   export type UNRECOGNIZED = typeof VolumeUsage_Unit.UNRECOGNIZED;
 }
 
-export function volumeUsage_UnitFromJSON(object: any): VolumeUsage_Unit {
-  switch (object) {
-    case 0:
-    case "UNKNOWN":
-      return VolumeUsage_Unit.UNKNOWN;
-    case 1:
-    case "BYTES":
-      return VolumeUsage_Unit.BYTES;
-    case 2:
-    case "INODES":
-      return VolumeUsage_Unit.INODES;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return VolumeUsage_Unit.UNRECOGNIZED;
-  }
-}
-
-export function volumeUsage_UnitToJSON(object: VolumeUsage_Unit): string {
-  switch (object) {
-    case VolumeUsage_Unit.UNKNOWN:
-      return "UNKNOWN";
-    case VolumeUsage_Unit.BYTES:
-      return "BYTES";
-    case VolumeUsage_Unit.INODES:
-      return "INODES";
-    case VolumeUsage_Unit.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
-}
-
 export interface NodeGetVolumeHealthRequest {
   /**
    * The ID of the volume.
@@ -2697,63 +2326,6 @@ export namespace NodeServiceCapability_RPC_Type {
   export type UNRECOGNIZED = typeof NodeServiceCapability_RPC_Type.UNRECOGNIZED;
 }
 
-export function nodeServiceCapability_RPC_TypeFromJSON(object: any): NodeServiceCapability_RPC_Type {
-  switch (object) {
-    case 0:
-    case "UNKNOWN":
-      return NodeServiceCapability_RPC_Type.UNKNOWN;
-    case 1:
-    case "STAGE_UNSTAGE_VOLUME":
-      return NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME;
-    case 2:
-    case "GET_VOLUME_STATS":
-      return NodeServiceCapability_RPC_Type.GET_VOLUME_STATS;
-    case 3:
-    case "EXPAND_VOLUME":
-      return NodeServiceCapability_RPC_Type.EXPAND_VOLUME;
-    case 5:
-    case "SINGLE_NODE_MULTI_WRITER":
-      return NodeServiceCapability_RPC_Type.SINGLE_NODE_MULTI_WRITER;
-    case 6:
-    case "VOLUME_MOUNT_GROUP":
-      return NodeServiceCapability_RPC_Type.VOLUME_MOUNT_GROUP;
-    case 7:
-    case "GET_VOLUME_HEALTH":
-      return NodeServiceCapability_RPC_Type.GET_VOLUME_HEALTH;
-    case 8:
-    case "GET_STORAGE_HEALTH":
-      return NodeServiceCapability_RPC_Type.GET_STORAGE_HEALTH;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return NodeServiceCapability_RPC_Type.UNRECOGNIZED;
-  }
-}
-
-export function nodeServiceCapability_RPC_TypeToJSON(object: NodeServiceCapability_RPC_Type): string {
-  switch (object) {
-    case NodeServiceCapability_RPC_Type.UNKNOWN:
-      return "UNKNOWN";
-    case NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME:
-      return "STAGE_UNSTAGE_VOLUME";
-    case NodeServiceCapability_RPC_Type.GET_VOLUME_STATS:
-      return "GET_VOLUME_STATS";
-    case NodeServiceCapability_RPC_Type.EXPAND_VOLUME:
-      return "EXPAND_VOLUME";
-    case NodeServiceCapability_RPC_Type.SINGLE_NODE_MULTI_WRITER:
-      return "SINGLE_NODE_MULTI_WRITER";
-    case NodeServiceCapability_RPC_Type.VOLUME_MOUNT_GROUP:
-      return "VOLUME_MOUNT_GROUP";
-    case NodeServiceCapability_RPC_Type.GET_VOLUME_HEALTH:
-      return "GET_VOLUME_HEALTH";
-    case NodeServiceCapability_RPC_Type.GET_STORAGE_HEALTH:
-      return "GET_STORAGE_HEALTH";
-    case NodeServiceCapability_RPC_Type.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
-}
-
 export interface NodeGetInfoRequest {
 }
 
@@ -2913,37 +2485,6 @@ export namespace GroupControllerServiceCapability_RPC_Type {
   export type CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT =
     typeof GroupControllerServiceCapability_RPC_Type.CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT;
   export type UNRECOGNIZED = typeof GroupControllerServiceCapability_RPC_Type.UNRECOGNIZED;
-}
-
-export function groupControllerServiceCapability_RPC_TypeFromJSON(
-  object: any,
-): GroupControllerServiceCapability_RPC_Type {
-  switch (object) {
-    case 0:
-    case "UNKNOWN":
-      return GroupControllerServiceCapability_RPC_Type.UNKNOWN;
-    case 1:
-    case "CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT":
-      return GroupControllerServiceCapability_RPC_Type.CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return GroupControllerServiceCapability_RPC_Type.UNRECOGNIZED;
-  }
-}
-
-export function groupControllerServiceCapability_RPC_TypeToJSON(
-  object: GroupControllerServiceCapability_RPC_Type,
-): string {
-  switch (object) {
-    case GroupControllerServiceCapability_RPC_Type.UNKNOWN:
-      return "UNKNOWN";
-    case GroupControllerServiceCapability_RPC_Type.CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT:
-      return "CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT";
-    case GroupControllerServiceCapability_RPC_Type.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
 }
 
 export interface CreateVolumeGroupSnapshotRequest {
@@ -3349,15 +2890,6 @@ export const GetPluginInfoRequest: MessageFns<GetPluginInfoRequest> = {
     }
   },
 
-  fromJSON(_: any): GetPluginInfoRequest {
-    return {};
-  },
-
-  toJSON(_: GetPluginInfoRequest): unknown {
-    const obj: any = {};
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GetPluginInfoRequest>, I>>(base?: I): GetPluginInfoRequest {
     return GetPluginInfoRequest.fromPartial(base ?? ({} as any));
   },
@@ -3437,51 +2969,6 @@ export const GetPluginInfoResponse: MessageFns<GetPluginInfoResponse> = {
     }
   },
 
-  fromJSON(object: any): GetPluginInfoResponse {
-    return {
-      name: isSet(object.name) ? globalThis.String(object.name) : "",
-      vendorVersion: isSet(object.vendorVersion)
-        ? globalThis.String(object.vendorVersion)
-        : isSet(object.vendor_version)
-        ? globalThis.String(object.vendor_version)
-        : "",
-      manifest: isObject(object.manifest)
-        ? (globalThis.Object.entries(object.manifest) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: GetPluginInfoResponse): unknown {
-    const obj: any = {};
-    if (message.name !== "") {
-      obj.name = message.name;
-    }
-    if (message.vendorVersion !== "") {
-      obj.vendorVersion = message.vendorVersion;
-    }
-    if (message.manifest) {
-      const entries = globalThis.Object.entries(message.manifest) as [string, string][];
-      if (entries.length > 0) {
-        obj.manifest = {};
-        entries.forEach(([k, v]) => {
-          obj.manifest[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GetPluginInfoResponse>, I>>(base?: I): GetPluginInfoResponse {
     return GetPluginInfoResponse.fromPartial(base ?? ({} as any));
   },
@@ -3558,24 +3045,6 @@ export const GetPluginInfoResponse_ManifestEntry: MessageFns<GetPluginInfoRespon
     }
   },
 
-  fromJSON(object: any): GetPluginInfoResponse_ManifestEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: GetPluginInfoResponse_ManifestEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GetPluginInfoResponse_ManifestEntry>, I>>(
     base?: I,
   ): GetPluginInfoResponse_ManifestEntry {
@@ -3623,15 +3092,6 @@ export const GetPluginCapabilitiesRequest: MessageFns<GetPluginCapabilitiesReque
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): GetPluginCapabilitiesRequest {
-    return {};
-  },
-
-  toJSON(_: GetPluginCapabilitiesRequest): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GetPluginCapabilitiesRequest>, I>>(base?: I): GetPluginCapabilitiesRequest {
@@ -3686,22 +3146,6 @@ export const GetPluginCapabilitiesResponse: MessageFns<GetPluginCapabilitiesResp
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GetPluginCapabilitiesResponse {
-    return {
-      capabilities: globalThis.Array.isArray(object?.capabilities)
-        ? object.capabilities.map((e: any) => PluginCapability.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: GetPluginCapabilitiesResponse): unknown {
-    const obj: any = {};
-    if (message.capabilities?.length) {
-      obj.capabilities = message.capabilities.map((e) => PluginCapability.toJSON(e));
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GetPluginCapabilitiesResponse>, I>>(base?: I): GetPluginCapabilitiesResponse {
@@ -3777,28 +3221,6 @@ export const PluginCapability: MessageFns<PluginCapability> = {
     }
   },
 
-  fromJSON(object: any): PluginCapability {
-    return {
-      type: isSet(object.service)
-        ? { $case: "service", value: PluginCapability_Service.fromJSON(object.service) }
-        : isSet(object.volumeExpansion)
-        ? { $case: "volumeExpansion", value: PluginCapability_VolumeExpansion.fromJSON(object.volumeExpansion) }
-        : isSet(object.volume_expansion)
-        ? { $case: "volumeExpansion", value: PluginCapability_VolumeExpansion.fromJSON(object.volume_expansion) }
-        : undefined,
-    };
-  },
-
-  toJSON(message: PluginCapability): unknown {
-    const obj: any = {};
-    if (message.type?.$case === "service") {
-      obj.service = PluginCapability_Service.toJSON(message.type.value);
-    } else if (message.type?.$case === "volumeExpansion") {
-      obj.volumeExpansion = PluginCapability_VolumeExpansion.toJSON(message.type.value);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<PluginCapability>, I>>(base?: I): PluginCapability {
     return PluginCapability.fromPartial(base ?? ({} as any));
   },
@@ -3870,18 +3292,6 @@ export const PluginCapability_Service: MessageFns<PluginCapability_Service> = {
     }
   },
 
-  fromJSON(object: any): PluginCapability_Service {
-    return { type: isSet(object.type) ? pluginCapability_Service_TypeFromJSON(object.type) : 0 };
-  },
-
-  toJSON(message: PluginCapability_Service): unknown {
-    const obj: any = {};
-    if (message.type !== 0) {
-      obj.type = pluginCapability_Service_TypeToJSON(message.type);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<PluginCapability_Service>, I>>(base?: I): PluginCapability_Service {
     return PluginCapability_Service.fromPartial(base ?? ({} as any));
   },
@@ -3937,18 +3347,6 @@ export const PluginCapability_VolumeExpansion: MessageFns<PluginCapability_Volum
     }
   },
 
-  fromJSON(object: any): PluginCapability_VolumeExpansion {
-    return { type: isSet(object.type) ? pluginCapability_VolumeExpansion_TypeFromJSON(object.type) : 0 };
-  },
-
-  toJSON(message: PluginCapability_VolumeExpansion): unknown {
-    const obj: any = {};
-    if (message.type !== 0) {
-      obj.type = pluginCapability_VolumeExpansion_TypeToJSON(message.type);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<PluginCapability_VolumeExpansion>, I>>(
     base?: I,
   ): PluginCapability_VolumeExpansion {
@@ -3995,15 +3393,6 @@ export const ProbeRequest: MessageFns<ProbeRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): ProbeRequest {
-    return {};
-  },
-
-  toJSON(_: ProbeRequest): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ProbeRequest>, I>>(base?: I): ProbeRequest {
@@ -4058,18 +3447,6 @@ export const ProbeResponse: MessageFns<ProbeResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ProbeResponse {
-    return { ready: isSet(object.ready) ? Boolean(object.ready) : undefined };
-  },
-
-  toJSON(message: ProbeResponse): unknown {
-    const obj: any = {};
-    if (message.ready !== undefined) {
-      obj.ready = message.ready;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ProbeResponse>, I>>(base?: I): ProbeResponse {
@@ -4222,134 +3599,6 @@ export const CreateVolumeRequest: MessageFns<CreateVolumeRequest> = {
     }
   },
 
-  fromJSON(object: any): CreateVolumeRequest {
-    return {
-      name: isSet(object.name) ? globalThis.String(object.name) : "",
-      capacityRange: isSet(object.capacityRange)
-        ? CapacityRange.fromJSON(object.capacityRange)
-        : isSet(object.capacity_range)
-        ? CapacityRange.fromJSON(object.capacity_range)
-        : undefined,
-      volumeCapabilities: globalThis.Array.isArray(object?.volumeCapabilities)
-        ? object.volumeCapabilities.map((e: any) => VolumeCapability.fromJSON(e))
-        : globalThis.Array.isArray(object?.volume_capabilities)
-        ? object.volume_capabilities.map((e: any) => VolumeCapability.fromJSON(e))
-        : [],
-      parameters: isObject(object.parameters)
-        ? (globalThis.Object.entries(object.parameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      volumeContentSource: isSet(object.volumeContentSource)
-        ? VolumeContentSource.fromJSON(object.volumeContentSource)
-        : isSet(object.volume_content_source)
-        ? VolumeContentSource.fromJSON(object.volume_content_source)
-        : undefined,
-      accessibilityRequirements: isSet(object.accessibilityRequirements)
-        ? TopologyRequirement.fromJSON(object.accessibilityRequirements)
-        : isSet(object.accessibility_requirements)
-        ? TopologyRequirement.fromJSON(object.accessibility_requirements)
-        : undefined,
-      mutableParameters: isObject(object.mutableParameters)
-        ? (globalThis.Object.entries(object.mutableParameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.mutable_parameters)
-        ? (globalThis.Object.entries(object.mutable_parameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: CreateVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.name !== "") {
-      obj.name = message.name;
-    }
-    if (message.capacityRange !== undefined) {
-      obj.capacityRange = CapacityRange.toJSON(message.capacityRange);
-    }
-    if (message.volumeCapabilities?.length) {
-      obj.volumeCapabilities = message.volumeCapabilities.map((e) => VolumeCapability.toJSON(e));
-    }
-    if (message.parameters) {
-      const entries = globalThis.Object.entries(message.parameters) as [string, string][];
-      if (entries.length > 0) {
-        obj.parameters = {};
-        entries.forEach(([k, v]) => {
-          obj.parameters[k] = v;
-        });
-      }
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    if (message.volumeContentSource !== undefined) {
-      obj.volumeContentSource = VolumeContentSource.toJSON(message.volumeContentSource);
-    }
-    if (message.accessibilityRequirements !== undefined) {
-      obj.accessibilityRequirements = TopologyRequirement.toJSON(message.accessibilityRequirements);
-    }
-    if (message.mutableParameters) {
-      const entries = globalThis.Object.entries(message.mutableParameters) as [string, string][];
-      if (entries.length > 0) {
-        obj.mutableParameters = {};
-        entries.forEach(([k, v]) => {
-          obj.mutableParameters[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<CreateVolumeRequest>, I>>(base?: I): CreateVolumeRequest {
     return CreateVolumeRequest.fromPartial(base ?? ({} as any));
   },
@@ -4452,24 +3701,6 @@ export const CreateVolumeRequest_ParametersEntry: MessageFns<CreateVolumeRequest
     }
   },
 
-  fromJSON(object: any): CreateVolumeRequest_ParametersEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: CreateVolumeRequest_ParametersEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<CreateVolumeRequest_ParametersEntry>, I>>(
     base?: I,
   ): CreateVolumeRequest_ParametersEntry {
@@ -4541,24 +3772,6 @@ export const CreateVolumeRequest_SecretsEntry: MessageFns<CreateVolumeRequest_Se
     }
   },
 
-  fromJSON(object: any): CreateVolumeRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: CreateVolumeRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<CreateVolumeRequest_SecretsEntry>, I>>(
     base?: I,
   ): CreateVolumeRequest_SecretsEntry {
@@ -4628,24 +3841,6 @@ export const CreateVolumeRequest_MutableParametersEntry: MessageFns<CreateVolume
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): CreateVolumeRequest_MutableParametersEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: CreateVolumeRequest_MutableParametersEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<CreateVolumeRequest_MutableParametersEntry>, I>>(
@@ -4724,26 +3919,6 @@ export const VolumeContentSource: MessageFns<VolumeContentSource> = {
     }
   },
 
-  fromJSON(object: any): VolumeContentSource {
-    return {
-      type: isSet(object.snapshot)
-        ? { $case: "snapshot", value: VolumeContentSource_SnapshotSource.fromJSON(object.snapshot) }
-        : isSet(object.volume)
-        ? { $case: "volume", value: VolumeContentSource_VolumeSource.fromJSON(object.volume) }
-        : undefined,
-    };
-  },
-
-  toJSON(message: VolumeContentSource): unknown {
-    const obj: any = {};
-    if (message.type?.$case === "snapshot") {
-      obj.snapshot = VolumeContentSource_SnapshotSource.toJSON(message.type.value);
-    } else if (message.type?.$case === "volume") {
-      obj.volume = VolumeContentSource_VolumeSource.toJSON(message.type.value);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<VolumeContentSource>, I>>(base?: I): VolumeContentSource {
     return VolumeContentSource.fromPartial(base ?? ({} as any));
   },
@@ -4815,24 +3990,6 @@ export const VolumeContentSource_SnapshotSource: MessageFns<VolumeContentSource_
     }
   },
 
-  fromJSON(object: any): VolumeContentSource_SnapshotSource {
-    return {
-      snapshotId: isSet(object.snapshotId)
-        ? globalThis.String(object.snapshotId)
-        : isSet(object.snapshot_id)
-        ? globalThis.String(object.snapshot_id)
-        : "",
-    };
-  },
-
-  toJSON(message: VolumeContentSource_SnapshotSource): unknown {
-    const obj: any = {};
-    if (message.snapshotId !== "") {
-      obj.snapshotId = message.snapshotId;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<VolumeContentSource_SnapshotSource>, I>>(
     base?: I,
   ): VolumeContentSource_SnapshotSource {
@@ -4892,24 +4049,6 @@ export const VolumeContentSource_VolumeSource: MessageFns<VolumeContentSource_Vo
     }
   },
 
-  fromJSON(object: any): VolumeContentSource_VolumeSource {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-    };
-  },
-
-  toJSON(message: VolumeContentSource_VolumeSource): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<VolumeContentSource_VolumeSource>, I>>(
     base?: I,
   ): VolumeContentSource_VolumeSource {
@@ -4967,18 +4106,6 @@ export const CreateVolumeResponse: MessageFns<CreateVolumeResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): CreateVolumeResponse {
-    return { volume: isSet(object.volume) ? Volume.fromJSON(object.volume) : undefined };
-  },
-
-  toJSON(message: CreateVolumeResponse): unknown {
-    const obj: any = {};
-    if (message.volume !== undefined) {
-      obj.volume = Volume.toJSON(message.volume);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<CreateVolumeResponse>, I>>(base?: I): CreateVolumeResponse {
@@ -5068,34 +4195,6 @@ export const VolumeCapability: MessageFns<VolumeCapability> = {
     }
   },
 
-  fromJSON(object: any): VolumeCapability {
-    return {
-      accessType: isSet(object.block)
-        ? { $case: "block", value: VolumeCapability_BlockVolume.fromJSON(object.block) }
-        : isSet(object.mount)
-        ? { $case: "mount", value: VolumeCapability_MountVolume.fromJSON(object.mount) }
-        : undefined,
-      accessMode: isSet(object.accessMode)
-        ? VolumeCapability_AccessMode.fromJSON(object.accessMode)
-        : isSet(object.access_mode)
-        ? VolumeCapability_AccessMode.fromJSON(object.access_mode)
-        : undefined,
-    };
-  },
-
-  toJSON(message: VolumeCapability): unknown {
-    const obj: any = {};
-    if (message.accessType?.$case === "block") {
-      obj.block = VolumeCapability_BlockVolume.toJSON(message.accessType.value);
-    } else if (message.accessType?.$case === "mount") {
-      obj.mount = VolumeCapability_MountVolume.toJSON(message.accessType.value);
-    }
-    if (message.accessMode !== undefined) {
-      obj.accessMode = VolumeCapability_AccessMode.toJSON(message.accessMode);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<VolumeCapability>, I>>(base?: I): VolumeCapability {
     return VolumeCapability.fromPartial(base ?? ({} as any));
   },
@@ -5160,15 +4259,6 @@ export const VolumeCapability_BlockVolume: MessageFns<VolumeCapability_BlockVolu
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): VolumeCapability_BlockVolume {
-    return {};
-  },
-
-  toJSON(_: VolumeCapability_BlockVolume): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<VolumeCapability_BlockVolume>, I>>(base?: I): VolumeCapability_BlockVolume {
@@ -5247,40 +4337,6 @@ export const VolumeCapability_MountVolume: MessageFns<VolumeCapability_MountVolu
     }
   },
 
-  fromJSON(object: any): VolumeCapability_MountVolume {
-    return {
-      fsType: isSet(object.fsType)
-        ? globalThis.String(object.fsType)
-        : isSet(object.fs_type)
-        ? globalThis.String(object.fs_type)
-        : "",
-      mountFlags: globalThis.Array.isArray(object?.mountFlags)
-        ? object.mountFlags.map((e: any) => globalThis.String(e))
-        : globalThis.Array.isArray(object?.mount_flags)
-        ? object.mount_flags.map((e: any) => globalThis.String(e))
-        : [],
-      volumeMountGroup: isSet(object.volumeMountGroup)
-        ? globalThis.String(object.volumeMountGroup)
-        : isSet(object.volume_mount_group)
-        ? globalThis.String(object.volume_mount_group)
-        : "",
-    };
-  },
-
-  toJSON(message: VolumeCapability_MountVolume): unknown {
-    const obj: any = {};
-    if (message.fsType !== "") {
-      obj.fsType = message.fsType;
-    }
-    if (message.mountFlags?.length) {
-      obj.mountFlags = message.mountFlags;
-    }
-    if (message.volumeMountGroup !== "") {
-      obj.volumeMountGroup = message.volumeMountGroup;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<VolumeCapability_MountVolume>, I>>(base?: I): VolumeCapability_MountVolume {
     return VolumeCapability_MountVolume.fromPartial(base ?? ({} as any));
   },
@@ -5336,18 +4392,6 @@ export const VolumeCapability_AccessMode: MessageFns<VolumeCapability_AccessMode
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): VolumeCapability_AccessMode {
-    return { mode: isSet(object.mode) ? volumeCapability_AccessMode_ModeFromJSON(object.mode) : 0 };
-  },
-
-  toJSON(message: VolumeCapability_AccessMode): unknown {
-    const obj: any = {};
-    if (message.mode !== 0) {
-      obj.mode = volumeCapability_AccessMode_ModeToJSON(message.mode);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<VolumeCapability_AccessMode>, I>>(base?: I): VolumeCapability_AccessMode {
@@ -5420,32 +4464,6 @@ export const CapacityRange: MessageFns<CapacityRange> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): CapacityRange {
-    return {
-      requiredBytes: isSet(object.requiredBytes)
-        ? BigInt(object.requiredBytes)
-        : isSet(object.required_bytes)
-        ? BigInt(object.required_bytes)
-        : 0n,
-      limitBytes: isSet(object.limitBytes)
-        ? BigInt(object.limitBytes)
-        : isSet(object.limit_bytes)
-        ? BigInt(object.limit_bytes)
-        : 0n,
-    };
-  },
-
-  toJSON(message: CapacityRange): unknown {
-    const obj: any = {};
-    if (message.requiredBytes !== 0n) {
-      obj.requiredBytes = message.requiredBytes.toString();
-    }
-    if (message.limitBytes !== 0n) {
-      obj.limitBytes = message.limitBytes.toString();
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<CapacityRange>, I>>(base?: I): CapacityRange {
@@ -5558,84 +4576,6 @@ export const Volume: MessageFns<Volume> = {
     }
   },
 
-  fromJSON(object: any): Volume {
-    return {
-      capacityBytes: isSet(object.capacityBytes)
-        ? BigInt(object.capacityBytes)
-        : isSet(object.capacity_bytes)
-        ? BigInt(object.capacity_bytes)
-        : 0n,
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      volumeContext: isObject(object.volumeContext)
-        ? (globalThis.Object.entries(object.volumeContext) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.volume_context)
-        ? (globalThis.Object.entries(object.volume_context) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      contentSource: isSet(object.contentSource)
-        ? VolumeContentSource.fromJSON(object.contentSource)
-        : isSet(object.content_source)
-        ? VolumeContentSource.fromJSON(object.content_source)
-        : undefined,
-      accessibleTopology: globalThis.Array.isArray(object?.accessibleTopology)
-        ? object.accessibleTopology.map((e: any) => Topology.fromJSON(e))
-        : globalThis.Array.isArray(object?.accessible_topology)
-        ? object.accessible_topology.map((e: any) => Topology.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: Volume): unknown {
-    const obj: any = {};
-    if (message.capacityBytes !== 0n) {
-      obj.capacityBytes = message.capacityBytes.toString();
-    }
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.volumeContext) {
-      const entries = globalThis.Object.entries(message.volumeContext) as [string, string][];
-      if (entries.length > 0) {
-        obj.volumeContext = {};
-        entries.forEach(([k, v]) => {
-          obj.volumeContext[k] = v;
-        });
-      }
-    }
-    if (message.contentSource !== undefined) {
-      obj.contentSource = VolumeContentSource.toJSON(message.contentSource);
-    }
-    if (message.accessibleTopology?.length) {
-      obj.accessibleTopology = message.accessibleTopology.map((e) => Topology.toJSON(e));
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<Volume>, I>>(base?: I): Volume {
     return Volume.fromPartial(base ?? ({} as any));
   },
@@ -5718,24 +4658,6 @@ export const Volume_VolumeContextEntry: MessageFns<Volume_VolumeContextEntry> = 
     }
   },
 
-  fromJSON(object: any): Volume_VolumeContextEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: Volume_VolumeContextEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<Volume_VolumeContextEntry>, I>>(base?: I): Volume_VolumeContextEntry {
     return Volume_VolumeContextEntry.fromPartial(base ?? ({} as any));
   },
@@ -5803,28 +4725,6 @@ export const TopologyRequirement: MessageFns<TopologyRequirement> = {
     }
   },
 
-  fromJSON(object: any): TopologyRequirement {
-    return {
-      requisite: globalThis.Array.isArray(object?.requisite)
-        ? object.requisite.map((e: any) => Topology.fromJSON(e))
-        : [],
-      preferred: globalThis.Array.isArray(object?.preferred)
-        ? object.preferred.map((e: any) => Topology.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: TopologyRequirement): unknown {
-    const obj: any = {};
-    if (message.requisite?.length) {
-      obj.requisite = message.requisite.map((e) => Topology.toJSON(e));
-    }
-    if (message.preferred?.length) {
-      obj.preferred = message.preferred.map((e) => Topology.toJSON(e));
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<TopologyRequirement>, I>>(base?: I): TopologyRequirement {
     return TopologyRequirement.fromPartial(base ?? ({} as any));
   },
@@ -5882,39 +4782,6 @@ export const Topology: MessageFns<Topology> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): Topology {
-    return {
-      segments: isObject(object.segments)
-        ? (globalThis.Object.entries(object.segments) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: Topology): unknown {
-    const obj: any = {};
-    if (message.segments) {
-      const entries = globalThis.Object.entries(message.segments) as [string, string][];
-      if (entries.length > 0) {
-        obj.segments = {};
-        entries.forEach(([k, v]) => {
-          obj.segments[k] = v;
-        });
-      }
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<Topology>, I>>(base?: I): Topology {
@@ -5991,24 +4858,6 @@ export const Topology_SegmentsEntry: MessageFns<Topology_SegmentsEntry> = {
     }
   },
 
-  fromJSON(object: any): Topology_SegmentsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: Topology_SegmentsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<Topology_SegmentsEntry>, I>>(base?: I): Topology_SegmentsEntry {
     return Topology_SegmentsEntry.fromPartial(base ?? ({} as any));
   },
@@ -6077,47 +4926,6 @@ export const DeleteVolumeRequest: MessageFns<DeleteVolumeRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): DeleteVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: DeleteVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<DeleteVolumeRequest>, I>>(base?: I): DeleteVolumeRequest {
@@ -6195,24 +5003,6 @@ export const DeleteVolumeRequest_SecretsEntry: MessageFns<DeleteVolumeRequest_Se
     }
   },
 
-  fromJSON(object: any): DeleteVolumeRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: DeleteVolumeRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<DeleteVolumeRequest_SecretsEntry>, I>>(
     base?: I,
   ): DeleteVolumeRequest_SecretsEntry {
@@ -6260,15 +5050,6 @@ export const DeleteVolumeResponse: MessageFns<DeleteVolumeResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): DeleteVolumeResponse {
-    return {};
-  },
-
-  toJSON(_: DeleteVolumeResponse): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<DeleteVolumeResponse>, I>>(base?: I): DeleteVolumeResponse {
@@ -6387,103 +5168,6 @@ export const ControllerPublishVolumeRequest: MessageFns<ControllerPublishVolumeR
     }
   },
 
-  fromJSON(object: any): ControllerPublishVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      nodeId: isSet(object.nodeId)
-        ? globalThis.String(object.nodeId)
-        : isSet(object.node_id)
-        ? globalThis.String(object.node_id)
-        : "",
-      volumeCapability: isSet(object.volumeCapability)
-        ? VolumeCapability.fromJSON(object.volumeCapability)
-        : isSet(object.volume_capability)
-        ? VolumeCapability.fromJSON(object.volume_capability)
-        : undefined,
-      readonly: isSet(object.readonly) ? globalThis.Boolean(object.readonly) : false,
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      volumeContext: isObject(object.volumeContext)
-        ? (globalThis.Object.entries(object.volumeContext) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.volume_context)
-        ? (globalThis.Object.entries(object.volume_context) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: ControllerPublishVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.nodeId !== "") {
-      obj.nodeId = message.nodeId;
-    }
-    if (message.volumeCapability !== undefined) {
-      obj.volumeCapability = VolumeCapability.toJSON(message.volumeCapability);
-    }
-    if (message.readonly !== false) {
-      obj.readonly = message.readonly;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    if (message.volumeContext) {
-      const entries = globalThis.Object.entries(message.volumeContext) as [string, string][];
-      if (entries.length > 0) {
-        obj.volumeContext = {};
-        entries.forEach(([k, v]) => {
-          obj.volumeContext[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerPublishVolumeRequest>, I>>(base?: I): ControllerPublishVolumeRequest {
     return ControllerPublishVolumeRequest.fromPartial(base ?? ({} as any));
   },
@@ -6578,24 +5262,6 @@ export const ControllerPublishVolumeRequest_SecretsEntry: MessageFns<ControllerP
     }
   },
 
-  fromJSON(object: any): ControllerPublishVolumeRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ControllerPublishVolumeRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerPublishVolumeRequest_SecretsEntry>, I>>(
     base?: I,
   ): ControllerPublishVolumeRequest_SecretsEntry {
@@ -6672,24 +5338,6 @@ export const ControllerPublishVolumeRequest_VolumeContextEntry: MessageFns<
     }
   },
 
-  fromJSON(object: any): ControllerPublishVolumeRequest_VolumeContextEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ControllerPublishVolumeRequest_VolumeContextEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerPublishVolumeRequest_VolumeContextEntry>, I>>(
     base?: I,
   ): ControllerPublishVolumeRequest_VolumeContextEntry {
@@ -6752,52 +5400,6 @@ export const ControllerPublishVolumeResponse: MessageFns<ControllerPublishVolume
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ControllerPublishVolumeResponse {
-    return {
-      publishContext: isObject(object.publishContext)
-        ? (globalThis.Object.entries(object.publishContext) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.publish_context)
-        ? (globalThis.Object.entries(object.publish_context) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: ControllerPublishVolumeResponse): unknown {
-    const obj: any = {};
-    if (message.publishContext) {
-      const entries = globalThis.Object.entries(message.publishContext) as [string, string][];
-      if (entries.length > 0) {
-        obj.publishContext = {};
-        entries.forEach(([k, v]) => {
-          obj.publishContext[k] = v;
-        });
-      }
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerPublishVolumeResponse>, I>>(base?: I): ControllerPublishVolumeResponse {
@@ -6879,24 +5481,6 @@ export const ControllerPublishVolumeResponse_PublishContextEntry: MessageFns<
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ControllerPublishVolumeResponse_PublishContextEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ControllerPublishVolumeResponse_PublishContextEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerPublishVolumeResponse_PublishContextEntry>, I>>(
@@ -6984,55 +5568,6 @@ export const ControllerUnpublishVolumeRequest: MessageFns<ControllerUnpublishVol
     }
   },
 
-  fromJSON(object: any): ControllerUnpublishVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      nodeId: isSet(object.nodeId)
-        ? globalThis.String(object.nodeId)
-        : isSet(object.node_id)
-        ? globalThis.String(object.node_id)
-        : "",
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: ControllerUnpublishVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.nodeId !== "") {
-      obj.nodeId = message.nodeId;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerUnpublishVolumeRequest>, I>>(
     base?: I,
   ): ControllerUnpublishVolumeRequest {
@@ -7117,24 +5652,6 @@ export const ControllerUnpublishVolumeRequest_SecretsEntry: MessageFns<Controlle
       }
     },
 
-    fromJSON(object: any): ControllerUnpublishVolumeRequest_SecretsEntry {
-      return {
-        key: isSet(object.key) ? globalThis.String(object.key) : "",
-        value: isSet(object.value) ? globalThis.String(object.value) : "",
-      };
-    },
-
-    toJSON(message: ControllerUnpublishVolumeRequest_SecretsEntry): unknown {
-      const obj: any = {};
-      if (message.key !== "") {
-        obj.key = message.key;
-      }
-      if (message.value !== "") {
-        obj.value = message.value;
-      }
-      return obj;
-    },
-
     create<I extends Exact<DeepPartial<ControllerUnpublishVolumeRequest_SecretsEntry>, I>>(
       base?: I,
     ): ControllerUnpublishVolumeRequest_SecretsEntry {
@@ -7182,15 +5699,6 @@ export const ControllerUnpublishVolumeResponse: MessageFns<ControllerUnpublishVo
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): ControllerUnpublishVolumeResponse {
-    return {};
-  },
-
-  toJSON(_: ControllerUnpublishVolumeResponse): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerUnpublishVolumeResponse>, I>>(
@@ -7331,150 +5839,6 @@ export const ValidateVolumeCapabilitiesRequest: MessageFns<ValidateVolumeCapabil
     }
   },
 
-  fromJSON(object: any): ValidateVolumeCapabilitiesRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      volumeContext: isObject(object.volumeContext)
-        ? (globalThis.Object.entries(object.volumeContext) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.volume_context)
-        ? (globalThis.Object.entries(object.volume_context) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      volumeCapabilities: globalThis.Array.isArray(object?.volumeCapabilities)
-        ? object.volumeCapabilities.map((e: any) => VolumeCapability.fromJSON(e))
-        : globalThis.Array.isArray(object?.volume_capabilities)
-        ? object.volume_capabilities.map((e: any) => VolumeCapability.fromJSON(e))
-        : [],
-      parameters: isObject(object.parameters)
-        ? (globalThis.Object.entries(object.parameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      mutableParameters: isObject(object.mutableParameters)
-        ? (globalThis.Object.entries(object.mutableParameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.mutable_parameters)
-        ? (globalThis.Object.entries(object.mutable_parameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: ValidateVolumeCapabilitiesRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.volumeContext) {
-      const entries = globalThis.Object.entries(message.volumeContext) as [string, string][];
-      if (entries.length > 0) {
-        obj.volumeContext = {};
-        entries.forEach(([k, v]) => {
-          obj.volumeContext[k] = v;
-        });
-      }
-    }
-    if (message.volumeCapabilities?.length) {
-      obj.volumeCapabilities = message.volumeCapabilities.map((e) => VolumeCapability.toJSON(e));
-    }
-    if (message.parameters) {
-      const entries = globalThis.Object.entries(message.parameters) as [string, string][];
-      if (entries.length > 0) {
-        obj.parameters = {};
-        entries.forEach(([k, v]) => {
-          obj.parameters[k] = v;
-        });
-      }
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    if (message.mutableParameters) {
-      const entries = globalThis.Object.entries(message.mutableParameters) as [string, string][];
-      if (entries.length > 0) {
-        obj.mutableParameters = {};
-        entries.forEach(([k, v]) => {
-          obj.mutableParameters[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ValidateVolumeCapabilitiesRequest>, I>>(
     base?: I,
   ): ValidateVolumeCapabilitiesRequest {
@@ -7585,24 +5949,6 @@ export const ValidateVolumeCapabilitiesRequest_VolumeContextEntry: MessageFns<
     }
   },
 
-  fromJSON(object: any): ValidateVolumeCapabilitiesRequest_VolumeContextEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ValidateVolumeCapabilitiesRequest_VolumeContextEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ValidateVolumeCapabilitiesRequest_VolumeContextEntry>, I>>(
     base?: I,
   ): ValidateVolumeCapabilitiesRequest_VolumeContextEntry {
@@ -7677,24 +6023,6 @@ export const ValidateVolumeCapabilitiesRequest_ParametersEntry: MessageFns<
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ValidateVolumeCapabilitiesRequest_ParametersEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ValidateVolumeCapabilitiesRequest_ParametersEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ValidateVolumeCapabilitiesRequest_ParametersEntry>, I>>(
@@ -7773,24 +6101,6 @@ export const ValidateVolumeCapabilitiesRequest_SecretsEntry: MessageFns<
     }
   },
 
-  fromJSON(object: any): ValidateVolumeCapabilitiesRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ValidateVolumeCapabilitiesRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ValidateVolumeCapabilitiesRequest_SecretsEntry>, I>>(
     base?: I,
   ): ValidateVolumeCapabilitiesRequest_SecretsEntry {
@@ -7867,24 +6177,6 @@ export const ValidateVolumeCapabilitiesRequest_MutableParametersEntry: MessageFn
     }
   },
 
-  fromJSON(object: any): ValidateVolumeCapabilitiesRequest_MutableParametersEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ValidateVolumeCapabilitiesRequest_MutableParametersEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ValidateVolumeCapabilitiesRequest_MutableParametersEntry>, I>>(
     base?: I,
   ): ValidateVolumeCapabilitiesRequest_MutableParametersEntry {
@@ -7954,26 +6246,6 @@ export const ValidateVolumeCapabilitiesResponse: MessageFns<ValidateVolumeCapabi
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ValidateVolumeCapabilitiesResponse {
-    return {
-      confirmed: isSet(object.confirmed)
-        ? ValidateVolumeCapabilitiesResponse_Confirmed.fromJSON(object.confirmed)
-        : undefined,
-      message: isSet(object.message) ? globalThis.String(object.message) : "",
-    };
-  },
-
-  toJSON(message: ValidateVolumeCapabilitiesResponse): unknown {
-    const obj: any = {};
-    if (message.confirmed !== undefined) {
-      obj.confirmed = ValidateVolumeCapabilitiesResponse_Confirmed.toJSON(message.confirmed);
-    }
-    if (message.message !== "") {
-      obj.message = message.message;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ValidateVolumeCapabilitiesResponse>, I>>(
@@ -8098,119 +6370,6 @@ export const ValidateVolumeCapabilitiesResponse_Confirmed: MessageFns<ValidateVo
     }
   },
 
-  fromJSON(object: any): ValidateVolumeCapabilitiesResponse_Confirmed {
-    return {
-      volumeContext: isObject(object.volumeContext)
-        ? (globalThis.Object.entries(object.volumeContext) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.volume_context)
-        ? (globalThis.Object.entries(object.volume_context) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      volumeCapabilities: globalThis.Array.isArray(object?.volumeCapabilities)
-        ? object.volumeCapabilities.map((e: any) => VolumeCapability.fromJSON(e))
-        : globalThis.Array.isArray(object?.volume_capabilities)
-        ? object.volume_capabilities.map((e: any) => VolumeCapability.fromJSON(e))
-        : [],
-      parameters: isObject(object.parameters)
-        ? (globalThis.Object.entries(object.parameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      mutableParameters: isObject(object.mutableParameters)
-        ? (globalThis.Object.entries(object.mutableParameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.mutable_parameters)
-        ? (globalThis.Object.entries(object.mutable_parameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: ValidateVolumeCapabilitiesResponse_Confirmed): unknown {
-    const obj: any = {};
-    if (message.volumeContext) {
-      const entries = globalThis.Object.entries(message.volumeContext) as [string, string][];
-      if (entries.length > 0) {
-        obj.volumeContext = {};
-        entries.forEach(([k, v]) => {
-          obj.volumeContext[k] = v;
-        });
-      }
-    }
-    if (message.volumeCapabilities?.length) {
-      obj.volumeCapabilities = message.volumeCapabilities.map((e) => VolumeCapability.toJSON(e));
-    }
-    if (message.parameters) {
-      const entries = globalThis.Object.entries(message.parameters) as [string, string][];
-      if (entries.length > 0) {
-        obj.parameters = {};
-        entries.forEach(([k, v]) => {
-          obj.parameters[k] = v;
-        });
-      }
-    }
-    if (message.mutableParameters) {
-      const entries = globalThis.Object.entries(message.mutableParameters) as [string, string][];
-      if (entries.length > 0) {
-        obj.mutableParameters = {};
-        entries.forEach(([k, v]) => {
-          obj.mutableParameters[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ValidateVolumeCapabilitiesResponse_Confirmed>, I>>(
     base?: I,
   ): ValidateVolumeCapabilitiesResponse_Confirmed {
@@ -8314,24 +6473,6 @@ export const ValidateVolumeCapabilitiesResponse_Confirmed_VolumeContextEntry: Me
     }
   },
 
-  fromJSON(object: any): ValidateVolumeCapabilitiesResponse_Confirmed_VolumeContextEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ValidateVolumeCapabilitiesResponse_Confirmed_VolumeContextEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ValidateVolumeCapabilitiesResponse_Confirmed_VolumeContextEntry>, I>>(
     base?: I,
   ): ValidateVolumeCapabilitiesResponse_Confirmed_VolumeContextEntry {
@@ -8409,24 +6550,6 @@ export const ValidateVolumeCapabilitiesResponse_Confirmed_ParametersEntry: Messa
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ValidateVolumeCapabilitiesResponse_Confirmed_ParametersEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ValidateVolumeCapabilitiesResponse_Confirmed_ParametersEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ValidateVolumeCapabilitiesResponse_Confirmed_ParametersEntry>, I>>(
@@ -8508,24 +6631,6 @@ export const ValidateVolumeCapabilitiesResponse_Confirmed_MutableParametersEntry
     }
   },
 
-  fromJSON(object: any): ValidateVolumeCapabilitiesResponse_Confirmed_MutableParametersEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ValidateVolumeCapabilitiesResponse_Confirmed_MutableParametersEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ValidateVolumeCapabilitiesResponse_Confirmed_MutableParametersEntry>, I>>(
     base?: I,
   ): ValidateVolumeCapabilitiesResponse_Confirmed_MutableParametersEntry {
@@ -8597,32 +6702,6 @@ export const ListVolumesRequest: MessageFns<ListVolumesRequest> = {
     }
   },
 
-  fromJSON(object: any): ListVolumesRequest {
-    return {
-      maxEntries: isSet(object.maxEntries)
-        ? globalThis.Number(object.maxEntries)
-        : isSet(object.max_entries)
-        ? globalThis.Number(object.max_entries)
-        : 0,
-      startingToken: isSet(object.startingToken)
-        ? globalThis.String(object.startingToken)
-        : isSet(object.starting_token)
-        ? globalThis.String(object.starting_token)
-        : "",
-    };
-  },
-
-  toJSON(message: ListVolumesRequest): unknown {
-    const obj: any = {};
-    if (message.maxEntries !== 0) {
-      obj.maxEntries = Math.round(message.maxEntries);
-    }
-    if (message.startingToken !== "") {
-      obj.startingToken = message.startingToken;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ListVolumesRequest>, I>>(base?: I): ListVolumesRequest {
     return ListVolumesRequest.fromPartial(base ?? ({} as any));
   },
@@ -8690,30 +6769,6 @@ export const ListVolumesResponse: MessageFns<ListVolumesResponse> = {
     }
   },
 
-  fromJSON(object: any): ListVolumesResponse {
-    return {
-      entries: globalThis.Array.isArray(object?.entries)
-        ? object.entries.map((e: any) => ListVolumesResponse_Entry.fromJSON(e))
-        : [],
-      nextToken: isSet(object.nextToken)
-        ? globalThis.String(object.nextToken)
-        : isSet(object.next_token)
-        ? globalThis.String(object.next_token)
-        : "",
-    };
-  },
-
-  toJSON(message: ListVolumesResponse): unknown {
-    const obj: any = {};
-    if (message.entries?.length) {
-      obj.entries = message.entries.map((e) => ListVolumesResponse_Entry.toJSON(e));
-    }
-    if (message.nextToken !== "") {
-      obj.nextToken = message.nextToken;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ListVolumesResponse>, I>>(base?: I): ListVolumesResponse {
     return ListVolumesResponse.fromPartial(base ?? ({} as any));
   },
@@ -8768,24 +6823,6 @@ export const ListVolumesResponse_VolumeStatus: MessageFns<ListVolumesResponse_Vo
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ListVolumesResponse_VolumeStatus {
-    return {
-      publishedNodeIds: globalThis.Array.isArray(object?.publishedNodeIds)
-        ? object.publishedNodeIds.map((e: any) => globalThis.String(e))
-        : globalThis.Array.isArray(object?.published_node_ids)
-        ? object.published_node_ids.map((e: any) => globalThis.String(e))
-        : [],
-    };
-  },
-
-  toJSON(message: ListVolumesResponse_VolumeStatus): unknown {
-    const obj: any = {};
-    if (message.publishedNodeIds?.length) {
-      obj.publishedNodeIds = message.publishedNodeIds;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ListVolumesResponse_VolumeStatus>, I>>(
@@ -8856,24 +6893,6 @@ export const ListVolumesResponse_Entry: MessageFns<ListVolumesResponse_Entry> = 
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ListVolumesResponse_Entry {
-    return {
-      volume: isSet(object.volume) ? Volume.fromJSON(object.volume) : undefined,
-      status: isSet(object.status) ? ListVolumesResponse_VolumeStatus.fromJSON(object.status) : undefined,
-    };
-  },
-
-  toJSON(message: ListVolumesResponse_Entry): unknown {
-    const obj: any = {};
-    if (message.volume !== undefined) {
-      obj.volume = Volume.toJSON(message.volume);
-    }
-    if (message.status !== undefined) {
-      obj.status = ListVolumesResponse_VolumeStatus.toJSON(message.status);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ListVolumesResponse_Entry>, I>>(base?: I): ListVolumesResponse_Entry {
@@ -8962,55 +6981,6 @@ export const ControllerListVolumeHealthRequest: MessageFns<ControllerListVolumeH
     }
   },
 
-  fromJSON(object: any): ControllerListVolumeHealthRequest {
-    return {
-      maxEntries: isSet(object.maxEntries)
-        ? globalThis.Number(object.maxEntries)
-        : isSet(object.max_entries)
-        ? globalThis.Number(object.max_entries)
-        : 0,
-      startingToken: isSet(object.startingToken)
-        ? globalThis.String(object.startingToken)
-        : isSet(object.starting_token)
-        ? globalThis.String(object.starting_token)
-        : "",
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: ControllerListVolumeHealthRequest): unknown {
-    const obj: any = {};
-    if (message.maxEntries !== 0) {
-      obj.maxEntries = Math.round(message.maxEntries);
-    }
-    if (message.startingToken !== "") {
-      obj.startingToken = message.startingToken;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerListVolumeHealthRequest>, I>>(
     base?: I,
   ): ControllerListVolumeHealthRequest {
@@ -9096,24 +7066,6 @@ export const ControllerListVolumeHealthRequest_SecretsEntry: MessageFns<
     }
   },
 
-  fromJSON(object: any): ControllerListVolumeHealthRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ControllerListVolumeHealthRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerListVolumeHealthRequest_SecretsEntry>, I>>(
     base?: I,
   ): ControllerListVolumeHealthRequest_SecretsEntry {
@@ -9185,30 +7137,6 @@ export const ControllerListVolumeHealthResponse: MessageFns<ControllerListVolume
     }
   },
 
-  fromJSON(object: any): ControllerListVolumeHealthResponse {
-    return {
-      entries: globalThis.Array.isArray(object?.entries)
-        ? object.entries.map((e: any) => VolumeHealth.fromJSON(e))
-        : [],
-      nextToken: isSet(object.nextToken)
-        ? globalThis.String(object.nextToken)
-        : isSet(object.next_token)
-        ? globalThis.String(object.next_token)
-        : "",
-    };
-  },
-
-  toJSON(message: ControllerListVolumeHealthResponse): unknown {
-    const obj: any = {};
-    if (message.entries?.length) {
-      obj.entries = message.entries.map((e) => VolumeHealth.toJSON(e));
-    }
-    if (message.nextToken !== "") {
-      obj.nextToken = message.nextToken;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerListVolumeHealthResponse>, I>>(
     base?: I,
   ): ControllerListVolumeHealthResponse {
@@ -9278,32 +7206,6 @@ export const VolumeHealth: MessageFns<VolumeHealth> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): VolumeHealth {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      healthStatuses: globalThis.Array.isArray(object?.healthStatuses)
-        ? object.healthStatuses.map((e: any) => VolumeHealth_VolumeHealthEntry.fromJSON(e))
-        : globalThis.Array.isArray(object?.health_statuses)
-        ? object.health_statuses.map((e: any) => VolumeHealth_VolumeHealthEntry.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: VolumeHealth): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.healthStatuses?.length) {
-      obj.healthStatuses = message.healthStatuses.map((e) => VolumeHealth_VolumeHealthEntry.toJSON(e));
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<VolumeHealth>, I>>(base?: I): VolumeHealth {
@@ -9384,28 +7286,6 @@ export const VolumeHealth_VolumeHealthEntry: MessageFns<VolumeHealth_VolumeHealt
     }
   },
 
-  fromJSON(object: any): VolumeHealth_VolumeHealthEntry {
-    return {
-      status: isSet(object.status) ? volumeHealthErrorTypeFromJSON(object.status) : 0,
-      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
-      message: isSet(object.message) ? globalThis.String(object.message) : "",
-    };
-  },
-
-  toJSON(message: VolumeHealth_VolumeHealthEntry): unknown {
-    const obj: any = {};
-    if (message.status !== 0) {
-      obj.status = volumeHealthErrorTypeToJSON(message.status);
-    }
-    if (message.reason !== "") {
-      obj.reason = message.reason;
-    }
-    if (message.message !== "") {
-      obj.message = message.message;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<VolumeHealth_VolumeHealthEntry>, I>>(base?: I): VolumeHealth_VolumeHealthEntry {
     return VolumeHealth_VolumeHealthEntry.fromPartial(base ?? ({} as any));
   },
@@ -9477,47 +7357,6 @@ export const ControllerGetVolumeHealthRequest: MessageFns<ControllerGetVolumeHea
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ControllerGetVolumeHealthRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: ControllerGetVolumeHealthRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerGetVolumeHealthRequest>, I>>(
@@ -9603,24 +7442,6 @@ export const ControllerGetVolumeHealthRequest_SecretsEntry: MessageFns<Controlle
       }
     },
 
-    fromJSON(object: any): ControllerGetVolumeHealthRequest_SecretsEntry {
-      return {
-        key: isSet(object.key) ? globalThis.String(object.key) : "",
-        value: isSet(object.value) ? globalThis.String(object.value) : "",
-      };
-    },
-
-    toJSON(message: ControllerGetVolumeHealthRequest_SecretsEntry): unknown {
-      const obj: any = {};
-      if (message.key !== "") {
-        obj.key = message.key;
-      }
-      if (message.value !== "") {
-        obj.value = message.value;
-      }
-      return obj;
-    },
-
     create<I extends Exact<DeepPartial<ControllerGetVolumeHealthRequest_SecretsEntry>, I>>(
       base?: I,
     ): ControllerGetVolumeHealthRequest_SecretsEntry {
@@ -9679,24 +7500,6 @@ export const ControllerGetVolumeHealthResponse: MessageFns<ControllerGetVolumeHe
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ControllerGetVolumeHealthResponse {
-    return {
-      volumeHealth: isSet(object.volumeHealth)
-        ? VolumeHealth.fromJSON(object.volumeHealth)
-        : isSet(object.volume_health)
-        ? VolumeHealth.fromJSON(object.volume_health)
-        : undefined,
-    };
-  },
-
-  toJSON(message: ControllerGetVolumeHealthResponse): unknown {
-    const obj: any = {};
-    if (message.volumeHealth !== undefined) {
-      obj.volumeHealth = VolumeHealth.toJSON(message.volumeHealth);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerGetVolumeHealthResponse>, I>>(
@@ -9758,24 +7561,6 @@ export const ControllerGetVolumeRequest: MessageFns<ControllerGetVolumeRequest> 
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ControllerGetVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-    };
-  },
-
-  toJSON(message: ControllerGetVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerGetVolumeRequest>, I>>(base?: I): ControllerGetVolumeRequest {
@@ -9844,24 +7629,6 @@ export const ControllerGetVolumeResponse: MessageFns<ControllerGetVolumeResponse
     }
   },
 
-  fromJSON(object: any): ControllerGetVolumeResponse {
-    return {
-      volume: isSet(object.volume) ? Volume.fromJSON(object.volume) : undefined,
-      status: isSet(object.status) ? ControllerGetVolumeResponse_VolumeStatus.fromJSON(object.status) : undefined,
-    };
-  },
-
-  toJSON(message: ControllerGetVolumeResponse): unknown {
-    const obj: any = {};
-    if (message.volume !== undefined) {
-      obj.volume = Volume.toJSON(message.volume);
-    }
-    if (message.status !== undefined) {
-      obj.status = ControllerGetVolumeResponse_VolumeStatus.toJSON(message.status);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerGetVolumeResponse>, I>>(base?: I): ControllerGetVolumeResponse {
     return ControllerGetVolumeResponse.fromPartial(base ?? ({} as any));
   },
@@ -9920,24 +7687,6 @@ export const ControllerGetVolumeResponse_VolumeStatus: MessageFns<ControllerGetV
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ControllerGetVolumeResponse_VolumeStatus {
-    return {
-      publishedNodeIds: globalThis.Array.isArray(object?.publishedNodeIds)
-        ? object.publishedNodeIds.map((e: any) => globalThis.String(e))
-        : globalThis.Array.isArray(object?.published_node_ids)
-        ? object.published_node_ids.map((e: any) => globalThis.String(e))
-        : [],
-    };
-  },
-
-  toJSON(message: ControllerGetVolumeResponse_VolumeStatus): unknown {
-    const obj: any = {};
-    if (message.publishedNodeIds?.length) {
-      obj.publishedNodeIds = message.publishedNodeIds;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerGetVolumeResponse_VolumeStatus>, I>>(
@@ -10028,83 +7777,6 @@ export const ControllerModifyVolumeRequest: MessageFns<ControllerModifyVolumeReq
     }
   },
 
-  fromJSON(object: any): ControllerModifyVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      mutableParameters: isObject(object.mutableParameters)
-        ? (globalThis.Object.entries(object.mutableParameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.mutable_parameters)
-        ? (globalThis.Object.entries(object.mutable_parameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: ControllerModifyVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    if (message.mutableParameters) {
-      const entries = globalThis.Object.entries(message.mutableParameters) as [string, string][];
-      if (entries.length > 0) {
-        obj.mutableParameters = {};
-        entries.forEach(([k, v]) => {
-          obj.mutableParameters[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerModifyVolumeRequest>, I>>(base?: I): ControllerModifyVolumeRequest {
     return ControllerModifyVolumeRequest.fromPartial(base ?? ({} as any));
   },
@@ -10189,24 +7861,6 @@ export const ControllerModifyVolumeRequest_SecretsEntry: MessageFns<ControllerMo
     }
   },
 
-  fromJSON(object: any): ControllerModifyVolumeRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ControllerModifyVolumeRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerModifyVolumeRequest_SecretsEntry>, I>>(
     base?: I,
   ): ControllerModifyVolumeRequest_SecretsEntry {
@@ -10283,24 +7937,6 @@ export const ControllerModifyVolumeRequest_MutableParametersEntry: MessageFns<
     }
   },
 
-  fromJSON(object: any): ControllerModifyVolumeRequest_MutableParametersEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ControllerModifyVolumeRequest_MutableParametersEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerModifyVolumeRequest_MutableParametersEntry>, I>>(
     base?: I,
   ): ControllerModifyVolumeRequest_MutableParametersEntry {
@@ -10348,15 +7984,6 @@ export const ControllerModifyVolumeResponse: MessageFns<ControllerModifyVolumeRe
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): ControllerModifyVolumeResponse {
-    return {};
-  },
-
-  toJSON(_: ControllerModifyVolumeResponse): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerModifyVolumeResponse>, I>>(base?: I): ControllerModifyVolumeResponse {
@@ -10438,55 +8065,6 @@ export const GetCapacityRequest: MessageFns<GetCapacityRequest> = {
     }
   },
 
-  fromJSON(object: any): GetCapacityRequest {
-    return {
-      volumeCapabilities: globalThis.Array.isArray(object?.volumeCapabilities)
-        ? object.volumeCapabilities.map((e: any) => VolumeCapability.fromJSON(e))
-        : globalThis.Array.isArray(object?.volume_capabilities)
-        ? object.volume_capabilities.map((e: any) => VolumeCapability.fromJSON(e))
-        : [],
-      parameters: isObject(object.parameters)
-        ? (globalThis.Object.entries(object.parameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      accessibleTopology: isSet(object.accessibleTopology)
-        ? Topology.fromJSON(object.accessibleTopology)
-        : isSet(object.accessible_topology)
-        ? Topology.fromJSON(object.accessible_topology)
-        : undefined,
-    };
-  },
-
-  toJSON(message: GetCapacityRequest): unknown {
-    const obj: any = {};
-    if (message.volumeCapabilities?.length) {
-      obj.volumeCapabilities = message.volumeCapabilities.map((e) => VolumeCapability.toJSON(e));
-    }
-    if (message.parameters) {
-      const entries = globalThis.Object.entries(message.parameters) as [string, string][];
-      if (entries.length > 0) {
-        obj.parameters = {};
-        entries.forEach(([k, v]) => {
-          obj.parameters[k] = v;
-        });
-      }
-    }
-    if (message.accessibleTopology !== undefined) {
-      obj.accessibleTopology = Topology.toJSON(message.accessibleTopology);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GetCapacityRequest>, I>>(base?: I): GetCapacityRequest {
     return GetCapacityRequest.fromPartial(base ?? ({} as any));
   },
@@ -10563,24 +8141,6 @@ export const GetCapacityRequest_ParametersEntry: MessageFns<GetCapacityRequest_P
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GetCapacityRequest_ParametersEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: GetCapacityRequest_ParametersEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GetCapacityRequest_ParametersEntry>, I>>(
@@ -10668,40 +8228,6 @@ export const GetCapacityResponse: MessageFns<GetCapacityResponse> = {
     }
   },
 
-  fromJSON(object: any): GetCapacityResponse {
-    return {
-      availableCapacity: isSet(object.availableCapacity)
-        ? BigInt(object.availableCapacity)
-        : isSet(object.available_capacity)
-        ? BigInt(object.available_capacity)
-        : 0n,
-      maximumVolumeSize: isSet(object.maximumVolumeSize)
-        ? BigInt(object.maximumVolumeSize)
-        : isSet(object.maximum_volume_size)
-        ? BigInt(object.maximum_volume_size)
-        : undefined,
-      minimumVolumeSize: isSet(object.minimumVolumeSize)
-        ? BigInt(object.minimumVolumeSize)
-        : isSet(object.minimum_volume_size)
-        ? BigInt(object.minimum_volume_size)
-        : undefined,
-    };
-  },
-
-  toJSON(message: GetCapacityResponse): unknown {
-    const obj: any = {};
-    if (message.availableCapacity !== 0n) {
-      obj.availableCapacity = message.availableCapacity.toString();
-    }
-    if (message.maximumVolumeSize !== undefined) {
-      obj.maximumVolumeSize = message.maximumVolumeSize.toString();
-    }
-    if (message.minimumVolumeSize !== undefined) {
-      obj.minimumVolumeSize = message.minimumVolumeSize.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GetCapacityResponse>, I>>(base?: I): GetCapacityResponse {
     return GetCapacityResponse.fromPartial(base ?? ({} as any));
   },
@@ -10752,15 +8278,6 @@ export const ControllerGetCapabilitiesRequest: MessageFns<ControllerGetCapabilit
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): ControllerGetCapabilitiesRequest {
-    return {};
-  },
-
-  toJSON(_: ControllerGetCapabilitiesRequest): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerGetCapabilitiesRequest>, I>>(
@@ -10819,22 +8336,6 @@ export const ControllerGetCapabilitiesResponse: MessageFns<ControllerGetCapabili
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ControllerGetCapabilitiesResponse {
-    return {
-      capabilities: globalThis.Array.isArray(object?.capabilities)
-        ? object.capabilities.map((e: any) => ControllerServiceCapability.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: ControllerGetCapabilitiesResponse): unknown {
-    const obj: any = {};
-    if (message.capabilities?.length) {
-      obj.capabilities = message.capabilities.map((e) => ControllerServiceCapability.toJSON(e));
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerGetCapabilitiesResponse>, I>>(
@@ -10898,22 +8399,6 @@ export const ControllerServiceCapability: MessageFns<ControllerServiceCapability
     }
   },
 
-  fromJSON(object: any): ControllerServiceCapability {
-    return {
-      type: isSet(object.rpc)
-        ? { $case: "rpc", value: ControllerServiceCapability_RPC.fromJSON(object.rpc) }
-        : undefined,
-    };
-  },
-
-  toJSON(message: ControllerServiceCapability): unknown {
-    const obj: any = {};
-    if (message.type?.$case === "rpc") {
-      obj.rpc = ControllerServiceCapability_RPC.toJSON(message.type.value);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerServiceCapability>, I>>(base?: I): ControllerServiceCapability {
     return ControllerServiceCapability.fromPartial(base ?? ({} as any));
   },
@@ -10974,18 +8459,6 @@ export const ControllerServiceCapability_RPC: MessageFns<ControllerServiceCapabi
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ControllerServiceCapability_RPC {
-    return { type: isSet(object.type) ? controllerServiceCapability_RPC_TypeFromJSON(object.type) : 0 };
-  },
-
-  toJSON(message: ControllerServiceCapability_RPC): unknown {
-    const obj: any = {};
-    if (message.type !== 0) {
-      obj.type = controllerServiceCapability_RPC_TypeToJSON(message.type);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerServiceCapability_RPC>, I>>(base?: I): ControllerServiceCapability_RPC {
@@ -11095,82 +8568,6 @@ export const CreateSnapshotRequest: MessageFns<CreateSnapshotRequest> = {
     }
   },
 
-  fromJSON(object: any): CreateSnapshotRequest {
-    return {
-      sourceVolumeId: isSet(object.sourceVolumeId)
-        ? globalThis.String(object.sourceVolumeId)
-        : isSet(object.source_volume_id)
-        ? globalThis.String(object.source_volume_id)
-        : "",
-      name: isSet(object.name) ? globalThis.String(object.name) : "",
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      parameters: isObject(object.parameters)
-        ? (globalThis.Object.entries(object.parameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      accessibilityRequirements: isSet(object.accessibilityRequirements)
-        ? TopologyRequirement.fromJSON(object.accessibilityRequirements)
-        : isSet(object.accessibility_requirements)
-        ? TopologyRequirement.fromJSON(object.accessibility_requirements)
-        : undefined,
-    };
-  },
-
-  toJSON(message: CreateSnapshotRequest): unknown {
-    const obj: any = {};
-    if (message.sourceVolumeId !== "") {
-      obj.sourceVolumeId = message.sourceVolumeId;
-    }
-    if (message.name !== "") {
-      obj.name = message.name;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    if (message.parameters) {
-      const entries = globalThis.Object.entries(message.parameters) as [string, string][];
-      if (entries.length > 0) {
-        obj.parameters = {};
-        entries.forEach(([k, v]) => {
-          obj.parameters[k] = v;
-        });
-      }
-    }
-    if (message.accessibilityRequirements !== undefined) {
-      obj.accessibilityRequirements = TopologyRequirement.toJSON(message.accessibilityRequirements);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<CreateSnapshotRequest>, I>>(base?: I): CreateSnapshotRequest {
     return CreateSnapshotRequest.fromPartial(base ?? ({} as any));
   },
@@ -11260,24 +8657,6 @@ export const CreateSnapshotRequest_SecretsEntry: MessageFns<CreateSnapshotReques
     }
   },
 
-  fromJSON(object: any): CreateSnapshotRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: CreateSnapshotRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<CreateSnapshotRequest_SecretsEntry>, I>>(
     base?: I,
   ): CreateSnapshotRequest_SecretsEntry {
@@ -11349,24 +8728,6 @@ export const CreateSnapshotRequest_ParametersEntry: MessageFns<CreateSnapshotReq
     }
   },
 
-  fromJSON(object: any): CreateSnapshotRequest_ParametersEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: CreateSnapshotRequest_ParametersEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<CreateSnapshotRequest_ParametersEntry>, I>>(
     base?: I,
   ): CreateSnapshotRequest_ParametersEntry {
@@ -11425,18 +8786,6 @@ export const CreateSnapshotResponse: MessageFns<CreateSnapshotResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): CreateSnapshotResponse {
-    return { snapshot: isSet(object.snapshot) ? Snapshot.fromJSON(object.snapshot) : undefined };
-  },
-
-  toJSON(message: CreateSnapshotResponse): unknown {
-    const obj: any = {};
-    if (message.snapshot !== undefined) {
-      obj.snapshot = Snapshot.toJSON(message.snapshot);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<CreateSnapshotResponse>, I>>(base?: I): CreateSnapshotResponse {
@@ -11573,72 +8922,6 @@ export const Snapshot: MessageFns<Snapshot> = {
     }
   },
 
-  fromJSON(object: any): Snapshot {
-    return {
-      sizeBytes: isSet(object.sizeBytes)
-        ? BigInt(object.sizeBytes)
-        : isSet(object.size_bytes)
-        ? BigInt(object.size_bytes)
-        : 0n,
-      snapshotId: isSet(object.snapshotId)
-        ? globalThis.String(object.snapshotId)
-        : isSet(object.snapshot_id)
-        ? globalThis.String(object.snapshot_id)
-        : "",
-      sourceVolumeId: isSet(object.sourceVolumeId)
-        ? globalThis.String(object.sourceVolumeId)
-        : isSet(object.source_volume_id)
-        ? globalThis.String(object.source_volume_id)
-        : "",
-      creationTime: isSet(object.creationTime)
-        ? fromJsonTimestamp(object.creationTime)
-        : isSet(object.creation_time)
-        ? fromJsonTimestamp(object.creation_time)
-        : undefined,
-      readyToUse: isSet(object.readyToUse)
-        ? globalThis.Boolean(object.readyToUse)
-        : isSet(object.ready_to_use)
-        ? globalThis.Boolean(object.ready_to_use)
-        : false,
-      groupSnapshotId: isSet(object.groupSnapshotId)
-        ? globalThis.String(object.groupSnapshotId)
-        : isSet(object.group_snapshot_id)
-        ? globalThis.String(object.group_snapshot_id)
-        : "",
-      accessibleTopology: globalThis.Array.isArray(object?.accessibleTopology)
-        ? object.accessibleTopology.map((e: any) => Topology.fromJSON(e))
-        : globalThis.Array.isArray(object?.accessible_topology)
-        ? object.accessible_topology.map((e: any) => Topology.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: Snapshot): unknown {
-    const obj: any = {};
-    if (message.sizeBytes !== 0n) {
-      obj.sizeBytes = message.sizeBytes.toString();
-    }
-    if (message.snapshotId !== "") {
-      obj.snapshotId = message.snapshotId;
-    }
-    if (message.sourceVolumeId !== "") {
-      obj.sourceVolumeId = message.sourceVolumeId;
-    }
-    if (message.creationTime !== undefined) {
-      obj.creationTime = message.creationTime.toISOString();
-    }
-    if (message.readyToUse !== false) {
-      obj.readyToUse = message.readyToUse;
-    }
-    if (message.groupSnapshotId !== "") {
-      obj.groupSnapshotId = message.groupSnapshotId;
-    }
-    if (message.accessibleTopology?.length) {
-      obj.accessibleTopology = message.accessibleTopology.map((e) => Topology.toJSON(e));
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<Snapshot>, I>>(base?: I): Snapshot {
     return Snapshot.fromPartial(base ?? ({} as any));
   },
@@ -11712,47 +8995,6 @@ export const DeleteSnapshotRequest: MessageFns<DeleteSnapshotRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): DeleteSnapshotRequest {
-    return {
-      snapshotId: isSet(object.snapshotId)
-        ? globalThis.String(object.snapshotId)
-        : isSet(object.snapshot_id)
-        ? globalThis.String(object.snapshot_id)
-        : "",
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: DeleteSnapshotRequest): unknown {
-    const obj: any = {};
-    if (message.snapshotId !== "") {
-      obj.snapshotId = message.snapshotId;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<DeleteSnapshotRequest>, I>>(base?: I): DeleteSnapshotRequest {
@@ -11830,24 +9072,6 @@ export const DeleteSnapshotRequest_SecretsEntry: MessageFns<DeleteSnapshotReques
     }
   },
 
-  fromJSON(object: any): DeleteSnapshotRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: DeleteSnapshotRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<DeleteSnapshotRequest_SecretsEntry>, I>>(
     base?: I,
   ): DeleteSnapshotRequest_SecretsEntry {
@@ -11895,15 +9119,6 @@ export const DeleteSnapshotResponse: MessageFns<DeleteSnapshotResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): DeleteSnapshotResponse {
-    return {};
-  },
-
-  toJSON(_: DeleteSnapshotResponse): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<DeleteSnapshotResponse>, I>>(base?: I): DeleteSnapshotResponse {
@@ -12007,71 +9222,6 @@ export const ListSnapshotsRequest: MessageFns<ListSnapshotsRequest> = {
     }
   },
 
-  fromJSON(object: any): ListSnapshotsRequest {
-    return {
-      maxEntries: isSet(object.maxEntries)
-        ? globalThis.Number(object.maxEntries)
-        : isSet(object.max_entries)
-        ? globalThis.Number(object.max_entries)
-        : 0,
-      startingToken: isSet(object.startingToken)
-        ? globalThis.String(object.startingToken)
-        : isSet(object.starting_token)
-        ? globalThis.String(object.starting_token)
-        : "",
-      sourceVolumeId: isSet(object.sourceVolumeId)
-        ? globalThis.String(object.sourceVolumeId)
-        : isSet(object.source_volume_id)
-        ? globalThis.String(object.source_volume_id)
-        : "",
-      snapshotId: isSet(object.snapshotId)
-        ? globalThis.String(object.snapshotId)
-        : isSet(object.snapshot_id)
-        ? globalThis.String(object.snapshot_id)
-        : "",
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: ListSnapshotsRequest): unknown {
-    const obj: any = {};
-    if (message.maxEntries !== 0) {
-      obj.maxEntries = Math.round(message.maxEntries);
-    }
-    if (message.startingToken !== "") {
-      obj.startingToken = message.startingToken;
-    }
-    if (message.sourceVolumeId !== "") {
-      obj.sourceVolumeId = message.sourceVolumeId;
-    }
-    if (message.snapshotId !== "") {
-      obj.snapshotId = message.snapshotId;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ListSnapshotsRequest>, I>>(base?: I): ListSnapshotsRequest {
     return ListSnapshotsRequest.fromPartial(base ?? ({} as any));
   },
@@ -12150,24 +9300,6 @@ export const ListSnapshotsRequest_SecretsEntry: MessageFns<ListSnapshotsRequest_
     }
   },
 
-  fromJSON(object: any): ListSnapshotsRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ListSnapshotsRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ListSnapshotsRequest_SecretsEntry>, I>>(
     base?: I,
   ): ListSnapshotsRequest_SecretsEntry {
@@ -12239,30 +9371,6 @@ export const ListSnapshotsResponse: MessageFns<ListSnapshotsResponse> = {
     }
   },
 
-  fromJSON(object: any): ListSnapshotsResponse {
-    return {
-      entries: globalThis.Array.isArray(object?.entries)
-        ? object.entries.map((e: any) => ListSnapshotsResponse_Entry.fromJSON(e))
-        : [],
-      nextToken: isSet(object.nextToken)
-        ? globalThis.String(object.nextToken)
-        : isSet(object.next_token)
-        ? globalThis.String(object.next_token)
-        : "",
-    };
-  },
-
-  toJSON(message: ListSnapshotsResponse): unknown {
-    const obj: any = {};
-    if (message.entries?.length) {
-      obj.entries = message.entries.map((e) => ListSnapshotsResponse_Entry.toJSON(e));
-    }
-    if (message.nextToken !== "") {
-      obj.nextToken = message.nextToken;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ListSnapshotsResponse>, I>>(base?: I): ListSnapshotsResponse {
     return ListSnapshotsResponse.fromPartial(base ?? ({} as any));
   },
@@ -12317,18 +9425,6 @@ export const ListSnapshotsResponse_Entry: MessageFns<ListSnapshotsResponse_Entry
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ListSnapshotsResponse_Entry {
-    return { snapshot: isSet(object.snapshot) ? Snapshot.fromJSON(object.snapshot) : undefined };
-  },
-
-  toJSON(message: ListSnapshotsResponse_Entry): unknown {
-    const obj: any = {};
-    if (message.snapshot !== undefined) {
-      obj.snapshot = Snapshot.toJSON(message.snapshot);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ListSnapshotsResponse_Entry>, I>>(base?: I): ListSnapshotsResponse_Entry {
@@ -12400,47 +9496,6 @@ export const GetSnapshotRequest: MessageFns<GetSnapshotRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GetSnapshotRequest {
-    return {
-      snapshotId: isSet(object.snapshotId)
-        ? globalThis.String(object.snapshotId)
-        : isSet(object.snapshot_id)
-        ? globalThis.String(object.snapshot_id)
-        : "",
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: GetSnapshotRequest): unknown {
-    const obj: any = {};
-    if (message.snapshotId !== "") {
-      obj.snapshotId = message.snapshotId;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GetSnapshotRequest>, I>>(base?: I): GetSnapshotRequest {
@@ -12518,24 +9573,6 @@ export const GetSnapshotRequest_SecretsEntry: MessageFns<GetSnapshotRequest_Secr
     }
   },
 
-  fromJSON(object: any): GetSnapshotRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: GetSnapshotRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GetSnapshotRequest_SecretsEntry>, I>>(base?: I): GetSnapshotRequest_SecretsEntry {
     return GetSnapshotRequest_SecretsEntry.fromPartial(base ?? ({} as any));
   },
@@ -12592,18 +9629,6 @@ export const GetSnapshotResponse: MessageFns<GetSnapshotResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GetSnapshotResponse {
-    return { snapshot: isSet(object.snapshot) ? Snapshot.fromJSON(object.snapshot) : undefined };
-  },
-
-  toJSON(message: GetSnapshotResponse): unknown {
-    const obj: any = {};
-    if (message.snapshot !== undefined) {
-      obj.snapshot = Snapshot.toJSON(message.snapshot);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GetSnapshotResponse>, I>>(base?: I): GetSnapshotResponse {
@@ -12699,63 +9724,6 @@ export const ControllerExpandVolumeRequest: MessageFns<ControllerExpandVolumeReq
     }
   },
 
-  fromJSON(object: any): ControllerExpandVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      capacityRange: isSet(object.capacityRange)
-        ? CapacityRange.fromJSON(object.capacityRange)
-        : isSet(object.capacity_range)
-        ? CapacityRange.fromJSON(object.capacity_range)
-        : undefined,
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      volumeCapability: isSet(object.volumeCapability)
-        ? VolumeCapability.fromJSON(object.volumeCapability)
-        : isSet(object.volume_capability)
-        ? VolumeCapability.fromJSON(object.volume_capability)
-        : undefined,
-    };
-  },
-
-  toJSON(message: ControllerExpandVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.capacityRange !== undefined) {
-      obj.capacityRange = CapacityRange.toJSON(message.capacityRange);
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    if (message.volumeCapability !== undefined) {
-      obj.volumeCapability = VolumeCapability.toJSON(message.volumeCapability);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerExpandVolumeRequest>, I>>(base?: I): ControllerExpandVolumeRequest {
     return ControllerExpandVolumeRequest.fromPartial(base ?? ({} as any));
   },
@@ -12839,24 +9807,6 @@ export const ControllerExpandVolumeRequest_SecretsEntry: MessageFns<ControllerEx
     }
   },
 
-  fromJSON(object: any): ControllerExpandVolumeRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: ControllerExpandVolumeRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ControllerExpandVolumeRequest_SecretsEntry>, I>>(
     base?: I,
   ): ControllerExpandVolumeRequest_SecretsEntry {
@@ -12929,32 +9879,6 @@ export const ControllerExpandVolumeResponse: MessageFns<ControllerExpandVolumeRe
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ControllerExpandVolumeResponse {
-    return {
-      capacityBytes: isSet(object.capacityBytes)
-        ? BigInt(object.capacityBytes)
-        : isSet(object.capacity_bytes)
-        ? BigInt(object.capacity_bytes)
-        : 0n,
-      nodeExpansionRequired: isSet(object.nodeExpansionRequired)
-        ? globalThis.Boolean(object.nodeExpansionRequired)
-        : isSet(object.node_expansion_required)
-        ? globalThis.Boolean(object.node_expansion_required)
-        : false,
-    };
-  },
-
-  toJSON(message: ControllerExpandVolumeResponse): unknown {
-    const obj: any = {};
-    if (message.capacityBytes !== 0n) {
-      obj.capacityBytes = message.capacityBytes.toString();
-    }
-    if (message.nodeExpansionRequired !== false) {
-      obj.nodeExpansionRequired = message.nodeExpansionRequired;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ControllerExpandVolumeResponse>, I>>(base?: I): ControllerExpandVolumeResponse {
@@ -13088,135 +10012,6 @@ export const NodeStageVolumeRequest: MessageFns<NodeStageVolumeRequest> = {
     }
   },
 
-  fromJSON(object: any): NodeStageVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      publishContext: isObject(object.publishContext)
-        ? (globalThis.Object.entries(object.publishContext) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.publish_context)
-        ? (globalThis.Object.entries(object.publish_context) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      stagingTargetPath: isSet(object.stagingTargetPath)
-        ? globalThis.String(object.stagingTargetPath)
-        : isSet(object.staging_target_path)
-        ? globalThis.String(object.staging_target_path)
-        : "",
-      volumeCapability: isSet(object.volumeCapability)
-        ? VolumeCapability.fromJSON(object.volumeCapability)
-        : isSet(object.volume_capability)
-        ? VolumeCapability.fromJSON(object.volume_capability)
-        : undefined,
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      volumeContext: isObject(object.volumeContext)
-        ? (globalThis.Object.entries(object.volumeContext) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.volume_context)
-        ? (globalThis.Object.entries(object.volume_context) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: NodeStageVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.publishContext) {
-      const entries = globalThis.Object.entries(message.publishContext) as [string, string][];
-      if (entries.length > 0) {
-        obj.publishContext = {};
-        entries.forEach(([k, v]) => {
-          obj.publishContext[k] = v;
-        });
-      }
-    }
-    if (message.stagingTargetPath !== "") {
-      obj.stagingTargetPath = message.stagingTargetPath;
-    }
-    if (message.volumeCapability !== undefined) {
-      obj.volumeCapability = VolumeCapability.toJSON(message.volumeCapability);
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    if (message.volumeContext) {
-      const entries = globalThis.Object.entries(message.volumeContext) as [string, string][];
-      if (entries.length > 0) {
-        obj.volumeContext = {};
-        entries.forEach(([k, v]) => {
-          obj.volumeContext[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeStageVolumeRequest>, I>>(base?: I): NodeStageVolumeRequest {
     return NodeStageVolumeRequest.fromPartial(base ?? ({} as any));
   },
@@ -13314,24 +10109,6 @@ export const NodeStageVolumeRequest_PublishContextEntry: MessageFns<NodeStageVol
     }
   },
 
-  fromJSON(object: any): NodeStageVolumeRequest_PublishContextEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: NodeStageVolumeRequest_PublishContextEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeStageVolumeRequest_PublishContextEntry>, I>>(
     base?: I,
   ): NodeStageVolumeRequest_PublishContextEntry {
@@ -13401,24 +10178,6 @@ export const NodeStageVolumeRequest_SecretsEntry: MessageFns<NodeStageVolumeRequ
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): NodeStageVolumeRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: NodeStageVolumeRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeStageVolumeRequest_SecretsEntry>, I>>(
@@ -13492,24 +10251,6 @@ export const NodeStageVolumeRequest_VolumeContextEntry: MessageFns<NodeStageVolu
     }
   },
 
-  fromJSON(object: any): NodeStageVolumeRequest_VolumeContextEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: NodeStageVolumeRequest_VolumeContextEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeStageVolumeRequest_VolumeContextEntry>, I>>(
     base?: I,
   ): NodeStageVolumeRequest_VolumeContextEntry {
@@ -13557,15 +10298,6 @@ export const NodeStageVolumeResponse: MessageFns<NodeStageVolumeResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): NodeStageVolumeResponse {
-    return {};
-  },
-
-  toJSON(_: NodeStageVolumeResponse): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeStageVolumeResponse>, I>>(base?: I): NodeStageVolumeResponse {
@@ -13633,32 +10365,6 @@ export const NodeUnstageVolumeRequest: MessageFns<NodeUnstageVolumeRequest> = {
     }
   },
 
-  fromJSON(object: any): NodeUnstageVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      stagingTargetPath: isSet(object.stagingTargetPath)
-        ? globalThis.String(object.stagingTargetPath)
-        : isSet(object.staging_target_path)
-        ? globalThis.String(object.staging_target_path)
-        : "",
-    };
-  },
-
-  toJSON(message: NodeUnstageVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.stagingTargetPath !== "") {
-      obj.stagingTargetPath = message.stagingTargetPath;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeUnstageVolumeRequest>, I>>(base?: I): NodeUnstageVolumeRequest {
     return NodeUnstageVolumeRequest.fromPartial(base ?? ({} as any));
   },
@@ -13702,15 +10408,6 @@ export const NodeUnstageVolumeResponse: MessageFns<NodeUnstageVolumeResponse> = 
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): NodeUnstageVolumeResponse {
-    return {};
-  },
-
-  toJSON(_: NodeUnstageVolumeResponse): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeUnstageVolumeResponse>, I>>(base?: I): NodeUnstageVolumeResponse {
@@ -13862,147 +10559,6 @@ export const NodePublishVolumeRequest: MessageFns<NodePublishVolumeRequest> = {
     }
   },
 
-  fromJSON(object: any): NodePublishVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      publishContext: isObject(object.publishContext)
-        ? (globalThis.Object.entries(object.publishContext) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.publish_context)
-        ? (globalThis.Object.entries(object.publish_context) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      stagingTargetPath: isSet(object.stagingTargetPath)
-        ? globalThis.String(object.stagingTargetPath)
-        : isSet(object.staging_target_path)
-        ? globalThis.String(object.staging_target_path)
-        : "",
-      targetPath: isSet(object.targetPath)
-        ? globalThis.String(object.targetPath)
-        : isSet(object.target_path)
-        ? globalThis.String(object.target_path)
-        : "",
-      volumeCapability: isSet(object.volumeCapability)
-        ? VolumeCapability.fromJSON(object.volumeCapability)
-        : isSet(object.volume_capability)
-        ? VolumeCapability.fromJSON(object.volume_capability)
-        : undefined,
-      readonly: isSet(object.readonly) ? globalThis.Boolean(object.readonly) : false,
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      volumeContext: isObject(object.volumeContext)
-        ? (globalThis.Object.entries(object.volumeContext) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : isObject(object.volume_context)
-        ? (globalThis.Object.entries(object.volume_context) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: NodePublishVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.publishContext) {
-      const entries = globalThis.Object.entries(message.publishContext) as [string, string][];
-      if (entries.length > 0) {
-        obj.publishContext = {};
-        entries.forEach(([k, v]) => {
-          obj.publishContext[k] = v;
-        });
-      }
-    }
-    if (message.stagingTargetPath !== "") {
-      obj.stagingTargetPath = message.stagingTargetPath;
-    }
-    if (message.targetPath !== "") {
-      obj.targetPath = message.targetPath;
-    }
-    if (message.volumeCapability !== undefined) {
-      obj.volumeCapability = VolumeCapability.toJSON(message.volumeCapability);
-    }
-    if (message.readonly !== false) {
-      obj.readonly = message.readonly;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    if (message.volumeContext) {
-      const entries = globalThis.Object.entries(message.volumeContext) as [string, string][];
-      if (entries.length > 0) {
-        obj.volumeContext = {};
-        entries.forEach(([k, v]) => {
-          obj.volumeContext[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodePublishVolumeRequest>, I>>(base?: I): NodePublishVolumeRequest {
     return NodePublishVolumeRequest.fromPartial(base ?? ({} as any));
   },
@@ -14105,24 +10661,6 @@ export const NodePublishVolumeRequest_PublishContextEntry: MessageFns<NodePublis
     }
   },
 
-  fromJSON(object: any): NodePublishVolumeRequest_PublishContextEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: NodePublishVolumeRequest_PublishContextEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodePublishVolumeRequest_PublishContextEntry>, I>>(
     base?: I,
   ): NodePublishVolumeRequest_PublishContextEntry {
@@ -14192,24 +10730,6 @@ export const NodePublishVolumeRequest_SecretsEntry: MessageFns<NodePublishVolume
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): NodePublishVolumeRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: NodePublishVolumeRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodePublishVolumeRequest_SecretsEntry>, I>>(
@@ -14286,24 +10806,6 @@ export const NodePublishVolumeRequest_VolumeContextEntry: MessageFns<NodePublish
     }
   },
 
-  fromJSON(object: any): NodePublishVolumeRequest_VolumeContextEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: NodePublishVolumeRequest_VolumeContextEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodePublishVolumeRequest_VolumeContextEntry>, I>>(
     base?: I,
   ): NodePublishVolumeRequest_VolumeContextEntry {
@@ -14351,15 +10853,6 @@ export const NodePublishVolumeResponse: MessageFns<NodePublishVolumeResponse> = 
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): NodePublishVolumeResponse {
-    return {};
-  },
-
-  toJSON(_: NodePublishVolumeResponse): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodePublishVolumeResponse>, I>>(base?: I): NodePublishVolumeResponse {
@@ -14427,32 +10920,6 @@ export const NodeUnpublishVolumeRequest: MessageFns<NodeUnpublishVolumeRequest> 
     }
   },
 
-  fromJSON(object: any): NodeUnpublishVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      targetPath: isSet(object.targetPath)
-        ? globalThis.String(object.targetPath)
-        : isSet(object.target_path)
-        ? globalThis.String(object.target_path)
-        : "",
-    };
-  },
-
-  toJSON(message: NodeUnpublishVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.targetPath !== "") {
-      obj.targetPath = message.targetPath;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeUnpublishVolumeRequest>, I>>(base?: I): NodeUnpublishVolumeRequest {
     return NodeUnpublishVolumeRequest.fromPartial(base ?? ({} as any));
   },
@@ -14496,15 +10963,6 @@ export const NodeUnpublishVolumeResponse: MessageFns<NodeUnpublishVolumeResponse
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): NodeUnpublishVolumeResponse {
-    return {};
-  },
-
-  toJSON(_: NodeUnpublishVolumeResponse): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeUnpublishVolumeResponse>, I>>(base?: I): NodeUnpublishVolumeResponse {
@@ -14583,40 +11041,6 @@ export const NodeGetVolumeStatsRequest: MessageFns<NodeGetVolumeStatsRequest> = 
     }
   },
 
-  fromJSON(object: any): NodeGetVolumeStatsRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      volumePath: isSet(object.volumePath)
-        ? globalThis.String(object.volumePath)
-        : isSet(object.volume_path)
-        ? globalThis.String(object.volume_path)
-        : "",
-      stagingTargetPath: isSet(object.stagingTargetPath)
-        ? globalThis.String(object.stagingTargetPath)
-        : isSet(object.staging_target_path)
-        ? globalThis.String(object.staging_target_path)
-        : "",
-    };
-  },
-
-  toJSON(message: NodeGetVolumeStatsRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.volumePath !== "") {
-      obj.volumePath = message.volumePath;
-    }
-    if (message.stagingTargetPath !== "") {
-      obj.stagingTargetPath = message.stagingTargetPath;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeGetVolumeStatsRequest>, I>>(base?: I): NodeGetVolumeStatsRequest {
     return NodeGetVolumeStatsRequest.fromPartial(base ?? ({} as any));
   },
@@ -14672,20 +11096,6 @@ export const NodeGetVolumeStatsResponse: MessageFns<NodeGetVolumeStatsResponse> 
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): NodeGetVolumeStatsResponse {
-    return {
-      usage: globalThis.Array.isArray(object?.usage) ? object.usage.map((e: any) => VolumeUsage.fromJSON(e)) : [],
-    };
-  },
-
-  toJSON(message: NodeGetVolumeStatsResponse): unknown {
-    const obj: any = {};
-    if (message.usage?.length) {
-      obj.usage = message.usage.map((e) => VolumeUsage.toJSON(e));
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeGetVolumeStatsResponse>, I>>(base?: I): NodeGetVolumeStatsResponse {
@@ -14785,32 +11195,6 @@ export const VolumeUsage: MessageFns<VolumeUsage> = {
     }
   },
 
-  fromJSON(object: any): VolumeUsage {
-    return {
-      available: isSet(object.available) ? BigInt(object.available) : 0n,
-      total: isSet(object.total) ? BigInt(object.total) : 0n,
-      used: isSet(object.used) ? BigInt(object.used) : 0n,
-      unit: isSet(object.unit) ? volumeUsage_UnitFromJSON(object.unit) : 0,
-    };
-  },
-
-  toJSON(message: VolumeUsage): unknown {
-    const obj: any = {};
-    if (message.available !== 0n) {
-      obj.available = message.available.toString();
-    }
-    if (message.total !== 0n) {
-      obj.total = message.total.toString();
-    }
-    if (message.used !== 0n) {
-      obj.used = message.used.toString();
-    }
-    if (message.unit !== 0) {
-      obj.unit = volumeUsage_UnitToJSON(message.unit);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<VolumeUsage>, I>>(base?: I): VolumeUsage {
     return VolumeUsage.fromPartial(base ?? ({} as any));
   },
@@ -14891,40 +11275,6 @@ export const NodeGetVolumeHealthRequest: MessageFns<NodeGetVolumeHealthRequest> 
     }
   },
 
-  fromJSON(object: any): NodeGetVolumeHealthRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      volumePublishPath: isSet(object.volumePublishPath)
-        ? globalThis.String(object.volumePublishPath)
-        : isSet(object.volume_publish_path)
-        ? globalThis.String(object.volume_publish_path)
-        : "",
-      stagingTargetPath: isSet(object.stagingTargetPath)
-        ? globalThis.String(object.stagingTargetPath)
-        : isSet(object.staging_target_path)
-        ? globalThis.String(object.staging_target_path)
-        : "",
-    };
-  },
-
-  toJSON(message: NodeGetVolumeHealthRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.volumePublishPath !== "") {
-      obj.volumePublishPath = message.volumePublishPath;
-    }
-    if (message.stagingTargetPath !== "") {
-      obj.stagingTargetPath = message.stagingTargetPath;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeGetVolumeHealthRequest>, I>>(base?: I): NodeGetVolumeHealthRequest {
     return NodeGetVolumeHealthRequest.fromPartial(base ?? ({} as any));
   },
@@ -14980,24 +11330,6 @@ export const NodeGetVolumeHealthResponse: MessageFns<NodeGetVolumeHealthResponse
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): NodeGetVolumeHealthResponse {
-    return {
-      volumeHealth: isSet(object.volumeHealth)
-        ? VolumeHealth.fromJSON(object.volumeHealth)
-        : isSet(object.volume_health)
-        ? VolumeHealth.fromJSON(object.volume_health)
-        : undefined,
-    };
-  },
-
-  toJSON(message: NodeGetVolumeHealthResponse): unknown {
-    const obj: any = {};
-    if (message.volumeHealth !== undefined) {
-      obj.volumeHealth = VolumeHealth.toJSON(message.volumeHealth);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeGetVolumeHealthResponse>, I>>(base?: I): NodeGetVolumeHealthResponse {
@@ -15058,39 +11390,6 @@ export const NodeGetStorageHealthRequest: MessageFns<NodeGetStorageHealthRequest
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): NodeGetStorageHealthRequest {
-    return {
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: NodeGetStorageHealthRequest): unknown {
-    const obj: any = {};
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeGetStorageHealthRequest>, I>>(base?: I): NodeGetStorageHealthRequest {
@@ -15167,24 +11466,6 @@ export const NodeGetStorageHealthRequest_SecretsEntry: MessageFns<NodeGetStorage
     }
   },
 
-  fromJSON(object: any): NodeGetStorageHealthRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: NodeGetStorageHealthRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeGetStorageHealthRequest_SecretsEntry>, I>>(
     base?: I,
   ): NodeGetStorageHealthRequest_SecretsEntry {
@@ -15245,24 +11526,6 @@ export const NodeGetStorageHealthResponse: MessageFns<NodeGetStorageHealthRespon
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): NodeGetStorageHealthResponse {
-    return {
-      backendHealth: globalThis.Array.isArray(object?.backendHealth)
-        ? object.backendHealth.map((e: any) => NodeGetStorageHealthResponse_StorageBackendHealth.fromJSON(e))
-        : globalThis.Array.isArray(object?.backend_health)
-        ? object.backend_health.map((e: any) => NodeGetStorageHealthResponse_StorageBackendHealth.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: NodeGetStorageHealthResponse): unknown {
-    const obj: any = {};
-    if (message.backendHealth?.length) {
-      obj.backendHealth = message.backendHealth.map((e) => NodeGetStorageHealthResponse_StorageBackendHealth.toJSON(e));
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeGetStorageHealthResponse>, I>>(base?: I): NodeGetStorageHealthResponse {
@@ -15359,36 +11622,6 @@ export const NodeGetStorageHealthResponse_StorageBackendHealth: MessageFns<
     }
   },
 
-  fromJSON(object: any): NodeGetStorageHealthResponse_StorageBackendHealth {
-    return {
-      status: isSet(object.status) ? storageHealthErrorTypeFromJSON(object.status) : 0,
-      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
-      message: isSet(object.message) ? globalThis.String(object.message) : "",
-      volumeCapability: isSet(object.volumeCapability)
-        ? VolumeCapability.fromJSON(object.volumeCapability)
-        : isSet(object.volume_capability)
-        ? VolumeCapability.fromJSON(object.volume_capability)
-        : undefined,
-    };
-  },
-
-  toJSON(message: NodeGetStorageHealthResponse_StorageBackendHealth): unknown {
-    const obj: any = {};
-    if (message.status !== 0) {
-      obj.status = storageHealthErrorTypeToJSON(message.status);
-    }
-    if (message.reason !== "") {
-      obj.reason = message.reason;
-    }
-    if (message.message !== "") {
-      obj.message = message.message;
-    }
-    if (message.volumeCapability !== undefined) {
-      obj.volumeCapability = VolumeCapability.toJSON(message.volumeCapability);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeGetStorageHealthResponse_StorageBackendHealth>, I>>(
     base?: I,
   ): NodeGetStorageHealthResponse_StorageBackendHealth {
@@ -15440,15 +11673,6 @@ export const NodeGetCapabilitiesRequest: MessageFns<NodeGetCapabilitiesRequest> 
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): NodeGetCapabilitiesRequest {
-    return {};
-  },
-
-  toJSON(_: NodeGetCapabilitiesRequest): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeGetCapabilitiesRequest>, I>>(base?: I): NodeGetCapabilitiesRequest {
@@ -15503,22 +11727,6 @@ export const NodeGetCapabilitiesResponse: MessageFns<NodeGetCapabilitiesResponse
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): NodeGetCapabilitiesResponse {
-    return {
-      capabilities: globalThis.Array.isArray(object?.capabilities)
-        ? object.capabilities.map((e: any) => NodeServiceCapability.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: NodeGetCapabilitiesResponse): unknown {
-    const obj: any = {};
-    if (message.capabilities?.length) {
-      obj.capabilities = message.capabilities.map((e) => NodeServiceCapability.toJSON(e));
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeGetCapabilitiesResponse>, I>>(base?: I): NodeGetCapabilitiesResponse {
@@ -15576,20 +11784,6 @@ export const NodeServiceCapability: MessageFns<NodeServiceCapability> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): NodeServiceCapability {
-    return {
-      type: isSet(object.rpc) ? { $case: "rpc", value: NodeServiceCapability_RPC.fromJSON(object.rpc) } : undefined,
-    };
-  },
-
-  toJSON(message: NodeServiceCapability): unknown {
-    const obj: any = {};
-    if (message.type?.$case === "rpc") {
-      obj.rpc = NodeServiceCapability_RPC.toJSON(message.type.value);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeServiceCapability>, I>>(base?: I): NodeServiceCapability {
@@ -15654,18 +11848,6 @@ export const NodeServiceCapability_RPC: MessageFns<NodeServiceCapability_RPC> = 
     }
   },
 
-  fromJSON(object: any): NodeServiceCapability_RPC {
-    return { type: isSet(object.type) ? nodeServiceCapability_RPC_TypeFromJSON(object.type) : 0 };
-  },
-
-  toJSON(message: NodeServiceCapability_RPC): unknown {
-    const obj: any = {};
-    if (message.type !== 0) {
-      obj.type = nodeServiceCapability_RPC_TypeToJSON(message.type);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeServiceCapability_RPC>, I>>(base?: I): NodeServiceCapability_RPC {
     return NodeServiceCapability_RPC.fromPartial(base ?? ({} as any));
   },
@@ -15708,15 +11890,6 @@ export const NodeGetInfoRequest: MessageFns<NodeGetInfoRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): NodeGetInfoRequest {
-    return {};
-  },
-
-  toJSON(_: NodeGetInfoRequest): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeGetInfoRequest>, I>>(base?: I): NodeGetInfoRequest {
@@ -15796,40 +11969,6 @@ export const NodeGetInfoResponse: MessageFns<NodeGetInfoResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): NodeGetInfoResponse {
-    return {
-      nodeId: isSet(object.nodeId)
-        ? globalThis.String(object.nodeId)
-        : isSet(object.node_id)
-        ? globalThis.String(object.node_id)
-        : "",
-      maxVolumesPerNode: isSet(object.maxVolumesPerNode)
-        ? BigInt(object.maxVolumesPerNode)
-        : isSet(object.max_volumes_per_node)
-        ? BigInt(object.max_volumes_per_node)
-        : 0n,
-      accessibleTopology: isSet(object.accessibleTopology)
-        ? Topology.fromJSON(object.accessibleTopology)
-        : isSet(object.accessible_topology)
-        ? Topology.fromJSON(object.accessible_topology)
-        : undefined,
-    };
-  },
-
-  toJSON(message: NodeGetInfoResponse): unknown {
-    const obj: any = {};
-    if (message.nodeId !== "") {
-      obj.nodeId = message.nodeId;
-    }
-    if (message.maxVolumesPerNode !== 0n) {
-      obj.maxVolumesPerNode = message.maxVolumesPerNode.toString();
-    }
-    if (message.accessibleTopology !== undefined) {
-      obj.accessibleTopology = Topology.toJSON(message.accessibleTopology);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<NodeGetInfoResponse>, I>>(base?: I): NodeGetInfoResponse {
@@ -15958,79 +12097,6 @@ export const NodeExpandVolumeRequest: MessageFns<NodeExpandVolumeRequest> = {
     }
   },
 
-  fromJSON(object: any): NodeExpandVolumeRequest {
-    return {
-      volumeId: isSet(object.volumeId)
-        ? globalThis.String(object.volumeId)
-        : isSet(object.volume_id)
-        ? globalThis.String(object.volume_id)
-        : "",
-      volumePath: isSet(object.volumePath)
-        ? globalThis.String(object.volumePath)
-        : isSet(object.volume_path)
-        ? globalThis.String(object.volume_path)
-        : "",
-      capacityRange: isSet(object.capacityRange)
-        ? CapacityRange.fromJSON(object.capacityRange)
-        : isSet(object.capacity_range)
-        ? CapacityRange.fromJSON(object.capacity_range)
-        : undefined,
-      stagingTargetPath: isSet(object.stagingTargetPath)
-        ? globalThis.String(object.stagingTargetPath)
-        : isSet(object.staging_target_path)
-        ? globalThis.String(object.staging_target_path)
-        : "",
-      volumeCapability: isSet(object.volumeCapability)
-        ? VolumeCapability.fromJSON(object.volumeCapability)
-        : isSet(object.volume_capability)
-        ? VolumeCapability.fromJSON(object.volume_capability)
-        : undefined,
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: NodeExpandVolumeRequest): unknown {
-    const obj: any = {};
-    if (message.volumeId !== "") {
-      obj.volumeId = message.volumeId;
-    }
-    if (message.volumePath !== "") {
-      obj.volumePath = message.volumePath;
-    }
-    if (message.capacityRange !== undefined) {
-      obj.capacityRange = CapacityRange.toJSON(message.capacityRange);
-    }
-    if (message.stagingTargetPath !== "") {
-      obj.stagingTargetPath = message.stagingTargetPath;
-    }
-    if (message.volumeCapability !== undefined) {
-      obj.volumeCapability = VolumeCapability.toJSON(message.volumeCapability);
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeExpandVolumeRequest>, I>>(base?: I): NodeExpandVolumeRequest {
     return NodeExpandVolumeRequest.fromPartial(base ?? ({} as any));
   },
@@ -16114,24 +12180,6 @@ export const NodeExpandVolumeRequest_SecretsEntry: MessageFns<NodeExpandVolumeRe
     }
   },
 
-  fromJSON(object: any): NodeExpandVolumeRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: NodeExpandVolumeRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeExpandVolumeRequest_SecretsEntry>, I>>(
     base?: I,
   ): NodeExpandVolumeRequest_SecretsEntry {
@@ -16195,24 +12243,6 @@ export const NodeExpandVolumeResponse: MessageFns<NodeExpandVolumeResponse> = {
     }
   },
 
-  fromJSON(object: any): NodeExpandVolumeResponse {
-    return {
-      capacityBytes: isSet(object.capacityBytes)
-        ? BigInt(object.capacityBytes)
-        : isSet(object.capacity_bytes)
-        ? BigInt(object.capacity_bytes)
-        : 0n,
-    };
-  },
-
-  toJSON(message: NodeExpandVolumeResponse): unknown {
-    const obj: any = {};
-    if (message.capacityBytes !== 0n) {
-      obj.capacityBytes = message.capacityBytes.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<NodeExpandVolumeResponse>, I>>(base?: I): NodeExpandVolumeResponse {
     return NodeExpandVolumeResponse.fromPartial(base ?? ({} as any));
   },
@@ -16257,15 +12287,6 @@ export const GroupControllerGetCapabilitiesRequest: MessageFns<GroupControllerGe
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): GroupControllerGetCapabilitiesRequest {
-    return {};
-  },
-
-  toJSON(_: GroupControllerGetCapabilitiesRequest): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GroupControllerGetCapabilitiesRequest>, I>>(
@@ -16324,22 +12345,6 @@ export const GroupControllerGetCapabilitiesResponse: MessageFns<GroupControllerG
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GroupControllerGetCapabilitiesResponse {
-    return {
-      capabilities: globalThis.Array.isArray(object?.capabilities)
-        ? object.capabilities.map((e: any) => GroupControllerServiceCapability.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: GroupControllerGetCapabilitiesResponse): unknown {
-    const obj: any = {};
-    if (message.capabilities?.length) {
-      obj.capabilities = message.capabilities.map((e) => GroupControllerServiceCapability.toJSON(e));
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GroupControllerGetCapabilitiesResponse>, I>>(
@@ -16406,22 +12411,6 @@ export const GroupControllerServiceCapability: MessageFns<GroupControllerService
     }
   },
 
-  fromJSON(object: any): GroupControllerServiceCapability {
-    return {
-      type: isSet(object.rpc)
-        ? { $case: "rpc", value: GroupControllerServiceCapability_RPC.fromJSON(object.rpc) }
-        : undefined,
-    };
-  },
-
-  toJSON(message: GroupControllerServiceCapability): unknown {
-    const obj: any = {};
-    if (message.type?.$case === "rpc") {
-      obj.rpc = GroupControllerServiceCapability_RPC.toJSON(message.type.value);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GroupControllerServiceCapability>, I>>(
     base?: I,
   ): GroupControllerServiceCapability {
@@ -16486,18 +12475,6 @@ export const GroupControllerServiceCapability_RPC: MessageFns<GroupControllerSer
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GroupControllerServiceCapability_RPC {
-    return { type: isSet(object.type) ? groupControllerServiceCapability_RPC_TypeFromJSON(object.type) : 0 };
-  },
-
-  toJSON(message: GroupControllerServiceCapability_RPC): unknown {
-    const obj: any = {};
-    if (message.type !== 0) {
-      obj.type = groupControllerServiceCapability_RPC_TypeToJSON(message.type);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GroupControllerServiceCapability_RPC>, I>>(
@@ -16599,74 +12576,6 @@ export const CreateVolumeGroupSnapshotRequest: MessageFns<CreateVolumeGroupSnaps
     }
   },
 
-  fromJSON(object: any): CreateVolumeGroupSnapshotRequest {
-    return {
-      name: isSet(object.name) ? globalThis.String(object.name) : "",
-      sourceVolumeIds: globalThis.Array.isArray(object?.sourceVolumeIds)
-        ? object.sourceVolumeIds.map((e: any) => globalThis.String(e))
-        : globalThis.Array.isArray(object?.source_volume_ids)
-        ? object.source_volume_ids.map((e: any) => globalThis.String(e))
-        : [],
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-      parameters: isObject(object.parameters)
-        ? (globalThis.Object.entries(object.parameters) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: CreateVolumeGroupSnapshotRequest): unknown {
-    const obj: any = {};
-    if (message.name !== "") {
-      obj.name = message.name;
-    }
-    if (message.sourceVolumeIds?.length) {
-      obj.sourceVolumeIds = message.sourceVolumeIds;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    if (message.parameters) {
-      const entries = globalThis.Object.entries(message.parameters) as [string, string][];
-      if (entries.length > 0) {
-        obj.parameters = {};
-        entries.forEach(([k, v]) => {
-          obj.parameters[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<CreateVolumeGroupSnapshotRequest>, I>>(
     base?: I,
   ): CreateVolumeGroupSnapshotRequest {
@@ -16760,24 +12669,6 @@ export const CreateVolumeGroupSnapshotRequest_SecretsEntry: MessageFns<CreateVol
       }
     },
 
-    fromJSON(object: any): CreateVolumeGroupSnapshotRequest_SecretsEntry {
-      return {
-        key: isSet(object.key) ? globalThis.String(object.key) : "",
-        value: isSet(object.value) ? globalThis.String(object.value) : "",
-      };
-    },
-
-    toJSON(message: CreateVolumeGroupSnapshotRequest_SecretsEntry): unknown {
-      const obj: any = {};
-      if (message.key !== "") {
-        obj.key = message.key;
-      }
-      if (message.value !== "") {
-        obj.value = message.value;
-      }
-      return obj;
-    },
-
     create<I extends Exact<DeepPartial<CreateVolumeGroupSnapshotRequest_SecretsEntry>, I>>(
       base?: I,
     ): CreateVolumeGroupSnapshotRequest_SecretsEntry {
@@ -16854,24 +12745,6 @@ export const CreateVolumeGroupSnapshotRequest_ParametersEntry: MessageFns<
     }
   },
 
-  fromJSON(object: any): CreateVolumeGroupSnapshotRequest_ParametersEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: CreateVolumeGroupSnapshotRequest_ParametersEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<CreateVolumeGroupSnapshotRequest_ParametersEntry>, I>>(
     base?: I,
   ): CreateVolumeGroupSnapshotRequest_ParametersEntry {
@@ -16930,24 +12803,6 @@ export const CreateVolumeGroupSnapshotResponse: MessageFns<CreateVolumeGroupSnap
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): CreateVolumeGroupSnapshotResponse {
-    return {
-      groupSnapshot: isSet(object.groupSnapshot)
-        ? VolumeGroupSnapshot.fromJSON(object.groupSnapshot)
-        : isSet(object.group_snapshot)
-        ? VolumeGroupSnapshot.fromJSON(object.group_snapshot)
-        : undefined,
-    };
-  },
-
-  toJSON(message: CreateVolumeGroupSnapshotResponse): unknown {
-    const obj: any = {};
-    if (message.groupSnapshot !== undefined) {
-      obj.groupSnapshot = VolumeGroupSnapshot.toJSON(message.groupSnapshot);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<CreateVolumeGroupSnapshotResponse>, I>>(
@@ -17044,46 +12899,6 @@ export const VolumeGroupSnapshot: MessageFns<VolumeGroupSnapshot> = {
     }
   },
 
-  fromJSON(object: any): VolumeGroupSnapshot {
-    return {
-      groupSnapshotId: isSet(object.groupSnapshotId)
-        ? globalThis.String(object.groupSnapshotId)
-        : isSet(object.group_snapshot_id)
-        ? globalThis.String(object.group_snapshot_id)
-        : "",
-      snapshots: globalThis.Array.isArray(object?.snapshots)
-        ? object.snapshots.map((e: any) => Snapshot.fromJSON(e))
-        : [],
-      creationTime: isSet(object.creationTime)
-        ? fromJsonTimestamp(object.creationTime)
-        : isSet(object.creation_time)
-        ? fromJsonTimestamp(object.creation_time)
-        : undefined,
-      readyToUse: isSet(object.readyToUse)
-        ? globalThis.Boolean(object.readyToUse)
-        : isSet(object.ready_to_use)
-        ? globalThis.Boolean(object.ready_to_use)
-        : false,
-    };
-  },
-
-  toJSON(message: VolumeGroupSnapshot): unknown {
-    const obj: any = {};
-    if (message.groupSnapshotId !== "") {
-      obj.groupSnapshotId = message.groupSnapshotId;
-    }
-    if (message.snapshots?.length) {
-      obj.snapshots = message.snapshots.map((e) => Snapshot.toJSON(e));
-    }
-    if (message.creationTime !== undefined) {
-      obj.creationTime = message.creationTime.toISOString();
-    }
-    if (message.readyToUse !== false) {
-      obj.readyToUse = message.readyToUse;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<VolumeGroupSnapshot>, I>>(base?: I): VolumeGroupSnapshot {
     return VolumeGroupSnapshot.fromPartial(base ?? ({} as any));
   },
@@ -17165,55 +12980,6 @@ export const DeleteVolumeGroupSnapshotRequest: MessageFns<DeleteVolumeGroupSnaps
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): DeleteVolumeGroupSnapshotRequest {
-    return {
-      groupSnapshotId: isSet(object.groupSnapshotId)
-        ? globalThis.String(object.groupSnapshotId)
-        : isSet(object.group_snapshot_id)
-        ? globalThis.String(object.group_snapshot_id)
-        : "",
-      snapshotIds: globalThis.Array.isArray(object?.snapshotIds)
-        ? object.snapshotIds.map((e: any) => globalThis.String(e))
-        : globalThis.Array.isArray(object?.snapshot_ids)
-        ? object.snapshot_ids.map((e: any) => globalThis.String(e))
-        : [],
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: DeleteVolumeGroupSnapshotRequest): unknown {
-    const obj: any = {};
-    if (message.groupSnapshotId !== "") {
-      obj.groupSnapshotId = message.groupSnapshotId;
-    }
-    if (message.snapshotIds?.length) {
-      obj.snapshotIds = message.snapshotIds;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<DeleteVolumeGroupSnapshotRequest>, I>>(
@@ -17300,24 +13066,6 @@ export const DeleteVolumeGroupSnapshotRequest_SecretsEntry: MessageFns<DeleteVol
       }
     },
 
-    fromJSON(object: any): DeleteVolumeGroupSnapshotRequest_SecretsEntry {
-      return {
-        key: isSet(object.key) ? globalThis.String(object.key) : "",
-        value: isSet(object.value) ? globalThis.String(object.value) : "",
-      };
-    },
-
-    toJSON(message: DeleteVolumeGroupSnapshotRequest_SecretsEntry): unknown {
-      const obj: any = {};
-      if (message.key !== "") {
-        obj.key = message.key;
-      }
-      if (message.value !== "") {
-        obj.value = message.value;
-      }
-      return obj;
-    },
-
     create<I extends Exact<DeepPartial<DeleteVolumeGroupSnapshotRequest_SecretsEntry>, I>>(
       base?: I,
     ): DeleteVolumeGroupSnapshotRequest_SecretsEntry {
@@ -17365,15 +13113,6 @@ export const DeleteVolumeGroupSnapshotResponse: MessageFns<DeleteVolumeGroupSnap
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): DeleteVolumeGroupSnapshotResponse {
-    return {};
-  },
-
-  toJSON(_: DeleteVolumeGroupSnapshotResponse): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<DeleteVolumeGroupSnapshotResponse>, I>>(
@@ -17459,55 +13198,6 @@ export const GetVolumeGroupSnapshotRequest: MessageFns<GetVolumeGroupSnapshotReq
     }
   },
 
-  fromJSON(object: any): GetVolumeGroupSnapshotRequest {
-    return {
-      groupSnapshotId: isSet(object.groupSnapshotId)
-        ? globalThis.String(object.groupSnapshotId)
-        : isSet(object.group_snapshot_id)
-        ? globalThis.String(object.group_snapshot_id)
-        : "",
-      snapshotIds: globalThis.Array.isArray(object?.snapshotIds)
-        ? object.snapshotIds.map((e: any) => globalThis.String(e))
-        : globalThis.Array.isArray(object?.snapshot_ids)
-        ? object.snapshot_ids.map((e: any) => globalThis.String(e))
-        : [],
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: GetVolumeGroupSnapshotRequest): unknown {
-    const obj: any = {};
-    if (message.groupSnapshotId !== "") {
-      obj.groupSnapshotId = message.groupSnapshotId;
-    }
-    if (message.snapshotIds?.length) {
-      obj.snapshotIds = message.snapshotIds;
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GetVolumeGroupSnapshotRequest>, I>>(base?: I): GetVolumeGroupSnapshotRequest {
     return GetVolumeGroupSnapshotRequest.fromPartial(base ?? ({} as any));
   },
@@ -17586,24 +13276,6 @@ export const GetVolumeGroupSnapshotRequest_SecretsEntry: MessageFns<GetVolumeGro
     }
   },
 
-  fromJSON(object: any): GetVolumeGroupSnapshotRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: GetVolumeGroupSnapshotRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GetVolumeGroupSnapshotRequest_SecretsEntry>, I>>(
     base?: I,
   ): GetVolumeGroupSnapshotRequest_SecretsEntry {
@@ -17662,24 +13334,6 @@ export const GetVolumeGroupSnapshotResponse: MessageFns<GetVolumeGroupSnapshotRe
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GetVolumeGroupSnapshotResponse {
-    return {
-      groupSnapshot: isSet(object.groupSnapshot)
-        ? VolumeGroupSnapshot.fromJSON(object.groupSnapshot)
-        : isSet(object.group_snapshot)
-        ? VolumeGroupSnapshot.fromJSON(object.group_snapshot)
-        : undefined,
-    };
-  },
-
-  toJSON(message: GetVolumeGroupSnapshotResponse): unknown {
-    const obj: any = {};
-    if (message.groupSnapshot !== undefined) {
-      obj.groupSnapshot = VolumeGroupSnapshot.toJSON(message.groupSnapshot);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GetVolumeGroupSnapshotResponse>, I>>(base?: I): GetVolumeGroupSnapshotResponse {
@@ -17756,32 +13410,6 @@ export const BlockMetadata: MessageFns<BlockMetadata> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): BlockMetadata {
-    return {
-      byteOffset: isSet(object.byteOffset)
-        ? BigInt(object.byteOffset)
-        : isSet(object.byte_offset)
-        ? BigInt(object.byte_offset)
-        : 0n,
-      sizeBytes: isSet(object.sizeBytes)
-        ? BigInt(object.sizeBytes)
-        : isSet(object.size_bytes)
-        ? BigInt(object.size_bytes)
-        : 0n,
-    };
-  },
-
-  toJSON(message: BlockMetadata): unknown {
-    const obj: any = {};
-    if (message.byteOffset !== 0n) {
-      obj.byteOffset = message.byteOffset.toString();
-    }
-    if (message.sizeBytes !== 0n) {
-      obj.sizeBytes = message.sizeBytes.toString();
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<BlockMetadata>, I>>(base?: I): BlockMetadata {
@@ -17881,63 +13509,6 @@ export const GetMetadataAllocatedRequest: MessageFns<GetMetadataAllocatedRequest
     }
   },
 
-  fromJSON(object: any): GetMetadataAllocatedRequest {
-    return {
-      snapshotId: isSet(object.snapshotId)
-        ? globalThis.String(object.snapshotId)
-        : isSet(object.snapshot_id)
-        ? globalThis.String(object.snapshot_id)
-        : "",
-      startingOffset: isSet(object.startingOffset)
-        ? BigInt(object.startingOffset)
-        : isSet(object.starting_offset)
-        ? BigInt(object.starting_offset)
-        : 0n,
-      maxResults: isSet(object.maxResults)
-        ? globalThis.Number(object.maxResults)
-        : isSet(object.max_results)
-        ? globalThis.Number(object.max_results)
-        : 0,
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: GetMetadataAllocatedRequest): unknown {
-    const obj: any = {};
-    if (message.snapshotId !== "") {
-      obj.snapshotId = message.snapshotId;
-    }
-    if (message.startingOffset !== 0n) {
-      obj.startingOffset = message.startingOffset.toString();
-    }
-    if (message.maxResults !== 0) {
-      obj.maxResults = Math.round(message.maxResults);
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GetMetadataAllocatedRequest>, I>>(base?: I): GetMetadataAllocatedRequest {
     return GetMetadataAllocatedRequest.fromPartial(base ?? ({} as any));
   },
@@ -18015,24 +13586,6 @@ export const GetMetadataAllocatedRequest_SecretsEntry: MessageFns<GetMetadataAll
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GetMetadataAllocatedRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: GetMetadataAllocatedRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GetMetadataAllocatedRequest_SecretsEntry>, I>>(
@@ -18118,40 +13671,6 @@ export const GetMetadataAllocatedResponse: MessageFns<GetMetadataAllocatedRespon
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GetMetadataAllocatedResponse {
-    return {
-      blockMetadataType: isSet(object.blockMetadataType)
-        ? blockMetadataTypeFromJSON(object.blockMetadataType)
-        : isSet(object.block_metadata_type)
-        ? blockMetadataTypeFromJSON(object.block_metadata_type)
-        : 0,
-      volumeCapacityBytes: isSet(object.volumeCapacityBytes)
-        ? BigInt(object.volumeCapacityBytes)
-        : isSet(object.volume_capacity_bytes)
-        ? BigInt(object.volume_capacity_bytes)
-        : 0n,
-      blockMetadata: globalThis.Array.isArray(object?.blockMetadata)
-        ? object.blockMetadata.map((e: any) => BlockMetadata.fromJSON(e))
-        : globalThis.Array.isArray(object?.block_metadata)
-        ? object.block_metadata.map((e: any) => BlockMetadata.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: GetMetadataAllocatedResponse): unknown {
-    const obj: any = {};
-    if (message.blockMetadataType !== 0) {
-      obj.blockMetadataType = blockMetadataTypeToJSON(message.blockMetadataType);
-    }
-    if (message.volumeCapacityBytes !== 0n) {
-      obj.volumeCapacityBytes = message.volumeCapacityBytes.toString();
-    }
-    if (message.blockMetadata?.length) {
-      obj.blockMetadata = message.blockMetadata.map((e) => BlockMetadata.toJSON(e));
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GetMetadataAllocatedResponse>, I>>(base?: I): GetMetadataAllocatedResponse {
@@ -18263,71 +13782,6 @@ export const GetMetadataDeltaRequest: MessageFns<GetMetadataDeltaRequest> = {
     }
   },
 
-  fromJSON(object: any): GetMetadataDeltaRequest {
-    return {
-      baseSnapshotId: isSet(object.baseSnapshotId)
-        ? globalThis.String(object.baseSnapshotId)
-        : isSet(object.base_snapshot_id)
-        ? globalThis.String(object.base_snapshot_id)
-        : "",
-      targetSnapshotId: isSet(object.targetSnapshotId)
-        ? globalThis.String(object.targetSnapshotId)
-        : isSet(object.target_snapshot_id)
-        ? globalThis.String(object.target_snapshot_id)
-        : "",
-      startingOffset: isSet(object.startingOffset)
-        ? BigInt(object.startingOffset)
-        : isSet(object.starting_offset)
-        ? BigInt(object.starting_offset)
-        : 0n,
-      maxResults: isSet(object.maxResults)
-        ? globalThis.Number(object.maxResults)
-        : isSet(object.max_results)
-        ? globalThis.Number(object.max_results)
-        : 0,
-      secrets: isObject(object.secrets)
-        ? (globalThis.Object.entries(object.secrets) as [string, any][]).reduce(
-          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
-            globalThis.Object.defineProperty(acc, key, {
-              value: globalThis.String(value),
-              enumerable: true,
-              configurable: true,
-              writable: true,
-            });
-            return acc;
-          },
-          {},
-        )
-        : {},
-    };
-  },
-
-  toJSON(message: GetMetadataDeltaRequest): unknown {
-    const obj: any = {};
-    if (message.baseSnapshotId !== "") {
-      obj.baseSnapshotId = message.baseSnapshotId;
-    }
-    if (message.targetSnapshotId !== "") {
-      obj.targetSnapshotId = message.targetSnapshotId;
-    }
-    if (message.startingOffset !== 0n) {
-      obj.startingOffset = message.startingOffset.toString();
-    }
-    if (message.maxResults !== 0) {
-      obj.maxResults = Math.round(message.maxResults);
-    }
-    if (message.secrets) {
-      const entries = globalThis.Object.entries(message.secrets) as [string, string][];
-      if (entries.length > 0) {
-        obj.secrets = {};
-        entries.forEach(([k, v]) => {
-          obj.secrets[k] = v;
-        });
-      }
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<GetMetadataDeltaRequest>, I>>(base?: I): GetMetadataDeltaRequest {
     return GetMetadataDeltaRequest.fromPartial(base ?? ({} as any));
   },
@@ -18406,24 +13860,6 @@ export const GetMetadataDeltaRequest_SecretsEntry: MessageFns<GetMetadataDeltaRe
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GetMetadataDeltaRequest_SecretsEntry {
-    return {
-      key: isSet(object.key) ? globalThis.String(object.key) : "",
-      value: isSet(object.value) ? globalThis.String(object.value) : "",
-    };
-  },
-
-  toJSON(message: GetMetadataDeltaRequest_SecretsEntry): unknown {
-    const obj: any = {};
-    if (message.key !== "") {
-      obj.key = message.key;
-    }
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GetMetadataDeltaRequest_SecretsEntry>, I>>(
@@ -18509,40 +13945,6 @@ export const GetMetadataDeltaResponse: MessageFns<GetMetadataDeltaResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): GetMetadataDeltaResponse {
-    return {
-      blockMetadataType: isSet(object.blockMetadataType)
-        ? blockMetadataTypeFromJSON(object.blockMetadataType)
-        : isSet(object.block_metadata_type)
-        ? blockMetadataTypeFromJSON(object.block_metadata_type)
-        : 0,
-      volumeCapacityBytes: isSet(object.volumeCapacityBytes)
-        ? BigInt(object.volumeCapacityBytes)
-        : isSet(object.volume_capacity_bytes)
-        ? BigInt(object.volume_capacity_bytes)
-        : 0n,
-      blockMetadata: globalThis.Array.isArray(object?.blockMetadata)
-        ? object.blockMetadata.map((e: any) => BlockMetadata.fromJSON(e))
-        : globalThis.Array.isArray(object?.block_metadata)
-        ? object.block_metadata.map((e: any) => BlockMetadata.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: GetMetadataDeltaResponse): unknown {
-    const obj: any = {};
-    if (message.blockMetadataType !== 0) {
-      obj.blockMetadataType = blockMetadataTypeToJSON(message.blockMetadataType);
-    }
-    if (message.volumeCapacityBytes !== 0n) {
-      obj.volumeCapacityBytes = message.volumeCapacityBytes.toString();
-    }
-    if (message.blockMetadata?.length) {
-      obj.blockMetadata = message.blockMetadata.map((e) => BlockMetadata.toJSON(e));
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<GetMetadataDeltaResponse>, I>>(base?: I): GetMetadataDeltaResponse {
@@ -19639,29 +15041,9 @@ function fromTimestamp(t: Timestamp): Date {
   return new globalThis.Date(millis);
 }
 
-function fromJsonTimestamp(o: any): Date {
-  if (o instanceof globalThis.Date) {
-    return o;
-  } else if (typeof o === "string") {
-    return new globalThis.Date(o);
-  } else {
-    return fromTimestamp(Timestamp.fromJSON(o));
-  }
-}
-
-function isObject(value: any): boolean {
-  return typeof value === "object" && value !== null;
-}
-
-function isSet(value: any): boolean {
-  return value !== null && value !== undefined;
-}
-
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
-  fromJSON(object: any): T;
-  toJSON(message: T): unknown;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
 }

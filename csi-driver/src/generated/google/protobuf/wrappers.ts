@@ -173,18 +173,6 @@ export const DoubleValue: MessageFns<DoubleValue> = {
     }
   },
 
-  fromJSON(object: any): DoubleValue {
-    return { value: isSet(object.value) ? globalThis.Number(object.value) : 0 };
-  },
-
-  toJSON(message: DoubleValue): unknown {
-    const obj: any = {};
-    if (message.value !== 0) {
-      obj.value = floatToJson(message.value);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<DoubleValue>, I>>(base?: I): DoubleValue {
     return DoubleValue.fromPartial(base ?? ({} as any));
   },
@@ -238,18 +226,6 @@ export const FloatValue: MessageFns<FloatValue> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): FloatValue {
-    return { value: isSet(object.value) ? globalThis.Number(object.value) : 0 };
-  },
-
-  toJSON(message: FloatValue): unknown {
-    const obj: any = {};
-    if (message.value !== 0) {
-      obj.value = floatToJson(message.value);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<FloatValue>, I>>(base?: I): FloatValue {
@@ -310,18 +286,6 @@ export const Int64Value: MessageFns<Int64Value> = {
     }
   },
 
-  fromJSON(object: any): Int64Value {
-    return { value: isSet(object.value) ? BigInt(object.value) : 0n };
-  },
-
-  toJSON(message: Int64Value): unknown {
-    const obj: any = {};
-    if (message.value !== 0n) {
-      obj.value = message.value.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<Int64Value>, I>>(base?: I): Int64Value {
     return Int64Value.fromPartial(base ?? ({} as any));
   },
@@ -380,18 +344,6 @@ export const UInt64Value: MessageFns<UInt64Value> = {
     }
   },
 
-  fromJSON(object: any): UInt64Value {
-    return { value: isSet(object.value) ? BigInt(object.value) : 0n };
-  },
-
-  toJSON(message: UInt64Value): unknown {
-    const obj: any = {};
-    if (message.value !== 0n) {
-      obj.value = message.value.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<UInt64Value>, I>>(base?: I): UInt64Value {
     return UInt64Value.fromPartial(base ?? ({} as any));
   },
@@ -445,18 +397,6 @@ export const Int32Value: MessageFns<Int32Value> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): Int32Value {
-    return { value: isSet(object.value) ? globalThis.Number(object.value) : 0 };
-  },
-
-  toJSON(message: Int32Value): unknown {
-    const obj: any = {};
-    if (message.value !== 0) {
-      obj.value = Math.round(message.value);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<Int32Value>, I>>(base?: I): Int32Value {
@@ -514,18 +454,6 @@ export const UInt32Value: MessageFns<UInt32Value> = {
     }
   },
 
-  fromJSON(object: any): UInt32Value {
-    return { value: isSet(object.value) ? globalThis.Number(object.value) : 0 };
-  },
-
-  toJSON(message: UInt32Value): unknown {
-    const obj: any = {};
-    if (message.value !== 0) {
-      obj.value = Math.round(message.value);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<UInt32Value>, I>>(base?: I): UInt32Value {
     return UInt32Value.fromPartial(base ?? ({} as any));
   },
@@ -579,18 +507,6 @@ export const BoolValue: MessageFns<BoolValue> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): BoolValue {
-    return { value: isSet(object.value) ? globalThis.Boolean(object.value) : false };
-  },
-
-  toJSON(message: BoolValue): unknown {
-    const obj: any = {};
-    if (message.value !== false) {
-      obj.value = message.value;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<BoolValue>, I>>(base?: I): BoolValue {
@@ -648,18 +564,6 @@ export const StringValue: MessageFns<StringValue> = {
     }
   },
 
-  fromJSON(object: any): StringValue {
-    return { value: isSet(object.value) ? globalThis.String(object.value) : "" };
-  },
-
-  toJSON(message: StringValue): unknown {
-    const obj: any = {};
-    if (message.value !== "") {
-      obj.value = message.value;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<StringValue>, I>>(base?: I): StringValue {
     return StringValue.fromPartial(base ?? ({} as any));
   },
@@ -715,18 +619,6 @@ export const BytesValue: MessageFns<BytesValue> = {
     }
   },
 
-  fromJSON(object: any): BytesValue {
-    return { value: isSet(object.value) ? Buffer.from(bytesFromBase64(object.value)) : Buffer.alloc(0) };
-  },
-
-  toJSON(message: BytesValue): unknown {
-    const obj: any = {};
-    if (message.value.length !== 0) {
-      obj.value = base64FromBytes(message.value);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<BytesValue>, I>>(base?: I): BytesValue {
     return BytesValue.fromPartial(base ?? ({} as any));
   },
@@ -736,18 +628,6 @@ export const BytesValue: MessageFns<BytesValue> = {
     return message;
   },
 };
-
-function bytesFromBase64(b64: string): Uint8Array {
-  return Uint8Array.from(globalThis.Buffer.from(b64, "base64"));
-}
-
-function base64FromBytes(arr: Uint8Array): string {
-  return globalThis.Buffer.from(arr).toString("base64");
-}
-
-function floatToJson(value: number | null | undefined): number | string | null | undefined {
-  return typeof value === "number" && !globalThis.Number.isFinite(value) ? globalThis.String(value) : value;
-}
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 
@@ -762,15 +642,9 @@ type KeysOfUnion<T> = T extends T ? keyof T : never;
 export type Exact<P, I extends P> = P extends Builtin ? P
   : P & { [K in keyof P]: Exact<P[K], I[K]> } & { [K in Exclude<keyof I, KeysOfUnion<P>>]: never };
 
-function isSet(value: any): boolean {
-  return value !== null && value !== undefined;
-}
-
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
-  fromJSON(object: any): T;
-  toJSON(message: T): unknown;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
 }

@@ -149,36 +149,6 @@ export const PluginInfo: MessageFns<PluginInfo> = {
     }
   },
 
-  fromJSON(object: any): PluginInfo {
-    return {
-      type: isSet(object.type) ? globalThis.String(object.type) : "",
-      name: isSet(object.name) ? globalThis.String(object.name) : "",
-      endpoint: isSet(object.endpoint) ? globalThis.String(object.endpoint) : "",
-      supportedVersions: globalThis.Array.isArray(object?.supportedVersions)
-        ? object.supportedVersions.map((e: any) => globalThis.String(e))
-        : globalThis.Array.isArray(object?.supported_versions)
-        ? object.supported_versions.map((e: any) => globalThis.String(e))
-        : [],
-    };
-  },
-
-  toJSON(message: PluginInfo): unknown {
-    const obj: any = {};
-    if (message.type !== "") {
-      obj.type = message.type;
-    }
-    if (message.name !== "") {
-      obj.name = message.name;
-    }
-    if (message.endpoint !== "") {
-      obj.endpoint = message.endpoint;
-    }
-    if (message.supportedVersions?.length) {
-      obj.supportedVersions = message.supportedVersions;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<PluginInfo>, I>>(base?: I): PluginInfo {
     return PluginInfo.fromPartial(base ?? ({} as any));
   },
@@ -248,28 +218,6 @@ export const RegistrationStatus: MessageFns<RegistrationStatus> = {
     }
   },
 
-  fromJSON(object: any): RegistrationStatus {
-    return {
-      pluginRegistered: isSet(object.pluginRegistered)
-        ? globalThis.Boolean(object.pluginRegistered)
-        : isSet(object.plugin_registered)
-        ? globalThis.Boolean(object.plugin_registered)
-        : false,
-      error: isSet(object.error) ? globalThis.String(object.error) : "",
-    };
-  },
-
-  toJSON(message: RegistrationStatus): unknown {
-    const obj: any = {};
-    if (message.pluginRegistered !== false) {
-      obj.pluginRegistered = message.pluginRegistered;
-    }
-    if (message.error !== "") {
-      obj.error = message.error;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<RegistrationStatus>, I>>(base?: I): RegistrationStatus {
     return RegistrationStatus.fromPartial(base ?? ({} as any));
   },
@@ -315,15 +263,6 @@ export const RegistrationStatusResponse: MessageFns<RegistrationStatusResponse> 
     }
   },
 
-  fromJSON(_: any): RegistrationStatusResponse {
-    return {};
-  },
-
-  toJSON(_: RegistrationStatusResponse): unknown {
-    const obj: any = {};
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<RegistrationStatusResponse>, I>>(base?: I): RegistrationStatusResponse {
     return RegistrationStatusResponse.fromPartial(base ?? ({} as any));
   },
@@ -365,15 +304,6 @@ export const InfoRequest: MessageFns<InfoRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): InfoRequest {
-    return {};
-  },
-
-  toJSON(_: InfoRequest): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<InfoRequest>, I>>(base?: I): InfoRequest {
@@ -466,15 +396,9 @@ type KeysOfUnion<T> = T extends T ? keyof T : never;
 export type Exact<P, I extends P> = P extends Builtin ? P
   : P & { [K in keyof P]: Exact<P[K], I[K]> } & { [K in Exclude<keyof I, KeysOfUnion<P>>]: never };
 
-function isSet(value: any): boolean {
-  return value !== null && value !== undefined;
-}
-
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
-  fromJSON(object: any): T;
-  toJSON(message: T): unknown;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
 }

@@ -41,33 +41,6 @@ export namespace Event_EventType {
   export type UNRECOGNIZED = typeof Event_EventType.UNRECOGNIZED;
 }
 
-export function event_EventTypeFromJSON(object: any): Event_EventType {
-  switch (object) {
-    case 0:
-    case "PUT":
-      return Event_EventType.PUT;
-    case 1:
-    case "DELETE":
-      return Event_EventType.DELETE;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return Event_EventType.UNRECOGNIZED;
-  }
-}
-
-export function event_EventTypeToJSON(object: Event_EventType): string {
-  switch (object) {
-    case Event_EventType.PUT:
-      return "PUT";
-    case Event_EventType.DELETE:
-      return "DELETE";
-    case Event_EventType.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
-}
-
 function createBaseKeyValue(): KeyValue {
   return { key: Buffer.alloc(0), createRevision: 0n, modRevision: 0n, version: 0n, value: Buffer.alloc(0), lease: 0n };
 }
@@ -180,48 +153,6 @@ export const KeyValue: MessageFns<KeyValue> = {
     }
   },
 
-  fromJSON(object: any): KeyValue {
-    return {
-      key: isSet(object.key) ? Buffer.from(bytesFromBase64(object.key)) : Buffer.alloc(0),
-      createRevision: isSet(object.createRevision)
-        ? BigInt(object.createRevision)
-        : isSet(object.create_revision)
-        ? BigInt(object.create_revision)
-        : 0n,
-      modRevision: isSet(object.modRevision)
-        ? BigInt(object.modRevision)
-        : isSet(object.mod_revision)
-        ? BigInt(object.mod_revision)
-        : 0n,
-      version: isSet(object.version) ? BigInt(object.version) : 0n,
-      value: isSet(object.value) ? Buffer.from(bytesFromBase64(object.value)) : Buffer.alloc(0),
-      lease: isSet(object.lease) ? BigInt(object.lease) : 0n,
-    };
-  },
-
-  toJSON(message: KeyValue): unknown {
-    const obj: any = {};
-    if (message.key.length !== 0) {
-      obj.key = base64FromBytes(message.key);
-    }
-    if (message.createRevision !== 0n) {
-      obj.createRevision = message.createRevision.toString();
-    }
-    if (message.modRevision !== 0n) {
-      obj.modRevision = message.modRevision.toString();
-    }
-    if (message.version !== 0n) {
-      obj.version = message.version.toString();
-    }
-    if (message.value.length !== 0) {
-      obj.value = base64FromBytes(message.value);
-    }
-    if (message.lease !== 0n) {
-      obj.lease = message.lease.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<KeyValue>, I>>(base?: I): KeyValue {
     return KeyValue.fromPartial(base ?? ({} as any));
   },
@@ -297,24 +228,6 @@ export const Event: MessageFns<Event> = {
     }
   },
 
-  fromJSON(object: any): Event {
-    return {
-      type: isSet(object.type) ? event_EventTypeFromJSON(object.type) : 0,
-      kv: isSet(object.kv) ? KeyValue.fromJSON(object.kv) : undefined,
-    };
-  },
-
-  toJSON(message: Event): unknown {
-    const obj: any = {};
-    if (message.type !== 0) {
-      obj.type = event_EventTypeToJSON(message.type);
-    }
-    if (message.kv !== undefined) {
-      obj.kv = KeyValue.toJSON(message.kv);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<Event>, I>>(base?: I): Event {
     return Event.fromPartial(base ?? ({} as any));
   },
@@ -325,14 +238,6 @@ export const Event: MessageFns<Event> = {
     return message;
   },
 };
-
-function bytesFromBase64(b64: string): Uint8Array {
-  return Uint8Array.from(globalThis.Buffer.from(b64, "base64"));
-}
-
-function base64FromBytes(arr: Uint8Array): string {
-  return globalThis.Buffer.from(arr).toString("base64");
-}
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 
@@ -347,15 +252,9 @@ type KeysOfUnion<T> = T extends T ? keyof T : never;
 export type Exact<P, I extends P> = P extends Builtin ? P
   : P & { [K in keyof P]: Exact<P[K], I[K]> } & { [K in Exclude<keyof I, KeysOfUnion<P>>]: never };
 
-function isSet(value: any): boolean {
-  return value !== null && value !== undefined;
-}
-
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
-  fromJSON(object: any): T;
-  toJSON(message: T): unknown;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
 }

@@ -115,43 +115,6 @@ export namespace Compare_CompareResult {
   export type UNRECOGNIZED = typeof Compare_CompareResult.UNRECOGNIZED;
 }
 
-export function compare_CompareResultFromJSON(object: any): Compare_CompareResult {
-  switch (object) {
-    case 0:
-    case "EQUAL":
-      return Compare_CompareResult.EQUAL;
-    case 1:
-    case "GREATER":
-      return Compare_CompareResult.GREATER;
-    case 2:
-    case "LESS":
-      return Compare_CompareResult.LESS;
-    case 3:
-    case "NOT_EQUAL":
-      return Compare_CompareResult.NOT_EQUAL;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return Compare_CompareResult.UNRECOGNIZED;
-  }
-}
-
-export function compare_CompareResultToJSON(object: Compare_CompareResult): string {
-  switch (object) {
-    case Compare_CompareResult.EQUAL:
-      return "EQUAL";
-    case Compare_CompareResult.GREATER:
-      return "GREATER";
-    case Compare_CompareResult.LESS:
-      return "LESS";
-    case Compare_CompareResult.NOT_EQUAL:
-      return "NOT_EQUAL";
-    case Compare_CompareResult.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
-}
-
 export const Compare_CompareTarget = { VERSION: 0, CREATE: 1, MOD: 2, VALUE: 3, LEASE: 4, UNRECOGNIZED: -1 } as const;
 
 export type Compare_CompareTarget = typeof Compare_CompareTarget[keyof typeof Compare_CompareTarget];
@@ -163,48 +126,6 @@ export namespace Compare_CompareTarget {
   export type VALUE = typeof Compare_CompareTarget.VALUE;
   export type LEASE = typeof Compare_CompareTarget.LEASE;
   export type UNRECOGNIZED = typeof Compare_CompareTarget.UNRECOGNIZED;
-}
-
-export function compare_CompareTargetFromJSON(object: any): Compare_CompareTarget {
-  switch (object) {
-    case 0:
-    case "VERSION":
-      return Compare_CompareTarget.VERSION;
-    case 1:
-    case "CREATE":
-      return Compare_CompareTarget.CREATE;
-    case 2:
-    case "MOD":
-      return Compare_CompareTarget.MOD;
-    case 3:
-    case "VALUE":
-      return Compare_CompareTarget.VALUE;
-    case 4:
-    case "LEASE":
-      return Compare_CompareTarget.LEASE;
-    case -1:
-    case "UNRECOGNIZED":
-    default:
-      return Compare_CompareTarget.UNRECOGNIZED;
-  }
-}
-
-export function compare_CompareTargetToJSON(object: Compare_CompareTarget): string {
-  switch (object) {
-    case Compare_CompareTarget.VERSION:
-      return "VERSION";
-    case Compare_CompareTarget.CREATE:
-      return "CREATE";
-    case Compare_CompareTarget.MOD:
-      return "MOD";
-    case Compare_CompareTarget.VALUE:
-      return "VALUE";
-    case Compare_CompareTarget.LEASE:
-      return "LEASE";
-    case Compare_CompareTarget.UNRECOGNIZED:
-    default:
-      return "UNRECOGNIZED";
-  }
 }
 
 export interface TxnRequest {
@@ -403,44 +324,6 @@ export const ResponseHeader: MessageFns<ResponseHeader> = {
     }
   },
 
-  fromJSON(object: any): ResponseHeader {
-    return {
-      clusterId: isSet(object.clusterId)
-        ? BigInt(object.clusterId)
-        : isSet(object.cluster_id)
-        ? BigInt(object.cluster_id)
-        : 0n,
-      memberId: isSet(object.memberId)
-        ? BigInt(object.memberId)
-        : isSet(object.member_id)
-        ? BigInt(object.member_id)
-        : 0n,
-      revision: isSet(object.revision) ? BigInt(object.revision) : 0n,
-      raftTerm: isSet(object.raftTerm)
-        ? BigInt(object.raftTerm)
-        : isSet(object.raft_term)
-        ? BigInt(object.raft_term)
-        : 0n,
-    };
-  },
-
-  toJSON(message: ResponseHeader): unknown {
-    const obj: any = {};
-    if (message.clusterId !== 0n) {
-      obj.clusterId = message.clusterId.toString();
-    }
-    if (message.memberId !== 0n) {
-      obj.memberId = message.memberId.toString();
-    }
-    if (message.revision !== 0n) {
-      obj.revision = message.revision.toString();
-    }
-    if (message.raftTerm !== 0n) {
-      obj.raftTerm = message.raftTerm.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<ResponseHeader>, I>>(base?: I): ResponseHeader {
     return ResponseHeader.fromPartial(base ?? ({} as any));
   },
@@ -538,36 +421,6 @@ export const RangeRequest: MessageFns<RangeRequest> = {
     }
   },
 
-  fromJSON(object: any): RangeRequest {
-    return {
-      key: isSet(object.key) ? Buffer.from(bytesFromBase64(object.key)) : Buffer.alloc(0),
-      rangeEnd: isSet(object.rangeEnd)
-        ? Buffer.from(bytesFromBase64(object.rangeEnd))
-        : isSet(object.range_end)
-        ? Buffer.from(bytesFromBase64(object.range_end))
-        : Buffer.alloc(0),
-      limit: isSet(object.limit) ? BigInt(object.limit) : 0n,
-      revision: isSet(object.revision) ? BigInt(object.revision) : 0n,
-    };
-  },
-
-  toJSON(message: RangeRequest): unknown {
-    const obj: any = {};
-    if (message.key.length !== 0) {
-      obj.key = base64FromBytes(message.key);
-    }
-    if (message.rangeEnd.length !== 0) {
-      obj.rangeEnd = base64FromBytes(message.rangeEnd);
-    }
-    if (message.limit !== 0n) {
-      obj.limit = message.limit.toString();
-    }
-    if (message.revision !== 0n) {
-      obj.revision = message.revision.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<RangeRequest>, I>>(base?: I): RangeRequest {
     return RangeRequest.fromPartial(base ?? ({} as any));
   },
@@ -662,32 +515,6 @@ export const RangeResponse: MessageFns<RangeResponse> = {
     }
   },
 
-  fromJSON(object: any): RangeResponse {
-    return {
-      header: isSet(object.header) ? ResponseHeader.fromJSON(object.header) : undefined,
-      kvs: globalThis.Array.isArray(object?.kvs) ? object.kvs.map((e: any) => KeyValue.fromJSON(e)) : [],
-      more: isSet(object.more) ? globalThis.Boolean(object.more) : false,
-      count: isSet(object.count) ? BigInt(object.count) : 0n,
-    };
-  },
-
-  toJSON(message: RangeResponse): unknown {
-    const obj: any = {};
-    if (message.header !== undefined) {
-      obj.header = ResponseHeader.toJSON(message.header);
-    }
-    if (message.kvs?.length) {
-      obj.kvs = message.kvs.map((e) => KeyValue.toJSON(e));
-    }
-    if (message.more !== false) {
-      obj.more = message.more;
-    }
-    if (message.count !== 0n) {
-      obj.count = message.count.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<RangeResponse>, I>>(base?: I): RangeResponse {
     return RangeResponse.fromPartial(base ?? ({} as any));
   },
@@ -773,28 +600,6 @@ export const PutRequest: MessageFns<PutRequest> = {
     }
   },
 
-  fromJSON(object: any): PutRequest {
-    return {
-      key: isSet(object.key) ? Buffer.from(bytesFromBase64(object.key)) : Buffer.alloc(0),
-      value: isSet(object.value) ? Buffer.from(bytesFromBase64(object.value)) : Buffer.alloc(0),
-      lease: isSet(object.lease) ? BigInt(object.lease) : 0n,
-    };
-  },
-
-  toJSON(message: PutRequest): unknown {
-    const obj: any = {};
-    if (message.key.length !== 0) {
-      obj.key = base64FromBytes(message.key);
-    }
-    if (message.value.length !== 0) {
-      obj.value = base64FromBytes(message.value);
-    }
-    if (message.lease !== 0n) {
-      obj.lease = message.lease.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<PutRequest>, I>>(base?: I): PutRequest {
     return PutRequest.fromPartial(base ?? ({} as any));
   },
@@ -850,18 +655,6 @@ export const PutResponse: MessageFns<PutResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): PutResponse {
-    return { header: isSet(object.header) ? ResponseHeader.fromJSON(object.header) : undefined };
-  },
-
-  toJSON(message: PutResponse): unknown {
-    const obj: any = {};
-    if (message.header !== undefined) {
-      obj.header = ResponseHeader.toJSON(message.header);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<PutResponse>, I>>(base?: I): PutResponse {
@@ -932,28 +725,6 @@ export const DeleteRangeRequest: MessageFns<DeleteRangeRequest> = {
     }
   },
 
-  fromJSON(object: any): DeleteRangeRequest {
-    return {
-      key: isSet(object.key) ? Buffer.from(bytesFromBase64(object.key)) : Buffer.alloc(0),
-      rangeEnd: isSet(object.rangeEnd)
-        ? Buffer.from(bytesFromBase64(object.rangeEnd))
-        : isSet(object.range_end)
-        ? Buffer.from(bytesFromBase64(object.range_end))
-        : Buffer.alloc(0),
-    };
-  },
-
-  toJSON(message: DeleteRangeRequest): unknown {
-    const obj: any = {};
-    if (message.key.length !== 0) {
-      obj.key = base64FromBytes(message.key);
-    }
-    if (message.rangeEnd.length !== 0) {
-      obj.rangeEnd = base64FromBytes(message.rangeEnd);
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<DeleteRangeRequest>, I>>(base?: I): DeleteRangeRequest {
     return DeleteRangeRequest.fromPartial(base ?? ({} as any));
   },
@@ -1022,24 +793,6 @@ export const DeleteRangeResponse: MessageFns<DeleteRangeResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): DeleteRangeResponse {
-    return {
-      header: isSet(object.header) ? ResponseHeader.fromJSON(object.header) : undefined,
-      deleted: isSet(object.deleted) ? BigInt(object.deleted) : 0n,
-    };
-  },
-
-  toJSON(message: DeleteRangeResponse): unknown {
-    const obj: any = {};
-    if (message.header !== undefined) {
-      obj.header = ResponseHeader.toJSON(message.header);
-    }
-    if (message.deleted !== 0n) {
-      obj.deleted = message.deleted.toString();
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<DeleteRangeResponse>, I>>(base?: I): DeleteRangeResponse {
@@ -1125,36 +878,6 @@ export const RequestOp: MessageFns<RequestOp> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): RequestOp {
-    return {
-      request: isSet(object.requestRange)
-        ? { $case: "requestRange", value: RangeRequest.fromJSON(object.requestRange) }
-        : isSet(object.request_range)
-        ? { $case: "requestRange", value: RangeRequest.fromJSON(object.request_range) }
-        : isSet(object.requestPut)
-        ? { $case: "requestPut", value: PutRequest.fromJSON(object.requestPut) }
-        : isSet(object.request_put)
-        ? { $case: "requestPut", value: PutRequest.fromJSON(object.request_put) }
-        : isSet(object.requestDeleteRange)
-        ? { $case: "requestDeleteRange", value: DeleteRangeRequest.fromJSON(object.requestDeleteRange) }
-        : isSet(object.request_delete_range)
-        ? { $case: "requestDeleteRange", value: DeleteRangeRequest.fromJSON(object.request_delete_range) }
-        : undefined,
-    };
-  },
-
-  toJSON(message: RequestOp): unknown {
-    const obj: any = {};
-    if (message.request?.$case === "requestRange") {
-      obj.requestRange = RangeRequest.toJSON(message.request.value);
-    } else if (message.request?.$case === "requestPut") {
-      obj.requestPut = PutRequest.toJSON(message.request.value);
-    } else if (message.request?.$case === "requestDeleteRange") {
-      obj.requestDeleteRange = DeleteRangeRequest.toJSON(message.request.value);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<RequestOp>, I>>(base?: I): RequestOp {
@@ -1259,36 +982,6 @@ export const ResponseOp: MessageFns<ResponseOp> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): ResponseOp {
-    return {
-      response: isSet(object.responseRange)
-        ? { $case: "responseRange", value: RangeResponse.fromJSON(object.responseRange) }
-        : isSet(object.response_range)
-        ? { $case: "responseRange", value: RangeResponse.fromJSON(object.response_range) }
-        : isSet(object.responsePut)
-        ? { $case: "responsePut", value: PutResponse.fromJSON(object.responsePut) }
-        : isSet(object.response_put)
-        ? { $case: "responsePut", value: PutResponse.fromJSON(object.response_put) }
-        : isSet(object.responseDeleteRange)
-        ? { $case: "responseDeleteRange", value: DeleteRangeResponse.fromJSON(object.responseDeleteRange) }
-        : isSet(object.response_delete_range)
-        ? { $case: "responseDeleteRange", value: DeleteRangeResponse.fromJSON(object.response_delete_range) }
-        : undefined,
-    };
-  },
-
-  toJSON(message: ResponseOp): unknown {
-    const obj: any = {};
-    if (message.response?.$case === "responseRange") {
-      obj.responseRange = RangeResponse.toJSON(message.response.value);
-    } else if (message.response?.$case === "responsePut") {
-      obj.responsePut = PutResponse.toJSON(message.response.value);
-    } else if (message.response?.$case === "responseDeleteRange") {
-      obj.responseDeleteRange = DeleteRangeResponse.toJSON(message.response.value);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<ResponseOp>, I>>(base?: I): ResponseOp {
@@ -1459,54 +1152,6 @@ export const Compare: MessageFns<Compare> = {
     }
   },
 
-  fromJSON(object: any): Compare {
-    return {
-      result: isSet(object.result) ? compare_CompareResultFromJSON(object.result) : 0,
-      target: isSet(object.target) ? compare_CompareTargetFromJSON(object.target) : 0,
-      key: isSet(object.key) ? Buffer.from(bytesFromBase64(object.key)) : Buffer.alloc(0),
-      targetUnion: isSet(object.version)
-        ? { $case: "version", value: BigInt(object.version) }
-        : isSet(object.createRevision)
-        ? { $case: "createRevision", value: BigInt(object.createRevision) }
-        : isSet(object.create_revision)
-        ? { $case: "createRevision", value: BigInt(object.create_revision) }
-        : isSet(object.modRevision)
-        ? { $case: "modRevision", value: BigInt(object.modRevision) }
-        : isSet(object.mod_revision)
-        ? { $case: "modRevision", value: BigInt(object.mod_revision) }
-        : isSet(object.value)
-        ? { $case: "value", value: Buffer.from(bytesFromBase64(object.value)) }
-        : isSet(object.lease)
-        ? { $case: "lease", value: BigInt(object.lease) }
-        : undefined,
-    };
-  },
-
-  toJSON(message: Compare): unknown {
-    const obj: any = {};
-    if (message.result !== 0) {
-      obj.result = compare_CompareResultToJSON(message.result);
-    }
-    if (message.target !== 0) {
-      obj.target = compare_CompareTargetToJSON(message.target);
-    }
-    if (message.key.length !== 0) {
-      obj.key = base64FromBytes(message.key);
-    }
-    if (message.targetUnion?.$case === "version") {
-      obj.version = message.targetUnion.value.toString();
-    } else if (message.targetUnion?.$case === "createRevision") {
-      obj.createRevision = message.targetUnion.value.toString();
-    } else if (message.targetUnion?.$case === "modRevision") {
-      obj.modRevision = message.targetUnion.value.toString();
-    } else if (message.targetUnion?.$case === "value") {
-      obj.value = base64FromBytes(message.targetUnion.value);
-    } else if (message.targetUnion?.$case === "lease") {
-      obj.lease = message.targetUnion.value.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<Compare>, I>>(base?: I): Compare {
     return Compare.fromPartial(base ?? ({} as any));
   },
@@ -1618,28 +1263,6 @@ export const TxnRequest: MessageFns<TxnRequest> = {
     }
   },
 
-  fromJSON(object: any): TxnRequest {
-    return {
-      compare: globalThis.Array.isArray(object?.compare) ? object.compare.map((e: any) => Compare.fromJSON(e)) : [],
-      success: globalThis.Array.isArray(object?.success) ? object.success.map((e: any) => RequestOp.fromJSON(e)) : [],
-      failure: globalThis.Array.isArray(object?.failure) ? object.failure.map((e: any) => RequestOp.fromJSON(e)) : [],
-    };
-  },
-
-  toJSON(message: TxnRequest): unknown {
-    const obj: any = {};
-    if (message.compare?.length) {
-      obj.compare = message.compare.map((e) => Compare.toJSON(e));
-    }
-    if (message.success?.length) {
-      obj.success = message.success.map((e) => RequestOp.toJSON(e));
-    }
-    if (message.failure?.length) {
-      obj.failure = message.failure.map((e) => RequestOp.toJSON(e));
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<TxnRequest>, I>>(base?: I): TxnRequest {
     return TxnRequest.fromPartial(base ?? ({} as any));
   },
@@ -1719,30 +1342,6 @@ export const TxnResponse: MessageFns<TxnResponse> = {
     }
   },
 
-  fromJSON(object: any): TxnResponse {
-    return {
-      header: isSet(object.header) ? ResponseHeader.fromJSON(object.header) : undefined,
-      succeeded: isSet(object.succeeded) ? globalThis.Boolean(object.succeeded) : false,
-      responses: globalThis.Array.isArray(object?.responses)
-        ? object.responses.map((e: any) => ResponseOp.fromJSON(e))
-        : [],
-    };
-  },
-
-  toJSON(message: TxnResponse): unknown {
-    const obj: any = {};
-    if (message.header !== undefined) {
-      obj.header = ResponseHeader.toJSON(message.header);
-    }
-    if (message.succeeded !== false) {
-      obj.succeeded = message.succeeded;
-    }
-    if (message.responses?.length) {
-      obj.responses = message.responses.map((e) => ResponseOp.toJSON(e));
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<TxnResponse>, I>>(base?: I): TxnResponse {
     return TxnResponse.fromPartial(base ?? ({} as any));
   },
@@ -1816,24 +1415,6 @@ export const CompactionRequest: MessageFns<CompactionRequest> = {
     }
   },
 
-  fromJSON(object: any): CompactionRequest {
-    return {
-      revision: isSet(object.revision) ? BigInt(object.revision) : 0n,
-      physical: isSet(object.physical) ? globalThis.Boolean(object.physical) : false,
-    };
-  },
-
-  toJSON(message: CompactionRequest): unknown {
-    const obj: any = {};
-    if (message.revision !== 0n) {
-      obj.revision = message.revision.toString();
-    }
-    if (message.physical !== false) {
-      obj.physical = message.physical;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<CompactionRequest>, I>>(base?: I): CompactionRequest {
     return CompactionRequest.fromPartial(base ?? ({} as any));
   },
@@ -1888,18 +1469,6 @@ export const CompactionResponse: MessageFns<CompactionResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): CompactionResponse {
-    return { header: isSet(object.header) ? ResponseHeader.fromJSON(object.header) : undefined };
-  },
-
-  toJSON(message: CompactionResponse): unknown {
-    const obj: any = {};
-    if (message.header !== undefined) {
-      obj.header = ResponseHeader.toJSON(message.header);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<CompactionResponse>, I>>(base?: I): CompactionResponse {
@@ -1990,36 +1559,6 @@ export const WatchRequest: MessageFns<WatchRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): WatchRequest {
-    return {
-      requestUnion: isSet(object.createRequest)
-        ? { $case: "createRequest", value: WatchCreateRequest.fromJSON(object.createRequest) }
-        : isSet(object.create_request)
-        ? { $case: "createRequest", value: WatchCreateRequest.fromJSON(object.create_request) }
-        : isSet(object.cancelRequest)
-        ? { $case: "cancelRequest", value: WatchCancelRequest.fromJSON(object.cancelRequest) }
-        : isSet(object.cancel_request)
-        ? { $case: "cancelRequest", value: WatchCancelRequest.fromJSON(object.cancel_request) }
-        : isSet(object.progressRequest)
-        ? { $case: "progressRequest", value: WatchProgressRequest.fromJSON(object.progressRequest) }
-        : isSet(object.progress_request)
-        ? { $case: "progressRequest", value: WatchProgressRequest.fromJSON(object.progress_request) }
-        : undefined,
-    };
-  },
-
-  toJSON(message: WatchRequest): unknown {
-    const obj: any = {};
-    if (message.requestUnion?.$case === "createRequest") {
-      obj.createRequest = WatchCreateRequest.toJSON(message.requestUnion.value);
-    } else if (message.requestUnion?.$case === "cancelRequest") {
-      obj.cancelRequest = WatchCancelRequest.toJSON(message.requestUnion.value);
-    } else if (message.requestUnion?.$case === "progressRequest") {
-      obj.progressRequest = WatchProgressRequest.toJSON(message.requestUnion.value);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<WatchRequest>, I>>(base?: I): WatchRequest {
@@ -2152,48 +1691,6 @@ export const WatchCreateRequest: MessageFns<WatchCreateRequest> = {
     }
   },
 
-  fromJSON(object: any): WatchCreateRequest {
-    return {
-      key: isSet(object.key) ? Buffer.from(bytesFromBase64(object.key)) : Buffer.alloc(0),
-      rangeEnd: isSet(object.rangeEnd)
-        ? Buffer.from(bytesFromBase64(object.rangeEnd))
-        : isSet(object.range_end)
-        ? Buffer.from(bytesFromBase64(object.range_end))
-        : Buffer.alloc(0),
-      startRevision: isSet(object.startRevision)
-        ? BigInt(object.startRevision)
-        : isSet(object.start_revision)
-        ? BigInt(object.start_revision)
-        : 0n,
-      progressNotify: isSet(object.progressNotify)
-        ? globalThis.Boolean(object.progressNotify)
-        : isSet(object.progress_notify)
-        ? globalThis.Boolean(object.progress_notify)
-        : false,
-      fragment: isSet(object.fragment) ? globalThis.Boolean(object.fragment) : false,
-    };
-  },
-
-  toJSON(message: WatchCreateRequest): unknown {
-    const obj: any = {};
-    if (message.key.length !== 0) {
-      obj.key = base64FromBytes(message.key);
-    }
-    if (message.rangeEnd.length !== 0) {
-      obj.rangeEnd = base64FromBytes(message.rangeEnd);
-    }
-    if (message.startRevision !== 0n) {
-      obj.startRevision = message.startRevision.toString();
-    }
-    if (message.progressNotify !== false) {
-      obj.progressNotify = message.progressNotify;
-    }
-    if (message.fragment !== false) {
-      obj.fragment = message.fragment;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<WatchCreateRequest>, I>>(base?: I): WatchCreateRequest {
     return WatchCreateRequest.fromPartial(base ?? ({} as any));
   },
@@ -2258,20 +1755,6 @@ export const WatchCancelRequest: MessageFns<WatchCancelRequest> = {
     }
   },
 
-  fromJSON(object: any): WatchCancelRequest {
-    return {
-      watchId: isSet(object.watchId) ? BigInt(object.watchId) : isSet(object.watch_id) ? BigInt(object.watch_id) : 0n,
-    };
-  },
-
-  toJSON(message: WatchCancelRequest): unknown {
-    const obj: any = {};
-    if (message.watchId !== 0n) {
-      obj.watchId = message.watchId.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<WatchCancelRequest>, I>>(base?: I): WatchCancelRequest {
     return WatchCancelRequest.fromPartial(base ?? ({} as any));
   },
@@ -2314,15 +1797,6 @@ export const WatchProgressRequest: MessageFns<WatchProgressRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(_: any): WatchProgressRequest {
-    return {};
-  },
-
-  toJSON(_: WatchProgressRequest): unknown {
-    const obj: any = {};
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<WatchProgressRequest>, I>>(base?: I): WatchProgressRequest {
@@ -2471,56 +1945,6 @@ export const WatchResponse: MessageFns<WatchResponse> = {
     }
   },
 
-  fromJSON(object: any): WatchResponse {
-    return {
-      header: isSet(object.header) ? ResponseHeader.fromJSON(object.header) : undefined,
-      watchId: isSet(object.watchId) ? BigInt(object.watchId) : isSet(object.watch_id) ? BigInt(object.watch_id) : 0n,
-      created: isSet(object.created) ? globalThis.Boolean(object.created) : false,
-      canceled: isSet(object.canceled) ? globalThis.Boolean(object.canceled) : false,
-      compactRevision: isSet(object.compactRevision)
-        ? BigInt(object.compactRevision)
-        : isSet(object.compact_revision)
-        ? BigInt(object.compact_revision)
-        : 0n,
-      cancelReason: isSet(object.cancelReason)
-        ? globalThis.String(object.cancelReason)
-        : isSet(object.cancel_reason)
-        ? globalThis.String(object.cancel_reason)
-        : "",
-      fragment: isSet(object.fragment) ? globalThis.Boolean(object.fragment) : false,
-      events: globalThis.Array.isArray(object?.events) ? object.events.map((e: any) => Event.fromJSON(e)) : [],
-    };
-  },
-
-  toJSON(message: WatchResponse): unknown {
-    const obj: any = {};
-    if (message.header !== undefined) {
-      obj.header = ResponseHeader.toJSON(message.header);
-    }
-    if (message.watchId !== 0n) {
-      obj.watchId = message.watchId.toString();
-    }
-    if (message.created !== false) {
-      obj.created = message.created;
-    }
-    if (message.canceled !== false) {
-      obj.canceled = message.canceled;
-    }
-    if (message.compactRevision !== 0n) {
-      obj.compactRevision = message.compactRevision.toString();
-    }
-    if (message.cancelReason !== "") {
-      obj.cancelReason = message.cancelReason;
-    }
-    if (message.fragment !== false) {
-      obj.fragment = message.fragment;
-    }
-    if (message.events?.length) {
-      obj.events = message.events.map((e) => Event.toJSON(e));
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<WatchResponse>, I>>(base?: I): WatchResponse {
     return WatchResponse.fromPartial(base ?? ({} as any));
   },
@@ -2602,21 +2026,6 @@ export const LeaseGrantRequest: MessageFns<LeaseGrantRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): LeaseGrantRequest {
-    return { TTL: isSet(object.TTL) ? BigInt(object.TTL) : 0n, ID: isSet(object.ID) ? BigInt(object.ID) : 0n };
-  },
-
-  toJSON(message: LeaseGrantRequest): unknown {
-    const obj: any = {};
-    if (message.TTL !== 0n) {
-      obj.TTL = message.TTL.toString();
-    }
-    if (message.ID !== 0n) {
-      obj.ID = message.ID.toString();
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<LeaseGrantRequest>, I>>(base?: I): LeaseGrantRequest {
@@ -2714,32 +2123,6 @@ export const LeaseGrantResponse: MessageFns<LeaseGrantResponse> = {
     }
   },
 
-  fromJSON(object: any): LeaseGrantResponse {
-    return {
-      header: isSet(object.header) ? ResponseHeader.fromJSON(object.header) : undefined,
-      ID: isSet(object.ID) ? BigInt(object.ID) : 0n,
-      TTL: isSet(object.TTL) ? BigInt(object.TTL) : 0n,
-      error: isSet(object.error) ? globalThis.String(object.error) : "",
-    };
-  },
-
-  toJSON(message: LeaseGrantResponse): unknown {
-    const obj: any = {};
-    if (message.header !== undefined) {
-      obj.header = ResponseHeader.toJSON(message.header);
-    }
-    if (message.ID !== 0n) {
-      obj.ID = message.ID.toString();
-    }
-    if (message.TTL !== 0n) {
-      obj.TTL = message.TTL.toString();
-    }
-    if (message.error !== "") {
-      obj.error = message.error;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<LeaseGrantResponse>, I>>(base?: I): LeaseGrantResponse {
     return LeaseGrantResponse.fromPartial(base ?? ({} as any));
   },
@@ -2803,18 +2186,6 @@ export const LeaseRevokeRequest: MessageFns<LeaseRevokeRequest> = {
     }
   },
 
-  fromJSON(object: any): LeaseRevokeRequest {
-    return { ID: isSet(object.ID) ? BigInt(object.ID) : 0n };
-  },
-
-  toJSON(message: LeaseRevokeRequest): unknown {
-    const obj: any = {};
-    if (message.ID !== 0n) {
-      obj.ID = message.ID.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<LeaseRevokeRequest>, I>>(base?: I): LeaseRevokeRequest {
     return LeaseRevokeRequest.fromPartial(base ?? ({} as any));
   },
@@ -2868,18 +2239,6 @@ export const LeaseRevokeResponse: MessageFns<LeaseRevokeResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): LeaseRevokeResponse {
-    return { header: isSet(object.header) ? ResponseHeader.fromJSON(object.header) : undefined };
-  },
-
-  toJSON(message: LeaseRevokeResponse): unknown {
-    const obj: any = {};
-    if (message.header !== undefined) {
-      obj.header = ResponseHeader.toJSON(message.header);
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<LeaseRevokeResponse>, I>>(base?: I): LeaseRevokeResponse {
@@ -2940,18 +2299,6 @@ export const LeaseKeepAliveRequest: MessageFns<LeaseKeepAliveRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): LeaseKeepAliveRequest {
-    return { ID: isSet(object.ID) ? BigInt(object.ID) : 0n };
-  },
-
-  toJSON(message: LeaseKeepAliveRequest): unknown {
-    const obj: any = {};
-    if (message.ID !== 0n) {
-      obj.ID = message.ID.toString();
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<LeaseKeepAliveRequest>, I>>(base?: I): LeaseKeepAliveRequest {
@@ -3037,28 +2384,6 @@ export const LeaseKeepAliveResponse: MessageFns<LeaseKeepAliveResponse> = {
     }
   },
 
-  fromJSON(object: any): LeaseKeepAliveResponse {
-    return {
-      header: isSet(object.header) ? ResponseHeader.fromJSON(object.header) : undefined,
-      ID: isSet(object.ID) ? BigInt(object.ID) : 0n,
-      TTL: isSet(object.TTL) ? BigInt(object.TTL) : 0n,
-    };
-  },
-
-  toJSON(message: LeaseKeepAliveResponse): unknown {
-    const obj: any = {};
-    if (message.header !== undefined) {
-      obj.header = ResponseHeader.toJSON(message.header);
-    }
-    if (message.ID !== 0n) {
-      obj.ID = message.ID.toString();
-    }
-    if (message.TTL !== 0n) {
-      obj.TTL = message.TTL.toString();
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<LeaseKeepAliveResponse>, I>>(base?: I): LeaseKeepAliveResponse {
     return LeaseKeepAliveResponse.fromPartial(base ?? ({} as any));
   },
@@ -3129,24 +2454,6 @@ export const AuthenticateRequest: MessageFns<AuthenticateRequest> = {
     }
   },
 
-  fromJSON(object: any): AuthenticateRequest {
-    return {
-      name: isSet(object.name) ? globalThis.String(object.name) : "",
-      password: isSet(object.password) ? globalThis.String(object.password) : "",
-    };
-  },
-
-  toJSON(message: AuthenticateRequest): unknown {
-    const obj: any = {};
-    if (message.name !== "") {
-      obj.name = message.name;
-    }
-    if (message.password !== "") {
-      obj.password = message.password;
-    }
-    return obj;
-  },
-
   create<I extends Exact<DeepPartial<AuthenticateRequest>, I>>(base?: I): AuthenticateRequest {
     return AuthenticateRequest.fromPartial(base ?? ({} as any));
   },
@@ -3212,24 +2519,6 @@ export const AuthenticateResponse: MessageFns<AuthenticateResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  fromJSON(object: any): AuthenticateResponse {
-    return {
-      header: isSet(object.header) ? ResponseHeader.fromJSON(object.header) : undefined,
-      token: isSet(object.token) ? globalThis.String(object.token) : "",
-    };
-  },
-
-  toJSON(message: AuthenticateResponse): unknown {
-    const obj: any = {};
-    if (message.header !== undefined) {
-      obj.header = ResponseHeader.toJSON(message.header);
-    }
-    if (message.token !== "") {
-      obj.token = message.token;
-    }
-    return obj;
   },
 
   create<I extends Exact<DeepPartial<AuthenticateResponse>, I>>(base?: I): AuthenticateResponse {
@@ -3488,14 +2777,6 @@ export const AuthClient = makeGenericClientConstructor(AuthService, "etcdserverp
   serviceName: string;
 };
 
-function bytesFromBase64(b64: string): Uint8Array {
-  return Uint8Array.from(globalThis.Buffer.from(b64, "base64"));
-}
-
-function base64FromBytes(arr: Uint8Array): string {
-  return globalThis.Buffer.from(arr).toString("base64");
-}
-
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 
 export type DeepPartial<T> = T extends bigint ? string | number | bigint
@@ -3509,15 +2790,9 @@ type KeysOfUnion<T> = T extends T ? keyof T : never;
 export type Exact<P, I extends P> = P extends Builtin ? P
   : P & { [K in keyof P]: Exact<P[K], I[K]> } & { [K in Exclude<keyof I, KeysOfUnion<P>>]: never };
 
-function isSet(value: any): boolean {
-  return value !== null && value !== undefined;
-}
-
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
-  fromJSON(object: any): T;
-  toJSON(message: T): unknown;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
 }
