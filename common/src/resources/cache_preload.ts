@@ -21,6 +21,15 @@ const groupOfPods = z
       .min(1)
       .max(512)
       .describe('What the pods have in common, for people, such as ReplicaSet/web-6c9f.'),
+    nodes: z
+      .array(objectName())
+      .max(5000)
+      .optional()
+      .meta(asSet)
+      .describe(
+        'The plan, which the operator writes: nodes that are to hold the bytes, those first that are warmed first. Absent: ' +
+          'there is none yet.',
+      ),
   })
   .describe('The pods that carry the name of this CachePreload in their annotation hearth.storage/preload.');
 

@@ -117,7 +117,6 @@ export class GateReplica {
       readiness,
       metrics: metrics.gates,
     });
-    readiness.follow(gates.plannedNodes);
     await gates.run(term);
   }
 }

@@ -244,29 +244,29 @@ describe('gated pods on a real API server', () => {
     replica = await cluster.leader('third');
   });
 
-  it('find their plan again with the next leader', async () => {
+  it('find their plan again with the next leader, in its spec alone', async () => {
     await cluster.dataset(model, { mode: 'Wait' });
     await cluster.apply(podObject('web', { datasets: [model] }));
     const name = planOf(await cluster.pod('web'));
     const node = /n[123]/.exec(await cluster.event('web', /GateWaiting/))?.[0] ?? '';
-    // As those who bring the bytes would have written it.
-    const row = {
-      phase: 'Warming',
-      bytesTotal: 1,
-      bytesReady: 0,
-      bytesVerified: 0,
-      percent: 0,
-      originBytes: 0,
-      peerBytes: 0,
-      message: '',
-    };
-    const status = { nodes: [{ name: node, ...row }] };
-    await cluster.api.patch(kinds.CachePreload, name, 'default', { status }, { kind: 'merge', subresource: 'status' });
-    const { uid } = (await cluster.preload(name))?.metadata ?? {};
+    const nodes = async () => (await cluster.preload(name))?.spec.placement.gatedPods?.nodes;
+    await until('its nodes are written', async () => (await nodes())?.length === 1);
+    assert.deepEqual(await nodes(), [node]);
+    const { uid, generation } = (await cluster.preload(name))?.metadata ?? {};
     await replica.stop();
+    // One that a planner which knows of no plan would not choose.
+    const other = node === 'n1' ? 'n2' : 'n1';
+    const spec = { placement: { gatedPods: { nodes: [other] } } };
+    await cluster.api.patch(kinds.CachePreload, name, 'default', { spec }, { kind: 'merge' });
     replica = await cluster.leader('fourth');
-    cluster.agents.hold(node, `default.${model}`, all);
-    assert.deepEqual(hostsOf(await cluster.released('web')), [`host-${node}`]);
-    assert.equal((await cluster.preload(name))?.metadata.uid, uid);
+    assert.match(await cluster.event('web', new RegExp(`GateWaiting: waits: ${other} `)), /GateWaiting/);
+    cluster.agents.hold(other, `default.${model}`, all);
+    assert.deepEqual(hostsOf(await cluster.released('web')), [`host-${other}`]);
+    const { metadata } = (await cluster.preload(name)) ?? {};
+    assert.deepEqual(
+      [metadata?.uid, metadata?.generation],
+      [uid, (generation ?? 0) + 1],
+      'the plan is as it was found',
+    );
   });
 });

@@ -1,13 +1,12 @@
 import { type KubernetesApi, kinds, type Reflector } from '@hearth/common/kubernetes';
 import type { CachePreload } from '@hearth/common/resources';
-import type { NodeReadiness, PlannedNodes, Readiness } from '../../../operator/src/preload/index.ts';
+import { type NodeReadiness, plannedNodesOf, type Readiness } from '../../../operator/src/preload/index.ts';
 import type { TestAgents } from './test_agents.ts';
 
 /** Says of each CachePreload what the agents hold of it, and pins it at once; brings nothing, and keeps none from going. */
 export class TestExecutor implements Readiness {
   readonly #agents: TestAgents;
   readonly #preloads: Pick<Reflector<CachePreload>, 'get' | 'keys' | 'onChange'>;
-  #planned: PlannedNodes | undefined;
   readonly #listeners = new Set<(key: string) => void>();
 
   constructor(
@@ -30,18 +29,12 @@ export class TestExecutor implements Readiness {
     });
   }
 
-  follow(planned: PlannedNodes): void {
-    this.#planned = planned;
-    planned.onChange((key) => this.#tell(key));
-  }
-
   of(key: string): ReadonlyMap<string, NodeReadiness> | undefined {
     const preload = this.#preloads.get(key);
-    const nodes = this.#planned?.of(key)?.nodes;
-    if (preload === undefined || nodes === undefined) return undefined;
+    if (preload === undefined) return undefined;
     const datasets = preload.spec.datasets.map(({ name }) => `${preload.metadata.namespace}.${name}`);
     const percent = (node: string) => Math.min(...datasets.map((name) => this.#agents.percentOf(node, name)));
-    return new Map(nodes.map((node) => [node, { percent: percent(node), pinned: true }]));
+    return new Map(plannedNodesOf(preload).map((node) => [node, { percent: percent(node), pinned: true }]));
   }
 
   onChange = (listener: (key: string) => void): (() => void) => {

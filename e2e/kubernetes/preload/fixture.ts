@@ -11,8 +11,8 @@ import type { Context } from 'mocha';
 import { AgentDirectory, type AgentEndpoint } from '../../../operator/src/agents/index.ts';
 import { agentName, planCertificates } from '../../../operator/src/certificates/index.ts';
 import {
-  type PlannedNodes,
-  type PlannedPods,
+  type PodGroupStatus,
+  type PodGroupStatuses,
   type PreloadControllerOptions,
   PreloadMetrics,
   ReadinessBoard,
@@ -125,6 +125,12 @@ export class PreloadCluster {
     return Object.values(files).reduce((sum, size) => sum + size, 0);
   }
 
+  /** Writes a plan in the place of the gates. */
+  async plan(name: string, ...nodes: string[]): Promise<void> {
+    const change = JSON.stringify({ spec: { placement: { gatedPods: { nodes } } } });
+    await this.kubernetes.kubectl('patch', 'cachepreload', name, '--type=merge', '-p', change);
+  }
+
   async preload(name: string, spec: Record<string, unknown>): Promise<void> {
     await this.kubernetes.apply({
       apiVersion: 'hearth.storage/v1alpha1',
@@ -207,30 +213,15 @@ interface AgentStatus {
   jobs: { name: string; state: string; nodes: { node: string; originBytes: number; peerBytes: number }[] }[];
 }
 
-/** Plans that a test makes in the place of the gates. */
-export class ScriptedPlans implements PlannedNodes {
-  readonly #plans = new Map<string, PlannedPods>();
-  readonly #listeners = new Set<(key: string) => void>();
-
-  of(key: string): PlannedPods | undefined {
-    return this.#plans.get(key);
-  }
-
-  onChange = (listener: (key: string) => void) => {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
-  };
-
-  set(key: string, nodes: readonly string[]): void {
-    this.#plans.set(key, { nodes, reason: 'a test says so', waiting: 1, released: 0 });
-    for (const listener of this.#listeners) listener(key);
-  }
-}
+/** What the gates would report of the pods of a CachePreload; a test writes the plan. */
+const waitingPods: PodGroupStatuses = {
+  of: (): PodGroupStatus => ({ reason: 'a test says so', waiting: 1, released: 0 }),
+  onChange: () => () => undefined,
+};
 
 /** The operator's controller of CachePreloads. */
 export class TestExecutor {
   readonly readiness = new ReadinessBoard();
-  readonly plans = new ScriptedPlans();
   readonly registry = new Registry();
   readonly #controllers: RunningControllers;
 
@@ -242,9 +233,9 @@ export class TestExecutor {
       const clusters = new Reflector({ api, type: kinds.StorageCluster, logger });
       const nodes = new Reflector({ api, type: kinds.Node, project: nodeFacts, logger });
       for (const one of [preloads, datasets, clusters, nodes]) one.start(signal);
-      const { readiness, plans: planned } = this;
+      const { readiness } = this;
       const metrics = new PreloadMetrics(this.registry, () => preloads.all());
-      const sources = { preloads, datasets, clusters, nodes, planned };
+      const sources = { preloads, datasets, clusters, nodes, podGroups: waitingPods };
       const common = { ...parts, ...sources, agents, readiness, metrics, graceMs: 3_000 };
       await runPreloadController({ ...common, ...options }, signal);
     });

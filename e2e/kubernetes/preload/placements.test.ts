@@ -180,22 +180,22 @@ describe('CachePreloads bring bytes to nodes', () => {
     assert.notEqual(waiting.status?.waitingFor ?? '', '');
     const executor = cluster.executor;
     assert.ok(executor !== undefined);
-    executor.plans.set('default/gated', ['n3']);
+    await cluster.plan('gated', 'n3');
     await until('n3 has it', () => {
       const n3 = executor.readiness.of('default/gated')?.get('n3');
       return n3?.percent === 100 && n3.pinned;
     });
     const { status } = await cluster.ready('gated');
     assert.deepEqual(status?.pods, { waiting: 1, released: 0, reason: 'a test says so' });
-    // A former leader's plan stands until there is a new one.
+    // A leader after this one finds the plan in its spec.
     const next = await cluster.startExecutor();
     await until('it is known again', () => next.readiness.of('default/gated')?.get('n3')?.pinned === true);
-    next.plans.set('default/gated', ['n1']);
+    await cluster.plan('gated', 'n1');
     await until('n1 has it', () => next.readiness.of('default/gated')?.get('n1')?.percent === 100);
     assert.equal(next.readiness.of('default/gated')?.has('n3'), false);
     await cluster.expect('gated', 'is on n1', ({ status: now }) => now?.nodes?.[0]?.name === 'n1');
     // What is there already is pinned by the plan.
-    next.plans.set('default/gated', ['n3']);
+    await cluster.plan('gated', 'n3');
     await until('n3 is ready again', () => {
       const n3 = next.readiness.of('default/gated')?.get('n3');
       return n3?.percent === 100 && n3.pinned;
@@ -216,11 +216,12 @@ describe('CachePreloads bring bytes to nodes', () => {
       apiVersion: 'hearth.storage/v1alpha1',
       kind: 'CachePreload',
       metadata: { name, namespace: 'default', labels: { many: 'yes' } },
-      spec: { datasets: [{ name: 'hundred' }], placement: { gatedPods: { gate: {}, group: 'Pod/x' } } },
+      spec: {
+        datasets: [{ name: 'hundred' }],
+        placement: { gatedPods: { gate: {}, group: 'Pod/x', nodes: ['n2', 'n3'] } },
+      },
     }));
     await cluster.kubernetes.apply(...preloads);
-    await until('they are known', () => names.every((name) => executor.readiness.of(`default/${name}`) !== undefined));
-    for (const name of names) executor.plans.set(`default/${name}`, ['n2', 'n3']);
     await until('all are ready', () =>
       names.every((name) => {
         const n2 = executor.readiness.of(`default/${name}`)?.get('n2');

@@ -13,18 +13,18 @@ import {
 import type { CachePreload, Dataset } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import type { GroupPlan, PlanInput } from '../planner/index.ts';
-import type { PlannedNodes, Readiness } from '../preload/index.ts';
+import { type PodGroupStatuses, plannedNodesOf, type Readiness } from '../preload/index.ts';
 import { hostnameLabel } from './affinity.ts';
 import type { GateMetrics } from './gate_metrics.ts';
-import { clusterOf, groupFacts, isOutdated, unplannable, unready } from './group_facts.ts';
-import { isOfGate, newPreload, preloadChange } from './group_preload.ts';
-import { type GatedMember, Groups, isStray } from './groups.ts';
+import { decide, type GroupView, noPlan, type PlanStep, type Released } from './group_decision.ts';
+import { groupFacts, isOutdated } from './group_facts.ts';
+import { isOfGate, nodesChange } from './group_preload.ts';
+import { GroupStatuses } from './group_status.ts';
+import { type GatedMember, Groups } from './groups.ts';
 import { Interests } from './interests.ts';
 import type { ClaimView, Known, VolumeFacts } from './known.ts';
 import { PlanBoard, type Source } from './plan_board.ts';
 import type { BareNode } from './plan_world.ts';
-import { GroupNodes } from './planned_nodes.ts';
-import { podGroups } from './pod_group.ts';
 import type { Member, PodView } from './pod_view.ts';
 import { refusals, releasePod } from './release.ts';
 import { plannedReasons, quietReasons, type Verdict, verdict, warmReasons } from './verdict.ts';
@@ -47,8 +47,6 @@ export interface GateControllerOptions {
   workers?: number;
 }
 
-/** How long a pod waits for objects that may be made together with it, ms. */
-const provisionalMs = 5_000;
 /** How long a plan outlives its last pod: one that is replaced finds it again, ms. */
 const lingerMs = 5_000;
 /** The pods of a large group come and change one by one, and each look is at all of them: it waits for more, ms a pod. */
@@ -58,16 +56,17 @@ const quietMs = 2_000;
 
 const noBytes = { presentBytes: 0, missingBytes: 0 };
 
-type Released = Extract<Verdict, { kind: 'release' }>;
-
-/** Gated pods, group by group, for one term of the leader. */
+/**
+ * Gated pods, group by group, for one term of the leader. A look at a group observes it (`GroupView`), decides by two pure
+ * functions, `decide` before there is a plan and `verdict` with it, and applies what they say.
+ */
 export class GateController {
   readonly #options: GateControllerOptions;
   readonly #clock: Clock;
   readonly #queue = new WorkQueue({ firstDelayMs: 100, longestDelayMs: 10_000, ratePerSecond: 100, burst: 500 });
   readonly #groups: Groups;
   readonly #board: PlanBoard;
-  readonly #nodes: GroupNodes;
+  readonly #statuses: GroupStatuses;
   readonly #interests = new Interests();
   /** Uids of pods whose gates are open, though the watch has not told it yet. */
   readonly #open = new Set<string>();
@@ -85,16 +84,16 @@ export class GateController {
     this.#board = new PlanBoard({
       ...options,
       changed: (key) => {
-        this.#nodes.look(key);
+        this.#statuses.look(key);
         this.#queue.add(key);
       },
     });
-    this.#nodes = new GroupNodes(this.#groups, this.#board);
+    this.#statuses = new GroupStatuses(this.#groups, this.#board);
   }
 
-  /** For those who bring the bytes. */
-  get plannedNodes(): PlannedNodes {
-    return this.#nodes;
+  /** For the status of CachePreloads. */
+  get podGroups(): PodGroupStatuses {
+    return this.#statuses;
   }
 
   /** Until the signal aborts. The reflectors run already. */
@@ -150,7 +149,27 @@ export class GateController {
   }
 
   async #reconcile(key: string, signal: AbortSignal): Promise<void> {
-    this.#nodes.look(key);
+    this.#statuses.look(key);
+    try {
+      await this.#releaseOrWait(key, signal);
+    } finally {
+      await this.#writeNodes(key, signal);
+    }
+  }
+
+  /** Into the spec, from which they are brought their bytes, and which a leader after this one goes by. */
+  async #writeNodes(key: string, signal: AbortSignal): Promise<void> {
+    const present = this.#options.preloads.get(key);
+    const nodes = this.#statuses.nodes(key);
+    if (present === undefined || nodes === undefined || !isOfGate(present)) return;
+    const { name, namespace, deletionTimestamp } = present.metadata;
+    const change = deletionTimestamp === undefined ? nodesChange(present, nodes) : undefined;
+    if (change === undefined) return;
+    const { api } = this.#options;
+    await unless('NotFound', api.patch(kinds.CachePreload, name, namespace, change, { kind: 'merge', signal }));
+  }
+
+  async #releaseOrWait(key: string, signal: AbortSignal): Promise<void> {
     const pods = this.#groups.gated(key).filter(({ uid }) => !this.#open.has(uid));
     if (pods.length === 0) {
       this.#interests.drop(key);
@@ -160,7 +179,7 @@ export class GateController {
       return;
     }
     this.#idle.delete(key);
-    const decision = isStray(key) ? noPlan('it was given the gate by hand') : await this.#decide(key, pods, signal);
+    const decision = await this.#verdict(this.#view(key, pods), signal);
     if (decision === undefined) return;
     if (decision.kind === 'wait') {
       this.#tell(key, pods, decision.message);
@@ -173,38 +192,38 @@ export class GateController {
     if (going.length < pods.length) this.#queue.add(key);
   }
 
-  /** Undefined: it is too early to say anything; the key comes again. */
-  async #decide(key: string, pods: readonly GatedMember[], signal: AbortSignal): Promise<Verdict | undefined> {
+  #view(key: string, pods: readonly GatedMember[]): GroupView {
     const facts = groupFacts(pods, this.#known());
     this.#interests.set(key, facts.looked);
     const now = this.#clock.date().getTime();
     this.#lookAgain(key, facts.until - now);
-    if (facts.missing.length > 0 && now < facts.since + provisionalMs) {
-      this.#lookAgain(key, facts.since + provisionalMs - now);
+    const preload = this.#options.preloads.get(key);
+    return { key, now, pods, facts, preload, withdrawnAt: this.#withdrawn.get(key) };
+  }
+
+  /** Undefined: it is too early to say anything; the key comes again. */
+  async #verdict(view: GroupView, signal: AbortSignal): Promise<Verdict | undefined> {
+    const decision = decide(view);
+    if (decision.kind === 'release') return decision;
+    if (decision.kind === 'later') {
+      if (decision.again !== undefined) this.#lookAgain(view.key, decision.again - view.now);
       return undefined;
     }
-    if (facts.datasets.size === 0) return freely('NoDataset', 'starts, as none of its volumes is one of a Dataset');
-    if (facts.gate.mode === 'Off') return freely('Off', 'starts, as its gate is Off now');
-    const overdue = now >= facts.until;
-    const why = unplannable(facts);
-    if (why !== undefined) return noPlan(why);
-    const state = overdue ? 'there' : await orRefusal(this.#ensurePreload(key, pods, facts, signal));
-    if (state instanceof HearthError) return noPlan(`its CachePreload is refused: ${state.message}`);
-    if (state === 'foreign') return noPlan(`CachePreload ${splitKey(key).name} was made by somebody else`);
-    if (state === 'withdrawn') return freely('Withdrawn', 'starts, as its CachePreload was deleted');
-    if (state === 'going') return undefined;
-    const waitsFor = unready(facts.datasets);
-    // When its time is over nothing may keep it: a plan that there is is used, and none is asked for.
-    if (waitsFor === '' && !overdue) this.#want(key, pods, facts);
+    const refusal = await this.#writePreload(view.key, decision.preload, signal);
+    if (refusal !== undefined) return noPlan(`its CachePreload is refused: ${refusal.message}`);
+    if (decision.wanted !== undefined) this.#board.want(view.key, decision.wanted);
+    return this.#judge(view, decision);
+  }
+
+  #judge({ key, facts, preload }: GroupView, { overdue, waitsFor }: PlanStep): Verdict {
     const { nodes, readiness } = this.#options;
-    const preload = this.#options.preloads.get(key);
     return verdict({
       gate: facts.gate,
       overdue,
       outcome: this.#board.planOf(key)?.outcome ?? (overdue ? this.#board.lastOutcome(key) : undefined),
       readiness: isOutdated(preload, facts.datasets) ? undefined : readiness.of(key),
       unready: waitsFor,
-      formerNodes: preload?.status?.nodes ?? [],
+      formerNodes: preload === undefined ? [] : formerNodes(preload),
       hostname: (node) => nodes.get(node)?.planned.labels[hostnameLabel],
     });
   }
@@ -218,41 +237,22 @@ export class GateController {
     };
   }
 
-  #want(key: string, pods: readonly GatedMember[], { gate, datasets, foreign }: ReturnType<typeof groupFacts>): void {
-    const [first] = datasets.values();
-    this.#board.want(key, {
-      cluster: (first && clusterOf(first)) ?? '',
-      parts: podGroups({ key, pods, gate, datasets: [...datasets.keys()], foreign }),
-      datasets: new Map([...datasets].map(([name, { status }]) => [name, status?.bytes ?? 0])),
-    });
-  }
-
-  /** `going`: one is being deleted, after which another is made; its deletion wakes the group. */
-  async #ensurePreload(
-    key: string,
-    pods: readonly GatedMember[],
-    { gate, datasets }: ReturnType<typeof groupFacts>,
-    signal: AbortSignal,
-  ): Promise<'there' | 'foreign' | 'withdrawn' | 'going'> {
-    const present = this.#options.preloads.get(key);
-    if (present !== undefined && !isOfGate(present)) return 'foreign';
-    const withdrawn = this.#withdrawn.get(key);
-    // Creation is told in whole seconds.
-    if (withdrawn !== undefined && pods.every(({ createdAt }) => createdAt < Math.floor(withdrawn / 1000) * 1000)) {
-      return 'withdrawn';
-    }
-    if (present?.metadata.deletionTimestamp !== undefined) return 'going';
-    const names = Array.from(datasets.values(), ({ metadata }) => metadata.name);
-    const { namespace = '', name } = splitKey(key);
+  /** Gives back what the API server will not take however often it is tried, as by a quota or a policy. */
+  async #writePreload(key: string, write: PlanStep['preload'], signal: AbortSignal): Promise<HearthError | undefined> {
     const { api } = this.#options;
-    if (present === undefined) {
-      // The watch may not have told yet of one that was made a moment ago.
-      await unlessThere(api.create(kinds.CachePreload, newPreload({ namespace, name }, pods, gate, names), signal));
-      return 'there';
+    const { namespace, name } = splitKey(key);
+    try {
+      // The watch may not have shown yet one that was made a moment ago.
+      if (write?.kind === 'create') await unless('AlreadyExists', api.create(kinds.CachePreload, write.object, signal));
+      if (write?.kind === 'patch') {
+        await api.patch(kinds.CachePreload, name, namespace, write.change, { kind: 'merge', signal });
+      }
+      return undefined;
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      if (error.code === 'PermissionDenied' || error.code === 'InvalidArgument') return error;
+      throw error;
     }
-    const change = preloadChange(present, pods, gate, names);
-    if (change !== undefined) await api.patch(kinds.CachePreload, name, namespace, change, { kind: 'merge', signal });
-    return 'there';
   }
 
   async #release(key: string, pods: readonly GatedMember[], decision: Released, signal: AbortSignal): Promise<void> {
@@ -263,7 +263,7 @@ export class GateController {
       namespace,
       pods.map(({ name }) => name),
     );
-    this.#nodes.say(key, `each ${decision.message}`);
+    this.#statuses.say(key, `each ${decision.message}`);
     const results = await Promise.allSettled(
       pods.map(async ({ gated, name, uid }) => {
         const opened = await releasePod({ api, logger }, gated, decision.affinity(name), signal);
@@ -302,7 +302,7 @@ export class GateController {
 
   /** Once it has waited for a moment, each pod is told why, and again when more than a percentage or a size has changed. */
   #tell(key: string, pods: readonly GatedMember[], message: string): void {
-    this.#nodes.unsay(key);
+    this.#statuses.unsay(key);
     const age = this.#clock.date().getTime() - Math.min(...pods.map(({ createdAt }) => createdAt));
     if (age < quietMs) {
       this.#lookAgain(key, quietMs - age);
@@ -341,29 +341,16 @@ export class GateController {
   }
 }
 
-function freely(reason: Released['reason'], message: string): Released {
-  return { kind: 'release', reason, message, affinity: () => undefined };
+/** How much of its bytes the nodes of a plan had when its status was written last. */
+function formerNodes(preload: CachePreload): { name: string; percent: number }[] {
+  const written = new Map(preload.status?.nodes?.map(({ name, percent }) => [name, percent]));
+  return plannedNodesOf(preload).map((name) => ({ name, percent: written.get(name) ?? 0 }));
 }
 
-function noPlan(why: string): Released {
-  return freely('NoPlan', `starts without waiting, as ${why}`);
-}
-
-/** What the API server will not take however often it is tried, as by a quota or a policy. */
-async function orRefusal<T>(work: Promise<T>): Promise<T | HearthError> {
-  try {
-    return await work;
-  } catch (thrown) {
-    const error = HearthError.from(thrown);
-    if (error.code === 'PermissionDenied' || error.code === 'InvalidArgument') return error;
-    throw error;
-  }
-}
-
-async function unlessThere(work: Promise<unknown>): Promise<void> {
+async function unless(code: string, work: Promise<unknown>): Promise<void> {
   try {
     await work;
   } catch (thrown) {
-    if (HearthError.from(thrown).code !== 'AlreadyExists') throw thrown;
+    if (HearthError.from(thrown).code !== code) throw thrown;
   }
 }

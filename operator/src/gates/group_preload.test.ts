@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { gate } from '@hearth/common/resources';
-import { isOfGate, newPreload, preloadChange } from './group_preload.ts';
+import { isOfGate, newPreload, nodesChange, preloadChange } from './group_preload.ts';
 import type { GatedMember } from './groups.ts';
 import { ownedBy, podOf } from './testing/objects.ts';
 
@@ -53,6 +53,23 @@ describe('CachePreload of a group', () => {
     assert.equal(more.metadata.finalizers, undefined, 'not ours alone to write');
     const other = preloadChange(present, [member('a', 'web')], gate.parse({ timeout: '1h' }), ['llama']);
     assert.equal((other as typeof present).spec.placement.gatedPods?.gate.timeout, '1h');
+  });
+
+  it('names the nodes of its plan, which no other change takes away', () => {
+    const made = newPreload(place, [member('a', 'web')], wait, ['llama']);
+    const present = { ...made, metadata: { ...made.metadata, uid: 'u', resourceVersion: '7' } };
+    const gatedPods = { nodes: ['n2', 'n1'] };
+    assert.deepEqual(nodesChange(present, ['n2', 'n1']), {
+      metadata: { uid: 'u' },
+      spec: { placement: { gatedPods } },
+    });
+    const placement = { gatedPods: { ...made.spec.placement.gatedPods, ...gatedPods } };
+    const planned = { ...present, spec: { ...made.spec, placement } } as typeof present;
+    assert.equal(nodesChange(planned, ['n2', 'n1']), undefined);
+    assert.notEqual(nodesChange(planned, []), undefined, 'a plan without nodes is one');
+    assert.equal(preloadChange(planned, [member('a', 'web')], wait, ['llama']), undefined);
+    const other = preloadChange(planned, [member('a', 'web')], wait, ['qwen']) as typeof present;
+    assert.ok(!('nodes' in (other.spec.placement.gatedPods ?? {})), 'a merge leaves them');
   });
 
   it('has no owners when there are too many to name: it must not go with some of them', () => {

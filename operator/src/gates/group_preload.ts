@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { OwnerReference } from '@hearth/common/kubernetes';
 import { type CachePreload, finalizerName, type Gate, specHashAnnotation } from '@hearth/common/resources';
 import { hashOf, labelsOfOperator } from '../storage_cluster/index.ts';
@@ -63,6 +64,13 @@ export function preloadChange(
   return { metadata: { uid, resourceVersion, annotations: { [specHashAnnotation]: hash }, ownerReferences }, spec };
 }
 
+/** Pure. As a merge patch: the nodes of the plan; undefined: they are written already. Only the leader writes them. */
+export function nodesChange({ metadata, spec }: CachePreload, nodes: readonly string[]): object | undefined {
+  if (isDeepStrictEqual(spec.placement.gatedPods?.nodes, nodes)) return undefined;
+  return { metadata: { uid: metadata.uid }, spec: { placement: { gatedPods: { nodes } } } };
+}
+
+/** Without the nodes of the plan: a merge leaves them as they are. */
 function specOf(pods: readonly GatedMember[], gate: Gate, datasets: readonly string[]) {
   const [first] = pods;
   return {

@@ -158,8 +158,8 @@ describe('plan board', () => {
     assert.ok(board.lastOutcome('team/p'));
   });
 
-  it('takes over the plan of a former leader from its status', async () => {
-    preload = { status: { nodes: [{ name: 'n7' }, { name: 'n3' }] } };
+  it('takes over the plan of a former leader from its spec', async () => {
+    preload = { spec: { placement: { gatedPods: { nodes: ['n7', 'n3'] } } }, status: { nodes: [{ name: 'n1' }] } };
     board.want('team/p', wanted('team/p', ['a']));
     await clock.advance(50);
     assert.deepEqual(inputs[0]?.groups[0]?.planned, ['n7', 'n3']);

@@ -4,6 +4,7 @@ import { type Clock, type KubernetesObject, type Reflector, systemClock } from '
 import type { CachePreload } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import type { GroupPlan, PlanInput, RunningPod } from '../planner/index.ts';
+import { plannedNodesOf } from '../preload/index.ts';
 import { type Outcome, outcomeOf, type PlanBytes } from './outcome.ts';
 import { type BareNode, plannedNodes } from './plan_world.ts';
 import type { UnplannedGroup } from './pod_group.ts';
@@ -251,11 +252,12 @@ export class PlanBoard {
     this.#bytes.set(key, known);
   }
 
-  /** Of the plan that there is: after a new leader's start, what the CachePreload tells of it. */
+  /** Of the plan that there is: after a new leader's start, that of the CachePreload. */
   #plannedNodes(key: string): readonly string[] {
     const outcome = this.#outcomes.get(key);
     if (outcome !== undefined) return outcome.kind === 'warm' ? outcome.nodes : [];
-    return (this.#options.preloads.get(key)?.status?.nodes ?? []).map(({ name }) => name);
+    const preload = this.#options.preloads.get(key);
+    return preload === undefined ? [] : plannedNodesOf(preload);
   }
 }
 

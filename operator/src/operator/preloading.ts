@@ -45,9 +45,9 @@ export async function runPreloading(
   const now = () => api.date().getTime();
   const sources = { pods, claims, volumes };
   const gates = new GateController({ ...common, ...sources, api: urgentApi, plan, clock, metrics: metrics.gates });
-  const planned = gates.plannedNodes;
+  const { podGroups } = gates;
   await Promise.all([
     gates.run(signal),
-    runPreloadController({ ...common, api, clusters, planned, now, metrics: metrics.preloads }, signal),
+    runPreloadController({ ...common, api, clusters, podGroups, now, metrics: metrics.preloads }, signal),
   ]);
 }

@@ -1,15 +1,14 @@
 /**
  * Between the two halves of a preload for gated pods: those who plan and release pods (gates), and those who bring the
- * bytes (this folder). A key is 'namespace/name' of a CachePreload. Both sides answer from memory, at once.
+ * bytes (this folder). A key is 'namespace/name' of a CachePreload, and its spec is what is desired. How things stand both
+ * sides answer from memory, at once.
  */
 
 /** A listener is given the key of the CachePreload that changed. Returns the function that ends it. */
 export type OnChange = (listener: (key: string) => void) => () => void;
 
-/** Where the pods of a CachePreload will go. Given by the gates. */
-export interface PlannedPods {
-  /** Nodes that are to hold the bytes, in the order in which they are warmed. */
-  nodes: readonly string[];
+/** The pods of a CachePreload of gated pods. Given by the gates. */
+export interface PodGroupStatus {
   /** A sentence for people: why these nodes, or why the pods were released. */
   reason: string;
   /** Pods that are held back now. */
@@ -18,9 +17,10 @@ export interface PlannedPods {
   released: number;
 }
 
-export interface PlannedNodes {
-  /** Undefined: no plan is known yet, as after a start; then the nodes of the CachePreload's status stand. */
-  of(key: string): PlannedPods | undefined;
+/** For the status only: where the bytes are to be is in the spec of the CachePreload. */
+export interface PodGroupStatuses {
+  /** Undefined: nothing is known yet, as after a start; then what is written stands. */
+  of(key: string): PodGroupStatus | undefined;
   /** Called when `of` would answer otherwise. */
   onChange: OnChange;
 }

@@ -88,12 +88,13 @@ describe('nodes of a CachePreload', () => {
     assert.equal(none.trouble?.reason, 'NoNodes');
   });
 
-  it('of gated pods are those of the plan, else those that are written', () => {
-    const placement = { gatedPods: { gate: {}, group: 'Pod/x' } } as never;
-    const preload = preloadObject({ placement }, { nodes: [row('a')] });
-    const planned = { nodes: ['b'], reason: '', waiting: 1, released: 0 };
-    assert.deepEqual(choose(preload, { planned }).nodes, ['b']);
-    assert.deepEqual(choose(preload, {}).nodes, ['a']);
-    assert.equal(choose(preloadObject({ placement }), {}).trouble?.reason, 'AwaitingPlan');
+  it('of gated pods are those of the plan in the spec; before there was one, those of the status', () => {
+    const placement = (nodes?: string[]) => ({ gatedPods: { gate: {}, group: 'Pod/x', nodes } }) as never;
+    const status = { nodes: [row('a')] };
+    assert.deepEqual(choose(preloadObject({ placement: placement(['b']) }, status), {}).nodes, ['b']);
+    assert.deepEqual(choose(preloadObject({ placement: placement() }, status), {}).nodes, ['a']);
+    const none = choose(preloadObject({ placement: placement([]) }, status), {});
+    assert.deepEqual([none.nodes, none.trouble?.reason], [[], 'AwaitingPlan']);
+    assert.equal(choose(preloadObject({ placement: placement() }), {}).trouble?.reason, 'AwaitingPlan');
   });
 });

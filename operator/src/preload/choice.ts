@@ -30,10 +30,15 @@ export function chooseNodes(preload: CachePreload, observed: ObservedPreload, wa
     return fixed([], { reason: 'NoNodes', message: 'no node of the StorageCluster has the labels of nodeSelector' });
   }
   if (placement.replicas !== undefined) return chooseReplicas(placement.replicas, preload, observed, wanted);
-  const planned = observed.planned?.nodes ?? written(preload);
+  const planned = plannedNodesOf(preload);
   if (planned.length > 0) return fixed(planned);
-  const message = observed.planned?.reason || 'the nodes of its pods are being planned';
+  const message = observed.pods?.reason || 'the nodes of its pods are being planned';
   return fixed([], { reason: 'AwaitingPlan', message });
+}
+
+/** Pure. Nodes that gated pods are planned for. The release before this field kept them in its memory, and in the status. */
+export function plannedNodesOf({ spec, status }: CachePreload): readonly string[] {
+  return spec.placement.gatedPods?.nodes ?? (status?.nodes ?? []).map(({ name }) => name);
 }
 
 /**
@@ -107,10 +112,6 @@ function unfitness(
 function roomOf(node: string, { agents }: ObservedPreload): number {
   const status = agents?.nodes.get(node);
   return status === undefined ? 0 : Number(status.budgetBytes - status.pinnedBytes);
-}
-
-function written({ status }: CachePreload): string[] {
-  return (status?.nodes ?? []).map(({ name }) => name);
 }
 
 function told(others: readonly (readonly [string, string])[]): string {

@@ -1,5 +1,5 @@
 import type { Dataset as AgentDataset, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { PlannedPods } from './board.ts';
+import type { PodGroupStatus } from './board.ts';
 
 /** Everything that a pass over one CachePreload goes by, read once. */
 export interface ObservedPreload {
@@ -14,7 +14,7 @@ export interface ObservedPreload {
   /** Nodes of the StorageCluster, as Kubernetes knows them. */
   nodes: readonly ObservedNode[];
   /** Of gated pods. */
-  planned: PlannedPods | undefined;
+  pods: PodGroupStatus | undefined;
   /** Warm jobs of this preload, also those that have ended. */
   jobs: readonly WarmJob[];
   /** Nodes that keep files for this preload, by owner of the pins; undefined: not known yet. */

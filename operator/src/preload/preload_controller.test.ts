@@ -87,7 +87,7 @@ describe('controller of CachePreloads', () => {
         datasets: new Known({ 'ns/d': dataset }) as never,
         clusters: new Known({ main: sampleCluster({}) }) as never,
         nodes: new Known() as never,
-        planned: { of: () => undefined, onChange: () => () => undefined },
+        podGroups: { of: () => undefined, onChange: () => () => undefined },
         readiness: new ReadinessBoard(),
         events: { eventFor: () => undefined },
         logger: silentLogger,

@@ -14,7 +14,7 @@ import { type CachePreload, type Dataset, registeredName, type StorageCluster } 
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
 import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
-import type { PlannedNodes } from './board.ts';
+import type { PodGroupStatuses } from './board.ts';
 import { ClusterExecutor } from './cluster_executor.ts';
 import { hasEnded, uidOfJob } from './job_request.ts';
 import { MeasureBook } from './measure_book.ts';
@@ -30,7 +30,7 @@ export interface PreloadControllerOptions {
   datasets: Source<Dataset>;
   clusters: Source<StorageCluster>;
   nodes: Source<NodeFacts>;
-  planned: PlannedNodes;
+  podGroups: PodGroupStatuses;
   readiness: ReadinessBoard;
   metrics?: PreloadMetrics;
   events: Pick<EventRecorder, 'eventFor'>;
@@ -66,7 +66,7 @@ class PreloadController {
 
   constructor(options: PreloadControllerOptions) {
     this.#options = options;
-    const { datasets, clusters, nodes, planned, events, now = Date.now } = options;
+    const { datasets, clusters, nodes, podGroups, events, now = Date.now } = options;
     this.#now = now;
     this.#measures = new MeasureBook(now);
     this.#placements = new Placements(clusters, nodes);
@@ -75,7 +75,7 @@ class PreloadController {
       isCluster: (name) => clusters.get(name) !== undefined,
       dataset: (key) => datasets.get(key),
       nodesOf: (cluster) => this.#nodesOf(cluster),
-      planned,
+      podGroups,
       measures: this.#measures,
       pinned: (key, signal) => this.#tell(key, signal),
       events,
@@ -86,7 +86,7 @@ class PreloadController {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { preloads, datasets, clusters, nodes, planned, agents, api, events, logger } = this.#options;
+    const { preloads, datasets, clusters, nodes, podGroups, agents, api, events, logger } = this.#options;
     const stops = [
       preloads.onChange((key, before, after) => this.#preloadChanged(key, before, after)),
       datasets.onChange((key, before, after) => {
@@ -99,7 +99,7 @@ class PreloadController {
       clusters.onChange((_name, before, after) => {
         if (before?.metadata.generation !== after?.metadata.generation) this.#add(() => true);
       }),
-      planned.onChange((key) => this.#queue.add(key)),
+      podGroups.onChange((key) => this.#queue.add(key)),
       agents.onStatus((cluster, before, after) => this.#statusChanged(cluster, before, after)),
       () => this.#placements.close(),
     ];

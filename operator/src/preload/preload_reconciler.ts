@@ -2,7 +2,7 @@ import { HearthError } from '@hearth/common';
 import { type EventRecorder, objectKey, type ResourceType } from '@hearth/common/kubernetes';
 import { type CachePreload, cachePreloads, type Dataset, registeredName } from '@hearth/common/resources';
 import type { CleanUpResult, DesiredStatus, Pass, Reconciler } from '../reconciler/index.ts';
-import type { PlannedNodes } from './board.ts';
+import type { PodGroupStatuses } from './board.ts';
 import type { ClusterExecutor } from './cluster_executor.ts';
 import { hasEnded } from './job_request.ts';
 import type { MeasureBook } from './measure_book.ts';
@@ -21,7 +21,7 @@ export interface PreloadReconcilerOptions {
   isCluster(name: string): boolean;
   dataset(key: string): Dataset | undefined;
   nodesOf(cluster: string): readonly ObservedNode[];
-  planned: Pick<PlannedNodes, 'of'>;
+  podGroups: Pick<PodGroupStatuses, 'of'>;
   measures: MeasureBook;
   events: Pick<EventRecorder, 'eventFor'>;
   /** Called when nodes have pinned: whoever waits for that need not wait for the end of the pass. */
@@ -67,7 +67,7 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
   }
 
   async observe(preload: CachePreload, signal: AbortSignal): Promise<ObservedPreload> {
-    const { planned, now, graceMs } = this.#options;
+    const { podGroups, now, graceMs } = this.#options;
     const key = objectKey(preload);
     const uid = preload.metadata.uid ?? '';
     const datasets = preload.spec.datasets.map(({ name }) => this.#dataset(preload, name));
@@ -78,7 +78,7 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
       now: now(),
       datasets,
       clusters,
-      planned: preload.spec.placement.gatedPods === undefined ? undefined : planned.of(key),
+      pods: preload.spec.placement.gatedPods === undefined ? undefined : podGroups.of(key),
       measures: new Map<string, Measure>(),
       awaySince: new Map<string, number>(),
       retryAt: new Map<string, number>(),

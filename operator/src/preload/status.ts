@@ -110,10 +110,10 @@ function byReadiness(a: PreloadedNode, b: PreloadedNode): number {
   return Number(a.phase === 'Ready') - Number(b.phase === 'Ready') || (a.name < b.name ? -1 : 1);
 }
 
-function podsOf({ spec, status }: CachePreload, { planned }: ObservedPreload): Pick<CachePreloadStatus, 'pods'> {
+function podsOf({ spec, status }: CachePreload, { pods }: ObservedPreload): Pick<CachePreloadStatus, 'pods'> {
   if (spec.placement.gatedPods === undefined) return {};
-  if (planned === undefined) return status?.pods === undefined ? {} : { pods: status.pods };
-  const { waiting, released, reason } = planned;
+  if (pods === undefined) return status?.pods === undefined ? {} : { pods: status.pods };
+  const { waiting, released, reason } = pods;
   return { pods: { waiting, released, reason: reason.slice(0, longestText) } };
 }
 

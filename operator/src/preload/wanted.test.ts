@@ -16,8 +16,8 @@ describe('the revision that is preloaded', () => {
   });
 
   it('is that with which pods will start that wait for it', () => {
-    const planned = (waiting: number) => ({ planned: { nodes: ['a'], reason: '', waiting, released: 1 } });
-    assert.deepEqual(manifests({}, planned(0)), [manifest], 'those that run have it');
-    assert.deepEqual(manifests({}, planned(1)), [later]);
+    const pods = (waiting: number) => ({ pods: { reason: '', waiting, released: 1 } });
+    assert.deepEqual(manifests({}, pods(0)), [manifest], 'those that run have it');
+    assert.deepEqual(manifests({}, pods(1)), [later]);
   });
 });

@@ -33,9 +33,9 @@ export function shortHash(value: unknown): string {
  */
 export function wantedOf(
   { spec, status }: CachePreload,
-  observed: Pick<ObservedPreload, 'datasets' | 'measures' | 'planned'>,
+  observed: Pick<ObservedPreload, 'datasets' | 'measures' | 'pods'>,
 ): Wanted[] {
-  const follows = spec.revisions === 'Every' || (observed.planned?.waiting ?? 0) > 0;
+  const follows = spec.revisions === 'Every' || (observed.pods?.waiting ?? 0) > 0;
   return observed.datasets.flatMap((dataset, index): Wanted[] => {
     const { name, registered, present, trouble } = dataset;
     if (present === undefined) return [];

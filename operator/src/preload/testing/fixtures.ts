@@ -70,7 +70,7 @@ export function observed({ nodes = {}, pinned = [], ...others }: Scene): Observe
       datasets: new Map([[dataset.name, dataset]]),
     },
     nodes: shapes.map(([name, { labels = {} }]) => ({ name, labels, ready: true })),
-    planned: undefined,
+    pods: undefined,
     jobs: [],
     pins: new Map([[`preload/${uid}/${wantedId('ns.d', manifest, [])}`, new Set(pinned)]]),
     pinTroubles: new Map(),

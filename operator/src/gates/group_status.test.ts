@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { GroupStatuses } from './group_status.ts';
 import { Groups, isStray } from './groups.ts';
 import type { Outcome } from './outcome.ts';
-import { GroupNodes } from './planned_nodes.ts';
 import type { Member } from './pod_view.ts';
 import { podOf } from './testing/objects.ts';
 
@@ -60,67 +60,62 @@ describe('nodes of a group', () => {
   let heard: string[];
   let groups: Groups;
   let last: Outcome | undefined;
-  let nodes: GroupNodes;
+  let statuses: GroupStatuses;
   beforeEach(() => {
     heard = [];
     last = undefined;
     groups = new Groups(() => undefined);
-    nodes = new GroupNodes(groups, { lastOutcome: () => last });
-    nodes.onChange((key) => heard.push(key));
+    statuses = new GroupStatuses(groups, { lastOutcome: () => last });
+    statuses.onChange((key) => heard.push(key));
   });
   const put = (name: string, after: Member | undefined) => {
     const before = groups.members('team/p').find((one) => one.name === name);
     groups.update(`team/${name}`, before, after);
-    nodes.look('team/p');
+    statuses.look('team/p');
   };
 
   it('are those of its plan while pods wait, and where they are afterwards', () => {
     last = outcome;
     put('a', member('a'));
     put('b', member('b'));
-    assert.deepEqual(nodes.of('team/p'), { nodes: ['n2', 'n1'], reason: outcome.message, waiting: 2, released: 0 });
-    nodes.say('team/p', 'each starts where its bytes are');
+    assert.deepEqual(statuses.nodes('team/p'), ['n2', 'n1']);
+    assert.deepEqual(statuses.of('team/p'), { reason: outcome.message, waiting: 2, released: 0 });
+    statuses.say('team/p', 'each starts where its bytes are');
     put('a', member('a', { ...released, node: 'n7' }));
-    assert.deepEqual(nodes.of('team/p')?.nodes, ['n2', 'n1', 'n7'], 'one has no node yet');
+    assert.deepEqual(statuses.nodes('team/p'), ['n2', 'n1', 'n7'], 'one has no node yet');
     put('b', member('b', { ...released, node: 'n2' }));
-    assert.deepEqual(nodes.of('team/p'), {
-      nodes: ['n7', 'n2'],
-      reason: 'each starts where its bytes are',
-      waiting: 0,
-      released: 2,
-    });
+    assert.deepEqual(statuses.nodes('team/p'), ['n7', 'n2']);
+    assert.deepEqual(statuses.of('team/p'), { reason: 'each starts where its bytes are', waiting: 0, released: 2 });
     put('c', member('c'));
-    assert.deepEqual(nodes.of('team/p')?.nodes, ['n2', 'n1', 'n7'], 'scaled up: bytes in use stay');
+    assert.deepEqual(statuses.nodes('team/p'), ['n2', 'n1', 'n7'], 'scaled up: bytes in use stay');
     for (const name of ['a', 'b', 'c']) put(name, undefined);
-    assert.equal(nodes.of('team/p'), undefined);
+    assert.equal(statuses.nodes('team/p'), undefined);
+    assert.equal(statuses.of('team/p'), undefined);
   });
 
   it('are unknown before a plan is made, unless all pods run', () => {
     put('a', member('a'));
-    assert.equal(nodes.of('team/p'), undefined, 'what the status tells stands');
+    assert.equal(statuses.nodes('team/p'), undefined, 'what is written stands');
     put('a', member('a', { ...released, node: 'n1' }));
-    assert.deepEqual(nodes.of('team/p')?.nodes, ['n1']);
+    assert.deepEqual(statuses.nodes('team/p'), ['n1']);
   });
 
   it('are none for pods that were released without a plan', () => {
     put('a', member('a', released));
-    nodes.say('team/p', 'each starts without waiting');
-    assert.deepEqual(nodes.of('team/p'), {
-      nodes: [],
-      reason: 'each starts without waiting',
-      waiting: 0,
-      released: 1,
-    });
+    statuses.say('team/p', 'each starts without waiting');
+    assert.deepEqual(statuses.nodes('team/p'), []);
+    assert.deepEqual(statuses.of('team/p'), { reason: 'each starts without waiting', waiting: 0, released: 1 });
     put('b', member('b'));
-    nodes.unsay('team/p');
-    assert.equal(nodes.of('team/p'), undefined);
+    statuses.unsay('team/p');
+    assert.equal(statuses.nodes('team/p'), undefined);
+    assert.equal(statuses.of('team/p'), undefined);
   });
 
   it('are told when they change, and only then', () => {
     last = outcome;
     put('a', member('a'));
-    nodes.look('team/p');
-    nodes.look('team/p');
+    statuses.look('team/p');
+    statuses.look('team/p');
     assert.deepEqual(heard, ['team/p']);
     put('a', undefined);
     assert.deepEqual(heard, ['team/p', 'team/p']);

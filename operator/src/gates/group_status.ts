@@ -1,0 +1,76 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { PodGroupStatus, PodGroupStatuses } from '../preload/index.ts';
+import type { Groups } from './groups.ts';
+import type { PlanBoard } from './plan_board.ts';
+import type { Member } from './pod_view.ts';
+
+/** Of each group: where its bytes are to be, and how its pods are. */
+export class GroupStatuses implements PodGroupStatuses {
+  readonly #groups: Groups;
+  readonly #board: Pick<PlanBoard, 'lastOutcome'>;
+  /** Why the pods were released, by group. */
+  readonly #words = new Map<string, string>();
+  readonly #reported = new Map<string, PodGroupStatus | undefined>();
+  readonly #listeners = new Set<(key: string) => void>();
+
+  constructor(groups: Groups, board: Pick<PlanBoard, 'lastOutcome'>) {
+    this.#groups = groups;
+    this.#board = board;
+  }
+
+  of(key: string): PodGroupStatus | undefined {
+    const members = this.#groups.members(key);
+    if (!this.#isKnown(key, members)) return undefined;
+    const waiting = members.filter(({ gated }) => gated !== undefined).length;
+    const reason = this.#words.get(key) ?? this.#board.lastOutcome(key)?.message ?? '';
+    return { reason, waiting, released: members.length - waiting };
+  }
+
+  /** Nodes of the plan while pods have none, and those on which the others are. Undefined: what is written stands. */
+  nodes(key: string): readonly string[] | undefined {
+    const members = this.#groups.members(key);
+    if (!this.#isKnown(key, members)) return undefined;
+    const nodes = new Set<string>();
+    const outcome = this.#board.lastOutcome(key);
+    const unbound = members.some(({ node }) => node === '');
+    if (unbound && outcome?.kind === 'warm') for (const node of outcome.nodes) nodes.add(node);
+    for (const { node } of members) if (node !== '') nodes.add(node);
+    return [...nodes];
+  }
+
+  /** Not before a plan is made for pods that have no node: a look at the pods alone is not enough to change an earlier one. */
+  #isKnown(key: string, members: readonly Member[]): boolean {
+    if (members.length === 0) return false;
+    return (
+      members.every(({ node }) => node !== '') || this.#words.has(key) || this.#board.lastOutcome(key) !== undefined
+    );
+  }
+
+  onChange = (listener: (key: string) => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** Why pods of the group were released: told as soon as the watch shows that they are. */
+  say(key: string, words: string): void {
+    this.#words.set(key, words);
+  }
+
+  /** Pods of the group wait again: what was said of others no longer holds. */
+  unsay(key: string): void {
+    if (this.#words.delete(key)) this.look(key);
+  }
+
+  /** Tells the listeners if something has changed. */
+  look(key: string): void {
+    const now = this.of(key);
+    if (isDeepStrictEqual(now, this.#reported.get(key))) return;
+    if (now === undefined) {
+      this.#reported.delete(key);
+      if (this.#groups.members(key).length === 0) this.#words.delete(key);
+    } else {
+      this.#reported.set(key, now);
+    }
+    for (const listener of this.#listeners) listener(key);
+  }
+}
