@@ -10,6 +10,7 @@ import { Registry } from '@prometheus-io/client';
 import type { Context } from 'mocha';
 import { AgentDirectory, type AgentEndpoint } from '../../../operator/src/agents/index.ts';
 import { agentName, planCertificates } from '../../../operator/src/certificates/index.ts';
+import { nodeFacts } from '../../../operator/src/kubernetes/index.ts';
 import {
   type PodGroupStatus,
   type PodGroupStatuses,
@@ -18,7 +19,6 @@ import {
   ReadinessBoard,
   runPreloadController,
 } from '../../../operator/src/preload/index.ts';
-import { nodeFacts } from '../../../operator/src/storage_cluster/index.ts';
 import { Cluster } from '../../src/cluster.ts';
 import { until } from '../../src/command.ts';
 import { DatasetCluster, datasetObject, operatorUser, storageCluster } from '../datasets/fixture.ts';

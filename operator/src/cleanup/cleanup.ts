@@ -9,7 +9,8 @@ import {
 } from '@hearth/common/kubernetes';
 import { driverName, finalizerName, startupTaintKey } from '@hearth/common/resources';
 import { isGated, releasePod } from '../gates/index.ts';
-import { ownedSelector, ownedTypes } from '../storage_cluster/index.ts';
+import { ownedSelector } from '../kubernetes/index.ts';
+import { ownedTypes } from '../storage_cluster/index.ts';
 import { all } from './listing.ts';
 import { refuseWhileMounted } from './mounting_pods.ts';
 import { takeAwayFromNodes } from './node_pods.ts';

@@ -1,6 +1,6 @@
 import { HearthError, type Logger } from '@hearth/common';
 import { type KubernetesClient, kinds, type Node, type Pod, type ResourceType } from '@hearth/common/kubernetes';
-import { componentLabel, ownedSelector } from '../storage_cluster/index.ts';
+import { componentLabel, ownedSelector } from '../kubernetes/index.ts';
 import { all } from './listing.ts';
 import { until } from './wait.ts';
 

@@ -3,14 +3,13 @@ import type { Logger } from '@hearth/common';
 import {
   type EventRecorder,
   type KubernetesClient,
-  type KubernetesObject,
   objectKey,
-  type Reflector,
   runController,
   WorkQueue,
 } from '@hearth/common/kubernetes';
 import { type Dataset, type StorageCluster, splitRegisteredName } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
+import type { Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
 import { type SecretGrant, SecretReader, type SecretReaderOptions } from '../secrets/index.ts';
 import type { ClusterView } from './cluster.ts';
@@ -20,9 +19,6 @@ import { Removal } from './removal.ts';
 import { Resolutions } from './resolutions.ts';
 import { DatasetUsers, type Uses } from './users.ts';
 import { WrittenFigures } from './written_figures.ts';
-
-/** The part of a reflector that a controller uses. */
-export type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'all' | 'keys' | 'onChange' | 'synced'>;
 
 export interface DatasetControllerOptions {
   api: Pick<KubernetesClient, 'apply' | 'patch' | 'get'>;

@@ -12,6 +12,7 @@ import {
 } from '@hearth/common/kubernetes';
 import type { CachePreload, Dataset } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
+import type { Source } from '../kubernetes/index.ts';
 import type { GroupPlan, PlanInput } from '../planner/index.ts';
 import { type PodGroupStatuses, plannedNodesOf, type Readiness } from '../preload/index.ts';
 import { hostnameLabel } from './affinity.ts';
@@ -23,7 +24,7 @@ import { GroupStatuses } from './group_status.ts';
 import { type GatedMember, Groups } from './groups.ts';
 import { Interests } from './interests.ts';
 import type { ClaimView, Known, VolumeFacts } from './known.ts';
-import { PlanBoard, type Source } from './plan_board.ts';
+import { PlanBoard } from './plan_board.ts';
 import type { BareNode } from './plan_world.ts';
 import type { Member, PodView } from './pod_view.ts';
 import { refusals, releasePod } from './release.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { OwnerReference } from '@hearth/common/kubernetes';
 import { type CachePreload, finalizerName, type Gate, specHashAnnotation } from '@hearth/common/resources';
-import { hashOf, labelsOfOperator } from '../storage_cluster/index.ts';
+import { hashOf, labelsOfOperator } from '../kubernetes/index.ts';
 import { controllerOf, groupWords } from './group_name.ts';
 import type { GatedMember } from './groups.ts';
 

@@ -1,16 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '@hearth/common';
-import { type Clock, type KubernetesObject, type Reflector, systemClock } from '@hearth/common/kubernetes';
+import { type Clock, systemClock } from '@hearth/common/kubernetes';
 import type { CachePreload } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
+import type { Source } from '../kubernetes/index.ts';
 import type { GroupPlan, PlanInput, RunningPod } from '../planner/index.ts';
 import { plannedNodesOf } from '../preload/index.ts';
 import { type Outcome, outcomeOf, type PlanBytes } from './outcome.ts';
 import { type BareNode, plannedNodes } from './plan_world.ts';
 import type { UnplannedGroup } from './pod_group.ts';
 import type { PodView } from './pod_view.ts';
-
-export type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'all' | 'keys' | 'onChange' | 'synced'>;
 
 export interface PlanBoardOptions {
   plan: (input: PlanInput) => ReadonlyMap<string, GroupPlan>;

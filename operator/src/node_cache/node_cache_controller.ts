@@ -4,8 +4,8 @@ import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type KubernetesClient, runController, WorkQueue } from '@hearth/common/kubernetes';
 import type { Dataset, NodeCache, StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
+import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
 import { KeptCopies } from '../nodes/index.ts';
-import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
 import { betweenWritesMs, NodeCacheReconciler } from './node_cache_reconciler.ts';
 
 export interface NodeCacheControllerOptions {

@@ -9,9 +9,9 @@ import {
 } from '@hearth/common/kubernetes';
 import type { Condition, NodeCache, StorageCluster } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
+import type { Place, Source } from '../kubernetes/index.ts';
 import type { KeptCopies } from '../nodes/index.ts';
 import { type ConditionState, findCondition, writtenConditions } from '../reconciler/index.ts';
-import type { Place, Source } from '../storage_cluster/index.ts';
 import { type Figures, figuresOf, readyCondition } from './cached.ts';
 
 export interface NodeCacheReconcilerOptions {

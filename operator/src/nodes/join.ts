@@ -1,7 +1,7 @@
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import { registeredName, type StorageClusterSpec } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
-import { hasLabels } from '../storage_cluster/index.ts';
+import { hasLabels } from '../kubernetes/index.ts';
 import { isComplete } from './copy.ts';
 
 /** A Dataset that a node must hold before pods may run there. */

@@ -1,7 +1,7 @@
 import { type Dataset, registeredName } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
+import type { NodeFacts, Source } from '../kubernetes/index.ts';
 import type { ConditionState } from '../reconciler/index.ts';
-import type { NodeFacts, Source } from '../storage_cluster/index.ts';
 import { type LastCopy, lastCopies } from './leaving.ts';
 
 export interface KeptCopiesOptions {

@@ -2,7 +2,7 @@ import type { Logger } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, runController, WorkQueue } from '@hearth/common/kubernetes';
 import type { Dataset, StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
-import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
+import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
 import { KeptCopies } from './kept_copies.ts';
 import { NodeReconciler } from './node_reconciler.ts';
 

@@ -2,7 +2,7 @@ import { HearthError } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, kinds, type ReconcileResult } from '@hearth/common/kubernetes';
 import { type StorageCluster, startupTaintKey } from '@hearth/common/resources';
 import type { Agents, ClusterAgents, ClusterStatus } from '../agents/index.ts';
-import type { NodeFacts, Place, Source } from '../storage_cluster/index.ts';
+import type { NodeFacts, Place, Source } from '../kubernetes/index.ts';
 import { bringCopy, type Copy } from './copy.ts';
 import { type JoinDemand, joinDemands } from './join.ts';
 import type { KeptCopies } from './kept_copies.ts';

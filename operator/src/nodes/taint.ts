@@ -1,5 +1,5 @@
 import { parseDuration, type StorageCluster } from '@hearth/common/resources';
-import type { NodeFacts } from '../storage_cluster/index.ts';
+import type { NodeFacts } from '../kubernetes/index.ts';
 
 export type TaintDecision =
   | { kind: 'keep' }

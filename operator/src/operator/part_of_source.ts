@@ -1,7 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KubernetesObject, Reflector } from '@hearth/common/kubernetes';
-
-type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'all' | 'keys' | 'onChange' | 'synced'>;
+import type { Source } from '../kubernetes/index.ts';
 
 /**
  * What one room sees of objects of which others see more: only those that have this part count as there, and a change that

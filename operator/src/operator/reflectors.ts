@@ -7,9 +7,10 @@ import {
   type ReflectorOptions,
 } from '@hearth/common/kubernetes';
 import { claimView, podView, volumeFacts } from '../gates/index.ts';
+import { nodeFacts, ownedSelector } from '../kubernetes/index.ts';
 import { plannedNode } from '../planner/index.ts';
 import { classView } from '../provisioner/index.ts';
-import { nodeFacts, ownedSelector, podState } from '../storage_cluster/index.ts';
+import { podState } from '../storage_cluster/index.ts';
 import { webhookName } from '../webhook/index.ts';
 
 type AnyReflector = Pick<Reflector<KubernetesObject, unknown>, 'start' | 'synced' | 'hasSynced' | 'size'>;

@@ -1,5 +1,5 @@
 import type { CachePreload } from '@hearth/common/resources';
-import { hasLabels } from '../storage_cluster/index.ts';
+import { hasLabels } from '../kubernetes/index.ts';
 import type { ObservedNode, ObservedPreload } from './observation.ts';
 import { missingRoom, residentOf } from './room.ts';
 import type { Wanted } from './wanted.ts';

@@ -12,8 +12,8 @@ import {
 } from '@hearth/common/kubernetes';
 import { type CachePreload, type Dataset, registeredName, type StorageCluster } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
+import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
-import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
 import type { PodGroupStatuses } from './board.ts';
 import { ClusterExecutor } from './cluster_executor.ts';
 import { hasEnded, uidOfJob } from './job_request.ts';

@@ -3,7 +3,7 @@ import type { Logger } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, runController, WorkQueue } from '@hearth/common/kubernetes';
 import type { Dataset, StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
-import type { Source } from '../dataset/index.ts';
+import type { Source } from '../kubernetes/index.ts';
 import type { PendingClaim } from './claim.ts';
 import { ClaimReconciler } from './claim_reconciler.ts';
 import type { ClassView } from './storage_class.ts';

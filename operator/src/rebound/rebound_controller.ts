@@ -3,7 +3,7 @@ import type { Logger } from '@hearth/common';
 import { runController, WorkQueue } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
-import { type NodeFacts, Placements, type Source } from '../storage_cluster/index.ts';
+import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
 import { ReboundPods, type ReboundPodsOptions, volumesOf } from './rebound_pods.ts';
 
 export interface ReboundControllerOptions extends Omit<ReboundPodsOptions, 'agents' | 'placeOf'> {

@@ -5,7 +5,7 @@ import type { Capability, NodeStatus, PodReference } from '@hearth/common/genera
 import { coreEvent, type KubernetesClient, kinds, type ReconcileResult } from '@hearth/common/kubernetes';
 import type { NodeCache, ReboundPod } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
-import type { Place, Source } from '../storage_cluster/index.ts';
+import type { Place, Source } from '../kubernetes/index.ts';
 
 export interface ReboundPodsOptions {
   api: Pick<KubernetesClient, 'create' | 'patch' | 'date'>;

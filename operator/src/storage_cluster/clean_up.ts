@@ -1,7 +1,8 @@
 import { type EventRecorder, type KubernetesClient, kinds, type ResourceType } from '@hearth/common/kubernetes';
 import { clusterLabel, type StorageCluster } from '@hearth/common/resources';
+import { componentLabel, ownedSelector } from '../kubernetes/index.ts';
 import type { CleanUpResult } from '../reconciler/index.ts';
-import { type Component, componentLabel, ownedSelector } from './names.ts';
+import type { Component } from './names.ts';
 import { ownedTypes } from './owned_objects.ts';
 
 export interface CleanUpOptions {

@@ -6,7 +6,8 @@ import {
   type Pod,
 } from '@hearth/common/kubernetes';
 import { clusterLabel, nodeGroupLabel } from '@hearth/common/resources';
-import { type Component, componentLabel, ownedSelector } from './names.ts';
+import { componentLabel, ownedSelector } from '../kubernetes/index.ts';
+import type { Component } from './names.ts';
 import type { Observation } from './observation.ts';
 
 const agent: Component = 'agent';

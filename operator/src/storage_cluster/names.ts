@@ -1,21 +1,12 @@
 import { clusterLabel, fieldManager, nodeGroupLabel } from '@hearth/common/resources';
 import type { SecretRole } from '../certificates/index.ts';
+import { componentLabel, managedByLabel } from '../kubernetes/index.ts';
 
 export type Component = 'agent' | 'holder' | 'etcd' | 'certificates';
-
-export const componentLabel = 'app.kubernetes.io/component';
-const managedByLabel = 'app.kubernetes.io/managed-by';
-/** Chooses everything that the operator made, of all clusters. */
-export const ownedSelector = `${managedByLabel}=${fieldManager}`;
 
 /** Labels of an object that belongs to a cluster. */
 export function labelsOf(cluster: string, component: Component, group?: string): Record<string, string> {
   return { ...selectorOf(cluster, component, group), [managedByLabel]: fieldManager };
-}
-
-/** Labels of an object of the operator that belongs to no cluster. */
-export function labelsOfOperator(component: string): Record<string, string> {
-  return { 'app.kubernetes.io/name': 'hearth', [componentLabel]: component, [managedByLabel]: fieldManager };
 }
 
 /** Labels by which pods are chosen; selectors cannot be changed, so neither may these. */

@@ -1,6 +1,6 @@
 import type { NodeState } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
-import type { NodeFacts } from './node_facts.ts';
+import type { NodeFacts } from '../kubernetes/index.ts';
 import { type PodState, startingReason } from './pod_state.ts';
 
 const mostNodesListed = 500;

@@ -2,8 +2,8 @@ import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
 import type { NodeState } from '@hearth/common/resources';
 import type { AgentEndpoint, ClientIdentity, ClusterStatus } from '../agents/index.ts';
 import type { CertificatePlan, SecretRole } from '../certificates/index.ts';
+import type { PlacementConflict } from '../kubernetes/index.ts';
 import type { DesiredObject } from './objects/index.ts';
-import type { PlacementConflict } from './placement.ts';
 import type { Trouble } from './pod_state.ts';
 
 /** Everything that a pass over a StorageCluster knows. */

@@ -4,16 +4,13 @@ import {
   type KubernetesObject,
   kinds,
   type PodDisruptionBudget,
-  type Reflector,
   type ResourceType,
   type Secret,
   type Service,
   type StatefulSet,
 } from '@hearth/common/kubernetes';
 import { clusterLabel } from '@hearth/common/resources';
-
-/** The part of a reflector that a controller uses. */
-export type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'all' | 'keys' | 'onChange' | 'synced'>;
+import type { Source } from '../kubernetes/index.ts';
 
 /** Reflectors of what the operator makes in its own namespace, chosen by `ownedSelector`. */
 export interface OwnedSources {

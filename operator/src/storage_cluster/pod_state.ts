@@ -1,7 +1,7 @@
 import type { Pod } from '@hearth/common/kubernetes';
 import { clusterLabel, nodeGroupLabel } from '@hearth/common/resources';
+import { componentLabel } from '../kubernetes/index.ts';
 import { configurationOf } from './configurations.ts';
-import { componentLabel } from './names.ts';
 
 /** What the operator keeps of a pod of ours. */
 export interface PodState {

@@ -2,10 +2,10 @@ import type { Logger } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, runController, WorkQueue } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 import type { AgentDirectory, ClusterStatus } from '../agents/index.ts';
+import type { NodeFacts, Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
 import type { Environment } from './environment.ts';
-import type { NodeFacts } from './node_facts.ts';
-import { OwnedObjects, type OwnedSources, type Source } from './owned_objects.ts';
+import { OwnedObjects, type OwnedSources } from './owned_objects.ts';
 import type { PodState } from './pod_state.ts';
 import { StorageClusterReconciler } from './storage_cluster_reconciler.ts';
 

@@ -1,12 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type KubernetesClient,
-  type KubernetesObject,
-  kinds,
-  type Pod,
-  type Reflector,
-  splitKey,
-} from '@hearth/common/kubernetes';
+import { type KubernetesClient, kinds, type Pod, splitKey } from '@hearth/common/kubernetes';
 import type { Dataset } from '@hearth/common/resources';
 import {
   type ClaimView,
@@ -18,15 +11,16 @@ import {
   type VolumeFacts,
   volumeFacts,
 } from '../gates/index.ts';
+import type { Source } from '../kubernetes/index.ts';
 
-type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'onChange'>;
+type Watched<P> = Pick<Source<P>, 'get' | 'onChange'>;
 
 export interface FactsOptions {
   /** For what the reflectors do not know; its connections are best shared with nothing slow. */
   api: Pick<KubernetesClient, 'get'>;
-  claims: Source<ClaimView>;
-  volumes: Source<VolumeFacts>;
-  datasets: Source<Dataset>;
+  claims: Watched<ClaimView>;
+  volumes: Watched<VolumeFacts>;
+  datasets: Watched<Dataset>;
   /** How long an object that is not there is waited for: it is often made with the pod. Absent: 500. */
   patienceMs?: number;
 }

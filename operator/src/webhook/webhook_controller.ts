@@ -2,24 +2,20 @@ import type { Logger } from '@hearth/common';
 import {
   type Applied,
   type KubernetesClient,
-  type KubernetesObject,
   kinds,
   type MutatingWebhookConfiguration,
-  type Reflector,
   runController,
   type Secret,
   WorkQueue,
 } from '@hearth/common/kubernetes';
 import type { SecretTexts } from '../certificates/index.ts';
-import { labelsOfOperator } from '../storage_cluster/index.ts';
+import { labelsOfOperator, type Source } from '../kubernetes/index.ts';
 import { planWebhookCertificates } from './certificates.ts';
 
 /** Names of the Service, the Secret and the configuration, as the chart has them. */
 export const webhookName = 'hearth-webhook';
 /** Of the one webhook in the configuration. */
 const podsWebhook = 'pods.hearth.storage';
-
-type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'onChange' | 'synced'>;
 
 export interface WebhookControllerOptions {
   api: Pick<KubernetesClient, 'apply'>;

@@ -1,8 +1,9 @@
 import { type ConfigMap, kinds } from '@hearth/common/kubernetes';
 import type { NodeGroup } from '@hearth/common/resources';
+import { hashOf } from '../../kubernetes/index.ts';
 import { groupName, labelsOf } from '../names.ts';
 import { agentConfig } from './agent_config.ts';
-import { type BuildInput, type DesiredObject, desiredObject, hashOf } from './desired_object.ts';
+import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
 
 /** Hexadecimal digits of the content's hash in a name. */
 const digits = 10;

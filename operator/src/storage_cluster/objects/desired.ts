@@ -1,7 +1,8 @@
 import type { NodeGroup } from '@hearth/common/resources';
+import { hashOf } from '../../kubernetes/index.ts';
 import { agentDaemonSet } from './agent_daemon_set.ts';
 import { configMap } from './config_map.ts';
-import { type BuildInput, type DesiredObject, hashOf } from './desired_object.ts';
+import type { BuildInput, DesiredObject } from './desired_object.ts';
 import { etcdDisruptionBudget, etcdStatefulSet } from './etcd_stateful_set.ts';
 import { holderDaemonSet } from './holder_daemon_set.ts';
 import { agentService, etcdMember, etcdPeers, etcdService } from './services.ts';

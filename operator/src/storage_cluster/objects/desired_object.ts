@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { Applied, KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
 import { apiVersionOf, kinds, ownerReference } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 import { specHashAnnotation } from '@hearth/common/resources';
+import { hashOf } from '../../kubernetes/index.ts';
 import type { Environment } from '../environment.ts';
 
 /** What every builder is given. */
@@ -34,17 +34,4 @@ export function desiredObject<T extends KubernetesObject>(
   const whole = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...fields };
   const object = { ...whole, metadata: { ...metadata, annotations: { [specHashAnnotation]: hashOf(whole) } } };
   return { type, object: object as unknown as Applied<T> };
-}
-
-/** SHA-256 of a value as JSON with sorted keys; fields that are undefined do not count. 32 hexadecimal digits. */
-export function hashOf(value: unknown): string {
-  return createHash('sha256').update(canonical(value)).digest('hex').slice(0, 32);
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
 }

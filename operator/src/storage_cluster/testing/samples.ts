@@ -1,7 +1,7 @@
 import { type StorageCluster, type StorageClusterSpec, storageClusters } from '@hearth/common/resources';
 import type { z } from 'zod';
+import type { NodeFacts } from '../../kubernetes/index.ts';
 import type { Environment } from '../environment.ts';
-import type { NodeFacts } from '../node_facts.ts';
 
 export const environment: Environment = {
   namespace: 'hearth-system',

@@ -1,7 +1,7 @@
 import type { StorageCluster } from '@hearth/common/resources';
 import type { NodeFacts } from './node_facts.ts';
-import type { Source } from './owned_objects.ts';
 import { type Place, type Placement, placeNodes } from './placement.ts';
+import type { Source } from './source.ts';
 
 /** Where nodes belong now: worked out again when a node or a StorageCluster has changed, and not for every question. */
 export class Placements {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { sampleCluster, sampleNode } from '../storage_cluster/testing/samples.ts';
 import type { NodeFacts } from './node_facts.ts';
 import { placeNodes } from './placement.ts';
-import { sampleCluster, sampleNode } from './testing/samples.ts';
 
 const cacheDirectories = [{ path: '/var/cache/hearth' }];
 const group = (name: string, nodeSelector = {}) => ({ name, nodeSelector, cacheDirectories });
