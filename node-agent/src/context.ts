@@ -1,8 +1,7 @@
 import type { Logger } from '@hearth/common';
 import type { Address, Engine } from '@hearth/engine';
-import type { ListingLimits } from './datasets/index.ts';
 import type { Session } from './records/index.ts';
-import type { Store } from './store/store.ts';
+import type { Store } from './store/index.ts';
 
 /** What an agent tells of itself. */
 export interface Member {
@@ -89,6 +88,13 @@ export const defaultPace: Pace = {
   departedMs: 86_400_000,
   listingMs: 600_000,
 };
+
+/** What one dataset may have: its list is built in the agent's memory, about 360 bytes an entry. */
+export interface ListingLimits {
+  entries: number;
+  /** Of all paths, UTF-8. */
+  nameBytes: number;
+}
 
 /** What every room of the agent is given. */
 export interface AgentContext {

@@ -1,1 +1,1 @@
-export { type RunningAgent, type RunOptions, runAgent } from './agent/run_agent.ts';
+export { type RunningAgent, type RunOptions, runAgent } from './daemon/index.ts';

@@ -1,17 +1,18 @@
 import type { Question } from '@hearth/engine';
 import { Capabilities, type ProbeMachine } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
-import { CredentialBook, CredentialSharing } from '../credentials/index.ts';
-import { DatasetTables, Locations, ManifestKeeper, type OpenOrigin, Removal, Resolution } from '../datasets/index.ts';
-import { HolderWatch } from '../mounts/holder_watch.ts';
-import { Mounts } from '../mounts/mounts.ts';
+import { CredentialBook } from '../credentials/index.ts';
+import { DatasetTables, Locations, ManifestKeeper, type OpenOrigin, Resolution } from '../datasets/index.ts';
+import { HolderWatch, Mounts } from '../mounts/index.ts';
 import type { Peers } from '../peers/index.ts';
-import { Pins } from '../pins/pins.ts';
+import { Pins } from '../pins/index.ts';
 import { Requests } from '../requests/index.ts';
-import { StatisticsPublisher } from '../statistics/publisher.ts';
+import { StatisticsPublisher } from '../statistics/index.ts';
 import { Usage } from '../usage/index.ts';
 import { VolumeBook, VolumeMounts } from '../volumes/index.ts';
 import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
+import { CredentialSharing } from './credential_sharing.ts';
+import { Removal } from './dataset_removal.ts';
 
 export interface AgentParts {
   openOrigin: OpenOrigin;

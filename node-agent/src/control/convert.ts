@@ -8,8 +8,8 @@ import type {
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Member } from '../context.ts';
 import type { DatasetRecord, ResolvingRecord } from '../datasets/index.ts';
-import type { SeenMount } from '../mounts/mounts.ts';
-import type { NodeStatistics } from '../statistics/record.ts';
+import type { SeenMount } from '../mounts/index.ts';
+import type { NodeStatistics } from '../statistics/index.ts';
 import { type UsageRecord, usesAt } from '../usage/index.ts';
 import { hasEnded, type SeenJob } from '../warm/index.ts';
 

@@ -5,7 +5,7 @@ import type {
   SetCredentialsRequest,
   SetCredentialsResponse,
 } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { Agent } from '../agent/agent.ts';
+import type { Agent } from '../agent/index.ts';
 import { checkName } from '../datasets/index.ts';
 import { agentName } from '../tls/index.ts';
 import type { Caller } from './handlers.ts';

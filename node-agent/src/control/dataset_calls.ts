@@ -10,10 +10,10 @@ import type {
   RemoveDatasetRequest,
   RemoveDatasetResponse,
 } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { Agent } from '../agent/agent.ts';
+import type { Agent } from '../agent/index.ts';
 import { isEmpty } from '../credentials/index.ts';
 import { entryPages, type ListingProgress } from '../datasets/index.ts';
-import type { Source } from '../origins/origin.ts';
+import type { Source } from '../origins/index.ts';
 import { datasetMessage, resolvingMessage } from './convert.ts';
 
 /**

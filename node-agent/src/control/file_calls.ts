@@ -7,7 +7,7 @@ import type {
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { DatasetRevision, ManifestEntry, MountInfo } from '@hearth/engine';
 import { PathFilter } from '@hearth/engine';
-import type { Agent } from '../agent/agent.ts';
+import type { Agent } from '../agent/index.ts';
 import { chooseFiles, entryPages, findFile } from '../datasets/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { mapInOrder } from './ordered.ts';

@@ -10,7 +10,7 @@ import type {
   UnmountResponse,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import { PathFilter } from '@hearth/engine';
-import type { Agent } from '../agent/agent.ts';
+import type { Agent } from '../agent/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { mountMessage } from './convert.ts';
 

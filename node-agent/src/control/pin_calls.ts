@@ -8,7 +8,7 @@ import type {
   ReleasePinsResponse,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import { PathFilter } from '@hearth/engine';
-import type { Agent } from '../agent/agent.ts';
+import type { Agent } from '../agent/index.ts';
 import { checkOwner } from '../pins/index.ts';
 
 /** Pins of any agents: what they keep, and for whom. */

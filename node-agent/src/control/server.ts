@@ -4,18 +4,17 @@ import { dirname } from 'node:path';
 import { experimental, Server, ServerCredentials } from '@grpc/grpc-js';
 import { HearthError } from '@hearth/common';
 import { type ControlServer, ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { Agent } from '../agent/agent.ts';
-import { Bystander } from '../agent/bystander.ts';
+import { type Agent, StandbyAgent, sightOf } from '../agent/index.ts';
 import { type Endpoint, formatEndpoint } from '../config/index.ts';
 import { callerNames, type TlsFiles } from '../tls/index.ts';
-import { bystanderCalls } from './bystander_calls.ts';
 import { CredentialCalls } from './credential_calls.ts';
 import { DatasetCalls, type PrepareSource } from './dataset_calls.ts';
 import { FileCalls } from './file_calls.ts';
 import { Handlers } from './handlers.ts';
 import { NodeCalls } from './node_calls.ts';
 import { PinCalls } from './pin_calls.ts';
-import { StatusCalls, sightOf } from './status_calls.ts';
+import { standbyCalls } from './standby_calls.ts';
+import { StatusCalls } from './status_calls.ts';
 import { VolumeCalls } from './volume_calls.ts';
 import { WarmCalls } from './warm_calls.ts';
 
@@ -28,7 +27,7 @@ export interface ControlOptions {
 }
 
 /** Who answers: an agent, or what there is of one that has no cache. */
-export type Answerer = Agent | Bystander;
+export type Answerer = Agent | StandbyAgent;
 
 /** The control API of an agent: a Unix socket that only its owner may open, and TCP with mutual TLS. */
 export class ControlApi {
@@ -60,9 +59,9 @@ export class ControlApi {
 
   #callsOf(answerer: Answerer): ControlServer {
     const { cluster } = this.#options;
-    const logger = answerer instanceof Bystander ? answerer.logger : answerer.context.logger;
+    const logger = answerer instanceof StandbyAgent ? answerer.logger : answerer.context.logger;
     const handlers = new Handlers(logger, this.#ending.signal, callerNames(cluster));
-    if (answerer instanceof Bystander) return bystanderCalls(answerer, cluster, handlers);
+    if (answerer instanceof StandbyAgent) return standbyCalls(answerer, cluster, handlers);
     return agentCalls(answerer, this.#options, handlers);
   }
 

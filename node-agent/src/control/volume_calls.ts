@@ -6,7 +6,7 @@ import type {
   PublishVolumeRequest,
   Volume,
 } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { Agent } from '../agent/agent.ts';
+import type { Agent } from '../agent/index.ts';
 
 /** Volumes: their records in the store, and their mounts on this node. */
 export class VolumeCalls {

@@ -7,7 +7,7 @@ import type {
   MeasureFilesResponse,
   WarmJob,
 } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { Agent } from '../agent/agent.ts';
+import type { Agent } from '../agent/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { jobMessage } from './convert.ts';
 

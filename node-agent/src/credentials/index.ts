@@ -1,3 +1,2 @@
 export { CredentialBook } from './book.ts';
 export { isEmpty, originCredentials } from './own.ts';
-export { CredentialSharing } from './sharing.ts';

@@ -1,6 +1,6 @@
 import { HearthError } from '@hearth/common';
 import type { Credentials, Source } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { OriginOptions } from '../origins/origin.ts';
+import type { OriginOptions } from '../origins/index.ts';
 
 /** Whether nothing is given: the message that makes credentials forgotten. */
 export function isEmpty(credentials: Credentials): boolean {

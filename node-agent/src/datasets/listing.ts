@@ -1,6 +1,7 @@
 import { HearthError, type Logger } from '@hearth/common';
 import { type Engine, type ManifestInfo, type ManifestRow, PathFilter } from '@hearth/engine';
-import type { Origin, OriginRevision } from '../origins/origin.ts';
+import type { ListingLimits } from '../context.ts';
+import type { Origin, OriginRevision } from '../origins/index.ts';
 import { ReadingProof } from './reading_proof.ts';
 import type { DatasetRequest } from './record.ts';
 
@@ -22,13 +23,6 @@ export interface ListingParts {
   patienceMs: number;
   /** Called now and then, and awaited. */
   tell(progress: ListingProgress): Promise<void>;
-}
-
-/** What one dataset may have: its list is built in the agent's memory, about 360 bytes an entry. */
-export interface ListingLimits {
-  entries: number;
-  /** Of all paths, UTF-8. */
-  nameBytes: number;
 }
 
 const progressMs = 500;

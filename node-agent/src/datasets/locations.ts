@@ -2,7 +2,7 @@ import { HearthError, type Logger } from '@hearth/common';
 import type { DatasetRevision, Engine, Location, Question } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import type { CredentialBook } from '../credentials/index.ts';
-import type { Origin } from '../origins/origin.ts';
+import type { Origin } from '../origins/index.ts';
 import type { RevisionRecord } from './record.ts';
 import type { OpenOrigin } from './resolution.ts';
 import type { DatasetTables } from './table.ts';

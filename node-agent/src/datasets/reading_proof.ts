@@ -1,7 +1,6 @@
 import { HearthError } from '@hearth/common';
 import type { ManifestRow } from '@hearth/engine';
-import type { Origin } from '../origins/origin.ts';
-import { collectConcurrently } from '../origins/row_stream.ts';
+import { collectConcurrently, type Origin } from '../origins/index.ts';
 
 /** More parts than these are not looked at one by one. */
 const mostParts = 1000;

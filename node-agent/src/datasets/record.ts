@@ -1,7 +1,7 @@
 import { HearthError } from '@hearth/common';
 import { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { z } from 'zod';
-import { errorCodeSchema, unsigned } from '../records/fields.ts';
+import { errorCodeSchema, unsigned } from '../records/index.ts';
 
 const sourceSchema = z.codec(z.record(z.string(), z.unknown()), z.custom<Source>(), {
   decode: (json) => Source.fromJSON(json),

@@ -3,9 +3,9 @@ import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts'
 import { type Engine, PathFilter } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import type { CredentialBook } from '../credentials/index.ts';
-import type { Origin, Source } from '../origins/origin.ts';
+import type { Origin, Source } from '../origins/index.ts';
 import { abortError } from '../records/index.ts';
-import type { Operation, Store } from '../store/store.ts';
+import type { Operation, Store } from '../store/index.ts';
 import { type Listed, type ListingProgress, listOrigin } from './listing.ts';
 import {
   checkName,

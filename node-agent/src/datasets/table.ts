@@ -1,7 +1,7 @@
 import { HearthError, type Logger } from '@hearth/common';
 import type { DatasetRevision } from '@hearth/engine';
 import { Mirror, RecordTable } from '../records/index.ts';
-import type { Operation, Store } from '../store/store.ts';
+import type { Operation, Store } from '../store/index.ts';
 import {
   type DatasetRecord,
   datasetSchema,

@@ -1,6 +1,6 @@
 import type { Statistics } from '@hearth/engine';
 import { Counter, Gauge, Registry } from '@prometheus-io/client';
-import type { Agent } from '../agent/agent.ts';
+import type { Agent } from '../agent/index.ts';
 
 interface MetricRow {
   name: string;

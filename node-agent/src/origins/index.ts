@@ -1,3 +1,4 @@
+/** Where bytes come from: HTTP, S3, hubs, directories. */
 export { createOrigin } from './create_origin.ts';
 export type {
   LocatableEntry,
@@ -6,6 +7,8 @@ export type {
   OriginOptions,
   OriginRevision,
   S3Credentials,
+  Source,
 } from './origin.ts';
+export { collectConcurrently } from './row_stream.ts';
 export { describeSource, parseSource } from './source.ts';
-export { withEnvironment } from './source_environment.ts';
+export { type Environment, withEnvironment } from './source_environment.ts';

@@ -4,7 +4,7 @@ import { lstat, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type { Location, ManifestRow } from '@hearth/engine';
-import { sumsName } from '../selftest/make.ts';
+import { sumsName } from '../selftest/index.ts';
 import { digestKey } from './content_key.ts';
 import { readFirstByteOfFile } from './first_byte.ts';
 import { walkFolders } from './folder_walk.ts';

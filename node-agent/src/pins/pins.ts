@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
-import { chooseFiles } from '../datasets/files.ts';
-import type { ManifestKeeper } from '../datasets/keeper.ts';
+import { chooseFiles, type ManifestKeeper } from '../datasets/index.ts';
 import { type Change, Mirror, RecordTable } from '../records/index.ts';
-import type { Operation } from '../store/store.ts';
+import type { Operation } from '../store/index.ts';
 import { type PinRecord, pinId, pinSchema } from './record.ts';
 
 /** Records that one transaction deletes. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { checkName } from '../datasets/record.ts';
+import { checkName } from '../datasets/index.ts';
 
 /** `pins/<node>/<dataset>/<owner>`: what an agent keeps whatever else needs room. */
 export const pinSchema = z.object({

@@ -1,5 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { Compare, Operation, Store } from '../store/store.ts';
+import type { Compare, Operation, Store } from '../store/index.ts';
 import type { Session } from './session.ts';
 import { pause } from './wait.ts';
 

@@ -1,4 +1,6 @@
+/** Records in the store: tables, mirrors of them, sessions and elections. */
 export { Election } from './election.ts';
+export { errorCodeSchema, unsigned } from './fields.ts';
 export { type Change, Mirror } from './mirror.ts';
 export { Session } from './session.ts';
 export { RecordTable, type Row } from './table.ts';

@@ -1,6 +1,6 @@
 import { HearthError, type Logger } from '@hearth/common';
 import type { z } from 'zod';
-import type { KeyValue, StoreEvent } from '../store/store.ts';
+import type { KeyValue, StoreEvent } from '../store/index.ts';
 import type { RecordTable, Row } from './table.ts';
 import { keyOfEvent, TableWatch } from './table_watch.ts';
 import { unlessAborted } from './wait.ts';

@@ -1,5 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { LeaseId, Store } from '../store/store.ts';
+import type { LeaseId, Store } from '../store/index.ts';
 import { pause } from './wait.ts';
 
 const retryMs = 500;

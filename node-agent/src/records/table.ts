@@ -1,6 +1,6 @@
 import { HearthError } from '@hearth/common';
 import { z } from 'zod';
-import type { CallOptions, KeyValue, LeaseId, Operation, Store } from '../store/store.ts';
+import type { CallOptions, KeyValue, LeaseId, Operation, Store } from '../store/index.ts';
 import { checkFormat, recordFormat, unknownFields } from './format.ts';
 
 /** A record with what the store knows of it. */

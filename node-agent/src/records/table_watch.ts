@@ -1,5 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { KeyValue, Store, StoreEvent } from '../store/store.ts';
+import type { KeyValue, Store, StoreEvent } from '../store/index.ts';
 import { pause } from './wait.ts';
 
 /** A table in memory, as its watch sees it. Each call returns what tells the table's listeners of it. */

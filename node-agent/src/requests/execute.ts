@@ -1,8 +1,7 @@
 import type { Engine } from '@hearth/engine';
-import { chooseFiles } from '../datasets/files.ts';
-import type { ManifestKeeper } from '../datasets/keeper.ts';
-import type { Pins } from '../pins/pins.ts';
-import type { Operation } from '../store/store.ts';
+import { chooseFiles, type ManifestKeeper } from '../datasets/index.ts';
+import type { Pins } from '../pins/index.ts';
+import type { Operation } from '../store/index.ts';
 import type { VolumeMounts } from '../volumes/index.ts';
 import type { AnswerRecord, RequestRecord } from './record.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { errorCodeSchema, unsigned } from '../records/fields.ts';
+import { errorCodeSchema, unsigned } from '../records/index.ts';
 
 /** `requests/<id>`, leased: something that each agent named does once and answers. All kinds are idempotent. */
 export const requestSchema = z.object({

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
-import type { Operation } from '../store/store.ts';
+import type { Operation } from '../store/index.ts';
 import { execute, nothingDone, type WriteAnswer } from './execute.ts';
 import { type AnswerRecord, answerSchema, type RequestRecord, requestSchema } from './record.ts';
 

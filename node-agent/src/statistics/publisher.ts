@@ -2,8 +2,8 @@ import { HearthError } from '@hearth/common';
 import type { MountInfo, Residency, Statistics } from '@hearth/engine';
 import type { Capability } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
-import type { DatasetTables } from '../datasets/table.ts';
-import type { Pins } from '../pins/pins.ts';
+import type { DatasetTables } from '../datasets/index.ts';
+import type { Pins } from '../pins/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import { type NodeResidency, type NodeStatistics, statisticsSchema } from './record.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unsigned } from '../records/fields.ts';
+import { unsigned } from '../records/index.ts';
 
 const datasetResidencySchema = z.object({
   residentBytes: unsigned,

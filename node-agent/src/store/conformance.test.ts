@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
-import { storeLimits } from './index.ts';
+import { storeLimits } from './store.ts';
 import { describeStores } from './testing/stores.ts';
 import { WatchLog } from './testing/watch_log.ts';
 

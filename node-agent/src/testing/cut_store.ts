@@ -1,5 +1,5 @@
 import { HearthError } from '@hearth/common';
-import type { CallOptions, LeaseId, Store, Transaction, WatchItem } from '../store/index.ts';
+import type { CallOptions, LeaseId, Store, Transaction, WatchItem } from '../store/store.ts';
 
 /** A store that an agent can be cut off from, as by a crash, while other agents go on using the one below. */
 export class CutStore implements Store {

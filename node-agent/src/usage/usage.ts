@@ -1,7 +1,6 @@
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
-import type { ManifestKeeper } from '../datasets/keeper.ts';
-import type { DatasetTables } from '../datasets/table.ts';
+import type { DatasetTables, ManifestKeeper } from '../datasets/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import { evictionTime, type UsageRecord, usageSchema, withUses } from './record.ts';
 

@@ -1,9 +1,8 @@
 import { HearthError } from '@hearth/common';
 import { z } from 'zod';
-import { checkName } from '../datasets/record.ts';
-import { unsigned } from '../records/fields.ts';
-import { RecordTable } from '../records/index.ts';
-import type { CallOptions, Store } from '../store/store.ts';
+import { checkName } from '../datasets/index.ts';
+import { RecordTable, unsigned } from '../records/index.ts';
+import type { CallOptions, Store } from '../store/index.ts';
 
 /** `volumes/<name>`: what a volume was made for. */
 export const volumeSchema = z.object({

@@ -1,7 +1,7 @@
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
-import type { ManifestKeeper } from '../datasets/keeper.ts';
-import type { Pins } from '../pins/pins.ts';
+import type { ManifestKeeper } from '../datasets/index.ts';
+import type { Pins } from '../pins/index.ts';
 import { suspension, WarmPart } from './part.ts';
 import type { WarmJobRecord } from './record.ts';
 import { hasEnded } from './state.ts';

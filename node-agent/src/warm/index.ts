@@ -1,3 +1,4 @@
+/** Warm jobs: who brings what, and how far it is. */
 export { WarmCoordinator } from './coordinator.ts';
 export { WarmExecutor } from './executor.ts';
 export { type SeenJob, WarmJobs, type WarmRequest } from './jobs.ts';

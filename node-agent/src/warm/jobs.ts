@@ -1,12 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
-import { chooseFiles } from '../datasets/files.ts';
-import type { ManifestKeeper } from '../datasets/keeper.ts';
-import { checkName, type DatasetRecord } from '../datasets/record.ts';
-import type { DatasetTables } from '../datasets/table.ts';
-import { checkOwner } from '../pins/record.ts';
-import type { NodeStatistics } from '../statistics/record.ts';
+import {
+  checkName,
+  chooseFiles,
+  type DatasetRecord,
+  type DatasetTables,
+  type ManifestKeeper,
+} from '../datasets/index.ts';
+import { checkOwner } from '../pins/index.ts';
+import type { NodeStatistics } from '../statistics/index.ts';
 import { type Candidate, chooseReplicas } from './choice.ts';
 import type { WarmJobRecord } from './record.ts';
 import { hasEnded, type JobView } from './state.ts';

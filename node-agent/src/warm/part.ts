@@ -1,9 +1,8 @@
 import { HearthError } from '@hearth/common';
 import type { WarmProgress } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
-import { chooseFiles } from '../datasets/files.ts';
-import type { ManifestKeeper } from '../datasets/keeper.ts';
-import type { Pins } from '../pins/pins.ts';
+import { chooseFiles, type ManifestKeeper } from '../datasets/index.ts';
+import type { Pins } from '../pins/index.ts';
 import { abortError, pause } from '../records/index.ts';
 import type { NodeState, WarmJobRecord, WarmProgressRecord } from './record.ts';
 import { SpeedMeter } from './speed.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { errorCodeSchema, unsigned } from '../records/fields.ts';
+import { errorCodeSchema, unsigned } from '../records/index.ts';
 
 /** `warm/jobs/<job>`: what was asked, and how it ended. Written by whoever creates, cancels or ends the job. */
 export const warmJobSchema = z.object({

@@ -1,6 +1,6 @@
 import { HearthError, type Logger } from '@hearth/common';
 import { Mirror, RecordTable, TableWatch } from '../records/index.ts';
-import type { Operation, Store } from '../store/store.ts';
+import type { Operation, Store } from '../store/index.ts';
 import {
   type WarmDivisionRecord,
   type WarmJobRecord,

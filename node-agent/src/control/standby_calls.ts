@@ -1,6 +1,6 @@
 import { HearthError } from '@hearth/common';
 import { type ControlServer, ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { Bystander } from '../agent/bystander.ts';
+import type { StandbyAgent } from '../agent/index.ts';
 import type { Handlers } from './handlers.ts';
 import { StatusCalls } from './status_calls.ts';
 
@@ -8,15 +8,15 @@ import { StatusCalls } from './status_calls.ts';
  * The calls of an agent without a cache: it tells how the cluster is, itself included, and refuses everything else
  * with the reason why it does not serve.
  */
-export function bystanderCalls(bystander: Bystander, cluster: string, handlers: Handlers): ControlServer {
+export function standbyCalls(standby: StandbyAgent, cluster: string, handlers: Handlers): ControlServer {
   const refuse = async (): Promise<never> => {
-    throw new HearthError('Unavailable', `the agent of this node does not serve: ${bystander.reason}`);
+    throw new HearthError('Unavailable', `the agent of this node does not serve: ${standby.reason}`);
   };
   const refusing = Object.entries(ControlService).map(([name, { responseStream }]) => [
     name,
     responseStream ? handlers.streaming(name, () => refusingStream(refuse)) : handlers.unary(name, refuse),
   ]);
-  const calls = async (signal: AbortSignal) => new StatusCalls(await bystander.sight(signal), cluster);
+  const calls = async (signal: AbortSignal) => new StatusCalls(await standby.sight(signal), cluster);
   const answering: Pick<ControlServer, 'getStatus' | 'watchStatus' | 'configureNode'> = {
     getStatus: handlers.unary('GetStatus', async (_request, signal) => await (await calls(signal)).status()),
     watchStatus: handlers.streaming('WatchStatus', async function* (request, signal) {

@@ -1,14 +1,14 @@
 import { HearthError, type Logger } from '@hearth/common';
 import type { Members } from '../context.ts';
-import type { ClusterSight } from '../control/status_calls.ts';
 import { DatasetTables } from '../datasets/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
-import { statisticsSchema } from '../statistics/record.ts';
+import { statisticsSchema } from '../statistics/index.ts';
 import type { Store } from '../store/index.ts';
 import { usageSchema } from '../usage/index.ts';
 import { WarmTables } from '../warm/index.ts';
+import type { ClusterSight } from './cluster_sight.ts';
 
-export interface BystanderOptions {
+export interface StandbyAgentOptions {
   node: string;
   store: Store;
   members: Members;
@@ -25,13 +25,13 @@ const patienceMs = 5_000;
  * What there is of an agent before it has its cache, for as long as the cache or the store cannot be used: it knows
  * the cluster as the store tells it, but holds nothing. It reads the store only once somebody asks.
  */
-export class Bystander {
+export class StandbyAgent {
   readonly logger: Logger;
-  readonly #options: BystanderOptions;
+  readonly #options: StandbyAgentOptions;
   #tables: Tables | undefined;
   #closed = false;
 
-  constructor(options: BystanderOptions) {
+  constructor(options: StandbyAgentOptions) {
     this.logger = options.logger;
     this.#options = options;
   }

@@ -1,16 +1,16 @@
 import { createLogger, HearthError, type Logger } from '@hearth/common';
 import type { Engine, EngineOptions } from '@hearth/engine';
+import { Agent } from '../agent/index.ts';
 import { CacheCheck, CacheWatch } from '../cache/index.ts';
 import { machineProbe } from '../capabilities/index.ts';
 import type { AgentConfig } from '../config/index.ts';
 import { type AgentContext, defaultPace, type Pace } from '../context.ts';
 import { TlsPeers } from '../peers/index.ts';
 import { advertisedAddresses } from './addresses.ts';
-import { Agent } from './agent.ts';
 import { Closing } from './closing.ts';
 import { ClusterView } from './cluster_view.ts';
 import { EngineOpener } from './engine_opener.ts';
-import { becomePresent } from './presence.ts';
+import { startFrontend } from './frontend.ts';
 import { originOpener } from './sources.ts';
 import { version } from './version.ts';
 
@@ -83,7 +83,7 @@ async function startAgent(
   const beginning = patient ? options.signal : within(startDeadlineMs, options.signal);
   let agent: Agent | undefined;
 
-  const presence = await becomePresent({ config, environment, pace, logger }, stack);
+  const presence = await startFrontend({ config, environment, pace, logger }, stack);
   const { incarnation, listen, store, session, members, files } = presence;
 
   const check = new CacheCheck(config);

@@ -1,10 +1,9 @@
 import { HearthError, type Logger } from '@hearth/common';
 import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { DatasetTables } from '../datasets/table.ts';
+import { type CredentialBook, isEmpty } from '../credentials/index.ts';
+import type { DatasetTables } from '../datasets/index.ts';
 import type { Peers } from '../peers/index.ts';
 import { pause } from '../records/index.ts';
-import type { CredentialBook } from './book.ts';
-import { isEmpty } from './own.ts';
 
 const firstPauseMs = 500;
 const longestPauseMs = 30_000;

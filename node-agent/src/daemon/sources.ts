@@ -3,8 +3,7 @@ import type { AgentConfig } from '../config/index.ts';
 import type { PrepareSource } from '../control/index.ts';
 import { originCredentials } from '../credentials/index.ts';
 import type { OpenOrigin } from '../datasets/index.ts';
-import { createOrigin } from '../origins/create_origin.ts';
-import { type Environment, withEnvironment } from '../origins/source_environment.ts';
+import { createOrigin, type Environment, withEnvironment } from '../origins/index.ts';
 
 type OriginConfig = AgentConfig['origins'];
 

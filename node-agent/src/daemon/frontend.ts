@@ -3,24 +3,23 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { controlApi, HearthError, type Logger } from '@hearth/common';
 import type { Address } from '@hearth/engine';
+import { type Agent, StandbyAgent } from '../agent/index.ts';
 import { type AgentConfig, formatEndpoint } from '../config/index.ts';
 import type { Pace } from '../context.ts';
 import { ControlApi } from '../control/index.ts';
 import { AgentMetrics, HealthServer } from '../health/index.ts';
 import { Membership } from '../membership/index.ts';
-import type { Environment } from '../origins/source_environment.ts';
+import type { Environment } from '../origins/index.ts';
 import { Session } from '../records/index.ts';
 import { openStore, type Store } from '../store/index.ts';
 import { TlsFiles } from '../tls/index.ts';
 import { advertisedAddresses, listeningAddresses } from './addresses.ts';
-import type { Agent } from './agent.ts';
-import { Bystander } from './bystander.ts';
 import type { Closing } from './closing.ts';
 import { sourcePreparer } from './sources.ts';
 import { version } from './version.ts';
 import { checkWirePorts } from './wire_ports.ts';
 
-export interface PresenceOptions {
+export interface FrontendOptions {
   config: AgentConfig;
   environment: Environment;
   pace: Pace;
@@ -28,7 +27,7 @@ export interface PresenceOptions {
 }
 
 /** What others see of an agent, with a cache or without. */
-export interface Presence {
+export interface Frontend {
   readonly incarnation: string;
   /** Where the engine is to listen. */
   readonly listen: readonly Address[];
@@ -53,7 +52,7 @@ const muteStoreMs = 1_500;
  * it does not serve. Throws when something cannot be had that a person must change, as a port in use. What was opened is
  * on the stack.
  */
-export async function becomePresent(options: PresenceOptions, stack: Closing): Promise<Presence> {
+export async function startFrontend(options: FrontendOptions, stack: Closing): Promise<Frontend> {
   const { config, environment, pace, logger } = options;
   const { node, cluster } = config;
   const incarnation = randomUUID();
@@ -91,12 +90,12 @@ export async function becomePresent(options: PresenceOptions, stack: Closing): P
   stack.push('membership', () => members.close());
 
   const reason = () => reasons().join('; ');
-  const bystander = new Bystander({ node, store, members, logger, reason, goneGraceMs: pace.goneGraceMs });
-  stack.push('view of the cluster', () => bystander.close());
+  const standby = new StandbyAgent({ node, store, members, logger, reason, goneGraceMs: pace.goneGraceMs });
+  stack.push('view of the cluster', () => standby.close());
   const tcp =
     files === undefined || config.control.listen === undefined ? {} : { tcp: { listen: config.control.listen, files } };
   const prepare = sourcePreparer(config.origins, environment);
-  const control = new ControlApi(bystander, { socket: config.control.socket, cluster, prepare, ...tcp });
+  const control = new ControlApi(standby, { socket: config.control.socket, cluster, prepare, ...tcp });
   const closeControl = () => control.close(Math.min(controlCloseMs, config.shutdownDeadline / 2));
   stack.push('control API', closeControl);
   await control.listen();
@@ -109,7 +108,7 @@ export async function becomePresent(options: PresenceOptions, stack: Closing): P
     control.answerBy(agent);
     // Its calls end before the rooms that answer them.
     stack.push('control API', closeControl);
-    await bystander.close();
+    await standby.close();
   };
   const opened = { incarnation, listen, store, session, members, files };
   return { ...opened, health: healthAddress, control: control.tcpAddress, serve };

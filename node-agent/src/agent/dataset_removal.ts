@@ -1,11 +1,10 @@
 import { HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
-import type { Mounts } from '../mounts/mounts.ts';
+import type { DatasetTables } from '../datasets/index.ts';
+import type { Mounts } from '../mounts/index.ts';
 import type { AnswerRecord, Requests } from '../requests/index.ts';
-import type { Operation } from '../store/store.ts';
-import { hasEnded } from '../warm/state.ts';
-import type { WarmTables } from '../warm/table.ts';
-import type { DatasetTables } from './table.ts';
+import type { Operation } from '../store/index.ts';
+import { hasEnded, type WarmTables } from '../warm/index.ts';
 
 /** In the message of a refusal: nodes, and users of each. */
 const mostUsesTold = 5;

@@ -1,0 +1,35 @@
+import type { Members } from '../context.ts';
+import type { DatasetTables } from '../datasets/index.ts';
+import type { SeenMount } from '../mounts/index.ts';
+import type { NodeStatistics } from '../statistics/index.ts';
+import type { UsageRecord } from '../usage/index.ts';
+import type { SeenJob } from '../warm/index.ts';
+import type { Agent } from './agent.ts';
+
+/** What one agent knows of the cluster. */
+export interface ClusterSight {
+  node: string;
+  members: Members;
+  datasets: Pick<DatasetTables, 'all'>;
+  statistics: { of(node: string): NodeStatistics | undefined; all(): NodeStatistics[] };
+  usage: { of(dataset: string): UsageRecord | undefined };
+  jobs(): SeenJob[];
+  /** Of this agent. */
+  mounts(): Promise<SeenMount[]>;
+  /** Calls the listener when something of this may have changed; returns the function that ends it. */
+  onStatusChange(listener: () => void): () => void;
+}
+
+export function sightOf(agent: Agent): ClusterSight {
+  const { context, datasets, statistics, usage, warmJobs, mounts } = agent;
+  return {
+    node: context.node,
+    members: context.members,
+    datasets,
+    statistics,
+    usage,
+    jobs: () => warmJobs.list(),
+    mounts: () => mounts.list(),
+    onStatusChange: (listener) => agent.onStatusChange(listener),
+  };
+}

@@ -1,0 +1,2 @@
+/** A dataset that needs no origin. */
+export { sumsName } from './make.ts';
