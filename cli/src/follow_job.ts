@@ -40,7 +40,7 @@ export async function followJob(session: Session, agent: AgentClient, name: stri
     }
   }
   display.pause();
-  if (last === undefined) throw new HearthError('ProtocolError', `the agent told nothing of the job ${name}`);
+  if (last === undefined) throw new HearthError('ProtocolError', `the agent reported nothing of the job ${name}`);
   return outcome(last);
 }
 

@@ -104,9 +104,9 @@ async function programs(run: Run): Promise<Counts> {
 
 /** Two mocha processes that were started together; what the quiet one has to say comes when both have ended. */
 async function sideBySide(loud: Promise<MochaRun>, quiet: Promise<MochaRun>): Promise<Counts> {
-  const [told, untold] = await Promise.all([loud, quiet]);
-  process.stdout.write(untold.output);
-  return add(told.counts, untold.counts);
+  const [told, unsent] = await Promise.all([loud, quiet]);
+  process.stdout.write(unsent.output);
+  return add(told.counts, unsent.counts);
 }
 
 /** mocha's options that leave files out. */

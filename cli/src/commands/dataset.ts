@@ -27,7 +27,7 @@ interface AddOptions extends SourceOptions {
 function addCommand(context: CommandContext): Command {
   return new Command('add')
     .description(
-      'List an origin and register its present state under a name. The same name again takes the present state anew.\n\n' +
+      'List an origin and register its present state under a name. The same name again registers the state of that moment.\n\n' +
         'A source is a directory, s3://bucket/prefix, https:// URLs (one that ends in "/" is an index page) or ' +
         "hf://org/model@revision. Credentials come from the agent's environment, never from here.",
     )

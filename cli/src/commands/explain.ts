@@ -12,7 +12,7 @@ interface Options {
 export function explainCommand(context: CommandContext): Command {
   return new Command('explain')
     .description(
-      'Tell why a pod waits, and where the bytes are that it reads.\n\n' +
+      'Say why a pod waits, and where the bytes are that it reads.\n\n' +
         'Asks Kubernetes with your kubeconfig: datasets and what is there of them, the plan for the pod, what it waits for, when ' +
         'it should start and how it will read.',
     )

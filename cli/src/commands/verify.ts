@@ -61,7 +61,7 @@ async function run(session: Session, options: Options, dataset: string, paths: s
   if (totals.mismatches > 0n) {
     throw new HearthError(
       'Corrupt',
-      `${totals.mismatches} of ${formatCount(totals.files, 'file')} of ${dataset} do not match; evict them to have them fetched anew, or add the dataset again when its origin has changed`,
+      `${totals.mismatches} of ${formatCount(totals.files, 'file')} of ${dataset} do not match; evict them to have them fetched again, or add the dataset again when its origin has changed`,
     );
   }
 }

@@ -153,8 +153,8 @@ describe('explanation of a pod', () => {
     const it = await explained(objects, ['CachePreload', 'Event']);
     assert.equal(it.plan, undefined);
     assert.deepEqual(it.unseen, [
-      'you may not read cachepreloads, so what depends on them is not told',
-      'you may not read events, so what depends on them is not told',
+      'you may not read cachepreloads, so what depends on them is unknown',
+      'you may not read events, so what depends on them is unknown',
     ]);
     await assert.rejects(explained({}), { code: 'NotFound' });
     await assert.rejects(explained(objects, ['Pod']), { code: 'PermissionDenied' });

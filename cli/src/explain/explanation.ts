@@ -237,7 +237,8 @@ function adviceOn({ pod, volumes, datasets, preload }: PodFacts, state: PodState
       `see why: kubectl -n ${pod.metadata?.namespace} describe cachepreload ${preload.metadata.name}; the pod starts cold when its gate's time is over`,
     ];
   }
-  if (state === 'Unscheduled' || state === 'Starting') return [`events tell more: kubectl describe pod -n ${name}`];
+  if (state === 'Unscheduled' || state === 'Starting')
+    return [`for more see its events: kubectl describe pod -n ${name}`];
   const ungated =
     state === 'Running' && [...datasets.values()].every(({ spec }) => (spec.gate?.mode ?? 'Off') === 'Off');
   const warm = [...datasets.values()].every(({ status }) => (status?.percent ?? 0) === 100);

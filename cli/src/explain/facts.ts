@@ -130,7 +130,7 @@ class Reader {
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (error.code !== 'PermissionDenied') throw error;
-      this.unseen.add(`you may not read ${what}, so what depends on them is not told`);
+      this.unseen.add(`you may not read ${what}, so what depends on them is unknown`);
       return undefined;
     }
   }

@@ -90,7 +90,7 @@ async function reconcileKey(key: string, options: ControllerOptions, logger: Log
   const overdue = (async () => {
     await aborted(ending.signal, settled.signal);
     await sleep(clock, settleMs, settled.signal);
-    if (!settled.signal.aborted) logger.error('Reconciling does not end though it was told to', { key });
+    if (!settled.signal.aborted) logger.error('a pass of the controller does not end though it was cancelled', { key });
   })();
   await Promise.race([work, overdue]);
 }

@@ -77,7 +77,7 @@ export class EventRecorder {
     }
     this.#forgetOld(now);
     if (this.#aggregates.size >= most) {
-      this.#options.logger.warn('An event is not told, as there are too many', { kind, name, reason });
+      this.#options.logger.warn('event dropped: queue full', { kind, name, reason });
       return;
     }
     const date = this.#clock.date();
@@ -179,7 +179,7 @@ export class EventRecorder {
         return;
       }
       const { regarding, reason } = aggregate;
-      this.#options.logger.warn('An event could not be told', {
+      this.#options.logger.warn('an event could not be written', {
         kind: regarding.kind,
         name: regarding.name,
         reason,

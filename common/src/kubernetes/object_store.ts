@@ -16,16 +16,16 @@ interface Entry<P> {
 /** The reflector's objects. Tells of each difference, once, after it is visible. Synchronous. */
 export class ObjectStore<P> {
   readonly #entries = new Map<string, Entry<P>>();
-  readonly #tell: (key: string, before: P | undefined, after: P | undefined) => void;
+  readonly #notify: (key: string, before: P | undefined, after: P | undefined) => void;
   readonly #same: (before: P, after: P) => boolean;
   #generation = 0;
 
   /** `same`: two values of one object that need not be told apart. */
   constructor(
-    tell: (key: string, before: P | undefined, after: P | undefined) => void,
+    notify: (key: string, before: P | undefined, after: P | undefined) => void,
     same: (before: P, after: P) => boolean,
   ) {
-    this.#tell = tell;
+    this.#notify = notify;
     this.#same = same;
   }
 
@@ -67,14 +67,14 @@ export class ObjectStore<P> {
       return;
     }
     this.#entries.set(key, { uid, resourceVersion, value, generation });
-    this.#tell(key, before?.value, value);
+    this.#notify(key, before?.value, value);
   }
 
   delete(key: string): void {
     const known = this.#entries.get(key);
     if (known === undefined) return;
     this.#entries.delete(key);
-    this.#tell(key, known.value, undefined);
+    this.#notify(key, known.value, undefined);
   }
 
   /** Removes what the complete list with this number did not have. */

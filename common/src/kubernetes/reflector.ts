@@ -67,7 +67,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
     this.#logger = options.logger.child({ reflector: options.type.plural });
     this.#backoff = new Backoff(backoffLimits, this.#clock);
     this.#store = new ObjectStore<P>(
-      (key, before, after) => this.#tell(key, before, after),
+      (key, before, after) => this.#notify(key, before, after),
       // Whole objects with another version differ anyway.
       options.project === undefined ? () => false : isDeepStrictEqual,
     );
@@ -209,7 +209,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
     }
   }
 
-  #tell(key: string, before: P | undefined, after: P | undefined): void {
+  #notify(key: string, before: P | undefined, after: P | undefined): void {
     for (const listener of this.#listeners) {
       try {
         listener(key, before, after);

@@ -9,8 +9,8 @@ export class ServerClock {
 
   /** An answer with this Date. `askedAt` and `answeredAt`: by our clock, milliseconds since the epoch. */
   note(date: string | undefined, askedAt: number, answeredAt: number): void {
-    const told = Date.parse(date ?? '');
-    const [least, most] = [told - answeredAt, told + 1000 - askedAt];
+    const shown = Date.parse(date ?? '');
+    const [least, most] = [shown - answeredAt, shown + 1000 - askedAt];
     // Neither holds for a Date that is none; nor for an answer during which our clock was set back.
     if (!(least <= most)) return;
     const agrees = least <= this.#most && most >= this.#least;

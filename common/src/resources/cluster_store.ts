@@ -63,7 +63,7 @@ export const store = z
           message: 'all endpoints must be https, or all http',
         }),
       })
-      .describe('Client addresses of an etcd that somebody else runs, such as https://10.0.0.1:2379.'),
+      .describe('Client addresses of an etcd that you run yourself, such as https://10.0.0.1:2379.'),
     secretRef: reference(
       "Secret in the operator's namespace with tls.crt, tls.key and ca.crt for the endpoints.",
     ).optional(),

@@ -29,7 +29,7 @@ const reboundPod = z.object({
   namespace: labelName().describe('Namespace of the pod.'),
   name: objectName().describe('Its name.'),
   uid: z.string().min(1).max(64).describe('Its uid.'),
-  at: z.string().max(64).describe('When its mounts were bound again; empty when the agent does not tell.'),
+  at: z.string().max(64).describe('When its mounts were bound again; empty when the agent does not report it.'),
 });
 
 export const nodeCacheStatusSchema = z.object({
@@ -58,7 +58,7 @@ export const nodeCacheStatusSchema = z.object({
     .max(512)
     .optional()
     .meta(keyedBy('uid', 'at'))
-    .describe('Pods whose mounts died and were bound again, and that were told so by an event; once for each time.'),
+    .describe('Pods whose mounts died and were bound again, and that have an event about it; once for each time.'),
   updatedAt: timestamp().optional().describe('When the agent reported this.'),
 });
 

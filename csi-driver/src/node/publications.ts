@@ -121,8 +121,8 @@ export class Publications {
       return false;
     }
     const { source } = remedy;
-    const told = withRebinding(record, source, at);
-    if (told !== record) await records.write(cluster, told);
+    const changed = withRebinding(record, source, at);
+    if (changed !== record) await records.write(cluster, changed);
     if (remedy.kind === 'came') await this.#restrict(target, usage, remedy.present);
     else await this.#bindOver(target, remedy, usage);
     const { volume, pod } = record;

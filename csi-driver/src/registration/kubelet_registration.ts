@@ -41,7 +41,7 @@ export class KubeletRegistration {
         supportedVersions: ['1.0.0'],
       })),
       notifyRegistrationStatus: handlers.unary('NotifyRegistrationStatus', ({ pluginRegistered, error }) => {
-        this.#told(pluginRegistered, error);
+        this.#noteStatus(pluginRegistered, error);
         return {};
       }),
     };
@@ -67,7 +67,7 @@ export class KubeletRegistration {
     await this.#server.close(1000);
   }
 
-  #told(registered: boolean, reason: string): void {
+  #noteStatus(registered: boolean, reason: string): void {
     const { logger } = this.#options;
     this.#registered = registered;
     if (registered) {

@@ -71,7 +71,7 @@ export class SocketServer {
   async #look(): Promise<void> {
     const { socket, logger } = this.#options;
     if ((await inodeOf(socket)) === this.#inode && this.#inode !== undefined) return;
-    logger.warn('a socket is not there any more and is made anew', { socket });
+    logger.warn('a socket is gone and is made again', { socket });
     await this.#renew();
   }
 
@@ -84,7 +84,7 @@ export class SocketServer {
     try {
       await this.#bind();
     } catch (thrown) {
-      logger.error('a socket could not be made anew; it is tried again', { socket, error: HearthError.from(thrown) });
+      logger.error('a socket could not be made again; retrying', { socket, error: HearthError.from(thrown) });
     }
   }
 

@@ -47,7 +47,7 @@ export function chosenByPod(attributes: Record<string, string>): DatasetChoice {
   if (!label.test(namespace)) {
     throw new CsiError(
       'FAILED_PRECONDITION',
-      'the kubelet does not tell the namespace of the pod; set podInfoOnMount: true in the CSIDriver object',
+      'the kubelet does not give the namespace of the pod; set podInfoOnMount: true in the CSIDriver object',
     );
   }
   return { ...common(own), namespace };

@@ -20,7 +20,7 @@ export class CredentialSharing {
   readonly #logger: Logger;
   readonly #stop = new AbortController();
   /** Datasets whose credentials an agent has still to be told, by its name. */
-  readonly #untold = new Map<string, Set<string>>();
+  readonly #unsent = new Map<string, Set<string>>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #off: (() => void)[];
 
@@ -53,8 +53,8 @@ export class CredentialSharing {
         present === undefined || present.credentialed === credentialed ? undefined : { ...present, credentialed },
       { signal },
     );
-    const told = (this.#peers?.names() ?? []).map((node) => this.#tell(node, dataset));
-    await Promise.all(told);
+    const sent = (this.#peers?.names() ?? []).map((node) => this.#send(node, dataset));
+    await Promise.all(sent);
   }
 
   /** As told by another agent: here only. */
@@ -70,40 +70,40 @@ export class CredentialSharing {
   }
 
   /** Once now; what fails is tried again in the background. Never fails. */
-  async #tell(node: string, dataset: string): Promise<void> {
-    const untold = this.#untold.get(node) ?? new Set();
-    this.#untold.set(node, untold.add(dataset));
-    if (await this.#tellOnce(node, dataset)) return;
-    this.#begin(`tell ${node}`, () => this.#tellUntilDone(node));
+  async #send(node: string, dataset: string): Promise<void> {
+    const unsent = this.#unsent.get(node) ?? new Set();
+    this.#unsent.set(node, unsent.add(dataset));
+    if (await this.#sendOnce(node, dataset)) return;
+    this.#begin(`send ${node}`, () => this.#sendUntilDone(node));
   }
 
-  async #tellUntilDone(node: string): Promise<void> {
+  async #sendUntilDone(node: string): Promise<void> {
     for (let failures = 0; ; failures++) {
       await pause(pauseMs(failures), this.#stop.signal);
-      const untold = this.#untold.get(node);
+      const unsent = this.#unsent.get(node);
       // An agent that went away asks by itself when it is back.
       const away = this.#peers?.names().includes(node) !== true;
-      if (this.#stop.signal.aborted || untold === undefined || away) break;
-      await Promise.all([...untold].map((dataset) => this.#tellOnce(node, dataset)));
+      if (this.#stop.signal.aborted || unsent === undefined || away) break;
+      await Promise.all([...unsent].map((dataset) => this.#sendOnce(node, dataset)));
     }
-    this.#untold.delete(node);
+    this.#unsent.delete(node);
   }
 
-  async #tellOnce(node: string, dataset: string): Promise<boolean> {
+  async #sendOnce(node: string, dataset: string): Promise<boolean> {
     const credentials = this.#book.has(dataset) ? this.#book.of(dataset) : undefined;
     try {
       await this.#peers?.setCredentials(node, { dataset, credentials });
     } catch (thrown) {
-      this.#logger.warn('an agent was not told of a change of credentials', {
+      this.#logger.warn('an agent did not get a change of credentials', {
         agent: node,
         dataset,
         error: HearthError.from(thrown),
       });
       return false;
     }
-    const untold = this.#untold.get(node);
-    untold?.delete(dataset);
-    if (untold?.size === 0) this.#untold.delete(node);
+    const unsent = this.#unsent.get(node);
+    unsent?.delete(dataset);
+    if (unsent?.size === 0) this.#unsent.delete(node);
     return true;
   }
 

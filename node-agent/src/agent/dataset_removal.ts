@@ -7,8 +7,8 @@ import type { Operation } from '../store/index.ts';
 import { hasEnded, type WarmTables } from '../warm/index.ts';
 
 /** In the message of a refusal: nodes, and users of each. */
-const mostUsesTold = 5;
-const mostNamesTold = 3;
+const maxUsesListed = 5;
+const maxNamesListed = 3;
 
 /** Takes datasets out of the cluster. */
 export class Removal {
@@ -73,11 +73,11 @@ export class Removal {
     }
     const uses = await this.#mountUses(name, nodes, signal);
     if (uses.length > 0) {
-      const told = uses.slice(0, mostUsesTold).join('; ');
-      const more = uses.length > mostUsesTold ? `; and on ${uses.length - mostUsesTold} more nodes` : '';
+      const listed = uses.slice(0, maxUsesListed).join('; ');
+      const more = uses.length > maxUsesListed ? `; and on ${uses.length - maxUsesListed} more nodes` : '';
       throw new HearthError(
         'InUse',
-        `dataset ${name} is mounted ${told}${more}; it can be removed when that has ended`,
+        `dataset ${name} is mounted ${listed}${more}; it can be removed when that has ended`,
       );
     }
   }
@@ -108,12 +108,12 @@ export class Removal {
 /** `on n1 by pod team/a and 3 more`: what there is to end on a node. */
 function describeUse(node: string, answer: AnswerRecord | undefined, targets: readonly string[]): string {
   if (answer === undefined) return `on ${node}, whose agent is away`;
-  if (answer.errorCode !== undefined) return `on ${node}, whose agent cannot tell by whom: ${answer.message}`;
+  if (answer.errorCode !== undefined) return `on ${node}, whose agent cannot say by whom: ${answer.message}`;
   if (answer.users.length > 0) return `on ${node} by ${firstOf(answer.users)}`;
   return `on ${node} at ${firstOf(targets)} (hearth unmount)`;
 }
 
 function firstOf(texts: readonly string[]): string {
-  const more = texts.length > mostNamesTold ? ` and ${texts.length - mostNamesTold} more` : '';
-  return `${texts.slice(0, mostNamesTold).join(', ')}${more}`;
+  const more = texts.length > maxNamesListed ? ` and ${texts.length - maxNamesListed} more` : '';
+  return `${texts.slice(0, maxNamesListed).join(', ')}${more}`;
 }

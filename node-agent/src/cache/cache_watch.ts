@@ -5,17 +5,17 @@ import type { CacheCheck } from './cache_check.ts';
 export class CacheWatch {
   readonly #check: CacheCheck;
   readonly #logger: Logger;
-  readonly #tell: (reason: string | undefined) => void;
+  readonly #notify: (reason: string | undefined) => void;
   readonly #timer: NodeJS.Timeout;
   #turn: Promise<void> | undefined;
   #reason: string | undefined;
   #closed = false;
 
   /** `tell` is given the reason why they cannot be used, or undefined when they can be again; once for each change. */
-  constructor(check: CacheCheck, everyMs: number, logger: Logger, tell: (reason: string | undefined) => void) {
+  constructor(check: CacheCheck, everyMs: number, logger: Logger, notify: (reason: string | undefined) => void) {
     this.#check = check;
     this.#logger = logger;
-    this.#tell = tell;
+    this.#notify = notify;
     this.#timer = setInterval(() => {
       this.#turn ??= this.#look().finally(() => {
         this.#turn = undefined;
@@ -38,6 +38,6 @@ export class CacheWatch {
     this.#reason = reason;
     if (reason === undefined) this.#logger.info('the cache can be used again');
     else this.#logger.error('the cache cannot be used any more', { reason });
-    this.#tell(reason);
+    this.#notify(reason);
   }
 }

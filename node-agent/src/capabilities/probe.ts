@@ -78,7 +78,7 @@ async function outputOf(program: string, run: ProbeRun): Promise<string> {
           ? new HearthError('Cancelled', 'interrupted')
           : new HearthError(
               'IoError',
-              `${program} cannot be run (${error.message}); build it anew with \`make build\``,
+              `${program} cannot be run (${error.message}); build it again with \`make build\``,
             ),
       ),
     );
@@ -95,7 +95,7 @@ function parseProbe(line: string): Probe {
   if (!isProbe(row))
     throw new HearthError(
       'ProtocolError',
-      'hearth-probe wrote something that is not a probe; build it anew with `make build`',
+      'hearth-probe wrote something that is not a probe; build it again with `make build`',
     );
   return row;
 }

@@ -112,7 +112,7 @@ export const configSchema = z.strictObject({
       ),
       advertise: setting(
         {
-          description: 'Addresses that other agents are told. Absent: those of wire.listen.',
+          description: 'Addresses that are advertised to other agents. Absent: those of wire.listen.',
           allowed: addressAllowed,
           form: 'list',
         },
@@ -360,7 +360,7 @@ export const configSchema = z.strictObject({
   onStartFailure: setting(
     {
       description:
-        'When the cache directories or the store cannot be used at the start: exit with the reason, or wait: tell it at /readyz and to the other agents, and try again.',
+        'When the cache directories or the store cannot be used at the start: exit with the reason, or wait: report it at /readyz and to the other agents, and try again.',
       allowed: 'exit or wait',
       form: 'text',
     },

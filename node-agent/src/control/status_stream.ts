@@ -15,15 +15,15 @@ export async function* watchStatus(
 ): AsyncGenerator<GetStatusResponse> {
   let wake = Promise.withResolvers<void>();
   const off = source.onChange(() => wake.resolve());
-  let told: Uint8Array | undefined;
+  let sent: Uint8Array | undefined;
   try {
     while (!signal.aborted) {
       // What changes while the status is being read is told by the next message.
       wake = Promise.withResolvers<void>();
       const status = await source.status();
       const bytes = comparable(status);
-      if (told === undefined || Buffer.compare(told, bytes) !== 0) yield status;
-      told = bytes;
+      if (sent === undefined || Buffer.compare(sent, bytes) !== 0) yield status;
+      sent = bytes;
       await pause(intervalMs, signal);
       await unlessAborted(wake.promise, signal);
     }

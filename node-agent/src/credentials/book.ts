@@ -55,16 +55,16 @@ export class CredentialBook {
     const present = this.#known.get(dataset);
     if (present !== undefined && isSame(present, credentials)) return;
     this.#known.set(dataset, { ...credentials });
-    this.#tell(dataset);
+    this.#notify(dataset);
   }
 
   forget(dataset: string): void {
-    if (this.#known.delete(dataset)) this.#tell(dataset);
+    if (this.#known.delete(dataset)) this.#notify(dataset);
   }
 
   /** Whether a dataset has credentials of its own may have changed. */
   touch(dataset: string): void {
-    this.#tell(dataset);
+    this.#notify(dataset);
   }
 
   /** Called after what is known of a dataset has changed. Returns the function that ends it. */
@@ -73,7 +73,7 @@ export class CredentialBook {
     return () => void this.#listeners.delete(listener);
   }
 
-  #tell(dataset: string): void {
+  #notify(dataset: string): void {
     for (const listener of [...this.#listeners]) listener(dataset);
   }
 }

@@ -41,7 +41,7 @@ export class EngineOpener {
 
   async open({ onQuestion, onFailure, againMs, signal }: OpeningOptions): Promise<OpenedEngine> {
     const { logger } = this.#options;
-    let told = '';
+    let reported = '';
     for (;;) {
       signal.throwIfAborted();
       const trying = this.#try(onQuestion);
@@ -55,8 +55,8 @@ export class EngineOpener {
         }
         const error = HearthError.from(thrown);
         onFailure(error);
-        if (error.message !== told) logger.error('the cache cannot be used yet; trying again', { error, againMs });
-        told = error.message;
+        if (error.message !== reported) logger.error('the cache cannot be used yet; trying again', { error, againMs });
+        reported = error.message;
       }
       await pause(againMs, signal);
     }

@@ -56,7 +56,7 @@ describe('datasets', () => {
     cluster.origin.listMs = 5_000;
     await assert.rejects(add('a'), {
       code: 'DeadlineExceeded',
-      message: /^\/data told of no more files for .* while it was listed/,
+      message: /^\/data listed no more files for .* while it was listed/,
     });
     assert.equal(cluster.agent('a').datasets.mirror.get('d')?.errorCode, 'DeadlineExceeded');
   });

@@ -22,7 +22,7 @@ export interface ListingParts {
   /** The listing ends when the origin has told of nothing for this long, milliseconds. */
   patienceMs: number;
   /** Called now and then, and awaited. */
-  tell(progress: ListingProgress): Promise<void>;
+  report(progress: ListingProgress): Promise<void>;
 }
 
 const progressMs = 500;
@@ -37,7 +37,7 @@ export async function listOrigin(
   name: string,
   request: DatasetRequest,
   origin: Origin,
-  { engine, logger, limits, patienceMs, tell }: ListingParts,
+  { engine, logger, limits, patienceMs, report }: ListingParts,
   signal: AbortSignal,
 ): Promise<Listed> {
   const filter = new PathFilter(request.include, request.exclude);
@@ -46,7 +46,7 @@ export async function listOrigin(
   const seen: ListingProgress = { filesListed: 0, bytesListed: 0n };
   const proof = new ReadingProof(origin);
   const size = new ListingSize(name, limits);
-  let told = performance.now();
+  let reportedAt = performance.now();
   logger.info('listing the origin', { dataset: name, origin: origin.describe() });
   for await (const page of patiently(origin, patienceMs, signal)) {
     const rows = page.filter((row) => filter.choosesAll || (row.kind !== 'directory' && filter.matches(row.path)));
@@ -54,11 +54,11 @@ export async function listOrigin(
     builder.add(rows);
     proof.note(rows);
     count(seen, rows);
-    if (performance.now() - told < progressMs) continue;
-    told = performance.now();
-    await tell({ ...seen });
+    if (performance.now() - reportedAt < progressMs) continue;
+    reportedAt = performance.now();
+    await report({ ...seen });
   }
-  await tell({ ...seen });
+  await report({ ...seen });
   if (seen.filesListed === 0) {
     throw new HearthError(
       'NotFound',
@@ -115,7 +115,7 @@ async function* patiently(origin: Origin, patienceMs: number, signal: AbortSigna
     stalled.abort(
       new HearthError(
         'DeadlineExceeded',
-        `${origin.describe()} told of no more files for ${patienceMs / 60_000} min while it was listed; look at its server, or choose a smaller part of it`,
+        `${origin.describe()} listed no more files for ${patienceMs / 60_000} min while it was listed; look at its server, or choose a smaller part of it`,
       ),
     );
   let timer = setTimeout(giveUp, patienceMs);

@@ -212,12 +212,12 @@ export class Resolution {
     signal: AbortSignal,
   ): Promise<Listed> {
     if (origin instanceof HearthError) throw origin;
-    const tell = async (seen: ListingProgress) => {
+    const report = async (seen: ListingProgress) => {
       progress(seen);
       await this.#publish(name, seen);
     };
     const { listing, pace } = this.#context;
-    const parts = { engine: this.#engine, logger: this.#logger, limits: listing, patienceMs: pace.listingMs, tell };
+    const parts = { engine: this.#engine, logger: this.#logger, limits: listing, patienceMs: pace.listingMs, report };
     return await listOrigin(name, request, origin, parts, signal);
   }
 

@@ -52,7 +52,7 @@ export const metricRows: readonly MetricRow[] = [
   row(
     'gauge',
     'engine_info',
-    'Always 1; the labels tell how the engine waits and its number of shards.',
+    'Always 1; the labels are how the engine waits and its number of shards.',
     ({ statistics }) => [[[statistics.backend, String(statistics.shards)], 1]],
     ['backend', 'shards'],
   ),
@@ -148,7 +148,7 @@ export const metricRows: readonly MetricRow[] = [
   row(
     'gauge',
     'peer_wire_info',
-    'Always 1; the labels tell the version of the wire protocol agreed with the peer, and which features it lacks.',
+    'Always 1; the labels are the version of the wire protocol agreed with the peer, and the features that it lacks.',
     ({ statistics }) =>
       statistics.peers
         .filter((peer) => peer.wireVersion !== 0)
@@ -164,7 +164,7 @@ export const metricRows: readonly MetricRow[] = [
   row(
     'gauge',
     'residency_log_lost_bytes',
-    'Bytes of the residency logs that could not be read at the start; the log of the agent tells where.',
+    'Bytes of the residency logs that could not be read at the start; the log of the agent says where.',
     ofEngine((s) => s.lostLogBytes),
   ),
   row(
@@ -230,7 +230,7 @@ export const metricRows: readonly MetricRow[] = [
   row(
     'counter',
     'mount_errors_total',
-    'Opens and reads through mounts that were answered with an error, by its code; the log tells of each file once a minute.',
+    'Opens and reads through mounts that were answered with an error, by its code; the log names each file once a minute.',
     ({ statistics }) => Object.entries(statistics.failedReads).map(([code, count]) => [[code], Number(count)]),
     ['code'],
   ),

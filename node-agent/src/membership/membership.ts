@@ -96,8 +96,8 @@ export class Membership implements Members {
 
   /** Tells the others whether this agent is ready, and why not. Written in the background. */
   setReady(ready: boolean, reason: string): void {
-    const told = ready ? '' : reason.slice(0, 1024);
-    if (ready !== this.#self.ready || told !== this.#self.reason) this.#change({ ready, reason: told });
+    const published = ready ? '' : reason.slice(0, 1024);
+    if (ready !== this.#self.ready || published !== this.#self.reason) this.#change({ ready, reason: published });
   }
 
   /** Tells the others where this agent's control API is. Written in the background. */

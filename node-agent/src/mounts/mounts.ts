@@ -300,7 +300,7 @@ export class Mounts {
   async #openQuietly(row: MountRow, signal: AbortSignal): Promise<void> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.requestMs)]);
     await this.#keeper.opened(row.manifest, limit).catch((thrown) => {
-      this.#context.logger.error('the manifest of a mount is not to be had', {
+      this.#context.logger.error('cannot load the manifest of a mount', {
         target: row.target,
         error: HearthError.from(thrown),
       });

@@ -113,7 +113,7 @@ export class DirectoryOrigin implements Origin {
       if (stats.isDirectory())
         throw new HearthError(
           'OriginChanged',
-          `${path} became a directory while it was listed; list it again when nobody writes to it`,
+          `${path} became a directory while it was listed; list it again when nothing writes to it`,
         );
       unusable.add(path, `a ${specialKind(stats)}, which has no content to cache`);
       return undefined;

@@ -34,7 +34,7 @@ export async function readFirstByteOfFile({ path = '', below = '' }: Location): 
     const denied = code === 'EACCES' || code === 'EPERM';
     throw new HearthError(
       denied ? 'PermissionDenied' : 'OriginChanged',
-      `${path} is listed but cannot be opened (${code}); let the agent read it, or list it again when nobody writes to it`,
+      `${path} is listed but cannot be opened (${code}); let the agent read it, or list it again when nothing writes to it`,
     );
   }
   try {
@@ -42,11 +42,11 @@ export async function readFirstByteOfFile({ path = '', below = '' }: Location): 
     if (!(await readlink(`/proc/self/fd/${file.fd}`, 'buffer')).equals(Buffer.from(real))) {
       throw new HearthError(
         'OriginChanged',
-        `${path} is not where it was listed; list it again when nobody writes to it`,
+        `${path} is not where it was listed; list it again when nothing writes to it`,
       );
     }
     if (!(await file.stat()).isFile()) {
-      throw new HearthError('OriginChanged', `${path} is no file any more; list it again when nobody writes to it`);
+      throw new HearthError('OriginChanged', `${path} is no file any more; list it again when nothing writes to it`);
     }
     const { bytesRead } = await file.read(Buffer.alloc(1), 0, 1, 0);
     if (bytesRead === 1) return;

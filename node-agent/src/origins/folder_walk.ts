@@ -122,7 +122,7 @@ export function nameError(thrown: unknown, name: string): HearthError {
     case 'ENOTDIR':
       return new HearthError(
         'OriginChanged',
-        `${name} vanished while the directory was listed; list it again when nobody writes to it`,
+        `${name} vanished while the directory was listed; list it again when nothing writes to it`,
       );
     case 'EACCES':
     case 'EPERM':

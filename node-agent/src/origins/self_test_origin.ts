@@ -103,7 +103,7 @@ export class SelfTestOrigin implements Origin {
   #broken(reason: string): HearthError {
     return new HearthError(
       'Corrupt',
-      `the built-in files at ${this.#folder} are not as ${sumsName} there says: ${reason}; install Hearth anew on this node`,
+      `the built-in files at ${this.#folder} are not as ${sumsName} there says: ${reason}; install Hearth again on this node`,
     );
   }
 }

@@ -21,6 +21,6 @@ export async function statBelow(root: string, path: string): Promise<BigIntStats
   }
   throw new HearthError(
     'OriginChanged',
-    `${path} is not where it was listed: a folder above it was replaced or renamed; list it again when nobody writes to it`,
+    `${path} is not where it was listed: a folder above it was replaced or renamed; list it again when nothing writes to it`,
   );
 }

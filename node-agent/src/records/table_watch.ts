@@ -54,14 +54,14 @@ export class TableWatch {
     for (let failures = 0; !signal.aborted; ) {
       try {
         const { entries, revision } = await this.#store.range(this.#prefix, { signal });
-        this.#tell((table) => table.fill(below(table, entries, keyOf), revision));
+        this.#notify((table) => table.fill(below(table, entries, keyOf), revision));
         failures = 0;
         for await (const item of this.#store.watch(this.#prefix, revision + 1, { signal })) {
           if (item.kind === 'compacted') {
-            this.#logger.info('reading the table anew', { reason: item.reason });
+            this.#logger.info('reading the whole table again', { reason: item.reason });
             break;
           }
-          this.#tell((table) => table.hear(below(table, item.events, keyOfEvent), item.revision));
+          this.#notify((table) => table.hear(below(table, item.events, keyOfEvent), item.revision));
         }
       } catch (thrown) {
         if (signal.aborted) return;
@@ -76,8 +76,8 @@ export class TableWatch {
   }
 
   /** Listeners are told when all tables have changed. */
-  #tell(change: (table: WatchedTable) => () => void): void {
-    for (const tell of this.#tables.map(change)) tell();
+  #notify(change: (table: WatchedTable) => () => void): void {
+    for (const notify of this.#tables.map(change)) notify();
   }
 }
 

@@ -76,7 +76,7 @@ export class FakeEngine implements Engine {
     this.disk.resident.set(key, this.residentOf(key) + bytes);
   }
 
-  tellChanged(warm: FakeWarm, { manifest, dataset }: DatasetRevision, entry: number): void {
+  reportChanged(warm: FakeWarm, { manifest, dataset }: DatasetRevision, entry: number): void {
     const message = 'the ETag differs from the one in the manifest';
     warm.fail(new HearthError('OriginChanged', message));
     this.options.onQuestion({ kind: 'originChanged', manifest, dataset, entry, message });

@@ -74,7 +74,7 @@ export class FakeWarm {
       const missing = file.size - this.#engine.residentOf(file.contentKey);
       if (missing === 0n || room === 0n) continue;
       if (file.path === fabric.changedPath) {
-        this.#engine.tellChanged(this, this.#options, file.index);
+        this.#engine.reportChanged(this, this.#options, file.index);
         return;
       }
       if (fabric.holder(file.contentKey, file.size, this.#engine) !== undefined) {

@@ -77,9 +77,9 @@ export class TlsFiles implements CertificateProvider {
       if (!isEqual(contents, await readLater(this.#paths))) return;
       this.#contents = check(this.#paths, contents);
       this.#complaint = '';
-      this.#logger.info('certificates were read anew', { files: this.#names() });
-      for (const listener of this.#authorityListeners) this.#tellAuthorities(listener);
-      for (const listener of this.#identityListeners) this.#tellIdentity(listener);
+      this.#logger.info('certificates were read again', { files: this.#names() });
+      for (const listener of this.#authorityListeners) this.#sendAuthorities(listener);
+      for (const listener of this.#identityListeners) this.#sendIdentity(listener);
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (error.message !== this.#complaint) this.#logger.error('new certificates are not used', { error });
@@ -89,7 +89,7 @@ export class TlsFiles implements CertificateProvider {
 
   addCaCertificateListener(listener: AuthorityListener): void {
     this.#authorityListeners.add(listener);
-    process.nextTick(() => this.#tellAuthorities(listener));
+    process.nextTick(() => this.#sendAuthorities(listener));
   }
 
   removeCaCertificateListener(listener: AuthorityListener): void {
@@ -98,7 +98,7 @@ export class TlsFiles implements CertificateProvider {
 
   addIdentityCertificateListener(listener: IdentityListener): void {
     this.#identityListeners.add(listener);
-    process.nextTick(() => this.#tellIdentity(listener));
+    process.nextTick(() => this.#sendIdentity(listener));
   }
 
   removeIdentityCertificateListener(listener: IdentityListener): void {
@@ -109,12 +109,12 @@ export class TlsFiles implements CertificateProvider {
     clearInterval(this.#timer);
   }
 
-  #tellAuthorities(listener: AuthorityListener): void {
+  #sendAuthorities(listener: AuthorityListener): void {
     const caCertificate = this.#contents.authorities ?? Buffer.from(getCACertificates('default').join('\n'));
     listener({ caCertificate });
   }
 
-  #tellIdentity(listener: IdentityListener): void {
+  #sendIdentity(listener: IdentityListener): void {
     listener(this.#contents.identity ?? null);
   }
 

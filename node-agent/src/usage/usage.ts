@@ -35,14 +35,14 @@ export class Usage {
     this.#table = new RecordTable(context.store, 'usage/', usageSchema);
     this.#mirror = new Mirror(this.#table, context.logger);
     this.#mirror.onChange((changes) => {
-      for (const { after } of changes) if (after !== undefined) this.#tell(after.dataset, after);
+      for (const { after } of changes) if (after !== undefined) this.#notify(after.dataset, after);
     });
     datasets.mirror.onChange((changes) => {
-      for (const { id } of changes) this.#tell(id, this.#mirror.get(id));
+      for (const { id } of changes) this.#notify(id, this.#mirror.get(id));
     });
     this.#off = keeper.onOpened((manifest) => {
       for (const { id, value } of datasets.mirror.rows())
-        if (value.manifest === manifest) this.#tell(id, this.#mirror.get(id));
+        if (value.manifest === manifest) this.#notify(id, this.#mirror.get(id));
     });
     this.#timer = setInterval(() => this.#begin(), context.pace.lastUseMs);
   }
@@ -74,7 +74,7 @@ export class Usage {
   }
 
   /** The engine knows manifests that are open: of others it is told when they are. */
-  #tell(dataset: string, usage: UsageRecord | undefined): void {
+  #notify(dataset: string, usage: UsageRecord | undefined): void {
     const manifest = this.#datasets.mirror.get(dataset)?.manifest;
     if (manifest === undefined || manifest === '' || usage === undefined || !this.#keeper.isOpen(manifest)) return;
     this.#context.engine.setLastUse(manifest, evictionTime(usage));

@@ -21,7 +21,7 @@ export function volumesCapability(records: readonly PublishedRecord[]): Capabili
     ready: false,
     pods: pods.slice(0, mostPods),
     podsLeftOut: Math.max(0, pods.length - mostPods),
-    reason: `${users.slice(0, mostNamed).join(', ')}${more} had mounts that lost their agent and their holder at once. Restart them, unless their containers mount the volume with mountPropagation HostToContainer and open their files anew`,
+    reason: `${users.slice(0, mostNamed).join(', ')}${more} had mounts that lost their agent and their holder at once. Restart them, unless their containers mount the volume with mountPropagation HostToContainer and open their files again`,
   };
 }
 

@@ -193,7 +193,7 @@ describe('volume mounts', () => {
     await writeFile(join(published(), 'torn.json'), '{"manifest":');
     await assert.rejects(cluster.agent('b').removal.remove('d', { evict: false }, soon()), {
       code: 'InUse',
-      message: /on a, whose agent cannot tell by whom: .*torn\.json/,
+      message: /on a, whose agent cannot say by whom: .*torn\.json/,
     });
   });
 

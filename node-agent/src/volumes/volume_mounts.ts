@@ -127,7 +127,7 @@ export class VolumeMounts {
       const target = this.#targetAt(mount.target);
       if (mount.dataset !== dataset || target === undefined) continue;
       await this.#inTurn(mount.manifest, async () => {
-        if (!isNamed(target, await readPublished(folder))) await this.#takeAway(target);
+        if (!isNamed(target, await readPublished(folder))) await this.#remove(target);
       });
     }
     const records = await readPublished(folder);
@@ -237,8 +237,7 @@ export class VolumeMounts {
     for (const target of unnamed) {
       const since = this.#unnamedSince.get(target.path) ?? now;
       this.#unnamedSince.set(target.path, since);
-      if (now - since >= this.#graceMs)
-        await this.#inTurn(target.manifest, () => this.#takeAwayUnlessPublished(target));
+      if (now - since >= this.#graceMs) await this.#inTurn(target.manifest, () => this.#removeUnlessPublished(target));
     }
   }
 
@@ -289,7 +288,7 @@ export class VolumeMounts {
         if (!served) await this.#mount(dataset, manifest, kind, AbortSignal.timeout(pace.requestMs));
       });
       this.#complained.delete(target);
-      logger.info('a mount that pods use was made anew', { dataset, manifest, target });
+      logger.info('a mount that pods use was made again', { dataset, manifest, target });
     } catch (thrown) {
       if (this.#complained.has(target)) return;
       this.#complained.add(target);
@@ -307,15 +306,15 @@ export class VolumeMounts {
       this.#unnamedSince.set(this.#path(manifest, kind, dataset), performance.now());
   }
 
-  async #takeAwayUnlessPublished(target: Target): Promise<void> {
+  async #removeUnlessPublished(target: Target): Promise<void> {
     const since = this.#unnamedSince.get(target.path);
     // Published again while this waited for its turn.
     if (since === undefined || performance.now() - since < this.#graceMs) return;
-    await this.#takeAway(target);
+    await this.#remove(target);
   }
 
   /** In its turn. What somebody uses all the same stays, and is tried again by the next look. */
-  async #takeAway({ path, manifest }: Target): Promise<void> {
+  async #remove({ path, manifest }: Target): Promise<void> {
     try {
       await this.#unmount(path);
       await removeFolder(path);

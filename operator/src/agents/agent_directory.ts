@@ -32,7 +32,7 @@ export class AgentDirectory implements Agents {
     let pool = this.#pools.get(cluster);
     if (pool === undefined) {
       const onStatus = (before: ClusterStatus | undefined, after: ClusterStatus | undefined) =>
-        this.#tell(cluster, before, after);
+        this.#notify(cluster, before, after);
       pool = new AgentPool({ cluster, logger: this.#logger, connectMs: this.#connectMs, onStatus });
       this.#pools.set(cluster, pool);
     }
@@ -54,7 +54,7 @@ export class AgentDirectory implements Agents {
     await Promise.all([...this.#pools.keys()].map((cluster) => this.forget(cluster)));
   }
 
-  #tell(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): void {
+  #notify(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): void {
     for (const listener of this.#listeners) {
       try {
         listener(cluster, before, after);

@@ -148,7 +148,7 @@ export class AgentPool implements ClusterAgents {
     await this.#following;
     for (const connection of this.#connections.values()) connection.close();
     this.#connections.clear();
-    this.#tell(undefined);
+    this.#notify(undefined);
   }
 
   /** Whom to ask, best first: who answered last, those that are ready, the others. */
@@ -195,7 +195,7 @@ export class AgentPool implements ClusterAgents {
           failures = 0;
           this.#trouble = undefined;
           this.#preferred = endpoint.node;
-          this.#tell(clusterStatus(message, Date.now()));
+          this.#notify(clusterStatus(message, Date.now()));
         }
       } catch (thrown) {
         if (this.#ending.signal.aborted) return;
@@ -207,7 +207,7 @@ export class AgentPool implements ClusterAgents {
       if (failed === this.#preferred) this.#preferred = undefined;
       failures++;
       // One agent that restarts is no reason to call the cluster's state unknown: another one is asked first.
-      if (failures > 1 && this.#status?.connected === true) this.#tell({ ...this.#status, connected: false });
+      if (failures > 1 && this.#status?.connected === true) this.#notify({ ...this.#status, connected: false });
       await this.#pause(failures);
     }
   }
@@ -233,7 +233,7 @@ export class AgentPool implements ClusterAgents {
     await sleep(longest * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
   }
 
-  #tell(after: ClusterStatus | undefined): void {
+  #notify(after: ClusterStatus | undefined): void {
     const before = this.#status;
     this.#status = after;
     if (before !== undefined || after !== undefined) this.#onStatus(before, after);

@@ -13,7 +13,7 @@ import { ownedSelector } from '../kubernetes/index.ts';
 import { ownedTypes } from '../storage_cluster/index.ts';
 import { all } from './listing.ts';
 import { refuseWhileMounted } from './mounting_pods.ts';
-import { takeAwayFromNodes } from './node_pods.ts';
+import { removeFromNodes } from './node_pods.ts';
 import { pauseMs, until } from './wait.ts';
 
 export interface CleanupOptions {
@@ -50,12 +50,12 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
   if (!force) await refuseWhileMounted(api, signal);
   const startAgain = await stopOperator(options);
   try {
-    await takeAwayFromNodes(options, 'agent', patienceMs);
+    await removeFromNodes(options, 'agent', patienceMs);
     if (!force) await refuseWhileMounted(api, signal);
     await deleteClusters(options);
     // What agents have left mounted goes with them.
-    await takeAwayFromNodes(options, 'holder', Math.min(patienceMs, deadline - Date.now()));
-    await takeAwayRest(options, deadline);
+    await removeFromNodes(options, 'holder', Math.min(patienceMs, deadline - Date.now()));
+    await removeRest(options, deadline);
   } catch (thrown) {
     await startAgain();
     throw thrown;
@@ -70,7 +70,7 @@ async function deleteClusters({ api, logger, signal }: CleanupOptions): Promise<
   }
 }
 
-async function takeAwayRest(options: CleanupOptions, deadline: number): Promise<void> {
+async function removeRest(options: CleanupOptions, deadline: number): Promise<void> {
   const { api, namespace, deadlineMs, signal } = options;
   await openGates(options);
   const withFinalizers = [kinds.StorageCluster, kinds.NodeCache, kinds.Dataset, kinds.CachePreload] as ResourceType[];
@@ -87,8 +87,8 @@ async function takeAwayRest(options: CleanupOptions, deadline: number): Promise<
   const gone = await until(Math.max(pauseMs, deadline - Date.now()), signal, async () => {
     left = [];
     for (const type of ownedTypes)
-      left.push(...(await takeAway(api, type, { namespace, labelSelector: ownedSelector }, signal)));
-    left.push(...(await takeAway(api, kinds.NodeCache, {}, signal)));
+      left.push(...(await remove(api, type, { namespace, labelSelector: ownedSelector }, signal)));
+    left.push(...(await remove(api, kinds.NodeCache, {}, signal)));
     return left.length === 0;
   });
   if (gone) return;
@@ -130,7 +130,7 @@ async function stopOperator({ api, namespace, logger, signal }: CleanupOptions):
 }
 
 /** Deletes what is there. Gives what was. */
-async function takeAway(
+async function remove(
   api: CleanupOptions['api'],
   type: ResourceType,
   place: { namespace?: string; labelSelector?: string },

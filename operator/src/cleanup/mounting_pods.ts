@@ -21,8 +21,8 @@ export async function refuseWhileMounted(api: Pick<KubernetesClient, 'list'>, si
   throw new HearthError(
     'InUse',
     `not uninstalled, because pods mount volumes of Hearth: ${mounting.slice(0, named).join(', ')}${more}; ` +
-      'delete them and uninstall again. Without csi-node nobody unmounts for them when they are deleted; docs/install.md ' +
-      'tells how to uninstall all the same (cleanup.force)',
+      'delete them and uninstall again. Without csi-node nothing unmounts for them when they are deleted; docs/install.md ' +
+      'says how to uninstall all the same (cleanup.force)',
   );
 }
 

@@ -15,7 +15,7 @@ export interface NodePodsOptions {
  * Deletes the DaemonSets of agents or holders and waits, at most this many milliseconds, until their pods have gone.
  * `DeadlineExceeded` names those that are left; pods on nodes that are not ready are left to themselves.
  */
-export async function takeAwayFromNodes(
+export async function removeFromNodes(
   { api, namespace, logger, signal }: NodePodsOptions,
   component: 'agent' | 'holder',
   timeMs: number,

@@ -77,7 +77,7 @@ export function assess(dataset: Dataset, observed: ObservedDataset): Assessment 
     return { state: 'away', cluster, reason: 'SecretUnavailable', message };
   }
   if (observed.agents?.connected !== true) {
-    const message = `waits for an agent of StorageCluster ${cluster}: kubectl describe storagecluster ${cluster} tells why none answers`;
+    const message = `waits for an agent of StorageCluster ${cluster}: kubectl describe storagecluster ${cluster} says why none answers`;
     return { state: 'away', cluster, reason: 'AgentsUnavailable', message };
   }
   const credentials = observed.secret?.kind === 'found' ? observed.secret.credentials : undefined;
@@ -197,11 +197,11 @@ function assessKnown(dataset: Dataset, observed: ObservedDataset, registration: 
  * after that time have forgotten it: their store is new.
  */
 function presentOf({ agents, now }: ObservedDataset, listed: { dataset: AgentDataset; at: number } | undefined) {
-  const told = agents?.dataset;
-  if (listed === undefined || now >= listed.at + settleMs) return { present: told, settlesAt: undefined };
-  const current = told?.manifest === listed.dataset.manifest && told.state === listed.dataset.state;
+  const reported = agents?.dataset;
+  if (listed === undefined || now >= listed.at + settleMs) return { present: reported, settlesAt: undefined };
+  const current = reported?.manifest === listed.dataset.manifest && reported.state === listed.dataset.state;
   return current
-    ? { present: told, settlesAt: undefined }
+    ? { present: reported, settlesAt: undefined }
     : { present: listed.dataset, settlesAt: listed.at + settleMs };
 }
 

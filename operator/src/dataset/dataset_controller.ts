@@ -14,7 +14,7 @@ import { reconcileObject } from '../reconciler/index.ts';
 import { type SecretGrant, SecretReader, type SecretReaderOptions } from '../secrets/index.ts';
 import type { ClusterView } from './cluster.ts';
 import { DatasetReconciler } from './dataset_reconciler.ts';
-import { tellsTheSame } from './figures.ts';
+import { isSameReport } from './figures.ts';
 import { Removal } from './removal.ts';
 import { Resolutions } from './resolutions.ts';
 import { DatasetUsers, type Uses } from './users.ts';
@@ -143,7 +143,7 @@ class DatasetController {
     }
     const names = new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])]);
     for (const name of names) {
-      if (tellsTheSame(before?.datasets.get(name), after?.datasets.get(name))) continue;
+      if (isSameReport(before?.datasets.get(name), after?.datasets.get(name))) continue;
       const split = splitRegisteredName(name);
       if (split !== undefined) this.#queue.add(`${split.namespace}/${split.name}`);
     }

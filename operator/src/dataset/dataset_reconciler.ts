@@ -37,7 +37,7 @@ export interface DatasetReconcilerOptions {
 
 /** How soon users are looked at again: their going brings the Dataset back by itself. */
 const inUseMs = 60_000;
-const mostClaimsTold = 10;
+const maxClaimsListed = 10;
 
 /** Registers Datasets at the agents of their clusters, and tells in their status what the agents say. */
 export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, DatasetAction> {
@@ -89,7 +89,7 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
         if (credentials !== undefined) this.#noteSent(key, credentialsDigest(credentials));
         return this.#options.resolutions.start(key, action.registration);
       }
-      case 'tell':
+      case 'event':
         return this.#options.events.eventFor(datasets, dataset, action.type, action.reason, action.message);
       case 'sendCredentials':
         return await this.#sendCredentials(key, action.registration, signal);
@@ -110,7 +110,7 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
     const key = objectKey(dataset);
     const present = users(key);
     if (present.length > 0) {
-      if (conditionOf(dataset, 'Ready')?.reason !== 'InUse') this.#tellClaims(dataset, present);
+      if (conditionOf(dataset, 'Ready')?.reason !== 'InUse') this.#reportClaims(dataset, present);
       const waitingFor = `is deleted when nothing uses it any more; it stays readable for ${describeUsers(present)}`;
       return { waitingFor, reason: 'InUse', requeueAfterMs: inUseMs };
     }
@@ -186,9 +186,9 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
   }
 
   /** On the claims themselves, where their owners look. */
-  #tellClaims(dataset: Dataset, users: readonly DatasetUser[]): void {
+  #reportClaims(dataset: Dataset, users: readonly DatasetUser[]): void {
     const message = `Dataset ${objectKey(dataset)} is being deleted: this claim stays readable until it is deleted itself`;
-    for (const { namespace, name, uid } of claimsOf(users, mostClaimsTold)) {
+    for (const { namespace, name, uid } of claimsOf(users, maxClaimsListed)) {
       const claim: PersistentVolumeClaim = { metadata: { namespace, name, uid } };
       this.#options.events.eventFor(kinds.PersistentVolumeClaim, claim, 'Warning', 'DatasetIsDeleted', message);
     }

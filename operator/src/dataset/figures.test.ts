@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { figuresOf, residencyOf, tellsTheSame } from './figures.ts';
+import { figuresOf, isSameReport, residencyOf } from './figures.ts';
 import { agentDataset, residency } from './testing/fixtures.ts';
 
 describe('figures of a Dataset', () => {
@@ -23,8 +23,8 @@ describe('figures of a Dataset', () => {
 
   it('are news when anything in them differs', () => {
     const given = agentDataset({ warnings: ['a'], residency: [residency('n1', 1n), residency('n2', 2n)] });
-    assert.ok(tellsTheSame(given, structuredClone(given)));
-    assert.ok(tellsTheSame(undefined, undefined));
+    assert.ok(isSameReport(given, structuredClone(given)));
+    assert.ok(isSameReport(undefined, undefined));
     const others = [
       undefined,
       { ...given, manifest: 'b' },
@@ -39,6 +39,6 @@ describe('figures of a Dataset', () => {
       { ...given, residency: [residency('n1', 1n), residency('n2', 3n)] },
       { ...given, residency: [residency('n1', 1n), residency('n3', 2n)] },
     ];
-    for (const other of others) assert.ok(!tellsTheSame(given, other), JSON.stringify(other?.state));
+    for (const other of others) assert.ok(!isSameReport(given, other), JSON.stringify(other?.state));
   });
 });

@@ -54,7 +54,7 @@ function count(value: bigint): number {
  * Nothing that a status shows differs. Written out, as it is asked of every Dataset after every message of the agents,
  * and hundreds of Datasets on hundreds of nodes have a hundred thousand figures.
  */
-export function tellsTheSame(a: AgentDataset | undefined, b: AgentDataset | undefined): boolean {
+export function isSameReport(a: AgentDataset | undefined, b: AgentDataset | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return (
     a.manifest === b.manifest &&

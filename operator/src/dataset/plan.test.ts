@@ -146,7 +146,7 @@ describe('plan for a Dataset', () => {
   it('tells of another revision, and of an origin that could not be asked for one', () => {
     const other = agentDataset({ manifest: 'b'.repeat(64), revision: 'def' });
     const [told] = plan(dataset({}, readyStatus()), observed({ agents: { connected: true, dataset: other } }));
-    assert.ok(told?.kind === 'tell');
+    assert.ok(told?.kind === 'event');
     assert.equal(`${told.type} ${told.reason}`, 'Normal NewRevision');
     assert.match(told.message, /^revision def with 3 files, 1000 bytes; pods that run keep/);
     const refresh = { interval: '10m' };
@@ -157,7 +157,7 @@ describe('plan for a Dataset', () => {
       return plan(settled, observed({ agents, attempt: attempt({ outcome: failed(0, 1) }, settled) }));
     };
     assert.deepEqual(refreshed('True'), [
-      { kind: 'tell', type: 'Warning', reason: 'RefreshFailed', message: 'no route' },
+      { kind: 'event', type: 'Warning', reason: 'RefreshFailed', message: 'no route' },
     ]);
     assert.deepEqual(refreshed('False'), []);
   });

@@ -9,7 +9,7 @@ export type DatasetAction =
   /** Gives agents the credentials of a dataset that they know. */
   | { kind: 'sendCredentials'; registration: Registration }
   /** Something that people should see though Ready stays what it is. */
-  | { kind: 'tell'; type: 'Normal' | 'Warning'; reason: string; message: string }
+  | { kind: 'event'; type: 'Normal' | 'Warning'; reason: string; message: string }
   /** Gives up what is under way: the Dataset is refused now. */
   | { kind: 'giveUp' };
 
@@ -57,11 +57,11 @@ function news({ status, spec }: Dataset, { present, registered, failure }: Asses
   if (status?.manifest !== undefined && manifest !== '' && manifest !== status.manifest) {
     const name = revision === '' ? manifest.slice(0, 12) : revision;
     const message = `revision ${name} with ${files} files, ${bytes} bytes; pods that run keep the one they began with`;
-    actions.push({ kind: 'tell', type: 'Normal', reason: 'NewRevision', message });
+    actions.push({ kind: 'event', type: 'Normal', reason: 'NewRevision', message });
   }
   const refreshed = status?.conditions?.find((one) => one.type === 'Refreshed');
   if (spec.refresh !== undefined && failure !== undefined && refreshed?.status === 'True') {
-    actions.push({ kind: 'tell', type: 'Warning', reason: 'RefreshFailed', message: failure.message });
+    actions.push({ kind: 'event', type: 'Warning', reason: 'RefreshFailed', message: failure.message });
   }
   return actions;
 }

@@ -124,7 +124,7 @@ export class Resolutions {
       const remove = { name: registration.name, evict: false, nodes: [] };
       await agents.call('removeDataset', remove, { signal, deadlineMs: removalMs }).catch((refused) => {
         const error = HearthError.from(refused);
-        if (error.code !== 'NotFound') throw error.within('its files cannot be chosen anew yet');
+        if (error.code !== 'NotFound') throw error.within('its files cannot be chosen again yet');
       });
       return await this.#list(key, registration, signal);
     }

@@ -24,8 +24,8 @@ import { GroupStatuses } from './group_status.ts';
 import { type GatedMember, Groups } from './groups.ts';
 import { Interests } from './interests.ts';
 import type { ClaimView, Known, VolumeFacts } from './known.ts';
-import { PlanBoard } from './plan_board.ts';
 import type { BareNode } from './plan_world.ts';
+import { PlanningQueue } from './planning_queue.ts';
 import type { Member, PodView } from './pod_view.ts';
 import { refusals, releasePod } from './release.ts';
 import { plannedReasons, quietReasons, type Verdict, verdict, warmReasons } from './verdict.ts';
@@ -66,7 +66,7 @@ export class GateController {
   readonly #clock: Clock;
   readonly #queue = new WorkQueue({ firstDelayMs: 100, longestDelayMs: 10_000, ratePerSecond: 100, burst: 500 });
   readonly #groups: Groups;
-  readonly #board: PlanBoard;
+  readonly #board: PlanningQueue;
   readonly #statuses: GroupStatuses;
   readonly #interests = new Interests();
   /** Uids of pods whose gates are open, though the watch has not told it yet. */
@@ -76,13 +76,13 @@ export class GateController {
   /** When a plan was deleted, by others or by us: pods made before do not wait for another one. */
   readonly #withdrawn = new Map<string, number>();
   /** What the pods of a group were told last. */
-  readonly #told = new Map<string, string>();
+  readonly #reported = new Map<string, string>();
 
   constructor(options: GateControllerOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#groups = new Groups((key) => this.#queue.addAfter(key, this.#groups.size(key) * msPerPod));
-    this.#board = new PlanBoard({
+    this.#board = new PlanningQueue({
       ...options,
       changed: (key) => {
         this.#statuses.look(key);
@@ -175,15 +175,15 @@ export class GateController {
     if (pods.length === 0) {
       this.#interests.drop(key);
       this.#board.unwant(key);
-      this.#told.delete(key);
-      if (this.#groups.members(key).length === 0) await this.#takeAway(key, signal);
+      this.#reported.delete(key);
+      if (this.#groups.members(key).length === 0) await this.#remove(key, signal);
       return;
     }
     this.#idle.delete(key);
     const decision = await this.#verdict(this.#view(key, pods), signal);
     if (decision === undefined) return;
     if (decision.kind === 'wait') {
-      this.#tell(key, pods, decision.message);
+      this.#report(key, pods, decision.message);
       return;
     }
     const planned = plannedReasons.has(decision.reason) ? this.#board.planOf(key)?.pods : undefined;
@@ -264,7 +264,7 @@ export class GateController {
       namespace,
       pods.map(({ name }) => name),
     );
-    this.#statuses.say(key, `each ${decision.message}`);
+    this.#statuses.setReason(key, `each ${decision.message}`);
     const results = await Promise.allSettled(
       pods.map(async ({ gated, name, uid }) => {
         const opened = await releasePod({ api, logger }, gated, decision.affinity(name), signal);
@@ -276,7 +276,7 @@ export class GateController {
     const waited: number[] = [];
     for (const [index, { gated, createdAt }] of pods.entries()) {
       const result = results[index];
-      if (result?.status === 'rejected') this.#tellRefusal(gated, HearthError.from(result.reason));
+      if (result?.status === 'rejected') this.#reportRefusal(gated, HearthError.from(result.reason));
       if (result?.status !== 'fulfilled' || !result.value) continue;
       const seconds = Math.max(0, (now - createdAt) / 1000);
       waited.push(seconds);
@@ -295,28 +295,28 @@ export class GateController {
   }
 
   /** Nothing that the operator can mend: somebody else forbids or changes the update. */
-  #tellRefusal(gated: Pod, { code, message }: HearthError): void {
+  #reportRefusal(gated: Pod, { code, message }: HearthError): void {
     if (!refusals.has(code)) return;
     const words = `its gate cannot be opened and is tried again, as the update is refused: ${message}`;
     this.#options.events.event(gated, 'Warning', 'GateRefused', words);
   }
 
   /** Once it has waited for a moment, each pod is told why, and again when more than a percentage or a size has changed. */
-  #tell(key: string, pods: readonly GatedMember[], message: string): void {
-    this.#statuses.unsay(key);
+  #report(key: string, pods: readonly GatedMember[], message: string): void {
+    this.#statuses.clearReason(key);
     const age = this.#clock.date().getTime() - Math.min(...pods.map(({ createdAt }) => createdAt));
     if (age < quietMs) {
       this.#lookAgain(key, quietMs - age);
       return;
     }
     const what = message.replace(/[\d.]+ (%|[KMGTPE]?i?B\b|bytes?)/g, '#');
-    if (this.#told.get(key) === what) return;
-    this.#told.set(key, what);
+    if (this.#reported.get(key) === what) return;
+    this.#reported.set(key, what);
     for (const { gated } of pods) this.#options.events.event(gated, 'Normal', 'GateWaiting', `waits: ${message}`);
   }
 
   /** The plan of a group without pods, if it is one of ours, after a moment. */
-  async #takeAway(key: string, signal: AbortSignal): Promise<void> {
+  async #remove(key: string, signal: AbortSignal): Promise<void> {
     const present = this.#options.preloads.get(key);
     this.#board.forget(key);
     if (present === undefined || !isOfGate(present) || present.metadata.deletionTimestamp !== undefined) {

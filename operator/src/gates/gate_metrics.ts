@@ -23,7 +23,7 @@ export class GateMetrics {
     const registers = [registry];
     this.#wait = new Histogram({
       name: 'hearth_gate_wait_seconds',
-      help: 'Time from the creation of a pod until its gate was opened. The API server tells creation in whole seconds.',
+      help: 'Time from the creation of a pod until its gate was opened. Creation has whole seconds.',
       labelNames: ['reason'],
       buckets: [0.5, 1, 2, 5, 15, 60, 180, 600, 1800, 7200],
       registers,

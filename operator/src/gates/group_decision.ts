@@ -3,7 +3,7 @@ import type { CachePreload } from '@hearth/common/resources';
 import { clusterOf, type GroupFacts, unplannable, unready } from './group_facts.ts';
 import { isOfGate, newPreload, preloadChange } from './group_preload.ts';
 import { type GatedMember, isStray } from './groups.ts';
-import type { Wanted } from './plan_board.ts';
+import type { Wanted } from './planning_queue.ts';
 import { podGroups } from './pod_group.ts';
 import type { Verdict } from './verdict.ts';
 
@@ -53,7 +53,7 @@ export function decide({ key, now, pods, facts, preload, withdrawnAt }: GroupVie
   const waitsFor = unready(facts.datasets);
   if (now >= facts.until) return { kind: 'plan', overdue: true, preload: undefined, wanted: undefined, waitsFor };
   if (preload !== undefined && !isOfGate(preload)) {
-    return noPlan(`CachePreload ${splitKey(key).name} was made by somebody else`);
+    return noPlan(`CachePreload ${splitKey(key).name} belongs to another owner`);
   }
   if (isWithdrawn(pods, withdrawnAt)) return freely('Withdrawn', 'starts, as its CachePreload was deleted');
   // After its deletion another one is made.

@@ -93,9 +93,9 @@ export function unready(datasets: ReadonlyMap<string, Dataset>): string {
  * was made for those before them.
  */
 export function isOutdated(preload: CachePreload | undefined, datasets: ReadonlyMap<string, Dataset>): boolean {
-  const told = new Map(preload?.status?.revisions?.map(({ dataset, manifest }) => [dataset, manifest]));
-  if (told.size === 0) return false;
-  return [...datasets.values()].some(({ metadata, status }) => told.get(metadata.name) !== status?.manifest);
+  const reported = new Map(preload?.status?.revisions?.map(({ dataset, manifest }) => [dataset, manifest]));
+  if (reported.size === 0) return false;
+  return [...datasets.values()].some(({ metadata, status }) => reported.get(metadata.name) !== status?.manifest);
 }
 
 /** StorageCluster of a Dataset; undefined: it is not known yet. */

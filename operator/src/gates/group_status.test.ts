@@ -80,7 +80,7 @@ describe('nodes of a group', () => {
     put('b', member('b'));
     assert.deepEqual(statuses.nodes('team/p'), ['n2', 'n1']);
     assert.deepEqual(statuses.of('team/p'), { reason: outcome.message, waiting: 2, released: 0 });
-    statuses.say('team/p', 'each starts where its bytes are');
+    statuses.setReason('team/p', 'each starts where its bytes are');
     put('a', member('a', { ...released, node: 'n7' }));
     assert.deepEqual(statuses.nodes('team/p'), ['n2', 'n1', 'n7'], 'one has no node yet');
     put('b', member('b', { ...released, node: 'n2' }));
@@ -102,11 +102,11 @@ describe('nodes of a group', () => {
 
   it('are none for pods that were released without a plan', () => {
     put('a', member('a', released));
-    statuses.say('team/p', 'each starts without waiting');
+    statuses.setReason('team/p', 'each starts without waiting');
     assert.deepEqual(statuses.nodes('team/p'), []);
     assert.deepEqual(statuses.of('team/p'), { reason: 'each starts without waiting', waiting: 0, released: 1 });
     put('b', member('b'));
-    statuses.unsay('team/p');
+    statuses.clearReason('team/p');
     assert.equal(statuses.nodes('team/p'), undefined);
     assert.equal(statuses.of('team/p'), undefined);
   });

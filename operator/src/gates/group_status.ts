@@ -1,19 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { PodGroupStatus, PodGroupStatuses } from '../preload/index.ts';
 import type { Groups } from './groups.ts';
-import type { PlanBoard } from './plan_board.ts';
+import type { PlanningQueue } from './planning_queue.ts';
 import type { Member } from './pod_view.ts';
 
 /** Of each group: where its bytes are to be, and how its pods are. */
 export class GroupStatuses implements PodGroupStatuses {
   readonly #groups: Groups;
-  readonly #board: Pick<PlanBoard, 'lastOutcome'>;
+  readonly #board: Pick<PlanningQueue, 'lastOutcome'>;
   /** Why the pods were released, by group. */
   readonly #words = new Map<string, string>();
   readonly #reported = new Map<string, PodGroupStatus | undefined>();
   readonly #listeners = new Set<(key: string) => void>();
 
-  constructor(groups: Groups, board: Pick<PlanBoard, 'lastOutcome'>) {
+  constructor(groups: Groups, board: Pick<PlanningQueue, 'lastOutcome'>) {
     this.#groups = groups;
     this.#board = board;
   }
@@ -52,12 +52,12 @@ export class GroupStatuses implements PodGroupStatuses {
   };
 
   /** Why pods of the group were released: told as soon as the watch shows that they are. */
-  say(key: string, words: string): void {
+  setReason(key: string, words: string): void {
     this.#words.set(key, words);
   }
 
   /** Pods of the group wait again: what was said of others no longer holds. */
-  unsay(key: string): void {
+  clearReason(key: string): void {
     if (this.#words.delete(key)) this.look(key);
   }
 

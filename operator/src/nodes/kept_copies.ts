@@ -32,19 +32,19 @@ export class KeptCopies {
   /** Whether a node that is to go may go: a condition of its NodeCache, so that one can wait for it; else undefined. */
   condition(node: string, status: ClusterStatus | undefined): ConditionState | undefined {
     if (this.#options.nodes.get(node)?.leaving !== true) return undefined;
-    const told = (of: 'True' | 'False' | 'Unknown', reason: string, message: string): ConditionState => {
+    const conditionOf = (of: 'True' | 'False' | 'Unknown', reason: string, message: string): ConditionState => {
       return { type: 'LastCopiesMoved', status: of, reason, message };
     };
-    if (status?.connected !== true) return told('Unknown', 'NoAgentAnswers', 'No agent of the cluster answers');
+    if (status?.connected !== true) return conditionOf('Unknown', 'NoAgentAnswers', 'No agent of the cluster answers');
     const copies = this.on(node, status);
     if (copies.length === 0) {
-      return told('True', 'NoLastCopies', 'The node holds no copy that would be lost with it');
+      return conditionOf('True', 'NoLastCopies', 'The node holds no copy that would be lost with it');
     }
     const stuck = copies.filter(({ target }) => target === undefined);
     const names = copies.map(
       ({ dataset, target, trouble }) => `${dataset.name} ${target ? `to ${target}` : `(${trouble})`}`,
     );
     const message = `The only complete copies of ${copies.length} Datasets are here; they are copied: ${names.join(', ')}`;
-    return told('False', stuck.length === 0 ? 'Moving' : 'NowhereToMove', message.slice(0, 4096));
+    return conditionOf('False', stuck.length === 0 ? 'Moving' : 'NowhereToMove', message.slice(0, 4096));
   }
 }

@@ -31,7 +31,7 @@ export class NodeReconciler {
   /** When a taint was seen on a node that was seen without it before. */
   readonly #taintedAgain = new Map<string, number>();
   /** What was told last of a node's arrival and leaving, so that an event tells of it once. */
-  readonly #told = new Map<string, string>();
+  readonly #reported = new Map<string, string>();
 
   constructor(options: NodeReconcilerOptions) {
     this.#options = options;
@@ -42,7 +42,7 @@ export class NodeReconciler {
     if (before?.tainted === false && after?.tainted === true) this.#taintedAgain.set(name, this.#options.now());
     if (after?.tainted !== true) this.#taintedAgain.delete(name);
     if (after !== undefined) return;
-    for (const what of ['join', 'leave']) this.#told.delete(`${what} ${name}`);
+    for (const what of ['join', 'leave']) this.#reported.delete(`${what} ${name}`);
   }
 
   async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
@@ -65,7 +65,7 @@ export class NodeReconciler {
     const decision = decideTaint(node, cluster, arrival, since, now());
     if (decision.kind === 'remove') await this.#removeTaint(node, cluster, { ...decision, demands }, signal);
     if (agentReady && (agent.zone !== node.zone || agent.rack !== node.rack)) {
-      await this.#tellPlace(node, cluster.metadata.name, signal);
+      await this.#reportPlace(node, cluster.metadata.name, signal);
     }
     const waits: number[] = [];
     if (decision.kind === 'wait') waits.push(Math.max(1_000, decision.ms));
@@ -76,7 +76,7 @@ export class NodeReconciler {
     if (node.leaving && status?.connected === true && pool !== undefined) {
       if (await this.#moveLastCopies(node, { pool, status }, signal)) waits.push(lookAgainMs);
     } else {
-      this.#told.delete(`leave ${name}`);
+      this.#reported.delete(`leave ${name}`);
     }
     return waits.length === 0 ? {} : { requeueAfterMs: Math.min(...waits) };
   }
@@ -89,7 +89,7 @@ export class NodeReconciler {
     const troubles = await this.#bring(wanted, cluster, signal);
     const names = missing.map(({ dataset }) => dataset).join(', ');
     const message = `Pods may run here when the node holds ${names}, as the join policies ask`;
-    this.#tell('join', node, troubles, 'JoinWaits', message);
+    this.#report('join', node, troubles, 'JoinWaits', message);
   }
 
   /** Whether there are any. */
@@ -105,9 +105,9 @@ export class NodeReconciler {
         target === undefined ? [] : [`${dataset.name} to ${target}`],
       );
       const message = `The node is to go and holds the only complete copies of some Datasets; they are copied: ${moves.join(', ') || 'none'}`;
-      this.#tell('leave', node, troubles, 'LastCopiesMove', message);
-    } else if (this.#told.has(`leave ${node.name}`)) {
-      this.#tell(
+      this.#report('leave', node, troubles, 'LastCopiesMove', message);
+    } else if (this.#reported.has(`leave ${node.name}`)) {
+      this.#report(
         'leave',
         node,
         [],
@@ -130,11 +130,11 @@ export class NodeReconciler {
   }
 
   /** Tells of it by an event, once as long as it stays the same. */
-  #tell(what: string, node: NodeFacts, troubles: readonly string[], reason: string, message: string): void {
+  #report(what: string, node: NodeFacts, troubles: readonly string[], reason: string, message: string): void {
     const text = troubles.length === 0 ? message : `${message}. In the way: ${troubles.join('; ')}`;
     const key = `${what} ${node.name}`;
-    if (this.#told.get(key) === text) return;
-    this.#told.set(key, text);
+    if (this.#reported.get(key) === text) return;
+    this.#reported.set(key, text);
     const object = { metadata: { name: node.name, uid: node.uid } };
     this.#options.events.eventFor(kinds.Node, object, troubles.length === 0 ? 'Normal' : 'Warning', reason, text);
   }
@@ -178,7 +178,7 @@ export class NodeReconciler {
   }
 
   /** An agent that is too old for it, or has just gone, is told when it tells of itself the next time. */
-  async #tellPlace({ name, zone, rack }: NodeFacts, cluster: string, signal: AbortSignal): Promise<void> {
+  async #reportPlace({ name, zone, rack }: NodeFacts, cluster: string, signal: AbortSignal): Promise<void> {
     try {
       await this.#options.agents.get(cluster)?.call('configureNode', { zone, rack }, { signal, node: name });
     } catch (thrown) {

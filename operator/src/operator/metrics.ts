@@ -35,7 +35,7 @@ export class OperatorMetrics {
     });
     new Gauge({
       name: 'hearth_operator_agents_connected',
-      help: '1 while an agent of the StorageCluster tells the operator of its state. Only on the replica that works.',
+      help: '1 while an agent of the StorageCluster reports to the operator. Only on the replica that works.',
       labelNames: ['cluster'],
       registers,
       collect() {

@@ -94,7 +94,7 @@ function obstacleOf(
     const message =
       cluster === undefined
         ? 'waits for a StorageCluster that caches its Datasets'
-        : `waits for an agent of StorageCluster ${cluster}: kubectl describe storagecluster ${cluster} tells why none answers`;
+        : `waits for an agent of StorageCluster ${cluster}: kubectl describe storagecluster ${cluster} says why none answers`;
     return { reason: 'AgentsUnavailable', message };
   }
   const unknown = wanted.find(({ measure }) => measure?.kind !== 'files');

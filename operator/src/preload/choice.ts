@@ -15,7 +15,7 @@ export interface Choice {
   replaced: readonly string[];
 }
 
-const mostTold = 10;
+const maxListed = 10;
 
 /** Pure. The nodes of a CachePreload: given by its spec, by the plan for its pods, or chosen here. */
 export function chooseNodes(preload: CachePreload, observed: ObservedPreload, wanted: readonly Wanted[]): Choice {
@@ -88,7 +88,7 @@ function chooseReplicas(
     ...unfit,
     ...[...cramped].map(([name, bytes]): [string, string] => [name, `lacks ${bytes} bytes of room`]),
   ].sort(([a], [b]) => (a < b ? -1 : 1));
-  const message = `${replicas} nodes are asked for and ${nodes.length} of ${observed.nodes.length} qualify${told(others)}`;
+  const message = `${replicas} nodes are asked for and ${nodes.length} of ${observed.nodes.length} qualify${listOf(others)}`;
   return { nodes, trouble: { reason: 'TooFewNodes', message }, cramped, replaced };
 }
 
@@ -114,9 +114,9 @@ function roomOf(node: string, { agents }: ObservedPreload): number {
   return status === undefined ? 0 : Number(status.budgetBytes - status.pinnedBytes);
 }
 
-function told(others: readonly (readonly [string, string])[]): string {
+function listOf(others: readonly (readonly [string, string])[]): string {
   if (others.length === 0) return '';
-  const first = others.slice(0, mostTold).map(([name, reason]) => `${name} ${reason}`);
-  const more = others.length > mostTold ? `; and ${others.length - mostTold} more` : '';
+  const first = others.slice(0, maxListed).map(([name, reason]) => `${name} ${reason}`);
+  const more = others.length > maxListed ? `; and ${others.length - maxListed} more` : '';
   return `: ${first.join('; ')}${more}`;
 }

@@ -1,24 +1,24 @@
 import type { Logger } from '@hearth/common';
 import type { ClusterAgents } from '../agents/index.ts';
 import { AwayNodes } from './away_nodes.ts';
-import { JobBook, type JobBookOptions } from './job_book.ts';
 import { uidOfJob } from './job_request.ts';
-import { PinLedger } from './pin_ledger.ts';
+import { type JobTrackerOptions, JobTracker } from './job_tracker.ts';
+import { PinCache } from './pin_cache.ts';
 
 /** What the executor keeps of the agents of one StorageCluster. */
 export class ClusterExecutor {
   readonly agents: ClusterAgents;
-  readonly jobs: JobBook;
-  readonly pins: PinLedger;
+  readonly jobs: JobTracker;
+  readonly pins: PinCache;
   readonly away = new AwayNodes();
   readonly #logger: Logger;
 
   /** `now`: by the clock that CachePreloads are stamped by, milliseconds since the epoch. */
-  constructor(agents: ClusterAgents, options: Pick<JobBookOptions, 'changed' | 'logger'>, now: () => number) {
+  constructor(agents: ClusterAgents, options: Pick<JobTrackerOptions, 'changed' | 'logger'>, now: () => number) {
     this.agents = agents;
     this.#logger = options.logger.child({ cluster: agents.cluster });
-    this.jobs = new JobBook({ ...options, agents, now: Date.now });
-    this.pins = new PinLedger(agents, now);
+    this.jobs = new JobTracker({ ...options, agents, now: Date.now });
+    this.pins = new PinCache(agents, now);
   }
 
   /** Ends what CachePreloads left behind that went while nobody could be asked. `lives`: by uid. */

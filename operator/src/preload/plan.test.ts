@@ -23,7 +23,7 @@ function wordOf(action: PreloadAction): string {
       return 'cancel';
     case 'releasePins':
       return `release ${action.nodes}`;
-    case 'tell':
+    case 'event':
       return action.reason;
   }
 }

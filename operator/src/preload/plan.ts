@@ -13,7 +13,7 @@ export type PreloadAction =
   | { kind: 'cancelJob'; name: string }
   /** Pins of these owners go; `nodes` empty: everywhere. */
   | { kind: 'releasePins'; owner: string; nodes: string[] }
-  | { kind: 'tell'; type: 'Normal' | 'Warning'; reason: string; message: string };
+  | { kind: 'event'; type: 'Normal' | 'Warning'; reason: string; message: string };
 
 /**
  * Pure. Pins come before the jobs, so that nothing they bring is evicted; jobs that are no longer wanted go after the
@@ -25,7 +25,7 @@ export function plan(preload: CachePreload, observed: ObservedPreload): PreloadA
   const running = observed.jobs.filter((job) => !hasEnded(job)).map(({ name }) => name);
   const cancel = (names: readonly string[]) => names.map((name): PreloadAction => ({ kind: 'cancelJob', name }));
   if (expired) {
-    return [...cancel(running), ...released(preload, observed, () => false), ...told(preload, assessment)];
+    return [...cancel(running), ...released(preload, observed, () => false), ...eventsOf(preload, assessment)];
   }
   if (deadlinePassed || obstacle?.reason === 'NoFilesMatch' || obstacle?.reason === 'ClustersDiffer') {
     return observed.agents?.connected === true ? cancel(running) : [];
@@ -48,7 +48,7 @@ export function plan(preload: CachePreload, observed: ObservedPreload): PreloadA
     ...cancel(orphans),
     ...(settled ? cancel(obsolete) : []),
     ...(obstacle === undefined ? stalePins(preload, observed, assessment) : []),
-    ...told(preload, assessment),
+    ...eventsOf(preload, assessment),
   ];
 }
 
@@ -149,19 +149,19 @@ function released(
 }
 
 /** Events beside those of Ready. Told once: afterwards the status has changed. */
-function told({ spec, status }: CachePreload, { choice, newRound, wanted, expired }: Assessment): PreloadAction[] {
+function eventsOf({ spec, status }: CachePreload, { choice, newRound, wanted, expired }: Assessment): PreloadAction[] {
   const events: PreloadAction[] = [];
   if (choice.replaced.length > 0) {
     const message = `${choice.replaced.join(', ')} cannot hold it any more; it is brought to ${choice.nodes.join(', ')}`;
-    events.push({ kind: 'tell', type: 'Warning', reason: 'NodeReplaced', message });
+    events.push({ kind: 'event', type: 'Warning', reason: 'NodeReplaced', message });
   }
   if (newRound && (status?.revisions?.length ?? 0) > 0) {
     const names = wanted.map(({ dataset, manifest }) => `${dataset} ${manifest.slice(0, 12)}`).join(', ');
-    events.push({ kind: 'tell', type: 'Normal', reason: 'NewRevision', message: `preloads ${names}` });
+    events.push({ kind: 'event', type: 'Normal', reason: 'NewRevision', message: `preloads ${names}` });
   }
   const pinned = status?.conditions?.find(({ type }) => type === 'Pinned');
   if (expired && pinned?.status === 'True') {
-    events.push({ kind: 'tell', type: 'Normal', reason: 'PinsReleased', message: `the ttl of ${spec.ttl} is over` });
+    events.push({ kind: 'event', type: 'Normal', reason: 'PinsReleased', message: `the ttl of ${spec.ttl} is over` });
   }
   return events;
 }

@@ -17,7 +17,7 @@ import { reconcileObject } from '../reconciler/index.ts';
 import type { PodGroupStatuses } from './board.ts';
 import { ClusterExecutor } from './cluster_executor.ts';
 import { hasEnded, uidOfJob } from './job_request.ts';
-import { MeasureBook } from './measure_book.ts';
+import { MeasureCache } from './measure_cache.ts';
 import type { PreloadMetrics } from './preload_metrics.ts';
 import { PreloadReconciler } from './preload_reconciler.ts';
 import type { ReadinessBoard } from './readiness_board.ts';
@@ -60,7 +60,7 @@ class PreloadController {
   /** Keys of CachePreloads by uid. */
   readonly #keys = new Map<string, string>();
   readonly #placements: Placements;
-  readonly #measures: MeasureBook;
+  readonly #measures: MeasureCache;
   readonly #reconciler: PreloadReconciler;
   readonly #now: () => number;
 
@@ -68,7 +68,7 @@ class PreloadController {
     this.#options = options;
     const { datasets, clusters, nodes, podGroups, events, now = Date.now } = options;
     this.#now = now;
-    this.#measures = new MeasureBook(now);
+    this.#measures = new MeasureCache(now);
     this.#placements = new Placements(clusters, nodes);
     this.#reconciler = new PreloadReconciler({
       cluster: (name) => this.#executor(name),
@@ -77,7 +77,7 @@ class PreloadController {
       nodesOf: (cluster) => this.#nodesOf(cluster),
       podGroups,
       measures: this.#measures,
-      pinned: (key, signal) => this.#tell(key, signal),
+      pinned: (key, signal) => this.#publish(key, signal),
       events,
       now,
       graceMs: options.graceMs ?? 20_000,
@@ -118,11 +118,11 @@ class PreloadController {
         workers: this.#options.workers ?? 128,
         reconcile: async (key, pass) => {
           // Where all is there already nobody waits for the status to be written.
-          await this.#tell(key, pass);
+          await this.#publish(key, pass);
           try {
             return await reconcile(key, pass);
           } finally {
-            await this.#tell(key, pass);
+            await this.#publish(key, pass);
           }
         },
         logger,
@@ -138,7 +138,7 @@ class PreloadController {
   }
 
   /** What the pass found out and did, for those who wait for it: before it is in the status. */
-  async #tell(key: string, signal: AbortSignal): Promise<void> {
+  async #publish(key: string, signal: AbortSignal): Promise<void> {
     const { preloads, readiness } = this.#options;
     const preload = preloads.get(key);
     if (preload === undefined || preload.metadata.deletionTimestamp !== undefined) {
@@ -148,7 +148,7 @@ class PreloadController {
     try {
       readiness.set(key, readinessOf(preload, await this.#reconciler.observe(preload, signal)));
     } catch (thrown) {
-      this.#options.logger.debug('readiness could not be told', { key, error: HearthError.from(thrown) });
+      this.#options.logger.debug('readiness could not be read', { key, error: HearthError.from(thrown) });
     }
   }
 

@@ -5,9 +5,9 @@ import type { CleanUpResult, DesiredStatus, Pass, Reconciler } from '../reconcil
 import type { PodGroupStatuses } from './board.ts';
 import type { ClusterExecutor } from './cluster_executor.ts';
 import { hasEnded } from './job_request.ts';
-import type { MeasureBook } from './measure_book.ts';
+import type { MeasureCache } from './measure_cache.ts';
 import type { Measure, ObservedDataset, ObservedNode, ObservedPreload } from './observation.ts';
-import { isAway } from './pin_ledger.ts';
+import { isAway } from './pin_cache.ts';
 import { type PreloadAction, plan, requeueAfterMs } from './plan.ts';
 import { Retries } from './retries.ts';
 import { statusOf } from './status.ts';
@@ -22,7 +22,7 @@ export interface PreloadReconcilerOptions {
   dataset(key: string): Dataset | undefined;
   nodesOf(cluster: string): readonly ObservedNode[];
   podGroups: Pick<PodGroupStatuses, 'of'>;
-  measures: MeasureBook;
+  measures: MeasureCache;
   events: Pick<EventRecorder, 'eventFor'>;
   /** Called when nodes have pinned: whoever waits for that need not wait for the end of the pass. */
   pinned(key: string, signal: AbortSignal): Promise<void>;
@@ -117,7 +117,7 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
   }
 
   async apply(action: PreloadAction, preload: CachePreload, signal: AbortSignal): Promise<void> {
-    if (action.kind === 'tell') {
+    if (action.kind === 'event') {
       this.#options.events.eventFor(cachePreloads, preload, action.type, action.reason, action.message);
       return;
     }
@@ -159,7 +159,7 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
       this.#unreachable.set(uid, since);
       if (now() - since < removalPatienceMs) return { waitingFor: message, requeueAfterMs: cleanUpAgainMs };
       // When agents answer again what is left of it is found and ended.
-      const words = `agents could not be told (${message}); they end its jobs and pins when they can be reached`;
+      const words = `agents could not be reached (${message}); they end its jobs and pins when they can be reached`;
       events.eventFor(cachePreloads, preload, 'Warning', 'RemovedWithoutAgents', words);
     }
     this.forget(objectKey(preload), preload);

@@ -2,7 +2,7 @@ import type { WarmJob, WarmJobNode } from '@hearth/common/generated/hearth/v1/co
 import type { CachePreload, PreloadedNode } from '@hearth/common/resources';
 import { hasEnded, jobPrefix, pinOwner } from './job_request.ts';
 import { type ObservedPreload, pinKey, retryKey } from './observation.ts';
-import { toldResident } from './room.ts';
+import { reportedResident } from './room.ts';
 import { bytesOf, type Wanted } from './wanted.ts';
 
 /** How far one node is with the files of one Dataset. */
@@ -70,18 +70,18 @@ export function progressOf(
 function partOf(node: string, preload: CachePreload, observed: ObservedPreload, wanted: Wanted): Part {
   const bytes = bytesOf(wanted);
   const jobs = jobsFor(preload, observed, wanted).filter((job) => job.nodes.some((one) => one.node === node));
-  const told = toldResident(node, observed, wanted);
+  const reported = reportedResident(node, observed, wanted);
   const row = keptRow(node, preload, wanted);
   const pinned =
     !preload.spec.pin || observed.pins?.get(pinOwner(preload.metadata.uid ?? '', wanted))?.has(node) === true;
   // The newest tells most; what older ones brought stays where it is.
   const [newest] = jobs.map((job) => ({ job, part: partIn(job, node) }));
-  const reported = newest === undefined ? 0 : Number(newest.part.bytesReady);
+  const ofJob = newest === undefined ? 0 : Number(newest.part.bytesReady);
   const part: Part = {
     wanted,
     state: 'pending',
     bytes,
-    bytesReady: Math.min(bytes, Math.max(reported, told ?? 0)),
+    bytesReady: Math.min(bytes, Math.max(ofJob, reported ?? 0)),
     bytesVerified: Math.min(bytes, newest === undefined ? 0 : Number(newest.part.bytesVerified)),
     originBytes: sumOf(jobs, node, 'originBytes'),
     peerBytes: sumOf(jobs, node, 'peerBytes'),
@@ -93,14 +93,14 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
   };
   if (wanted.measure?.kind !== 'files') return part;
   const whole = { ...part, bytesReady: bytes };
-  if (row?.phase === 'Ready' && !isLost(newest?.job, told, bytes, preload, observed)) {
+  if (row?.phase === 'Ready' && !isLost(newest?.job, reported, bytes, preload, observed)) {
     return { ...whole, state: 'ready', bytesVerified: Math.max(part.bytesVerified, row.bytesVerified > 0 ? bytes : 0) };
   }
-  if (newest?.part.state === 'Succeeded' && !isLost(newest.job, told, bytes, preload, observed)) {
+  if (newest?.part.state === 'Succeeded' && !isLost(newest.job, reported, bytes, preload, observed)) {
     return { ...whole, state: 'ready' };
   }
   // What is there already needs no job; whoever asks for the origin's digest wants it to be read all the same.
-  if (told !== undefined && told >= bytes && preload.spec.verify === 'Checksum' && part.jobs.length === 0) {
+  if (reported !== undefined && reported >= bytes && preload.spec.verify === 'Checksum' && part.jobs.length === 0) {
     return { ...whole, state: 'ready' };
   }
   if (newest === undefined) return part;
@@ -124,12 +124,12 @@ function stateOf(job: WarmJob, part: WarmJobNode): Pick<Part, 'state' | 'message
 /** Its agent tells that the files are not all there, long after they were; only what is pinned is brought again. */
 function isLost(
   job: WarmJob | undefined,
-  told: number | undefined,
+  reported: number | undefined,
   bytes: number,
   { spec }: CachePreload,
   { agents, now }: ObservedPreload,
 ): boolean {
-  if (!spec.pin || told === undefined || told >= bytes || agents?.connected !== true) return false;
+  if (!spec.pin || reported === undefined || reported >= bytes || agents?.connected !== true) return false;
   // The end of a job is seen before its time is written down.
   return job === undefined || (hasEnded(job) && job.endedAt !== '' && now - timeOf(job.endedAt) > settleMs);
 }

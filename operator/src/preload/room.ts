@@ -5,7 +5,7 @@ import type { ObservedPreload } from './observation.ts';
 import { bytesOf, type Wanted } from './wanted.ts';
 
 /** Bytes of one Dataset on a node, as its agent tells them of the present revision as a whole; undefined: not of this. */
-export function toldResident(node: string, { agents }: ObservedPreload, wanted: Wanted): number | undefined {
+export function reportedResident(node: string, { agents }: ObservedPreload, wanted: Wanted): number | undefined {
   const dataset = agents?.datasets.get(wanted.registered);
   if (wanted.paths.length > 0 || dataset?.manifest !== wanted.manifest) return undefined;
   return Number(rowOf(dataset, node)?.residentBytes ?? 0n);
@@ -27,8 +27,8 @@ function rowOf({ residency }: Pick<AgentDataset, 'residency'>, node: string): Da
 export function residentOf(node: string, observed: ObservedPreload, wanted: readonly Wanted[]): number {
   return wanted.reduce((sum, one) => {
     const dataset = observed.agents?.datasets.get(one.registered);
-    const told = dataset && rowOf(dataset, node);
-    return sum + Math.min(bytesOf(one), Number(told?.residentBytes ?? 0n));
+    const reported = dataset && rowOf(dataset, node);
+    return sum + Math.min(bytesOf(one), Number(reported?.residentBytes ?? 0n));
   }, 0);
 }
 
@@ -53,7 +53,7 @@ export function missingRoom(
     );
     if (begun) continue;
     const bytes = bytesOf(one);
-    const resident = toldResident(node, observed, one) ?? 0;
+    const resident = reportedResident(node, observed, one) ?? 0;
     if (resident >= bytes) continue;
     // What is pinned already is among the pinned bytes, as far as it is there.
     const pinned = observed.pins?.get(pinOwner(uid, one))?.has(node) === true || isPinned(node, observed, one);

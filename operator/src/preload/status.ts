@@ -7,7 +7,7 @@ import type { NodeProgress } from './progress.ts';
 
 const mostNodes = 500;
 const longestText = 1024;
-const mostTold = 5;
+const maxListed = 5;
 
 /** Pure. The status that a CachePreload should have. */
 export function statusOf(preload: CachePreload, observed: ObservedPreload): DesiredStatus<CachePreload> {
@@ -194,8 +194,8 @@ function datasetsCondition({ datasets }: ObservedPreload, { obstacle, wanted }: 
 
 function chosenCondition({ choice: { trouble, nodes } }: Assessment): ConditionState {
   if (trouble !== undefined) return condition('NodesChosen', 'False', trouble.reason, trouble.message);
-  const more = nodes.length > mostTold ? ` and ${nodes.length - mostTold} more` : '';
-  return condition('NodesChosen', 'True', 'Chosen', `${nodes.slice(0, mostTold).join(', ')}${more}`);
+  const more = nodes.length > maxListed ? ` and ${nodes.length - maxListed} more` : '';
+  return condition('NodesChosen', 'True', 'Chosen', `${nodes.slice(0, maxListed).join(', ')}${more}`);
 }
 
 function spaceCondition({ nodes, choice }: Assessment): ConditionState {
@@ -219,7 +219,7 @@ function pinnedCondition({ spec }: CachePreload, { nodes, expired }: Assessment)
   const lacking = nodes.filter(({ pinned }) => !pinned);
   if (nodes.length > 0 && lacking.length === 0)
     return condition('Pinned', 'True', 'Pinned', 'all nodes keep the files');
-  const names = lacking.slice(0, mostTold).map(({ name }) => name);
+  const names = lacking.slice(0, maxListed).map(({ name }) => name);
   return condition(
     'Pinned',
     'False',
@@ -242,8 +242,8 @@ function waitingFor(assessment: Assessment, { now, agents }: ObservedPreload): s
   if (complete || expired || deadlinePassed) return '';
   if (obstacle !== undefined || agents?.connected !== true) return (obstacle?.message ?? '').slice(0, longestText);
   const lacking = nodes.filter(({ phase }) => phase !== 'Ready');
-  const words = lacking.slice(0, mostTold).map((node) => `${node.name}${describe(node, now)}`);
-  if (lacking.length > mostTold) words.push(`and ${lacking.length - mostTold} more nodes`);
+  const words = lacking.slice(0, maxListed).map((node) => `${node.name}${describe(node, now)}`);
+  if (lacking.length > maxListed) words.push(`and ${lacking.length - maxListed} more nodes`);
   if (choice.trouble !== undefined) words.unshift(choice.trouble.message);
   return words.join('; ').slice(0, longestText);
 }

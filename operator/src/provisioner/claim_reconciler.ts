@@ -26,7 +26,7 @@ export interface ClaimReconcilerOptions {
 export class ClaimReconciler {
   readonly #options: ClaimReconcilerOptions;
   /** What was said last of a claim that waits, so that it is said once. By uid. */
-  readonly #said = new Map<string, string>();
+  readonly #reported = new Map<string, string>();
 
   constructor(options: ClaimReconcilerOptions) {
     this.#options = options;
@@ -46,7 +46,7 @@ export class ClaimReconciler {
       case 'none':
         return;
       case 'wait':
-        return this.#say(claim, plan.type, plan.reason, plan.message);
+        return this.#report(claim, plan.type, plan.reason, plan.message);
       case 'provision':
         return await this.#provision(plan.request, signal);
     }
@@ -54,7 +54,7 @@ export class ClaimReconciler {
 
   /** The claim has a volume, or is gone. */
   forget(uid: string): void {
-    this.#said.delete(uid);
+    this.#reported.delete(uid);
   }
 
   async #provision(request: VolumeRequest, signal: AbortSignal): Promise<void> {
@@ -68,7 +68,7 @@ export class ClaimReconciler {
       await this.#createObject(persistentVolume(request, made), claim, signal);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
-      this.#say(claim, 'Warning', 'ProvisioningFailed', HearthError.from(thrown).message);
+      this.#report(claim, 'Warning', 'ProvisioningFailed', HearthError.from(thrown).message);
       throw thrown;
     }
     this.forget(claim.uid);
@@ -96,11 +96,11 @@ export class ClaimReconciler {
     }
   }
 
-  #say(claim: PendingClaim | undefined, type: 'Normal' | 'Warning', reason: string, message: string): void {
+  #report(claim: PendingClaim | undefined, type: 'Normal' | 'Warning', reason: string, message: string): void {
     if (claim === undefined) return;
     const text = `${reason}: ${message}`;
-    if (this.#said.get(claim.uid) === text) return;
-    this.#said.set(claim.uid, text);
+    if (this.#reported.get(claim.uid) === text) return;
+    this.#reported.set(claim.uid, text);
     this.#event(claim, type, reason, message);
   }
 

@@ -74,7 +74,7 @@ export class VolumeReconciler {
   async #deleteVolume(volume: VolumeView, signal: AbortSignal): Promise<void> {
     const { cluster, handle, name, uid } = volume;
     if (!this.#options.hasCluster(cluster)) return;
-    const tell = (reason: string, message: string) => {
+    const report = (reason: string, message: string) => {
       const object = { metadata: { name, uid } };
       this.#options.events.eventFor(kinds.PersistentVolume, object, 'Warning', reason, message);
     };
@@ -83,10 +83,10 @@ export class VolumeReconciler {
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (!this.#isGivenUp(uid, error, signal)) {
-        tell('VolumeFailedDelete', error.message);
+        report('VolumeFailedDelete', error.message);
         throw thrown;
       }
-      tell(
+      report(
         'DeletedWithoutAgents',
         `agents of StorageCluster ${cluster} did not forget the volume (${error.message}); its record there holds no bytes`,
       );

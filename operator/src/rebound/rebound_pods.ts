@@ -19,10 +19,10 @@ export interface ReboundPodsOptions {
 
 const message =
   'A volume of this pod lost its mount, because the agent and the mount holder of the node ended at once, and was bound again. ' +
-  'Restart the pod, unless its containers mount the volume with mountPropagation HostToContainer and open their files anew';
+  'Restart the pod, unless its containers mount the volume with mountPropagation HostToContainer and open their files again';
 
 /** Those that a NodeCache remembers. */
-const mostTold = 512;
+const maxListed = 512;
 /** When a NodeCache that is not there yet is looked for again, ms. */
 const lookAgainMs = 5_000;
 
@@ -52,22 +52,22 @@ export class ReboundPods {
     const cache = caches.get(node);
     if (cache === undefined) return named.length === 0 ? {} : { requeueAfterMs: lookAgainMs };
     const before = new Map((cache.status?.reboundPods ?? []).map((pod) => [keyOf(pod), pod]));
-    const told: ReboundPod[] = [];
+    const reported: ReboundPod[] = [];
     const failures: unknown[] = [];
     for (const pod of named) {
       try {
-        if (!wasTold(before, pod)) await this.#tell(pod, signal);
-        told.push(pod);
+        if (!wasReported(before, pod)) await this.#report(pod, signal);
+        reported.push(pod);
       } catch (thrown) {
         failures.push(thrown);
       }
     }
-    await this.#remember(cache, [...told, ...notNamed(before, named, volumes)].slice(0, mostTold), signal);
+    await this.#remember(cache, [...reported, ...notNamed(before, named, volumes)].slice(0, maxListed), signal);
     if (failures.length > 0) throw failures[0];
     return {};
   }
 
-  async #tell(pod: ReboundPod, signal: AbortSignal): Promise<void> {
+  async #report(pod: ReboundPod, signal: AbortSignal): Promise<void> {
     const { api, instance } = this.#options;
     const now = api.date();
     const { namespace, name, uid } = pod;
@@ -82,9 +82,9 @@ export class ReboundPods {
     }
   }
 
-  async #remember({ metadata, status }: NodeCache, told: ReboundPod[], signal: AbortSignal): Promise<void> {
-    if (isDeepStrictEqual(told, status?.reboundPods ?? [])) return;
-    const patch = { status: { reboundPods: told.length === 0 ? null : told } };
+  async #remember({ metadata, status }: NodeCache, reported: ReboundPod[], signal: AbortSignal): Promise<void> {
+    if (isDeepStrictEqual(reported, status?.reboundPods ?? [])) return;
+    const patch = { status: { reboundPods: reported.length === 0 ? null : reported } };
     const options = { kind: 'merge', subresource: 'status', signal } as const;
     await this.#options.api.patch(kinds.NodeCache, metadata.name, undefined, patch, options);
   }
@@ -107,7 +107,7 @@ const keyOf = ({ uid, at }: ReboundPod) => `${uid} ${at}`;
  * Agents of the release before do not tell when: what they name is what others name of the same pod. Who tells of a node
  * may change at any time.
  */
-function wasTold(before: ReadonlyMap<string, ReboundPod>, pod: ReboundPod): boolean {
+function wasReported(before: ReadonlyMap<string, ReboundPod>, pod: ReboundPod): boolean {
   if (before.has(keyOf(pod))) return true;
   return [...before.values()].some(({ uid, at }) => uid === pod.uid && (at === '' || pod.at === ''));
 }

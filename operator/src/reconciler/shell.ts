@@ -111,10 +111,10 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     const { reconciler, events, logger } = this.#options;
     // Ending, or somebody was faster: nothing that a person could act on.
     if (signal.aborted || error.code === 'Conflict') throw error;
-    const told = withFailure(states, error);
-    const ready = told.find(({ type }) => type === 'Ready');
+    const conditions = withFailure(states, error);
+    const ready = conditions.find(({ type }) => type === 'Ready');
     try {
-      await this.#write(object, told, figures, signal, false);
+      await this.#write(object, conditions, figures, signal, false);
     } catch (thrown) {
       logger.debug('The failure could not be written into the status', { error: thrown });
     }

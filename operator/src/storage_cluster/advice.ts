@@ -42,7 +42,7 @@ const advices: readonly Advice[] = [
     type: 'Volumes',
     capability: 'volumes',
     holds: { reason: 'Alive', message: 'The mounts that pods were given are alive' },
-    lacks: { reason: 'Rebound', message: 'have pods whose mounts died and were bound anew' },
+    lacks: { reason: 'Rebound', message: 'have pods whose mounts died and were bound again' },
   },
 ];
 
@@ -87,7 +87,7 @@ function conditionOf(
     return { type, status: before.status, reason: before.reason, message: before.message };
   }
   if (seen.length === 0) {
-    return { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has told yet how its machine is' };
+    return { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has reported on its machine yet' };
   }
   const lacking = seen.flatMap((agent) => {
     const found = capabilityOf(agent, capability);

@@ -28,8 +28,8 @@ export async function cleanUp(
   const { name, deletionTimestamp = '' } = cluster.metadata;
   const patient = now() - Date.parse(deletionTimestamp) <= patienceMs;
   const left: string[] = [];
-  for (const takeAwayNext of [takeAwayAgents, takeAwayHolders, takeAwayRest]) {
-    left.push(...(await takeAwayNext(options, name, signal)));
+  for (const removeNext of [removeAgents, removeHolders, removeRest]) {
+    left.push(...(await removeNext(options, name, signal)));
     if (left.length > 0 && patient) break;
   }
   if (left.length === 0) return 'done';
@@ -41,9 +41,9 @@ export async function cleanUp(
 }
 
 /** Agents, and what tells of them. Gives what is still there. */
-async function takeAwayAgents(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
+async function removeAgents(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
   const { api } = options;
-  const left = await takeAwayFromNodes(options, cluster, 'agent', signal);
+  const left = await removeFromNodes(options, cluster, 'agent', signal);
   const caches = await api.list(kinds.NodeCache, {}, signal);
   for (const cache of caches.items.filter(({ spec }) => spec.clusterRef.name === cluster)) {
     await api.delete(kinds.NodeCache, cache.metadata.name, undefined, { signal });
@@ -51,33 +51,33 @@ async function takeAwayAgents(options: CleanUpOptions, cluster: string, signal: 
   return left;
 }
 
-async function takeAwayHolders(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
-  return await takeAwayFromNodes(options, cluster, 'holder', signal);
+async function removeHolders(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
+  return await removeFromNodes(options, cluster, 'holder', signal);
 }
 
-async function takeAwayFromNodes(
+async function removeFromNodes(
   options: CleanUpOptions,
   cluster: string,
   component: Component,
   signal: AbortSignal,
 ): Promise<string[]> {
   const selector = `${ofCluster(cluster)},${componentLabel}=${component}`;
-  const sets = await takeAway(options, kinds.DaemonSet as ResourceType, selector, signal);
+  const sets = await remove(options, kinds.DaemonSet as ResourceType, selector, signal);
   // The garbage collector takes pods away after what made them.
   return [...sets, ...(await pods(options, selector, signal))];
 }
 
-async function takeAwayRest(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
+async function removeRest(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
   const labelSelector = ofCluster(cluster);
   const left: string[] = [];
   for (const type of ownedTypes.filter(({ kind }) => kind !== 'DaemonSet')) {
-    left.push(...(await takeAway(options, type, labelSelector, signal)));
+    left.push(...(await remove(options, type, labelSelector, signal)));
   }
   left.push(...(await pods(options, `${labelSelector},${componentLabel}=etcd`, signal)));
   return left;
 }
 
-async function takeAway(
+async function remove(
   { api, namespace }: CleanUpOptions,
   type: ResourceType,
   labelSelector: string,

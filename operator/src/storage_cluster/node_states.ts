@@ -34,7 +34,7 @@ export function nodeStates({ nodes, agents, status, namespace, now }: NodeStates
 
 function overdue(pod: PodState, namespace: string, now: Date): PodState {
   if (pod.trouble?.reason !== startingReason || now.getTime() - pod.createdAt < startingMs) return pod;
-  const message = `Its pod has not started for a minute or more; \`kubectl -n ${namespace} describe pod ${pod.name}\` tells why`;
+  const message = `Its pod has not started for a minute or more; \`kubectl -n ${namespace} describe pod ${pod.name}\` says why`;
   return { ...pod, trouble: { reason: 'PodNotStarted', message } };
 }
 

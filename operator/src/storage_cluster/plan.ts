@@ -26,20 +26,20 @@ export function plan(observation: Observation): Action[] {
   const present = new Map(owned.map(({ type, object }) => [keyOf(type, object), object]));
   const wanted = new Set<string>();
   const lost = store?.memberLost ? owned.find(({ type }) => type.kind === 'StatefulSet') : undefined;
-  if (lost !== undefined && !isGoing(lost.object)) actions.push({ kind: 'rebuildStore', set: lost.object });
+  if (lost !== undefined && !isTerminating(lost.object)) actions.push({ kind: 'rebuildStore', set: lost.object });
   for (const one of desired) {
     const key = keyOf(one.type, one.object);
     wanted.add(key);
     const found = present.get(key);
     if (foreign.includes(key) || isCurrent(one.object, found)) continue;
     // What is going is made again when it has gone.
-    if (found !== undefined && (isGoing(found) || found === lost?.object)) continue;
+    if (found !== undefined && (isTerminating(found) || found === lost?.object)) continue;
     actions.push({ kind: 'apply', desired: one });
   }
   if (store !== undefined) {
     for (const { type, object } of owned) {
       const { name = '', uid } = object.metadata ?? {};
-      if (wanted.has(keyOf(type, object)) || isGoing(object)) continue;
+      if (wanted.has(keyOf(type, object)) || isTerminating(object)) continue;
       if (type.kind === kinds.ConfigMap.kind && mayBeRead(object, observation)) continue;
       actions.push({ kind: 'delete', type, name, uid });
     }
@@ -53,4 +53,4 @@ export function keyOf(type: ResourceType, object: KubernetesObject): string {
   return `${type.kind} ${object.metadata?.name}`;
 }
 
-const isGoing = (object: KubernetesObject): boolean => object.metadata?.deletionTimestamp !== undefined;
+const isTerminating = (object: KubernetesObject): boolean => object.metadata?.deletionTimestamp !== undefined;

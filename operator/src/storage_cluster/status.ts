@@ -65,9 +65,9 @@ function storeReady({ store, nodes, agents }: Observation): ConditionState {
 
 /** `trouble`: what the agent said that was asked last. */
 function storeUnknown(nodes: readonly NodeState[], trouble: string | undefined): string {
-  if (nodes.length === 0) return 'No agent runs yet that could tell of the store';
-  if (trouble !== undefined) return `No agent is ready that could tell of the store: ${trouble}`;
-  return 'No agent is ready that could tell of the store; look at the reasons of the nodes';
+  if (nodes.length === 0) return 'No agent runs yet that could report on the store';
+  if (trouble !== undefined) return `No agent is ready that could report on the store: ${trouble}`;
+  return 'No agent is ready that could report on the store; look at the reasons of the nodes';
 }
 
 function agentsReady(nodes: readonly NodeState[]): ConditionState {

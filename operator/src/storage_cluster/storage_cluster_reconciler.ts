@@ -69,7 +69,7 @@ export class StorageClusterReconciler implements Reconciler<StorageCluster, Obse
         const options = { propagation: 'Foreground', preconditions, signal } as const;
         await api.delete(kinds.StatefulSet, name, environment.namespace, options);
         const message =
-          'A member of the store has lost its data with its node, so all members begin anew, and agents and the operator tell what was in it. Give the store volumes (storage.size) to avoid this';
+          'A member of the store has lost its data with its node, so all members begin empty, and agents and the operator write again what was in it. Give the store volumes (storage.size) to avoid this';
         events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'StoreRebuilt', message);
         return;
       }

@@ -75,7 +75,7 @@ async function reconcileWebhook(
     logger.warn(`there is no MutatingWebhookConfiguration ${webhookName}: no pod is gated; install the chart again`);
   } else if (texts['ca.crt'] !== believed) {
     await api.apply(kinds.MutatingWebhookConfiguration, bundleOf(texts['ca.crt'] ?? ''), { signal });
-    logger.info('the API server was told the authority of the webhook');
+    logger.info('the authority of the webhook is in its configuration');
   }
   return { requeueAfterMs: Math.min(longestMs, Math.max(1_000, renewAt.getTime() - now().getTime())) };
 }

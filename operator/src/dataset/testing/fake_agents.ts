@@ -38,7 +38,7 @@ export class FakeAgents implements Agents, ClusterAgents {
   }
 
   connect(connected = true): void {
-    this.#tell({ connected });
+    this.#notify({ connected });
   }
 
   /** What they know of a dataset changes; undefined: they forget it. */
@@ -46,17 +46,17 @@ export class FakeAgents implements Agents, ClusterAgents {
     const datasets = new Map(this.status?.datasets);
     if (dataset === undefined) datasets.delete(name);
     else datasets.set(name, dataset);
-    this.#tell({ datasets });
+    this.#notify({ datasets });
   }
 
   /** As agents of which some have known these for long. */
   knowAll(datasets: ReadonlyMap<string, AgentDataset>): void {
-    this.#tell({ datasets });
+    this.#notify({ datasets });
   }
 
   /** Their store is new. */
   forgetAll(): void {
-    this.#tell({ datasets: new Map() });
+    this.#notify({ datasets: new Map() });
   }
 
   called(name: string): unknown[] {
@@ -111,7 +111,7 @@ export class FakeAgents implements Agents, ClusterAgents {
     return volume;
   }
 
-  #tell(change: Partial<ClusterStatus>): void {
+  #notify(change: Partial<ClusterStatus>): void {
     const before = this.status;
     const fresh: ClusterStatus = {
       receivedAt: 0,

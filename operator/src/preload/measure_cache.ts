@@ -8,7 +8,7 @@ const unknownMs = 5_000;
 const mostKnown = 10_000;
 
 /** How much the globs choose of revisions, as agents tell: each is asked for once. */
-export class MeasureBook {
+export class MeasureCache {
   readonly #known = new Map<string, { dataset: string; measure: Measure; until: number }>();
   readonly #now: () => number;
 

@@ -10,7 +10,7 @@ import { nodeStatus } from '../agents/testing/fake_agent.ts';
 import type { Source } from '../kubernetes/index.ts';
 import type { GroupPlan, PlanInput, RunningPod } from '../planner/index.ts';
 import type { GatedMember } from './groups.ts';
-import { PlanBoard, type Wanted } from './plan_board.ts';
+import { PlanningQueue, type Wanted } from './planning_queue.ts';
 import { podGroups } from './pod_group.ts';
 import type { PodView } from './pod_view.ts';
 import { podOf } from './testing/objects.ts';
@@ -69,7 +69,7 @@ describe('plan board', () => {
   let preload: object | undefined;
   let planMs: number;
   let missing: number;
-  let board: PlanBoard;
+  let board: PlanningQueue;
   let stop: () => void;
 
   beforeEach(() => {
@@ -96,7 +96,7 @@ describe('plan board', () => {
         ]),
       );
     };
-    board = new PlanBoard({
+    board = new PlanningQueue({
       plan,
       nodes,
       pods,

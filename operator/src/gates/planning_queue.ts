@@ -11,7 +11,7 @@ import { type BareNode, plannedNodes } from './plan_world.ts';
 import type { UnplannedGroup } from './pod_group.ts';
 import type { PodView } from './pod_view.ts';
 
-export interface PlanBoardOptions {
+export interface PlanningQueueOptions {
   plan: (input: PlanInput) => ReadonlyMap<string, GroupPlan>;
   nodes: Source<{ planned: BareNode }>;
   pods: Source<PodView>;
@@ -54,8 +54,8 @@ const share = 4;
 const agentsPatienceMs = 30_000;
 
 /** Plans all groups that want it, together, and again when something changes. Plans live for a leader's term. */
-export class PlanBoard {
-  readonly #options: PlanBoardOptions;
+export class PlanningQueue {
+  readonly #options: PlanningQueueOptions;
   readonly #clock: Clock;
   readonly #wanted = new Map<string, Entry>();
   /** The last outcome of every group, for as long as it has pods. */
@@ -67,7 +67,7 @@ export class PlanBoard {
   #timer: { at: number; cancel: () => void } | undefined;
   #notBefore = 0;
 
-  constructor(options: PlanBoardOptions) {
+  constructor(options: PlanningQueueOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
   }

@@ -3,9 +3,9 @@ import { HearthError, silentLogger } from '@hearth/common';
 import { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import { until } from '@hearth/common/testing';
 import type { ClusterStatus } from '../agents/index.ts';
-import { JobBook } from './job_book.ts';
-import { MeasureBook } from './measure_book.ts';
-import { PinLedger } from './pin_ledger.ts';
+import { JobTracker } from './job_tracker.ts';
+import { MeasureCache } from './measure_cache.ts';
+import { PinCache } from './pin_cache.ts';
 import { Retries } from './retries.ts';
 import { job, manifest, now, observed, preloadObject, uid } from './testing/fixtures.ts';
 import { type Wanted, wantedId, wantedOf } from './wanted.ts';
@@ -56,7 +56,7 @@ describe('pins of CachePreloads', () => {
       pin: () => ({ nodes: ['b'], failures: [{ node: 'c', errorCode: 'Unavailable', message: 'busy' }] }),
       releasePins: () => ({ pins: 1 }),
     });
-    const ledger = new PinLedger(agents, () => now);
+    const ledger = new PinCache(agents, () => now);
     assert.equal(ledger.of(uid), undefined);
     await Promise.all([ledger.load(signal), ledger.load(signal)]);
     await ledger.pin(uid, owner, wanted, ['b', 'c'], signal);
@@ -77,7 +77,7 @@ describe('pins of CachePreloads', () => {
       listPins: () => ({ pins: [] }),
       pin: ({ nodes }: { nodes: string[] }) => ({ nodes, failures: [] }),
     });
-    const ledger = new PinLedger(agents, () => now);
+    const ledger = new PinCache(agents, () => now);
     await ledger.load(signal);
     const owners = Array.from({ length: 30 }, (_, index) => `preload/u${index}/x`);
     await Promise.all(owners.map((one, index) => ledger.pin(`u${index}`, one, wanted, ['a', 'b'], signal)));
@@ -95,7 +95,7 @@ describe('pins of CachePreloads', () => {
         return { nodes: ['a'], failures: [] };
       },
     });
-    const ledger = new PinLedger(agents, () => now);
+    const ledger = new PinCache(agents, () => now);
     await ledger.load(signal);
     await assert.rejects(ledger.pin(uid, owner, wanted, ['a'], signal), /late/);
     assert.equal(ledger.of(uid), undefined);
@@ -129,7 +129,7 @@ describe('a list of pins that is on its way', () => {
         return { pins: nodes.length };
       },
     });
-    return { ledger: new PinLedger(agents, () => now), arrive: resolve };
+    return { ledger: new PinCache(agents, () => now), arrive: resolve };
   }
 
   it('does not hide a pin that was set meanwhile', async () => {
@@ -162,7 +162,7 @@ describe('measures of files', () => {
       },
     });
     let time = now;
-    const book = new MeasureBook(() => time);
+    const book = new MeasureCache(() => time);
     const ask = (paths: string[]) => book.measure(agents, 'ns.d', manifest, paths, signal);
     assert.equal((await ask(['*.none'])).kind, 'unknown');
     known = true;
@@ -189,7 +189,7 @@ describe('jobs of CachePreloads', () => {
       ['other', WarmJob.fromPartial({ name: 'other', state: 'Running' })],
     ]);
     const status = { jobs, receivedAt: now } as unknown as ClusterStatus;
-    const book = new JobBook({
+    const book = new JobTracker({
       agents: { status, stream: stream as never },
       changed: (job) => told.push(job.state),
       logger: silentLogger,

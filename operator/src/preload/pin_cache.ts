@@ -27,7 +27,7 @@ interface Gathered {
  * The pins of all CachePreloads at the agents of one StorageCluster: read from the agents once, and then kept by what
  * they answer.
  */
-export class PinLedger {
+export class PinCache {
   readonly #agents: Pick<ClusterAgents, 'call'>;
   readonly #now: () => number;
   /** Nodes by owner, by uid. */

@@ -10,7 +10,7 @@ const pauseMs = 1_000;
 /** The status of agents may not know a job yet that was made so lately. */
 const settleMs = 60_000;
 
-export interface JobBookOptions {
+export interface JobTrackerOptions {
   agents: Pick<ClusterAgents, 'stream' | 'status'>;
   /** Called with every message about a job, and the one before it. */
   changed: (job: WarmJob, before: WarmJob | undefined) => void;
@@ -29,11 +29,11 @@ interface Known {
  * Warm jobs of CachePreloads at the agents of one StorageCluster: those that run are followed by a stream each, which
  * tells of bytes within a second; the others are known from the agents' status.
  */
-export class JobBook {
-  readonly #options: JobBookOptions;
+export class JobTracker {
+  readonly #options: JobTrackerOptions;
   readonly #known = new Map<string, Known>();
 
-  constructor(options: JobBookOptions) {
+  constructor(options: JobTrackerOptions) {
     this.#options = options;
   }
 
@@ -52,8 +52,8 @@ export class JobBook {
 
   /** Names of all jobs that are known to run. */
   running(): string[] {
-    const told = [...(this.#options.agents.status?.jobs.values() ?? [])];
-    return [...new Set([...told, ...[...this.#known.values()].map(({ job }) => job)])]
+    const reported = [...(this.#options.agents.status?.jobs.values() ?? [])];
+    return [...new Set([...reported, ...[...this.#known.values()].map(({ job }) => job)])]
       .filter((job) => !hasEnded(job))
       .map(({ name }) => name);
   }
@@ -89,14 +89,14 @@ export class JobBook {
   }
 
   /** What a stream tells is newer than the status; what has ended and is not in the status any more is forgotten. */
-  #isNewer(known: Known, told: WarmJob | undefined, status: ClusterStatus | undefined): boolean {
+  #isNewer(known: Known, reported: WarmJob | undefined, status: ClusterStatus | undefined): boolean {
     if (known.stream !== undefined) return true;
     const later = status !== undefined && status.receivedAt > known.at;
-    if (told === undefined && later && status.receivedAt - known.at > settleMs) {
+    if (reported === undefined && later && status.receivedAt - known.at > settleMs) {
       this.#known.delete(known.job.name);
       return false;
     }
-    return told === undefined || !later || told.createdAt < known.job.createdAt;
+    return reported === undefined || !later || reported.createdAt < known.job.createdAt;
   }
 
   async #follow(name: string, stream: AbortController): Promise<void> {
@@ -117,7 +117,7 @@ export class JobBook {
       } catch (thrown) {
         if (signal.aborted) return;
         const error = HearthError.from(thrown);
-        logger.debug('a warm job is not told of for a moment', { job: name, error });
+        logger.debug('the progress of a warm job is not known for a moment', { job: name, error });
         if (error.code === 'NotFound') {
           this.#known.delete(name);
           return;
