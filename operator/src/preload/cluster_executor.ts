@@ -2,7 +2,7 @@ import type { Logger } from '@hearth/common';
 import type { ClusterAgents } from '../agents/index.ts';
 import { AwayNodes } from './away_nodes.ts';
 import { uidOfJob } from './job_request.ts';
-import { type JobTrackerOptions, JobTracker } from './job_tracker.ts';
+import { JobTracker, type JobTrackerOptions } from './job_tracker.ts';
 import { PinCache } from './pin_cache.ts';
 
 /** What the executor keeps of the agents of one StorageCluster. */

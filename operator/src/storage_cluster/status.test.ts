@@ -79,7 +79,7 @@ describe('state of a node', () => {
     const at = (seconds: number) => stateOf([starting], undefined, sampleNode('n1'), new Date(seconds * 1000));
     assert.equal(at(59)?.reason, 'PodStarting');
     assert.equal(at(60)?.reason, 'PodNotStarted');
-    assert.match(at(60)?.message ?? '', /`kubectl -n sys describe pod agent-n1` tells why/);
+    assert.match(at(60)?.message ?? '', /`kubectl -n sys describe pod agent-n1` says why/);
   });
 
   it('is listed first when it is not ready, and at most 500 are', () => {
@@ -235,7 +235,7 @@ describe('status of a StorageCluster', () => {
     const agents = { identity: {}, endpoints: [], known: true, trouble } as unknown as Observation['agents'];
     const condition = conditionOf('StoreReady', { store, nodes, agents, status: undefined });
     assert.equal(condition?.reason, 'StoreUnknown');
-    assert.match(condition?.message ?? '', /could tell of the store: n1: etcd at etcd:2379 does not answer$/);
+    assert.match(condition?.message ?? '', /could report on the store: n1: etcd at etcd:2379 does not answer$/);
   });
 
   it('keeps the figures and what nodes lack while no agent answers', () => {
