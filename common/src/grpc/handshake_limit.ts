@@ -28,14 +28,14 @@ export class HandshakeLimit extends ChannelCredentials {
   override _createSecureConnector(...where: Parameters<ChannelCredentials['_createSecureConnector']>): Connector {
     const inner = this.#inner._createSecureConnector(...where);
     const limitMs = this.#limitMs;
-    const shaking = new Set<Socket>();
+    const shaking = new Map<Socket, NodeJS.Timeout>();
     return {
       waitForReady: () => inner.waitForReady(),
       getCallCredentials: () => inner.getCallCredentials(),
       async connect(socket) {
         const late = new Error(`the TLS handshake was not answered within ${limitMs} ms`);
         const timer = setTimeout(() => socket.destroy(late), limitMs);
-        shaking.add(socket);
+        shaking.set(socket, timer);
         try {
           return await inner.connect(socket);
         } finally {
@@ -45,7 +45,11 @@ export class HandshakeLimit extends ChannelCredentials {
       },
       // Of a channel that is closed: gRPC forgets its attempt, but not the socket.
       destroy() {
-        for (const socket of shaking) socket.destroy();
+        for (const [socket, timer] of shaking) {
+          // The handshake of a socket that is destroyed by us may not end.
+          clearTimeout(timer);
+          socket.destroy();
+        }
         inner.destroy();
       },
     };

@@ -21,6 +21,8 @@ export interface ReconnectingClientOptions {
   connectMs: number;
   /** Who listens there, for sentences: "the agent on n1". */
   who: string;
+  /** Milliseconds that only grow, by which attempts are timed. Absent: `performance.now`. */
+  now?: () => number;
 }
 
 /**
@@ -31,12 +33,14 @@ export interface ReconnectingClientOptions {
 export class ReconnectingClient {
   readonly #options: ReconnectingClientOptions;
   readonly #credentials: ChannelCredentials;
+  readonly #now: () => number;
   #client: Client;
-  /** While there is no connection: since when (performance.now()), and how long this attempt has. */
+  /** While there is no connection: since when, and how long this attempt has. */
   #away: { since: number; patienceMs: number } | undefined;
 
   constructor(options: ReconnectingClientOptions) {
     this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
     this.#credentials = new HandshakeLimit(options.credentials, handshakeTimes * options.connectMs);
     this.#client = this.#open();
   }
@@ -50,8 +54,8 @@ export class ReconnectingClient {
     const { connectMs } = this.#options;
     const away = this.#attempt();
     const client = this.#client;
-    const left = away === undefined ? connectMs : away.since + connectMs - performance.now();
-    const state = await connectedState(client.getChannel(), Math.max(0, Math.min(left, limitMs)), signal);
+    const left = away === undefined ? connectMs : away.since + connectMs - this.#now();
+    const state = await connectedState(client.getChannel(), Math.max(0, Math.min(left, limitMs)), signal, this.#now);
     if (state === connectivityState.READY && client === this.#client) this.#away = undefined;
     if (state === connectivityState.READY || state === connectivityState.TRANSIENT_FAILURE) return client;
     const { who, address } = this.#options;
@@ -89,7 +93,7 @@ export class ReconnectingClient {
 
   /** Begins a new attempt when the one under way has had its time. A state of failure tells nothing of that one. */
   #attempt(): { since: number; patienceMs: number } | undefined {
-    const now = performance.now();
+    const now = this.#now();
     const { connectMs } = this.#options;
     if (this.#client.getChannel().getConnectivityState(false) === connectivityState.READY) this.#away = undefined;
     else if (this.#away === undefined) this.#away = { since: now, patienceMs: firstPatienceTimes * connectMs };
