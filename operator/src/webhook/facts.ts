@@ -1,5 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type KubernetesClient, kinds, type Pod, splitKey } from '@hearth/common/kubernetes';
+import {
+  type Clock,
+  type KubernetesClient,
+  kinds,
+  type Pod,
+  sleep,
+  splitKey,
+  systemClock,
+} from '@hearth/common/kubernetes';
 import type { Dataset } from '@hearth/common/resources';
 import {
   type ClaimView,
@@ -23,6 +30,7 @@ export interface FactsOptions {
   datasets: Watched<Dataset>;
   /** How long an object that is not there is waited for: it is often made with the pod. Absent: 500. */
   patienceMs?: number;
+  clock?: Clock;
 }
 
 /** Finds the Datasets of pods that are being made: from the reflectors, and by asking for what they do not know. */
@@ -35,8 +43,8 @@ export class Facts {
 
   /** Ends after the patience, or earlier by the signal (`Cancelled`). What is missing then was not there a moment ago. */
   async of(pod: Pod, namespace: string, signal: AbortSignal): Promise<PodDatasets> {
-    const { claims, volumes, datasets, patienceMs = 500 } = this.#options;
-    const until = performance.now() + patienceMs;
+    const { claims, volumes, datasets, patienceMs = 500, clock = systemClock } = this.#options;
+    const until = clock.now() + patienceMs;
     const asked = new Asked(this.#options);
     for (let last = false; ; ) {
       let awaited: ReadonlySet<string> = new Set();
@@ -53,11 +61,10 @@ export class Facts {
         const found = await this.#withAsked(pod, namespace, asked, signal);
         if (found.missing.length === 0 || last) return found;
         awaited = new Set(found.missing.map(({ kind, key }) => `${kind} ${key}`));
-        const left = Math.max(0, until - performance.now());
-        await sleep(left, undefined, { signal: AbortSignal.any([changed.signal, signal]) }).catch(() => undefined);
+        await sleep(clock, Math.max(0, until - clock.now()), AbortSignal.any([changed.signal, signal]));
         signal.throwIfAborted();
         // The last look is at the API server itself: its watches may be late.
-        last = !changed.signal.aborted || performance.now() >= until;
+        last = !changed.signal.aborted || clock.now() >= until;
         if (last) asked.forget();
       } finally {
         for (const stop of stops) stop();
