@@ -43,7 +43,7 @@ describe('Reflector', () => {
     options: Partial<ReflectorOptions<ConfigMap, P>> = {},
   ): Promise<Reflector<ConfigMap, P>> => {
     server = await ScriptedServer.start(...answers);
-    const common = { api: server.api({ deadlineMs: 2_000 }), type: kinds.ConfigMap, namespace: 'default' };
+    const common = { api: server.api({ deadlineMs: 300_000 }), type: kinds.ConfigMap, namespace: 'default' };
     const reflector = new Reflector<ConfigMap, P>({ ...common, logger: silentLogger, clock, ...options });
     reflector.onChange((key, before, after) => {
       const version = (value: P | undefined) => (value as ConfigMap | undefined)?.metadata?.resourceVersion ?? '-';
@@ -352,7 +352,7 @@ describe('Reflector', () => {
       reflector.start(stop.signal);
       await passWait(400, 800);
       await passWait(800, 1_600);
-      assert.ok(sockets.length >= 2);
+      await until('a connection of each attempt', () => sockets.length >= 2);
     } finally {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => silent.close(resolve));
