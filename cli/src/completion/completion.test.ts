@@ -10,7 +10,7 @@ import { runCommand } from '../testing/fake_terminal.ts';
 import { sampleDataset, sampleJob, sampleMount, sampleNode } from '../testing/samples.ts';
 
 const run = promisify(execFile);
-const limits = { timeout: 10_000 };
+const limits = { timeout: 300_000 };
 
 describe('hearth completion', () => {
   let directory: string;

@@ -40,7 +40,7 @@ describe('SystemMounts', () => {
     mkdirSync(`${source}/sub`, { recursive: true });
     writeFileSync(`${source}/sub/file`, 'bytes');
     mkdirSync(folder.file('kubelet/pod'), { recursive: true });
-    mounts = new SystemMounts({ kubeletDirectory: folder.file('kubelet'), deadlineMs: 5000, logger });
+    mounts = new SystemMounts({ kubeletDirectory: folder.file('kubelet'), deadlineMs: 300_000, logger });
     warnings.length = 0;
   });
   afterEach(() => folder?.remove());

@@ -23,7 +23,7 @@ export class TemporaryFolder {
 
   async remove(): Promise<void> {
     for (const point of this.mountPoints()) {
-      await runChild('umount', ['--lazy', '--no-canonicalize', point], { deadlineMs: 5000 });
+      await runChild('umount', ['--lazy', '--no-canonicalize', point], { deadlineMs: 300_000 });
     }
     rmSync(this.path, { recursive: true, force: true });
   }

@@ -67,7 +67,7 @@ describe('the addon in a process that ends', () => {
     const child = spawn(
       process.execPath,
       ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, 'life_stages.ts'), stage, end, folder],
-      { stdio: ['ignore', 'pipe', 'pipe'], timeout: 15_000, killSignal: 'SIGKILL' },
+      { stdio: ['ignore', 'pipe', 'pipe'], timeout: 300_000, killSignal: 'SIGKILL' },
     );
     let output = '';
     for (const stream of [child.stdout, child.stderr]) {

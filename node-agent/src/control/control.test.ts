@@ -368,10 +368,9 @@ describe('control API', () => {
     await call('createWarmJob', job);
     const ended = collect(client.watchWarmJob({ name: 'j' })).catch((error: ServiceError) => error);
     await call('getWarmJob', { name: 'j' });
-    const began = performance.now();
-    await api.close(60_000);
+    // What is still open then is cut off: longer than a test may take.
+    await api.close(3_600_000);
     assert.ok((await ended) instanceof Error);
-    assert.ok(performance.now() - began < 50_000, 'before its time was over');
     // Another program may take the path now.
     const other = createServer().listen(socket);
     await new Promise((resolve) => other.once('listening', resolve));

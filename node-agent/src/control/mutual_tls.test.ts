@@ -60,8 +60,11 @@ describe('control API over TCP', () => {
     clients.push(client);
     return () =>
       new Promise((resolve, reject) =>
-        client.getStatus({}, new Metadata(), { deadline: Date.now() + 3_000 }, (error: ServiceError | null, status) =>
-          error ? reject(error) : resolve(status),
+        client.getStatus(
+          {},
+          new Metadata(),
+          { deadline: Date.now() + 300_000 },
+          (error: ServiceError | null, status) => (error ? reject(error) : resolve(status)),
         ),
       );
   }

@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as systemSleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
@@ -38,6 +38,8 @@ export interface HttpClientOptions {
   pauseMs: number;
   /** For one attempt, body included. */
   attemptMs: number;
+  /** Between attempts; rejects when the signal aborts. Absent: setTimeout of node:timers/promises. */
+  sleep?: (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<void>;
 }
 
 /** Either an answer, or an error and how long to wait at least before the next try (undefined: trying again is of no use). */
@@ -69,7 +71,8 @@ export class HttpClient {
       const outcome = await this.#attempt(request);
       if ('response' in outcome) return outcome.response;
       if (outcome.retryAfterMs === undefined || attempt >= this.#options.attempts) throw outcome.error;
-      const pause = Math.min(maxPauseMs, this.#options.pauseMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2));
+      const { pauseMs, sleep = systemSleep } = this.#options;
+      const pause = Math.min(maxPauseMs, pauseMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2));
       await sleep(Math.max(pause, outcome.retryAfterMs), undefined, { signal: request.signal }).catch(() => {
         throw cancelled(request);
       });

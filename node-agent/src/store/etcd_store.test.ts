@@ -96,7 +96,7 @@ describe('EtcdStore', () => {
     await store.put('k', '1', { lease });
     await server.kill();
     // A write sent before the loss is noticed could not be sent again.
-    await new Promise((done) => setTimeout(done, 200));
+    await isRefused(() => store.get('k', { deadlineMs: 500 }), 'Unavailable', /ECONNREFUSED/);
     const calls = [store.get('k'), store.put('k', '2', { lease }), store.keepAlive(lease)];
     await new Promise((done) => setTimeout(done, 300));
     await server.start();
@@ -141,9 +141,9 @@ describe('EtcdStore', () => {
         await isRefused(() => store.put('k', '1', { deadlineMs: 500 }), 'Unavailable', /ECONNREFUSED/);
         await listen(port);
       }
-      const began = performance.now();
-      await store.put('k', '1', { deadlineMs: 100_000 });
-      assert.ok(performance.now() - began < 50_000);
+      // Without another attempt it would wait for its deadline, as nothing ends the first one.
+      await store.put('k', '1', { deadlineMs: 300_000 });
+      assert.ok(sockets.length > 1);
       await store.close();
       for (const socket of sockets) socket.destroy();
       relay.close();
@@ -304,7 +304,7 @@ describe('EtcdStore', () => {
       await secured.restart();
       await isRefused(() => store.get('k', { deadlineMs: 1_500 }), 'Unavailable', /certificate/);
       secret.write(clientFiles(authorities[1]));
-      assert.equal((await store.get('k', { deadlineMs: 60_000 }))?.value, '1');
+      assert.equal((await store.get('k', { deadlineMs: 300_000 }))?.value, '1');
     } finally {
       for (const authority of authorities) authority.remove();
     }

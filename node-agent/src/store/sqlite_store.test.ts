@@ -140,13 +140,14 @@ describe('SqliteStore', () => {
   });
 
   it('waits for a writer, and says when that takes too long', async () => {
-    const store = await open({ limits: { ...defaultSqliteLimits, busyTimeoutMs: 600 } });
+    const waiting = await open({ limits: { ...defaultSqliteLimits, busyTimeoutMs: 300_000 } });
     const blocker = new DatabaseSync(path);
     blocker.exec('BEGIN IMMEDIATE');
-    const waited = store.put('k', '1');
+    const waited = waiting.put('k', '1', { deadlineMs: 300_000 });
     await new Promise((done) => setTimeout(done, 200));
     blocker.exec('COMMIT');
     await waited;
+    const store = await open({ limits: { ...defaultSqliteLimits, busyTimeoutMs: 600 } });
     blocker.exec('BEGIN IMMEDIATE');
     await assert.rejects(store.put('k', '2', { deadlineMs: 300 }), refuses('DeadlineExceeded', /300 ms/));
     await assert.rejects(store.put('k', '3'), refuses('Unavailable', /locked.*nothing was written/));

@@ -68,7 +68,7 @@ export class EtcdServer {
       if (this.#log.includes('ready to serve client requests')) ready.resolve();
     });
     child.once('exit', (code) => ready.reject(new Error(`etcd ended with ${code}: ${this.#log}`)));
-    const deadline = setTimeout(() => ready.reject(new Error(`etcd is not ready: ${this.#log}`)), 15_000);
+    const deadline = setTimeout(() => ready.reject(new Error(`etcd is not ready: ${this.#log}`)), 300_000);
     await ready.promise.finally(() => clearTimeout(deadline));
   }
 

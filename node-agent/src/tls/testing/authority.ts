@@ -71,7 +71,7 @@ export class TestAuthority {
   }
 
   #openssl(words: string[]): void {
-    execFileSync('openssl', words, { cwd: this.folder, stdio: 'pipe', timeout: 20_000 });
+    execFileSync('openssl', words, { cwd: this.folder, stdio: 'pipe', timeout: 300_000 });
   }
 }
 
