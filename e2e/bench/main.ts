@@ -29,7 +29,7 @@ async function pods(journey: Journey): Promise<Record<'fuse' | 'view' | 'careles
   const whole = async () => (await journey.get('dataset', 'model'))?.status.nodes === 1;
   const fuse = await start('fuse', inline('model'), mounts.fuse);
   await fuse.readAll();
-  await until('all of it is there', whole, 120_000);
+  await until('all of it is there', whole);
   const view = await start('view', inline('model'), mounts.files);
   // A pod that does not say readOnly, so that the volume has to be read-only by itself: as files whose owners nobody is,
   // or by an overlay where the kernel has no such mounts.

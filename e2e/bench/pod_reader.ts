@@ -36,7 +36,7 @@ export class PodReader {
       { name: 'programs', hostPath: { path: programs, type: 'Directory' } },
     );
     await this.#journey.apply(pod);
-    await this.#journey.ready(`pod/${this.#name}`, 90);
+    await this.#journey.ready(`pod/${this.#name}`);
   }
 
   async checkMount(kind: RegExp): Promise<void> {

@@ -123,14 +123,10 @@ export class TestApiServer implements AsyncDisposable {
     if (this.#server) return;
     const server = this.#spawn('kube-apiserver', this.#arguments);
     this.#server = server;
-    await until(
-      'kube-apiserver ready',
-      async () => {
-        if (server.exitCode !== null || server.signalCode !== null) throw new Error(this.#ended());
-        return apiServerReady(this.url, this.#authority.certificate, this.#admin);
-      },
-      120_000,
-    );
+    await until('kube-apiserver ready', async () => {
+      if (server.exitCode !== null || server.signalCode !== null) throw new Error(this.#ended());
+      return apiServerReady(this.url, this.#authority.certificate, this.#admin);
+    });
   }
 
   async restart(): Promise<void> {
@@ -144,7 +140,7 @@ export class TestApiServer implements AsyncDisposable {
       const response = await fetch(`http://127.0.0.1:${this.#etcdPort}/v3/kv/${path}`, {
         method: 'POST',
         body: JSON.stringify(body),
-        signal: AbortSignal.timeout(10_000),
+        signal: AbortSignal.timeout(300_000),
       });
       if (!response.ok) throw new Error(`etcd ${path}: ${response.status} ${await response.text()}`);
       return (await response.json()) as { header: { revision: string } };

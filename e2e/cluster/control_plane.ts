@@ -64,9 +64,9 @@ export class ControlPlane {
   }
 
   /** Waits until the API server answers that it is ready. */
-  async ready(limitMs = 120_000): Promise<void> {
+  async ready(): Promise<void> {
     const admin = this.#pair('admin');
-    await until('kube-apiserver ready', () => apiServerReady(this.url, this.authority.certificate, admin), limitMs);
+    await until('kube-apiserver ready', () => apiServerReady(this.url, this.authority.certificate, admin));
   }
 
   async startProgram(name: ControlProgram): Promise<void> {

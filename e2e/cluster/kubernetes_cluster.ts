@@ -199,14 +199,10 @@ export class KubernetesCluster implements AsyncDisposable {
   /** All nodes are ready and pods can be created: the default service account comes a moment after its namespace. */
   async #ready(): Promise<void> {
     const ready = ['get', 'nodes', '-o', 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}'];
-    await until(
-      `${this.#record.nodes} ready nodes`,
-      async () => {
-        const words = (await this.kubectl(ready)).stdout.split(' ');
-        return words.length === this.#record.nodes && words.every((word) => word === 'True');
-      },
-      180_000,
-    );
+    await until(`${this.#record.nodes} ready nodes`, async () => {
+      const words = (await this.kubectl(ready)).stdout.split(' ');
+      return words.length === this.#record.nodes && words.every((word) => word === 'True');
+    });
     await until('the default service account', async () => {
       return (await this.kubectl(['get', 'serviceaccount', 'default'])).code === 0;
     });

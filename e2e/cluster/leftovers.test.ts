@@ -92,7 +92,7 @@ describe('what clusters leave behind', () => {
     const name = `half-${process.pid}`;
     const owner = starter(name);
     const log = join(folderOf(name), 'logs/node1.containerd.log');
-    await until('containerd of the half-made cluster', () => existsSync(log), 120_000);
+    await until('containerd of the half-made cluster', () => existsSync(log));
     const reserved = record(name);
     for (const line of (await must('ps', '-e', '-o', 'pid=,args=')).split('\n')) {
       if (line.endsWith(`guard.ts ${name}`)) process.kill(Number(line.trim().split(' ')[0]), 'SIGKILL');

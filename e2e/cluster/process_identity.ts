@@ -19,7 +19,7 @@ export function isAlive(identity: ProcessIdentity): boolean {
 }
 
 /** Sends SIGKILL unless it has ended already, and waits until it is gone. */
-export async function killProcess(identity: ProcessIdentity, limitMs = 30_000): Promise<void> {
+export async function killProcess(identity: ProcessIdentity, limitMs = 300_000): Promise<void> {
   if (!isAlive(identity)) return;
   try {
     process.kill(identity.pid, 'SIGKILL');

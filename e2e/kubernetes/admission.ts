@@ -42,7 +42,7 @@ export class Admission {
 
   async ask(method: string, path: string, body?: object, type = 'application/json'): Promise<Answer> {
     const server = this.#config.getCurrentCluster()?.server ?? '';
-    const options = { method, headers: { 'content-type': type } as Record<string, string>, timeout: 20_000 };
+    const options = { method, headers: { 'content-type': type } as Record<string, string>, timeout: 300_000 };
     if (this.#user !== undefined) options.headers['impersonate-user'] = this.#user;
     await this.#config.applyToHTTPSOptions(options);
     const text = await new Promise<{ code: number; body: string }>((resolve, reject) => {

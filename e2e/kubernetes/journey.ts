@@ -41,7 +41,7 @@ export class Journey {
   }
 
   kubectl(args: string[], options: { input?: string; timeoutMs?: number } = {}): Promise<Outcome> {
-    return this.cluster.kubectl(['-n', this.namespace, ...args], { timeoutMs: 150_000, ...options });
+    return this.cluster.kubectl(['-n', this.namespace, ...args], { timeoutMs: 330_000, ...options });
   }
 
   /** kubectl that must succeed; what it wrote. */
@@ -61,27 +61,23 @@ export class Journey {
     return text === '' ? undefined : (JSON.parse(text) as Manifest);
   }
 
-  /** Waits until the condition Ready of `KIND/NAME` is true; when it is not in time, says what its events tell. */
-  async ready(object: string, seconds = 60, namespace = this.namespace): Promise<void> {
-    const args = ['-n', namespace, 'wait', '--for=condition=Ready', `--timeout=${seconds}s`, object];
-    const { code, stderr } = await this.cluster.kubectl(args, { timeoutMs: (seconds + 30) * 1000 });
+  /** Waits until the condition Ready of `KIND/NAME` is true; when it is not in five minutes, says what its events tell. */
+  async ready(object: string, namespace = this.namespace): Promise<void> {
+    const args = ['-n', namespace, 'wait', '--for=condition=Ready', '--timeout=300s', object];
+    const { code, stderr } = await this.cluster.kubectl(args, { timeoutMs: 330_000 });
     assert.equal(code, 0, code === 0 ? '' : `${stderr}\n${await this.events(object.split('/')[1] ?? '')}`);
   }
 
   /** Waits until the condition Ready of an object has a reason; its message. */
-  async reason(kind: string, name: string, reason: string, limitMs = 60_000): Promise<string> {
+  async reason(kind: string, name: string, reason: string): Promise<string> {
     let last = '';
     try {
-      return await until(
-        `${kind} ${name} is ${reason}`,
-        async () => {
-          const object = await this.get(kind, name);
-          const ready = object?.status?.conditions?.find((one: { type: string }) => one.type === 'Ready');
-          last = JSON.stringify(ready);
-          return ready?.reason === reason && (ready.message as string);
-        },
-        limitMs,
-      );
+      return await until(`${kind} ${name} is ${reason}`, async () => {
+        const object = await this.get(kind, name);
+        const ready = object?.status?.conditions?.find((one: { type: string }) => one.type === 'Ready');
+        last = JSON.stringify(ready);
+        return ready?.reason === reason && (ready.message as string);
+      });
     } catch (error) {
       throw new Error(`${(error as Error).message}; it is ${last}`);
     }
@@ -154,15 +150,11 @@ export class Journey {
   }
 
   /** Runs a pod until it ends; what it wrote. It must have succeeded. */
-  async finished(name: string, seconds = 90): Promise<string> {
-    const phase = await until(
-      `the end of pod ${name}`,
-      async () => {
-        const { phase } = (await this.get('pod', name))?.status ?? {};
-        return ['Succeeded', 'Failed'].includes(phase) && (phase as string);
-      },
-      seconds * 1000,
-    ).catch(async (error) => {
+  async finished(name: string): Promise<string> {
+    const phase = await until(`the end of pod ${name}`, async () => {
+      const { phase } = (await this.get('pod', name))?.status ?? {};
+      return ['Succeeded', 'Failed'].includes(phase) && (phase as string);
+    }).catch(async (error) => {
       throw new Error(`${error.message}\n${await this.events(name)}`);
     });
     const log = await this.must('logs', name);
@@ -171,7 +163,7 @@ export class Journey {
   }
 
   async remove(...objects: string[]): Promise<void> {
-    await this.must('delete', '--timeout=120s', ...objects);
+    await this.must('delete', '--timeout=300s', ...objects);
   }
 
   /** Writes files and their SHA256SUMS into a folder that all nodes see; it can be a directory source. */
@@ -215,7 +207,7 @@ export async function install(journey: Journey): Promise<void> {
     installed.add(cluster);
   }
   if (!(await journey.get('storagecluster', clusterName))) await journey.apply(journey.storageCluster);
-  await journey.ready(`storagecluster/${clusterName}`, 120);
+  await journey.ready(`storagecluster/${clusterName}`);
 }
 
 /**
@@ -231,12 +223,11 @@ export function useJourney(namespace: string, options: { install?: boolean } = {
     await until(
       'a new namespace',
       async () => (await journey?.kubectl(['create', 'namespace', namespace]))?.code === 0,
-      120_000,
     );
     if (options.install !== false) await install(journey);
     const account = async () => (await journey?.kubectl(['get', 'serviceaccount', 'default']))?.code === 0;
     // The controller manager may still be finding the API server again.
-    await until('the default service account', account, 90_000);
+    await until('the default service account', account);
   });
   after(async () => {
     if (!journey) return;

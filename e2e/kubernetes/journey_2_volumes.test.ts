@@ -92,6 +92,6 @@ describe('volumes in pods', () => {
     await ok(journey().inPod('last', verifying));
     await journey().remove('pod/last');
     // Mounts that nobody uses go after a minute.
-    await until('the Dataset has gone', async () => (await journey().get('dataset', 'model')) === undefined, 100_000);
+    await until('the Dataset has gone', async () => (await journey().get('dataset', 'model')) === undefined);
   });
 });

@@ -36,7 +36,7 @@ describe('pods that read while parts of Hearth go away', () => {
     await journey().ready('dataset/slow');
     const [holder, agent] = [await part('holder'), await part('agent')];
     await journey().apply(journey().reader('slow', inline('slow'), { command: 'sha256sum /models/weights' }));
-    await until('the pod reads', async () => (await journey().get('pod', 'slow'))?.status.phase === 'Running', 60_000);
+    await until('the pod reads', async () => (await journey().get('pod', 'slow'))?.status.phase === 'Running');
     await sleep(1000);
     assert.equal((await journey().get('pod', 'slow'))?.status.phase, 'Running', 'it still reads');
     await deletePods(agent.name);
@@ -59,8 +59,8 @@ describe('pods that read while parts of Hearth go away', () => {
     const [holder, agent] = [await part('holder'), await part('agent')];
     await journey().apply(journey().reader('held', inline('held'), { command: 'sha256sum /models/held' }));
     await journey().apply(journey().watcher('watcher', inline('watched'), 'watched', sha256(watched)));
-    await journey().ready('pod/watcher', 90);
-    await until('the pod reads', async () => (await journey().get('pod', 'held'))?.status.phase === 'Running', 60_000);
+    await journey().ready('pod/watcher');
+    await until('the pod reads', async () => (await journey().get('pod', 'held'))?.status.phase === 'Running');
     await deletePods(holder.name);
     const next = await until('the next holder', async () => {
       const pods = await journey().partOn('holder', node);
@@ -68,7 +68,7 @@ describe('pods that read while parts of Hearth go away', () => {
     });
     const rounds = await journey().rounds('watcher');
     await until('a mount of before is read on', async () => (await journey().rounds('watcher')) > rounds + 3);
-    await journey().ready(`pod/${next.metadata.name}`, 60, releaseNamespace);
+    await journey().ready(`pod/${next.metadata.name}`, releaseNamespace);
     origin.bytesPerSecond = undefined;
     assert.equal((await journey().finished('held')).slice(0, 64), sha256(bytes));
     assert.equal((await part('agent')).uid, agent.uid, 'the agent stays');
@@ -91,7 +91,7 @@ describe('pods that read while parts of Hearth go away', () => {
 
     await keepAway(true);
     try {
-      await until('no agent on the node', async () => (await journey().partOn('agent', node)).length === 0, 60_000);
+      await until('no agent on the node', async () => (await journey().partOn('agent', node)).length === 0);
       assert.equal(await sum('view'), sha256(complete));
       await journey().remove('pod/view', 'pod/fuse');
       await until('no pod has a mount', async () => {
@@ -104,7 +104,7 @@ describe('pods that read while parts of Hearth go away', () => {
     } finally {
       await keepAway(false);
     }
-    await journey().ready('pod/later', 120);
+    await journey().ready('pod/later');
     assert.equal(await sum('later'), sha256(complete));
     await journey().remove('pod/later', 'pod/slow');
   });

@@ -61,7 +61,7 @@ describe('Datasets that cannot be read', () => {
     await notReady('absent', /404|not/i);
     assert.match(await journey().events('closed'), new RegExp(hostAddress));
     origin.add('absent', Buffer.from('now it is there'));
-    await journey().ready('dataset/absent', 120);
+    await journey().ready('dataset/absent');
   });
 
   it('waits for a Secret, for the right to read it, and for its key; then reads with it', async () => {
@@ -91,7 +91,7 @@ describe('Datasets that cannot be read', () => {
     assert.match(await journey().reason('dataset', 'secretless', 'SecretNotFound'), /later/);
     assert.match(await journey().reason('dataset', 'keyless', 'SecretKeyMissing'), /token/);
     await journey().apply(secret('hub', { token }), secret('later', { token }), secret('empty', { token }));
-    for (const name of ['gated', 'secretless', 'keyless']) await journey().ready(`dataset/${name}`, 120);
+    for (const name of ['gated', 'secretless', 'keyless']) await journey().ready(`dataset/${name}`);
     await journey().apply(journey().reader('gated', inline('gated'), { command: 'cat /models/gated' }));
     assert.equal(await journey().finished('gated'), 'secret weights');
     await journey().remove('pod/gated');
@@ -109,7 +109,7 @@ describe('Datasets that cannot be read', () => {
   it('lets a pod begin when its Dataset appears', async () => {
     await journey().apply(journey().reader('early', inline('later'), { command: verifying }));
     await journey().apply(journey().dataset('later', { selfTest: {} }));
-    await journey().finished('early', 120);
+    await journey().finished('early');
     await journey().remove('pod/early');
   });
 });

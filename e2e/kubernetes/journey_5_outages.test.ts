@@ -48,11 +48,11 @@ describe('what goes on when a part is away', () => {
         .items as Manifest[];
       return now && (now.metadata as { uid?: string }).uid !== pod.metadata.uid;
     });
-    await journey().ready(`storagecluster/${clusterName}`, 120);
-    await journey().ready('dataset/model', 120);
-    await model.cached('its bytes are known again', 60_000);
+    await journey().ready(`storagecluster/${clusterName}`);
+    await journey().ready('dataset/model');
+    await model.cached('its bytes are known again');
     await journey().apply(model.reader('later'));
-    await journey().ready('pod/later', 90);
+    await journey().ready('pod/later');
     await model.readsRight('later');
     // One byte is read to see whether the credentials can.
     assert.ok(model.origin.sentBytes - sent < MiB, `${model.origin.sentBytes - sent} bytes were asked for again`);
@@ -69,25 +69,19 @@ describe('what goes on when a part is away', () => {
     };
     // What the test before has changed is still being told.
     let before = await objects();
-    await until(
-      'quiet',
-      async () => {
-        await sleep(8000);
-        const last = before;
-        before = await objects();
-        return JSON.stringify(last) === JSON.stringify(before);
-      },
-      90_000,
-    );
+    await until('quiet', async () => {
+      await sleep(8000);
+      const last = before;
+      before = await objects();
+      return JSON.stringify(last) === JSON.stringify(before);
+    });
     assert.ok(Object.keys(before).length > 10, Object.keys(before).join());
     await inSystem('delete', 'pods', '-l', 'app.kubernetes.io/component=operator');
     await inSystem('rollout', 'status', 'deployment/hearth-operator', '--timeout=300s');
     const holder = async () => inSystem('get', 'lease', 'hearth-operator', '-o', 'jsonpath={.spec.holderIdentity}');
     const pods = async () => inSystem('get', 'pods', '-l', 'app.kubernetes.io/component=operator', '-o', 'name');
-    await until(
-      'one of the new ones leads',
-      async () => (await pods()).includes((await holder()).split('_')[0] ?? '-'),
-      60_000,
+    await until('one of the new ones leads', async () =>
+      (await pods()).includes((await holder()).split('_')[0] ?? '-'),
     );
     await sleep(10_000);
     assert.deepEqual(await objects(), before);
@@ -138,16 +132,12 @@ describe('what goes on when a part is away', () => {
     console.log(`      the pod read ${read} times meanwhile`);
     assert.ok(read > outageSeconds / 2, `${read} times`);
     await journey().apply(journey().dataset('after', { selfTest: {} }));
-    await journey().ready('dataset/after', 90);
+    await journey().ready('dataset/after');
     // Past the scheduler, to which nodes look lost for a minute.
     const after = journey().reader('after', inline('after'), { command: verifying });
     await journey().apply({ ...after, spec: { ...after.spec, nodeSelector: undefined, nodeName: 'node1' } });
     await journey().finished('after');
-    await until(
-      'the pod that ended has gone',
-      async () => (await journey().get('pod', 'leaving')) === undefined,
-      60_000,
-    );
+    await until('the pod that ended has gone', async () => (await journey().get('pod', 'leaving')) === undefined);
     await journey().ready(`storagecluster/${clusterName}`);
     assert.deepEqual(await running(), before, 'no process of Hearth has ended');
     assert.ok((await journey().rounds('watcher')) > rounds);

@@ -32,7 +32,7 @@ describe('bytes and a node that joins', () => {
     await journey().apply(manifest);
     await journey().ready('dataset/joined');
     await journey().apply(preloads().preload('seed', { ...onNode('joined', 'node1'), pin: false }));
-    await journey().ready('cachepreload/seed', 90);
+    await journey().ready('cachepreload/seed');
     await policies([policy]);
     sent = preloads().origin.sentBytes;
     const { archive } = await hearthImage();
@@ -47,7 +47,7 @@ describe('bytes and a node that joins', () => {
     const { cluster } = journey();
     const taints = async () => ((await journey().get('node', node.name))?.spec.taints ?? []) as { key: string }[];
     const isFree = async () => !(await taints()).some(({ key }) => key === startupTaint.key);
-    await until('the startup taint goes', isFree, 120_000);
+    await until('the startup taint goes', isFree);
     await until('the Dataset tells of it', () => preloads().isComplete(node.name, 'joined'));
     assert.equal(preloads().origin.sentBytes, sent, 'the origin was asked, though a node had the bytes');
     const ofNode = ['--field-selector', `involvedObject.name=${node.name}`];
@@ -85,7 +85,7 @@ describe('bytes and a node that joins', () => {
     await ok(cluster.kubectl(['uncordon', node.name]));
     const selector = { 'kubernetes.io/hostname': (await preloads().isComplete('node1', 'joined')) ? 'node1' : 'node2' };
     await journey().apply(preloads().reader('after', 'joined', joined.digest, { spec: { nodeSelector: selector } }));
-    assert.match(await journey().finished('after', 120), /OK/);
+    assert.match(await journey().finished('after'), /OK/);
     assert.equal(preloads().origin.sentBytes, before, 'the last copy was not taken from the node that had it');
   });
 
@@ -103,7 +103,7 @@ describe('bytes and a node that joins', () => {
     await until('it is chosen', async () => (await chosen()).includes(node.name));
     await node.cutPower();
     preloads().origin.bytesPerSecond = undefined;
-    await journey().ready('cachepreload/lost', 120);
+    await journey().ready('cachepreload/lost');
     const ready = (await preloads().statusOf('lost')).nodes.filter(({ phase }: { phase: string }) => phase === 'Ready');
     assert.ok(ready.length === 1 && ready[0].name !== node.name, JSON.stringify(ready));
     await journey().remove('cachepreload/lost', 'cachepreload/begun');

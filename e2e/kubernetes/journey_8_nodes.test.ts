@@ -67,7 +67,7 @@ describe('nodes that fail', () => {
       return container?.restartCount > 0 && container.ready;
     };
     for (const name of ['first', 'view', 'part']) {
-      await until(`pod ${name} runs again`, restarted(name), 150_000).catch(async (error) => {
+      await until(`pod ${name} runs again`, restarted(name)).catch(async (error) => {
         throw new Error(`${error.message}\n${await journey().events(name)}`);
       });
     }
@@ -75,7 +75,7 @@ describe('nodes that fail', () => {
     const again = origin.sentBytes - sent;
     assert.ok(again < 5 * MiB, `${again} bytes of what was on the disk were asked for again`);
     assert.equal(await sum('part', 'part'), sha256(part));
-    await journey().ready(`storagecluster/${clusterName}`, 120);
+    await journey().ready(`storagecluster/${clusterName}`);
     assert.match(await ok(journey().cluster.kubectl(['events', '--for', `node/${node.name}`])), /Rebooted/);
 
     await until('nothing is remembered of the pod that has gone', async () => {
@@ -106,7 +106,7 @@ describe('nodes that fail', () => {
       await journey().apply(journey().reader('late', { emptyDir: {} }, { node: node.name }));
       const taints = async () => JSON.stringify((await journey().get('node', node.name))?.spec.taints ?? []);
       assert.match(await taints(), /agent-not-ready/);
-      await until('the taint has gone', async () => !(await taints()).includes(taint), 60_000);
+      await until('the taint has gone', async () => !(await taints()).includes(taint));
       const seconds = (performance.now() - began) / 1000;
       assert.ok(seconds >= 9, `it stays as long as it should, not ${seconds} s`);
       await journey().ready('pod/late');
@@ -118,7 +118,7 @@ describe('nodes that fail', () => {
       await node.importImage((await hearthImage()).archive);
       await journey().apply(journey().storageCluster);
     }
-    await journey().ready(`storagecluster/${clusterName}`, 120);
+    await journey().ready(`storagecluster/${clusterName}`);
     await journey().remove('pod/late');
   });
 });

@@ -18,7 +18,7 @@ describe('bytes before pods', () => {
     await inSystem('scale', 'deployment/hearth-operator', `--replicas=${replicas}`);
     const count = async () =>
       (await inSystem('get', 'pods', '-l', 'app.kubernetes.io/component=operator', '-o', 'name')).trim();
-    if (replicas === 0) await until('the operator is away', async () => (await count()) === '', 60_000);
+    if (replicas === 0) await until('the operator is away', async () => (await count()) === '');
     else await inSystem('rollout', 'status', 'deployment/hearth-operator', '--timeout=300s');
   };
 
@@ -86,7 +86,7 @@ describe('bytes before pods', () => {
         metadata: { name: 'whole', namespace: 'preload' },
         spec: { datasets: [{ name: 'slow' }], placement: { allNodes: true } },
       });
-      await journey().ready('cachepreload/whole', 120);
+      await journey().ready('cachepreload/whole');
       const status = (await journey().get('cachepreload', 'whole'))?.status;
       assert.deepEqual([status.phase, status.percent, status.nodesReady], ['Ready', 100, 2]);
       assert.deepEqual([status.bytesReady, status.bytesVerified], [2 * size, 2 * size]);
@@ -133,7 +133,7 @@ describe('bytes before pods', () => {
         },
       },
     });
-    await journey().must('rollout', 'status', 'deployment/web', '--timeout=120s');
+    await journey().must('rollout', 'status', 'deployment/web', '--timeout=300s');
     const pods = JSON.parse(await journey().must('get', 'pods', '-l', 'app=web', '-o', 'json')).items as Manifest[];
     assert.deepEqual(pods.map(({ spec }) => spec.nodeName).sort(), ['node1', 'node2']);
     const plans = JSON.parse(await journey().must('get', 'cachepreloads', '-o', 'json')).items as Manifest[];
@@ -153,10 +153,10 @@ describe('bytes before pods', () => {
     preloads().origin.bytesPerSecond = MiB / 4;
     await journey().apply(preloads().reader('cold', 'late', digest));
     assert.ok(await preloads().isGated('cold'));
-    await preloads().released('cold', 20_000);
+    await preloads().released('cold');
     assert.match(await journey().events('cold'), /GateTimedOut/);
     preloads().origin.bytesPerSecond = undefined;
-    assert.match(await journey().finished('cold', 120), /OK/);
+    assert.match(await journey().finished('cold'), /OK/);
   });
 
   it('hold no pod that no node could take: the autoscaler must see it', async () => {
@@ -166,7 +166,7 @@ describe('bytes before pods', () => {
     await journey().apply(
       preloads().reader('unplaced', 'nowhere', digest, { spec: { nodeSelector: { gpu: 'none-has-it' } } }),
     );
-    await preloads().released('unplaced', 10_000);
+    await preloads().released('unplaced');
     await until('the scheduler says why', async () => /FailedScheduling/.test(await journey().events('unplaced')));
     assert.match(await journey().events('unplaced'), /NoFeasibleNode/);
     await journey().remove('pod/unplaced');
@@ -201,14 +201,14 @@ describe('bytes before pods', () => {
       preloads().origin.bytesPerSecond = undefined;
       await journey().apply(preloads().reader('free', 'away', digest));
       assert.ok(!(await preloads().isGated('free')), 'a pod was held though nobody could release it');
-      assert.match(await journey().finished('free', 120), /OK/);
+      assert.match(await journey().finished('free'), /OK/);
       await sleep(6_000);
       assert.ok(await preloads().isGated('held'), 'nobody was there to release it');
     } finally {
       await scaleOperator(2);
     }
-    await preloads().released('held', 30_000);
-    assert.match(await journey().finished('held', 120), /OK/);
+    await preloads().released('held');
+    assert.match(await journey().finished('held'), /OK/);
   });
 
   it('say what is wrong with what was asked, and do what they can', async () => {
@@ -251,7 +251,7 @@ describe('bytes before pods', () => {
     await until('it says why it waits', async () => /503/.test(JSON.stringify(await preloads().statusOf('shaky'))));
     preloads().origin.failing = false;
     preloads().origin.bytesPerSecond = undefined;
-    await journey().ready('cachepreload/shaky', 120);
+    await journey().ready('cachepreload/shaky');
     // What an answer had sent when it was given up is sent again.
     assert.ok(preloads().origin.sentBytes - sent < 2 * size, `${preloads().origin.sentBytes - sent} bytes for ${size}`);
 

@@ -37,17 +37,17 @@ describe('a store of three members', () => {
       const pods = await etcdPods();
       return pods.length === 3 && pods.every(isReady);
     };
-    await until('three members are ready', ready, 120_000).catch(async (error) => {
+    await until('three members are ready', ready).catch(async (error) => {
       throw new Error(`${error.message}: ${JSON.stringify((await etcdPods()).map(({ status }) => status))}`);
     });
-    await journey().ready(`storagecluster/${clusterName}`, 120);
+    await journey().ready(`storagecluster/${clusterName}`);
   }
   /** The store knows the Dataset, and volumes can be made from it. */
   async function servesNewPods(name: string): Promise<void> {
-    await journey().ready('dataset/model', 120);
-    await model.cached('its bytes are known again', 60_000);
+    await journey().ready('dataset/model');
+    await model.cached('its bytes are known again');
     await journey().apply(model.reader(name));
-    await journey().ready(`pod/${name}`, 90);
+    await journey().ready(`pod/${name}`);
     await model.readsRight(name);
     await journey().remove(`pod/${name}`);
   }
@@ -62,7 +62,7 @@ describe('a store of three members', () => {
 
   it('comes with another StorageCluster in the place of the first, which finds all bytes again', async () => {
     const sent = model.origin.sentBytes;
-    await journey().must('delete', 'storagecluster', clusterName, '--timeout=120s');
+    await journey().must('delete', 'storagecluster', clusterName, '--timeout=300s');
     await model.readsRight('reader');
     const object = journey().storageCluster;
     object.spec.store.etcd.replicas = 3;
@@ -92,15 +92,11 @@ describe('a store of three members', () => {
   it('begins anew when one has lost its data, and pods read meanwhile', async () => {
     const before = await uids();
     await inSystem('delete', 'pod', members[1] as string);
-    await until(
-      'all of them are others',
-      async () => {
-        await model.readsRight('reader');
-        const now = await uids();
-        return now.length === 3 && now.every((uid) => !before.includes(uid));
-      },
-      120_000,
-    );
+    await until('all of them are others', async () => {
+      await model.readsRight('reader');
+      const now = await uids();
+      return now.length === 3 && now.every((uid) => !before.includes(uid));
+    });
     await allReady();
     const events = await ok(journey().cluster.kubectl(['events', '--for', `storagecluster/${clusterName}`]));
     assert.match(events, /StoreRebuilt .*Give the store volumes/);
@@ -111,14 +107,10 @@ describe('a store of three members', () => {
     const before = await uids();
     await inSystem('delete', 'pods', ...members);
     await model.readsRight('reader');
-    await until(
-      'all of them are others',
-      async () => {
-        const now = await uids();
-        return now.length === 3 && now.every((uid) => !before.includes(uid));
-      },
-      120_000,
-    );
+    await until('all of them are others', async () => {
+      const now = await uids();
+      return now.length === 3 && now.every((uid) => !before.includes(uid));
+    });
     await allReady();
     await servesNewPods('third');
     await journey().remove('pod/reader');

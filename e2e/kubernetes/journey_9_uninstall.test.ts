@@ -40,7 +40,7 @@ describe('upgrade and uninstallation', function () {
     for (const name of ['whole', 'slow']) await journey().ready(`dataset/${name}`);
     const watch = (name: string) => journey().watcher(name, ofClaim('whole'), 'whole', sha256(whole));
     await journey().apply(watch('fuse'));
-    await journey().ready('pod/fuse', 90);
+    await journey().ready('pod/fuse');
     await until('all of it is there', async () => (await journey().get('dataset', 'whole'))?.status.nodes === 1);
     await journey().apply(watch('view'));
     await journey().ready('pod/view');
@@ -64,16 +64,12 @@ describe('upgrade and uninstallation', function () {
     const upgrade = ['upgrade', 'hearth', chartFolder, ...place, ...(await chartValues()), ...values];
     await ok(journey().cluster.helm([...upgrade, '--wait', '--timeout', '3m']));
     for (const part of ['operator', 'csi-node', 'agent']) {
-      await until(
-        `every ${part} is another`,
-        async () => {
-          // Sooner or later every page comes from the disk or the agent.
-          writeFileSync('/proc/sys/vm/drop_caches', '1');
-          const now = await uidsOf(part);
-          return now.length === before[part]?.length && !now.some((uid) => before[part]?.includes(uid));
-        },
-        120_000,
-      );
+      await until(`every ${part} is another`, async () => {
+        // Sooner or later every page comes from the disk or the agent.
+        writeFileSync('/proc/sys/vm/drop_caches', '1');
+        const now = await uidsOf(part);
+        return now.length === before[part]?.length && !now.some((uid) => before[part]?.includes(uid));
+      });
     }
     const level = "jsonpath={.spec.template.spec.containers[0].env[?(@.name=='HEARTH_LOG_LEVEL')].value}";
     for (const object of ['deployment/hearth-operator', 'daemonset/hearth-csi-node']) {
@@ -95,11 +91,11 @@ describe('upgrade and uninstallation', function () {
     origin.bytesPerSecond = undefined;
     assert.equal((await journey().finished('slow')).slice(0, 64), sha256(slow));
     for (const [name, count] of Object.entries(rounds)) {
-      await until(`${name} reads on`, async () => (await journey().rounds(name)) > count + 10, 90_000);
+      await until(`${name} reads on`, async () => (await journey().rounds(name)) > count + 10);
     }
     await journey().apply(journey().reader('new', inline('whole'), { command: 'sha256sum /models/whole' }));
     assert.equal((await journey().finished('new')).slice(0, 64), sha256(whole));
-    await journey().ready(`storagecluster/${clusterName}`, 90);
+    await journey().ready(`storagecluster/${clusterName}`);
   });
 
   it('is not uninstalled under pods that mount: it names them, and nothing is removed', async () => {
@@ -110,7 +106,7 @@ describe('upgrade and uninstallation', function () {
     assert.notEqual(refused.code, 0);
     assert.match(refused.stdout + refused.stderr, /ends\/fuse on node1, ends\/view on node1; delete them/);
     assert.deepEqual(await uids(), before);
-    await journey().ready(`storagecluster/${clusterName}`, 30);
+    await journey().ready(`storagecluster/${clusterName}`);
     const rounds = await journey().rounds('view');
     await until('pods read on', async () => (await journey().rounds('view')) > rounds + 3);
     await journey().remove('pod/fuse', 'pod/view');
@@ -132,7 +128,7 @@ describe('upgrade and uninstallation', function () {
       const lines = await ok(journey().cluster.kubectl(['get', kinds, '-A', '-o', 'name']));
       return lines.split('\n').filter((one) => one.includes('hearth'));
     };
-    await until('nothing is left', async () => (await left()).length === 0, 90_000).catch(async () => {
+    await until('nothing is left', async () => (await left()).length === 0).catch(async () => {
       assert.deepEqual(await left(), []);
     });
     const own = await ok(journey().cluster.kubectl(['get', 'crds', '-o', 'name']));
@@ -161,16 +157,12 @@ describe('upgrade and uninstallation', function () {
     const { cluster } = journey();
     await installChart(cluster);
     await journey().apply(journey().storageCluster);
-    await journey().ready(`storagecluster/${clusterName}`, 120);
-    await journey().ready('dataset/whole', 90);
+    await journey().ready(`storagecluster/${clusterName}`);
+    await journey().ready('dataset/whole');
     const digest = sha256(bytesOf(91, 6 * MiB));
-    await until(
-      'all of it is there',
-      async () => (await journey().get('dataset', 'whole'))?.status.nodes === 1,
-      60_000,
-    );
+    await until('all of it is there', async () => (await journey().get('dataset', 'whole'))?.status.nodes === 1);
     await journey().apply(journey().watcher('last', inline('whole'), 'whole', digest));
-    await journey().ready('pod/last', 90);
+    await journey().ready('pod/last');
 
     const force = ['--reuse-values', '--set', 'cleanup.force=true'];
     await ok(cluster.helm(['upgrade', 'hearth', chartFolder, ...place, ...force]));
@@ -180,13 +172,12 @@ describe('upgrade and uninstallation', function () {
 
     await journey().must('delete', 'pod', 'last', '--wait=false');
     await installChart(cluster);
-    await until('the pod has ended', async () => (await journey().get('pod', 'last')) === undefined, 150_000);
+    await until('the pod has ended', async () => (await journey().get('pod', 'last')) === undefined);
     // The kubelet lets a pod go whose unmount has failed, and tries that again within about two minutes.
     for (const { machine } of cluster.nodes) {
       await until(
         'nothing is mounted for it',
         async () => !(await machine.must('cat', '/proc/self/mountinfo')).includes('kubernetes.io~csi'),
-        180_000,
       );
     }
     await ok(cluster.helm(['uninstall', 'hearth', ...place, '--timeout', '5m']));

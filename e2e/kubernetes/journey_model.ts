@@ -37,12 +37,12 @@ export class JourneyModel {
   }
 
   /** Waits until the Dataset tells that one node has all of it. */
-  async cached(what: string, limitMs?: number): Promise<void> {
+  async cached(what: string): Promise<void> {
     const complete = async () => {
       const status = (await this.#journey.get('dataset', 'model'))?.status;
       return status?.nodes === 1 && status.percent === 100;
     };
-    await until(what, complete, limitMs);
+    await until(what, complete);
   }
 
   /** What the pod reads is what the origin has. */

@@ -64,17 +64,17 @@ export class PreloadJourney {
     return gates.some(({ name }) => name === gateName);
   }
 
-  released(pod: string, limitMs = 60_000): Promise<true> {
-    return until(`pod ${pod} is released`, async () => !(await this.isGated(pod)), limitMs) as Promise<true>;
+  released(pod: string): Promise<true> {
+    return until(`pod ${pod} is released`, async () => !(await this.isGated(pod))) as Promise<true>;
   }
 
   async statusOf(preload: string) {
     return (await this.journey.get('cachepreload', preload))?.status;
   }
 
-  gone(preload: string, limitMs = 90_000): Promise<true> {
+  gone(preload: string): Promise<true> {
     const isAway = async () => !(await this.journey.get('cachepreload', preload));
-    return until(`${preload} is away`, isAway, limitMs) as Promise<true>;
+    return until(`${preload} is away`, isAway) as Promise<true>;
   }
 
   async isComplete(node: string, dataset: string): Promise<boolean> {

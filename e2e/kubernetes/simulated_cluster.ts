@@ -105,7 +105,7 @@ export class SimulatedCluster implements AsyncDisposable {
 
   /** Waits until the scheduler has bound these pods or found no node for them; returns them as they are then. */
   async settled(names: readonly string[]): Promise<Pod[]> {
-    for (const end = Date.now() + 60_000; Date.now() < end; await sleep(15)) {
+    for (const end = Date.now() + 300_000; Date.now() < end; await sleep(15)) {
       const { items } = await this.api.list(kinds.Pod, { namespace });
       const pods = items.filter(({ metadata }) => names.includes(metadata?.name ?? ''));
       if (pods.length === names.length && pods.every((pod) => pod.spec?.nodeName !== undefined || isRefused(pod))) {

@@ -165,14 +165,10 @@ export class Stage implements AsyncDisposable {
     for (const agent of agents) {
       signal.throwIfAborted();
       const target = this.cluster.mountPoint(agent);
-      await until(
-        `agent ${agent} knows the dataset`,
-        async () => {
-          const { code } = await this.cluster.hearth(agent, 'ls', datasetName);
-          return code === 0;
-        },
-        120_000,
-      );
+      await until(`agent ${agent} knows the dataset`, async () => {
+        const { code } = await this.cluster.hearth(agent, 'ls', datasetName);
+        return code === 0;
+      });
       await this.cluster.json(agent, 'mount', datasetName, target, '--data-path', this.dataPathOf(agent));
     }
   }

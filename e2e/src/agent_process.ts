@@ -19,9 +19,6 @@ export interface AgentSettings {
   launcher?: readonly string[];
 }
 
-/** On a machine that is busy with something else. */
-const readyMs = 120_000;
-
 /** One `hearth agent`, which keeps its ports, folders and name when it is started again. */
 export class AgentProcess {
   readonly name: string;
@@ -95,7 +92,7 @@ export class AgentProcess {
         () => false,
       );
     };
-    await until(`agent ${this.name} is ready`, ready, readyMs);
+    await until(`agent ${this.name} is ready`, ready);
   }
 
   /** Starts the process; its end is for the caller to see. */

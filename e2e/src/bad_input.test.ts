@@ -36,7 +36,7 @@ describe('bad input', () => {
   /** Starts an agent that must end by itself with an error. */
   const fails = async (name: string, settings: AgentSettings): Promise<Outcome> => {
     const started = await cluster.prepare(name, settings).launch();
-    return await until(`agent ${name} ends`, () => started.ended, 20_000);
+    return await until(`agent ${name} ends`, () => started.ended);
   };
 
   it('unknown datasets, files, jobs, mounts and sources are named', async () => {

@@ -107,7 +107,7 @@ export class Cluster {
     const program = join(release, 'build/release/holder/hearth-holder');
     const holder = new DaemonProcess(program, ['--socket', socket, ...flags]);
     this.#holders.push(holder);
-    await until('the holder listens', () => existsSync(socket) || holder.ended, 60_000);
+    await until('the holder listens', () => existsSync(socket) || holder.ended);
   }
 
   /** Checkout that the running holder is of, as the kernel says; without symbolic links. */

@@ -11,7 +11,7 @@ export interface Outcome {
 }
 
 /** What takes longer has failed, and not only been slow: how fast something is, is measured by `make bench`. */
-const patienceMs = 300_000;
+const longestMs = 300_000;
 
 /** Starts a program whose output is kept; `outcome` never rejects. It is killed after `timeoutMs` (five minutes; never: Infinity). */
 export function start(
@@ -19,7 +19,7 @@ export function start(
   args: string[],
   options: { timeoutMs?: number; environment?: Record<string, string>; input?: string } = {},
 ): { child: ChildProcess; outcome: Promise<Outcome> } {
-  const { timeoutMs: timeout = patienceMs } = options;
+  const { timeoutMs: timeout = longestMs } = options;
   const child = spawn(program, args, {
     stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     ...(Number.isFinite(timeout) ? { timeout } : {}),
@@ -53,21 +53,16 @@ export function run(
   return start(program, args, options).outcome;
 }
 
-/**
- * Polls until `condition` gives something but undefined or false, for five minutes or `limitMs`, whichever is longer; the
- * error says what was waited for.
- */
+/** Polls until `condition` gives something but undefined or false, for five minutes; the error says what was waited for. */
 export async function until<T>(
   what: string,
   condition: () => Promise<T | undefined | false> | T | undefined | false,
-  limitMs = patienceMs,
 ): Promise<T> {
-  const limit = Math.max(limitMs, patienceMs);
-  const end = performance.now() + limit;
+  const end = performance.now() + longestMs;
   for (;;) {
     const value = await condition();
     if (value !== undefined && value !== false) return value;
-    if (performance.now() > end) throw new Error(`${what}: not within ${limit / 1000} s`);
+    if (performance.now() > end) throw new Error(`${what}: not within ${longestMs / 1000} s`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

@@ -109,7 +109,7 @@ export class CsiNode {
     try {
       return await new Promise<R>((resolve, reject) => {
         const { path, requestSerialize, responseDeserialize } = method;
-        const options = { deadline: Date.now() + 60_000 };
+        const options = { deadline: Date.now() + 300_000 };
         client.makeUnaryRequest(
           path,
           requestSerialize,

@@ -32,11 +32,11 @@ export class DaemonProcess {
     if (this.#outcome === undefined) this.#told = true;
   }
 
-  /** Sends the signal and waits; what has not ended after two minutes is killed. */
+  /** Sends the signal and waits; what has not ended after five minutes is killed. */
   async end(signal: NodeJS.Signals): Promise<Outcome> {
     this.expectEnd();
     this.child.kill(signal);
-    const killer = setTimeout(() => this.child.kill('SIGKILL'), 120_000);
+    const killer = setTimeout(() => this.child.kill('SIGKILL'), 300_000);
     try {
       return await this.outcome;
     } finally {

@@ -43,14 +43,10 @@ describe('agents killed in turn', () => {
       await agent.kill();
       await agent.start();
     }
-    const job = await until(
-      'the job ends',
-      async () => {
-        const present = await cluster.json<Job>('b', 'job', 'show', 'w');
-        return ['Succeeded', 'Failed', 'Cancelled'].includes(present.state) ? present : false;
-      },
-      60_000,
-    );
+    const job = await until('the job ends', async () => {
+      const present = await cluster.json<Job>('b', 'job', 'show', 'w');
+      return ['Succeeded', 'Failed', 'Cancelled'].includes(present.state) ? present : false;
+    });
     assert.equal(job.state, 'Succeeded', job.message);
     for (const name of names) await verifyAll(name);
   });

@@ -9,9 +9,6 @@ import { until } from './command.ts';
 import { skip } from './needs.ts';
 import { MiB, writeSample } from './sample.ts';
 
-/** A kubelet kills what has not ended by then. */
-const longestEndMs = 30_000;
-
 describe('agents whose store is gone', () => {
   let cluster: Cluster;
   let etcd: EtcdServer;
@@ -46,14 +43,12 @@ describe('agents whose store is gone', () => {
     ['does not answer any more', () => etcd.pause()],
   ];
   for (const [index, [what, lose]] of losses.entries()) {
-    it(`end in order within ${longestEndMs / 1000} s when it ${what}`, async () => {
+    it(`end in order when it ${what}`, async () => {
       const agent = await busy(`a${index}`);
       await lose();
-      const began = performance.now();
       const { code, stderr } = await agent.stop();
-      const took = performance.now() - began;
+      // Otherwise it has not ended within its own limit, which is less than a kubelet gives it.
       assert.equal(code, 0, stderr);
-      assert.ok(took < longestEndMs, `${took} ms: ${stderr}`);
     });
   }
 

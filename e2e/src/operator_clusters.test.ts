@@ -343,7 +343,7 @@ describe('the operator and StorageClusters, on a real API server', () => {
     const { metadata } = await fixture.configuration('models');
     await fixture.api.delete(kinds.ConfigMap, metadata?.name ?? '', namespace);
     // Reflectors look again within half a minute.
-    await fixture.configuration('models', 'all', 60_000);
+    await fixture.configuration('models');
   });
 
   it('has one leader of two replicas, and another one when it goes', async () => {
@@ -370,11 +370,7 @@ describe('the operator and StorageClusters, on a real API server', () => {
     for (const name of ['agent-n1', 'agent-n2']) {
       await fixture.api.delete(kinds.Pod, name, namespace, { gracePeriodSeconds: 0 });
     }
-    await until(
-      'both have gone',
-      async () => (await fixture.api.list(kinds.StorageCluster)).items.length === 0,
-      20_000,
-    );
+    await until('both have gone', async () => (await fixture.api.list(kinds.StorageCluster)).items.length === 0);
     const left = Object.keys(await fixture.versions()).filter(
       (key) => !key.startsWith('Node n') && !key.includes('kube-root'),
     );

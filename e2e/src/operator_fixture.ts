@@ -111,25 +111,20 @@ export class OperatorFixture {
     type: ResourceType<T>,
     name: string,
     holds: (object: T) => boolean = () => true,
-    limitMs = 20_000,
   ): Promise<T> {
     let found: T | undefined;
-    await until(
-      what,
-      async () => {
-        found = await this.api.get(type, name, type.namespaced ? namespace : undefined);
-        return found !== undefined && holds(found);
-      },
-      limitMs,
-    );
+    await until(what, async () => {
+      found = await this.api.get(type, name, type.namespaced ? namespace : undefined);
+      return found !== undefined && holds(found);
+    });
     return found as T;
   }
 
   /** The ConfigMap that new agents of a group read. */
-  async configuration(cluster: string, group = 'all', limitMs = 20_000): Promise<ConfigMap> {
+  async configuration(cluster: string, group = 'all'): Promise<ConfigMap> {
     const set = await this.expect('agents', kinds.DaemonSet, `hearth-${cluster}-${group}-agent`);
     const name = set.spec?.template.spec?.volumes?.find((one) => one.name === 'configuration')?.configMap?.name ?? '';
-    return await this.expect('their configuration', kinds.ConfigMap, name, () => true, limitMs);
+    return await this.expect('their configuration', kinds.ConfigMap, name);
   }
 
   /** Versions of everything that the operator writes. */

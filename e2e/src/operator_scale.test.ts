@@ -152,19 +152,15 @@ describe('the operator with many simulated nodes and many Datasets, on a real AP
     // From now on nobody else writes.
     await nodes.stop();
     let before = await versions();
-    await until(
-      'all is written',
-      async () => {
-        const last = before;
-        await sleep(15_000);
-        before = await versions();
-        return isDeepStrictEqual(last, before);
-      },
-      150_000,
-    );
+    await until('all is written', async () => {
+      const last = before;
+      await sleep(15_000);
+      before = await versions();
+      return isDeepStrictEqual(last, before);
+    });
     await operator.end('SIGTERM');
     await start();
-    await until('it watches', () => agent.watchers > 0, 60_000);
+    await until('it watches', () => agent.watchers > 0);
     // What was delayed would be written by then.
     await sleep(20_000);
     assert.deepEqual(await versions(), before);

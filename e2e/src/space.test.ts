@@ -100,7 +100,7 @@ describe('cache directories', () => {
   it('on a file system without hard links are refused with the reason', async function () {
     const folder = await mountImage(this, 'vfat', 64 * MiB, ['mkfs.vfat']);
     const started = await cluster.prepare('a', { cacheDirectories: `${join(folder, 'cache')}=32MiB` }).launch();
-    const ended = await until('the agent ends', () => started.ended, 20_000);
+    const ended = await until('the agent ends', () => started.ended);
     assert.equal(ended.code, 13, ended.stderr);
     assert.match(ended.stderr, /hard links|sparse|ext4|xfs/);
   });

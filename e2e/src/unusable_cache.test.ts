@@ -11,8 +11,6 @@ import { needsPrograms, skip } from './needs.ts';
 import { namespace, OperatorFixture } from './operator_fixture.ts';
 
 const waiting = ['--on-start-failure', 'wait'];
-/** Agents look at their disks every 30 s. */
-const mendedMs = 50_000;
 
 interface Told {
   nodes: {
@@ -116,7 +114,7 @@ describe('agents whose cache cannot be used', () => {
     for (const [, , , mend] of cases) await mend();
     for (const [index, [name]] of cases.entries()) {
       const { health } = agents[index] as Waiting;
-      await until(`${name} serves`, async () => (await health('/readyz'))?.status === 200, mendedMs);
+      await until(`${name} serves`, async () => (await health('/readyz'))?.status === 200);
     }
     assert.deepEqual(
       agents.map(({ agent }) => agent.pid),
@@ -226,7 +224,6 @@ describe('a StorageCluster none of whose agents can use its cache', () => {
       kinds.StorageCluster,
       'models',
       (now) => now.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True',
-      mendedMs,
     );
     assert.deepEqual(
       ready.status?.nodes?.map(({ name, ready: serves }) => [name, serves]),

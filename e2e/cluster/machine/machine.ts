@@ -86,7 +86,7 @@ export class Machine {
   }
 
   /** Ends a service by a signal and waits until it is gone; what it has started stays, as on a real machine. */
-  async stopService(name: string, signal: 'TERM' | 'KILL' = 'TERM', limitMs = 30_000): Promise<void> {
+  async stopService(name: string, signal: 'TERM' | 'KILL' = 'TERM', limitMs = 300_000): Promise<void> {
     const pid = await this.#servicePid(name);
     if (pid === undefined) return;
     await this.run('kill', [`-${signal}`, String(pid)]);

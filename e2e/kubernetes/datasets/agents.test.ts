@@ -88,7 +88,7 @@ describe('Datasets in a real API server, at real agents by mutual TLS', () => {
     assert.deepEqual(warm.residency, [{ node: 'n1', residentBytes: 300_000, percent: 100 }]);
     await cluster.kubectl('patch', 'dataset', 'model', '--type=merge', '-p', '{"spec":{"exclude":[]}}');
     await until('the other file', async () => (await cluster.dataset('model')).status?.files === 2);
-    await cluster.kubectl('delete', 'dataset', 'model', '--timeout=30s');
+    await cluster.kubectl('delete', 'dataset', 'model', '--timeout=300s');
     assert.deepEqual((await hearth.json<{ datasets: unknown[] }>('n1', 'status')).datasets, []);
   });
 

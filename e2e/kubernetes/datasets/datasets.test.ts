@@ -264,7 +264,7 @@ describe('Datasets in a real API server', () => {
     agents.know('default.llama', agentDataset({ name: 'default.llama', residency: [residency('n1', 1000n)] }));
     await sleep(2_000);
     await cluster.server.up();
-    await until('residency', async () => (await cluster.dataset('llama')).status?.percent === 100, 60_000);
+    await until('residency', async () => (await cluster.dataset('llama')).status?.percent === 100);
     await cluster.apply(datasetObject('later'));
     await cluster.reason('later', 'Ready');
   });

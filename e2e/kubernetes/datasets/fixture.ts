@@ -81,16 +81,12 @@ export class DatasetCluster {
   /** Waits until the condition Ready of a Dataset has this reason; the Dataset. */
   async reason(name: string, reason: string, namespace = 'default'): Promise<Dataset> {
     let last = 'none';
-    return await until(
-      `Dataset ${name} ${reason}`,
-      async () => {
-        const dataset = await this.dataset(name, namespace);
-        const ready = conditionOf(dataset, 'Ready');
-        last = `${ready?.reason}: ${ready?.message}`;
-        return ready?.reason === reason ? dataset : undefined;
-      },
-      60_000,
-    ).catch((error: unknown) => {
+    return await until(`Dataset ${name} ${reason}`, async () => {
+      const dataset = await this.dataset(name, namespace);
+      const ready = conditionOf(dataset, 'Ready');
+      last = `${ready?.reason}: ${ready?.message}`;
+      return ready?.reason === reason ? dataset : undefined;
+    }).catch((error: unknown) => {
       throw new Error(`${error} (it is ${last})`);
     });
   }

@@ -152,17 +152,13 @@ export class GateCluster {
   }
 
   /** Waits until the pod has no gate of ours; the pod. */
-  async released(name: string, namespace = 'default', limitMs = 20_000): Promise<Pod> {
+  async released(name: string, namespace = 'default'): Promise<Pod> {
     let told: string | undefined;
-    return await until(
-      `pod ${name} released`,
-      async () => {
-        const pod = await this.pod(name, namespace);
-        told = (await this.events(name, namespace)).join('; ');
-        return isGated(pod) ? undefined : pod;
-      },
-      limitMs,
-    ).catch((error: unknown) => {
+    return await until(`pod ${name} released`, async () => {
+      const pod = await this.pod(name, namespace);
+      told = (await this.events(name, namespace)).join('; ');
+      return isGated(pod) ? undefined : pod;
+    }).catch((error: unknown) => {
       throw new Error(`${error}; its events: ${told}`);
     });
   }

@@ -143,7 +143,7 @@ describe('metrics of gates, as Prometheus reads them from an operator with real 
       kinds.Pod,
       podObject(name, { datasets: [dataset] }, { metadata: { name, namespace: 'default', annotations } }),
     );
-    const pod = await cluster.released(name, 'default', 60_000);
+    const pod = await cluster.released(name);
     assert.notEqual(planOf(pod), '', 'it was gated');
     // Events are told after the metrics.
     await cluster.event(name, /Gate(Warm|Prefer|TimedOut)/);

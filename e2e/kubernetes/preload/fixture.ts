@@ -145,35 +145,26 @@ export class PreloadCluster {
   }
 
   /** Waits until the CachePreload is as it should be; it. */
-  async expect(
-    name: string,
-    what: string,
-    holds: (preload: CachePreload) => boolean,
-    limitMs = 60_000,
-  ): Promise<CachePreload> {
+  async expect(name: string, what: string, holds: (preload: CachePreload) => boolean): Promise<CachePreload> {
     let last: CachePreload | undefined;
-    return await until(
-      `CachePreload ${name} ${what}`,
-      async () => {
-        last = await this.get(name);
-        return holds(last) ? last : undefined;
-      },
-      limitMs,
-    ).catch((error: unknown) => {
+    return await until(`CachePreload ${name} ${what}`, async () => {
+      last = await this.get(name);
+      return holds(last) ? last : undefined;
+    }).catch((error: unknown) => {
       throw new Error(`${error}; it is ${JSON.stringify(last?.status, undefined, 1)}`);
     });
   }
 
-  async ready(name: string, limitMs?: number): Promise<CachePreload> {
-    return await this.expect(name, 'Ready', ({ status }) => status?.phase === 'Ready', limitMs);
+  async ready(name: string): Promise<CachePreload> {
+    return await this.expect(name, 'Ready', ({ status }) => status?.phase === 'Ready');
   }
 
   async remove(...names: string[]): Promise<void> {
-    for (const name of names) await this.kubernetes.kubectl('delete', 'cachepreload', name, '--timeout=30s');
+    for (const name of names) await this.kubernetes.kubectl('delete', 'cachepreload', name, '--timeout=300s');
   }
 
   async removeDataset(name: string): Promise<void> {
-    await this.kubernetes.kubectl('delete', 'dataset', name, '--timeout=30s');
+    await this.kubernetes.kubectl('delete', 'dataset', name, '--timeout=300s');
   }
 
   async status(node = 'n1') {
@@ -184,7 +175,7 @@ export class PreloadCluster {
   async pins() {
     const agents = this.#directory.get('main');
     assert.ok(agents !== undefined);
-    return await agents.call('listPins', { ownerPrefix: 'preload/' }, { signal: AbortSignal.timeout(10_000) });
+    return await agents.call('listPins', { ownerPrefix: 'preload/' }, { signal: AbortSignal.timeout(300_000) });
   }
 
   async residency(dataset: string, node = 'n1'): Promise<Record<string, number>> {

@@ -233,7 +233,7 @@ describe('CachePreloads bring bytes to nodes', () => {
     // kubectl would wait for one after the other.
     await cluster.kubernetes.kubectl('delete', ...many, '--wait=false');
     const left = () => cluster.kubernetes.kubectl('get', ...many, '-o', 'name');
-    await until('they have gone', async () => (await left()) === '', 60_000);
+    await until('they have gone', async () => (await left()) === '');
     assert.deepEqual((await cluster.pins()).pins, []);
     await cluster.removeDataset('hundred');
   });
