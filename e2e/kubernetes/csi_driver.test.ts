@@ -231,7 +231,7 @@ describe('the CSI driver and a kubelet', () => {
   it('leaves nothing behind', async () => {
     for (const name of ['later', 'two', 'part', 'group']) await remove(name);
     await until('no pod has a mount', async () => !(await mounts()).includes('kubernetes.io~csi'));
-    assert.equal(await node.machine.must('ls', `${state}/published`), '');
+    await until('nothing is remembered', async () => (await node.machine.must('ls', `${state}/published`)) === '');
     await node.machine.stopService('csi-node');
     await until('the kubelet forgets the driver', async () => !(await registered()));
     const registry = '/var/lib/kubelet/plugins_registry';

@@ -83,7 +83,19 @@ export class Journey {
     }
   }
 
-  /** Messages of the events of an object. */
+  /** Waits for an event of an object, which is written after what it tells of; all of them. */
+  async event(name: string, pattern: RegExp): Promise<string> {
+    let found = '';
+    await until(`an event ${pattern} of ${name}`, async () => {
+      found = await this.events(name);
+      return pattern.test(found);
+    }).catch((error: Error) => {
+      throw new Error(`${error.message}; there are: ${found}`);
+    });
+    return found;
+  }
+
+  /** `REASON: MESSAGE` of the events of an object, as they are now. */
   async events(name: string): Promise<string> {
     const fields = ['--field-selector', `involvedObject.name=${name}`];
     return this.must('get', 'events', ...fields, '-o', 'jsonpath={range .items[*]}{.reason}: {.message}{"\\n"}{end}');

@@ -98,9 +98,7 @@ describe('pods that read while parts of Hearth go away', () => {
         return !(await node.machine.must('cat', '/proc/self/mountinfo')).includes('kubernetes.io~csi');
       });
       await journey().apply(journey().reader('later', inline('complete')));
-      await until('an event', async () =>
-        /agent of (a )?StorageCluster .* on node node1/.test(await journey().events('later')),
-      );
+      await journey().event('later', /agent of (a )?StorageCluster .* on node node1/);
     } finally {
       await keepAway(false);
     }

@@ -51,7 +51,9 @@ describe('bytes and a node that joins', () => {
     await until('the Dataset tells of it', () => preloads().isComplete(node.name, 'joined'));
     assert.equal(preloads().origin.sentBytes, sent, 'the origin was asked, though a node had the bytes');
     const ofNode = ['--field-selector', `involvedObject.name=${node.name}`];
-    assert.match(await ok(cluster.kubectl(['get', 'events', '-A', ...ofNode])), /holds joining\.joined/);
+    await until('an event that says so', async () =>
+      /holds joining\.joined/.test(await ok(cluster.kubectl(['get', 'events', '-A', ...ofNode]))),
+    );
   });
 
   it('are brought to one of three nodes, on which their pod then starts', async () => {

@@ -98,8 +98,10 @@ describe('a store of three members', () => {
       return now.length === 3 && now.every((uid) => !before.includes(uid));
     });
     await allReady();
-    const events = await ok(journey().cluster.kubectl(['events', '--for', `storagecluster/${clusterName}`]));
-    assert.match(events, /StoreRebuilt .*Give the store volumes/);
+    await until('an event that says so', async () => {
+      const events = await ok(journey().cluster.kubectl(['events', '--for', `storagecluster/${clusterName}`]));
+      return /StoreRebuilt .*Give the store volumes/.test(events);
+    });
     await servesNewPods('second');
   });
 

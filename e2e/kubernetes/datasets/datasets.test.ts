@@ -139,7 +139,10 @@ describe('Datasets in a real API server', () => {
     await until('three tries', async () => agents.called('addDataset').length >= 3);
     const after = await cluster.dataset('broken');
     assert.equal(after.metadata.resourceVersion, before.metadata.resourceVersion, 'nothing is written by a retry');
-    const warnings = (await cluster.events('Dataset', 'broken')).filter((one) => one.includes('Unauthenticated'));
+    const warnings = await until('an event', async () => {
+      const reported = (await cluster.events('Dataset', 'broken')).filter((one) => one.includes('Unauthenticated'));
+      return reported.length > 0 && reported;
+    });
     assert.deepEqual(warnings, [`Warning Unauthenticated: ${listing.message}`]);
     listing = undefined;
     await later('broken', 8_000);

@@ -147,7 +147,7 @@ describe('gated pods on a real API server', () => {
     await cluster.apply(podObject('web', { datasets: [model] }));
     const pod = await cluster.released('web');
     assert.deepEqual(hostsOf(pod), ['host-n2']);
-    assert.ok(await cluster.preload(planOf(pod)), 'warming goes on');
+    await until('its plan: warming goes on', () => cluster.preload(planOf(pod)));
   });
 
   it('begin at once where no node could ever take them', async () => {
@@ -160,7 +160,7 @@ describe('gated pods on a real API server', () => {
   });
 
   it('begin when the time of their gate is over, where most of the bytes are', async () => {
-    await cluster.dataset(model, { mode: 'Wait', timeout: '4s' });
+    await cluster.dataset(model, { mode: 'Wait', timeout: '10s' });
     await cluster.apply(podObject('web', { datasets: [model] }));
     const node = /n[123]/.exec(await cluster.event('web', /GateWaiting/))?.[0] ?? '';
     cluster.agents.hold(node, `default.${model}`, all / 3n, all);
@@ -168,7 +168,7 @@ describe('gated pods on a real API server', () => {
     assert.deepEqual(hostsOf(pod), [`host-${node}`]);
     assert.match(
       await cluster.event('web', /GateTimedOut/),
-      /^Warning GateTimedOut: starts cold, as the time of its gate \(4s\) is over/,
+      /^Warning GateTimedOut: starts cold, as the time of its gate \(10s\) is over/,
     );
     assert.equal(await replica.metric('hearth_gate_released_total{reason="TimedOut"}'), 1);
   });

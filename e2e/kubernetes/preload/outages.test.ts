@@ -105,7 +105,7 @@ describe('CachePreloads while things go wrong', () => {
     const ready = conditionOf(failing, 'Ready');
     assert.equal(ready.status, 'False');
     cluster.origin.failing = false;
-    await cluster.ready('flaky', 90_000);
+    await cluster.ready('flaky');
     assert.ok(cluster.origin.sentBytes <= size + 16 * mib, `${cluster.origin.sentBytes} of ${size}`);
     await cluster.remove('flaky');
     await cluster.removeDataset('flaky');
@@ -193,13 +193,12 @@ describe('CachePreloads while things go wrong', () => {
       return names.length === 2 && !names.includes(victim) && names.includes(survivor);
     });
     assert.ok(replaced.status?.nodes?.some(({ name, bytesReady }) => name === survivor && bytesReady > 0));
-    const { status } = await cluster.ready('dies', 90_000);
+    const { status } = await cluster.ready('dies');
     assert.deepEqual([status?.bytesReady, status?.nodesReady], [2 * size, 2]);
-    const events = await cluster.kubernetes.events('CachePreload', 'dies');
-    assert.ok(
-      events.some((event) => event.startsWith(`Warning NodeReplaced: ${victim} `)),
-      events.join('\n'),
-    );
+    await until('an event that says so', async () => {
+      const events = await cluster.kubernetes.events('CachePreload', 'dies');
+      return events.some((event) => event.startsWith(`Warning NodeReplaced: ${victim} `));
+    });
     // What only the dead one had is read once more, and no more than that.
     assert.ok(cluster.origin.sentBytes < 2 * size, `${cluster.origin.sentBytes} of ${size}`);
     await cluster.hearth.agent(victim).start();
@@ -248,10 +247,13 @@ describe('CachePreloads while things go wrong', () => {
   });
 
   it('are counted', async () => {
-    const text = await cluster.executor?.registry.metrics();
-    assert.match(text ?? '', /hearth_preload_objects\{phase="Ready"\} 0/);
-    assert.match(text ?? '', /hearth_preload_bytes_total\{from="origin"\} [1-9]\d+/);
-    assert.match(text ?? '', /hearth_preload_ready_seconds_count [1-9]/);
+    // It hears of what has gone on a watch.
+    const text = await until('none is counted as Ready', async () => {
+      const metrics = await cluster.executor?.registry.metrics();
+      return metrics?.includes('hearth_preload_objects{phase="Ready"} 0') && metrics;
+    });
+    assert.match(text, /hearth_preload_bytes_total\{from="origin"\} [1-9]\d+/);
+    assert.match(text, /hearth_preload_ready_seconds_count [1-9]/);
   });
 
   it('leave nothing behind when they go while no operator is there', async () => {

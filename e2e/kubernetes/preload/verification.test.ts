@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../../src/command.ts';
 import { sha256 } from '../../src/sample.ts';
 import { datasetObject } from '../datasets/fixture.ts';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
@@ -73,11 +74,10 @@ describe('CachePreloads that compare with the digests of the origin', () => {
     assert.match(ready.message, differs);
     for (const node of failed.status?.nodes ?? []) assert.match(node.message, differs);
     assert.match(failed.status?.waitingFor ?? '', /tries again/);
-    const events = await cluster.kubernetes.events('CachePreload', 'wrong');
-    assert.ok(
-      events.some((event) => event.startsWith('Warning Corrupt') && differs.test(event)),
-      events.join('\n'),
-    );
+    await until('an event that says so', async () => {
+      const events = await cluster.kubernetes.events('CachePreload', 'wrong');
+      return events.some((event) => event.startsWith('Warning Corrupt') && differs.test(event));
+    });
     // It is tried again after two seconds, and after four.
     for (let second = 0; second < 8; second++) {
       assert.notEqual((await cluster.get('wrong')).status?.phase, 'Ready');
