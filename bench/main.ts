@@ -16,6 +16,7 @@ import { measure, type Row, tableHead, tableLine } from './result.ts';
 import { completeFile } from './rows/complete_file.ts';
 import { gates } from './rows/gates.ts';
 import { http } from './rows/http.ts';
+import { idleOperator } from './rows/idle_operator.ts';
 import { limits } from './rows/limits.ts';
 import { planner } from './rows/planner.ts';
 import { smallCold } from './rows/small_cold.ts';
@@ -43,6 +44,7 @@ const groups = [
   limits,
   planner,
   gates,
+  idleOperator,
 ].filter(({ ids }) =>
   ids.some((id) => wanted.length === 0 || wanted.some((word) => id.startsWith(word) || word.startsWith(id))),
 );

@@ -31,7 +31,7 @@ const hot = (path: Path, folder: string) => async (): Promise<number> => {
 
 /** A large complete file by each data path, against a copy of it on the file system itself. */
 export const completeFile: Group = {
-  ids: ['local-', 'view-read', 'daemon-'],
+  ids: ['local-', 'view-read', 'daemon-', 'holder-'],
   async measure(around: Surroundings): Promise<void> {
     const { cluster, directory, bytes } = around;
     const native = join(directory, 'large');
@@ -104,6 +104,17 @@ export const completeFile: Group = {
       map,
       daemon,
     );
+    await around.row({
+      id: 'holder-stopped',
+      what: 'FUSE without passthrough, read(), page cache cold, while the mount holder is stopped; the same while it runs',
+      ...throughput,
+      target: 0.95,
+      times,
+      sides: {
+        value: () => cluster.withoutHolder(cold(read, daemon)),
+        baseline: cold(read, daemon),
+      },
+    });
     await cluster.unmount(daemon);
     await cluster.evict('large');
   },
