@@ -2,6 +2,9 @@
 // the frames around them are wire/frame.h's. Each may end with optional fields
 // (base/optional_fields.h) that later releases add. Pure: any thread.
 //
+// Counts are bounded before anything is allocated for them: by a constant of their kind, and those
+// of long lists by what the body, which has at most kMaxControlBytes, can hold.
+//
 // An agent that opens a file asks the directory of its key:
 //   locate   "I want these chunks of stripe s"               -> LocateAnswer
 //   have     "I hold these chunks of stripe s"               -> empty

@@ -208,12 +208,13 @@ void KeyDirectory::have(const std::string& node, std::uint32_t stripe, ChunkMask
 }
 
 void KeyDirectory::giveUp(const std::string& node, std::uint32_t stripe, ChunkMask chunks) {
-  std::erase_if(grants_, [&](const auto& grant) {
-    return grant.first / kChunksPerStripe == stripe && (chunks & bitOf(grant.first)) != 0 &&
-           grant.second.node == node;
-  });
+  if (stripe >= kMostStripes) return;
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
-    if ((chunks & bitOf(i)) != 0) reads_.end(stripe * kChunksPerStripe + i, node);
+    if ((chunks & bitOf(i)) == 0) continue;
+    const std::uint32_t chunk = stripe * kChunksPerStripe + i;
+    const auto grant = grants_.find(chunk);
+    if (grant != grants_.end() && grant->second.node == node) grants_.erase(grant);
+    reads_.end(chunk, node);
   }
 }
 
@@ -237,7 +238,8 @@ void KeyDirectory::report(const std::string& node, const AgentReport& report, Ti
   for (std::uint32_t stripe = 0; stripe < report.held.size(); ++stripe) {
     if (report.held[stripe] != 0) have(node, stripe, report.held[stripe], now);
   }
-  for (const std::uint32_t chunk : report.fetching) {
+  const std::size_t believed = std::min(report.fetching.size(), kMostReportedGrants);
+  for (const std::uint32_t chunk : std::span(report.fetching).first(believed)) {
     if (chunk / kChunksPerStripe < kMostStripes)
       grants_.try_emplace(chunk, Grant{.node = node, .doubts = {}});
   }

@@ -111,6 +111,8 @@ class KeyDirectory {
   static constexpr std::chrono::seconds kAskAgain{1};
   // Agents that read one chunk from one other at the same time, while nobody waits for the bytes.
   static constexpr std::size_t kReadersPerHolder = 2;
+  // Grants of one report. Each is a chunk for which its agent has memory: no agent has as many.
+  static constexpr std::size_t kMostReportedGrants = std::size_t{1} << 14;
 
   // How far two agents are from one another; equal for all if it is not given.
   using Distance = std::function<unsigned(const std::string& asker, const std::string& holder)>;
@@ -133,7 +135,8 @@ class KeyDirectory {
   void dropped(const std::string& node);
   // `node` left the cluster or restarted.
   void gone(const std::string& node);
-  // What an agent answered when asked for its part.
+  // What an agent answered when asked for its part. Of its grants the first kMostReportedGrants are
+  // believed.
   void report(const std::string& node, const AgentReport& report, TimePoint now);
 
   // Agents of whom several others say that they do not give what they hold, and who were not asked

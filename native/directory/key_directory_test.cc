@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <map>
+#include <numeric>
 #include <random>
 
 namespace hearth {
@@ -239,8 +240,15 @@ TEST_F(KeyDirectoryTest, PassesTheGrantOnWhenItsAgentIsGoneGivesUpOrFails) {
 }
 
 TEST_F(KeyDirectoryTest, GivingUpLeavesOtherGrantsAlone) {
-  (void)directory.locate("a", 0, 0b11, kFetch, {}, now);
+  for (const std::uint32_t stripe : {0u, 1u, 2u})
+    (void)directory.locate("a", stripe, 0b11, kFetch, {}, now);
   (void)directory.locate("b", 0, 0b100, kFetch, {}, now);
+  directory.giveUp("a", 1, 0b10);
+  for (const std::uint32_t stripe : {0u, 2u})
+    EXPECT_EQ(directory.locate("c", stripe, 0b11, kLook, {}, now).fetchers,
+              (std::vector<StripeHolder>{{"a", 0b11}}));
+  EXPECT_EQ(directory.locate("c", 1, 0b11, kLook, {}, now).fetchers,
+            (std::vector<StripeHolder>{{"a", 0b01}}));
   directory.giveUp("a", 0, 0b101);
   EXPECT_EQ(directory.locate("c", 0, 0b111, kLook, {}, now).fetchers,
             (std::vector<StripeHolder>{{"a", 0b10}, {"b", 0b100}}));
@@ -311,6 +319,28 @@ TEST_F(KeyDirectoryTest, BelievesNothingOfWhatNoFileHas) {
   const auto answer = directory.locate("b", kMostStripes, kAll, kFetch, {}, now);
   EXPECT_TRUE(answer.holders.empty());
   EXPECT_EQ(answer.granted, 0);
+}
+
+// Its first chunk would be the first one of the file, computed in 32 bits.
+TEST_F(KeyDirectoryTest, GivingUpWhatNoFileHasChangesNothing) {
+  directory.have("holder", 0, 0b1, now);
+  for (const char* const reader : {"a", "b"})
+    (void)directory.locate(reader, 0, 0b1, kRead, {}, now);
+  for (const char* const reader : {"a", "b"}) directory.giveUp(reader, std::uint32_t{1} << 28, 0b1);
+  EXPECT_NE(directory.locate("c", 0, 0b1, kRead, {}, now).fetcherOf(0), "")
+      << "a and b are reading it";
+}
+
+TEST_F(KeyDirectoryTest, BelievesNoAgentThatItFetchesMoreThanItHasMemoryFor) {
+  constexpr std::uint32_t kMost = KeyDirectory::kMostReportedGrants;
+  std::vector<std::uint32_t> fetching(kMost + 1);
+  std::iota(fetching.begin(), fetching.end(), 0u);
+  directory.report("a", {.wants = true, .held = {}, .fetching = fetching}, now);
+  const auto askFor = [&](std::uint32_t chunk) {
+    return directory.locate("b", chunk / kChunksPerStripe, bitOf(chunk), kFetch, {}, now);
+  };
+  EXPECT_EQ(askFor(kMost - 1).fetcherOf(kMost - 1), "a");
+  EXPECT_EQ(askFor(kMost).granted, bitOf(kMost));
 }
 
 // Random agents ask, finish, fail and vanish: never are two granted the same chunk at once.
