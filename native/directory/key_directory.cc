@@ -146,14 +146,17 @@ std::string KeyDirectory::fetcherFor(const std::string& asker, std::uint32_t chu
 
 LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                                   Intent intent, const Complaint& complaint, TimePoint now) {
-  Agent& asker = agents_[node];
-  asker.wants = true;
+  // Who reads through fetches nothing by itself, and no news of it would end its part in the key.
+  if (intent != Intent::kReadThrough) agents_[node].wants = true;
   if (stripe >= kMostStripes) return {};
   // Who means to keep a chunk does not have it, whatever it reported before: evictions are not
   // reported. One such question an agent is under way at a time; others may come late, behind the
   // news that it has the chunk.
   const bool keeps = intent == Intent::kRead || intent == Intent::kFetch;
-  if (keeps && stripe < asker.held.size()) asker.held[stripe] &= static_cast<ChunkMask>(~chunks);
+  if (keeps) {
+    std::vector<ChunkMask>& held = agents_[node].held;
+    if (stripe < held.size()) held[stripe] &= static_cast<ChunkMask>(~chunks);
+  }
   LocateAnswer answer;
   answer.sharers = static_cast<std::uint32_t>(std::count_if(
       agents_.begin(), agents_.end(), [](const auto& agent) { return agent.second.wants; }));
@@ -175,7 +178,7 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
     if (other == node) {
       if (intent != Intent::kFetch) continue;
       answer.granted |= bitOf(chunk);
-      asker.lastProgress = now;
+      agents_[node].lastProgress = now;
     } else if (!other.empty()) {
       addTo(answer.fetchers, other, chunk);
     }

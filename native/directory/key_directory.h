@@ -58,7 +58,9 @@ struct StripeHolder {
 
 // What an asker does with chunks.
 enum class Intent : std::uint8_t {
-  kLook,         // learn where they are
+  // Learn where they are: runs look while they wait for a turn at the origin, or for room to read.
+  // They bring the chunks next, so who looks wants the key and is one of its sharers.
+  kLook,
   kRead,         // read them now from who is named as their holder
   kFetch,        // fetch them from the origin now, if nobody holds or fetches them
   kReadThrough,  // read them now from who is named as their holder, and keep nothing
@@ -81,7 +83,8 @@ struct LocateAnswer {
   std::vector<StripeHolder> fetchers;
   // What the asker itself fetches.
   ChunkMask granted = 0;
-  // Agents that want the key, the asker among them.
+  // Agents that want the key, the asker among them unless it reads through: what the origin gives
+  // is divided by their number, and who reads through asks the origin for nothing.
   std::uint32_t sharers = 1;
   // Of the chunks that somebody is named as the holder of: those that others could give, too.
   ChunkMask elsewhere = 0;
@@ -121,9 +124,10 @@ class KeyDirectory {
   // would hide from all others what lies behind.
   explicit KeyDirectory(Distance distance = {}) : distance_(std::move(distance)) {}
 
-  // `node` wants these chunks of the stripe, and stores what it reads or fetches. Who is complained
-  // about is not named to it as a holder of them for a while, or loses its grants of them to the
-  // asker when it goes on failing it.
+  // `node` wants these chunks of the stripe, and stores what it reads or fetches, unless it
+  // reads through, which makes it no agent of the key. Who is complained about is not named to it
+  // as a holder of them for a while, or loses its grants of them to the asker when it goes on
+  // failing it.
   [[nodiscard]] LocateAnswer locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                                     Intent intent, const Complaint& complaint, TimePoint now);
   // `node` holds these chunks of the stripe now (all that it holds, not only news).

@@ -65,6 +65,16 @@ TEST_F(KeyDirectoryTest, CountsTheAgentsThatWantTheKey) {
   EXPECT_EQ(directory.locate("b", 1, 1, kLook, {}, now).sharers, 1u);
 }
 
+// They ask the origin for nothing: what it gives is not divided among them.
+TEST_F(KeyDirectoryTest, WhoKeepsNothingIsNoSharer) {
+  directory.have("holder", 0, 0b1, now);
+  for (const char* node : {"x", "y", "z"})
+    (void)directory.locate(node, 0, 0b1, kReadThrough, {}, now);
+  EXPECT_EQ(directory.locate("a", 0, 0b10, kFetch, {}, now).sharers, 1u);
+  (void)directory.locate("a", 0, 0b1, kReadThrough, {}, now);
+  EXPECT_EQ(directory.locate("b", 0, 0b10, kLook, {}, now).sharers, 2u) << "a fetches, too";
+}
+
 TEST_F(KeyDirectoryTest, NamesHoldersAsSoonAsAChunkIsThere) {
   (void)directory.locate("a", 0, 0b11, kFetch, {}, now);
   directory.have("a", 0, 0b01, now);
