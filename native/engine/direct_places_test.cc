@@ -12,19 +12,19 @@ constexpr std::uint64_t kFourChunks = 4 * kChunkBytes;
 Shard& onlyShard(Agent& agent) { return *agent.engine().commons().shards.front(); }
 void withOneShard(EngineOptions& options) { options.shards = 1; }
 
-// Others have all of them, or give them back.
-Task<bool> takeAll(Shard& shard, Reactor& home) {
+// Others have all of them, those at one peer, or give them back.
+Task<bool> takeAll(Shard& shard, Reactor& home, std::string peer) {
   co_await shard.reactor->enter();
   DirectPlaces& places = shard.fetcher->directPlaces();
-  co_await places.peerBytes.acquire(DirectPlaces::kPeerBytes);
+  co_await places.acquire(peer, DirectPlaces::kPeerBytes);
   co_await places.copies.acquire(DirectPlaces::kCopies);
   co_await home.enter();
   co_return true;
 }
-Task<bool> giveAllBack(Shard& shard, Reactor& home) {
+Task<bool> giveAllBack(Shard& shard, Reactor& home, std::string peer) {
   co_await shard.reactor->enter();
   DirectPlaces& places = shard.fetcher->directPlaces();
-  places.peerBytes.release(DirectPlaces::kPeerBytes);
+  places.release(peer, DirectPlaces::kPeerBytes);
   places.copies.release(DirectPlaces::kCopies);
   co_await home.enter();
   co_return true;
@@ -35,7 +35,7 @@ Task<bool> giveAllBack(Shard& shard, Reactor& home) {
 void expectDemandReadsGoOn(Agent& reader, const std::shared_ptr<Dataset>& dataset) {
   const EntryList files = filesOf(*dataset->manifest);
   Shard& shard = onlyShard(reader);
-  ASSERT_TRUE(reader.await(takeAll(shard, reader.engine().home())));
+  ASSERT_TRUE(reader.await(takeAll(shard, reader.engine().home(), "holder")));
   const auto memory = std::make_shared<std::vector<std::byte>>(kFourChunks);
   auto direct = std::async(std::launch::async, [&] {
     const MemoryVector into(MemorySlice::of(*memory, memory));
@@ -48,7 +48,7 @@ void expectDemandReadsGoOn(Agent& reader, const std::shared_ptr<Dataset>& datase
   }
   EXPECT_TRUE(std::ranges::all_of(*memory, [](std::byte each) { return each == std::byte{0}; }))
       << "it takes more than its places";
-  ASSERT_TRUE(reader.await(giveAllBack(shard, reader.engine().home())));
+  ASSERT_TRUE(reader.await(giveAllBack(shard, reader.engine().home(), "holder")));
   const Status read = direct.get();
   EXPECT_TRUE(read.ok()) << read.error().message;
   EXPECT_FALSE(std::ranges::all_of(*memory, [](std::byte each) { return each == std::byte{0}; }));
@@ -95,7 +95,41 @@ TEST(DirectPlaces, AreAllFreeAfterReadsThatFailed) {
   ASSERT_TRUE(readBytes(1000).ok());
   holder.stop();
   EXPECT_TRUE(readBytes(memory->size()).ok()) << "from the origin";
-  ASSERT_TRUE(reader.await(takeAll(onlyShard(reader), reader.engine().home())));
+  ASSERT_TRUE(reader.await(takeAll(onlyShard(reader), reader.engine().home(), "holder")));
+}
+
+// A read of the first file straight into memory, which waits or ends.
+struct ReadBeside {
+  ReadBeside(Agent& reader, const Origin& origin)
+      : dataset(reader.add(origin)), entry(filesOf(*dataset->manifest).front()) {
+    status = std::async(std::launch::async, [this, &reader] {
+      return reader.await(reader.engine().contents().read(
+          dataset, entry, 0, MemoryVector(MemorySlice::of(*memory, memory))));
+    });
+  }
+
+  const std::shared_ptr<Dataset> dataset;
+  const std::uint32_t entry;
+  const std::shared_ptr<std::vector<std::byte>> memory =
+      std::make_shared<std::vector<std::byte>>(kFourChunks);
+  std::future<Status> status;
+};
+
+// Whoever waits for one that is slow, however many that are, keeps none of the places of another.
+TEST(DirectPlaces, ASlowPeerTakesNoneOfAnother) {
+  Origin origin;
+  origin.add("model", kFourChunks);
+  Agent holder("holder", withOneShard), reader("reader", withOneShard);
+  connect({&holder, &reader});
+  holder.beginWarm(holder.add(origin));
+  ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
+  Shard& shard = onlyShard(reader);
+  ASSERT_TRUE(reader.await(takeAll(shard, reader.engine().home(), "slow")));
+  ReadBeside read(reader, origin);
+  EXPECT_EQ(read.status.wait_for(kHang), std::future_status::ready);
+  ASSERT_TRUE(reader.await(giveAllBack(shard, reader.engine().home(), "slow")));
+  EXPECT_TRUE(read.status.get().ok());
+  EXPECT_EQ(reader.await(reader.engine().statistics()).peerBytesReceived, kFourChunks);
 }
 
 }  // namespace

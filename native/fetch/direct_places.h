@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "base/generated/constants.h"
 #include "reactor/synchronization.h"
@@ -13,24 +15,40 @@ namespace hearth {
 
 class DirectPlaces {
  public:
-  // That are asked of peers and have not come: a quarter of the credit that one peer gives, and as
-  // much as is on its way on a link of 100 Gbit/s whose answers take a millisecond.
+  // That are asked of one peer and have not come: a quarter of the credit that it gives, and as
+  // much as is on its way on a link of 100 Gbit/s whose answers take a millisecond. Each peer has
+  // places of its own: however many are slow, no read from another waits for them. What comes from
+  // several shares the link by their connections, and a mount's read is behind that of its own
+  // peer.
   static constexpr std::uint64_t kPeerBytes = 16u << 20;
   // What a small part counts for, as it takes a request and a turn like others.
   static constexpr std::uint64_t kLeastBytes = 1u << 20;
   // Parts that helpers of the reactor copy, which has two more.
   static constexpr std::uint64_t kCopies = 2;
 
-  explicit DirectPlaces(Reactor& reactor)
-      : peerBytes(reactor, kPeerBytes), copies(reactor, kCopies) {}
+  explicit DirectPlaces(Reactor& reactor) : copies(reactor, kCopies), reactor_(reactor) {}
 
-  // First come, first served.
-  Semaphore peerBytes, copies;
+  Semaphore copies;
 
+  // Awaitable, first come, first served: places at a peer for at most kPeerBytes, which the caller
+  // has afterwards and gives back by release().
+  [[nodiscard]] auto acquire(const std::string& peer, std::uint64_t bytes) {
+    return ofPeers_.try_emplace(peer, reactor_, kPeerBytes).first->second.acquire(bytes);
+  }
+  void release(const std::string& peer, std::uint64_t bytes) {
+    const auto places = ofPeers_.find(peer);
+    places->second.release(bytes);
+    // All are free only when none waits for any.
+    if (places->second.available() == kPeerBytes) ofPeers_.erase(places);
+  }
   // Of a part of so many bytes.
   [[nodiscard]] static std::uint64_t bytesOf(std::uint64_t part) {
     return std::clamp(part, kLeastBytes, kPeerBytes);
   }
+
+ private:
+  Reactor& reactor_;
+  std::map<std::string, Semaphore> ofPeers_;  // of which some are taken
 };
 
 }  // namespace hearth

@@ -174,7 +174,7 @@ Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string&
                                             bool others) {
   const std::uint64_t before = part.offset % kBlockBytes;
   const std::uint64_t places = DirectPlaces::bytesOf(part.into.size());
-  co_await fetcher_.directPlaces_.peerBytes.acquire(places);
+  co_await fetcher_.directPlaces_.acquire(node, places);
   std::vector<std::uint32_t> checksums;
   const Patience patience(Clock::now() + kPeerPatience,
                           others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
@@ -187,7 +187,7 @@ Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string&
                               checksums, patience, RequestClass::kDemand);
     read = co_await reading;
   }
-  fetcher_.directPlaces_.peerBytes.release(places);
+  fetcher_.directPlaces_.release(node, places);
   if (read.ok()) {
     ports_.counters.peerBytes.fetch_add(part.into.size(), std::memory_order_relaxed);
     co_return read;
