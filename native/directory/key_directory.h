@@ -96,7 +96,7 @@ struct LocateAnswer {
 
 // All that one agent knows of its own part in a key; what report() restores.
 struct AgentReport {
-  bool wants = false;
+  bool wants = false;                   // it brings chunks of it now
   std::vector<ChunkMask> held;          // by stripe; shorter means nothing more
   std::vector<std::uint32_t> fetching;  // chunks whose grant it has
   std::vector<ChunkMask> inMemory;      // of what is held, by stripe

@@ -1,8 +1,10 @@
 // Reads into callers' memory beside what others read here.
 #include <future>
+#include <optional>
 
 #include "engine/testing_partition.h"
 #include "fetch/fetcher.h"
+#include "fetch/wanted_keys.h"
 
 namespace hearth::testing_cluster {
 namespace {
@@ -107,6 +109,7 @@ struct ReadBeside {
           dataset, entry, 0, MemoryVector(MemorySlice::of(*memory, memory))));
     });
   }
+  [[nodiscard]] ContentKey key() const { return dataset->manifest->entry(entry).key; }
 
   const std::shared_ptr<Dataset> dataset;
   const std::uint32_t entry;
@@ -130,6 +133,37 @@ TEST(DirectPlaces, ASlowPeerTakesNoneOfAnother) {
   ASSERT_TRUE(reader.await(giveAllBack(shard, reader.engine().home(), "slow")));
   EXPECT_TRUE(read.status.get().ok());
   EXPECT_EQ(reader.await(reader.engine().statistics()).peerBytesReceived, kFourChunks);
+}
+
+// Whether the agent would report to a new directory that it wants the key; nothing while it has not
+// opened it.
+Task<std::optional<bool>> wants(Shard& shard, Reactor& home, ContentKey key) {
+  co_await shard.reactor->enter();
+  std::optional<bool> reported;
+  if (shard.wanted->find(key) != nullptr) reported = shard.wanted->report(key).wants;
+  co_await home.enter();
+  co_return reported;
+}
+
+// What the origin gives is divided among those who want a key.
+TEST(DirectPlaces, WhoWaitsForOneReportsNoWishToKeepTheFile) {
+  Origin origin;
+  origin.add("model", kFourChunks);
+  Agent holder("holder", withOneShard), reader("reader", withOneShard);
+  connect({&holder, &reader});
+  holder.beginWarm(holder.add(origin));
+  ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
+  Shard& shard = onlyShard(reader);
+  ASSERT_TRUE(reader.await(takeAll(shard, reader.engine().home(), "holder")));
+  ReadBeside read(reader, origin);
+  std::optional<bool> wanted;
+  EXPECT_TRUE(eventually([&] {
+    wanted = reader.await(wants(shard, reader.engine().home(), read.key()));
+    return wanted.has_value();
+  }));
+  EXPECT_EQ(wanted, false);
+  ASSERT_TRUE(reader.await(giveAllBack(shard, reader.engine().home(), "holder")));
+  EXPECT_TRUE(read.status.get().ok());
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // What a shard knows of one content key that somebody on this agent wants: its cache file and the
 // chunks under way, whoever wants them; and for each dataset that wants it the reference by which
-// it is fetched for that one. The key is "wanted" in the sense of the key directory while an object
-// of this kind lives. Used on the key's shard, except where "any thread" is said.
+// it is fetched for that one. The key is "wanted" while an object of this kind lives; in the sense
+// of the key directory only while chunks are on their way, as who reads through brings none. Used
+// on the key's shard, except where "any thread" is said.
 #pragma once
 
 #include <atomic>

@@ -31,7 +31,7 @@ std::optional<ChunkMask> WantedKeys::held(const ContentKey& key, std::uint32_t s
 AgentReport WantedKeys::report(const ContentKey& key) {
   AgentReport report;
   if (const std::shared_ptr<KeyFetch> fetch = find(key)) {
-    report.wants = true;
+    report.wants = !fetch->flights.empty();
     for (const auto& [chunk, flight] : fetch->flights) {
       if (flight->fromOrigin) report.fetching.push_back(chunk);
     }
