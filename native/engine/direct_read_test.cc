@@ -2,7 +2,10 @@
 #include <random>
 #include <thread>
 
-#include "engine/testing_cluster.h"
+#include "directory/directory_message.h"
+#include "engine/testing_partition.h"
+#include "fetch/fetcher.h"
+#include "transport/testing/forwarding_transport.h"
 #include "transport/testing/memory_network.h"
 
 namespace hearth::testing_cluster {
@@ -149,6 +152,77 @@ TEST(DirectRead, AHolderThatTheReaderDoesNotKnowIsPassedOver) {
     const Status read = reader.await(reader.engine().contents().read(dataset, entry, 0, into));
     EXPECT_TRUE(read.ok()) << read.error().message;
   }
+}
+
+// Reads from one agent fail, as of one that is out of reach, once so many are under way.
+class FailingTransport final : public testing_rails::ForwardingTransport {
+ public:
+  struct Reads {
+    std::string from;
+    std::size_t together = 0;
+    std::atomic<std::size_t> failed{0}, questions{0};  // to the directory
+  };
+  FailingTransport(Reactor& reactor, std::unique_ptr<PeerTransport> inner, Reads& reads)
+      : ForwardingTransport(std::move(inner)), reads_(reads), together_(reactor) {}
+  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
+                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    RequestClass requestClass) override {
+    if (node != reads_.from) {
+      co_return co_await ForwardingTransport::read(std::move(node), key, offset, std::move(into),
+                                                   blockChecksums, patience, requestClass);
+    }
+    if (++reads_.failed == reads_.together) together_.set();
+    co_await together_.wait();
+    co_return Error{ErrorCode::kUnavailable, node + " is out of reach"};
+  }
+  Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
+                                    Patience patience) override {
+    if (request.type == static_cast<std::uint16_t>(DirectoryMessage::kLocate)) ++reads_.questions;
+    return ForwardingTransport::call(std::move(node), std::move(request), patience);
+  }
+
+ private:
+  Reads& reads_;
+  Event together_;
+};
+
+// As many parts as have places are asked of it at once. Those that wait for one are not, when these
+// have failed, nor those that come later.
+TEST(DirectRead, AnAgentThatFailedIsAskedForNothingMore) {
+  constexpr std::size_t kChunks = 12, kPlaces = DirectPlaces::kPeerBytes / kChunkBytes;
+  constexpr std::size_t kAtOnce = 8;  // parts of one read
+  FailingTransport::Reads reads{.from = "near", .together = kPlaces};
+  const auto failing = [&reads](EngineOptions& options) {
+    options.shards = 1;
+    options.transport = [&reads](Reactor& reactor, TransportOptions transport,
+                                 PeerHandler& handler) -> std::unique_ptr<PeerTransport> {
+      return std::make_unique<FailingTransport>(
+          reactor, PeerTransport::create(reactor, std::move(transport), handler), reads);
+    };
+  };
+  Agent near("near"), far("far"), reader("reader", failing);
+  const auto origin = originDirectedBy({&near, &far, &reader}, {&far}, kChunks * kChunkBytes);
+  std::vector<ClusterMember> members{near.member(), far.member(), reader.member()};
+  for (ClusterMember& member : members) {
+    if (member.identity.node != "far") member.rack = "rack";
+  }
+  for (Agent* const agent : {&near, &far, &reader}) agent->setCluster(members);
+  for (Agent* const agent : {&near, &far}) {
+    agent->beginWarm(agent->add(*origin));
+    ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
+  }
+  const auto dataset = reader.add(*origin);
+  const std::uint32_t entry = filesOf(*dataset->manifest).front();
+  const auto memory = std::make_shared<std::vector<std::byte>>(origin->bytes());
+  const MemoryVector into(MemorySlice::of(*memory, memory));
+  const Status read = reader.await(reader.engine().contents().read(dataset, entry, 0, into));
+  EXPECT_TRUE(read.ok()) << read.error().message;
+  const std::string expected = origin->bytesOf("model");
+  EXPECT_TRUE(std::ranges::equal(*memory, std::as_bytes(std::span(expected))));
+  EXPECT_EQ(reads.failed.load(), kPlaces);
+  EXPECT_EQ(reads.questions.load(), 1 + kAtOnce + 1)
+      << "for the stripe, for the parts that were to come from there, and for the others together";
+  EXPECT_EQ(reader.await(reader.engine().statistics()).origin.requests, 0u);
 }
 
 // A rail that stalls is left for another one, and writes on for a while: not over what that gives.

@@ -20,13 +20,14 @@ inline PeerAddress deafAddress() {
 // it. An agent that cannot reach the directory has another one asked, which does not hear of what
 // the others tell the first.
 inline std::unique_ptr<Origin> originDirectedBy(const std::vector<Agent*>& agents,
-                                                const std::vector<Agent*>& directories) {
+                                                const std::vector<Agent*>& directories,
+                                                std::size_t size = 30'000'000) {
   std::vector<ClusterMember> members;
   for (Agent* const agent : agents) members.push_back(agent->member());
   const ClusterView view("", members);
   for (;;) {
     auto origin = std::make_unique<Origin>();
-    origin->add("model", 30'000'000);
+    origin->add("model", size);
     const auto manifest = Manifest::parse(origin->manifest());
     EXPECT_TRUE(manifest.ok());
     const ContentKey key = (*manifest)->entry(filesOf(**manifest).front()).key;

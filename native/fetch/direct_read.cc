@@ -9,10 +9,16 @@ namespace {
 
 // Of one read: enough for a link whose answers take a millisecond, little of a peer's credit.
 constexpr int kPartsAtOnce = 8;
-// Agents that are asked for a part.
+// Agents that are asked for a part, or passed over.
 constexpr int kHolders = 2;
 // How long a failed read may go on writing into its memory until the memory is given up.
 constexpr auto kReleasePatience = std::chrono::seconds(1);
+
+// The agent or the way there failed, and not only this chunk of what it holds: the next part would
+// wait as long.
+bool failedAltogether(const Status& read) {
+  return read.code() == ErrorCode::kUnavailable || read.code() == ErrorCode::kDeadlineExceeded;
+}
 
 // Memory for one attempt at a read, which says when nobody writes into it any more. Other agents
 // are asked for whole blocks at the start: the `before` bytes in front of the range go aside.
@@ -149,7 +155,10 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
     // What is here is read from no other agent, so none is to be counted as giving it.
     if (chunk == part.chunk || !fetch_->cache->resident(chunk)) chunks |= bitOf(chunk);
   }
-  asked->answer = co_await locate(stripe, chunks, {});
+  // A question complains about one agent; of others that failed each part complains by itself.
+  Complaint complaint;
+  if (!failed_.empty()) complaint = {.node = *failed_.begin(), .held = true};
+  asked->answer = co_await locate(stripe, chunks, std::move(complaint));
   asked->known.set();
   co_return asked;
 }
@@ -157,13 +166,13 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
 Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
   const std::shared_ptr<const StripeHolders> found = co_await holdersAround(part);
   LocateAnswer answer = found->answer;
-  for (int asked = 1;; ++asked) {
+  for (int named = 1;; ++named) {
     const std::string node = answer.holderOf(part.chunk);
     if (node.empty()) co_return std::nullopt;
     const bool others = (answer.elsewhere & bitOf(part.chunk)) != 0;
     const Status read = co_await fromAgent(part, node, others);
     if (read.ok() || held_) co_return read;
-    if (asked == kHolders) co_return std::nullopt;
+    if (named == kHolders) co_return std::nullopt;
     Task<LocateAnswer> locating =
         locate(part.chunk / kChunksPerStripe, bitOf(part.chunk), complaintOf(node, true, read));
     answer = co_await locating;
@@ -172,9 +181,21 @@ Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
 
 Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string& node,
                                             bool others) {
+  Status read = Error{ErrorCode::kTryElsewhere, "it has failed this read before"};
+  if (failed_.contains(node)) co_return read;
+  DirectPlaces& places = fetcher_.directPlaces_;
+  const std::uint64_t bytes = DirectPlaces::bytesOf(part.into.size());
+  co_await places.acquire(node, bytes);
+  // It may have failed while this part waited.
+  if (!failed_.contains(node)) read = co_await readFrom(node, part, others);
+  // What is left of the stripe is asked for again, and comes from others.
+  if (failedAltogether(read) && failed_.insert(node).second) holders_.reset();
+  places.release(node, bytes);
+  co_return read;
+}
+
+Task<Status> Fetcher::DirectRead::readFrom(const std::string& node, const Part& part, bool others) {
   const std::uint64_t before = part.offset % kBlockBytes;
-  const std::uint64_t places = DirectPlaces::bytesOf(part.into.size());
-  co_await fetcher_.directPlaces_.acquire(node, places);
   std::vector<std::uint32_t> checksums;
   const Patience patience(Clock::now() + kPeerPatience,
                           others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
@@ -187,7 +208,6 @@ Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string&
                               checksums, patience, RequestClass::kDemand);
     read = co_await reading;
   }
-  fetcher_.directPlaces_.release(node, places);
   if (read.ok()) {
     ports_.counters.peerBytes.fetch_add(part.into.size(), std::memory_order_relaxed);
     co_return read;

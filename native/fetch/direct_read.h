@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "fetch/fetch_run.h"
 
@@ -44,7 +46,9 @@ class Fetcher::DirectRead {
   Task<LocateAnswer> locate(std::uint32_t stripe, ChunkMask chunks, Complaint complaint);
   // Nothing: no agent gives it, or it is on its way to one.
   Task<std::optional<Status>> fromHolder(const Part& part);
+  // Once it has places. kTryElsewhere, without a question, of an agent that has failed this read.
   Task<Status> fromAgent(const Part& part, const std::string& node, bool others);
+  Task<Status> readFrom(const std::string& node, const Part& part, bool others);
 
   Fetcher& fetcher_;
   const FetchPorts& ports_;
@@ -54,6 +58,8 @@ class Fetcher::DirectRead {
   std::uint64_t taken_ = 0;
   MemoryCursor rest_{into_};                // what is not taken
   std::shared_ptr<StripeHolders> holders_;  // of the last stripe that was asked for
+  // Agents that were silent or out of reach: they are asked for nothing more.
+  std::set<std::string> failed_;
   bool held_ = false;  // a rail that failed goes on writing into the memory: it cannot be used
   Status status_;
 };
