@@ -1,13 +1,5 @@
 import assert from 'node:assert/strict';
-import {
-  digestKey,
-  directoryKey,
-  httpEtagKey,
-  httpModifiedKey,
-  hubKey,
-  s3EtagKey,
-  s3VersionKey,
-} from './content_key.ts';
+import { digestKey, directoryKey, httpEtagKey, httpModifiedKey, hubKey, s3EtagKey } from './content_key.ts';
 
 const digest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
@@ -18,11 +10,6 @@ describe('content keys', () => {
       'digest',
       digestKey('https://h/x', digest, 5n),
       'fb00f7ff978143cb8c54fca16768302a33a9c3113f41f3398231527dcbe3e3d4',
-    ],
-    [
-      'S3 version',
-      s3VersionKey('https://s3.amazonaws.com/b/k', 'v1'),
-      'fc71bcf91d9c855a6ca33d7bedb7ca2096ed53ab7814d1f8ded70346e0b33d73',
     ],
     [
       'S3 ETag',

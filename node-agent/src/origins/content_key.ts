@@ -6,7 +6,6 @@ import { createHash } from 'node:crypto';
  * Preimage, for ever: the fields of one case joined and ended by a NUL byte each, UTF-8, integers in decimal:
  *
  *   hearth-key-1  digest     place  SHA-256 of the bytes (64 lower-case hexadecimal digits)  size
- *   hearth-key-1  s3         object URL  "version"  version id
  *   hearth-key-1  s3         object URL  "etag"     ETag with its quotes
  *   hearth-key-1  http       URL  "etag"      strong ETag with its quotes
  *   hearth-key-1  http       URL  "modified"  Last-Modified as sent  size
@@ -30,10 +29,6 @@ export function digestKey(place: string, sha256: string, size: bigint): string {
 }
 
 /** `url`: endpoint/bucket/key, whichever style requests have. */
-export function s3VersionKey(url: string, versionId: string): string {
-  return keyOf('s3', url, 'version', versionId);
-}
-
 export function s3EtagKey(url: string, etag: string): string {
   return keyOf('s3', url, 'etag', etag);
 }

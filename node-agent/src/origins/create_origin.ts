@@ -41,7 +41,6 @@ export function createOrigin(source: Source, options: OriginOptions = {}): Origi
       description,
       credentials: options.credentials,
       nodeIdentity: options.nodeIdentity ?? true,
-      versions: options.s3Versions ?? false,
       connections,
       policy,
       client,

@@ -89,8 +89,6 @@ export interface OriginOptions {
   certificateAuthorities?: string;
   /** How long presigned locations hold, seconds; default 3600. */
   locationSeconds?: number;
-  /** S3: list object versions, so that a revision stays readable after its objects are overwritten. */
-  s3Versions?: boolean;
   /** Tries of one request to the origin, default 5, and the first pause between them, default 250 ms, doubled each time. */
   attempts?: number;
   pauseMs?: number;

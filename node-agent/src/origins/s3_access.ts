@@ -25,12 +25,6 @@ export interface S3AccessOptions {
   attempts: number;
 }
 
-/** One object to read. */
-export interface S3ObjectName {
-  key: string;
-  versionId?: string | undefined;
-}
-
 type Identity = S3Credentials & { expiration?: Date };
 
 /** Of the SDK's default chain, when no provider has anything; others mean that one is configured and broken. */
@@ -108,19 +102,14 @@ export class S3Access {
   }
 
   /**
-   * URLs by which these objects can be read without further credentials: signed as of now (Signature Version
-   * 4, query parameters) and good for `seconds`, or as long as the credentials themselves when that is less.
+   * URLs by which the objects with these keys can be read without further credentials: signed as of now (Signature
+   * Version 4, query parameters) and good for `seconds`, or as long as the credentials themselves when that is less.
    */
-  async presign(objects: S3ObjectName[], seconds: number): Promise<{ urls: string[]; expiresAt: number | undefined }> {
+  async presign(keys: string[], seconds: number): Promise<{ urls: string[]; expiresAt: number | undefined }> {
     const { origin, protocol, hostname, port, host, pathname } = this.#bucketUrl;
     const prefix = pathname === '/' ? '' : pathname;
-    const plain = objects.map(({ key, versionId }) => ({
-      path: `${prefix}/${encodeKey(key)}`,
-      query: versionId === undefined ? {} : { versionId },
-    }));
-    if (this.#identity === undefined) {
-      return { urls: plain.map(({ path, query }) => `${origin}${path}${queryString(query)}`), expiresAt: undefined };
-    }
+    const paths = keys.map((key) => `${prefix}/${encodeKey(key)}`);
+    if (this.#identity === undefined) return { urls: paths.map((path) => origin + path), expiresAt: undefined };
     const now = new Date();
     try {
       const identity = await this.#identity();
@@ -128,7 +117,7 @@ export class S3Access {
       const lifetime = Math.max(1, Math.min(seconds, Math.floor(left)));
       const presigner = new S3RequestPresigner({ ...this.client.config, credentials: identity });
       const urls: string[] = [];
-      for (const { path, query } of plain) {
+      for (const path of paths) {
         // Signing is computation only: let others run between whiles.
         if (urls.length % signedAtOnce === signedAtOnce - 1) await turn();
         const request = {
@@ -137,7 +126,6 @@ export class S3Access {
           ...(port === '' ? {} : { port: Number(port) }),
           method: 'GET',
           path,
-          query,
           headers: { host },
         };
         const signed = await presigner.presign(request, {
@@ -175,7 +163,7 @@ function queryString(query: Record<string, unknown>): string {
 
 /**
  * Answers with listings and errors are held in memory whole: one that is longer than any server's is ended. A page of a
- * thousand versions with the longest keys, percent-encoded, has about 4 MiB.
+ * thousand objects with the longest keys, percent-encoded, has about 4 MiB.
  */
 function boundAnswers(client: S3Client, host: string): void {
   client.middlewareStack.add(

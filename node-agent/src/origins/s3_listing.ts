@@ -1,8 +1,4 @@
-import {
-  ListObjectsV2Command,
-  ListObjectVersionsCommand,
-  type ListObjectVersionsCommandInput,
-} from '@aws-sdk/client-s3';
+import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { HearthError } from '@hearth/common';
 import type { S3Access } from './s3_access.ts';
 import { s3Error } from './s3_error.ts';
@@ -13,8 +9,6 @@ export interface S3Object {
   /** With its quotes. */
   etag: string;
   modified: Date | undefined;
-  /** In listings of versions: of the latest, undefined where the bucket keeps none. */
-  versionId?: string;
 }
 
 interface Listed {
@@ -23,7 +17,6 @@ interface Listed {
   ETag?: string | undefined;
   LastModified?: Date | undefined;
   StorageClass?: string | undefined;
-  VersionId?: string | undefined;
 }
 
 const archived = ['GLACIER', 'DEEP_ARCHIVE'];
@@ -47,37 +40,6 @@ export async function* listObjects(access: S3Access, prefix: string, signal: Abo
   } while (token !== undefined);
 }
 
-/** As `listObjects`, with version ids: the latest versions, or all of them. Delete markers are left out. */
-export async function* listVersions(
-  access: S3Access,
-  prefix: string,
-  which: 'latest' | 'all',
-  signal: AbortSignal,
-): AsyncGenerator<S3Object[]> {
-  let marker: Pick<ListObjectVersionsCommandInput, 'KeyMarker' | 'VersionIdMarker'> = {};
-  for (;;) {
-    const input: ListObjectVersionsCommandInput = {
-      Bucket: access.context.bucket,
-      Prefix: prefix,
-      EncodingType: 'url',
-      ...marker,
-    };
-    const page = await send(access, () =>
-      access.client.send(new ListObjectVersionsCommand(input), { abortSignal: signal }),
-    );
-    const versions = (page.Versions ?? []).filter(({ IsLatest }) => which === 'all' || IsLatest === true);
-    yield versions.map((version) => s3Object(version, page.EncodingType, access));
-    if (page.IsTruncated !== true) return;
-    if (page.NextKeyMarker === undefined) throw endless(access);
-    const { KeyMarker, VersionIdMarker } = marker;
-    marker = {
-      KeyMarker: decodeKey(page.NextKeyMarker, page.EncodingType),
-      ...(page.NextVersionIdMarker === undefined ? {} : { VersionIdMarker: page.NextVersionIdMarker }),
-    };
-    if (marker.KeyMarker === KeyMarker && marker.VersionIdMarker === VersionIdMarker) throw endless(access);
-  }
-}
-
 async function send<Output>(access: S3Access, command: () => Promise<Output>): Promise<Output> {
   try {
     return await command();
@@ -87,7 +49,7 @@ async function send<Output>(access: S3Access, command: () => Promise<Output>): P
 }
 
 function s3Object(listed: Listed, encoding: string | undefined, access: S3Access): S3Object {
-  const { Key, Size, ETag, LastModified, StorageClass, VersionId } = listed;
+  const { Key, Size, ETag, LastModified, StorageClass } = listed;
   if (Key === undefined || Size === undefined || ETag === undefined) {
     throw new HearthError(
       'ProtocolError',
@@ -101,8 +63,7 @@ function s3Object(listed: Listed, encoding: string | undefined, access: S3Access
       `the object ${key} is archived (${StorageClass}) and cannot be read; restore it first, or leave it out of the prefix`,
     );
   }
-  const object = { key, size: BigInt(Size), etag: ETag, modified: LastModified };
-  return VersionId === undefined || VersionId === 'null' ? object : { ...object, versionId: VersionId };
+  return { key, size: BigInt(Size), etag: ETag, modified: LastModified };
 }
 
 /** Percent-encoding with '+' for a space, as the S3 API encodes keys when asked to. */

@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import {
-  CreateBucketCommand,
-  PutBucketPolicyCommand,
-  PutBucketVersioningCommand,
-  PutObjectCommand,
-  S3Client,
-} from '@aws-sdk/client-s3';
+import { CreateBucketCommand, PutBucketPolicyCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { ReadingProof } from '../datasets/reading_proof.ts';
 import { findTool } from '../testing/tool.ts';
 import { s3EtagKey } from './content_key.ts';
@@ -135,28 +129,6 @@ describe('S3Origin against a real S3 server', () => {
       (await listAll(open('models/many'))).map(({ path }) => `many/${path}`),
       names,
     );
-  });
-
-  it('keeps a listed version readable after the object is overwritten, when asked', async () => {
-    await client.send(new CreateBucketCommand({ Bucket: 'versioned' }));
-    await client.send(
-      new PutBucketVersioningCommand({ Bucket: 'versioned', VersioningConfiguration: { Status: 'Enabled' } }),
-    );
-    await put('v/file', 'first', 'versioned');
-    const origin = open('versioned/v', { s3Versions: true });
-    const first = await listAll(origin);
-    await put('v/file', 'second', 'versioned');
-    const second = await listAll(origin);
-    assert.notEqual(first[0]?.contentKey, second[0]?.contentKey);
-    for (const [rows, text] of [
-      [first, 'first'],
-      [second, 'second'],
-    ] as const) {
-      const [location] = await open('versioned/v', { s3Versions: true }).locate(locatable(rows), signal());
-      assert.equal(await (await fetch(location?.url ?? '')).text(), text);
-    }
-    const forged = [{ index: 0, path: 'file', contentKey: '0'.repeat(64), validator: '' }];
-    await assert.rejects(origin.locate(forged, signal()), { code: 'OriginChanged', message: /is gone/ });
   });
 
   it('says what is wrong with bucket, prefix and credentials, without secrets', async () => {

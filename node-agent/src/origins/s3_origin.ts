@@ -3,15 +3,12 @@ import type { S3Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
-import { s3EtagKey, s3VersionKey } from './content_key.ts';
+import { s3EtagKey } from './content_key.ts';
 import { readFirstByte } from './first_byte.ts';
 import type { HttpClient } from './http_client.ts';
 import type { LocatableEntry, Origin, OriginRevision, S3Credentials } from './origin.ts';
-import { collectConcurrently } from './row_stream.ts';
-import { encodeKey, S3Access, type S3ObjectName } from './s3_access.ts';
-import { listObjects, listVersions, type S3Object } from './s3_listing.ts';
-
-const requestsAtOnce = 16;
+import { encodeKey, S3Access } from './s3_access.ts';
+import { listObjects, type S3Object } from './s3_listing.ts';
 
 export interface S3OriginOptions {
   /** Endpoint and region filled in from the environment. */
@@ -19,7 +16,6 @@ export interface S3OriginOptions {
   description: string;
   credentials: S3Credentials | undefined;
   nodeIdentity: boolean;
-  versions: boolean;
   connections: Connections;
   policy: AddressPolicy;
   /** For requests that need no S3: of presigned URLs. */
@@ -34,6 +30,8 @@ export interface S3OriginOptions {
  */
 export class S3Origin implements Origin {
   readonly kind = 's3';
+  /** Signing is computation. */
+  readonly locatesFreely = true;
   readonly #options: S3OriginOptions;
   #opening: Promise<S3Access> | undefined;
 
@@ -48,7 +46,7 @@ export class S3Origin implements Origin {
   async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
     const access = await this.#access();
     let objects = 0;
-    for await (const page of this.#objects(access, this.#folder, signal)) {
+    for await (const page of listObjects(access, this.#folder, signal)) {
       objects += page.length;
       const rows = page
         .filter(({ key }) => key !== this.#folder)
@@ -67,21 +65,14 @@ export class S3Origin implements Origin {
     return { name: '', warnings: [] };
   }
 
-  /** Signing is computation; which version an entry is has to be asked for. */
-  get locatesFreely(): boolean {
-    return !this.#options.versions;
-  }
-
   base(): undefined {
     return undefined;
   }
 
-  async locate(entries: LocatableEntry[], signal: AbortSignal): Promise<Location[]> {
+  async locate(entries: LocatableEntry[]): Promise<Location[]> {
     const access = await this.#access();
-    const objects = this.#options.versions
-      ? await collectConcurrently(entries, requestsAtOnce, (entry) => this.#version(access, entry, signal))
-      : entries.map((entry) => ({ key: this.#currentKey(entry) }));
-    const { urls, expiresAt } = await access.presign(objects, this.#options.locationSeconds);
+    const keys = entries.map((entry) => this.#currentKey(entry));
+    const { urls, expiresAt } = await access.presign(keys, this.#options.locationSeconds);
     return entries.map(({ index }, i) => ({
       entry: index,
       url: urls[i] ?? '',
@@ -96,7 +87,7 @@ export class S3Origin implements Origin {
   }
 
   async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
-    for (const location of await this.locate([entry], signal)) {
+    for (const location of await this.locate([entry])) {
       await readFirstByte(this.#options.client, location, signal);
     }
   }
@@ -133,29 +124,23 @@ export class S3Origin implements Origin {
     return this.#opening;
   }
 
-  #objects(access: S3Access, prefix: string, signal: AbortSignal): AsyncGenerator<S3Object[]> {
-    return this.#options.versions
-      ? listVersions(access, prefix, 'latest', signal)
-      : listObjects(access, prefix, signal);
-  }
-
   /** The object that the prefix itself names. Keys come in order, so it is the first of those that begin with it. */
   async #singleObject(access: S3Access, signal: AbortSignal): Promise<S3Object | undefined> {
     const { prefix } = this.#options.source;
     if (prefix === '' || prefix.endsWith('/')) return undefined;
-    for await (const [first] of this.#objects(access, prefix, signal)) return first?.key === prefix ? first : undefined;
+    for await (const [first] of listObjects(access, prefix, signal)) return first?.key === prefix ? first : undefined;
     return undefined;
   }
 
   #row(object: S3Object, path: string): ManifestRow {
-    const { key, size, etag, modified, versionId } = object;
+    const { key, size, etag, modified } = object;
     if (size === 0n && path.endsWith('/')) return { path: path.slice(0, -1), kind: 'directory', size };
     const url = this.#objectUrl(key);
     return {
       path,
       kind: 'file',
       size,
-      contentKey: versionId === undefined ? s3EtagKey(url, etag) : s3VersionKey(url, versionId),
+      contentKey: s3EtagKey(url, etag),
       validator: `etag:${etag}`,
       ...(modified === undefined ? {} : { modifiedAtNs: BigInt(modified.getTime()) * 1_000_000n }),
     };
@@ -173,23 +158,6 @@ export class S3Origin implements Origin {
     const etag = validator.replace(/^etag:/, '');
     const exact = candidates.find((key) => s3EtagKey(this.#objectUrl(key), etag) === contentKey);
     return exact ?? candidates[candidates.length - 1] ?? path;
-  }
-
-  /** The version whose content key the entry has, be it the latest or not. */
-  async #version(access: S3Access, entry: LocatableEntry, signal: AbortSignal): Promise<S3ObjectName> {
-    for (const candidate of this.#candidates(entry.path)) {
-      for await (const page of listVersions(access, candidate, 'all', signal)) {
-        const found = page.find(
-          (object) => object.key === candidate && this.#row(object, entry.path).contentKey === entry.contentKey,
-        );
-        if (found !== undefined) return { key: found.key, versionId: found.versionId };
-        if (page.some(({ key }) => key !== candidate)) break; // keys come in order: no more versions of it
-      }
-    }
-    throw new HearthError(
-      'OriginChanged',
-      `the version of ${entry.path} that was listed is gone from ${this.describe()}; list it again for a new revision`,
-    );
   }
 
   /** The object's URL for content keys: the same for both styles of requests and all regions. */
