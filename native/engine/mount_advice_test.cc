@@ -91,6 +91,16 @@ TEST_F(MountAdviceTest, TheOppositeEndsIt) {
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
 }
 
+// There is no room for the opposite: what it would have ended goes on.
+TEST_F(MountAdviceTest, ARefusedOppositeEndsNothing) {
+  constexpr int kMost = static_cast<int>(MountAdvice::kMostRequests);
+  for (int i = 0; i < kMost; ++i) ASSERT_TRUE(source->advise(part(i), true, kReader).ok());
+  ASSERT_EQ(source->advise(entry("sub"), false, kReader).code(), ErrorCode::kUnavailable);
+  tellWhereTheBytesAre();
+  EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+  for (int i = 0; i < kMost; ++i) EXPECT_TRUE(source->complete(part(i))) << i;
+}
+
 TEST_F(MountAdviceTest, EndsWithItsMount) {
   ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
   source.reset();

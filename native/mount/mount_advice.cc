@@ -33,16 +33,10 @@ bool MountAdvice::hasRoom(std::size_t files, std::uint64_t reader) const {
 
 Status MountAdvice::admit(const std::shared_ptr<Request>& request, std::uint64_t reader) {
   if (closed_) return Error{ErrorCode::kCancelled, "the mount is no longer served"};
-  for (const std::shared_ptr<Request>& other : requests_) {
-    if (other->cancelled.load()) continue;
-    if (other->willNeed == request->willNeed && contains(other->entry, request->entry)) {
-      if (other->readers.size() < kMostSharers) other->readers.insert(reader);
-      return {};
-    }
-    if (other->willNeed != request->willNeed && contains(request->entry, other->entry) &&
-        other->readers.erase(reader) != 0 && other->readers.empty()) {
-      other->cancel();
-    }
+  if (Request* sharing = covering(*request); sharing != nullptr) {
+    if (sharing->readers.size() < kMostSharers) sharing->readers.insert(reader);
+    leaveOpposites(*request, reader);
+    return {};
   }
   if (!hasRoom(request->files, reader)) {
     return Error{ErrorCode::kUnavailable,
@@ -53,11 +47,31 @@ Status MountAdvice::admit(const std::shared_ptr<Request>& request, std::uint64_t
     return Error{ErrorCode::kUnavailable,
                  "too much advice for this mount is under way; ask again later"};
   }
+  leaveOpposites(*request, reader);
   request->reader = reader;
   request->readers = {reader};
   requests_.push_back(request);
   files_ += request->files;
   return {};
+}
+
+MountAdvice::Request* MountAdvice::covering(const Request& request) const {
+  for (const std::shared_ptr<Request>& other : requests_) {
+    if (!other->cancelled.load() && other->willNeed == request.willNeed &&
+        contains(other->entry, request.entry)) {
+      return other.get();
+    }
+  }
+  return nullptr;
+}
+
+void MountAdvice::leaveOpposites(const Request& request, std::uint64_t reader) {
+  for (const std::shared_ptr<Request>& other : requests_) {
+    if (other->willNeed != request.willNeed && contains(request.entry, other->entry) &&
+        other->readers.erase(reader) != 0 && other->readers.empty()) {
+      other->cancel();
+    }
+  }
 }
 
 Status MountAdvice::advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) {

@@ -36,7 +36,7 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
   // something that contains it goes on already: then that is this reader's as well. The opposite
   // for something that it contains is not this reader's any more, and ends with its last one.
   // kUnavailable while too much is under way; kInvalidArgument when it alone is more than may be;
-  // kCancelled after close().
+  // kCancelled after close(). An error leaves everything that is under way as it was.
   [[nodiscard]] Status advise(std::uint32_t entry, bool willNeed, std::uint64_t reader);
   // What is under way ends early, nothing begins any more. Does not wait.
   void close();
@@ -61,6 +61,10 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
 
   // With the lock. Notes it among the requests, where it is not one of these already.
   [[nodiscard]] Status admit(const std::shared_ptr<Request>& request, std::uint64_t reader);
+  // With the lock. What of the same kind goes on for something that contains it; null: nothing.
+  [[nodiscard]] Request* covering(const Request& request) const;
+  // With the lock. The opposite for what it contains is not this reader's any more.
+  void leaveOpposites(const Request& request, std::uint64_t reader);
   // With the lock. In this reader's part.
   [[nodiscard]] bool hasRoom(std::size_t files, std::uint64_t reader) const;
   [[nodiscard]] bool contains(std::uint32_t entry, std::uint32_t other) const;
