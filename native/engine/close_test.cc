@@ -13,8 +13,6 @@
 namespace hearth::testing_cluster {
 namespace {
 
-using namespace std::chrono_literals;
-
 // Files of a MiB, none of which anybody will see.
 std::vector<std::byte> manifestOfHttp(int files) {
   ManifestBuilder builder(false);
@@ -57,11 +55,9 @@ TEST(EngineClose, EndsWhileTheOriginOfEverythingHangs) {
   }
   ASSERT_TRUE(
       eventually([&] { return agent.await(agent.engine().statistics()).origin.requests >= 4; }));
-  const auto began = Clock::now();
   agent.engine().close();
-  // By itself the first request is given up after half a minute, and then tried again.
-  EXPECT_LT(Clock::now() - began, 25s);
-  // Who waits at a mount waits for the next agent.
+  // Who waits at a mount waits for the next agent. Had the requests been left to be given up by
+  // themselves, their readers would have heard of that.
   for (std::future<ErrorCode>& reader : readers) EXPECT_EQ(reader.get(), ErrorCode::kCancelled);
 }
 
