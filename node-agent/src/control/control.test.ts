@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -360,6 +361,26 @@ describe('control API', () => {
       collect(client.read({ dataset: 'd', path: 'b/c.bin', offset: 11n, length: 0n })),
       failsWith('InvalidArgument', /behind the end/),
     );
+  });
+
+  it('gives all of a file only when that has its digest', async () => {
+    const sourceDigest = createHash('sha256')
+      .update(Uint8Array.of(0, 1, 2, 3, 4))
+      .digest('hex');
+    cluster.origin.rows = [
+      { ...fileRow('good', 5n), sourceDigest },
+      { ...fileRow('mixed', 3_000_000n), sourceDigest },
+    ];
+    await add();
+    const read = (path: string, length = 0n) => client.read({ dataset: 'd', path, offset: 0n, length });
+    assert.deepEqual([...((await collect(read('good')))[0]?.data ?? [])], [0, 1, 2, 3, 4]);
+    assert.equal((await collect(read('mixed', 4n)))[0]?.data.length, 4);
+    let given = 0;
+    const readAll = async () => {
+      for await (const { data } of read('mixed')) given += data.length;
+    };
+    await assert.rejects(readAll(), failsWith('OriginChanged', /mixed does not have the SHA-256/));
+    assert.ok(given > 0 && given < 3_000_000);
   });
 
   it('ends streams when the agent ends', async () => {

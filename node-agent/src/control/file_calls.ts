@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 import type {
   ReadChunk,
@@ -56,6 +57,8 @@ export class FileCalls {
     this.#agent.usage.began(dataset.name);
     const asked = request.length === 0n ? file.size : request.offset + request.length;
     const end = asked < file.size ? asked : file.size;
+    const whole = request.offset === 0n && end === file.size && file.sourceDigest !== '';
+    const hash = whole ? createHash('sha256') : undefined;
     for (let offset = request.offset; offset < end; ) {
       signal.throwIfAborted();
       const length = end - offset < BigInt(readBytes) ? Number(end - offset) : readBytes;
@@ -71,6 +74,14 @@ export class FileCalls {
           `${file.path} ends at ${offset}, before its ${file.size} bytes; verify the dataset`,
         );
       offset += BigInt(bytes.length);
+      hash?.update(bytes);
+      // Before the last of it: who has read all of a file has no mixture of two states.
+      if (offset === end && hash !== undefined && hash.digest('hex') !== file.sourceDigest) {
+        throw new HearthError(
+          'OriginChanged',
+          `${file.path} does not have the SHA-256 that it was listed with: it changed at its origin, perhaps while it was read; read it again, or list it again`,
+        );
+      }
       yield { data: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength) };
     }
   }
