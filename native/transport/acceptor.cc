@@ -13,11 +13,10 @@ Error tooMany() {
   return {ErrorCode::kUnavailable, "too many connections wait for their handshake"};
 }
 
-// A courtesy: the buffer of a new socket has room for it.
+// The buffer of a new socket has room for it.
 void sayTooMany(int fd) {
   const Error reason = tooMany();
-  const std::vector<std::byte> frame = encodeFrame(Refuse{reason.code, reason.message});
-  send(fd, frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  sendAtOnce(fd, encodeFrame(Refuse{reason.code, reason.message}));
 }
 
 }  // namespace
@@ -100,9 +99,7 @@ void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
     const Error reason{ErrorCode::kUnavailable,
                        (ofNode ? with.node + " has" : std::string("there are")) +
                            " too many connections to this agent"};
-    // A courtesy, as in sayTooMany().
-    const std::vector<std::byte> frame = encodeFrame(Goodbye{reason.code, reason.message});
-    send(socket.fd(), frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    sendAtOnce(socket.fd(), encodeFrame(Goodbye{reason.code, reason.message}));
     return turnAway(with.node, reason);
   }
   std::shared_ptr<PeerStatistics> account = accountOf_(with.node);

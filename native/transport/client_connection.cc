@@ -48,10 +48,8 @@ Task<void> ClientConnection::carry(std::shared_ptr<Connection> self,
     work->settle({Error{ErrorCode::kUnsupported, "TCP reaches memory of processors only"}, false});
     co_return;
   }
-  const auto length = static_cast<std::uint32_t>(transfer.memory.size());
   Exchange exchange{.done = Event(connection.reactor_),
                     .request = requestOf(transfer),
-                    .cost = length,
                     .memory = transfer.memory,
                     .checksums = work->checksums()};
   work->onCancel([&exchange] { cancel(exchange); });
@@ -74,7 +72,6 @@ Task<Outcome> ClientConnection::readManifest(Sha256Digest digest, std::uint64_t 
   const auto length = static_cast<std::uint32_t>(into.size());
   Exchange exchange{.done = Event(reactor_),
                     .request = ManifestRequest{digest, offset, length},
-                    .cost = length,
                     .memory = MemorySlice::of(into)};
   co_await run(exchange, patience);
   received = exchange.received;
@@ -82,9 +79,7 @@ Task<Outcome> ClientConnection::readManifest(Sha256Digest digest, std::uint64_t 
 }
 
 Task<Outcome> ClientConnection::call(ControlMessage& message, Patience patience) {
-  Exchange exchange{.done = Event(reactor_),
-                    .request = ControlRequest{message.type, message.body},
-                    .cost = message.body.size()};
+  Exchange exchange{.done = Event(reactor_), .request = ControlRequest{message.type, message.body}};
   co_await run(exchange, patience);
   if (exchange.outcome.status.ok()) message = std::move(exchange.message);
   co_return exchange.outcome;
@@ -101,13 +96,16 @@ Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
     exchange.outcome.status = SignsOfLife::error(account_->node, patience.silence);
     co_return;
   }
-  load_ += exchange.cost;
+  const auto terms = [](const auto& request) {
+    return std::pair(costOf(request), answerTo(request.kType));
+  };
+  const auto [cost, answer] = std::visit(terms, exchange.request);
+  load_ += cost;
   // Credit that does not come back is that of requests which find the silence out themselves.
   const auto onlyWhile = [&] { return !exchange.cancelled && !silentFor(patience.silence); };
   const Clock::duration every = std::min<Clock::duration>(patience.silence / 4, kReleaseGrace);
-  CreditGate& credit = creditOf(
-      std::visit([](const auto& request) { return answerTo(request.kType); }, exchange.request));
-  const bool granted = co_await credit.acquire(exchange.cost, patience.deadline, every, onlyWhile);
+  CreditGate& credit = creditOf(answer);
+  const bool granted = co_await credit.acquire(cost, patience.deadline, every, onlyWhile);
   if (!alive()) {
     exchange.outcome.status = failure();
   } else if (!granted) {
@@ -116,7 +114,7 @@ Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
             ? SignsOfLife::error(account_->node, patience.silence)
             : lateError("the other side gave no room for the request in time");
   } else if (exchange.cancelled) {
-    credit.release(exchange.cost);
+    credit.release(cost);
   } else {
     submit(exchange, patience.deadline);
     const std::uint64_t requestId = lastId_;
@@ -125,7 +123,7 @@ Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
       co_await giveUp(exchange, requestId, patience);
     }
   }
-  load_ -= exchange.cost;
+  load_ -= cost;
 }
 
 Task<bool> ClientConnection::awaitAnswer(Exchange& exchange, Patience patience) {
@@ -164,9 +162,8 @@ void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
   std::visit(
       [&](auto& request) {
         if constexpr (requires { request.patienceMs; }) request.patienceMs = patienceOf(deadline);
-        const FrameType answer = answerTo(request.kType);
         const auto length = static_cast<std::uint32_t>(exchange.memory.size());
-        sent_.emplace(requestId, Sent{&exchange, answer, exchange.cost, length});
+        sent_.emplace(requestId, Sent{&exchange, answerTo(request.kType), costOf(request), length});
         queue_.push({.frame = encodeFrame(request, requestId)});
       },
       exchange.request);

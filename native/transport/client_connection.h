@@ -50,9 +50,8 @@ class ClientConnection final : public Connection, public Rail {
   struct Exchange {
     Event done;
     Request request;
-    std::uint64_t cost;
-    MemoryVector memory;  // that the answer is received into, or that is written from
-    std::span<std::uint32_t> checksums;
+    MemoryVector memory = {};  // that the answer is received into, or that is written from
+    std::span<std::uint32_t> checksums = {};
     std::size_t received = 0;
     ControlMessage message;
     Outcome outcome;

@@ -42,11 +42,9 @@ void Connection::fail(Error reason) {
 }
 
 void Connection::part(Error reason) {
-  // Between frames only, and only what the kernel takes at once: a Goodbye is a courtesy.
-  if (alive_ && queue_.idle()) {
-    const std::vector<std::byte> frame = encodeFrame(Goodbye{reason.code, reason.message});
-    send(socket_.fd(), frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  }
+  // Between frames only.
+  if (alive_ && queue_.idle())
+    sendAtOnce(socket_.fd(), encodeFrame(Goodbye{reason.code, reason.message}));
   fail(std::move(reason));
 }
 

@@ -28,9 +28,6 @@ class CreditGate {
   // Nobody gets anything any more; those who wait hear it.
   void close();
 
-  [[nodiscard]] std::uint64_t bytesOut() const { return bytesOut_; }
-  [[nodiscard]] std::uint64_t requestsOut() const { return requestsOut_; }
-
  private:
   struct Waiter {
     Event decided;

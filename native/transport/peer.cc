@@ -107,8 +107,7 @@ std::vector<std::shared_ptr<Rail>> Peer::usableRails() {
 void Peer::dialMissing(Lane lane) {
   const Clock::time_point now = Clock::now();
   for (Stream& stream : streamsOf(lane)) {
-    const bool ready = stream.connection && stream.connection->alive();
-    if (ready || stream.dialling || now < stream.notBefore) continue;
+    if (ready(stream) || stream.dialling || now < stream.notBefore) continue;
     if (const auto ended = std::exchange(stream.connection, nullptr)) {
       stream.fellSilent = ended->failure().code == ErrorCode::kDeadlineExceeded;
       stream.brokeOff = ended->address();

@@ -32,6 +32,11 @@ namespace hearth {
 struct Outcome {
   Status status;
   bool answered = false;
+  // It failed, and what failed was not the time.
+  [[nodiscard]] bool retryable() const {
+    return !status.ok() && !answered && status.code() != ErrorCode::kDeadlineExceeded &&
+           status.code() != ErrorCode::kCancelled;
+  }
 };
 
 enum class Direction : std::uint8_t {

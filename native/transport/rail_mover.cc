@@ -111,9 +111,7 @@ Task<bool> RailMover::failedOnRail(Slice& slice) {
   }
   const ErrorCode code = outcome.status.code();
   slice.status = outcome.status.error().within(rails_.peer());
-  const bool final =
-      outcome.answered || code == ErrorCode::kDeadlineExceeded || code == ErrorCode::kCancelled;
-  if (final) co_return false;
+  if (!outcome.retryable()) co_return false;
   co_return co_await request.awaitReleased(deadline);
 }
 

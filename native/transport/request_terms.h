@@ -1,5 +1,5 @@
 // The terms of a request as it is sent and answered: how long it is waited for, which blocks it
-// covers, and the frame that answers it. Pure, any thread.
+// covers, its cost, and the frame that answers it. Pure, any thread.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,16 @@ namespace hearth {
   const std::uint32_t count = static_cast<std::uint32_t>(blocksOf(length));
   const std::uint64_t ones = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
   return ones << first;
+}
+
+// What it takes of the credit (wire/frame.h, Credit).
+template <class Request>
+[[nodiscard]] std::uint64_t costOf(const Request& request) {
+  if constexpr (requires { request.length; }) {
+    return request.length;
+  } else {
+    return request.body.size();
+  }
 }
 
 [[nodiscard]] inline FrameType answerTo(FrameType request) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "transport/limits.h"
+#include "transport/request_terms.h"
 
 namespace hearth {
 namespace {
@@ -60,40 +61,36 @@ Status ServerConnection::admit(std::uint64_t requestId, FrameType answer, std::u
   return {};
 }
 
-Result<bool> ServerConnection::onFrame(const Frame& frame) {
+template <class Request>
+Result<bool> ServerConnection::onRequest(const Frame& frame) {
+  Result<Request> request = decodeBody<Request>(frame.body);
+  if (!request.ok()) return request.error();
+  Interest interest;
+  if constexpr (requires(const Request& timed) { timed.patienceMs; })
+    interest = Interest(Clock::now() + std::chrono::milliseconds(request->patienceMs));
   const std::uint64_t requestId = frame.header.requestId;
+  const Status admitted = admit(requestId, answerTo(Request::kType), costOf(*request), interest);
+  if (!admitted.ok()) return admitted.error();
+  gate_.spawn(serve(self(), requestId, std::move(*request), std::move(interest)));
+  return false;
+}
+
+Result<bool> ServerConnection::onFrame(const Frame& frame) {
   switch (frame.header.type) {
-    case FrameType::kReadRequest: {
-      const Result<ReadRequest> request = decodeBody<ReadRequest>(frame.body);
-      if (!request.ok()) return request.error();
-      const Interest interest(Clock::now() + std::chrono::milliseconds(request->patienceMs));
-      const Status admitted = admit(requestId, FrameType::kReadAnswer, request->length, interest);
-      if (!admitted.ok()) return admitted.error();
-      gate_.spawn(serveRead(self(), requestId, *request, interest));
-      return false;
-    }
-    case FrameType::kManifestRequest: {
-      const Result<ManifestRequest> request = decodeBody<ManifestRequest>(frame.body);
-      if (!request.ok()) return request.error();
-      const Status admitted = admit(requestId, FrameType::kManifestAnswer, request->length);
-      if (!admitted.ok()) return admitted.error();
-      gate_.spawn(serveManifest(self(), requestId, *request));
-      return false;
-    }
-    case FrameType::kControlRequest: {
-      Result<ControlRequest> request = decodeBody<ControlRequest>(frame.body);
-      if (!request.ok()) return request.error();
-      const Status admitted = admit(requestId, FrameType::kControlAnswer, request->body.size());
-      if (!admitted.ok()) return admitted.error();
-      gate_.spawn(serveControl(self(), requestId, std::move(*request)));
-      return false;
-    }
+    case FrameType::kReadRequest:
+      return onRequest<ReadRequest>(frame);
+    case FrameType::kManifestRequest:
+      return onRequest<ManifestRequest>(frame);
+    case FrameType::kControlRequest:
+      return onRequest<ControlRequest>(frame);
     case FrameType::kWriteRequest:
-      return onWriteRequest(frame);
+      if (!has(with_.features, WireFeature::kWrites))
+        return Error{ErrorCode::kProtocolError, "the other side writes, which was not agreed on"};
+      return onRequest<WriteRequest>(frame);
     case FrameType::kWriteData:
       return onWriteData(frame);
     case FrameType::kCancel:
-      cancel(requestId);
+      cancel(frame.header.requestId);
       return false;
     default:
       return Error{ErrorCode::kProtocolError, std::string("the other side sent a ") +
@@ -119,24 +116,24 @@ void ServerConnection::cancel(std::uint64_t requestId) {
                                  : errorFrame<ManifestAnswer>(requestId, kWithdrawn));
 }
 
-Task<void> ServerConnection::serveRead(Self self, std::uint64_t requestId, ReadRequest request,
-                                       Interest interest) {
+Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ReadRequest request,
+                                   Interest interest) {
   Result<BytesAnswer> result = co_await self->handler_.onRead(
       self->with_.node, request.key, request.offset, request.length, interest);
   co_await self->reactor_.enter();
   self->answerData<ReadAnswer>(requestId, std::move(result), request.length, request.length);
 }
 
-Task<void> ServerConnection::serveManifest(Self self, std::uint64_t requestId,
-                                           ManifestRequest request) {
+Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ManifestRequest request,
+                                   Interest) {
   Result<BytesAnswer> result = co_await self->handler_.onReadManifest(
       self->with_.node, request.digest, request.offset, request.length);
   co_await self->reactor_.enter();
   self->answerData<ManifestAnswer>(requestId, std::move(result), 0, request.length);
 }
 
-Task<void> ServerConnection::serveControl(Self self, std::uint64_t requestId,
-                                          ControlRequest request) {
+Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ControlRequest request,
+                                   Interest) {
   ControlMessage message{request.type, std::move(request.body)};
   Task<Result<ControlMessage>> handling =
       self->handler_.onControl(self->with_.node, std::move(message));

@@ -55,19 +55,23 @@ class ServerConnection final : public Connection {
   void onSending(const SendQueue::Item& item) override;
 
   [[nodiscard]] Status admit(std::uint64_t requestId, FrameType answer, std::uint64_t cost,
-                             Interest interest = Interest());
+                             Interest interest);
   void cancel(std::uint64_t requestId);
   using Self = std::shared_ptr<ServerConnection>;
   [[nodiscard]] Self self();
-  static Task<void> serveRead(Self self, std::uint64_t requestId, ReadRequest request,
-                              Interest interest);
-  static Task<void> serveManifest(Self self, std::uint64_t requestId, ManifestRequest request);
-  static Task<void> serveControl(Self self, std::uint64_t requestId, ControlRequest request);
+  // Takes the request in and starts serve().
+  template <class Request>
+  [[nodiscard]] Result<bool> onRequest(const Frame& frame);
+  static Task<void> serve(Self self, std::uint64_t requestId, ReadRequest request,
+                          Interest interest);
+  static Task<void> serve(Self self, std::uint64_t requestId, ManifestRequest request,
+                          Interest interest);
+  static Task<void> serve(Self self, std::uint64_t requestId, ControlRequest request,
+                          Interest interest);
   // Of writes: server_writes.cc.
-  [[nodiscard]] Result<bool> onWriteRequest(const Frame& frame);
+  static Task<void> serve(Self self, std::uint64_t requestId, WriteRequest request,
+                          Interest interest);
   [[nodiscard]] Result<bool> onWriteData(const Frame& frame);
-  static Task<void> serveWrite(Self self, std::uint64_t requestId, WriteRequest request,
-                               Interest interest);
   // How it ended. Afterwards its memory is not written into.
   [[nodiscard]] Task<Status> receiveWrite(std::uint64_t requestId, WriteRequest request,
                                           Interest interest);

@@ -8,21 +8,8 @@
 
 namespace hearth {
 
-Result<bool> ServerConnection::onWriteRequest(const Frame& frame) {
-  if (!has(with_.features, WireFeature::kWrites))
-    return Error{ErrorCode::kProtocolError, "the other side writes, which was not agreed on"};
-  const Result<WriteRequest> request = decodeBody<WriteRequest>(frame.body);
-  if (!request.ok()) return request.error();
-  const Interest interest(Clock::now() + std::chrono::milliseconds(request->patienceMs));
-  const std::uint64_t requestId = frame.header.requestId;
-  const Status admitted = admit(requestId, FrameType::kWriteAnswer, request->length, interest);
-  if (!admitted.ok()) return admitted.error();
-  gate_.spawn(serveWrite(self(), requestId, *request, interest));
-  return false;
-}
-
-Task<void> ServerConnection::serveWrite(Self self, std::uint64_t requestId, WriteRequest request,
-                                        Interest interest) {
+Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, WriteRequest request,
+                                   Interest interest) {
   const Status status = co_await self->receiveWrite(requestId, std::move(request), interest);
   WriteAnswer answer;
   if (!status.ok()) answer = {status.code(), status.error().message};

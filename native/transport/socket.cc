@@ -100,6 +100,10 @@ void tuneConnection(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
+void sendAtOnce(int fd, std::span<const std::byte> frame) {
+  send(fd, frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 TcpProgress tcpProgress(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;

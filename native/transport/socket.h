@@ -4,7 +4,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -62,6 +64,8 @@ struct SocketAddress {
 // kernel's tuning, which grows them to tcp_rmem and tcp_wmem; a fixed size would be capped far
 // lower.
 void tuneConnection(int fd);
+// What the kernel takes at once: a courtesy before the connection ends, for which nothing waits.
+void sendAtOnce(int fd, std::span<const std::byte> frame);
 
 // How far the kernel's connection has come; zeros when it is no TCP connection.
 struct TcpProgress {

@@ -143,10 +143,7 @@ Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Lane lane, Attem
     const Outcome outcome = co_await attempt(*tried, patience);
     if (outcome.status.ok()) co_return outcome.status;
     status = outcome.status.error().within(peer->identity().node);
-    const ErrorCode code = outcome.status.code();
-    const bool final =
-        outcome.answered || code == ErrorCode::kDeadlineExceeded || code == ErrorCode::kCancelled;
-    if (final) break;
+    if (!outcome.retryable()) break;
   }
   co_return status;
 }
