@@ -13,6 +13,9 @@ namespace hearth {
 inline constexpr std::uint32_t kRequestsPerConnection = 1024;
 // Writes that an asker may have announced and unanswered, apart from these.
 inline constexpr std::uint32_t kWritesPerConnection = 64;
+// Writes of one node that wait on one shard for others to the same bytes: what a few connections
+// may announce.
+inline constexpr std::size_t kWritesWaitingPerNode = std::size_t{4} * kWritesPerConnection;
 // Frames that may wait to be sent before a peer's pings are taken for a flood.
 inline constexpr std::size_t kMaxQueuedFrames = kRequestsPerConnection + kWritesPerConnection + 64;
 // Probes without an answer, or between which nothing was taken of what is to be sent; the next one

@@ -95,6 +95,15 @@ class Interest {
   std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
 };
 
+// Which of two writes to the same bytes is newer: the greater one, whatever the order in which they
+// come. Nodes should not write different bytes with equal generations; when two do, the bytes of
+// the node whose name is greater stay (byte by byte), on every agent that takes them.
+struct WriteVersion {
+  std::uint64_t generation = 0;
+  std::string node;  // that writes
+  auto operator<=>(const WriteVersion&) const = default;
+};
+
 // Memory of a handler for one write of a peer. Destroyed, on the connection's thread, when the
 // transport touches the memory no more; when landed() was not called before, the write has failed,
 // and any of the memory may have been written to.
@@ -127,8 +136,8 @@ class PeerHandler {
   virtual Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) = 0;
   // Memory for a write. It may be waited for: no byte is sent before, and nothing else waits
   // meanwhile. Of writes that overlap one is under way at a time, the newer one (write_order.h);
-  // the same write may come again, with the same generation and bytes. An older generation than
-  // that of bytes which have landed is refused here, with kConflict.
+  // the same write may come again, with the same generation and bytes. One whose WriteVersion is
+  // older than that of bytes which have landed is refused here, with kConflict.
   virtual Task<Result<std::unique_ptr<WriteSink>>> onWrite(std::string /*fromNode*/,
                                                            WriteRequest /*request*/,
                                                            Interest /*interest*/) {

@@ -23,7 +23,7 @@ Task<Status> ServerConnection::receiveWrite(std::uint64_t requestId, WriteReques
       std::min<Clock::duration>(std::chrono::milliseconds(request.patienceMs), kLongestWrite);
   Incoming write{.ended = Event(reactor_), .memory = nullptr};
   Task<Result<std::unique_ptr<WriteOrder::Place>>> entering =
-      order_.enter(request, interest, [this, &write, interest](bool pressing) {
+      order_.enter(with_.node, request, interest, [this, &write, interest](bool pressing) {
         interest.end();
         giveWay(write, WriteOrder::lost(), pressing);
       });

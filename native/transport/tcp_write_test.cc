@@ -201,8 +201,8 @@ void sendBlock(RawPeer& peer, std::uint64_t id, std::size_t block, std::span<con
   peer.send(encodeFrame(data, id));
   peer.send(part);
 }
-bool joins(RawPeer& peer) {
-  Hello hello{"test", "writer", "1", randomNonce()};
+bool joins(RawPeer& peer, const char* node = "writer") {
+  Hello hello{"test", node, "1", randomNonce()};
   hello.features = kWireFeaturesWithWrites;
   return peer.join(encodeFrame(hello)).has_value();
 }
@@ -253,6 +253,28 @@ TEST_P(TcpWriteTest, ANewerWriteWinsAndALateOneChangesNothing) {
     EXPECT_TRUE(std::ranges::equal(asked.handler.landed[0], other.first(2 * kBlockBytes)));
   });
   EXPECT_EQ(asked.handler.failed, 1);
+}
+
+// Whichever of them asks first: the bytes of the greater name stay.
+TEST_P(TcpWriteTest, OfTwoNodesWithOneGenerationTheSameOneWins) {
+  for (const bool greaterFirst : {false, true}) {
+    TakingNode asked(TestNode::optionsOf("asked"), GetParam());
+    RawPeer first(asked.node.identity().addresses[0]), second(asked.node.identity().addresses[0]);
+    ASSERT_TRUE(joins(first, greaterFirst ? "node-b" : "node-a"));
+    ASSERT_TRUE(joins(second, greaterFirst ? "node-a" : "node-b"));
+    ASSERT_TRUE(first.send(requestOf(1, 7)) && expectReady(first));
+    ASSERT_TRUE(second.send(requestOf(1, 7)));
+    RawPeer& winner = greaterFirst ? first : second;
+    const std::optional<WriteAnswer> lost = (greaterFirst ? second : first).expect<WriteAnswer>();
+    ASSERT_TRUE(lost.has_value());
+    EXPECT_EQ(lost->code, ErrorCode::kConflict);
+    ASSERT_TRUE(greaterFirst || expectReady(winner));
+    for (const std::size_t block : {std::size_t{0}, std::size_t{1}})
+      sendBlock(winner, 1, block, bytes);
+    const std::optional<WriteAnswer> won = winner.expect<WriteAnswer>();
+    ASSERT_TRUE(won.has_value());
+    EXPECT_EQ(won->code, ErrorCode::kOk);
+  }
 }
 
 TEST_P(TcpWriteTest, BytesBeforeTheyAreWaitedForEndTheConnection) {

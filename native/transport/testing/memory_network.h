@@ -248,8 +248,12 @@ class MemoryTransport final : public PeerTransport {
   static Task<Result<Answer>> takeWrite(MemoryTransport& there, std::string from,
                                         WriteRequest request, std::vector<std::byte> bytes,
                                         std::vector<std::uint32_t> checksums, Interest interest) {
+    bool lost = false;
     Task<Result<std::unique_ptr<WriteOrder::Place>>> entering =
-        there.writeOrder_.enter(request, interest, [interest](bool) { interest.end(); });
+        there.writeOrder_.enter(from, request, interest, [interest, &lost](bool) {
+          lost = true;
+          interest.end();
+        });
     const Result<std::unique_ptr<WriteOrder::Place>> place = co_await entering;
     if (!place.ok()) co_return place.error();
     Task<Result<std::unique_ptr<WriteSink>>> asking =

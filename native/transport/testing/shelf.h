@@ -37,7 +37,7 @@ class Shelf {
 
     Task<Outcome> begin() override {
       Task<Result<std::unique_ptr<WriteOrder::Place>>> entering =
-          shelf_.order_.enter(request_, Interest(), [this](bool) {
+          shelf_.order_.enter("writer", request_, Interest(), [this](bool) {
             if (over_) return;
             ++shelf_.losses_;
             over_ = true;
