@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -198,15 +199,22 @@ class PeerTransport {
                                           std::vector<std::uint32_t>& blockChecksums,
                                           Patience patience, RequestClass requestClass) = 0;
   // Writes `from` to [offset, offset + its size) of the key at `node`, a range as of a read, as its
-  // handler takes it. `generation`: which of two writes to the same range is newer; with the same
-  // generation the bytes must be the same, since a slice that fails is written again, on another
-  // stream or NIC, before the caller hears of it. After an error any part may have been written,
-  // and the owners of `from` are kept for as long as it is read. kUnsupported, with no byte sent:
-  // that agent takes no writes, or nothing that leads there reaches such memory. kConflict: it has
-  // newer bytes, or was asked to take them, or the same, by somebody later; none need have landed.
+  // handler takes it. `generation`: which of two writes to the same range is newer (WriteVersion);
+  // with the same generation the bytes must be the same, since a slice that fails is written again,
+  // on another stream or NIC, before the caller hears of it. `target`: memory of `node`, as it has
+  // described it to this agent, into which these bytes go from its beginning, and nowhere else; a
+  // slice is sent with its part of it. None: its handler knows where the range is. After an error
+  // any part may have been written, and the owners of `from` are kept for as long as it is read.
+  // kInvalidArgument: `target` is of no kind that is known, or shorter than `from`. kUnsupported,
+  // with no byte sent: that agent takes no writes, or nothing that leads there reaches such memory.
+  // kConflict: it has newer bytes, or takes newer ones, or was asked to take the same by a later
+  // write of this agent; none need have landed. kUnavailable, also: too many writes of this agent
+  // wait there; they may be tried again later.
   [[nodiscard]] virtual Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
-                                           std::uint64_t generation, MemoryVector from,
-                                           Patience patience, RequestClass requestClass) = 0;
+                                           std::uint64_t generation,
+                                           std::optional<MemoryDescriptor> target,
+                                           MemoryVector from, Patience patience,
+                                           RequestClass requestClass) = 0;
   [[nodiscard]] virtual Task<Result<std::vector<std::byte>>> readManifest(
       std::string node, Sha256Digest digest, Clock::time_point deadline) = 0;
   [[nodiscard]] virtual Task<Result<ControlMessage>> call(std::string node, ControlMessage request,

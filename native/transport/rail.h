@@ -55,8 +55,8 @@ struct RailTransfer {
   // Of a write. Which of two to the same range is newer; with the same generation the bytes are the
   // same, so that a write may be sent again (write_order.h).
   std::uint64_t generation = 0;
-  std::optional<MemoryDescriptor> target =
-      std::nullopt;  // memory of the other side, if it gave any
+  // Of a write: memory of the other side, if it gave any, whose beginning these bytes are for.
+  std::optional<MemoryDescriptor> target = std::nullopt;
 };
 
 // A transfer as who posts it sees it. It is made with its work: `RailRequest::create`.

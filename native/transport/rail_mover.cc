@@ -43,6 +43,10 @@ std::vector<RailMover::Slice> RailMover::cut(const RailTransfer& transfer, std::
     RailTransfer part = transfer;
     part.offset += begin;
     part.memory = transfer.memory.part(begin, end - begin);
+    if (part.target) {
+      part.target->address += begin;
+      part.target->length = end - begin;
+    }
     slices.push_back({.transfer = std::move(part),
                       .checksums = checksums.subspan(begin / kBlockBytes, blocksOf(end - begin)),
                       .rail = nullptr,
@@ -109,7 +113,6 @@ Task<bool> RailMover::failedOnRail(Slice& slice) {
     std::copy(request.checksums().begin(), request.checksums().end(), slice.checksums.begin());
     co_return false;
   }
-  const ErrorCode code = outcome.status.code();
   slice.status = outcome.status.error().within(rails_.peer());
   if (!outcome.retryable()) co_return false;
   co_return co_await request.awaitReleased(deadline);

@@ -173,11 +173,17 @@ Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t 
 }
 
 Task<Status> TcpTransport::write(std::string node, ContentKey key, std::uint64_t offset,
-                                 std::uint64_t generation, MemoryVector from, Patience patience,
-                                 RequestClass requestClass) {
+                                 std::uint64_t generation, std::optional<MemoryDescriptor> target,
+                                 MemoryVector from, Patience patience, RequestClass requestClass) {
+  if (target && (target->kind == MemoryKind::kUnknown || target->length < from.size())) {
+    co_return Error{ErrorCode::kInvalidArgument,
+                    "the memory of a peer that is written to must be of a known kind and have "
+                    "room for what is written"};
+  }
   std::vector<std::uint32_t> checksums;
-  RailTransfer transfer{
-      key, offset, std::move(from), patience, requestClass, Direction::kWrite, generation};
+  RailTransfer transfer{key,        offset,           std::move(from),
+                        patience,   requestClass,     Direction::kWrite,
+                        generation, std::move(target)};
   co_return co_await move(std::move(node), std::move(transfer), checksums);
 }
 

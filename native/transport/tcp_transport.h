@@ -28,8 +28,8 @@ class TcpTransport final : public PeerTransport {
                     std::vector<std::uint32_t>& blockChecksums, Patience patience,
                     RequestClass requestClass) override;
   Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
-                     std::uint64_t generation, MemoryVector from, Patience patience,
-                     RequestClass requestClass) override;
+                     std::uint64_t generation, std::optional<MemoryDescriptor> target,
+                     MemoryVector from, Patience patience, RequestClass requestClass) override;
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
                                                     Clock::time_point deadline) override;
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,

@@ -14,7 +14,7 @@ namespace {
 // Takes writes into memory that is bounded, and knows what landed.
 class TakingHandler final : public PeerHandler {
  public:
-  TakingHandler(Reactor& reactor, std::uint64_t room) : read_(reactor), room_(reactor, room) {}
+  TakingHandler(Reactor& reactor, std::uint64_t bytes) : room(reactor, bytes), read_(reactor) {}
 
   Task<Result<BytesAnswer>> onRead(std::string from, ContentKey key, std::uint64_t offset,
                                    std::uint32_t length, Interest interest) override {
@@ -29,16 +29,18 @@ class TakingHandler final : public PeerHandler {
   }
   Task<Result<std::unique_ptr<WriteSink>>> onWrite(std::string, WriteRequest request,
                                                    Interest) override {
+    requests.push_back(request);
     ++asked;
-    co_await room_.acquire(request.length);
+    co_await room.acquire(request.length);
     used += request.length;
-    most = std::max<std::uint64_t>(most, used);
     co_return std::make_unique<Sink>(*this, request);
   }
 
+  Semaphore room;                                          // bytes, also of who uses the handler
+  std::vector<WriteRequest> requests;                      // in the order in which they came
   std::map<std::uint64_t, std::vector<std::byte>> landed;  // by offset
   std::atomic<int> asked{0}, failed{0};
-  std::atomic<std::uint64_t> used{0}, most{0};
+  std::atomic<std::uint64_t> used{0};
   TestHandler read_;
 
  private:
@@ -51,7 +53,7 @@ class TakingHandler final : public PeerHandler {
     ~Sink() override {
       owner_.failed += taken_ ? 0 : 1;
       owner_.used -= bytes_.size();
-      owner_.room_.release(bytes_.size());
+      owner_.room.release(bytes_.size());
     }
     const MemoryVector& memory() const override { return memory_; }
     Task<Status> landed(std::vector<std::uint32_t> blockChecksums) override {
@@ -68,8 +70,6 @@ class TakingHandler final : public PeerHandler {
     MemoryVector memory_;
     bool taken_ = false;
   };
-
-  Semaphore room_;
 };
 
 // An agent that takes writes, beside the TestNode whose reactor and thread it uses.
@@ -89,10 +89,17 @@ class TakingNode {
     node.close();
   }
   Status write(const std::string& to, std::uint64_t offset, std::span<std::byte> bytes,
-               std::uint64_t generation = 1, Clock::duration patience = 20s) {
+               std::optional<MemoryDescriptor> target = std::nullopt) {
     return node.await([&] {
-      return transport->write(to, ContentKey(), offset, generation, MemorySlice::of(bytes),
-                              Clock::now() + patience, RequestClass::kDemand);
+      return transport->write(to, ContentKey(), offset, 1, target, MemorySlice::of(bytes),
+                              Clock::now() + kHang, RequestClass::kDemand);
+    });
+  }
+  Status read(const std::string& from, std::uint64_t offset, std::span<std::byte> into) {
+    std::vector<std::uint32_t> checksums;
+    return node.await([&] {
+      return transport->read(from, keyOf(kPlain), offset, MemorySlice::of(into), checksums,
+                             Clock::now() + kHang, RequestClass::kDemand);
     });
   }
 
@@ -141,49 +148,72 @@ TEST_P(TcpWriteTest, AnAgentThatTakesNoneIsSentNoByte) {
   }
 }
 
-// Neither has credit, or memory, for more than a block at a time.
-TEST_P(TcpWriteTest, TwoThatReadFromAndWriteToEachOtherMakeProgress) {
+// A window of the other side's memory, as it is described to who writes.
+TEST_P(TcpWriteTest, EachSliceIsSentWithItsPartOfTheMemoryThatItIsFor) {
+  TransportOptions options = TestNode::optionsOf("asker");
+  options.streamsPerPeer = 2;
+  TakingNode asked(TestNode::optionsOf("asked"), GetParam());
+  TakingNode asker(options, GetParam());
+  asker.node.post([&] { asker.transport->setPeers({asked.node.identity()}); });
+  const auto streams = [&] {
+    std::uint32_t ready = 0;
+    asker.node.post([&] { ready = asker.transport->statistics().front().streams; });
+    return ready;
+  };
+  ASSERT_TRUE(eventually(
+      [&] { return asker.write("asked", 0, std::span(bytes).first(1)).ok() && streams() == 2; }));
+  asked.node.post([&] { asked.handler.requests.clear(); });
+  const MemoryDescriptor window{MemoryKind::kHost, 1000, 7, 3, 1u << 30, kChunkBytes, {{1, 99}}};
+  ASSERT_TRUE(asker.write("asked", 0, bytes, window).ok());
+  asked.node.post([&] {
+    ASSERT_EQ(asked.handler.requests.size(), 2u);
+    for (const WriteRequest& request : asked.handler.requests) {
+      MemoryDescriptor part = window;
+      part.address += request.offset;
+      part.length = kChunkBytes / 2;
+      EXPECT_EQ(request.target, part) << request.offset;
+    }
+  });
+  // One that is too short, and one of a kind that no agent knows.
+  for (const MemoryDescriptor& wrong :
+       {MemoryDescriptor{MemoryKind::kHost, 1, 1, 1, 1, kChunkBytes - 1, {}},
+        MemoryDescriptor{MemoryKind::kUnknown, 1, 1, 1, 1, kChunkBytes, {}}})
+    EXPECT_EQ(asker.write("asked", 0, bytes, wrong).code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(asker.write("asked", 0, std::span(bytes).first(1)).ok());
+}
+
+// Two that read from and write to each other. Each has memory for one block, which its own read has
+// until it ends, and for which the other's writes wait; and each gives the other credit for one
+// block. Were that one credit of reads and writes, the writes would have it until the reads have
+// ended, which could not begin.
+TEST_P(TcpWriteTest, ReadsEndWhileWritesBothWaysWaitForTheMemoryOfReads) {
   const auto narrow = [](const char* name) {
     TransportOptions options = TestNode::optionsOf(name);
     options.creditBytes = kBlockBytes;
     options.writeCreditBytes = kBlockBytes;
     return options;
   };
-  TakingNode a(narrow("a"), GetParam(), 2 * kBlockBytes);
-  TakingNode b(narrow("b"), GetParam(), 2 * kBlockBytes);
+  TakingNode a(narrow("a"), GetParam(), kBlockBytes);
+  TakingNode b(narrow("b"), GetParam(), kBlockBytes);
   a.node.post([&] { a.transport->setPeers({b.node.identity()}); });
   b.node.post([&] { b.transport->setPeers({a.node.identity()}); });
-  static const auto all = [](TakingNode& from, std::string to, std::vector<std::byte>& source,
-                             std::vector<std::byte>& into, int& ok) -> Task<bool> {
-    Gate gate(*from.node.reactor);
-    static const auto one = [](PeerTransport& transport, std::string node, int i,
-                               std::vector<std::byte>& out, std::vector<std::byte>& in,
-                               int& done) -> Task<void> {
-      const std::size_t at = static_cast<std::size_t>(i) * kBlockBytes;
-      std::vector<std::uint32_t> checksums;
-      Task<Status> moving =
-          i % 2 == 0 ? transport.write(node, ContentKey(), at, 1,
-                                       MemorySlice::of(std::span(out).subspan(at, kBlockBytes)),
-                                       Clock::now() + 300s, RequestClass::kDemand)
-                     : transport.read(node, keyOf(kPlain), at,
-                                      MemorySlice::of(std::span(in).subspan(at, kBlockBytes)),
-                                      checksums, Clock::now() + 300s, RequestClass::kDemand);
-      const Status status = co_await moving;
-      done += status.ok() ? 1 : 0;
-    };
-    for (int i = 0; i < 64; ++i) gate.spawn(one(*from.transport, to, i, source, into, ok));
-    co_await gate.close();
-    co_return true;
-  };
-  std::vector<std::byte> intoA(kChunkBytes), intoB(kChunkBytes);
-  int okA = 0, okB = 0;
-  std::thread other([&] { b.node.await([&] { return all(b, "a", bytes, intoB, okB); }); });
-  a.node.await([&] { return all(a, "b", bytes, intoA, okA); });
-  other.join();
-  EXPECT_EQ(okA, 64);
-  EXPECT_EQ(okB, 64);
-  EXPECT_LE(a.handler.most, 2 * kBlockBytes);
-  EXPECT_LE(b.handler.most, 2 * kBlockBytes);
+  for (TakingNode* const each : {&a, &b})
+    each->node.post([each] { ASSERT_TRUE(each->handler.room.tryAcquire(kBlockBytes)); });
+  std::vector<std::byte> fromA = bytes, fromB = bytes;
+  Status wroteA, wroteB;
+  std::thread writesA([&] { wroteA = a.write("b", 0, std::span(fromA).first(kBlockBytes)); });
+  std::thread writesB([&] { wroteB = b.write("a", 0, std::span(fromB).first(kBlockBytes)); });
+  EXPECT_TRUE(eventually([&] { return a.handler.asked == 1 && b.handler.asked == 1; }));
+  for (TakingNode* const each : {&a, &b}) {
+    std::vector<std::byte> into(kBlockBytes);
+    const Status read = each->read(each == &a ? "b" : "a", 0, into);
+    EXPECT_TRUE(read.ok()) << read.error().message;
+    each->node.post([each] { each->handler.room.release(kBlockBytes); });
+  }
+  writesA.join();
+  writesB.join();
+  EXPECT_TRUE(wroteA.ok()) << wroteA.error().message;
+  EXPECT_TRUE(wroteB.ok()) << wroteB.error().message;
 }
 
 // From here on the asker is played, so that its writes fail as the test wants.

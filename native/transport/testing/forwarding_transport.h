@@ -21,10 +21,10 @@ class ForwardingTransport : public PeerTransport {
                         requestClass);
   }
   Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
-                     std::uint64_t generation, MemoryVector from, Patience patience,
-                     RequestClass requestClass) override {
-    return inner_->write(std::move(node), key, offset, generation, std::move(from), patience,
-                         requestClass);
+                     std::uint64_t generation, std::optional<MemoryDescriptor> target,
+                     MemoryVector from, Patience patience, RequestClass requestClass) override {
+    return inner_->write(std::move(node), key, offset, generation, std::move(target),
+                         std::move(from), patience, requestClass);
   }
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
                                                     Clock::time_point deadline) override {

@@ -103,11 +103,12 @@ class MemoryTransport final : public PeerTransport {
     co_return co_await move(std::move(node), std::move(read), blockChecksums);
   }
   Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
-                     std::uint64_t generation, MemoryVector from, Patience patience,
-                     RequestClass requestClass) override {
+                     std::uint64_t generation, std::optional<MemoryDescriptor> target,
+                     MemoryVector from, Patience patience, RequestClass requestClass) override {
     std::vector<std::uint32_t> checksums;
-    RailTransfer write{
-        key, offset, std::move(from), patience, requestClass, Direction::kWrite, generation};
+    RailTransfer write{key,        offset,           std::move(from),
+                       patience,   requestClass,     Direction::kWrite,
+                       generation, std::move(target)};
     co_return co_await move(std::move(node), std::move(write), checksums);
   }
 

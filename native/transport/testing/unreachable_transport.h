@@ -14,7 +14,8 @@ class UnreachableTransport : public PeerTransport {
                     std::vector<std::uint32_t>&, Patience, RequestClass) override {
     co_return unreachable();
   }
-  Task<Status> write(std::string, ContentKey, std::uint64_t, std::uint64_t, MemoryVector, Patience,
+  Task<Status> write(std::string, ContentKey, std::uint64_t, std::uint64_t,
+                     std::optional<MemoryDescriptor>, MemoryVector, Patience,
                      RequestClass) override {
     co_return unreachable();
   }
