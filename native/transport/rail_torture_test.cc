@@ -8,7 +8,7 @@
 #include <map>
 
 #include "transport/rail_mover.h"
-#include "transport/testing/faulty_rail.h"
+#include "transport/testing/schedule.h"
 #include "transport/testing/shelf.h"
 
 namespace hearth {
@@ -38,20 +38,6 @@ struct TortureTransfer {
   // Of a write; its bytes are those of a key of this number.
   std::uint64_t generation = 0;
 };
-
-// In up to four pieces, which are regions of their own.
-MemoryVector piecesOf(const std::shared_ptr<std::vector<std::byte>>& memory,
-                      std::mt19937_64& random) {
-  std::vector<MemorySlice> slices;
-  std::span<std::byte> rest = *memory;
-  for (std::uint64_t cuts = random() % 4; cuts > 0; --cuts) {
-    const std::size_t size = random() % (rest.size() + 1);
-    slices.push_back(MemorySlice::of(rest.first(size), memory));
-    rest = rest.subspan(size);
-  }
-  slices.push_back(MemorySlice::of(rest, memory));
-  return MemoryVector(std::move(slices));
-}
 
 Task<void> readOne(RailMover& mover, TortureTransfer& read, MemoryVector into) {
   std::vector<std::uint32_t> checksums;
@@ -129,19 +115,6 @@ Task<void> endRails(Reactor& reactor, FaultyRails& rails, std::size_t count,
     static_cast<void>(rails.usableRails());
     rails.at(random() % count).end();
   }
-}
-
-Faults someFaults(std::mt19937_64& random) {
-  const auto upTo = [&random](unsigned most) {
-    return static_cast<unsigned>(random() % (most + 1));
-  };
-  return {.refused = upTo(10),
-          .failed = upTo(20),
-          .corrupt = upTo(10),
-          .dropped = upTo(10),
-          .stalled = upTo(20),
-          .ended = upTo(10),
-          .latestTurn = upTo(12)};
 }
 
 void expectOnce(const TortureTransfer& each, Tally& tally, std::uint64_t seed) {

@@ -316,6 +316,7 @@ class FaultyRails final : public RailSource {
   [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
                                                          Patience patience) override {
     for (;;) {
+      if (left_) co_return Error{ErrorCode::kUnavailable, name_ + " is left"};
       std::shared_ptr<Rail> best;
       for (const std::shared_ptr<Rail>& each : usableRails()) {
         const auto rank = [&](const std::shared_ptr<Rail>& rail) {
@@ -331,7 +332,7 @@ class FaultyRails final : public RailSource {
   }
   [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails() override {
     std::vector<std::shared_ptr<Rail>> usable;
-    for (std::size_t i = 0; i < rails_.size(); ++i) {
+    for (std::size_t i = 0; i < rails_.size() && !left_; ++i) {
       std::shared_ptr<FaultyRail>& rail = rails_[i];
       if (rail && !rail->usable()) gone_.push_back(std::exchange(rail, nullptr));
       if (!rail) {
@@ -343,6 +344,16 @@ class FaultyRails final : public RailSource {
     return usable;
   }
   [[nodiscard]] FaultyRail& at(std::size_t index) { return *rails_[index]; }
+  void endAll() {
+    for (const std::shared_ptr<FaultyRail>& rail : rails_) {
+      if (rail) rail->end();
+    }
+  }
+  // Ends them, and there are no others from now on.
+  void leave() {
+    left_ = true;
+    endAll();
+  }
   // By which the rail at `index` reaches memory.
   [[nodiscard]] TableDevice& device(std::size_t index) { return *devices_[index]; }
   [[nodiscard]] FaultyRail::Counts counts() const {
@@ -370,6 +381,7 @@ class FaultyRails final : public RailSource {
   std::vector<std::shared_ptr<TableDevice>> devices_;
   std::vector<std::shared_ptr<FaultyRail>> rails_, gone_;
   const std::string name_;
+  bool left_ = false;
 };
 
 }  // namespace hearth::testing_rails

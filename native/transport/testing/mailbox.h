@@ -13,22 +13,29 @@
 namespace hearth::testing_rails {
 
 // Work for a reactor that may have gone. Any thread.
-class Mailbox {
+class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
   explicit Mailbox(Reactor& reactor) : reactor_(&reactor) {}
-  // False: it has gone, and `function` is dropped.
-  bool post(std::function<void()> function) {
+  // Dropped when it is closed before its turn comes.
+  void post(std::function<void()> function) {
     const std::lock_guard lock(mutex_);
-    if (reactor_ == nullptr) return false;
-    reactor_->post(std::move(function));
-    return true;
+    if (reactor_ == nullptr) return;
+    reactor_->post([self = shared_from_this(), function = std::move(function)] {
+      if (self->open()) function();
+    });
   }
+  // On the reactor's thread.
   void close() {
     const std::lock_guard lock(mutex_);
     reactor_ = nullptr;
   }
 
  private:
+  [[nodiscard]] bool open() {
+    const std::lock_guard lock(mutex_);
+    return reactor_ != nullptr;
+  }
+
   std::mutex mutex_;
   Reactor* reactor_;
 };

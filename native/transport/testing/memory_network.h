@@ -95,6 +95,10 @@ class MemoryTransport final : public PeerTransport {
     for (auto& [node, peer] : known) left_.push_back(std::move(peer));
   }
   void adopt(int socket) override { ::close(socket); }
+  // All that is under way to others fails, as when the connections break.
+  void breakRails() {
+    for (const auto& [node, peer] : peers_) peer->rails.endAll();
+  }
 
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
                     std::vector<std::uint32_t>& blockChecksums, Patience patience,
@@ -149,10 +153,7 @@ class MemoryTransport final : public PeerTransport {
     }
     for (Event* const waiting : std::set(asking_)) waiting->set();
     for (const auto& [node, peer] : std::exchange(peers_, {})) left_.push_back(peer);
-    for (const std::shared_ptr<Known>& peer : left_) {
-      for (const std::shared_ptr<Rail>& rail : peer->rails.usableRails())
-        static_cast<FaultyRail&>(*rail).end();
-    }
+    for (const std::shared_ptr<Known>& peer : left_) peer->rails.leave();
     co_await callers_.gone();
     for (const std::shared_ptr<Known>& peer : left_) {
       co_await peer->rails.close();
@@ -262,6 +263,7 @@ class MemoryTransport final : public PeerTransport {
     const Result<std::unique_ptr<WriteSink>> sink = co_await asking;
     co_await there.reactor_.enter();
     if (!sink.ok()) co_return sink.error();
+    if (lost) co_return WriteOrder::lost();
     std::span<const std::byte> rest = bytes;
     forEachPiece((*sink)->memory(), 0, rest.size(), [&rest](std::span<std::byte> piece) {
       std::ranges::copy(rest.first(piece.size()), piece.begin());
@@ -330,8 +332,9 @@ class MemoryTransport final : public PeerTransport {
     if (peer == nullptr || !place || place->incarnation != peer->incarnation)
       co_return unreachable(node);
     const auto question = std::make_shared<Question>(reactor_);
-    const auto reply = std::make_shared<Reply>(mailbox_, question);
-    place->mailbox->post([there = place->transport, serve, reply, from = options_.node] {
+    // Only the other side has the reply: it goes when that drops the question.
+    place->mailbox->post([there = place->transport, serve, from = options_.node,
+                          reply = std::make_shared<Reply>(mailbox_, question)] {
       there->gate_.spawn(answer(*there, serve, from, reply));
     });
     asking_.insert(&question->ended);
