@@ -19,12 +19,13 @@ import { hostnameLabel } from './affinity.ts';
 import type { GateMetrics } from './gate_metrics.ts';
 import { decide, type GroupView, noPlan, type PlanStep, type Released } from './group_decision.ts';
 import { groupFacts, isOutdated } from './group_facts.ts';
-import { isOfGate, nodesChange } from './group_preload.ts';
+import { isOfGate } from './group_preload.ts';
 import { GroupStatuses } from './group_status.ts';
 import { type GatedMember, Groups } from './groups.ts';
 import { Interests } from './interests.ts';
 import type { ClaimView, Known, VolumeFacts } from './known.ts';
 import type { BareNode } from './plan_world.ts';
+import { PlanWriter } from './plan_writer.ts';
 import { PlanningQueue } from './planning_queue.ts';
 import type { Member, PodView } from './pod_view.ts';
 import { refusals, releasePod } from './release.ts';
@@ -68,6 +69,7 @@ export class GateController {
   readonly #groups: Groups;
   readonly #board: PlanningQueue;
   readonly #statuses: GroupStatuses;
+  readonly #writer: PlanWriter;
   readonly #interests = new Interests();
   /** Uids of pods whose gates are open, though the watch has not told it yet. */
   readonly #open = new Set<string>();
@@ -90,6 +92,7 @@ export class GateController {
       },
     });
     this.#statuses = new GroupStatuses(this.#groups, this.#board);
+    this.#writer = new PlanWriter(options.api, this.#clock);
   }
 
   /** For the status of CachePreloads. */
@@ -158,16 +161,17 @@ export class GateController {
     }
   }
 
-  /** Into the spec, from which they are brought their bytes, and which a leader after this one goes by. */
+  /** Into the spec, by which they are brought their bytes, and which a leader after this one goes by. */
   async #writeNodes(key: string, signal: AbortSignal): Promise<void> {
-    const present = this.#options.preloads.get(key);
-    const nodes = this.#statuses.nodes(key);
-    if (present === undefined || nodes === undefined || !isOfGate(present)) return;
-    const { name, namespace, deletionTimestamp } = present.metadata;
-    const change = deletionTimestamp === undefined ? nodesChange(present, nodes) : undefined;
-    if (change === undefined) return;
-    const { api } = this.#options;
-    await unless('NotFound', api.patch(kinds.CachePreload, name, namespace, change, { kind: 'merge', signal }));
+    const refused = this.#writer.refusal(key);
+    const waiting = this.#groups.gated(key).length > 0;
+    const again = await this.#writer.write(key, this.#options.preloads.get(key), this.#statuses.nodes(key), {
+      waiting,
+      signal,
+    });
+    if (again !== undefined) this.#lookAgain(key, again);
+    // Its pods wait for nothing then.
+    if (refused === undefined && this.#writer.refusal(key) !== undefined) this.#queue.add(key);
   }
 
   async #releaseOrWait(key: string, signal: AbortSignal): Promise<void> {
@@ -212,6 +216,8 @@ export class GateController {
     }
     const refusal = await this.#writePreload(view.key, decision.preload, signal);
     if (refusal !== undefined) return noPlan(`its CachePreload is refused: ${refusal.message}`);
+    const unwritten = this.#writer.refusal(view.key);
+    if (unwritten !== undefined) return noPlan(`the nodes of its plan cannot be written: ${unwritten}`);
     if (decision.wanted !== undefined) this.#board.want(view.key, decision.wanted);
     return this.#judge(view, decision);
   }

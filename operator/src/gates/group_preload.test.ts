@@ -59,14 +59,16 @@ describe('CachePreload of a group', () => {
     const made = newPreload(place, [member('a', 'web')], wait, ['llama']);
     const present = { ...made, metadata: { ...made.metadata, uid: 'u', resourceVersion: '7' } };
     const gatedPods = { nodes: ['n2', 'n1'] };
-    assert.deepEqual(nodesChange(present, ['n2', 'n1']), {
+    assert.deepEqual(nodesChange(present, ['n2', 'n1'], { inOrder: true }), {
       metadata: { uid: 'u' },
       spec: { placement: { gatedPods } },
     });
     const placement = { gatedPods: { ...made.spec.placement.gatedPods, ...gatedPods } };
     const planned = { ...present, spec: { ...made.spec, placement } } as typeof present;
-    assert.equal(nodesChange(planned, ['n2', 'n1']), undefined);
-    assert.notEqual(nodesChange(planned, []), undefined, 'a plan without nodes is one');
+    assert.equal(nodesChange(planned, ['n2', 'n1'], { inOrder: true }), undefined);
+    assert.notEqual(nodesChange(planned, ['n1', 'n2'], { inOrder: true }), undefined);
+    assert.equal(nodesChange(planned, ['n1', 'n2'], { inOrder: false }), undefined);
+    assert.notEqual(nodesChange(planned, [], { inOrder: false }), undefined, 'a plan without nodes is one');
     assert.equal(preloadChange(planned, [member('a', 'web')], wait, ['llama']), undefined);
     const other = preloadChange(planned, [member('a', 'web')], wait, ['qwen']) as typeof present;
     assert.ok(!('nodes' in (other.spec.placement.gatedPods ?? {})), 'a merge leaves them');

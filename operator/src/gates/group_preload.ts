@@ -64,9 +64,18 @@ export function preloadChange(
   return { metadata: { uid, resourceVersion, annotations: { [specHashAnnotation]: hash }, ownerReferences }, spec };
 }
 
-/** Pure. As a merge patch: the nodes of the plan; undefined: they are written already. Only the leader writes them. */
-export function nodesChange({ metadata, spec }: CachePreload, nodes: readonly string[]): object | undefined {
-  if (isDeepStrictEqual(spec.placement.gatedPods?.nodes, nodes)) return undefined;
+/**
+ * Pure. As a merge patch: the nodes of the plan; undefined: they are written already, in this order when it matters. Only the
+ * leader writes them.
+ */
+export function nodesChange(
+  { metadata, spec }: CachePreload,
+  nodes: readonly string[],
+  { inOrder }: { inOrder: boolean },
+): object | undefined {
+  const written = spec.placement.gatedPods?.nodes;
+  const sorted = (list: readonly string[] | undefined) => (inOrder ? list : list && [...list].sort());
+  if (isDeepStrictEqual(sorted(written), sorted(nodes))) return undefined;
   return { metadata: { uid: metadata.uid }, spec: { placement: { gatedPods: { nodes } } } };
 }
 

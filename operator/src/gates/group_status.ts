@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { PodGroupStatus, PodGroupStatuses } from '../preload/index.ts';
 import type { Groups } from './groups.ts';
 import type { PlanningQueue } from './planning_queue.ts';
-import type { Member } from './pod_view.ts';
 
 /** Of each group: where its bytes are to be, and how its pods are. */
 export class GroupStatuses implements PodGroupStatuses {
@@ -20,30 +19,26 @@ export class GroupStatuses implements PodGroupStatuses {
 
   of(key: string): PodGroupStatus | undefined {
     const members = this.#groups.members(key);
-    if (!this.#isKnown(key, members)) return undefined;
+    const reason = this.#words.get(key) ?? this.#board.lastOutcome(key)?.message;
+    const unbound = members.some(({ node }) => node === '');
+    if (members.length === 0 || (unbound && reason === undefined)) return undefined;
     const waiting = members.filter(({ gated }) => gated !== undefined).length;
-    const reason = this.#words.get(key) ?? this.#board.lastOutcome(key)?.message ?? '';
-    return { reason, waiting, released: members.length - waiting };
+    return { reason: reason ?? '', waiting, released: members.length - waiting };
   }
 
-  /** Nodes of the plan while pods have none, and those on which the others are. Undefined: what is written stands. */
+  /**
+   * Nodes of the plan while pods have none, and those on which the others are. Undefined: what is written stands, as for pods
+   * that a leader released before it had made a plan.
+   */
   nodes(key: string): readonly string[] | undefined {
     const members = this.#groups.members(key);
-    if (!this.#isKnown(key, members)) return undefined;
-    const nodes = new Set<string>();
     const outcome = this.#board.lastOutcome(key);
     const unbound = members.some(({ node }) => node === '');
+    if (members.length === 0 || (unbound && outcome === undefined)) return undefined;
+    const nodes = new Set<string>();
     if (unbound && outcome?.kind === 'warm') for (const node of outcome.nodes) nodes.add(node);
     for (const { node } of members) if (node !== '') nodes.add(node);
     return [...nodes];
-  }
-
-  /** Not before a plan is made for pods that have no node: a look at the pods alone is not enough to change an earlier one. */
-  #isKnown(key: string, members: readonly Member[]): boolean {
-    if (members.length === 0) return false;
-    return (
-      members.every(({ node }) => node !== '') || this.#words.has(key) || this.#board.lastOutcome(key) !== undefined
-    );
   }
 
   onChange = (listener: (key: string) => void): (() => void) => {

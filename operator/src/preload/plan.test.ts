@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import type { CachePreload, CachePreloadStatus } from '@hearth/common/resources';
-import { retryKey } from './observation.ts';
+import { type CachePreload, type CachePreloadStatus, gate, type PreloadedNode } from '@hearth/common/resources';
+import { type ObservedPreload, retryKey } from './observation.ts';
 import { type PreloadAction, plan, requeueAfterMs } from './plan.ts';
+import { statusOf } from './status.ts';
 import { datasetView, job, manifest, now, observed, preloadObject, type Scene, size, uid } from './testing/fixtures.ts';
 import { wantedId } from './wanted.ts';
 
@@ -146,6 +147,31 @@ describe('plan of a CachePreload', () => {
     assert.deepEqual(words(met, { ...scene, jobs: [running] }), [], 'it was met once');
     const old = preloadObject({ ...named('a'), ttl: '1m' }, { ...bound, completedAt: '2026-05-01T11:58:00Z' });
     assert.deepEqual(words(old, { nodes: { a: { resident: size } }, pinned: ['a'] }), ['release a']);
+  });
+
+  it('keeps what was found of a plan for pods when it changes in its nodes', () => {
+    const gatedPods = { gate: gate.parse({}), group: 'Pod/x', nodes: ['a', 'b'] };
+    const row = (name: string): PreloadedNode => ({
+      ...{ name, phase: 'Ready', bytesTotal: size, bytesReady: size, bytesVerified: size, percent: 100 },
+      ...{ originBytes: 700, peerBytes: 0, message: '' },
+    });
+    const completedAt = '2026-05-01T11:59:30Z';
+    const preload = preloadObject({ placement: { gatedPods } }, { ...bound, completedAt, nodes: [row('a'), row('b')] });
+    // Agents report nothing of a revision that is not the present one.
+    const present = { manifest: 'cd'.repeat(32), revision: 'r2' };
+    const scene = observed({ nodes: three, pinned: ['a', 'b'], datasets: [datasetView({ present })] });
+    const withoutReport = { ...scene, agents: { ...scene.agents, datasets: new Map() } } as ObservedPreload;
+    preload.metadata.generation = 2;
+    assert.deepEqual(plan(preload, withoutReport), []);
+    const { nodes, completedAt: kept } = statusOf(preload, withoutReport);
+    assert.equal(kept, completedAt);
+    assert.deepEqual(
+      nodes?.map(({ phase, originBytes }) => [phase, originBytes]),
+      [
+        ['Ready', 700],
+        ['Ready', 700],
+      ],
+    );
   });
 
   it('keeps the pins of the old revision until the new one is there', () => {

@@ -134,9 +134,15 @@ function isLost(
   return job === undefined || (hasEnded(job) && job.endedAt !== '' && now - timeOf(job.endedAt) > settleMs);
 }
 
+/** Whether what is written of nodes is about what is wanted now. A plan for pods changes in its nodes, which says nothing of others. */
+export function isOfPresentSpec({ metadata, spec, status }: CachePreload): boolean {
+  return spec.placement.gatedPods !== undefined || status?.observedGeneration === metadata.generation;
+}
+
 /** What was written of the node, if it was for this revision and for the present spec. */
-function keptRow(node: string, { metadata, status }: CachePreload, wanted: Wanted): PreloadedNode | undefined {
-  if (status?.observedGeneration !== metadata.generation) return undefined;
+function keptRow(node: string, preload: CachePreload, wanted: Wanted): PreloadedNode | undefined {
+  if (!isOfPresentSpec(preload)) return undefined;
+  const { status } = preload;
   const bound = status?.revisions?.find((one) => one.dataset === wanted.dataset);
   return bound?.manifest === wanted.manifest ? status?.nodes?.find(({ name }) => name === node) : undefined;
 }

@@ -3,7 +3,7 @@ import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
 import { type Assessment, assess, percentOf, rateOf, totalsOf } from './assessment.ts';
 import type { NodeReadiness } from './board.ts';
 import type { ObservedPreload } from './observation.ts';
-import type { NodeProgress } from './progress.ts';
+import { isOfPresentSpec, type NodeProgress } from './progress.ts';
 
 const mostNodes = 500;
 const longestText = 1024;
@@ -81,8 +81,10 @@ function freshFigures(preload: CachePreload, observed: ObservedPreload, assessme
 /** Bytes that are there stay there: a job that begins anew counts them again from nothing. */
 function rowOf(node: NodeProgress, preload: CachePreload | undefined): PreloadedNode {
   const status = preload?.status;
-  const same = status?.observedGeneration === preload?.metadata.generation;
-  const before = same ? status?.nodes?.find(({ name }) => name === node.name) : undefined;
+  const before =
+    preload !== undefined && isOfPresentSpec(preload)
+      ? status?.nodes?.find(({ name }) => name === node.name)
+      : undefined;
   const bytesTotal = sum(node, 'bytes');
   const most = (field: 'bytesReady' | 'bytesVerified' | 'originBytes' | 'peerBytes') => {
     const known = before !== undefined && before.phase !== 'Gone' ? before[field] : 0;
