@@ -17,14 +17,14 @@ export interface MountCalls {
   /** Makes the folder; one that is there must be empty. */
   makeTarget(target: string): Promise<void>;
   /** What is mounted over the source, or over what else was bound from it, later or by then, is not seen at the target. */
-  bind(source: string, target: string): Promise<void>;
+  bind(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /**
    * As `bind`, over a mount of which nothing may be asked any more, and which stays below: containers that were given it
    * with HostToContainer see what is mounted over it, and nothing of what is mounted after it was taken away.
    */
-  bindOver(source: string, target: string): Promise<void>;
+  bindOver(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /** As `bind`, but through an overlay without a writable layer: a file system that is read-only for good. */
-  overlay(source: string, target: string): Promise<void>;
+  overlay(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /** Makes the mount at the target read-only, without set-user-id programs and devices. */
   restrict(target: string, restrictions: Restrictions): Promise<void>;
   /** Takes the uppermost mount away. */

@@ -19,7 +19,7 @@ import { FrozenFuse } from '../testing/frozen_fuse.ts';
 import { needsRoot } from '../testing/needs_root.ts';
 import { TemporaryFolder } from '../testing/temporary_folder.ts';
 import { runChild } from './child.ts';
-import { isWriteProtected, mountAt } from './mount_table.ts';
+import { isWriteProtected, mountAt, parseMountInfo } from './mount_table.ts';
 import { SystemMounts } from './system_mounts.ts';
 
 const free = { noexec: false };
@@ -47,7 +47,7 @@ describe('SystemMounts', () => {
 
   const publish = async (target: string, restrictions = free): Promise<void> => {
     await mounts.makeTarget(target);
-    await mounts.bind(source, target);
+    await mounts.bind(source, target, restrictions);
     await mounts.restrict(target, restrictions);
   };
   const at = async (path: string) => mountAt(await mounts.table(), path);
@@ -78,7 +78,7 @@ describe('SystemMounts', () => {
     const inContainer = folder.file('container');
     mkdirSync(inContainer);
     await mounts.makeTarget(target);
-    await mounts.overlay(source, target);
+    await mounts.overlay(source, target, free);
     await mounts.restrict(target, free);
     // As runc does for a mount that is not asked to be read-only.
     execFileSync('mount', ['--bind', target, inContainer]);
@@ -101,7 +101,7 @@ describe('SystemMounts', () => {
     await mounts.removeTarget(target);
     assert.doesNotMatch(readFileSync('/proc/self/mountinfo', 'utf8'), / [^ ]*hearth-layer-[^ ]* [^ ]* [^ ]*- tmpfs/);
     const odd = { status: 'FAILED_PRECONDITION', message: /cannot be overlaid/ };
-    await assert.rejects(mounts.overlay(folder.file('a,b'), target), odd);
+    await assert.rejects(mounts.overlay(folder.file('a,b'), target, free), odd);
   });
 
   it('binds over a mount whose server is gone, so that containers which see later mounts see it', async function () {
@@ -118,7 +118,7 @@ describe('SystemMounts', () => {
       execFileSync('mount', ['--no-canonicalize', '--make-slave', container]);
       await frozen.stop();
       assert.throws(() => readdirSync(target), { code: 'ENOTCONN' });
-      await mounts.bindOver(source, target);
+      await mounts.bindOver(source, target, free);
       await mounts.restrict(target, free);
       for (const path of [target, container]) assert.equal(readFileSync(`${path}/sub/file`, 'utf8'), 'bytes');
       assert.throws(() => writeFileSync(`${target}/new`, ''), { code: 'EROFS' });
@@ -148,12 +148,17 @@ describe('SystemMounts', () => {
         'the host has a namespace of its own',
         () => readlinkSync(`/proc/${host.pid}/ns/mnt`) !== readlinkSync('/proc/self/ns/mnt'),
       );
-      await publish(one);
+      await publish(one, { noexec: true });
       await publish(two);
+      const flags = (target: string) =>
+        mountAt(parseMountInfo(readFileSync(`/proc/${host.pid}/mountinfo`)), target)
+          ?.options.slice(0, 4)
+          .join();
+      assert.deepEqual([flags(one), flags(two)], ['ro,nosuid,nodev,noexec', 'ro,nosuid,nodev,relatime']);
       execFileSync('mount', ['--bind', one, container]);
       execFileSync('mount', ['--make-slave', container]);
-      await mounts.bindOver(other, one);
-      await mounts.bindOver(other, two);
+      await mounts.bindOver(other, one, free);
+      await mounts.bindOver(other, two, free);
       const seen = (target: string) =>
         [target, `/proc/${host.pid}/root${target}`].map((path) => readdirSync(path).join());
       assert.deepEqual(readdirSync(container), ['later']);
@@ -223,7 +228,7 @@ describe('SystemMounts', () => {
     await assert.rejects(mounts.makeTarget(folder.file('kubelet/link/mount')), refused);
     await assert.rejects(mounts.makeTarget(folder.file('kubelet/link/deeper/mount')), refused);
     await assert.rejects(mounts.makeTarget(folder.file('kubelet/pod/mount')), refused);
-    await assert.rejects(mounts.bind(source, folder.file('kubelet/pod/mount')), refused);
+    await assert.rejects(mounts.bind(source, folder.file('kubelet/pod/mount'), free), refused);
     assert.deepEqual(readdirSync(outside), ['deeper']);
 
     await rename(folder.file('kubelet'), folder.file('moved'));
@@ -268,7 +273,7 @@ describe('SystemMounts', () => {
   it('says what mount said when it fails', async () => {
     const target = folder.file('kubelet/pod/mount');
     await mounts.makeTarget(target);
-    await assert.rejects(mounts.bind(folder.file('absent'), target), {
+    await assert.rejects(mounts.bind(folder.file('absent'), target, free), {
       code: 'IoError',
       message: /mount failed for .*absent/,
     });
@@ -294,7 +299,7 @@ describe('SystemMounts', () => {
       assert.ok((await runChild('stat', [folder.file('frozen')], { deadlineMs: 300 })).late, 'asking it hangs');
       const target = folder.file('kubelet/pod/mount');
       await mounts.makeTarget(target);
-      await mounts.bind(folder.file('frozen'), target);
+      await mounts.bind(folder.file('frozen'), target, free);
       await mounts.restrict(target, free);
       assert.equal(await mounts.resolve(target), target);
       assert.ok(await at(target));

@@ -42,18 +42,18 @@ export class SystemMounts implements MountCalls {
     await folder.make();
   }
 
-  async bind(source: string, target: string): Promise<void> {
+  async bind(source: string, target: string, restrictions: Restrictions): Promise<void> {
     await using folder = await this.#present(target);
-    await using alone = await this.#alone(source);
+    await using alone = await this.#alone(source, restrictions);
     await folder.withDescriptor(async (descriptor) => {
       // "/." because move_mount(2), which newer mount(8) uses, does not follow a link at the end of the path.
       await this.#mount(target, ['--bind', alone.path, '/proc/self/fd/3/.'], descriptor);
     });
   }
 
-  async bindOver(source: string, target: string): Promise<void> {
+  async bindOver(source: string, target: string, restrictions: Restrictions): Promise<void> {
     await using folder = await this.#present(target);
-    await using alone = await this.#alone(source);
+    await using alone = await this.#alone(source, restrictions);
     // By its parent: a step into a dead mount, even to its ".", asks its server.
     await this.#mount(target, ['--bind', alone.path, `/proc/self/fd/3/${folder.name}`], folder.parentDescriptor);
   }
@@ -62,7 +62,7 @@ export class SystemMounts implements MountCalls {
    * An overlay wants two layers. The second is a file system of its own, empty and in memory, which the overlay keeps:
    * with an empty folder, whoever removed that would have emptied the listings of all pods.
    */
-  async overlay(source: string, target: string): Promise<void> {
+  async overlay(source: string, target: string, restrictions: Restrictions): Promise<void> {
     if (/[,:\\]/.test(source)) {
       throw new CsiError(
         'FAILED_PRECONDITION',
@@ -72,7 +72,7 @@ export class SystemMounts implements MountCalls {
     await using folder = await this.#present(target);
     await using empty = await this.#emptyLayer();
     await folder.withDescriptor(async (descriptor) => {
-      const options = `ro,nosuid,nodev,lowerdir=${source}:${empty.path}`;
+      const options = `${optionsOf(restrictions)},lowerdir=${source}:${empty.path}`;
       await this.#mount(
         target,
         ['--types', 'overlay', '--options', options, 'hearth', '/proc/self/fd/3/.'],
@@ -83,9 +83,8 @@ export class SystemMounts implements MountCalls {
 
   async restrict(target: string, restrictions: Restrictions): Promise<void> {
     await using folder = await this.#present(target);
-    const options = ['remount', 'bind', 'ro', 'nosuid', 'nodev', ...(restrictions.noexec ? ['noexec'] : [])];
     const place = `/proc/self/fd/3/${folder.name}`;
-    await this.#mount(target, ['--options', options.join(','), 'none', place], folder.parentDescriptor);
+    await this.#mount(target, [...remount(restrictions), place], folder.parentDescriptor);
   }
 
   async unmount(target: string): Promise<void> {
@@ -127,11 +126,18 @@ export class SystemMounts implements MountCalls {
   /**
    * The source, in no peer group. A bind of a shared mount joins its group (mount_namespaces(7)), and all binds of it then
    * have in common what is mounted over one of them, and lose it with the first that is unmounted: the pods of a dataset
-   * would. Made private before it is bound to the target, where it gets a group of its own, as its copies in other
-   * namespaces, from which containers are made, have to stay in the group of the target.
+   * would. Made private, and restricted, before it is bound to the target: its copies in other namespaces, from which
+   * containers are made, are in the target's group then, and have flags of their own from that moment.
    */
-  async #alone(source: string): Promise<AsyncDisposable & { path: string }> {
-    return await this.#aside('hearth-bind-', ['--bind', '--make-private', source]);
+  async #alone(source: string, restrictions: Restrictions): Promise<AsyncDisposable & { path: string }> {
+    const aside = await this.#aside('hearth-bind-', ['--bind', '--make-private', source]);
+    try {
+      await this.#mount(aside.path, [...remount(restrictions), aside.path]);
+    } catch (thrown) {
+      await aside[Symbol.asyncDispose]();
+      throw thrown;
+    }
+    return aside;
   }
 
   async #emptyLayer(): Promise<AsyncDisposable & { path: string }> {
@@ -168,6 +174,16 @@ export class SystemMounts implements MountCalls {
       deadlineMs: this.#options.deadlineMs,
     });
   }
+}
+
+/** What pods may not do. */
+function optionsOf({ noexec }: Restrictions): string {
+  return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])].join(',');
+}
+
+/** Of this mount alone, and not of its copies. */
+function remount(restrictions: Restrictions): string[] {
+  return ['--options', `remount,bind,${optionsOf(restrictions)}`, 'none'];
 }
 
 /** umount(8) says why only in words; they are English, as the child's locale is C. */

@@ -30,7 +30,7 @@ export function remedyOf(
   const layers = table.filter((entry) => entry.mountPoint === path);
   const present = mountAt(layers, path);
   if (present === undefined) return none;
-  const noexec = layers.some(({ options }) => options.includes('noexec'));
+  const noexec = record.noexec ?? layers.some(({ options }) => options.includes('noexec'));
   const folder = `${agentMounts}/${record.manifest}/`;
   const shown = table.find((entry) => entry.mountPoint.startsWith(folder) && showSame(entry, present));
   if (shown !== undefined) {

@@ -287,8 +287,8 @@ for (const each of kinds)
       const world = newWorld();
       const { bind, overlay } = world.mounts;
       for (const [name, make] of Object.entries({ bind, overlay })) {
-        world.mounts[name as 'bind'] = async (source, to) => {
-          await make.call(world.mounts, source, to);
+        world.mounts[name as 'bind'] = async (source, to, restrictions) => {
+          await make.call(world.mounts, source, to, restrictions);
           world.mounts.entries.splice(
             world.mounts.entries.findIndex((entry) => entry.mountPoint === source),
             1,

@@ -74,8 +74,8 @@ export class Publications {
       if (present === undefined || !showSame(present, source) || !isSafe(present, publication)) {
         if (present !== undefined) await this.#clear(target);
         await mounts.makeTarget(target);
-        if (isSafe(source, publication)) await mounts.bind(published.path, target);
-        else await mounts.overlay(published.path, target);
+        if (isSafe(source, publication)) await mounts.bind(published.path, target, usage);
+        else await mounts.overlay(published.path, target, usage);
         await this.#checkStillThere(published.path, source);
       }
       await this.#restrict(target, usage, await this.#mountAt(target));
@@ -134,7 +134,7 @@ export class Publications {
   async #bindOver(target: string, { source, layers }: Extract<Remedy, { kind: 'bind' }>, usage: Usage): Promise<void> {
     const { mounts } = this.#parts;
     for (let piled = layers; layers + 1 >= mostMounts && piled > 1; piled--) await mounts.unmount(target);
-    await mounts.bindOver(source.mountPoint, target);
+    await mounts.bindOver(source.mountPoint, target, usage);
     try {
       await this.#restrict(target, usage, await this.#mountAt(target));
       await this.#checkStillThere(source.mountPoint, source);
@@ -249,7 +249,7 @@ function isSafe(mount: MountEntry, { readOnly }: Publication): boolean {
   return readOnly || isWriteProtected(mount);
 }
 
-function recordOf({ volume, target, choice, pod }: Publication, published: PublishedVolume): PublishedRecord {
+function recordOf({ volume, target, choice, usage, pod }: Publication, published: PublishedVolume): PublishedRecord {
   return {
     id: publishedId(target),
     volume,
@@ -260,6 +260,7 @@ function recordOf({ volume, target, choice, pod }: Publication, published: Publi
     bytes: published.bytes,
     files: published.files,
     ...(pod === undefined ? {} : { pod }),
+    ...(usage.noexec ? { noexec: true } : {}),
     publishedAt: new Date().toISOString(),
   };
 }

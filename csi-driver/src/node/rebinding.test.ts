@@ -78,8 +78,8 @@ describe('rebinding', () => {
     const targets = ['/one', '/two', '/three'];
     for (const target of targets) await publish(target, 'a', 'fuse', ['noexec']);
     mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
-    mounts.bindOver = async (source) => {
-      for (const target of targets) await mounts.bind(source, target);
+    mounts.bindOver = async (source, _target, restrictions) => {
+      for (const target of targets) await mounts.bind(source, target, restrictions);
     };
     await rebinding().look();
     for (const target of targets) {

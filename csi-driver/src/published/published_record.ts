@@ -20,6 +20,8 @@ export const publishedSchema = z.object({
   files: decimal,
   /** Absent when the kubelet told nothing of a pod. */
   pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }).optional(),
+  /** Whether the pod may run no programs of it. Records of the release before do not have it. */
+  noexec: z.boolean().optional(),
   publishedAt: z.string(),
   /** When the mount that the pod was given was dead, and another one was about to be bound over it: agents tell of it. */
   reboundAt: z.string().optional(),

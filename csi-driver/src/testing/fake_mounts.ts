@@ -28,30 +28,30 @@ export class FakeMounts implements MountCalls {
     this.folders.add(target);
   }
 
-  async bind(source: string, target: string): Promise<void> {
+  async bind(source: string, target: string, restrictions: Restrictions): Promise<void> {
     if (!this.folders.has(target)) throw new Error(`${target} is not there`);
     const from = this.#top(source);
     if (from === undefined) throw new Error(`${source} is not mounted`);
-    this.add(target, from.device, mapping(from), from.superOptions);
+    this.add(target, from.device, [...optionsOf(restrictions), ...mapping(from)], from.superOptions);
   }
 
-  async bindOver(source: string, target: string): Promise<void> {
+  async bindOver(source: string, target: string, restrictions: Restrictions): Promise<void> {
     if (this.#top(target) === undefined) throw new Error(`${target} is not mounted`);
-    await this.bind(source, target);
+    await this.bind(source, target, restrictions);
   }
 
   /** The device tells of which source, so that tests see it. */
-  async overlay(source: string, target: string): Promise<void> {
+  async overlay(source: string, target: string, restrictions: Restrictions): Promise<void> {
     if (!this.folders.has(target)) throw new Error(`${target} is not there`);
     const from = this.#top(source);
     if (from === undefined) throw new Error(`${source} is not mounted`);
-    this.add(target, `over ${from.device}`, ['rw'], ['ro']);
+    this.add(target, `over ${from.device}`, optionsOf(restrictions), ['ro']);
   }
 
-  async restrict(target: string, { noexec }: Restrictions): Promise<void> {
+  async restrict(target: string, restrictions: Restrictions): Promise<void> {
     const top = this.#top(target);
     if (top === undefined) throw new Error(`${target} is not mounted`);
-    top.options = ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : []), ...mapping(top)];
+    top.options = [...optionsOf(restrictions), ...mapping(top)];
   }
 
   async unmount(target: string): Promise<void> {
@@ -68,6 +68,10 @@ export class FakeMounts implements MountCalls {
   #top(path: string): MountEntry | undefined {
     return this.entries.findLast((entry) => entry.mountPoint === path);
   }
+}
+
+function optionsOf({ noexec }: Restrictions): string[] {
+  return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])];
 }
 
 /** What the kernel keeps of a mount in its copies, whatever is done to their flags. */
