@@ -151,7 +151,7 @@ describe('the CSI driver and a kubelet', () => {
     for (const name of ['careless', 'cold']) await remove(name);
   });
 
-  it('shows one PersistentVolume to several pods', async () => {
+  it('shows one PersistentVolume to several pods, with the mount options that it has', async () => {
     const capacity = { storage: '1Gi' };
     await apply(
       {
@@ -162,6 +162,7 @@ describe('the CSI driver and a kubelet', () => {
           capacity,
           accessModes: ['ReadOnlyMany', 'ReadWriteOnce'],
           storageClassName: '',
+          mountOptions: ['noexec'],
           claimRef: { namespace: 'default', name: 'models' },
           csi: {
             driver,
@@ -182,6 +183,12 @@ describe('the CSI driver and a kubelet', () => {
       await ready(name);
       await verify(name);
     }
+    const mounted = (await mounts()).split('\n');
+    const targets = mounted.filter((line) => line.includes('kubernetes.io~csi/models/mount '));
+    assert.deepEqual(
+      targets.map((line) => line.split(' ')[5]?.split(',').slice(0, 4).join()),
+      ['ro,nosuid,nodev,noexec', 'ro,nosuid,nodev,noexec'],
+    );
     await remove('one');
     await verify('two');
   });

@@ -76,7 +76,10 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   void onDiffer(std::function<void()> then) override {
     onDiffer_ = std::make_shared<const std::function<void()>>(std::move(then));
     shard_.reactor.post([fetch = fetch_, listener = std::weak_ptr(onDiffer_)] {
-      fetch->shared->onDiffer.push_back(listener);
+      auto& listeners = fetch->shared->onDiffer;
+      // Of files that were closed: this one may be kept open for long, and opened by others often.
+      std::erase_if(listeners, [](const auto& each) { return each.expired(); });
+      listeners.push_back(listener);
     });
   }
 
