@@ -77,7 +77,7 @@ async function reconcileKey(key: string, options: ControllerOptions, logger: Log
       const fields = { key, error, retries: queue.retries(key) };
       // A conflict says that somebody was faster; the next try sees what they did.
       if (error.code === 'Conflict') logger.debug('Reconciling met a conflict and is tried again', fields);
-      else logger.warn('Reconciling failed and is tried again', fields);
+      else logger.warn('reconcile failed; retrying', fields);
       queue.addRateLimited(key);
       observe?.({ key, seconds: (clock.now() - started) / 1000, result: 'error' });
     } finally {

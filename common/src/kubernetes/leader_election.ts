@@ -100,7 +100,7 @@ export class LeaderElection {
         await lead(term.signal);
         finished = !term.signal.aborted;
       } catch (thrown) {
-        if (!term.signal.aborted) this.#logger.error('Leading failed', { error: thrown });
+        if (!term.signal.aborted) this.#logger.error('a controller failed while this replica led', { error: thrown });
       } finally {
         term.abort();
       }
@@ -108,7 +108,7 @@ export class LeaderElection {
     const held = await this.#renew(wonAt, term);
     this.#leading = false;
     signal.removeEventListener('abort', end);
-    if (!held) this.#logger.warn('This replica no longer leads: its lease could not be renewed');
+    if (!held) this.#logger.warn('lost leadership: the lease could not be renewed');
     // Two terms at a time in one process would be two leaders, so this waits as long as it takes.
     await work;
     if (held) await this.#release();
@@ -153,7 +153,7 @@ export class LeaderElection {
       return await this.#lock.acquire(limit.signal);
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      if (!signal.aborted && error.code !== 'Conflict') this.#logger.warn('The lease cannot be asked for', { error });
+      if (!signal.aborted && error.code !== 'Conflict') this.#logger.warn('cannot acquire the leader lease', { error });
       return false;
     } finally {
       cancel();
@@ -168,7 +168,7 @@ export class LeaderElection {
     try {
       await this.#lock.release(limit.signal);
     } catch (thrown) {
-      this.#logger.info('The lease was not given back; it ends by itself', { error: thrown });
+      this.#logger.info('could not release the leader lease; it expires by itself', { error: thrown });
     } finally {
       cancel();
     }

@@ -132,10 +132,10 @@ export class Reflector<T extends KubernetesObject, P = T> {
   #delayAfter(error: HearthError): number {
     const delay = Math.max(this.#backoff.next(), apiFailure(error)?.retryAfterMs ?? 0);
     if (isExpired(error)) {
-      this.#logger.info('Objects are listed again, as the server no longer knows the version reached', { error });
+      this.#logger.info('listing again: the resource version is too old', { error });
       this.#resourceVersion = undefined;
     } else {
-      this.#logger.warn('Following objects failed and is tried again', { error, seconds: Math.ceil(delay / 1000) });
+      this.#logger.warn('watch failed; retrying', { error, seconds: Math.ceil(delay / 1000) });
     }
     return delay;
   }
@@ -204,7 +204,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
     try {
       return project(object);
     } catch (thrown) {
-      this.#logger.error('An object cannot be projected and counts as absent', { key, error: thrown });
+      this.#logger.error('an object could not be parsed; treated as absent', { key, error: thrown });
       return undefined;
     }
   }
@@ -214,7 +214,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
       try {
         listener(key, before, after);
       } catch (thrown) {
-        this.#logger.error('A listener failed on a change', { key, error: thrown });
+        this.#logger.error('an internal change listener failed', { key, error: thrown });
       }
     }
   }

@@ -90,7 +90,11 @@ export class Publications {
     const { mounts, records, logger } = this.#parts;
     const record = await records.find(target);
     if (record !== undefined && record.volume !== volume) {
-      logger.warn('another volume is published at this target and stays', { volume, target, there: record.volume });
+      logger.warn('another volume is published at this target; left as it is', {
+        volume,
+        target,
+        there: record.volume,
+      });
       return;
     }
     await this.#clear(target);
@@ -217,7 +221,7 @@ export class Publications {
       await mounts.removeTarget(target);
       await records.remove(target);
     } catch (thrown) {
-      logger.warn('a publish that failed could not be taken back; it is at the next publish or start', {
+      logger.warn('could not roll back a failed publish; it is rolled back at the next publish or start', {
         target,
         error: HearthError.from(thrown),
       });

@@ -102,7 +102,7 @@ export class PublishedRecords {
     }
     const record = decodeRecord(text);
     if (record?.id === id && publishedId(record.target) === id) return record;
-    this.#logger.warn('a file among the records of published volumes is no record', { path });
+    this.#logger.warn('ignoring a file that is no record of a published volume', { path });
     return undefined;
   }
 }

@@ -121,7 +121,7 @@ describe('Reflector against a real API server', () => {
       await new Promise((resolve) => setTimeout(resolve, 30));
     }
     await agrees('cut', follower);
-    assert.match(follower.log.join(''), /Following objects failed and is tried again/);
+    assert.match(follower.log.join(''), /watch failed; retrying/);
   });
 
   it('catches up after the API server was away for a while and was started again', async () => {

@@ -45,7 +45,7 @@ export class Removal {
     const drop = { kind: 'drop' as const, dataset: name, manifest: dataset.manifest, paths: [], owner: '', evict };
     const answers = await this.#requests.ask(drop, [], signal);
     for (const { node, message } of answers.filter((answer) => answer.errorCode !== undefined)) {
-      this.#context.logger.warn('an agent did not drop a dataset', { dataset: name, agent: node, reason: message });
+      this.#context.logger.warn('an agent failed to drop a dataset', { dataset: name, agent: node, reason: message });
     }
     const success: Operation[] = [
       { kind: 'delete', key: this.#tables.datasets.key(name) },

@@ -47,7 +47,7 @@ export class Capabilities {
     } catch (thrown) {
       if (this.#stop.signal.aborted) return;
       const error = HearthError.from(thrown);
-      this.#logger.warn('the machine could not be looked at', { error });
+      this.#logger.warn('capability probe failed', { error });
       if (this.#seen.length > 0) return;
       this.#seen = readCapabilities([]).map((one) => ({ ...one, reason: error.message }));
     }

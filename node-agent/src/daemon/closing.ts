@@ -29,7 +29,10 @@ export class Closing {
         await step
           .close()
           .catch((error) =>
-            this.#logger.error('something did not end in order', { what: present, error: HearthError.from(error) }),
+            this.#logger.error('a part of the agent did not shut down cleanly', {
+              what: present,
+              error: HearthError.from(error),
+            }),
           );
       }
       return true;

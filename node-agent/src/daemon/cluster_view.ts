@@ -41,7 +41,7 @@ export class ClusterView {
       try {
         await this.#engine.setCluster(this.#membership.cluster());
       } catch (thrown) {
-        this.#logger.error('the engine did not take the cluster view', { error: HearthError.from(thrown) });
+        this.#logger.error('the engine rejected the cluster view', { error: HearthError.from(thrown) });
       }
     }
   }

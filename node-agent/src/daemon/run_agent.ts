@@ -62,7 +62,7 @@ export async function runAgent(config: AgentConfig, options: RunOptions): Promis
   } catch (thrown) {
     await stack
       .close(config.shutdownDeadline)
-      .catch((error) => logger.error('the start could not be undone in order', { error }));
+      .catch((error) => logger.error('rollback of a failed start did not finish cleanly', { error }));
     if (options.signal.aborted) return;
     throw HearthError.from(thrown);
   }

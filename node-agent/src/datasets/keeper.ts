@@ -140,7 +140,7 @@ export class ManifestKeeper {
       this.#logger.debug('no peer has the manifest yet', { manifest: digest, error });
       return;
     }
-    if (this.#complaint !== unreachable.message) this.#logger.warn('a manifest cannot be had', { error: unreachable });
+    if (this.#complaint !== unreachable.message) this.#logger.warn('cannot get a manifest', { error: unreachable });
     this.#complaint = unreachable.message;
   }
 
@@ -181,7 +181,7 @@ export class ManifestKeeper {
     await this.#engine.removeManifest(digest).catch((thrown) => {
       const error = HearthError.from(thrown);
       if (error.code !== 'NotFound')
-        this.#logger.info('a manifest that no dataset needs stays for now', { manifest: digest, error });
+        this.#logger.info('cannot delete an unused manifest yet', { manifest: digest, error });
     });
   }
 

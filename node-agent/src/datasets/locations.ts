@@ -212,7 +212,7 @@ export class Locations {
   }
 
   #fail({ manifest, dataset }: DatasetRevision, entries: number[], error: HearthError): void {
-    this.#logger.warn('locations could not be resolved', { manifest, dataset, entries: entries.length, error });
+    this.#logger.warn('could not resolve locations', { manifest, dataset, entries: entries.length, error });
     this.#engine.failLocations({ manifest, dataset }, entries, { code: error.code, message: error.message });
   }
 }

@@ -244,7 +244,10 @@ export class Resolution {
     await this.#store
       .transact({ compare: [{ key, createRevision: lockRevision }], success: [{ kind: 'delete', key }] })
       .catch((thrown) =>
-        this.#logger.warn('the lock of a dataset stays until the lease ends', { dataset: name, error: thrown }),
+        this.#logger.warn('could not release the lock of a dataset; it expires with the lease', {
+          dataset: name,
+          error: thrown,
+        }),
       );
   }
 }

@@ -287,7 +287,7 @@ export class Membership implements Members {
   }
 
   #degrade(reason: string, fields: Record<string, unknown>): void {
-    if (reason !== this.#trouble) this.#logger.warn('this agent is not registered', { reason, ...fields });
+    if (reason !== this.#trouble) this.#logger.warn('cannot register this agent; retrying', { reason, ...fields });
     this.#trouble = reason;
   }
 
@@ -301,7 +301,7 @@ export class Membership implements Members {
       await this.#table.store.transact({ compare, success: [{ kind: 'delete', key }] }, options);
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      this.#logger.warn('the record of this agent could not be removed; it ends with its lease', { error });
+      this.#logger.warn('could not delete the record of this agent; it expires with its lease', { error });
     }
   }
 }

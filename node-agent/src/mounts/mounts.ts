@@ -71,7 +71,7 @@ export class Mounts {
       await this.#takeOver();
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      logger.warn('mounts of the holder could not be taken over; it is tried again', { holder: this.#holder, error });
+      logger.warn('cannot adopt mounts of the holder; retrying', { holder: this.#holder, error });
       const views = new Set((await engine.mounts()).map((mount) => mount.target));
       for (const row of rows) if (views.has(row.target)) this.#rows.set(row.target, row);
       this.#tryAgain(() => this.#takeOver(), firstPauseMs);
@@ -89,7 +89,7 @@ export class Mounts {
       return true;
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      this.#context.logger.warn('mounts of the holder could not be taken over', { holder: this.#holder, error });
+      this.#context.logger.warn('cannot adopt mounts of the holder', { holder: this.#holder, error });
       return false;
     }
   }
@@ -111,7 +111,7 @@ export class Mounts {
     }
     this.#inherited.clear();
     if (this.#rows.size > 0) this.#departed.attend();
-    if (targets.length > 0) this.#context.logger.info('mounts were taken over', { targets });
+    if (targets.length > 0) this.#context.logger.info('adopted the mounts of the previous agent', { targets });
     const begun = this.#makeAnew(dead, true);
     await begun.catch(() => this.#tryAgain(() => this.#makeAnew(dead, false), firstPauseMs));
   }
@@ -141,7 +141,7 @@ export class Mounts {
         await this.#mountAnew(row, first);
       } catch (thrown) {
         const error = HearthError.from(thrown);
-        if (first) this.#context.logger.error('a dead mount cannot be made again', { target: row.target, error });
+        if (first) this.#context.logger.error('cannot remount a dead mount', { target: row.target, error });
         // At the start peers that have the manifest may not be known yet.
         if (passing.has(error.code) || (first && error.code === 'NotFound')) later = error;
         else await this.#giveUp(row, error);
@@ -261,7 +261,8 @@ export class Mounts {
     const departed = await this.#departed.among(nodes, present);
     const gone = mounts.filter((mount) => departed.has(mount.node));
     for (const row of gone) await this.#table.delete(idOf(row));
-    if (gone.length > 0) this.#context.logger.info('mounts of nodes that are gone are forgotten', { mounts: gone });
+    if (gone.length > 0)
+      this.#context.logger.info('deleted the records of mounts of nodes that are gone', { mounts: gone });
     return mounts.filter((mount) => !departed.has(mount.node));
   }
 
@@ -274,7 +275,7 @@ export class Mounts {
 
   /** What the engine tells: somebody else ended a mount. */
   async ended(target: string, reason: string): Promise<void> {
-    this.#context.logger.warn('a mount ended', { target, reason });
+    this.#context.logger.warn('lost a mount', { target, reason });
     await this.#forget(target);
   }
 
@@ -316,7 +317,7 @@ export class Mounts {
     this.#rows.delete(target);
     this.#changed();
     await this.#table.delete(idOf({ node: this.#context.node, target })).catch((thrown) => {
-      this.#context.logger.warn('the record of a mount stays', { target, error: HearthError.from(thrown) });
+      this.#context.logger.warn('could not delete the record of a mount', { target, error: HearthError.from(thrown) });
     });
   }
 }

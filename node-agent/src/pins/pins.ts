@@ -57,7 +57,7 @@ export class Pins {
           else await this.#context.engine.unpin(value.manifest, value.owner);
         } catch (thrown) {
           if (this.#stop.signal.aborted) return;
-          this.#context.logger.error('a pin could not be set again', {
+          this.#context.logger.error('could not set a pin again', {
             dataset: value.dataset,
             owner: value.owner,
             error: HearthError.from(thrown),

@@ -82,6 +82,6 @@ export class Election {
     );
     if (!result.succeeded) return;
     this.#wonAt = result.revision;
-    this.#logger.info('this agent leads', { key: this.#key });
+    this.#logger.info('this agent was elected', { key: this.#key });
   }
 }

@@ -155,7 +155,7 @@ export class Mirror<S extends z.ZodObject> {
       try {
         listener(changes, { reread });
       } catch (thrown) {
-        this.#logger.error('a listener failed', { error: HearthError.from(thrown) });
+        this.#logger.error('an internal change listener failed', { error: HearthError.from(thrown) });
       }
     }
   }

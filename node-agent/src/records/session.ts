@@ -55,7 +55,7 @@ export class Session {
     this.#lease = undefined;
     if (lease === undefined) return;
     await this.#store.revokeLease(lease, { deadlineMs: 2_000 }).catch((thrown) => {
-      this.#logger.warn('the lease could not be ended; it expires by itself', { error: HearthError.from(thrown) });
+      this.#logger.warn('could not revoke the lease; it expires by itself', { error: HearthError.from(thrown) });
     });
   }
 
@@ -84,7 +84,7 @@ export class Session {
       } catch (thrown) {
         const error = HearthError.from(thrown);
         if (signal.aborted) return;
-        this.#logger.warn('the lease was not kept alive', { error });
+        this.#logger.warn('lease renewal failed', { error });
         if (error.code === 'NotFound') this.#lost();
       }
     }

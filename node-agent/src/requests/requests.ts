@@ -110,7 +110,7 @@ export class Requests {
       { kind: 'deletePrefix', prefix: this.#answers.key(`${id}/`) } as const,
     ];
     await this.#context.store.transact({ compare: [], success }).catch((thrown) => {
-      this.#context.logger.warn('a request stays in the store until its lease ends', {
+      this.#context.logger.warn('could not delete a request; it expires with its lease', {
         error: HearthError.from(thrown),
       });
     });
@@ -135,12 +135,12 @@ export class Requests {
         (answer, ...more) => this.#answer(request, { ...answer, message: '' }, more),
         signal,
       );
-      logger.info('a request was done', about);
+      logger.info('a request of another agent was done', about);
     } catch (thrown) {
       const { code: errorCode, message } = HearthError.from(thrown);
-      logger.info('a request could not be done', { ...about, reason: message });
+      logger.info('a request of another agent failed', { ...about, reason: message });
       await this.#answer(request, { ...nothingDone, errorCode, message }, []).catch((error) =>
-        logger.warn('a request could not be answered', { ...about, error: HearthError.from(error) }),
+        logger.warn('could not answer a request of another agent', { ...about, error: HearthError.from(error) }),
       );
     }
   }

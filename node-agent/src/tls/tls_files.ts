@@ -82,7 +82,8 @@ export class TlsFiles implements CertificateProvider {
       for (const listener of this.#identityListeners) this.#sendIdentity(listener);
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      if (error.message !== this.#complaint) this.#logger.error('new certificates are not used', { error });
+      if (error.message !== this.#complaint)
+        this.#logger.error('new certificates rejected; the old ones stay in use', { error });
       this.#complaint = error.message;
     }
   }

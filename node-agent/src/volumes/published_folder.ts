@@ -47,11 +47,13 @@ export class PublishedFolder {
   #watch(): FSWatcher | undefined {
     try {
       const watcher = watch(this.#folder, () => this.look());
-      watcher.on('error', (error) => this.#logger.warn('the folder of published volumes is not watched', { error }));
+      watcher.on('error', (error) =>
+        this.#logger.warn('cannot watch the folder of published volumes; it is polled', { error }),
+      );
       return watcher;
     } catch (error) {
       // Out of inotify instances, say: the timer sees everything a little later.
-      this.#logger.warn('the folder of published volumes is not watched', { error });
+      this.#logger.warn('cannot watch the folder of published volumes; it is polled', { error });
       return undefined;
     }
   }
@@ -65,7 +67,7 @@ export class PublishedFolder {
       } catch (thrown) {
         const { message } = thrown as Error;
         if (message !== this.#complaint)
-          this.#logger.error('published volumes could not be looked at', { error: thrown });
+          this.#logger.error('cannot read the records of published volumes', { error: thrown });
         this.#complaint = message;
       }
     }

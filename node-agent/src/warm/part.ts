@@ -83,7 +83,7 @@ export class WarmPart {
       if (error !== undefined && this.job.pin && this.job.pinOwner === '' && !isSuspension(error))
         await this.#pins.unpin(this.job.dataset, pinOwner(this.job));
       if (error === undefined) await this.#linkView();
-      else logger.warn('a warm job ended early here', { job: name, error });
+      else logger.warn('a warm job stopped early on this node', { job: name, error });
       if (error === undefined || !isSuspension(error))
         await this.#report(this.#record(endState(error), last, error), true);
     } catch (thrown) {
@@ -105,7 +105,7 @@ export class WarmPart {
       await this.#context.engine.buildView(this.job.manifest);
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      this.#context.logger.info('the dataset has no view here', { dataset: this.job.dataset, error });
+      this.#context.logger.info('no view for the dataset on this node', { dataset: this.job.dataset, error });
     }
   }
 
@@ -180,7 +180,7 @@ export class WarmPart {
         this.#written = record;
         return;
       } catch (thrown) {
-        this.#context.logger.warn('progress of a warm job could not be written', {
+        this.#context.logger.warn('could not write the progress of a warm job', {
           job: record.job,
           error: HearthError.from(thrown),
         });

@@ -166,7 +166,7 @@ async function dropTaints({ api, signal, logger }: CleanupOptions): Promise<void
     const { name = '', uid, resourceVersion } = node.metadata ?? {};
     const patch = { metadata: { uid, resourceVersion }, spec: { taints: others.length === 0 ? null : others } };
     await unlessGone(api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }));
-    logger.info('a startup taint was taken away', { node: name });
+    logger.info('removed a startup taint', { node: name });
   }
 }
 

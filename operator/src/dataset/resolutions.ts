@@ -98,7 +98,7 @@ export class Resolutions {
       this.#end(key, signal, (before) => {
         const error = HearthError.from(thrown);
         const failures = before?.kind === 'failed' ? before.failures + 1 : 1;
-        this.#options.logger.info('the origin of a dataset could not be listed', { dataset: key, error, failures });
+        this.#options.logger.info('listing the origin of a dataset failed', { dataset: key, error, failures });
         return { kind: 'failed', error, at: this.#options.now(), failures };
       });
     } finally {

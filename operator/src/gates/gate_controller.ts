@@ -339,7 +339,7 @@ export class GateController {
     }
     const { namespace, name, uid = '' } = present.metadata;
     await this.#options.api.delete(kinds.CachePreload, name, namespace, { preconditions: { uid }, signal });
-    this.#options.logger.info('a plan was taken away with its last pod', { group: key });
+    this.#options.logger.info('deleted the CachePreload of a group without pods', { group: key });
   }
 
   /** Exactly then, and not about then. */

@@ -75,7 +75,7 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
     identity,
     logger,
     ...options.election,
-    onLeader: (leader) => logger.info('the leader is known', { leader }),
+    onLeader: (leader) => logger.info('leader elected', { leader }),
   });
   const isLeader = () => election.isLeader;
   const metrics = new OperatorMetrics({ reflectors, agents, isLeader });

@@ -52,7 +52,7 @@ export class WebhookService {
     try {
       this.#server.setCertificate(texts['tls.crt'] ?? '', texts['tls.key'] ?? '');
     } catch (thrown) {
-      logger.warn('the webhook keeps its certificate', { error: HearthError.from(thrown) });
+      logger.warn('new webhook certificate rejected; the old one stays in use', { error: HearthError.from(thrown) });
     }
   }
 }

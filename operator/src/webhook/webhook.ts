@@ -50,7 +50,7 @@ export class Webhook {
       metrics.answered(late ? 'late' : 'failed', performance.now() - began);
       const { namespace, pod } = request;
       const name = pod?.metadata?.name ?? pod?.metadata?.generateName;
-      logger.warn('a pod is admitted without a gate, as it could not be looked at', { namespace, name, late, error });
+      logger.warn('pod admitted without a gate: its volumes could not be resolved', { namespace, name, late, error });
       return reviewOf(request.uid, nothing);
     } finally {
       this.#running -= 1;
