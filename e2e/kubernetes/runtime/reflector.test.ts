@@ -151,7 +151,7 @@ describe('Reflector against a real API server', () => {
     await server.restart();
     await proxy.open();
     await agrees('gone', follower);
-    assert.match(follower.log.join(''), /Objects are listed again, as the server no longer knows the version/);
+    assert.match(follower.log.join(''), /listing again: the resource version is too old/);
     await put('gone', 'kept', '2');
     await agrees('gone', follower);
   });
