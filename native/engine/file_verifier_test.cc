@@ -2,7 +2,6 @@
 #include "warm/file_verifier.h"
 
 #include "base/crc32c.h"
-#include "engine/digest_origin.h"
 #include "engine/testing_cluster.h"
 #include "fetch/fetcher.h"
 #include "mount/dataset_source.h"
@@ -13,15 +12,55 @@ namespace {
 
 using testing_cluster::Agent;
 using testing_cluster::connect;
-using testing_cluster::DigestOrigin;
-using testing_cluster::fileOf;
 using testing_cluster::pattern;
+using testing_cluster::TemporaryFolder;
 
-constexpr std::size_t kSize = DigestOrigin::kSize;
+constexpr std::size_t kSize = 22'000'000;  // six chunks
+
+// One file in a folder, listed with the digest of the bytes that it then had, and nothing that
+// would tell that it changed: what hubs and plain HTTP servers give.
+class DigestOrigin {
+ public:
+  explicit DigestOrigin(unsigned seed, std::size_t size = kSize) : listed_(pattern(size, seed)) {
+    write(listed_);
+  }
+
+  void write(const std::vector<char>& bytes) {
+    std::ofstream(folder_.path("model"), std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  void restore() { write(listed_); }
+  void remove() { std::filesystem::remove(folder_.path("model")); }
+  [[nodiscard]] const std::vector<char>& listed() const { return listed_; }
+
+  std::shared_ptr<Dataset> addTo(Agent& agent) const {
+    ManifestBuilder builder(false);
+    ManifestRow row;
+    row.path = "model";
+    row.size = listed_.size();
+    row.sourceDigest = Sha256::of(std::as_bytes(std::span(listed_)));
+    row.key.bytes = *row.sourceDigest;
+    builder.add(std::move(row));
+    auto manifest = builder.build();
+    EXPECT_TRUE(manifest.ok());
+    auto added = agent.await(agent.engine().manifests().add(std::move(*manifest)));
+    EXPECT_TRUE(added.ok());
+    Location base;
+    base.path = base.below = folder_.path();
+    (*added)->locations.setBase(std::move(base));
+    return *added;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  const std::vector<char> listed_;
+};
 
 Shard& ownerOf(Agent& agent, const Dataset& dataset) {
   return agent.engine().commons().owner(dataset.manifest->entry(filesOf(*dataset.manifest)[0]).key);
 }
+
+std::uint32_t fileOf(const Dataset& dataset) { return filesOf(*dataset.manifest)[0]; }
 
 Result<std::vector<std::byte>> read(Agent& agent, const std::shared_ptr<Dataset>& dataset,
                                     std::uint64_t offset, std::uint64_t length) {

@@ -38,12 +38,6 @@ class DigestRefusals {
             "the SHA-256 of the origin's bytes differs from the digest that it was listed with, "
             "again after they were fetched a second time; put the origin right, or list it again"};
   }
-  // For who got bytes of it before.
-  [[nodiscard]] static Error errorOfReader() {
-    return {ErrorCode::kOriginChanged,
-            "the file's bytes, of which some were read already, are not those of the digest that "
-            "it was listed with; close it, and read it again from its beginning"};
-  }
 
  private:
   struct File {

@@ -50,11 +50,6 @@ Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) 
   shared->fromOriginAlone = ports_.refusals.differed(key);
   ports_.wanted.add(key, shared);
   const std::shared_ptr<FileFetch> fetch = fileOf(shared, std::move(reference));
-  if (mayBeMixed(*fetch)) {
-    // Readers of an earlier time, who may go on, were given no more than that.
-    for (std::uint32_t chunk = 0; chunk < shared->cache->chunkCount(); ++chunk)
-      if (shared->cache->resident(chunk)) shared->given.note(chunk, chunk + 1);
-  }
   if (watch_ != nullptr) watch_->opened(fetch);
   co_return fetch;
 }

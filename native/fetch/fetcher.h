@@ -76,8 +76,7 @@ class Fetcher {
   // with neither buffers nor the cache file in between, and not kept; what nobody holds comes by
   // arrive(), for all who will want it. After an error others may go on writing into `into` for as
   // long as its owners live. Errors: those of arrive(), kInvalidArgument for what is behind the
-  // file's end, kUnsupported for memory that is out of reach. Nothing of it is compared with a
-  // digest: that is of the whole file.
+  // file's end, kUnsupported for memory that is out of reach.
   [[nodiscard]] Task<Status> readInto(std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
                                       MemoryVector into);
   // What all of these may have under way here at a time.

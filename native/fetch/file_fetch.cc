@@ -27,18 +27,6 @@ bool servableWhole(const FileFetch& fetch) {
          (!fetch.reference.about.sourceDigest.has_value() || fetch.cache->verifiedWhole());
 }
 
-bool mayBeMixed(const FileFetch& fetch) {
-  const ManifestEntry& about = fetch.reference.about;
-  return about.sourceDigest.has_value() && about.validator.empty() && !fetch.cache->verifiedWhole();
-}
-
-bool readableNow(const FileFetch& fetch, std::uint64_t offset, std::uint64_t length) {
-  if (!mayBeMixed(fetch)) return true;
-  const auto first = static_cast<std::uint32_t>(offset / kChunkBytes);
-  const auto end = static_cast<std::uint32_t>((offset + length - 1) / kChunkBytes) + 1;
-  return fetch.shared->given.give(first, end, fetch.cache->chunkCount());
-}
-
 ChunkMask heldOf(const CachedFile& file, std::uint32_t stripe) {
   ChunkMask mask = 0;
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {

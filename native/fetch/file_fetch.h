@@ -6,9 +6,7 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,7 +14,6 @@
 #include "cache/content_cache.h"
 #include "dataset/dataset.h"
 #include "directory/key_directory.h"
-#include "fetch/given_chunks.h"
 #include "fetch/hint_queue.h"
 #include "fetch/loaded_chunk.h"
 #include "fetch/refusal.h"
@@ -94,15 +91,6 @@ struct KeyFetch {
   // What others hold of it may be as wrong as what we had.
   bool fromOriginAlone = false;
 
-  GivenChunks given;  // while it may be mixed; any thread
-  // So often its bytes were not those of its digest. Who got some of it before must get no more:
-  // that would be of another state. Any thread.
-  std::atomic<std::uint32_t> differed{0};
-  // Of the cache file whose bytes were those of its digest, once they were compared.
-  std::optional<std::uint64_t> equalGeneration;
-  // Called each time that it has differed, on the shard's thread.
-  std::vector<std::weak_ptr<const std::function<void()>>> onDiffer;
-
   // By readers of any dataset.
   [[nodiscard]] bool awaited() const;
 };
@@ -148,13 +136,6 @@ struct FileFetch {
 // All of it is here and, where its origin tells a digest, was compared with that: it may be given
 // away as a file of the kernel's. Any thread.
 [[nodiscard]] bool servableWhole(const FileFetch& fetch);
-
-// Nothing but the digest of the whole shows that its origin's object has changed, and it was not
-// compared with that yet: chunks of it may be of two states. Any thread.
-[[nodiscard]] bool mayBeMixed(const FileFetch& fetch);
-// These bytes may go to a reader now, and are noted as given; false: not before the file was
-// compared (FileVerifier::awaitReadable). `length` is above 0 and ends inside the file. Any thread.
-[[nodiscard]] bool readableNow(const FileFetch& fetch, std::uint64_t offset, std::uint64_t length);
 
 // Bit i: chunk i of the stripe is resident here.
 [[nodiscard]] ChunkMask heldOf(const CachedFile& file, std::uint32_t stripe);

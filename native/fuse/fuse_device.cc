@@ -49,13 +49,6 @@ bool FuseDevice::replyError(std::uint64_t unique, int error) { return write(uniq
 
 bool FuseDevice::resend() { return write(0, kFuseNotifyResend, {}); }
 
-void FuseDevice::forgetPages(std::uint64_t node) {
-  fuse_notify_inval_inode_out all{};
-  all.ino = node;
-  // It fails when the kernel does not know the node any more, and has no pages of it.
-  (void)write(0, FUSE_NOTIFY_INVAL_INODE, std::as_bytes(std::span(&all, 1)));
-}
-
 Result<std::int32_t> FuseDevice::openBacking(int file) {
   const FuseBackingMap map{.fd = file, .flags = 0, .padding = 0};
   const int id = ioctl(fd_.get(), kFuseBackingOpen, &map);

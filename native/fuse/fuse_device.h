@@ -30,9 +30,6 @@ class FuseDevice {
   // this kernel cannot.
   bool resend();
 
-  // The kernel drops the pages that it has of a file's node. Waits for those that are being read.
-  void forgetPages(std::uint64_t node);
-
   // Registers a file for passthrough and returns its backing id. Errors name the kernel's reason.
   [[nodiscard]] Result<std::int32_t> openBacking(int file);
   // Files that are open keep their backing file.

@@ -50,9 +50,7 @@ FuseDispatcher::FuseDispatcher(std::shared_ptr<MountSource> source, OwnedFd devi
       passthrough_(options_.passthrough),
       tree_(*source_, passthrough_,
             {options_.epoch & kNodeEpochMask, options_.tree.incompleteEntryValid}),
-      files_(
-          *source_, device_, *counts_, counters_, passthrough_, options_.epoch,
-          [this](std::uint32_t entry) { return [pages = pages_, entry] { pages->add(entry); }; }),
+      files_(*source_, device_, *counts_, counters_, passthrough_, options_.epoch),
       parked_(options_.maxParkedReads) {
   if (!options_.passthrough) files_.disablePassthrough("passthrough is turned off for this mount");
 }
@@ -256,10 +254,10 @@ void FuseDispatcher::open(const FuseRequest& request) {
   FuseOpenOut out{};
   out.handle = static_cast<std::uint64_t>(opened.mode);
   out.backingId = opened.backingId;
-  // The data are immutable: what is in the page cache stays right, unless it may yet turn out to be
-  // wrong. No FLUSH: close() would wait for an agent, also of files that need none to be read.
-  out.openFlags = FOPEN_NOFLUSH | (opened.mode == OpenMode::kPassthrough ? kFopenPassthrough : 0) |
-                  (opened.keepsPages ? FOPEN_KEEP_CACHE : 0);
+  // The data are immutable: what is in the page cache stays right. No FLUSH: close() would wait for
+  // an agent, also of files that need none to be read.
+  out.openFlags = FOPEN_NOFLUSH |
+                  (opened.mode == OpenMode::kPassthrough ? kFopenPassthrough : FOPEN_KEEP_CACHE);
   // An open that the kernel did not get is never released.
   if (!device_.replyWith(request.unique, out)) files_.release(request.node, opened.mode);
 }
@@ -311,8 +309,7 @@ void FuseDispatcher::readWhenThere(std::uint64_t unique, std::uint32_t entry,
                                    std::shared_ptr<MountSource::OpenFile> file,
                                    std::uint64_t offset, std::uint32_t length) {
   // Weak: a read that never ends must not keep the connection open after its session.
-  const auto answered = [weak = weak_from_this(), unique, entry,
-                         waiting = pages_->reading(entry)](Result<MappedBytes> bytes) {
+  const auto answered = [weak = weak_from_this(), unique, entry](Result<MappedBytes> bytes) {
     const auto self = weak.lock();
     if (self == nullptr) return;
     if (self->parked_.take(unique)) {

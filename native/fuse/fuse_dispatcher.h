@@ -20,7 +20,6 @@
 #include "fuse/mount_source.h"
 #include "fuse/open_counts.h"
 #include "fuse/open_files.h"
-#include "fuse/page_forgetter.h"
 #include "fuse/parked_reads.h"
 
 namespace hearth {
@@ -45,8 +44,6 @@ class FuseDispatcher : public std::enable_shared_from_this<FuseDispatcher> {
   // One message of the kernel. An error ends the mount's service: the kernel is too old, or the
   // state could not be kept.
   [[nodiscard]] Status dispatch(std::span<const std::byte> message);
-  // The kernel is not asked to drop pages any more. Before who reads requests ends. Idempotent.
-  void endForgetting() { pages_->close(); }
   // Gives parked reads until `limit`. What is left is answered EIO, unless `leave` and the kernel
   // can send it again to the next agent. Afterwards nothing is written to the device.
   void close(std::chrono::milliseconds limit, bool leave);
@@ -86,9 +83,6 @@ class FuseDispatcher : public std::enable_shared_from_this<FuseDispatcher> {
   FuseTree tree_;
   OpenFiles files_;
   ParkedReads parked_;
-  // After what it uses: it ends before that.
-  const std::shared_ptr<PageForgetter> pages_ =
-      std::make_shared<PageForgetter>([this](std::uint32_t entry) { files_.forgetPages(entry); });
 };
 
 }  // namespace hearth

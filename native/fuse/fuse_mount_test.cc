@@ -106,66 +106,6 @@ TEST_F(FuseMountTest, ReadsWholeFilesAndAnywhere) {
   }
 }
 
-// What may yet turn out to be wrong is read again by who opens it, also for the first time after it
-// was settled.
-TEST_F(FuseMountTest, KeepsNoPagesOfWhatIsNotSettled) {
-  constexpr std::uint64_t kSize = 100'000;
-  serve({fileRow("model.bin", kSize)}, daemonOnly());
-  source_->setComplete("model.bin", true);
-  source_->setSettled(false);
-  const auto readsOfOneOpen = [&] {
-    const auto before = operations(FUSE_READ);
-    EXPECT_TRUE(readAll(mnt("model.bin")) == contentOf("model.bin", kSize));
-    return operations(FUSE_READ) - before;
-  };
-  EXPECT_NE(readsOfOneOpen(), 0U);
-  EXPECT_NE(readsOfOneOpen(), 0U);
-  source_->setSettled(true);
-  EXPECT_NE(readsOfOneOpen(), 0U);
-  EXPECT_TRUE(succeedsOnce([&] { return readsOfOneOpen() == 0; }));
-}
-
-// Who has it open, and the kernel pages of it, reads no more of what has turned out to be wrong.
-TEST_F(FuseMountTest, DropsThePagesOfWhatDiffers) {
-  constexpr std::uint64_t kSize = 100'000;
-  serve({fileRow("model.bin", kSize)}, daemonOnly());
-  source_->setComplete("model.bin", true);
-  const OwnedFd file(open(mnt("model.bin").c_str(), O_RDONLY | O_CLOEXEC));
-  ASSERT_TRUE(file);
-  char byte = 0;
-  EXPECT_TRUE(succeedsOnce([&] {
-    EXPECT_EQ(pread(file.get(), &byte, 1, 0), 1);
-    const auto before = operations(FUSE_READ);
-    EXPECT_EQ(pread(file.get(), &byte, 1, 0), 1);
-    return operations(FUSE_READ) == before;
-  })) << "it is in the page cache";
-  source_->setComplete("model.bin", false);
-  source_->failReads(ErrorCode::kOriginChanged);
-  source_->announceDifference();
-  int error = 0;
-  EXPECT_TRUE(eventually([&] {
-    const bool failed = pread(file.get(), &byte, 1, 0) < 0;
-    error = failed ? errno : 0;
-    return failed;
-  }));
-  EXPECT_EQ(error, EIO);
-}
-
-// An open of the caller's own keeps what is not settled: what it has read, and what it would read
-// after that, would be of two states.
-TEST_F(FuseMountTest, LetsNothingGoThatIsNotSettled) {
-  serve({fileRow("a", 100)}, daemonOnly());
-  source_->setComplete("a", true);
-  source_->setSettled(false);
-  const OwnedFd file(open(mnt("a").c_str(), O_RDONLY | O_CLOEXEC));
-  ASSERT_TRUE(file);
-  EXPECT_EQ(ioctl(file.get(), HEARTH_IOC_DONTNEED), 0);
-  EXPECT_EQ(source_->openObjects(), 1);
-  source_->setSettled(true);
-  EXPECT_EQ(ioctl(file.get(), HEARTH_IOC_DONTNEED), 0);
-  EXPECT_EQ(source_->openObjects(), 0);
-}
-
 TEST_F(FuseMountTest, MapsFiles) {
   constexpr std::uint64_t kSize = 3'000'000;
   serve({fileRow("model.bin", kSize)}, daemonOnly());

@@ -69,7 +69,6 @@ FuseSession::FuseSession(std::shared_ptr<FuseDispatcher> dispatcher, FuseSession
 FuseSession::~FuseSession() { close(std::chrono::milliseconds(0), true); }
 
 void FuseSession::close(std::chrono::milliseconds patience, bool handOver) {
-  dispatcher_->endForgetting();
   if (stopping_.exchange(true)) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof one);

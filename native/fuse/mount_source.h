@@ -34,15 +34,8 @@ class MountSource {
     // Descriptor of the complete cache file for passthrough, or kNotFound while incomplete, or the
     // reason why passthrough is not possible.
     [[nodiscard]] virtual Result<int> backing() = 0;
-    // What the kernel has of it stays right. False: it may turn out to be wrong, and is not to be
-    // kept from one open to the next.
-    [[nodiscard]] virtual bool settled() { return true; }
-    // `then`, which does not block, is called each time that bytes which were given turn out to be
-    // wrong, while this object lives. Every read fails from then on. Once, before the first read.
-    virtual void onDiffer([[maybe_unused]] std::function<void()> then) {}
     // The bytes when resident (checked against their checksums); kNotFound when something is
-    // missing, or has to be waited for. `length` is at most 4 MiB and may cross a chunk; ends at
-    // the end of the file.
+    // missing. `length` is at most 4 MiB and may cross a chunk; ends at the end of the file.
     [[nodiscard]] virtual Result<MappedBytes> tryRead(std::uint64_t offset,
                                                       std::uint32_t length) = 0;
     // The same after fetching what is missing. `answer` is called once, on any thread, possibly

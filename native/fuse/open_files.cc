@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <utility>
-#include <vector>
 
 namespace hearth {
 namespace {
@@ -21,15 +20,13 @@ int errnoOf(ErrorCode code) {
 }  // namespace
 
 OpenFiles::OpenFiles(MountSource& source, FuseDevice& device, OpenCounts& counts,
-                     FuseCounters& counters, std::atomic<bool>& passthrough, std::uint32_t epoch,
-                     Forgetting forgetting)
+                     FuseCounters& counters, std::atomic<bool>& passthrough, std::uint32_t epoch)
     : source_(source),
       device_(device),
       counts_(counts),
       counters_(counters),
       passthrough_(passthrough),
-      epoch_(epoch),
-      forgetting_(std::move(forgetting)) {}
+      epoch_(epoch) {}
 
 void OpenFiles::inherit() {
   unknownOpens_ = counts_.overflowed();
@@ -56,26 +53,7 @@ Result<std::shared_ptr<OpenFiles::Reading>> OpenFiles::openSource(const Manifest
   auto reading = std::make_shared<Reading>();
   reading->file = std::move(*file);
   reading->size = entry.size;
-  reading->file->onDiffer(forgetting_(entry.index));
   return reading;
-}
-
-bool OpenFiles::keepsPages(Stripe& stripe, std::uint32_t entry, const File& file) {
-  if (file.reading->file->settled()) return stripe.unsettled.erase(entry) == 0;
-  stripe.unsettled.insert(entry);
-  return false;
-}
-
-void OpenFiles::forgetPages(std::uint32_t entry) {
-  std::vector<std::uint64_t> nodes;
-  {
-    Stripe& stripe = stripeOf(entry);
-    const std::lock_guard lock(stripe.mutex);
-    const auto file = stripe.files.find(entry);
-    if (file == stripe.files.end()) return;
-    for (const auto& [node, count] : file->second.nodes) nodes.push_back(node);
-  }
-  for (const std::uint64_t node : nodes) device_.forgetPages(node);
 }
 
 std::int32_t OpenFiles::backingOf(File& file) {
@@ -119,11 +97,11 @@ int OpenFiles::open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& 
   if (count.cached == 0 && count.backingId != 0) {
     ++count.passthrough;
     ++counters_.passthroughOpens;
-    answer = {OpenMode::kPassthrough, count.backingId, false};
+    answer = {OpenMode::kPassthrough, count.backingId};
   } else {
     ++count.cached;
     ++counters_.daemonOpens;
-    answer = {OpenMode::kDaemon, 0, keepsPages(stripe, entry.index, file)};
+    answer = {OpenMode::kDaemon, 0};
   }
   file.nodes[node] = count;
   counts_.set(node, count);
@@ -170,8 +148,6 @@ bool OpenFiles::letGo(std::uint32_t entry, std::uint64_t reader) {
     all.passthrough += count.passthrough;
   }
   if (all.cached + all.passthrough > 1) return true;  // others', which keep it
-  // What has read some of it would not know that what comes later is of another state.
-  if (file.reading != nullptr && !file.reading->file->settled()) return true;
   const bool later = all.passthrough != 0;
   file.letGo = later ? std::optional(reader) : std::nullopt;
   if (!later) last = std::move(file.reading);

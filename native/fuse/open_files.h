@@ -18,7 +18,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/result.h"
 #include "fuse/fuse_device.h"
@@ -36,7 +35,6 @@ enum class OpenMode : std::uint64_t { kDaemon = 1, kPassthrough = 2 };
 struct OpenAnswer {
   OpenMode mode = OpenMode::kDaemon;
   std::int32_t backingId = 0;
-  bool keepsPages = true;  // what the kernel has of it in its page cache is right
 };
 
 class OpenFiles {
@@ -49,13 +47,9 @@ class OpenFiles {
     ReadAhead readAhead;
   };
 
-  // Makes what is called when bytes of an entry turn out to be wrong: it calls forgetPages() while
-  // this object lives.
-  using Forgetting = std::function<std::function<void()>(std::uint32_t entry)>;
-
   // `passthrough` is turned off, with the reason, when the kernel refuses the first backing file.
   OpenFiles(MountSource& source, FuseDevice& device, OpenCounts& counts, FuseCounters& counters,
-            std::atomic<bool>& passthrough, std::uint32_t epoch, Forgetting forgetting);
+            std::atomic<bool>& passthrough, std::uint32_t epoch);
 
   // Takes over what earlier agents left open, before the first request. Files stay in use until the
   // kernel releases them.
@@ -67,17 +61,13 @@ class OpenFiles {
   [[nodiscard]] int open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& answer);
   // The last one closes the backing file.
   void release(std::uint64_t node, OpenMode mode);
-  // DONTNEED: an open of the caller's own does not keep the file, once it is settled. Where the
-  // daemon reads it, it is let go, until the next read. By passthrough the kernel holds the bytes,
-  // and evicting them would free nothing: then false, and the source is advised for `reader` when
-  // the file is closed, unless somebody opens it before.
+  // DONTNEED: an open of the caller's own does not keep the file. Where the daemon reads it, it is
+  // let go, until the next read. By passthrough the kernel holds the bytes, and evicting them would
+  // free nothing: then false, and the source is advised for `reader` when the file is closed,
+  // unless somebody opens it before.
   [[nodiscard]] bool letGo(std::uint32_t entry, std::uint64_t reader);
   // The file to read; also without an open, which an agent that was killed may have left uncounted.
   [[nodiscard]] Result<std::shared_ptr<Reading>> reading(const ManifestEntry& entry);
-
-  // The kernel drops what it has of the open nodes of this entry. Blocks until reads of them that
-  // are under way were answered (PageForgetter): not on a thread that answers reads.
-  void forgetPages(std::uint32_t entry);
 
   // Why there is no passthrough; empty while there is.
   [[nodiscard]] std::string passthroughReason() const;
@@ -93,14 +83,11 @@ class OpenFiles {
   struct Stripe {
     std::mutex mutex;
     std::unordered_map<std::uint32_t, File> files;  // open ones, by entry
-    // Opened when they were not settled, and not since: the kernel may have wrong bytes of them.
-    std::unordered_set<std::uint32_t> unsettled;
   };
 
   Stripe& stripeOf(std::uint32_t entry) { return stripes_[entry % stripes_.size()]; }
   [[nodiscard]] Result<std::shared_ptr<Reading>> openSource(const ManifestEntry& entry);
   [[nodiscard]] std::int32_t backingOf(File& file);
-  [[nodiscard]] static bool keepsPages(Stripe& stripe, std::uint32_t entry, const File& file);
   void drop(Stripe& stripe, std::uint32_t entry);
 
   MountSource& source_;
@@ -109,7 +96,6 @@ class OpenFiles {
   FuseCounters& counters_;
   std::atomic<bool>& passthrough_;
   const std::uint32_t epoch_;
-  const Forgetting forgetting_;
   bool unknownOpens_ = false;  // set by inherit()
   std::array<Stripe, 16> stripes_;
   mutable std::mutex reasonMutex_;

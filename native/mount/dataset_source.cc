@@ -16,29 +16,11 @@ Task<Result<std::shared_ptr<FileFetch>>> openOnShard(MountShard& shard, FileRefe
   co_return opened;
 }
 
-Error differedFor(const FileFetch& fetch) {
-  return DigestRefusals::errorOfReader().within(fetch.reference.path());
-}
-
-// `differed`: as often as its opener knows.
 Task<void> readOnShard(MountShard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
-                       std::uint32_t length, std::uint32_t differed,
-                       std::function<void(Result<MappedBytes>)> answer) {
-  const auto goesOn = [&] { return fetch->shared->differed.load() == differed; };
-  Result<MappedBytes> bytes = differedFor(*fetch);
-  if (goesOn()) {
-    Task<Status> waiting =
-        shard.ports.warming.owner(fetch->key()).verifier.awaitReadable(fetch, offset, length);
-    const Status readable = co_await waiting;
-    if (readable.ok()) {
-      Task<Result<MappedBytes>> reading =
-          readOnDemand(shard.reactor, shard.fetcher, fetch, offset, length);
-      bytes = co_await reading;
-    } else {
-      bytes = readable.error();
-    }
-    if (!goesOn()) bytes = differedFor(*fetch);
-  }
+                       std::uint32_t length, std::function<void(Result<MappedBytes>)> answer) {
+  Task<Result<MappedBytes>> reading =
+      readOnDemand(shard.reactor, shard.fetcher, fetch, offset, length);
+  Result<MappedBytes> bytes = co_await reading;
   const bool read = bytes.ok();
   answer(std::move(bytes));
   if (read) noteTaken(shard, *fetch, offset, length);
@@ -71,28 +53,12 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     return fetch_->cache->descriptor();
   }
 
-  bool settled() override { return !mayBeMixed(*fetch_) && !hasDiffered(); }
-
-  void onDiffer(std::function<void()> then) override {
-    onDiffer_ = std::make_shared<const std::function<void()>>(std::move(then));
-    shard_.reactor.post([fetch = fetch_, listener = std::weak_ptr(onDiffer_)] {
-      auto& listeners = fetch->shared->onDiffer;
-      // Of files that were closed: this one may be kept open for long, and opened by others often.
-      std::erase_if(listeners, [](const auto& each) { return each.expired(); });
-      listeners.push_back(listener);
-    });
-  }
-
   Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) override {
     if (offset >= size() || length == 0) return MappedBytes{};
     isReader();
     length = cut(offset, length);
     Result<MappedBytes> bytes = here(offset, length);
     if (!bytes.ok()) return bytes;
-    if (!readableNow(*fetch_, offset, length))
-      return Error{ErrorCode::kNotFound, "not yet compared with its digest"};
-    // After that: what differs is announced before anything of it is forgotten.
-    if (hasDiffered()) return differedFor(*fetch_);
     noteTaken(shard_, *fetch_, offset, length);
     if (endsSmallFile(offset, length)) {
       shard_.reactor.post([&shard = shard_, fetch = fetch_] { lookAhead(shard, fetch); });
@@ -107,11 +73,11 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     length = cut(offset, length);
     ports_.demand.reads.fetch_add(1, std::memory_order_relaxed);
     ports_.demand.bytes.fetch_add(length, std::memory_order_relaxed);
-    shard_.reactor.post([&shard = shard_, fetch = fetch_, offset, length, differed = differed_,
+    shard_.reactor.post([&shard = shard_, fetch = fetch_, offset, length,
                          answer = std::move(answer), ended = endsSmallFile(offset, length)] {
       if (shard.gate.closed())
         return answer(Error{ErrorCode::kCancelled, "the agent is shutting down"});
-      shard.gate.spawn(readOnShard(shard, fetch, offset, length, differed, answer));
+      shard.gate.spawn(readOnShard(shard, fetch, offset, length, answer));
       if (ended) lookAhead(shard, fetch);
     });
   }
@@ -128,8 +94,6 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   }
 
  private:
-  // Since it was opened: what comes from now on is not of what was read.
-  [[nodiscard]] bool hasDiffered() const { return fetch_->shared->differed.load() != differed_; }
   // Who has it open and reads nothing wants none of its bytes yet.
   void isReader() {
     if (reads_.load(std::memory_order_relaxed)) return;
@@ -159,8 +123,6 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   const std::shared_ptr<FileFetch> fetch_;
   const bool allowPassthrough_;
   const bool wasComplete_ = fetch_->cache->complete();
-  const std::uint32_t differed_ = fetch_->shared->differed.load();
-  std::shared_ptr<const std::function<void()>> onDiffer_;
   std::atomic<bool> reads_{false};
   std::atomic<bool> ended_{false};
 };

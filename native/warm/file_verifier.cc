@@ -20,12 +20,6 @@ bool has(const CachedFile& file, std::uint32_t chunk, std::span<const std::byte>
   return crc32cOfBlocks(bytes, kBlockBytes) == file.blockChecksums(chunk);
 }
 
-Error changingOnDisk(const FileFetch& fetch) {
-  return {ErrorCode::kCorrupt, fetch.reference.path() +
-                                   ": it changed on the disk while it was compared with its "
-                                   "digest; check the disk of the cache directory"};
-}
-
 }  // namespace
 
 FileVerifier::FileVerifier(VerifierPorts ports) : ports_(ports) { ports_.fetcher.setWatch(*this); }
@@ -76,7 +70,10 @@ void FileVerifier::start(const std::shared_ptr<FileFetch>& fetch) {
 }
 
 Task<Status> FileVerifier::verified(std::shared_ptr<FileFetch> fetch) {
-  Status last = changingOnDisk(*fetch);
+  Status last = Error{ErrorCode::kCorrupt,
+                      fetch->reference.path() +
+                          ": it changed on the disk while it was compared with its digest; check "
+                          "the disk of the cache directory"};
   for (int tried = 0; tried < kTries; ++tried) {
     FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
     Task<Status> ensuring =
@@ -94,56 +91,6 @@ Task<Status> FileVerifier::verified(std::shared_ptr<FileFetch> fetch) {
   co_return last;
 }
 
-Task<Status> FileVerifier::awaitReadable(std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
-                                         std::uint64_t length) {
-  if (readableNow(*fetch, offset, length)) co_return Status();
-  const auto first = static_cast<std::uint32_t>(offset / kChunkBytes);
-  const auto end = static_cast<std::uint32_t>((offset + length - 1) / kChunkBytes) + 1;
-  FetchOptions options;
-  options.keep = false;
-  [[maybe_unused]] const auto begun = ports_.fetcher.begin(fetch, first, end, options);
-  const Status equal = co_await compared(fetch);
-  if (equal.ok()) fetch->shared->given.note(first, end);
-  co_return equal;
-}
-
-Task<Status> FileVerifier::compared(std::shared_ptr<FileFetch> fetch) {
-  const KeyFetch& shared = *fetch->shared;
-  const auto outcome = [&fetch, &shared,
-                        differed = shared.differed.load()]() -> std::optional<Status> {
-    if (shared.differed.load() != differed)
-      return DigestRefusals::errorOfReader().within(fetch->reference.path());
-    const bool equal = shared.equalGeneration == shared.cache->generation();
-    if (equal || !wanted(*fetch) || !shared.cache->complete()) return Status();
-    return std::nullopt;
-  };
-  Status failure = changingOnDisk(*fetch);
-  co_await landed(fetch);
-  for (int tried = 0; tried < kTries && !ports_.gate.closed(); ++tried) {
-    if (const auto known = outcome()) co_return *known;
-    start(fetch);
-    // It may have ended already, when it is short.
-    if (const auto known = outcome()) co_return *known;
-    InOrderHash& hash = hashOf(*fetch);
-    if (hash.running) co_await hash.concluded.wait();
-    if (!hash.failure.ok()) failure = hash.failure;
-  }
-  if (const auto known = outcome()) co_return *known;
-  if (ports_.gate.closed()) co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
-  co_return failure;
-}
-
-Task<void> FileVerifier::landed(std::shared_ptr<FileFetch> fetch) {
-  const std::uint32_t count = fetch->cache->chunkCount();
-  for (std::uint32_t chunk = 0; chunk < count; ++chunk) {
-    if (!fetch->cache->resident(chunk) && !fetch->flights.contains(chunk)) co_return;
-  }
-  while (!fetch->flights.empty()) {
-    const std::shared_ptr<ChunkFlight> flight = fetch->flights.begin()->second;
-    co_await flight->landed.wait();
-  }
-}
-
 Task<void> FileVerifier::advance(std::shared_ptr<FileFetch> fetch) {
   InOrderHash& hash = *fetch->shared->hash;
   bool more = true;
@@ -158,7 +105,6 @@ Task<void> FileVerifier::advance(std::shared_ptr<FileFetch> fetch) {
   }
   hash.running = false;
   hash.stopped.set();
-  hash.conclude();
 }
 
 // What is hashed is resident when the generation is known already: what becomes of it later changes
@@ -207,8 +153,6 @@ Task<bool> FileVerifier::conclude(std::shared_ptr<FileFetch> fetch) {
   if (digest != *fetch->reference.about.sourceDigest) {
     co_return co_await differs(fetch);
   }
-  fetch->shared->equalGeneration = generation;
-  state.conclude();
   const Status recorded = co_await fetch->cache->recordVerified(digest, generation);
   if (recorded.ok()) {
     fetch->shared->fromOriginAlone = false;
@@ -226,11 +170,9 @@ Task<bool> FileVerifier::differs(std::shared_ptr<FileFetch> fetch) {
   const std::string path = fetch->reference.path();
   ports_.mismatches.fetch_add(1, std::memory_order_relaxed);
   const bool again = ports_.refusals.note(fetch->key());
-  announceDifference(*fetch->shared);
   fetch->cache->discard();
   fetch->loaded.clear();
   state.restart(fetch->cache->generation());
-  state.conclude();
   if (again) {
     state.failure = DigestRefusals::error().within(path);
     log(ports_.ask, Question::Level::kError, state.failure.error().message, {{"file", path}});
@@ -248,16 +190,6 @@ Task<bool> FileVerifier::differs(std::shared_ptr<FileFetch> fetch) {
   const Status ensured = co_await ensuring;
   if (!ensured.ok()) state.failure = ensured;
   co_return ensured.ok();
-}
-
-// Before anything is dropped: what is read from now on is for new readers alone.
-void FileVerifier::announceDifference(KeyFetch& shared) {
-  shared.differed.fetch_add(1);
-  shared.given.clear();
-  std::erase_if(shared.onDiffer, [](const auto& listener) { return listener.expired(); });
-  for (const auto& each : shared.onDiffer) {
-    if (const auto listener = each.lock()) (*listener)();
-  }
 }
 
 }  // namespace hearth

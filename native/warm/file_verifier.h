@@ -2,13 +2,10 @@
 // come in, off the path of readers, on the threads for whole files: from the buffer or a copy of it
 // while there is room for that, else from the cache file when their turn has come. A file is served
 // as a whole (view, passthrough) only when it was compared; single chunks, to readers of this agent
-// and to other agents, are served before, as their block checksums hold from entry on. Where
-// nothing but the digest shows a change (mayBeMixed), the last chunk that readers were not given
-// waits for the comparison: no reader gets all of a mixture without an error.
+// and to other agents, are served before, as their block checksums hold from entry on.
 //
 // What differs is dropped and fetched once more, from the origin alone. When it differs again the
-// file is refused with kCorrupt (DigestRefusals). Who got bytes of it before gets no more of it
-// (KeyFetch::differed). One verifier a shard; on its thread.
+// file is refused with kCorrupt (DigestRefusals). One verifier a shard; on its thread.
 #pragma once
 
 #include <memory>
@@ -45,11 +42,6 @@ class FileVerifier final : public FileWatch {
   // Ends when all of the file is here and, where its origin tells a digest, is what that says.
   // kCorrupt: it is not, twice. Other errors: those of fetching.
   [[nodiscard]] Task<Status> verified(std::shared_ptr<FileFetch> fetch);
-  // For who reads these bytes, before they are taken: ends when they may be given, which is noted.
-  // What cannot be kept is never compared, and does not wait. kOriginChanged: the file turned out
-  // not to be what its digest says. Holds no buffers.
-  [[nodiscard]] Task<Status> awaitReadable(std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
-                                           std::uint64_t length);
 
   // Read from the cache file, because it was in memory no longer.
   [[nodiscard]] std::uint64_t bytesReadBack() const { return bytesReadBack_; }
@@ -58,11 +50,6 @@ class FileVerifier final : public FileWatch {
   [[nodiscard]] static bool wanted(const FileFetch& fetch);
   [[nodiscard]] InOrderHash& hashOf(FileFetch& fetch) const;
   void start(const std::shared_ptr<FileFetch>& fetch);
-  // Ends when it was compared as it is now, or cannot be.
-  Task<Status> compared(std::shared_ptr<FileFetch> fetch);
-  // Ends when all of it has landed; at once when some of it is neither here nor on its way.
-  Task<void> landed(std::shared_ptr<FileFetch> fetch);
-  static void announceDifference(KeyFetch& shared);
   [[nodiscard]] bool mayHold() const;
 
   Task<void> advance(std::shared_ptr<FileFetch> fetch);

@@ -72,7 +72,7 @@ class HashBytes {
 
 struct InOrderHash {
   InOrderHash(Reactor& reactor, std::uint64_t fileGeneration)
-      : generation(fileGeneration), stopped(reactor), concluded(reactor) {
+      : generation(fileGeneration), stopped(reactor) {
     stopped.set();
   }
   // From the beginning, of the file as it is now.
@@ -88,14 +88,8 @@ struct InOrderHash {
   std::uint32_t next = 0;    // chunk
   std::map<std::uint32_t, HashBytes> waiting;
   bool running = false;
-  Event stopped;    // nobody hashes: all is hashed that is there, or it failed
-  Event concluded;  // for who waits now: it was compared, or that has stopped
-  Status failure;   // of the last time that it ran
-
-  void conclude() {
-    concluded.set();
-    concluded.reset();
-  }
+  Event stopped;   // nobody hashes: all is hashed that is there, or it failed
+  Status failure;  // of the last time that it ran
 };
 
 }  // namespace hearth

@@ -83,17 +83,6 @@ class TestSource final : public MountSource {
     return waiting_.size();
   }
   void failReads(ErrorCode code) { failure_ = code; }
-  // Its bytes may yet turn out to be wrong.
-  void setSettled(bool settled) { settled_ = settled; }
-  // They do: on the caller's thread.
-  void announceDifference() {
-    std::vector<std::function<void()>> listeners;
-    {
-      const std::lock_guard lock(mutex_);
-      listeners = onDiffer_;
-    }
-    for (const auto& listener : listeners) listener();
-  }
   // backing() of a complete file fails once the kernel has been told of it.
   void evictBeforeOpen(bool evict) { evict_ = evict; }
 
@@ -182,11 +171,6 @@ class TestSource final : public MountSource {
         return Error{ErrorCode::kNotFound, "incomplete"};
       return mapping_->fd.get();
     }
-    bool settled() override { return owner_.settled_; }
-    void onDiffer(std::function<void()> then) override {
-      const std::lock_guard lock(owner_.mutex_);
-      owner_.onDiffer_.push_back(std::move(then));
-    }
     Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) override {
       if (!owner_.complete(entry_)) return Error{ErrorCode::kNotFound, "not resident"};
       return MappedBytes{{mapping_->bytes + offset, length}, mapping_, {}, {}};
@@ -257,8 +241,6 @@ class TestSource final : public MountSource {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> hints_;
   int openObjects_ = 0;
   std::atomic<std::chrono::milliseconds> delay_{std::chrono::milliseconds(0)};
-  std::vector<std::function<void()>> onDiffer_;
-  std::atomic<bool> settled_{true};
   std::atomic<bool> never_{false};
   std::atomic<bool> evict_{false};
   std::atomic<ErrorCode> failure_{ErrorCode::kOk};

@@ -26,14 +26,12 @@ export class Closing {
     const all = (async () => {
       for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
         present = step.what;
-        await step
-          .close()
-          .catch((error) =>
-            this.#logger.error('a part of the agent did not shut down cleanly', {
-              what: present,
-              error: HearthError.from(error),
-            }),
-          );
+        await step.close().catch((error) =>
+          this.#logger.error('a part of the agent did not shut down cleanly', {
+            what: present,
+            error: HearthError.from(error),
+          }),
+        );
       }
       return true;
     })();

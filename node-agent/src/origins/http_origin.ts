@@ -153,7 +153,7 @@ class Observations {
     if (first !== undefined) {
       warnings.push(
         `DigestOnly: the servers of ${this.#digestOnly.length} files send neither an ETag nor Last-Modified (the first is ${first}); ` +
-          'when such a file changes while it is fetched, who reads parts of it at that time can get bytes of both states',
+          'when such a file changes while it is fetched, who reads it at that time can get bytes of both states',
       );
     }
     for (const [from, to] of this.#redirected) warnings.push(`Redirected: files of ${from} are served by ${to}`);
