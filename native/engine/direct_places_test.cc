@@ -118,19 +118,27 @@ struct ReadBeside {
   std::future<Status> status;
 };
 
-// Whoever waits for one that is slow, however many that are, keeps none of the places of another.
-TEST(DirectPlaces, ASlowPeerTakesNoneOfAnother) {
+// A reader beside a holder that has all of the file.
+class DirectPlacesOfPeers : public testing::Test {
+ protected:
+  void SetUp() override {
+    origin.add("model", kFourChunks);
+    connect({&holder, &reader});
+    holder.beginWarm(holder.add(origin));
+    ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
+  }
+  [[nodiscard]] Shard& shard() { return onlyShard(reader); }
+
   Origin origin;
-  origin.add("model", kFourChunks);
-  Agent holder("holder", withOneShard), reader("reader", withOneShard);
-  connect({&holder, &reader});
-  holder.beginWarm(holder.add(origin));
-  ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
-  Shard& shard = onlyShard(reader);
-  ASSERT_TRUE(reader.await(takeAll(shard, reader.engine().home(), "slow")));
+  Agent holder{"holder", withOneShard}, reader{"reader", withOneShard};
+};
+
+// Whoever waits for one that is slow, however many that are, keeps none of the places of another.
+TEST_F(DirectPlacesOfPeers, ASlowPeerTakesNoneOfAnother) {
+  ASSERT_TRUE(reader.await(takeAll(shard(), reader.engine().home(), "slow")));
   ReadBeside read(reader, origin);
   EXPECT_EQ(read.status.wait_for(kHang), std::future_status::ready);
-  ASSERT_TRUE(reader.await(giveAllBack(shard, reader.engine().home(), "slow")));
+  ASSERT_TRUE(reader.await(giveAllBack(shard(), reader.engine().home(), "slow")));
   EXPECT_TRUE(read.status.get().ok());
   EXPECT_EQ(reader.await(reader.engine().statistics()).peerBytesReceived, kFourChunks);
 }
@@ -146,23 +154,16 @@ Task<std::optional<bool>> wants(Shard& shard, Reactor& home, ContentKey key) {
 }
 
 // What the origin gives is divided among those who want a key.
-TEST(DirectPlaces, WhoWaitsForOneReportsNoWishToKeepTheFile) {
-  Origin origin;
-  origin.add("model", kFourChunks);
-  Agent holder("holder", withOneShard), reader("reader", withOneShard);
-  connect({&holder, &reader});
-  holder.beginWarm(holder.add(origin));
-  ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
-  Shard& shard = onlyShard(reader);
-  ASSERT_TRUE(reader.await(takeAll(shard, reader.engine().home(), "holder")));
+TEST_F(DirectPlacesOfPeers, WhoWaitsForOneReportsNoWishToKeepTheFile) {
+  ASSERT_TRUE(reader.await(takeAll(shard(), reader.engine().home(), "holder")));
   ReadBeside read(reader, origin);
   std::optional<bool> wanted;
   EXPECT_TRUE(eventually([&] {
-    wanted = reader.await(wants(shard, reader.engine().home(), read.key()));
+    wanted = reader.await(wants(shard(), reader.engine().home(), read.key()));
     return wanted.has_value();
   }));
   EXPECT_EQ(wanted, false);
-  ASSERT_TRUE(reader.await(giveAllBack(shard, reader.engine().home(), "holder")));
+  ASSERT_TRUE(reader.await(giveAllBack(shard(), reader.engine().home(), "holder")));
   EXPECT_TRUE(read.status.get().ok());
 }
 
