@@ -47,7 +47,7 @@ struct PatternFile {
   std::vector<std::uint64_t> seeds;
 };
 
-constexpr auto kTellEvery = std::chrono::milliseconds(500);
+constexpr auto kReportEvery = std::chrono::milliseconds(500);
 
 class Tally {
  public:
@@ -55,11 +55,11 @@ class Tally {
   void read(std::uint64_t bytes) {
     bytes_ += bytes;
     const Clock::time_point now = Clock::now();
-    if (now - told_ < kTellEvery) return;
-    told_ = now;
-    say("at");
+    if (now - reportedAt_ < kReportEvery) return;
+    reportedAt_ = now;
+    report("at");
   }
-  void say(const char* what) const {
+  void report(const char* what) const {
     std::printf("%s %llu %llu\n", what, static_cast<unsigned long long>(bytes_),
                 static_cast<unsigned long long>(opens_));
   }
@@ -68,7 +68,7 @@ class Tally {
  private:
   std::uint64_t bytes_ = 0;
   std::uint64_t opens_ = 0;
-  Clock::time_point told_{};
+  Clock::time_point reportedAt_{};
 };
 
 // Sebastiano Vigna's splitmix64 (public domain): one word for each place.
@@ -118,7 +118,7 @@ class States {
   std::vector<std::uint64_t> left_;
 };
 
-void sayError(const PatternFile& file, int error) {
+void reportError(const PatternFile& file, int error) {
   std::printf("error %s %d %s\n", file.path.c_str(), error, std::strerror(error));
 }
 
@@ -127,7 +127,7 @@ void readWhole(const PatternFile& file, int fd, Tally& tally) {
   States states(file);
   for (std::uint64_t offset = 0;;) {
     const ssize_t got = pread(fd, piece.data(), piece.size(), static_cast<off_t>(offset));
-    if (got < 0) return sayError(file, errno);
+    if (got < 0) return reportError(file, errno);
     if (got == 0) return;
     if (!states.see(offset, piece.data(), static_cast<std::size_t>(got))) return;
     offset += static_cast<std::uint64_t>(got);
@@ -143,7 +143,7 @@ void readRandom(const PatternFile& file, int fd, std::uint64_t size, std::mt1993
   for (int i = 0; i < kRandomReads; ++i) {
     const std::uint64_t offset = random() % std::max<std::uint64_t>(1, size / 8) * 8;
     const ssize_t got = pread(fd, piece, sizeof piece, static_cast<off_t>(offset));
-    if (got < 0) return sayError(file, errno);
+    if (got < 0) return reportError(file, errno);
     if (!states.see(offset, piece, static_cast<std::size_t>(got))) return;
     tally.read(static_cast<std::uint64_t>(got));
   }
@@ -156,7 +156,7 @@ void onBusError(int) { siglongjmp(mappingFailed, 1); }
 void readMapping(const PatternFile& file, int fd, std::uint64_t size, Tally& tally) {
   if (size == 0) return;
   void* const mapping = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
-  if (mapping == MAP_FAILED) return sayError(file, errno);
+  if (mapping == MAP_FAILED) return reportError(file, errno);
   volatile std::uint64_t done = 0;
   if (sigsetjmp(mappingFailed, 1) == 0) {
     States states(file);
@@ -168,7 +168,7 @@ void readMapping(const PatternFile& file, int fd, std::uint64_t size, Tally& tal
       tally.read(length);
     }
   } else {
-    sayError(file, EIO);
+    reportError(file, EIO);
   }
   munmap(mapping, size);
 }
@@ -176,11 +176,11 @@ void readMapping(const PatternFile& file, int fd, std::uint64_t size, Tally& tal
 void readOnce(const std::string& mode, const PatternFile& file, std::mt19937_64& random,
               Tally& tally) {
   const int fd = open(file.path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return sayError(file, errno);
+  if (fd < 0) return reportError(file, errno);
   tally.opened();
   struct stat about {};
   if (fstat(fd, &about) != 0) {
-    sayError(file, errno);
+    reportError(file, errno);
   } else if (mode == "mmap") {
     readMapping(file, fd, static_cast<std::uint64_t>(about.st_size), tally);
   } else if (mode == "random") {
@@ -205,7 +205,7 @@ int readFor(const std::string& mode, double seconds, const std::vector<PatternFi
     if (tally.bytes() == before) std::this_thread::sleep_for(kPauseAfterError);
     if (next % files.size() == 0) next += random() % files.size();
   }
-  tally.say("done");
+  tally.report("done");
   return 0;
 }
 

@@ -36,7 +36,7 @@ namespace hearth::convert {
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const MountInfo& mount);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const std::vector<PeerAddress>& addresses);
-[[nodiscard]] Napi::Value toJs(Napi::Env env, const Question& question);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const EngineEvent& event);
 // One row of Engine.entries().
 [[nodiscard]] Napi::Value entryToJs(Napi::Env env, const Manifest& manifest, std::uint32_t index,
                                     std::uint64_t residentBytes);

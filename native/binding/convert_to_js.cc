@@ -33,15 +33,15 @@ const char* stateName(WarmState state) {
   return "failed";
 }
 
-const char* levelName(Question::Level level) {
+const char* levelName(EngineEvent::Level level) {
   switch (level) {
-    case Question::Level::kDebug:
+    case EngineEvent::Level::kDebug:
       return "debug";
-    case Question::Level::kInfo:
+    case EngineEvent::Level::kInfo:
       return "info";
-    case Question::Level::kWarn:
+    case EngineEvent::Level::kWarn:
       return "warn";
-    case Question::Level::kError:
+    case EngineEvent::Level::kError:
       return "error";
   }
   return "error";
@@ -243,41 +243,41 @@ Napi::Value toJs(Napi::Env env, const std::vector<PeerAddress>& addresses) {
   return array;
 }
 
-Napi::Value toJs(Napi::Env env, const Question& question) {
+Napi::Value toJs(Napi::Env env, const EngineEvent& event) {
   Napi::Object object = Napi::Object::New(env);
-  switch (question.kind) {
-    case Question::Kind::kLocations: {
+  switch (event.kind) {
+    case EngineEvent::Kind::kLocations: {
       object.Set("kind", "locations");
-      object.Set("manifest", hexOf(question.manifest));
-      object.Set("dataset", question.dataset);
+      object.Set("manifest", hexOf(event.manifest));
+      object.Set("dataset", event.dataset);
       Napi::Array entries = Napi::Array::New(env);
-      for (const std::uint32_t entry : question.entries) entries.Set(entries.Length(), entry);
+      for (const std::uint32_t entry : event.entries) entries.Set(entries.Length(), entry);
       object.Set("entries", entries);
       Napi::Array ahead = Napi::Array::New(env);
-      for (const std::uint32_t entry : question.ahead) ahead.Set(ahead.Length(), entry);
+      for (const std::uint32_t entry : event.ahead) ahead.Set(ahead.Length(), entry);
       object.Set("ahead", ahead);
       break;
     }
-    case Question::Kind::kLog: {
+    case EngineEvent::Kind::kLog: {
       object.Set("kind", "log");
-      object.Set("level", levelName(question.level));
-      object.Set("message", question.message);
+      object.Set("level", levelName(event.level));
+      object.Set("message", event.message);
       Napi::Object fields = Napi::Object::New(env);
-      for (const auto& [name, value] : question.fields) fields.Set(name, value);
+      for (const auto& [name, value] : event.fields) fields.Set(name, value);
       object.Set("fields", fields);
       break;
     }
-    case Question::Kind::kOriginChanged:
+    case EngineEvent::Kind::kOriginChanged:
       object.Set("kind", "originChanged");
-      object.Set("manifest", hexOf(question.manifest));
-      object.Set("dataset", question.dataset);
-      object.Set("entry", question.entries.empty() ? 0u : question.entries.front());
-      object.Set("message", question.message);
+      object.Set("manifest", hexOf(event.manifest));
+      object.Set("dataset", event.dataset);
+      object.Set("entry", event.entries.empty() ? 0u : event.entries.front());
+      object.Set("message", event.message);
       break;
-    case Question::Kind::kMountEnded:
+    case EngineEvent::Kind::kMountEnded:
       object.Set("kind", "mountEnded");
-      object.Set("target", question.target);
-      object.Set("message", question.message);
+      object.Set("target", event.target);
+      object.Set("message", event.message);
       break;
   }
   return object;

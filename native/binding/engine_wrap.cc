@@ -57,24 +57,24 @@ Napi::Value EngineWrap::open(const Napi::CallbackInfo& info) {
     throw Napi::TypeError::New(env, "open() takes the engine's options");
   const auto from = info[0].As<Napi::Object>();
   EngineOptions options = convert::engineOptions(from);
-  const Napi::Value listener = from.Get("onQuestion");
-  if (!listener.IsFunction()) throw Napi::TypeError::New(env, "onQuestion must be a function");
+  const Napi::Value listener = from.Get("onEvent");
+  if (!listener.IsFunction()) throw Napi::TypeError::New(env, "onEvent must be a function");
   const auto callback =
       std::make_shared<Napi::FunctionReference>(Napi::Persistent(listener.As<Napi::Function>()));
   callback->SuppressDestruct();
   const std::shared_ptr<Bridge> bridge = env.GetInstanceData<AddonData>()->bridge;
   bridge->hold();
-  Ask ask = [bridge, callback](Question question) {
-    bridge->post([callback, question = std::move(question)](Napi::Env target) {
-      callback->Call({convert::toJs(target, question)});
+  EventSink events = [bridge, callback](EngineEvent event) {
+    bridge->post([callback, event = std::move(event)](Napi::Env target) {
+      callback->Call({convert::toJs(target, event)});
     });
   };
   const auto deferred = Napi::Promise::Deferred::New(env);
   // Opening replays logs and may take a while: on a thread of its own, which ends with it.
   env.GetInstanceData<AddonData>()->threads.emplace_back(
-      [options = std::move(options), ask = std::move(ask), bridge, deferred]() mutable {
+      [options = std::move(options), events = std::move(events), bridge, deferred]() mutable {
         auto opened = std::make_shared<Result<std::unique_ptr<Engine>>>(
-            Engine::open(std::move(options), std::move(ask)));
+            Engine::open(std::move(options), std::move(events)));
         bridge->post([bridge, opened, deferred](Napi::Env target) {
           if (!opened->ok()) {
             bridge->release();

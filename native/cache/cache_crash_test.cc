@@ -76,8 +76,8 @@ class CacheCrashTest : public testing::Test {
           files.corrupt(file->path(), chunk * kChunkBytes);
           EXPECT_FALSE(holds(*file, chunk));
           if (random() % 2 == 0) {
-            const Status told = co_await file->claimed();
-            if (told.ok()) noted.insert({n, chunk});
+            const Status claimed = co_await file->claimed();
+            if (claimed.ok()) noted.insert({n, chunk});
           }
           (void)co_await writeWhole(file, chunk);
           break;

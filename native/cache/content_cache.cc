@@ -12,7 +12,7 @@ namespace hearth {
 namespace {
 
 // What ext4 can hold in one file with 4 KiB blocks.
-constexpr std::uint64_t kMostFileBytes = std::uint64_t{16} << 40;
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{16} << 40;
 
 void noteRecovery(std::vector<std::string>& notes, const std::string& path,
                   const DirectoryRecovery& recovery) {
@@ -71,7 +71,7 @@ class DiskContentCache final : public ContentCache {
 
   Task<Result<std::shared_ptr<CachedFile>>> acquire(ContentKey key, std::uint64_t size,
                                                     bool executable) override {
-    if (size > kMostFileBytes) {
+    if (size > kMaxFileBytes) {
       co_return Error{ErrorCode::kInvalidArgument,
                       "a file of " + std::to_string(size) +
                           " bytes is larger than a cache file can be (16 TiB)"};
@@ -212,7 +212,7 @@ class DiskContentCache final : public ContentCache {
   [[nodiscard]] const ShardContext& shard() const { return core_->shards[0]; }
   [[nodiscard]] CacheDirectory& roomiest() const {
     const auto less = [](const auto& a, const auto& b) {
-      return a->budget().unpromised() < b->budget().unpromised();
+      return a->budget().expectedFree() < b->budget().expectedFree();
     };
     return **std::max_element(core_->directories.begin(), core_->directories.end(), less);
   }

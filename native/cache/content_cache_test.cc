@@ -204,7 +204,7 @@ TEST_F(ContentCacheTest, AVerifiedFileStaysSoUntilAChunkIsFoundBad) {
   EXPECT_TRUE(file->verifiedWhole());
 }
 
-TEST_F(ContentCacheTest, AScrubFindsWhatNobodyReads) {
+TEST_F(ContentCacheTest, AScrubFindsWhatIsNotRead) {
   open();
   const std::uint64_t size = kChunkBytes + 200001;
   ASSERT_TRUE(put(keyOf(1), size).ok());

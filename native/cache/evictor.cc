@@ -14,7 +14,7 @@ constexpr std::size_t kCandidates = 1024;
 // More is freed than is asked for, up to this share of the budget and this many bytes: a full cache
 // then syncs one drop record for many files.
 constexpr std::uint64_t kSlackShare = 64;
-constexpr std::uint64_t kMostSlack = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxSlack = std::uint64_t{64} << 20;
 
 std::string inMiB(std::uint64_t bytes) {
   char text[40];
@@ -67,7 +67,7 @@ Task<Status> Evictor::makeRoom(CacheDirectory& directory, std::uint64_t bytes) {
       refreshed = true;
       continue;
     }
-    const std::uint64_t slack = std::min(budget.budgetBytes() / kSlackShare, kMostSlack);
+    const std::uint64_t slack = std::min(budget.budgetBytes() / kSlackShare, kMaxSlack);
     Entries victims = choose(directory, budget.deficit(bytes) + slack);
     if (victims.empty()) co_return outOfSpace(directory, bytes);
     const Result<std::size_t> removed = co_await removeMarked(directory, std::move(victims));

@@ -128,9 +128,9 @@ std::vector<std::uint32_t> OpenCacheFile::blockChecksums(std::uint32_t chunk) co
 
 bool OpenCacheFile::refuses(std::uint32_t chunk) const {
   CacheDirectory& directory = entry_->directory;
-  if (!directory.refusal().stands(entry_->chunkBytes(chunk))) return false;
+  if (!directory.refusal().applies(entry_->chunkBytes(chunk))) return false;
   const std::uint64_t room = allocatedBytes(entry_->chunkBytes(chunk));
-  return !directory.refusal().forWantOfRoom() || directory.budget().deficit(room) != 0;
+  return !directory.refusal().outOfSpace() || directory.budget().deficit(room) != 0;
 }
 
 bool OpenCacheFile::worthStoring(std::uint32_t chunk) {
@@ -210,7 +210,7 @@ Task<Status> OpenCacheFile::writeAbsent(std::uint32_t chunk, ChunkState before,
   charge(room);
   const Status written = co_await writer_->writeAt(data, chunk * kChunkBytes);
   directory.budget().written(room);
-  if (written.code() == ErrorCode::kOutOfSpace) directory.budget().distrust();
+  if (written.code() == ErrorCode::kOutOfSpace) directory.budget().remeasure();
   if (!written.ok()) entry_->failWrite(chunk, ChunkState::kSpoiled);
   co_return written;
 }

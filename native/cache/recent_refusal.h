@@ -24,7 +24,7 @@ class RecentRefusal {
   // `bytes` were stored: the refusal ends, or stands for more than that alone. So one refused large
   // chunk does not keep small files out for as long as nothing large is wanted.
   void stored(std::uint64_t bytes) {
-    if (!stands(bytes)) return;
+    if (!applies(bytes)) return;
     if (bytes >= bytes_.load(std::memory_order_relaxed)) {
       fit_.store(0);
       retryAt_.store(0);
@@ -33,11 +33,11 @@ class RecentRefusal {
     }
   }
   // For a chunk of `bytes`.
-  [[nodiscard]] bool stands(std::uint64_t bytes) const {
+  [[nodiscard]] bool applies(std::uint64_t bytes) const {
     return retryAt_.load(std::memory_order_acquire) != 0 &&
            bytes > fit_.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] bool forWantOfRoom() const { return full_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool outOfSpace() const { return full_.load(std::memory_order_relaxed); }
   // True for one caller in each kPause: it tries again.
   [[nodiscard]] bool retry(Clock::time_point now) {
     Clock::rep due = retryAt_.load(std::memory_order_acquire);

@@ -30,7 +30,7 @@ void check(const ParsedRecord& parsed, std::size_t size) {
 
 void repair(std::vector<std::byte>& bytes) {
   if (bytes.size() < 12) return;
-  bytes.resize(std::min(bytes.size() / 4 * 4, hearth::kMostRecordBytes));
+  bytes.resize(std::min(bytes.size() / 4 * 4, hearth::kMaxRecordBytes));
   const auto length = static_cast<std::uint32_t>(bytes.size());
   std::memcpy(bytes.data() + 4, &length, 4);
   const std::uint32_t checksum = hearth::crc32c(std::span<const std::byte>(bytes).subspan(4));

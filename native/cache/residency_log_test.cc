@@ -156,7 +156,7 @@ TEST_F(ResidencyLogTest, ARewriteIsTheOldLogOrTheNewOneAfterACrash) {
   }
 }
 
-TEST_F(ResidencyLogTest, ReadsALogOfVersion1AndWritesItAnew) {
+TEST_F(ResidencyLogTest, ReadsALogOfVersion1AndRewritesIt) {
   put(bytesOfHex(kVersion1Log));
   const auto sound = [](std::uint64_t n, std::uint64_t size, std::uint32_t chunk) {
     ResidencyRecord record = claim(n, size, chunk);
@@ -235,7 +235,7 @@ std::vector<std::byte> headerWith(std::uint32_t version, std::uint32_t minor,
   return header;
 }
 
-TEST_F(ResidencyLogTest, TellsTheVersionThatALogNeeds) {
+TEST_F(ResidencyLogTest, KnowsTheVersionThatALogNeeds) {
   put(headerWith(3, 0, 0, 0, 64));
   EXPECT_EQ(refusal().code, ErrorCode::kUnsupported);
   EXPECT_NE(refusal().message.find("needs version 3 "), std::string::npos) << refusal().message;
@@ -257,7 +257,7 @@ TEST_F(ResidencyLogTest, ReadsALongerHeaderAndIgnoresOptionalFeatures) {
   EXPECT_EQ(replayed, (std::vector<ResidencyRecord>{claim(1, 9000, 0), claim(2, 9000, 0)}));
 }
 
-TEST_F(ResidencyLogTest, BeginsAnewAfterABadHeader) {
+TEST_F(ResidencyLogTest, BeginsAgainAfterABadHeader) {
   ASSERT_TRUE(run(open(files)->append(encode({claim(1, 9000, 0)}))).ok());
   for (const std::uint64_t offset : {0, 20, 63}) {
     files.corrupt("/c/residency.log", offset);

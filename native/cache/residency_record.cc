@@ -106,7 +106,7 @@ ParsedRecord parseRecord(std::span<const std::byte> from) {
   if (from.size() < 8) return {.kind = Kind::kCut};
   const std::byte* const at = from.data();
   const std::size_t bytes = get<std::uint32_t>(at + 4);
-  if (bytes < kFramingBytes || bytes > kMostRecordBytes || bytes % 4 != 0) return {};
+  if (bytes < kFramingBytes || bytes > kMaxRecordBytes || bytes % 4 != 0) return {};
   if (from.size() < bytes) return {.kind = Kind::kCut};
   if (get<std::uint32_t>(at) != crc32c({at + 4, bytes - 4})) return {};
   ParsedRecord parsed{.bytes = bytes};

@@ -3,7 +3,7 @@
 // Little-endian. Twelve bytes that every record has, then what belongs to its type, then what later
 // versions may add to it, which is skipped:
 //   0  u32  CRC32C of all that follows in this record
-//   4  u32  bytes of the whole record: a multiple of 4, 12 to kMostRecordBytes
+//   4  u32  bytes of the whole record: a multiple of 4, 12 to kMaxRecordBytes
 //   8  u8   type (RecordType)
 //   9  u8   flags; bit 0: who does not know the type skips the record, else refuses the log
 //   10 u16  number of block checksums (claims: 1..64; else 0)
@@ -55,7 +55,7 @@ struct ResidencyRecord {
   bool operator==(const ResidencyRecord&) const = default;
 };
 
-inline constexpr std::size_t kMostRecordBytes = 65536;
+inline constexpr std::size_t kMaxRecordBytes = 65536;
 
 // Bytes of a claim with that many block checksums, or of a drop or retraction with none.
 [[nodiscard]] constexpr std::size_t recordBytes(std::size_t blockChecksums) {

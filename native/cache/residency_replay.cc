@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kMagic = "HEARTHRL";
 constexpr std::size_t kVersion1HeaderBytes = 16;
-constexpr std::size_t kMostHeaderBytes = 4096;
+constexpr std::size_t kMaxHeaderBytes = 4096;
 // Features of the header's required word that we know.
 constexpr std::uint64_t kKnownFeatures = 0;
 // How much of the log is read at a time.
@@ -33,9 +33,7 @@ class LogWindow {
 
   // Whether fill() has something to do. It is asked first, record for record: coroutines that end
   // at once would stack up where the compiler makes no tail calls.
-  [[nodiscard]] bool wantsFill() const {
-    return !ended_ && buffer_.size() - at_ < kMostRecordBytes;
-  }
+  [[nodiscard]] bool wantsFill() const { return !ended_ && buffer_.size() - at_ < kMaxRecordBytes; }
   [[nodiscard]] Task<Status> fill() {
     buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(at_));
     at_ = 0;
@@ -80,7 +78,7 @@ HeaderView readHeader(std::span<const std::byte> bytes) {
   if (version != kLogVersion) return {HeaderKind::kTooNew, 0, std::to_string(version)};
   if (bytes.size() < kLogHeaderBytes) return {};
   const std::size_t length = numberAt<std::uint32_t>(bytes, 16);
-  if (length < kLogHeaderBytes || length > kMostHeaderBytes || length > bytes.size()) return {};
+  if (length < kLogHeaderBytes || length > kMaxHeaderBytes || length > bytes.size()) return {};
   if (numberAt<std::uint32_t>(bytes, length - 4) != crc32c(bytes.first(length - 4))) return {};
   if ((numberAt<std::uint64_t>(bytes, 24) & ~kKnownFeatures) != 0) {
     return {HeaderKind::kTooNew, length,
@@ -112,7 +110,7 @@ bool lacksASector(const LogWindow& window) {
   if (bytes.size() < 8) return false;
   const std::size_t length =
       std::clamp<std::size_t>(numberAt<std::uint32_t>(bytes, 4), 8, bytes.size());
-  for (std::size_t at = 0; at < std::min(length, kMostRecordBytes);) {
+  for (std::size_t at = 0; at < std::min(length, kMaxRecordBytes);) {
     const std::size_t end = std::min<std::size_t>(
         bytes.size(), at + kSectorBytes - (window.offset() + at) % kSectorBytes);
     const auto sector = bytes.subspan(at, end - at);
@@ -228,7 +226,7 @@ class LogReplay {
   void lose(std::uint64_t from, bool torn, std::string reason) {
     const std::uint64_t bytes = window_.offset() - from;
     report_.lostBytes += bytes;
-    if (report_.losses.size() == ReplayReport::kMostLosses) return;
+    if (report_.losses.size() == ReplayReport::kMaxLosses) return;
     report_.losses.push_back({from, bytes, report_.records, torn, std::move(reason)});
   }
 

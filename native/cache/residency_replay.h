@@ -34,7 +34,7 @@ struct ReplayReport {
   std::vector<Loss> losses;     // the first few, in order
   bool rotten = false;          // something was lost that had been synced
 
-  static constexpr std::size_t kMostLosses = 8;
+  static constexpr std::size_t kMaxLosses = 8;
 };
 
 inline constexpr std::uint32_t kLogVersion = 2;

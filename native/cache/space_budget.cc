@@ -58,7 +58,7 @@ void SpaceBudget::measured(std::uint64_t token, std::uint64_t freeBytes) {
   measuredAt_ = Clock::now();
 }
 
-void SpaceBudget::distrust() {
+void SpaceBudget::remeasure() {
   const std::lock_guard guard(mutex_);
   measuredAt_ = Clock::time_point::min();
 }
@@ -82,7 +82,7 @@ void SpaceBudget::fulfil(std::uint64_t bytes) {
   promised_ -= bytes;
 }
 
-std::int64_t SpaceBudget::unpromised() const {
+std::int64_t SpaceBudget::expectedFree() const {
   const std::lock_guard guard(mutex_);
   return static_cast<std::int64_t>(budget_) - static_cast<std::int64_t>(used_) -
          static_cast<std::int64_t>(promised_);

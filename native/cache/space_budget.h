@@ -44,7 +44,7 @@ class SpaceBudget {
   [[nodiscard]] std::uint64_t measuring() const;
   void measured(std::uint64_t token, std::uint64_t freeBytes);
   // A write has met ENOSPC: the next reservation measures first.
-  void distrust();
+  void remeasure();
 
   // Bytes that must go before `bytes` can be reserved, by what is known now.
   [[nodiscard]] std::uint64_t deficit(std::uint64_t bytes) const;
@@ -52,7 +52,7 @@ class SpaceBudget {
   // Room that open files are going to ask for: new keys go where the most is left after that.
   void promise(std::uint64_t bytes);
   void fulfil(std::uint64_t bytes);
-  [[nodiscard]] std::int64_t unpromised() const;
+  [[nodiscard]] std::int64_t expectedFree() const;
 
   [[nodiscard]] std::uint64_t budgetBytes() const { return budget_; }
   [[nodiscard]] std::uint64_t freeFloorBytes() const { return floor_; }

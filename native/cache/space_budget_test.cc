@@ -38,7 +38,7 @@ TEST(SpaceBudgetTest, KeepsTheFloorWithWhatIsUnderWayAndWrittenSinceTheMeasureme
   budget.measured(token, 120000);
   EXPECT_EQ(budget.freeBytes(), 120000u - 16384);
   EXPECT_EQ(budget.reserve(8192), Answer::kBelowFloor);
-  budget.distrust();
+  budget.remeasure();
   EXPECT_EQ(budget.reserve(1), Answer::kMeasureFirst);
 }
 

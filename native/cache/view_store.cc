@@ -16,9 +16,9 @@ namespace {
 constexpr std::string_view kKeysSuffix = ".keys";
 constexpr std::string_view kAsidePrefix = ".tmp-";
 // A list of the keys of the largest view, with its checksum.
-constexpr std::size_t kMostKeyBytes = std::size_t{ViewStore::kMostFiles} * 32 + 4;
+constexpr std::size_t kMaxKeyBytes = std::size_t{ViewStore::kMaxFiles} * 32 + 4;
 // A digest and a newline, with room for an editor's whims.
-constexpr std::size_t kMostPublishBytes = 256;
+constexpr std::size_t kMaxPublishBytes = 256;
 
 std::vector<std::byte> encodeKeys(const std::vector<ContentKey>& keys) {
   std::vector<std::byte> bytes(keys.size() * 32 + 4);
@@ -108,7 +108,7 @@ Task<Status> ViewStore::recoverIn(CacheDirectory& directory) {
         isKeys ? entry.name.substr(0, entry.name.size() - kKeysSuffix.size()) : "";
     bool leftover = entry.name.starts_with(kAsidePrefix) || (isKeys && !names.contains(treeName));
     if (isTree && digest) {
-      const auto bytes = co_await readFile(files, path + std::string(kKeysSuffix), kMostKeyBytes);
+      const auto bytes = co_await readFile(files, path + std::string(kKeysSuffix), kMaxKeyBytes);
       const auto keys = bytes.ok() ? decodeKeys(*bytes) : std::nullopt;
       if (keys) catalog_.add(digest->bytes, {.path = path, .keys = *keys, .whole = false});
       // A published tree whose list is lost stays: somebody has it mounted.
@@ -142,7 +142,7 @@ Task<Status> ViewStore::readPublished() {
   for (const DirectoryEntry& entry : *entries) {
     if (entry.name.starts_with('.') || entry.info.kind != FileInfo::Kind::kFile) continue;
     const auto bytes =
-        co_await readFile(files, publishedFolder() + "/" + entry.name, kMostPublishBytes);
+        co_await readFile(files, publishedFolder() + "/" + entry.name, kMaxPublishBytes);
     if (bytes.code() == ErrorCode::kNotFound || bytes.code() == ErrorCode::kInvalidArgument)
       continue;
     if (!bytes.ok()) co_return bytes.error();
@@ -165,10 +165,10 @@ Task<Status> ViewStore::refresh(Reactor& back) {
 
 Result<ViewStore::Plan> ViewStore::plan(const Manifest& manifest) const {
   const ManifestTotals totals = manifest.totals();
-  if (totals.files > kMostFiles) {
+  if (totals.files > kMaxFiles) {
     return Error{ErrorCode::kUnsupported,
                  "a view of " + std::to_string(totals.files) + " files is over the limit of " +
-                     std::to_string(kMostFiles) + "; the dataset is served by FUSE"};
+                     std::to_string(kMaxFiles) + "; the dataset is served by FUSE"};
   }
   Plan made;
   for (std::uint32_t index = 0; index < totals.entries; ++index) {

@@ -28,7 +28,7 @@ class CacheDirectory;
 
 class ViewStore {
  public:
-  static constexpr std::uint32_t kMostFiles = 100'000;
+  static constexpr std::uint32_t kMaxFiles = 100'000;
 
   explicit ViewStore(CacheCore& core);
 

@@ -182,7 +182,7 @@ TEST_F(ViewStoreTest, FilesOfAPublishedViewAreRepairedInTheSameInode) {
   EXPECT_EQ(cache->viewPath(digest), *view);
 }
 
-TEST_F(ViewStoreTest, AViewWithABadChunkIsOfferedToNobodyUntilItIsRepaired) {
+TEST_F(ViewStoreTest, AViewWithABadChunkIsNotOfferedUntilItIsRepaired) {
   warm(1);
   const auto view = build(1);
   ASSERT_TRUE(view.ok());

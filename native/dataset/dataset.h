@@ -11,7 +11,7 @@
 #include <string>
 
 #include "dataset/folder_readers.h"
-#include "dataset/location_book.h"
+#include "dataset/location_cache.h"
 #include "dataset/origin_turns.h"
 #include "manifest/manifest.h"
 #include "origin/origin_client.h"
@@ -19,14 +19,16 @@
 namespace hearth {
 
 struct Dataset {
-  Dataset(std::shared_ptr<const Manifest> list, std::string name, Ask ask)
-      : manifest(std::move(list)), id(std::move(name)), locations(manifest, id, std::move(ask)) {}
+  Dataset(std::shared_ptr<const Manifest> list, std::string name, EventSink events)
+      : manifest(std::move(list)),
+        id(std::move(name)),
+        locations(manifest, id, std::move(events)) {}
 
   const std::shared_ptr<const Manifest> manifest;
   // By which the agent knows whose credentials read the origin; not interpreted here. Empty: of
   // nobody, for what needs no origin.
   const std::string id;
-  LocationBook locations;
+  LocationCache locations;
   OriginTurns originTurns;
   FolderReaders folderReaders;
   // Bytes that came in for readers and could not be kept, and when the last of them did.

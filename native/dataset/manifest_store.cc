@@ -3,7 +3,7 @@
 namespace hearth {
 namespace {
 
-constexpr auto kManifestPatience = std::chrono::seconds(60);
+constexpr auto kManifestTimeout = std::chrono::seconds(60);
 constexpr auto kManifestSweep = std::chrono::minutes(1);
 
 }  // namespace
@@ -32,7 +32,7 @@ std::shared_ptr<Dataset> ManifestStore::find(const Sha256Digest& digest,
   if (found == open_.end()) return nullptr;
   std::shared_ptr<Dataset>& place = found->second[dataset];
   if (place == nullptr) {
-    place = std::make_shared<Dataset>(found->second.at({})->manifest, dataset, ports_.ask);
+    place = std::make_shared<Dataset>(found->second.at({})->manifest, dataset, ports_.events);
     if (closed_) place->locations.close(*closed_);
   }
   return place;
@@ -50,11 +50,11 @@ void ManifestStore::close() {
 std::shared_ptr<Dataset> ManifestStore::remember(std::shared_ptr<const Manifest> manifest) {
   const std::lock_guard lock(mutex_);
   if (open_.empty()) sweeping_.start(Clock::now() + kManifestSweep, [this] { sweep(); });
-  std::shared_ptr<Dataset>& ofNobody = open_[manifest->digest()][{}];
-  if (ofNobody == nullptr) {
-    ofNobody = std::make_shared<Dataset>(std::move(manifest), std::string(), ports_.ask);
+  std::shared_ptr<Dataset>& withoutId = open_[manifest->digest()][{}];
+  if (withoutId == nullptr) {
+    withoutId = std::make_shared<Dataset>(std::move(manifest), std::string(), ports_.events);
   }
-  return ofNobody;
+  return withoutId;
 }
 
 Task<Status> ManifestStore::write(const Sha256Digest& digest, std::span<const std::byte> bytes) {
@@ -125,16 +125,16 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) 
   const Result<std::shared_ptr<Dataset>> here = co_await openLocal(digest);
   if (here.ok()) co_return here;
   if (here.code() == ErrorCode::kCorrupt) {
-    log(ports_.ask, Question::Level::kError, here.error().message);
+    log(ports_.events, EngineEvent::Level::kError, here.error().message);
   }
   for (const std::string& node : ports_.view->readyOthers()) {
     Task<Result<std::vector<std::byte>>> reading =
-        ports_.transport.readManifest(node, digest, Clock::now() + kManifestPatience);
+        ports_.transport.readManifest(node, digest, Clock::now() + kManifestTimeout);
     Result<std::vector<std::byte>> bytes = co_await reading;
     if (!bytes.ok()) continue;
     const Result<std::shared_ptr<const Manifest>> parsed = co_await parse(*bytes);
     if (!parsed.ok() || (*parsed)->digest() != digest) {
-      log(ports_.ask, Question::Level::kWarn,
+      log(ports_.events, EngineEvent::Level::kWarn,
           parsed.ok() ? "a peer answered with a manifest of another digest"
                       : "a peer answered with what is no manifest: " + parsed.error().message,
           {{"peer", node}});
@@ -178,7 +178,7 @@ Task<std::vector<std::shared_ptr<Dataset>>> ManifestStore::list() {
     if (dataset == nullptr) {
       const Result<std::shared_ptr<Dataset>> opened = co_await openLocal(digest->bytes);
       if (!opened.ok()) {
-        log(ports_.ask, Question::Level::kError,
+        log(ports_.events, EngineEvent::Level::kError,
             "removing a manifest that cannot be used: " + opened.error().message);
         [[maybe_unused]] const Status removed = co_await remove(digest->bytes);
         continue;

@@ -26,7 +26,7 @@ struct ManifestPorts {
   const std::shared_ptr<const ClusterView>& view;  // replaced when the cluster changes
   PeerTransport& transport;
   std::string directory;  // of the files
-  Ask ask;
+  EventSink events;
 };
 
 class ManifestStore {

@@ -45,7 +45,7 @@ struct ManifestStoreTest : testing::Test {
     folder = mkdtemp(name.data());
     store = std::make_unique<ManifestStore>(
         ManifestPorts{*reactor, files, pool, view, peers, folder,
-                      [this](Question question) { lines.push_back(std::move(question.message)); }});
+                      [this](EngineEvent event) { lines.push_back(std::move(event.message)); }});
   }
   ~ManifestStoreTest() override {
     store->close();

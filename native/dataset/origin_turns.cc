@@ -51,8 +51,8 @@ void OriginTurns::Turn::end(std::uint64_t fetched) {
 }
 
 bool OriginTurns::fits(const Turn::Request& request) const {
-  const std::uint64_t share = std::max(kLeastBytes, kBytes / sharers_);
-  const std::uint64_t most = std::min(share, kLeastBytes + cameIn_);
+  const std::uint64_t share = std::max(kMinBytes, kBytes / sharers_);
+  const std::uint64_t most = std::min(share, kMinBytes + cameIn_);
   return underWay_ == 0 || underWay_ + request.bytes <= most;
 }
 

@@ -25,7 +25,7 @@ class OriginTurns {
  public:
   // Of all agents together, while that leaves each its least.
   static constexpr std::uint64_t kBytes = 16 * std::uint64_t{kChunkBytes};
-  static constexpr std::uint64_t kLeastBytes = 2 * std::uint64_t{kChunkBytes};
+  static constexpr std::uint64_t kMinBytes = 2 * std::uint64_t{kChunkBytes};
 
   // A place in the queue, and later the turn itself; given up when it goes. `wait` on the
   // thread of the reactor that it was asked for with.

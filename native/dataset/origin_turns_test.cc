@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kRun = OriginTurns::kLeastBytes;
+constexpr std::uint64_t kRun = OriginTurns::kMinBytes;
 
 struct OriginTurnsTest : testing::Test {
   std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
@@ -44,7 +44,7 @@ TEST_F(OriginTurnsTest, BeginsWithOneRequestAndAllowsOneMoreForEachThatCameIn) {
   EXPECT_FALSE(fourth.held());
 }
 
-TEST_F(OriginTurnsTest, BeginsAnewAfterNothingWasUnderWay) {
+TEST_F(OriginTurnsTest, BeginsAgainAfterNothingWasUnderWay) {
   ask().end(OriginTurns::kBytes);
   OriginTurns::Turn first = ask(), second = ask();
   EXPECT_TRUE(first.held());

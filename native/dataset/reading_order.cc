@@ -30,7 +30,7 @@ ReadingOrder::Range ReadingOrder::next(std::uint32_t entry) {
   known->at = entry;
   known->asked = std::max(known->asked, entry + 1);
   if (known->asked - known->at > known->window / 2) return {};
-  known->window = std::min(2 * known->window, kMostAhead);
+  known->window = std::min(2 * known->window, kMaxAhead);
   const Range range{known->asked, known->at + 1 + known->window};
   known->asked = range.end;
   return range;

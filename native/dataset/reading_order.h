@@ -15,11 +15,11 @@ class ReadingOrder {
   };
 
   // `entry` is looked up. What is to be asked for ahead of its reader: nothing for one that reads
-  // here and there, and for one that goes on in order twice as much each time, up to kMostAhead;
+  // here and there, and for one that goes on in order twice as much each time, up to kMaxAhead;
   // then nothing until half of that is used.
   [[nodiscard]] Range next(std::uint32_t entry);
 
-  static constexpr std::uint32_t kMostAhead = 256;
+  static constexpr std::uint32_t kMaxAhead = 256;
 
  private:
   // One reader, or several that go the same way.

@@ -10,18 +10,18 @@ std::uint32_t length(ReadingOrder::Range range) { return range.end - range.first
 TEST(ReadingOrder, AsksFewTimesForWhatIsReadInOrder) {
   ReadingOrder order;
   constexpr std::uint32_t kFiles = 2000;
-  std::uint32_t questions = 0, alone = 0, known = 0;
+  std::uint32_t requests = 0, alone = 0, known = 0;
   for (std::uint32_t entry = 10; entry < 10 + kFiles; ++entry) {
     if (entry >= known) ++alone;
     const ReadingOrder::Range range = order.next(entry);
     if (length(range) == 0) continue;
-    ++questions;
+    ++requests;
     EXPECT_EQ(range.first, std::max(known, entry + 1)) << "nothing is left out or asked for twice";
-    EXPECT_LE(length(range), ReadingOrder::kMostAhead);
+    EXPECT_LE(length(range), ReadingOrder::kMaxAhead);
     known = range.end;
   }
   EXPECT_LE(alone, 2u) << "look-ups that nobody had asked ahead for";
-  EXPECT_LE(questions, 24u);
+  EXPECT_LE(requests, 24u);
 }
 
 TEST(ReadingOrder, AsksForNothingAheadOfWhoReadsHereAndThere) {
@@ -31,7 +31,7 @@ TEST(ReadingOrder, AsksForNothingAheadOfWhoReadsHereAndThere) {
   }
 }
 
-TEST(ReadingOrder, TellsReadersApartAndTakesLookUpsALittleOutOfOrder) {
+TEST(ReadingOrder, DistinguishesReadersAndTakesLookUpsALittleOutOfOrder) {
   ReadingOrder order;
   std::uint32_t first = 0, second = 0;
   for (std::uint32_t i = 0; i < 256; i += 4) {

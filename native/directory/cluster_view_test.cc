@@ -38,7 +38,7 @@ TEST(ClusterView, LeavesOutAgentsThatAreNotReadyButNeverItself) {
   EXPECT_EQ(view.readyOthers(), std::vector<std::string>{"c"});
 }
 
-TEST(ClusterView, TellsHowFarAgentsAreFromOneAnother) {
+TEST(ClusterView, KnowsHowFarAgentsAreFromOneAnother) {
   const auto at = [](const std::string& node, const std::string& zone, const std::string& rack) {
     return ClusterMember{{node, "1", {}}, zone, rack, true};
   };

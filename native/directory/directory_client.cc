@@ -1,30 +1,30 @@
 #include "directory/directory_client.h"
 
-#include "directory/directory_patience.h"
 #include "directory/directory_service.h"
+#include "directory/directory_timeouts.h"
 
 namespace hearth {
 
 Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
-                                           ChunkMask chunks, Intent intent, Complaint complaint) {
+                                           ChunkMask chunks, Intent intent, FailureReport failure) {
   const DirectoryRequest request{.key = key,
                                  .size = size,
                                  .stripe = stripe,
                                  .chunks = chunks,
                                  .intent = intent,
-                                 .complaint = std::move(complaint)};
+                                 .failure = std::move(failure)};
   const std::vector<std::string> candidates = ports_.view->directoriesOf(key);
   for (const std::string& node : candidates) {
     if (node == ports_.self) {
       co_return co_await service_.locate(node, request);
     }
-    if (const bool answers = co_await outbox_.told(node, key); !answers) {
+    if (const bool answers = co_await outbox_.delivered(node, key); !answers) {
       ports_.counters.unanswered.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
     ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kLocate), encode(request)};
     Task<Result<ControlMessage>> call =
-        ports_.transport.call(node, std::move(message), directoryPatience());
+        ports_.transport.call(node, std::move(message), directoryTimeouts());
     const Result<ControlMessage> answer = co_await call;
     auto decoded = answer.ok() ? decodeLocateAnswer(answer->body) : std::nullopt;
     if (decoded) co_return std::move(*decoded);
@@ -39,12 +39,12 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
 }
 
 Task<Status> DirectoryClient::awaitChunk(std::string node, ContentKey key, std::uint64_t size,
-                                         std::uint32_t chunk, Patience patience) {
+                                         std::uint32_t chunk, RequestTimeouts timeouts) {
   const DirectoryRequest request{
       .key = key, .size = size, .stripe = chunk / kChunksPerStripe, .chunks = bitOf(chunk)};
   ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kAwait), encode(request)};
   Task<Result<ControlMessage>> call =
-      ports_.transport.call(std::move(node), std::move(message), patience);
+      ports_.transport.call(std::move(node), std::move(message), timeouts);
   const Result<ControlMessage> answer = co_await call;
   if (!answer.ok()) co_return answer.error();
   co_return Status();
@@ -52,21 +52,21 @@ Task<Status> DirectoryClient::awaitChunk(std::string node, ContentKey key, std::
 
 void DirectoryClient::have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe,
                            ChunkMask chunks) {
-  tell(DirectoryMessage::kHave, {.key = key, .size = size, .stripe = stripe, .chunks = chunks});
+  report(DirectoryMessage::kHave, {.key = key, .size = size, .stripe = stripe, .chunks = chunks});
 }
 
 void DirectoryClient::giveUp(const ContentKey& key, std::uint64_t size, std::uint32_t stripe,
                              ChunkMask chunks) {
-  tell(DirectoryMessage::kGiveUp, {.key = key, .size = size, .stripe = stripe, .chunks = chunks});
+  report(DirectoryMessage::kGiveUp, {.key = key, .size = size, .stripe = stripe, .chunks = chunks});
 }
 
 void DirectoryClient::dropped(const ContentKey& key, std::uint64_t size) {
-  tell(DirectoryMessage::kDropped, {.key = key, .size = size});
+  report(DirectoryMessage::kDropped, {.key = key, .size = size});
 }
 
-void DirectoryClient::tell(DirectoryMessage type, DirectoryRequest request) {
+void DirectoryClient::report(DirectoryMessage type, DirectoryRequest request) {
   std::vector<std::string> candidates = ports_.view->directoriesOf(request.key);
-  outbox_.tell(std::move(candidates), {type, std::move(request)});
+  outbox_.report(std::move(candidates), {type, std::move(request)});
 }
 
 }  // namespace hearth

@@ -16,12 +16,12 @@ class DirectoryClient {
   // Tries the key's directory and then its two stand-ins. When none answers we act alone: what we
   // would fetch is granted, and counted; reading twice from the origin is better than not reading.
   [[nodiscard]] Task<LocateAnswer> locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
-                                          ChunkMask chunks, Intent intent, Complaint complaint);
+                                          ChunkMask chunks, Intent intent, FailureReport failure);
 
   // Ends when `node`, to which the chunk is on its way, has it. Errors: its own, and those
   // of PeerTransport::call.
   [[nodiscard]] Task<Status> awaitChunk(std::string node, ContentKey key, std::uint64_t size,
-                                        std::uint32_t chunk, Patience patience);
+                                        std::uint32_t chunk, RequestTimeouts timeouts);
 
   // Tell the directory, and when it does not answer the stand-in that is then asked; nobody waits,
   // and lost news cost only a detour.
@@ -30,7 +30,7 @@ class DirectoryClient {
   void dropped(const ContentKey& key, std::uint64_t size);
 
  private:
-  void tell(DirectoryMessage type, DirectoryRequest request);
+  void report(DirectoryMessage type, DirectoryRequest request);
 
   DirectoryPorts ports_;
   DirectoryService& service_;

@@ -60,7 +60,7 @@ void expectLocate() {
   locate.stripe = 77;
   locate.chunks = 0x8001;
   locate.intent = Intent::kFetch;
-  locate.complaint = {"node-b", true};
+  locate.failure = {"node-b", true};
   expectRequest(DirectoryMessage::kLocate, "06003a000000",
                 kKeyHex +
                     "0000000000010000"
@@ -153,24 +153,25 @@ void expectAwait() {
                 kKeyHex + "0000000000000000" + "02000000" + "1000" + "00000000" + "0000", await);
 }
 
-void expectNews() {
+void expectUpdates() {
   DirectoryRequest about = request();
   about.size = 9;
   about.stripe = 1;
   about.chunks = 3;
   about.inMemory = 2;
-  const std::vector<DirectoryNews> news = {{DirectoryMessage::kHave, about},
-                                           {DirectoryMessage::kGiveUp, about},
-                                           {DirectoryMessage::kDropped, {.size = 7}}};
+  const std::vector<DirectoryUpdate> updates = {{DirectoryMessage::kHave, about},
+                                                {DirectoryMessage::kGiveUp, about},
+                                                {DirectoryMessage::kDropped, {.size = 7}}};
   const std::string one = kKeyHex + "0900000000000000" + "01000000" + "0300" + "0200";
   const std::string body =
       "03000000"
       "0200" +
       one + "0700" + one + "0400" + std::string(64, '0') + "0700000000000000" +
       std::string(16, '0');
-  expectBody(body, news, decodeDirectoryNews);
-  expectBody("00000000", std::vector<DirectoryNews>{}, decodeDirectoryNews);
-  const ControlRequest control{static_cast<std::uint16_t>(DirectoryMessage::kNews), encode(news)};
+  expectBody(body, updates, decodeDirectoryUpdates);
+  expectBody("00000000", std::vector<DirectoryUpdate>{}, decodeDirectoryUpdates);
+  const ControlRequest control{static_cast<std::uint16_t>(DirectoryMessage::kUpdates),
+                               encode(updates)};
   EXPECT_EQ(hexOf(frameBody(control)), "0a009a000000" + body);
 }
 
@@ -195,8 +196,8 @@ bool expectMessage(DirectoryMessage type) {
     case DirectoryMessage::kAwait:
       expectAwait();
       return true;
-    case DirectoryMessage::kNews:
-      expectNews();
+    case DirectoryMessage::kUpdates:
+      expectUpdates();
       return true;
   }
   return false;

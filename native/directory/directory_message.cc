@@ -6,8 +6,8 @@ namespace hearth {
 namespace {
 
 // Bounds of what is believed; more is a malformed message.
-constexpr std::size_t kMostHolders = 64;
-constexpr std::size_t kMostFetching = kMostStripes * kChunksPerStripe;
+constexpr std::size_t kMaxHolders = 64;
+constexpr std::size_t kMaxFetching = kMaxStripes * kChunksPerStripe;
 
 void write(ByteWriter& writer, const std::vector<StripeHolder>& agents) {
   writer.u16(static_cast<std::uint16_t>(agents.size()));
@@ -20,7 +20,7 @@ void write(ByteWriter& writer, const std::vector<StripeHolder>& agents) {
 
 bool read(ByteReader& reader, std::vector<StripeHolder>& agents) {
   const std::size_t count = reader.u16();
-  if (count > kMostHolders) return false;
+  if (count > kMaxHolders) return false;
   for (std::size_t i = 0; i < count && reader.ok(); ++i) {
     StripeHolder agent;
     agent.node = reader.text();
@@ -54,8 +54,8 @@ std::vector<std::byte> encode(const DirectoryRequest& request) {
   const auto intent = static_cast<std::uint8_t>(request.intent);
   const bool later = request.intent == Intent::kReadThrough;
   writer.u8(later ? 0 : intent);
-  writer.u8(request.complaint.held ? 1 : 0);
-  writer.text(request.complaint.node);
+  writer.u8(request.failure.held ? 1 : 0);
+  writer.text(request.failure.node);
   writer.u16(request.inMemory);
   if (later) putField(writer, kIntentField, std::as_bytes(std::span(&intent, 1)));
   return writer.take();
@@ -70,8 +70,8 @@ std::optional<DirectoryRequest> decodeDirectoryRequest(std::span<const std::byte
   request.chunks = reader.u16();
   const auto intent = static_cast<Intent>(reader.u8());
   if (intent == Intent::kRead || intent == Intent::kFetch) request.intent = intent;
-  request.complaint.held = reader.u8() != 0;
-  request.complaint.node = reader.text();
+  request.failure.held = reader.u8() != 0;
+  request.failure.node = reader.text();
   request.inMemory = reader.u16();
   OptionalFields fields(reader);
   while (auto field = fields.next()) {
@@ -82,15 +82,15 @@ std::optional<DirectoryRequest> decodeDirectoryRequest(std::span<const std::byte
       return std::nullopt;
     }
   }
-  if (!reader.ok() || fields.malformed() || request.size > kMostStripes * kStripeBytes)
+  if (!reader.ok() || fields.malformed() || request.size > kMaxStripes * kStripeBytes)
     return std::nullopt;
   return request;
 }
 
-std::vector<std::byte> encode(const std::vector<DirectoryNews>& news) {
+std::vector<std::byte> encode(const std::vector<DirectoryUpdate>& updates) {
   ByteWriter writer;
-  writer.u32(static_cast<std::uint32_t>(news.size()));
-  for (const auto& [type, request] : news) {
+  writer.u32(static_cast<std::uint32_t>(updates.size()));
+  for (const auto& [type, request] : updates) {
     writer.u16(static_cast<std::uint16_t>(type));
     writer.bytes(std::as_bytes(std::span(request.key.bytes)));
     writer.u64(request.size);
@@ -101,12 +101,13 @@ std::vector<std::byte> encode(const std::vector<DirectoryNews>& news) {
   return writer.take();
 }
 
-std::optional<std::vector<DirectoryNews>> decodeDirectoryNews(std::span<const std::byte> body) {
+std::optional<std::vector<DirectoryUpdate>> decodeDirectoryUpdates(
+    std::span<const std::byte> body) {
   ByteReader reader(body);
   const std::size_t count = reader.u32();
-  if (count > kMostNews) return std::nullopt;
-  std::vector<DirectoryNews> news(count);
-  for (auto& [type, request] : news) {
+  if (count > kMaxUpdates) return std::nullopt;
+  std::vector<DirectoryUpdate> updates(count);
+  for (auto& [type, request] : updates) {
     type = static_cast<DirectoryMessage>(reader.u16());
     const bool known = type == DirectoryMessage::kHave || type == DirectoryMessage::kGiveUp ||
                        type == DirectoryMessage::kDropped;
@@ -115,10 +116,10 @@ std::optional<std::vector<DirectoryNews>> decodeDirectoryNews(std::span<const st
     request.stripe = reader.u32();
     request.chunks = reader.u16();
     request.inMemory = reader.u16();
-    if (!known || request.size > kMostStripes * kStripeBytes) return std::nullopt;
+    if (!known || request.size > kMaxStripes * kStripeBytes) return std::nullopt;
   }
   if (!passOverFields(reader)) return std::nullopt;
-  return news;
+  return updates;
 }
 
 std::vector<std::byte> encode(const LocateAnswer& answer) {
@@ -159,13 +160,13 @@ std::optional<AgentReport> decodeAgentReport(std::span<const std::byte> body) {
   AgentReport report;
   report.wants = reader.u8() != 0;
   const std::size_t held = reader.u32();
-  if (held > kMostStripes || held * 2 > reader.left()) return std::nullopt;
+  if (held > kMaxStripes || held * 2 > reader.left()) return std::nullopt;
   for (std::size_t i = 0; i < held; ++i) report.held.push_back(reader.u16());
   const std::size_t fetching = reader.u32();
-  if (fetching > kMostFetching || fetching * 4 > reader.left()) return std::nullopt;
+  if (fetching > kMaxFetching || fetching * 4 > reader.left()) return std::nullopt;
   for (std::size_t i = 0; i < fetching; ++i) report.fetching.push_back(reader.u32());
   const std::size_t inMemory = reader.u32();
-  if (inMemory > kMostStripes || inMemory * 2 > reader.left()) return std::nullopt;
+  if (inMemory > kMaxStripes || inMemory * 2 > reader.left()) return std::nullopt;
   for (std::size_t i = 0; i < inMemory; ++i) report.inMemory.push_back(reader.u16());
   if (!passOverFields(reader)) return std::nullopt;
   return report;

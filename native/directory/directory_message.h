@@ -36,7 +36,7 @@ enum class DirectoryMessage : std::uint16_t {
   kGiveUp = 7,
   kQuery = 8,
   kAwait = 9,
-  kNews = 10
+  kUpdates = 10
 };
 
 // One layout serves all requests; unused fields are zero. Files of more than 16 TiB have no
@@ -48,8 +48,8 @@ struct DirectoryRequest {
   ChunkMask chunks = 0;
   // Locate only. One that is not known is a look, which changes nothing: what is not among the
   // first three is a look in the fixed part, and stands in a field that others pass over.
-  Intent intent = Intent::kLook;
-  Complaint complaint;     // locate only
+  Intent intent = Intent::kLookUp;
+  FailureReport failure;   // locate only
   ChunkMask inMemory = 0;  // have only: which of the chunks need no disk
 
   bool operator==(const DirectoryRequest&) const = default;
@@ -60,17 +60,17 @@ struct DirectoryRequest {
     std::span<const std::byte> body);
 
 // What an agent tells a directory without a question.
-struct DirectoryNews {
+struct DirectoryUpdate {
   DirectoryMessage type = DirectoryMessage::kHave;  // or kGiveUp, or kDropped
   DirectoryRequest request;                         // without intent and complaint
 
-  bool operator==(const DirectoryNews&) const = default;
+  bool operator==(const DirectoryUpdate&) const = default;
 };
 // In one message.
-inline constexpr std::size_t kMostNews = 1024;
+inline constexpr std::size_t kMaxUpdates = 1024;
 
-[[nodiscard]] std::vector<std::byte> encode(const std::vector<DirectoryNews>& news);
-[[nodiscard]] std::optional<std::vector<DirectoryNews>> decodeDirectoryNews(
+[[nodiscard]] std::vector<std::byte> encode(const std::vector<DirectoryUpdate>& updates);
+[[nodiscard]] std::optional<std::vector<DirectoryUpdate>> decodeDirectoryUpdates(
     std::span<const std::byte> body);
 
 [[nodiscard]] std::vector<std::byte> encode(const LocateAnswer& answer);

@@ -14,7 +14,7 @@ DirectoryRequest sampleRequest() {
   request.stripe = 77;
   request.chunks = 0x8001;
   request.intent = Intent::kFetch;
-  request.complaint = {"node-b", true};
+  request.failure = {"node-b", true};
   request.inMemory = 0x8000;
   return request;
 }
@@ -23,32 +23,32 @@ TEST(DirectoryMessage, RequestsRoundTrip) {
   EXPECT_EQ(decodeDirectoryRequest(encode(sampleRequest())), sampleRequest());
 }
 
-std::vector<DirectoryNews> sampleNews() {
-  DirectoryRequest told = sampleRequest();
-  told.intent = Intent::kLook;
-  told.complaint = {};
-  return {{DirectoryMessage::kHave, told},
+std::vector<DirectoryUpdate> sampleUpdates() {
+  DirectoryRequest report = sampleRequest();
+  report.intent = Intent::kLookUp;
+  report.failure = {};
+  return {{DirectoryMessage::kHave, report},
           {DirectoryMessage::kDropped, {.size = 7}},
-          {DirectoryMessage::kGiveUp, told}};
+          {DirectoryMessage::kGiveUp, report}};
 }
 
-TEST(DirectoryMessage, NewsRoundTrip) {
-  EXPECT_EQ(decodeDirectoryNews(encode(sampleNews())), sampleNews());
-  const std::vector<DirectoryNews> most(kMostNews, sampleNews().front());
-  EXPECT_EQ(decodeDirectoryNews(encode(most)), most);
+TEST(DirectoryMessage, UpdatesRoundTrip) {
+  EXPECT_EQ(decodeDirectoryUpdates(encode(sampleUpdates())), sampleUpdates());
+  const std::vector<DirectoryUpdate> most(kMaxUpdates, sampleUpdates().front());
+  EXPECT_EQ(decodeDirectoryUpdates(encode(most)), most);
 }
 
-TEST(DirectoryMessage, RefusesNewsThatAreNone) {
-  EXPECT_FALSE(decodeDirectoryNews(encode(std::vector<DirectoryNews>(kMostNews + 1))));
-  auto news = sampleNews();
-  news[1].type = DirectoryMessage::kLocate;
-  EXPECT_FALSE(decodeDirectoryNews(encode(news)));
-  news = sampleNews();
-  news[1].request.size = (1ull << 44) + 1;
-  EXPECT_FALSE(decodeDirectoryNews(encode(news)));
-  const auto whole = encode(sampleNews());
+TEST(DirectoryMessage, RefusesUpdatesThatAreNone) {
+  EXPECT_FALSE(decodeDirectoryUpdates(encode(std::vector<DirectoryUpdate>(kMaxUpdates + 1))));
+  auto updates = sampleUpdates();
+  updates[1].type = DirectoryMessage::kLocate;
+  EXPECT_FALSE(decodeDirectoryUpdates(encode(updates)));
+  updates = sampleUpdates();
+  updates[1].request.size = (1ull << 44) + 1;
+  EXPECT_FALSE(decodeDirectoryUpdates(encode(updates)));
+  const auto whole = encode(sampleUpdates());
   for (std::size_t size = 0; size < whole.size(); ++size)
-    EXPECT_FALSE(decodeDirectoryNews(std::span(whole).first(size)));
+    EXPECT_FALSE(decodeDirectoryUpdates(std::span(whole).first(size)));
   // Releases that know no such message take it for a request, and must refuse it.
   EXPECT_FALSE(decodeDirectoryRequest(whole));
 }
@@ -114,9 +114,9 @@ TEST(DirectoryMessage, AnIntentThatIsNotKnownIsALook) {
   request.intent = Intent::kReadThrough;
   auto body = encode(request);
   EXPECT_EQ(decodeDirectoryRequest(body), request);
-  EXPECT_EQ(body[kIntentAt], static_cast<std::byte>(Intent::kLook)) << "to earlier releases";
+  EXPECT_EQ(body[kIntentAt], static_cast<std::byte>(Intent::kLookUp)) << "to earlier releases";
   body.back() = std::byte{77};
-  request.intent = Intent::kLook;
+  request.intent = Intent::kLookUp;
   EXPECT_EQ(decodeDirectoryRequest(body), request);
   body = encode(sampleRequest());
   body[kIntentAt] = std::byte{77};

@@ -20,7 +20,7 @@ class DirectoryService;
 class DirectoryOutbox {
  public:
   // News that wait for one agent; beyond it the oldest are left out, which costs a detour.
-  static constexpr std::size_t kMostWaiting = 65'536;
+  static constexpr std::size_t kMaxWaiting = 65'536;
 
   // `service`: for the keys of which this agent is a directory; must remain live.
   DirectoryOutbox(DirectoryPorts ports, DirectoryService& service)
@@ -28,18 +28,18 @@ class DirectoryOutbox {
 
   // Tells the first of `candidates`, and the next one when it does not answer. News of a key reach
   // an agent in the order of these calls; nobody waits for them.
-  void tell(std::vector<std::string> candidates, DirectoryNews news);
+  void report(std::vector<std::string> candidates, DirectoryUpdate update);
 
   // Ends when what was to be told `node` of the key until now has been told, or is left to another
   // candidate: then false, as the agent does not answer now. A question must not overtake it: what
   // it is granted would be taken back by the older news that the same chunks were given up.
-  [[nodiscard]] Task<bool> told(std::string node, ContentKey key);
+  [[nodiscard]] Task<bool> delivered(std::string node, ContentKey key);
 
  private:
-  struct Letter {
+  struct QueuedUpdate {
     std::vector<std::string> candidates;
     std::size_t at = 0;  // of the candidates, who is told
-    DirectoryNews news;
+    DirectoryUpdate update;
     std::uint64_t number = 0;  // ascending in a box
   };
   struct Call {
@@ -49,32 +49,32 @@ class DirectoryOutbox {
     bool failed = false;
   };
   // Lives for as long as its deliver() runs.
-  struct Box {
-    explicit Box(Reactor& reactor) : call(std::make_shared<Call>(reactor)) {}
-    std::deque<Letter> waiting;
+  struct NodeQueue {
+    explicit NodeQueue(Reactor& reactor) : call(std::make_shared<Call>(reactor)) {}
+    std::deque<QueuedUpdate> waiting;
     std::uint64_t done = 0;  // letters up to this number are neither waiting nor under way
     // The newest of each key that are.
     std::unordered_map<ContentKey, std::uint64_t, ContentKeyHash> newest;
     std::shared_ptr<Call> call;  // that is under way, or will be next
-    bool together = true;        // releases before this one know no message with several news
+    bool batched = true;         // releases before this one know no message with several news
   };
 
-  void post(Letter letter);
+  void post(QueuedUpdate queued);
   Task<void> deliver(std::string node);
-  Task<Status> send(const std::string& node, const std::vector<Letter>& letters);
+  Task<Status> send(const std::string& node, const std::vector<QueuedUpdate>& batch);
   // The next candidate of each is told.
-  void forward(std::vector<Letter> letters);
+  void forward(std::vector<QueuedUpdate> batch);
   // What waited for a silent agent comes to another one late, and perhaps behind newer news or a
   // question: whether it has something to say, made to say what is true now.
-  [[nodiscard]] bool stillTrue(DirectoryNews& news) const;
+  [[nodiscard]] bool stillTrue(DirectoryUpdate& update) const;
 
-  static std::vector<Letter> take(Box& box);
-  static void forget(Box& box, const Letter& letter);
+  static std::vector<QueuedUpdate> take(NodeQueue& queue);
+  static void forget(NodeQueue& queue, const QueuedUpdate& queued);
 
   DirectoryPorts ports_;
   DirectoryService& service_;
-  std::unordered_map<std::string, Box> boxes_;  // by agent
-  std::uint64_t letters_ = 0;                   // that were ever posted
+  std::unordered_map<std::string, NodeQueue> queues_;  // by agent
+  std::uint64_t lastNumber_ = 0;                       // that were ever posted
 };
 
 }  // namespace hearth

@@ -4,7 +4,7 @@ namespace hearth {
 namespace {
 
 // An agent that does not answer in this time has no say in the new directory.
-constexpr auto kReportPatience = std::chrono::seconds(2);
+constexpr auto kReportTimeout = std::chrono::seconds(2);
 constexpr auto kReportSilence = std::chrono::milliseconds(500);
 // A directory that nobody asked for this long is forgotten; it can be made again.
 constexpr auto kIdleDirectory = std::chrono::minutes(5);
@@ -39,9 +39,9 @@ Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest r
   }
   entry->lastUse = Clock::now();
   LocateAnswer answer = entry->directory.locate(node, request.stripe, request.chunks,
-                                                request.intent, request.complaint, entry->lastUse);
-  for (std::string& accused : entry->directory.accused(entry->lastUse))
-    ports_.gate.spawn(askAccused(std::move(accused), request, entry));
+                                                request.intent, request.failure, entry->lastUse);
+  for (std::string& suspect : entry->directory.suspects(entry->lastUse))
+    ports_.gate.spawn(askSuspect(std::move(suspect), request, entry));
   co_return answer;
 }
 
@@ -61,7 +61,7 @@ Task<std::optional<AgentReport>> DirectoryService::partOf(std::string node,
   if (node == ports_.self) co_return ports_.chunks.report(request.key);
   ControlMessage query{static_cast<std::uint16_t>(DirectoryMessage::kQuery), encode(request)};
   const Result<ControlMessage> answer = co_await ports_.transport.call(
-      node, std::move(query), Patience(Clock::now() + kReportPatience, kReportSilence));
+      node, std::move(query), RequestTimeouts(Clock::now() + kReportTimeout, kReportSilence));
   if (!answer.ok()) co_return std::nullopt;
   co_return decodeAgentReport(answer->body);
 }
@@ -76,7 +76,7 @@ Task<void> DirectoryService::askOne(std::string node, DirectoryRequest request,
   }
 }
 
-Task<void> DirectoryService::askAccused(std::string node, DirectoryRequest request,
+Task<void> DirectoryService::askSuspect(std::string node, DirectoryRequest request,
                                         std::shared_ptr<Entry> entry) {
   const Clock::time_point asked = Clock::now();
   const std::optional<AgentReport> report = co_await partOf(node, request);
@@ -87,12 +87,12 @@ Task<void> DirectoryService::askAccused(std::string node, DirectoryRequest reque
   }
 }
 
-void DirectoryService::told(const std::string& node, const DirectoryNews& news) {
-  const DirectoryRequest& request = news.request;
+void DirectoryService::apply(const std::string& node, const DirectoryUpdate& update) {
+  const DirectoryRequest& request = update.request;
   const auto entry = entries_.find(request.key);
   if (entry == entries_.end()) return;
   KeyDirectory& directory = entry->second->directory;
-  switch (news.type) {
+  switch (update.type) {
     case DirectoryMessage::kHave:
       return directory.have(node, request.stripe, request.chunks, Clock::now());
     case DirectoryMessage::kGiveUp:
@@ -102,7 +102,7 @@ void DirectoryService::told(const std::string& node, const DirectoryNews& news) 
     case DirectoryMessage::kLocate:
     case DirectoryMessage::kQuery:
     case DirectoryMessage::kAwait:
-    case DirectoryMessage::kNews:
+    case DirectoryMessage::kUpdates:
       return;  // questions, and no news
   }
 }

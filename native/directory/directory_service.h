@@ -20,7 +20,7 @@ class DirectoryService {
   // `node` asks (or we ourselves). Waits while the directory of the key is being made.
   [[nodiscard]] Task<LocateAnswer> locate(std::string node, DirectoryRequest request);
   // Ignored for a key whose directory is not here: whoever makes it will ask.
-  void told(const std::string& node, const DirectoryNews& news);
+  void apply(const std::string& node, const DirectoryUpdate& update);
   // An agent left or was started anew.
   void gone(const std::string& node);
 
@@ -32,7 +32,7 @@ class DirectoryService {
   Task<void> build(std::shared_ptr<Entry> entry, DirectoryRequest request);
   Task<void> askOne(std::string node, DirectoryRequest request, std::shared_ptr<Entry> entry);
   // Of whom others say that it does not give what it holds: whether it does hold it.
-  Task<void> askAccused(std::string node, DirectoryRequest request, std::shared_ptr<Entry> entry);
+  Task<void> askSuspect(std::string node, DirectoryRequest request, std::shared_ptr<Entry> entry);
   // The part that an agent has in the key; nothing when it does not answer.
   Task<std::optional<AgentReport>> partOf(std::string node, DirectoryRequest request);
   void forgetIdle();

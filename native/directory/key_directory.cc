@@ -25,11 +25,11 @@ void addTo(std::vector<StripeHolder>& agents, const std::string& node, std::uint
 }
 
 const std::string& named(const std::vector<StripeHolder>& agents, std::uint32_t chunk) {
-  static const std::string kNobody;
+  static const std::string kNone;
   for (const StripeHolder& agent : agents) {
     if ((agent.chunks & bitOf(chunk)) != 0) return agent.node;
   }
-  return kNobody;
+  return kNone;
 }
 
 }  // namespace
@@ -45,15 +45,15 @@ const std::string& LocateAnswer::fetcherOf(std::uint32_t chunk) const {
 bool KeyDirectory::ended(const Grant& grant, const std::string& asker, TimePoint now) const {
   if (grant.node == asker) return false;
   const auto agent = agents_.find(grant.node);
-  return agent == agents_.end() || now - agent->second.lastProgress > kGrantPatience;
+  return agent == agents_.end() || now - agent->second.lastProgress > kGrantTimeout;
 }
 
-bool KeyDirectory::doubted(Grant& grant, const std::string& asker, const Complaint& complaint,
-                           TimePoint now) {
+bool KeyDirectory::suspected(Grant& grant, const std::string& asker, const FailureReport& failure,
+                             TimePoint now) {
   if (grant.node == asker) return false;
-  if (grant.node == complaint.node) grant.doubts.try_emplace(asker, now);
-  const auto doubt = grant.doubts.find(asker);
-  return doubt != grant.doubts.end() && now - doubt->second >= kDoubtPatience;
+  if (grant.node == failure.node) grant.suspectedSince.try_emplace(asker, now);
+  const auto since = grant.suspectedSince.find(asker);
+  return since != grant.suspectedSince.end() && now - since->second >= kSuspectTimeout;
 }
 
 std::vector<KeyDirectory::Neighbour> KeyDirectory::neighboursOf(const std::string& asker,
@@ -83,7 +83,7 @@ KeyDirectory::Holding KeyDirectory::holdingOf(const std::string& asker,
   for (const Neighbour& one : neighbours) {
     if ((heldOf(one.agent.held, stripe) & bitOf(chunk)) == 0) continue;
     const bool away = one.agent.awayUntil && now < *one.agent.awayUntil;
-    if (away || suspicions_.holds(chunk, asker, one.node, now)) {
+    if (away || failureReports_.holds(chunk, asker, one.node, now)) {
       holding.hidden = true;
       continue;
     }
@@ -109,29 +109,29 @@ void KeyDirectory::noteRead(const std::string& asker, std::uint32_t chunk,
   if (intent != Intent::kReadThrough) reads_.begin(chunk, asker, holder, now);
 }
 
-void KeyDirectory::takeBack(const std::string& asker, std::uint32_t chunk, Intent intent,
-                            const Complaint& complaint, TimePoint now) {
+void KeyDirectory::dropStale(const std::string& asker, std::uint32_t chunk, Intent intent,
+                             const FailureReport& failure, TimePoint now) {
   // Beside one that keeps nothing the same agent may read the chunk to keep it.
   if (intent != Intent::kReadThrough) reads_.end(chunk, asker);
-  if (complaint.node.empty()) return;
-  if (now - reads_.since(chunk, complaint.node) >= kDoubtPatience) {
-    reads_.end(chunk, complaint.node);
+  if (failure.node.empty()) return;
+  if (now - reads_.since(chunk, failure.node) >= kSuspectTimeout) {
+    reads_.end(chunk, failure.node);
   }
   // A chunk that it could not give while it was on its way may be there by now.
-  const auto failed = complaint.held ? agents_.find(complaint.node) : agents_.end();
+  const auto failed = failure.held ? agents_.find(failure.node) : agents_.end();
   const std::uint32_t stripe = chunk / kChunksPerStripe;
   if (failed == agents_.end() || (heldOf(failed->second.held, stripe) & bitOf(chunk)) == 0) return;
-  if (suspicions_.note(chunk, asker, complaint.node, now)) accused_.insert(complaint.node);
+  if (failureReports_.note(chunk, asker, failure.node, now)) suspects_.insert(failure.node);
 }
 
 std::string KeyDirectory::fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
-                                     const Complaint& complaint, TimePoint now) {
+                                     const FailureReport& failure, TimePoint now) {
   auto grant = grants_.find(chunk);
   if (grant != grants_.end() && ended(grant->second, asker, now)) {
     grants_.erase(grant);
     grant = grants_.end();
   }
-  if (grant != grants_.end() && doubted(grant->second, asker, complaint, now)) {
+  if (grant != grants_.end() && suspected(grant->second, asker, failure, now)) {
     // For others its agent may be doing well: it stays theirs until the asker fetches itself.
     if (intent != Intent::kFetch) return {};
     grants_.erase(grant);
@@ -139,16 +139,16 @@ std::string KeyDirectory::fetcherFor(const std::string& asker, std::uint32_t chu
   }
   if (grant == grants_.end()) {
     if (intent != Intent::kFetch) return {};
-    grant = grants_.emplace(chunk, Grant{.node = asker, .doubts = {}}).first;
+    grant = grants_.emplace(chunk, Grant{.node = asker, .suspectedSince = {}}).first;
   }
   return grant->second.node;
 }
 
 LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
-                                  Intent intent, const Complaint& complaint, TimePoint now) {
+                                  Intent intent, const FailureReport& failure, TimePoint now) {
   // Who reads through fetches nothing by itself, and no news of it would end its part in the key.
   if (intent != Intent::kReadThrough) agents_[node].wants = true;
-  if (stripe >= kMostStripes) return {};
+  if (stripe >= kMaxStripes) return {};
   // Who means to keep a chunk does not have it, whatever it reported before: evictions are not
   // reported. One such question an agent is under way at a time; others may come late, behind the
   // news that it has the chunk.
@@ -164,17 +164,17 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
     const std::uint32_t chunk = stripe * kChunksPerStripe + i;
     if ((chunks & bitOf(chunk)) == 0) continue;
-    takeBack(node, chunk, intent, complaint, now);
+    dropStale(node, chunk, intent, failure, now);
     const Holding holding = holdingOf(node, neighbours, chunk, intent, now);
     if (!holding.holder.empty()) {
       addTo(answer.holders, holding.holder, chunk);
       if (holding.seen > 1) answer.elsewhere |= bitOf(chunk);
-      if (intent != Intent::kLook) noteRead(node, chunk, holding.holder, intent, now);
+      if (intent != Intent::kLookUp) noteRead(node, chunk, holding.holder, intent, now);
       continue;
     }
     std::string other;
     if (holding.busy || holding.hidden) other = reads_.nameReader(chunk, node, now);
-    if (other.empty() && !holding.busy) other = fetcherFor(node, chunk, intent, complaint, now);
+    if (other.empty() && !holding.busy) other = fetcherFor(node, chunk, intent, failure, now);
     if (other == node) {
       if (intent != Intent::kFetch) continue;
       answer.granted |= bitOf(chunk);
@@ -188,7 +188,7 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
 
 void KeyDirectory::have(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                         TimePoint now) {
-  if (stripe >= kMostStripes) return;
+  if (stripe >= kMaxStripes) return;
   Agent& agent = agents_[node];
   agent.lastProgress = now;
   agent.awayUntil.reset();
@@ -204,14 +204,14 @@ void KeyDirectory::have(const std::string& node, std::uint32_t stripe, ChunkMask
       ++grant;
       continue;
     }
-    grant->second.doubts.clear();
+    grant->second.suspectedSince.clear();
     grant =
         (agent.held[stripe] & bitOf(grant->first)) != 0 ? grants_.erase(grant) : std::next(grant);
   }
 }
 
 void KeyDirectory::giveUp(const std::string& node, std::uint32_t stripe, ChunkMask chunks) {
-  if (stripe >= kMostStripes) return;
+  if (stripe >= kMaxStripes) return;
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
     if ((chunks & bitOf(i)) == 0) continue;
     const std::uint32_t chunk = stripe * kChunksPerStripe + i;
@@ -224,8 +224,8 @@ void KeyDirectory::giveUp(const std::string& node, std::uint32_t stripe, ChunkMa
 void KeyDirectory::dropped(const std::string& node) {
   agents_.erase(node);
   reads_.forget(node);
-  suspicions_.forget(node);
-  accused_.erase(node);
+  failureReports_.forget(node);
+  suspects_.erase(node);
 }
 
 void KeyDirectory::gone(const std::string& node) {
@@ -241,16 +241,16 @@ void KeyDirectory::report(const std::string& node, const AgentReport& report, Ti
   for (std::uint32_t stripe = 0; stripe < report.held.size(); ++stripe) {
     if (report.held[stripe] != 0) have(node, stripe, report.held[stripe], now);
   }
-  const std::size_t believed = std::min(report.fetching.size(), kMostReportedGrants);
+  const std::size_t believed = std::min(report.fetching.size(), kMaxReportedGrants);
   for (const std::uint32_t chunk : std::span(report.fetching).first(believed)) {
-    if (chunk / kChunksPerStripe < kMostStripes)
-      grants_.try_emplace(chunk, Grant{.node = node, .doubts = {}});
+    if (chunk / kChunksPerStripe < kMaxStripes)
+      grants_.try_emplace(chunk, Grant{.node = node, .suspectedSince = {}});
   }
 }
 
-std::vector<std::string> KeyDirectory::accused(TimePoint now) {
+std::vector<std::string> KeyDirectory::suspects(TimePoint now) {
   std::vector<std::string> nodes;
-  std::erase_if(accused_, [&](const std::string& node) {
+  std::erase_if(suspects_, [&](const std::string& node) {
     const auto agent = agents_.find(node);
     if (agent == agents_.end()) return true;
     std::optional<TimePoint>& asked = agent->second.asked;
@@ -273,7 +273,7 @@ void KeyDirectory::correct(const std::string& node, const AgentReport& report, T
 
 void KeyDirectory::unanswered(const std::string& node, TimePoint now) {
   const auto agent = agents_.find(node);
-  if (agent != agents_.end()) agent->second.awayUntil = now + Suspicions::kLasting;
+  if (agent != agents_.end()) agent->second.awayUntil = now + FailureReports::kLifetime;
 }
 
 }  // namespace hearth

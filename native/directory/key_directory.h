@@ -12,13 +12,13 @@
 // that can give it now the nearest does: zones exchange among themselves what has come into them.
 //
 // Whoever could not read a chunk from its holder is not sent there again for a while
-// (suspicions.h); the others are. When several say the same the holder is asked what it holds
-// (accused()): agents are believed of themselves, and of others only what happened to them.
+// (failure_reports.h); the others are. When several say the same the holder is asked what it holds
+// (suspects()): agents are believed of themselves, and of others only what happened to them.
 //
 // What must stay true: at any moment at most one agent has the grant to fetch a chunk from the
 // origin. A grant ends when its agent reports the chunk, gives it up, is gone, has shown no
-// progress with the key for kGrantPatience while somebody else asks, or cannot be read from for
-// kDoubtPatience by one who asks: that one has it then. Not thread-safe.
+// progress with the key for kGrantTimeout while somebody else asks, or cannot be read from for
+// kSuspectTimeout by one who asks: that one has it then. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -32,15 +32,15 @@
 #include <vector>
 
 #include "base/generated/constants.h"
-#include "directory/read_book.h"
-#include "directory/suspicions.h"
+#include "directory/active_reads.h"
+#include "directory/failure_reports.h"
 
 namespace hearth {
 
 inline constexpr std::uint32_t kChunksPerStripe = kStripeBytes / kChunkBytes;
 static_assert(kChunksPerStripe == 16, "a stripe's chunks are a 16-bit mask");
 // Of a file of 16 TiB; of what lies behind nothing is believed.
-inline constexpr std::size_t kMostStripes = std::size_t{1} << 18;
+inline constexpr std::size_t kMaxStripes = std::size_t{1} << 18;
 
 // Bit i: chunk i of the stripe is resident.
 using ChunkMask = std::uint16_t;
@@ -60,18 +60,18 @@ struct StripeHolder {
 enum class Intent : std::uint8_t {
   // Learn where they are: runs look while they wait for a turn at the origin, or for room to read.
   // They bring the chunks next, so who looks wants the key and is one of its sharers.
-  kLook,
+  kLookUp,
   kRead,         // read them now from who is named as their holder
   kFetch,        // fetch them from the origin now, if nobody holds or fetches them
   kReadThrough,  // read them now from who is named as their holder, and keep nothing
 };
 
 // About an agent that has just failed the asker; empty: none has.
-struct Complaint {
+struct FailureReport {
   std::string node;
   bool held = false;  // it was asked for what it holds, not for what it fetches
 
-  bool operator==(const Complaint&) const = default;
+  bool operator==(const FailureReport&) const = default;
 };
 
 // Where chunks of a stripe can be had. Chunks in none of the masks have to wait.
@@ -105,17 +105,17 @@ struct AgentReport {
 class KeyDirectory {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  static constexpr std::chrono::seconds kGrantPatience{30};
+  static constexpr std::chrono::seconds kGrantTimeout{30};
   // An agent that was granted a chunk may not know it yet when it is asked for it. Shorter than the
   // asker's attempts take.
-  static constexpr std::chrono::milliseconds kDoubtPatience{300};
+  static constexpr std::chrono::milliseconds kSuspectTimeout{300};
   static constexpr std::chrono::seconds kGaveHalfLife{2};
   // Between two questions to an agent that is complained about.
   static constexpr std::chrono::seconds kAskAgain{1};
   // Agents that read one chunk from one other at the same time, while nobody waits for the bytes.
   static constexpr std::size_t kReadersPerHolder = 2;
   // Grants of one report. Each is a chunk for which its agent has memory: no agent has as many.
-  static constexpr std::size_t kMostReportedGrants = std::size_t{1} << 14;
+  static constexpr std::size_t kMaxReportedGrants = std::size_t{1} << 14;
 
   // How far two agents are from one another; equal for all if it is not given.
   using Distance = std::function<unsigned(const std::string& asker, const std::string& holder)>;
@@ -129,7 +129,7 @@ class KeyDirectory {
   // as a holder of them for a while, or loses its grants of them to the asker when it goes on
   // failing it.
   [[nodiscard]] LocateAnswer locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
-                                    Intent intent, const Complaint& complaint, TimePoint now);
+                                    Intent intent, const FailureReport& failure, TimePoint now);
   // `node` holds these chunks of the stripe now (all that it holds, not only news).
   void have(const std::string& node, std::uint32_t stripe, ChunkMask chunks, TimePoint now);
   // The grants of these chunks are given back unused, or what came of them was not kept: nobody is
@@ -139,17 +139,17 @@ class KeyDirectory {
   void dropped(const std::string& node);
   // `node` left the cluster or restarted.
   void gone(const std::string& node);
-  // What an agent answered when asked for its part. Of its grants the first kMostReportedGrants are
+  // What an agent answered when asked for its part. Of its grants the first kMaxReportedGrants are
   // believed.
   void report(const std::string& node, const AgentReport& report, TimePoint now);
 
   // Agents of whom several others say that they do not give what they hold, and who were not asked
   // for it lately: now they are. What they answer is for correct() or unanswered().
-  [[nodiscard]] std::vector<std::string> accused(TimePoint now);
+  [[nodiscard]] std::vector<std::string> suspects(TimePoint now);
   // `node` said that it holds this and nothing else when it was asked, at `asked`; what it has told
   // since is newer.
   void correct(const std::string& node, const AgentReport& report, TimePoint asked);
-  // It does not answer us either: for Suspicions::kLasting, or until it tells something, it is
+  // It does not answer us either: for FailureReports::kLifetime, or until it tells something, it is
   // named as a holder to nobody.
   void unanswered(const std::string& node, TimePoint now);
 
@@ -175,13 +175,13 @@ class KeyDirectory {
   struct Grant {
     std::string node;
     // Who fails to read from its agent, and since when.
-    std::map<std::string, TimePoint> doubts;
+    std::map<std::string, TimePoint> suspectedSince;
   };
 
   [[nodiscard]] bool ended(const Grant& grant, const std::string& asker, TimePoint now) const;
   // The asker cannot get the chunk from whom it was granted to.
-  [[nodiscard]] static bool doubted(Grant& grant, const std::string& asker,
-                                    const Complaint& complaint, TimePoint now);
+  [[nodiscard]] static bool suspected(Grant& grant, const std::string& asker,
+                                      const FailureReport& failure, TimePoint now);
   // What is known of the chunk's holders for one asker.
   struct Holding {
     std::string holder;  // whom the asker may read it from; empty: nobody, or those who do are busy
@@ -197,18 +197,18 @@ class KeyDirectory {
   void noteRead(const std::string& asker, std::uint32_t chunk, const std::string& holder,
                 Intent intent, TimePoint now);
   // Drops what no longer holds now that the asker asks for the chunk again.
-  void takeBack(const std::string& asker, std::uint32_t chunk, Intent intent,
-                const Complaint& complaint, TimePoint now);
+  void dropStale(const std::string& asker, std::uint32_t chunk, Intent intent,
+                 const FailureReport& failure, TimePoint now);
   // Grants the chunk to the asker if nobody else fetches it; who fetches it now, if anybody does.
   [[nodiscard]] std::string fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
-                                       const Complaint& complaint, TimePoint now);
+                                       const FailureReport& failure, TimePoint now);
 
   const Distance distance_;
   std::map<std::string, Agent> agents_;
   std::map<std::uint32_t, Grant> grants_;  // by chunk
-  ReadBook reads_;
-  Suspicions suspicions_;
-  std::set<std::string> accused_;  // not asked yet
+  ActiveReads reads_;
+  FailureReports failureReports_;
+  std::set<std::string> suspects_;  // not asked yet
   TimePoint halvedAt_{};
 };
 

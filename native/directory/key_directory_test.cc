@@ -30,15 +30,15 @@ TEST_F(KeyDirectoryTest, GrantsAChunkToOneAgentOnly) {
   EXPECT_EQ(second.fetcherOf(2), "");
   EXPECT_EQ(directory.locate("a", 0, 0b0001, kFetch, {}, now).granted, 0b0001)
       << "asking again keeps the grant";
-  EXPECT_EQ(directory.locate("a", 0, 0b0001, kLook, {}, now).granted, 0) << "it cannot fetch now";
+  EXPECT_EQ(directory.locate("a", 0, 0b0001, kLookUp, {}, now).granted, 0) << "it cannot fetch now";
 }
 
 TEST_F(KeyDirectoryTest, GrantsNothingToWhoOnlyLooks) {
-  const auto look = directory.locate("a", 0, kAll, kLook, {}, now);
+  const auto look = directory.locate("a", 0, kAll, kLookUp, {}, now);
   EXPECT_EQ(look.granted, 0);
   EXPECT_TRUE(look.fetchers.empty());
   EXPECT_EQ(directory.locate("b", 0, 0b1, kFetch, {}, now).granted, 0b1);
-  EXPECT_EQ(directory.locate("a", 0, 0b1, kLook, {}, now).fetcherOf(0), "b");
+  EXPECT_EQ(directory.locate("a", 0, 0b1, kLookUp, {}, now).fetcherOf(0), "b");
 }
 
 TEST_F(KeyDirectoryTest, NamesTheNearestOfThoseThatCanGiveAChunkNow) {
@@ -47,7 +47,7 @@ TEST_F(KeyDirectoryTest, NamesTheNearestOfThoseThatCanGiveAChunkNow) {
       [](const std::string& a, const std::string& b) { return a.front() == b.front() ? 0u : 1u; });
   for (const char* const holder : {"a1", "a2", "b1"}) zones.have(holder, 0, kAll, now);
   for (int i = 0; i < 8; ++i) {
-    const auto answer = zones.locate("b" + std::to_string(2 + i), 0, 0b1, kLook, {}, now);
+    const auto answer = zones.locate("b" + std::to_string(2 + i), 0, 0b1, kLookUp, {}, now);
     EXPECT_EQ(answer.holderOf(0), "b1") << "whatever it gave before";
   }
   // Two at a time read one chunk from one agent; who comes then reads from farther away.
@@ -57,12 +57,12 @@ TEST_F(KeyDirectoryTest, NamesTheNearestOfThoseThatCanGiveAChunkNow) {
 }
 
 TEST_F(KeyDirectoryTest, CountsTheAgentsThatWantTheKey) {
-  EXPECT_EQ(directory.locate("a", 0, 1, kLook, {}, now).sharers, 1u);
-  EXPECT_EQ(directory.locate("b", 1, 1, kLook, {}, now).sharers, 2u);
+  EXPECT_EQ(directory.locate("a", 0, 1, kLookUp, {}, now).sharers, 1u);
+  EXPECT_EQ(directory.locate("b", 1, 1, kLookUp, {}, now).sharers, 2u);
   directory.report("c", {.wants = false, .held = {kAll}, .fetching = {}}, now);
-  EXPECT_EQ(directory.locate("b", 1, 1, kLook, {}, now).sharers, 2u) << "c only holds it";
+  EXPECT_EQ(directory.locate("b", 1, 1, kLookUp, {}, now).sharers, 2u) << "c only holds it";
   directory.dropped("a");
-  EXPECT_EQ(directory.locate("b", 1, 1, kLook, {}, now).sharers, 1u);
+  EXPECT_EQ(directory.locate("b", 1, 1, kLookUp, {}, now).sharers, 1u);
 }
 
 // They ask the origin for nothing: what it gives is not divided among them.
@@ -72,7 +72,7 @@ TEST_F(KeyDirectoryTest, WhoKeepsNothingIsNoSharer) {
     (void)directory.locate(node, 0, 0b1, kReadThrough, {}, now);
   EXPECT_EQ(directory.locate("a", 0, 0b10, kFetch, {}, now).sharers, 1u);
   (void)directory.locate("a", 0, 0b1, kReadThrough, {}, now);
-  EXPECT_EQ(directory.locate("b", 0, 0b10, kLook, {}, now).sharers, 2u) << "a fetches, too";
+  EXPECT_EQ(directory.locate("b", 0, 0b10, kLookUp, {}, now).sharers, 2u) << "a fetches, too";
 }
 
 TEST_F(KeyDirectoryTest, NamesHoldersAsSoonAsAChunkIsThere) {
@@ -159,9 +159,9 @@ TEST_F(KeyDirectoryTest, WhoKeepsNothingIsNamedToNone) {
 // another read brings.
 TEST_F(KeyDirectoryTest, WhoOnlyLooksGoesOnHoldingWhatItReported) {
   directory.have("a", 0, 0b11, now);
-  (void)directory.locate("a", 0, kAll, kLook, {}, now);
+  (void)directory.locate("a", 0, kAll, kLookUp, {}, now);
   (void)directory.locate("a", 0, kAll, kReadThrough, {}, now);
-  EXPECT_EQ(directory.locate("b", 0, kAll, kLook, {}, now).holders,
+  EXPECT_EQ(directory.locate("b", 0, kAll, kLookUp, {}, now).holders,
             (std::vector<StripeHolder>{{"a", 0b11}}));
 }
 
@@ -172,7 +172,7 @@ TEST_F(KeyDirectoryTest, AHolderGivesAChunkToFewAtATime) {
     EXPECT_EQ(directory.locate(node, 0, 1, kRead, {}, now).holderOf(0), "a");
   std::map<std::string, int> awaited, read;
   for (const char* node : {"d", "e", "f", "g"}) {
-    EXPECT_EQ(directory.locate(node, 0, 1, kLook, {}, now).holderOf(0), "a");
+    EXPECT_EQ(directory.locate(node, 0, 1, kLookUp, {}, now).holderOf(0), "a");
     const auto answer = directory.locate(node, 0, 1, kRead, {}, now);
     EXPECT_TRUE(answer.holders.empty());
     ++awaited[answer.fetcherOf(0)];
@@ -184,7 +184,7 @@ TEST_F(KeyDirectoryTest, AHolderGivesAChunkToFewAtATime) {
   EXPECT_EQ(read, (std::map<std::string, int>{{"b", 2}, {"c", 2}}));
 }
 
-TEST_F(KeyDirectoryTest, AReaderForWhomSomebodyWaitsIsNeverToldToWaitForReaders) {
+TEST_F(KeyDirectoryTest, AReaderForWhomAnotherWaitsIsNeverSentToWaitForReaders) {
   directory.have("a", 0, 1, now);
   for (const char* node : {"b", "c", "d", "e"})
     EXPECT_EQ(directory.locate(node, 0, 1, kFetch, {}, now).holderOf(0), "a");
@@ -192,8 +192,8 @@ TEST_F(KeyDirectoryTest, AReaderForWhomSomebodyWaitsIsNeverToldToWaitForReaders)
 
 TEST_F(KeyDirectoryTest, ReadsThatEndMakePlace) {
   directory.have("a", 0, 1, now);
-  const auto holder = [&](const char* node, Complaint complaint = {}) {
-    return directory.locate(node, 0, 1, kRead, complaint, now).holderOf(0);
+  const auto holder = [&](const char* node, FailureReport failure = {}) {
+    return directory.locate(node, 0, 1, kRead, failure, now).holderOf(0);
   };
   EXPECT_EQ(holder("b"), "a");
   EXPECT_EQ(holder("c"), "a");
@@ -204,7 +204,7 @@ TEST_F(KeyDirectoryTest, ReadsThatEndMakePlace) {
   EXPECT_EQ(holder("e", {"c"}), "") << "c may not have begun yet";
   now += 1s;
   EXPECT_EQ(holder("e", {"c"}), "a") << "c does not read it";
-  now += ReadBook::kPatience + 1s;
+  now += ActiveReads::kTimeout + 1s;
   EXPECT_EQ(directory.locate("f", 0, 1, kRead, {}, now).fetcherOf(0), "")
       << "nobody reads any more";
 }
@@ -255,16 +255,16 @@ TEST_F(KeyDirectoryTest, GivingUpLeavesOtherGrantsAlone) {
   (void)directory.locate("b", 0, 0b100, kFetch, {}, now);
   directory.giveUp("a", 1, 0b10);
   for (const std::uint32_t stripe : {0u, 2u})
-    EXPECT_EQ(directory.locate("c", stripe, 0b11, kLook, {}, now).fetchers,
+    EXPECT_EQ(directory.locate("c", stripe, 0b11, kLookUp, {}, now).fetchers,
               (std::vector<StripeHolder>{{"a", 0b11}}));
-  EXPECT_EQ(directory.locate("c", 1, 0b11, kLook, {}, now).fetchers,
+  EXPECT_EQ(directory.locate("c", 1, 0b11, kLookUp, {}, now).fetchers,
             (std::vector<StripeHolder>{{"a", 0b01}}));
   directory.giveUp("a", 0, 0b101);
-  EXPECT_EQ(directory.locate("c", 0, 0b111, kLook, {}, now).fetchers,
+  EXPECT_EQ(directory.locate("c", 0, 0b111, kLookUp, {}, now).fetchers,
             (std::vector<StripeHolder>{{"a", 0b10}, {"b", 0b100}}));
 }
 
-TEST_F(KeyDirectoryTest, NobodyWaitsForWhoReadAChunkAndDidNotKeepIt) {
+TEST_F(KeyDirectoryTest, NoAgentWaitsForOneThatReadAChunkAndDidNotKeepIt) {
   directory.have("holder", 0, 0b1, now);
   for (const char* const reader : {"a", "b"})
     (void)directory.locate(reader, 0, 0b1, kRead, {}, now);
@@ -274,7 +274,7 @@ TEST_F(KeyDirectoryTest, NobodyWaitsForWhoReadAChunkAndDidNotKeepIt) {
   EXPECT_EQ(directory.locate("c", 0, 0b1, kRead, {}, now).holderOf(0), "holder");
 }
 
-TEST_F(KeyDirectoryTest, ProgressEndsDoubt) {
+TEST_F(KeyDirectoryTest, ProgressEndsSuspicion) {
   (void)directory.locate("a", 0, 0b11, kFetch, {}, now);
   EXPECT_EQ(directory.locate("b", 0, 0b10, kFetch, {"a"}, now).fetcherOf(1), "a");
   directory.have("a", 0, 0b01, now + 200ms);
@@ -293,7 +293,7 @@ TEST_F(KeyDirectoryTest, AStalledGrantEnds) {
 }
 
 // B is turned away by A, which does not know of its grant yet, and complains when A has the chunk.
-TEST_F(KeyDirectoryTest, WhatCameInSinceAComplaintIsKnown) {
+TEST_F(KeyDirectoryTest, WhatCameInSinceAFailureReportIsKnown) {
   (void)directory.locate("a", 0, 1, kFetch, {}, now);
   directory.have("a", 0, 1, now);
   EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {"a"}, now + 1s).holderOf(0), "a");
@@ -311,7 +311,7 @@ TEST_F(KeyDirectoryTest, SaysWhatOthersCouldGiveToo) {
 TEST_F(KeyDirectoryTest, ForgetsWhatWasEvicted) {
   directory.have("a", 0, kAll, now);
   directory.dropped("a");
-  EXPECT_TRUE(directory.locate("b", 0, kAll, kLook, {}, now).holders.empty());
+  EXPECT_TRUE(directory.locate("b", 0, kAll, kLookUp, {}, now).holders.empty());
 }
 
 TEST_F(KeyDirectoryTest, IsRebuiltFromReports) {
@@ -324,9 +324,9 @@ TEST_F(KeyDirectoryTest, IsRebuiltFromReports) {
 }
 
 TEST_F(KeyDirectoryTest, BelievesNothingOfWhatNoFileHas) {
-  directory.have("a", kMostStripes, kAll, now);
+  directory.have("a", kMaxStripes, kAll, now);
   directory.report("a", {.wants = true, .held = {}, .fetching = {~0u}}, now);
-  const auto answer = directory.locate("b", kMostStripes, kAll, kFetch, {}, now);
+  const auto answer = directory.locate("b", kMaxStripes, kAll, kFetch, {}, now);
   EXPECT_TRUE(answer.holders.empty());
   EXPECT_EQ(answer.granted, 0);
 }
@@ -342,15 +342,15 @@ TEST_F(KeyDirectoryTest, GivingUpWhatNoFileHasChangesNothing) {
 }
 
 TEST_F(KeyDirectoryTest, BelievesNoAgentThatItFetchesMoreThanItHasMemoryFor) {
-  constexpr std::uint32_t kMost = KeyDirectory::kMostReportedGrants;
-  std::vector<std::uint32_t> fetching(kMost + 1);
+  constexpr std::uint32_t kMax = KeyDirectory::kMaxReportedGrants;
+  std::vector<std::uint32_t> fetching(kMax + 1);
   std::iota(fetching.begin(), fetching.end(), 0u);
   directory.report("a", {.wants = true, .held = {}, .fetching = fetching}, now);
   const auto askFor = [&](std::uint32_t chunk) {
     return directory.locate("b", chunk / kChunksPerStripe, bitOf(chunk), kFetch, {}, now);
   };
-  EXPECT_EQ(askFor(kMost - 1).fetcherOf(kMost - 1), "a");
-  EXPECT_EQ(askFor(kMost).granted, bitOf(kMost));
+  EXPECT_EQ(askFor(kMax - 1).fetcherOf(kMax - 1), "a");
+  EXPECT_EQ(askFor(kMax).granted, bitOf(kMax));
 }
 
 // Random agents ask, finish, fail and vanish: never are two granted the same chunk at once.
@@ -373,7 +373,7 @@ TEST_F(KeyDirectoryTest, NeverGrantsTwice) {
       case 0:
       case 1:
       case 2: {
-        const Intent intent = random() % 3 == 0 ? kLook : kFetch;
+        const Intent intent = random() % 3 == 0 ? kLookUp : kFetch;
         const auto answer = directory.locate(node, stripe, chunks, intent, {}, now);
         for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
           if ((answer.granted >> i & 1) == 0) continue;

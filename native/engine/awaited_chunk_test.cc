@@ -68,11 +68,11 @@ struct HeldBack {
     Shard& shard = engine.commons().owner(reference.about.key);
     co_await shard.reactor->enter();
     DirectoryRequest request{.key = reference.about.key, .size = reference.about.size};
-    [[maybe_unused]] const LocateAnswer nobody =
+    [[maybe_unused]] const LocateAnswer unused =
         co_await shard.directoryService->locate("silent", request);
     request.chunks = 1;
-    const DirectoryNews news{DirectoryMessage::kHave, request};
-    shard.directoryService->told("silent", news);
+    const DirectoryUpdate update{DirectoryMessage::kHave, request};
+    shard.directoryService->apply("silent", update);
     const Result<std::shared_ptr<FileFetch>> opened =
         co_await shard.fetcher->open(std::move(reference));
     rate->charge(1u << 20);

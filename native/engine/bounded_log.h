@@ -4,16 +4,16 @@
 
 #include <cstddef>
 
-#include "dataset/question.h"
+#include "dataset/engine_event.h"
 
 namespace hearth {
 
 // Of the lines that the agent has not taken yet. It takes them as fast as its thread comes round.
-inline constexpr std::size_t kMostLogLines = 4096;
+inline constexpr std::size_t kMaxLogLines = 4096;
 
 // The same, but for lines beyond `most`: these are left out, and the next one that finds room says
 // in its field `lines_left_out` how many. A line has been taken when its question is destroyed. Any
 // thread.
-[[nodiscard]] Ask withBoundedLog(Ask ask, std::size_t most = kMostLogLines);
+[[nodiscard]] EventSink withBoundedLog(EventSink events, std::size_t most = kMaxLogLines);
 
 }  // namespace hearth

@@ -10,11 +10,12 @@ namespace {
 // What an agent that does not come round has yet to take.
 struct BoundedLogTest : testing::Test {
   void logs(int lines) {
-    for (int i = 0; i < lines; ++i) log(ask, Question::Level::kWarn, "line " + std::to_string(i));
+    for (int i = 0; i < lines; ++i)
+      log(events, EngineEvent::Level::kWarn, "line " + std::to_string(i));
   }
-  std::vector<Question> untaken;
-  Ask ask =
-      withBoundedLog([this](Question question) { untaken.push_back(std::move(question)); }, 3);
+  std::vector<EngineEvent> untaken;
+  EventSink events =
+      withBoundedLog([this](EngineEvent event) { untaken.push_back(std::move(event)); }, 3);
 };
 
 TEST_F(BoundedLogTest, LinesBeyondTheBoundAreLeftOutAndCounted) {
@@ -32,43 +33,43 @@ TEST_F(BoundedLogTest, LinesBeyondTheBoundAreLeftOutAndCounted) {
   EXPECT_FALSE(untaken.back().fields.contains("lines_left_out"));
 }
 
-TEST_F(BoundedLogTest, QuestionsAreNotLeftOut) {
+TEST_F(BoundedLogTest, OtherEventsAreNotLeftOut) {
   logs(10);
-  for (int i = 0; i < 10; ++i) ask({.kind = Question::Kind::kLocations, .entries = {1}});
+  for (int i = 0; i < 10; ++i) events({.kind = EngineEvent::Kind::kLocations, .entries = {1}});
   EXPECT_EQ(untaken.size(), 13u);
 }
 
 TEST(BoundedLog, ManyThreadsNeverExceedIt) {
-  constexpr std::size_t kMost = 50;
+  constexpr std::size_t kMax = 50;
   std::mutex mutex;
-  std::vector<Question> untaken;
-  std::uint64_t told = 0, leftOut = 0;
+  std::vector<EngineEvent> untaken;
+  std::uint64_t logged = 0, leftOut = 0;
   const auto take = [&] {
-    for (const Question& question : std::exchange(untaken, {})) {
-      ++told;
-      const auto field = question.fields.find("lines_left_out");
-      if (field != question.fields.end()) leftOut += std::stoull(field->second);
+    for (const EngineEvent& event : std::exchange(untaken, {})) {
+      ++logged;
+      const auto field = event.fields.find("lines_left_out");
+      if (field != event.fields.end()) leftOut += std::stoull(field->second);
     }
   };
-  const Ask ask = withBoundedLog(
-      [&](Question question) {
+  const EventSink events = withBoundedLog(
+      [&](EngineEvent event) {
         const std::lock_guard lock(mutex);
-        untaken.push_back(std::move(question));
-        EXPECT_LE(untaken.size(), kMost);
-        if (untaken.size() > kMost / 2) take();
+        untaken.push_back(std::move(event));
+        EXPECT_LE(untaken.size(), kMax);
+        if (untaken.size() > kMax / 2) take();
       },
-      kMost);
+      kMax);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&ask] {
-      for (int line = 0; line < 2000; ++line) log(ask, Question::Level::kInfo, "line");
+    threads.emplace_back([&events] {
+      for (int line = 0; line < 2000; ++line) log(events, EngineEvent::Level::kInfo, "line");
     });
   }
   for (std::thread& thread : threads) thread.join();
   take();
-  log(ask, Question::Level::kInfo, "the last");
+  log(events, EngineEvent::Level::kInfo, "the last");
   take();
-  EXPECT_EQ(told + leftOut, 8001u) << "each is told or counted";
+  EXPECT_EQ(logged + leftOut, 8001u) << "each is told or counted";
 }
 
 }  // namespace

@@ -67,11 +67,11 @@ class CountedTransport final : public testing_rails::ForwardingTransport {
   CountedTransport(std::unique_ptr<PeerTransport> inner, std::atomic<int>& awaiting)
       : ForwardingTransport(std::move(inner)), awaiting_(awaiting) {}
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
-                                    Patience patience) override {
+                                    RequestTimeouts timeouts) override {
     const bool awaits = request.type == static_cast<std::uint16_t>(DirectoryMessage::kAwait);
     if (awaits) ++awaiting_;
     Result<ControlMessage> answer =
-        co_await ForwardingTransport::call(std::move(node), std::move(request), patience);
+        co_await ForwardingTransport::call(std::move(node), std::move(request), timeouts);
     if (awaits) --awaiting_;
     co_return answer;
   }

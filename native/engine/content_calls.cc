@@ -91,7 +91,8 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
         evictHere(commons_.owner(about.key), about.key, about.size);
     const Result<EvictOutcome> outcome = co_await evicting;
     if (!outcome.ok()) {
-      commons_.log(Question::Level::kError, "evicting a file failed: " + outcome.error().message);
+      commons_.log(EngineEvent::Level::kError,
+                   "evicting a file failed: " + outcome.error().message);
       ++evicted.kept;
       continue;
     }

@@ -8,13 +8,13 @@ namespace hearth::testing_cluster {
 namespace {
 
 // Whose locations an agent was asked for.
-class Questions {
+class LocationRequests {
  public:
-  Ask ask() {
-    return [this](const Question& question) {
-      if (question.kind != Question::Kind::kLocations) return;
+  EventSink events() {
+    return [this](const EngineEvent& event) {
+      if (event.kind != EngineEvent::Kind::kLocations) return;
       const std::lock_guard lock(mutex_);
-      datasets_.push_back(question.dataset);
+      datasets_.push_back(event.dataset);
       changed_.notify_all();
     };
   }
@@ -65,7 +65,7 @@ struct DatasetCredentialsTest : testing::Test {
                                 std::shared_ptr<Dataset> mine, std::chrono::milliseconds wait) {
     allow(*mine);
     auto first = read(theirAgent, theirs);
-    questions.await("theirs");
+    requests.await("theirs");
     auto second = read(myAgent, mine);
     std::this_thread::sleep_for(wait);
     refuse(*theirs);
@@ -74,24 +74,24 @@ struct DatasetCredentialsTest : testing::Test {
   }
 
   Origin origin;
-  Questions questions;
+  LocationRequests requests;
 };
 
 TEST_F(DatasetCredentialsTest, LocationsAreAskedForAsTheReadersOwnDataset) {
-  Agent agent("one", 4ull << 30, questions.ask());
+  Agent agent("one", 4ull << 30, requests.events());
   const auto theirs = of(agent, "theirs"), mine = of(agent, "mine");
   allow(*theirs);
   auto reading = read(agent, mine);
-  questions.await("mine");
+  requests.await("mine");
   refuse(*mine);
   EXPECT_EQ(reading.get(), ErrorCode::kPermissionDenied) << "by the rights of others";
   EXPECT_EQ(read(agent, theirs).get(), ErrorCode::kOk);
-  EXPECT_EQ(questions.datasets(), std::vector<std::string>{"mine"});
+  EXPECT_EQ(requests.datasets(), std::vector<std::string>{"mine"});
   EXPECT_EQ(read(agent, mine).get(), ErrorCode::kOk) << "what is here needs no origin";
 }
 
 TEST_F(DatasetCredentialsTest, AnOpenFileOfOthersDoesNotLendItsRights) {
-  Agent agent("one", 4ull << 30, questions.ask());
+  Agent agent("one", 4ull << 30, requests.events());
   const auto theirs = of(agent, "theirs"), mine = of(agent, "mine");
   allow(*theirs);
   Shard& shard = agent.engine().commons().owner(theirs->manifest->entry(model(*theirs)).key);
@@ -109,32 +109,32 @@ TEST_F(DatasetCredentialsTest, AnOpenFileOfOthersDoesNotLendItsRights) {
   };
   const auto held = open(theirs);
   auto reading = read(agent, mine);
-  questions.await("mine");
+  requests.await("mine");
   refuse(*mine);
   EXPECT_EQ(reading.get(), ErrorCode::kPermissionDenied);
   EXPECT_EQ(open(theirs), held);
 }
 
 TEST_F(DatasetCredentialsTest, WhatWasRefusedToOthersIsFetchedAsOurOwn) {
-  Agent agent("one", 4ull << 30, questions.ask());
+  Agent agent("one", 4ull << 30, requests.events());
   expectRefusedToThemAlone(agent, of(agent, "theirs"), agent, of(agent, "mine"),
                            std::chrono::milliseconds(50));
 }
 
 // Which has the grant of the chunk.
 TEST_F(DatasetCredentialsTest, WhatWasRefusedToAnotherAgentIsFetchedByUs) {
-  Agent a("a", 4ull << 30, questions.ask()), b("b");
+  Agent a("a", 4ull << 30, requests.events()), b("b");
   connect({&a, &b});
   expectRefusedToThemAlone(a, of(a, "theirs"), b, of(b, "mine"), std::chrono::milliseconds(200));
 }
 
 TEST_F(DatasetCredentialsTest, LocationsOfOtherCredentialsAreForgotten) {
-  Agent agent("one", 4ull << 30, questions.ask());
+  Agent agent("one", 4ull << 30, requests.events());
   const auto mine = of(agent, "mine");
   allow(*mine);
   mine->locations.clear();
   auto reading = read(agent, mine);
-  questions.await("mine");
+  requests.await("mine");
   allow(*mine);
   EXPECT_EQ(reading.get(), ErrorCode::kOk);
 }

@@ -80,7 +80,7 @@ TEST_F(DirectReadTest, RangesBeginAndEndAnywhereInPiecesOfAnySize) {
   EXPECT_EQ(kept(), 0u);
 }
 
-TEST_F(DirectReadTest, WhatNobodyHoldsIsFetchedAndKeptForAll) {
+TEST_F(DirectReadTest, WhatNoAgentHoldsIsFetchedAndKeptForAll) {
   expectRead(1000, kChunkBytes);
   EXPECT_TRUE(eventually([&] { return kept() == 2 * kChunkBytes; }));
   const auto requests = statistics().origin.requests;
@@ -160,25 +160,25 @@ class FailingTransport final : public testing_rails::ForwardingTransport {
   struct Reads {
     std::string from;
     std::size_t together = 0;
-    std::atomic<std::size_t> failed{0}, questions{0};  // to the directory
+    std::atomic<std::size_t> failed{0}, lookUps{0};  // to the directory
   };
   FailingTransport(Reactor& reactor, std::unique_ptr<PeerTransport> inner, Reads& reads)
       : ForwardingTransport(std::move(inner)), reads_(reads), together_(reactor) {}
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
-                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    std::vector<std::uint32_t>& blockChecksums, RequestTimeouts timeouts,
                     RequestClass requestClass) override {
     if (node != reads_.from) {
       co_return co_await ForwardingTransport::read(std::move(node), key, offset, std::move(into),
-                                                   blockChecksums, patience, requestClass);
+                                                   blockChecksums, timeouts, requestClass);
     }
     if (++reads_.failed == reads_.together) together_.set();
     co_await together_.wait();
     co_return Error{ErrorCode::kUnavailable, node + " is out of reach"};
   }
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
-                                    Patience patience) override {
-    if (request.type == static_cast<std::uint16_t>(DirectoryMessage::kLocate)) ++reads_.questions;
-    return ForwardingTransport::call(std::move(node), std::move(request), patience);
+                                    RequestTimeouts timeouts) override {
+    if (request.type == static_cast<std::uint16_t>(DirectoryMessage::kLocate)) ++reads_.lookUps;
+    return ForwardingTransport::call(std::move(node), std::move(request), timeouts);
   }
 
  private:
@@ -189,9 +189,9 @@ class FailingTransport final : public testing_rails::ForwardingTransport {
 // As many parts as have places are asked of it at once. Those that wait for one are not, when these
 // have failed, nor those that come later.
 TEST(DirectRead, AnAgentThatFailedIsAskedForNothingMore) {
-  constexpr std::size_t kChunks = 12, kPlaces = DirectPlaces::kPeerBytes / kChunkBytes;
+  constexpr std::size_t kChunks = 12, kSlots = DirectReadSlots::kPeerBytes / kChunkBytes;
   constexpr std::size_t kAtOnce = 8;  // parts of one read
-  FailingTransport::Reads reads{.from = "near", .together = kPlaces};
+  FailingTransport::Reads reads{.from = "near", .together = kSlots};
   const auto failing = [&reads](EngineOptions& options) {
     options.shards = 1;
     options.transport = [&reads](Reactor& reactor, TransportOptions transport,
@@ -219,8 +219,8 @@ TEST(DirectRead, AnAgentThatFailedIsAskedForNothingMore) {
   EXPECT_TRUE(read.ok()) << read.error().message;
   const std::string expected = origin->bytesOf("model");
   EXPECT_TRUE(std::ranges::equal(*memory, std::as_bytes(std::span(expected))));
-  EXPECT_EQ(reads.failed.load(), kPlaces);
-  EXPECT_EQ(reads.questions.load(), 1 + kAtOnce + 1)
+  EXPECT_EQ(reads.failed.load(), kSlots);
+  EXPECT_EQ(reads.lookUps.load(), 1 + kAtOnce + 1)
       << "for the stripe, for the parts that were to come from there, and for the others together";
   EXPECT_EQ(reader.await(reader.engine().statistics()).origin.requests, 0u);
 }

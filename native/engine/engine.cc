@@ -16,17 +16,17 @@
 namespace hearth {
 namespace {
 
-constexpr std::size_t kMostShards = 8;
+constexpr std::size_t kDefaultMaxShards = 8;
 constexpr std::uint64_t kBufferBytesPerShard = 64u << 20;
 
 }  // namespace
 
-Engine::Engine(Ask ask) { commons_.ask = withBoundedLog(std::move(ask)); }
+Engine::Engine(EventSink events) { commons_.events = withBoundedLog(std::move(events)); }
 
 Engine::~Engine() { close(); }
 
-Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options, Ask ask) {
-  std::unique_ptr<Engine> engine(new Engine(std::move(ask)));
+Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options, EventSink events) {
+  std::unique_ptr<Engine> engine(new Engine(std::move(events)));
   const Status started = engine->start(options);
   if (!started.ok()) {
     engine->close();
@@ -44,7 +44,8 @@ Status Engine::start(const EngineOptions& options) {
                  "the cluster secret has fewer than 16 bytes; use a longer one"};
   }
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::size_t count = options.shards != 0 ? options.shards : std::min(cores, kMostShards);
+  const std::size_t count =
+      options.shards != 0 ? options.shards : std::min(cores, kDefaultMaxShards);
   for (std::size_t index = 0; index < count; ++index) {
     const Status created = createShard(options, index, count);
     if (!created.ok()) return created;
@@ -89,7 +90,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   if (!cache.ok()) co_return cache.error();
   commons_.cache = std::move(*cache);
   for (std::string& note : commons_.cache->recoveryNotes())
-    commons_.log(Question::Level::kWarn, std::move(note), {});
+    commons_.log(EngineEvent::Level::kWarn, std::move(note), {});
   for (const std::unique_ptr<Shard>& shard : commons_.shards) {
     const Status started = co_await startShard(options, *shard);
     co_await home().enter();
@@ -112,9 +113,9 @@ void Engine::createServices(const EngineOptions& options) {
   Shard& shard = *commons_.shards.front();
   manifests_ = std::make_unique<ManifestStore>(
       ManifestPorts{*shard.reactor, *shard.files, commons_.wholeFiles, shard.view, *shard.transport,
-                    commons_.cache->manifestDirectory(), commons_.ask});
+                    commons_.cache->manifestDirectory(), commons_.events});
   commons_.warming = std::make_unique<WarmPorts>(
-      WarmPorts{*commons_.cache, commons_.wholeFiles, commons_.ask, {}});
+      WarmPorts{*commons_.cache, commons_.wholeFiles, commons_.events, {}});
   for (const std::unique_ptr<Shard>& each : commons_.shards) {
     commons_.warming->shards.push_back(
         {*each->reactor, *each->gate, *each->fetcher, *each->verifier});
@@ -136,7 +137,7 @@ void Engine::createMounting() {
                                                               std::move(evictFile),
                                                               commons_.counters.demand,
                                                               commons_.failedReads,
-                                                              commons_.ask,
+                                                              commons_.events,
                                                               {}});
   for (const std::unique_ptr<Shard>& each : commons_.shards) {
     commons_.mounting->shards.push_back(
@@ -192,10 +193,10 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
                                            commons_.refusals,
                                            commons_.throughReads,
                                            commons_.counters.fetched,
-                                           commons_.ask});
+                                           commons_.events});
   shard.verifier = std::make_unique<FileVerifier>(VerifierPorts{
       *shard.reactor, *shard.gate, *shard.fetcher, *shard.originBuffers, commons_.wholeFiles,
-      commons_.refusals, commons_.counters.digestMismatches, commons_.ask});
+      commons_.refusals, commons_.counters.digestMismatches, commons_.events});
   co_return Status();
 }
 

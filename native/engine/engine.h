@@ -65,7 +65,8 @@ class Engine {
  public:
   // Errors name the option and say what to do: a directory in use, an address taken, no file system
   // features.
-  [[nodiscard]] static Result<std::unique_ptr<Engine>> open(EngineOptions options, Ask ask);
+  [[nodiscard]] static Result<std::unique_ptr<Engine>> open(EngineOptions options,
+                                                            EventSink events);
   ~Engine();
   // Ends jobs, mounts' sessions (the mounts themselves stay with the holder), connections and
   // threads; what was written is claimed. Afterwards Ask is not called. Idempotent.
@@ -90,7 +91,7 @@ class Engine {
   [[nodiscard]] Task<EngineStatistics> statistics();
 
  private:
-  explicit Engine(Ask ask);
+  explicit Engine(EventSink events);
   [[nodiscard]] Status start(const EngineOptions& options);
   [[nodiscard]] Status createShard(const EngineOptions& options, std::size_t index,
                                    std::size_t count);

@@ -32,7 +32,7 @@ class LentChunkTest : public testing::Test {
   }
   void TearDown() override {
     fetch.reset();
-    runOn(*shard->reactor, letGo());
+    runOn(*shard->reactor, release());
     agent.stop();
   }
   // As a peer asks while the chunk is in memory, where it is zeros: so that it shows from where a
@@ -62,7 +62,7 @@ class LentChunkTest : public testing::Test {
     loaded.reset();
     co_return true;
   }
-  Task<bool> letGo() {
+  Task<bool> release() {
     answer = {};
     loaded.reset();
     co_return true;
@@ -129,7 +129,7 @@ TEST_F(LentChunkTest, IsNotEvictedUntilItIsSent) {
   EXPECT_EQ(evict(), EvictOutcome::kInUse);
   ASSERT_TRUE(load().ok());
   EXPECT_TRUE(now() == good);
-  runOn(*shard->reactor, letGo());
+  runOn(*shard->reactor, release());
   EXPECT_EQ(evict(), EvictOutcome::kEvicted);
 }
 

@@ -25,7 +25,7 @@ class MountAdviceTest : public testing::Test {
     source =
         std::make_unique<DatasetSource>(*agent.engine().commons().mounting, dataset, "test", false);
   }
-  void tellWhereTheBytesAre() {
+  void setLocations() {
     Location base;
     base.path = origin.folder();
     base.below = base.path;
@@ -46,7 +46,7 @@ TEST_F(MountAdviceTest, TheSameIsNotDoneTwice) {
   EXPECT_EQ(source->advice().underWay(), 1u);
   ASSERT_TRUE(source->advise(entry("other"), true, kReader).ok());
   EXPECT_EQ(source->advice().underWay(), 2u);
-  tellWhereTheBytesAre();
+  setLocations();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
   EXPECT_TRUE(source->complete(part(0)));
   EXPECT_TRUE(source->complete(part(kFiles - 1)));
@@ -54,22 +54,22 @@ TEST_F(MountAdviceTest, TheSameIsNotDoneTwice) {
 }
 
 TEST_F(MountAdviceTest, SomeRequestsAReaderAtATime) {
-  for (std::size_t i = 0; i < MountAdvice::kMostRequests; ++i)
+  for (std::size_t i = 0; i < MountAdvice::kMaxRequests; ++i)
     ASSERT_TRUE(source->advise(part(static_cast<int>(i)), true, kReader).ok());
   EXPECT_EQ(source->advise(entry("other"), true, kReader).code(), ErrorCode::kUnavailable);
-  tellWhereTheBytesAre();
+  setLocations();
   EXPECT_TRUE(eventually([&] { return source->advise(entry("other"), true, kReader).ok(); }));
 }
 
 // Whatever the one has under way, the other one's advice is taken and goes on.
 TEST_F(MountAdviceTest, AReaderTakesNothingFromAnother) {
-  for (std::size_t i = 0; i < MountAdvice::kMostRequests; ++i)
+  for (std::size_t i = 0; i < MountAdvice::kMaxRequests; ++i)
     ASSERT_TRUE(source->advise(part(static_cast<int>(i)), true, kReader).ok());
   ASSERT_EQ(source->advise(entry("other"), true, kReader).code(), ErrorCode::kUnavailable);
   EXPECT_TRUE(source->advise(entry("other"), true, kOther).ok());
   ASSERT_EQ(source->advise(part(kFiles - 1), true, kReader).code(), ErrorCode::kUnavailable)
       << "what the other one has under way is no room";
-  tellWhereTheBytesAre();
+  setLocations();
   EXPECT_TRUE(eventually([&] { return source->complete(entry("other")); }));
 }
 
@@ -79,7 +79,7 @@ TEST_F(MountAdviceTest, TheOppositeEndsNothingThatAnotherReaderWants) {
   ASSERT_EQ(source->advice().underWay(), 1u);
   ASSERT_TRUE(source->advise(entry("sub"), false, kReader).ok());
   ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 1; }));
-  tellWhereTheBytesAre();
+  setLocations();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
   for (int i = 0; i < kFiles; ++i) EXPECT_TRUE(source->complete(part(i))) << i;
 }
@@ -87,24 +87,24 @@ TEST_F(MountAdviceTest, TheOppositeEndsNothingThatAnotherReaderWants) {
 TEST_F(MountAdviceTest, TheOppositeEndsIt) {
   ASSERT_TRUE(source->advise(part(3), true, kReader).ok());
   ASSERT_TRUE(source->advise(entry("sub"), false, kReader).ok());
-  tellWhereTheBytesAre();
+  setLocations();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
 }
 
 // There is no room for the opposite: what it would have ended goes on.
 TEST_F(MountAdviceTest, ARefusedOppositeEndsNothing) {
-  constexpr int kMost = static_cast<int>(MountAdvice::kMostRequests);
-  for (int i = 0; i < kMost; ++i) ASSERT_TRUE(source->advise(part(i), true, kReader).ok());
+  constexpr int kMax = static_cast<int>(MountAdvice::kMaxRequests);
+  for (int i = 0; i < kMax; ++i) ASSERT_TRUE(source->advise(part(i), true, kReader).ok());
   ASSERT_EQ(source->advise(entry("sub"), false, kReader).code(), ErrorCode::kUnavailable);
-  tellWhereTheBytesAre();
+  setLocations();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
-  for (int i = 0; i < kMost; ++i) EXPECT_TRUE(source->complete(part(i))) << i;
+  for (int i = 0; i < kMax; ++i) EXPECT_TRUE(source->complete(part(i))) << i;
 }
 
 TEST_F(MountAdviceTest, EndsWithItsMount) {
   ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
   source.reset();
-  tellWhereTheBytesAre();
+  setLocations();
   const auto background = [&] {
     struct Count {
       static Task<std::size_t> all(Engine& engine) {
@@ -125,8 +125,8 @@ TEST_F(MountAdviceTest, EndsWithItsMount) {
             kFiles * kFile / 2);
 }
 
-TEST_F(MountAdviceTest, WhatNobodyHasOpenIsEvicted) {
-  tellWhereTheBytesAre();
+TEST_F(MountAdviceTest, WhatIsNotOpenIsEvicted) {
+  setLocations();
   ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
   ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
   const auto opened = source->openFile(part(0));
@@ -139,24 +139,24 @@ TEST_F(MountAdviceTest, WhatNobodyHasOpenIsEvicted) {
 
 // Each of as many readers as a mount has room for fills its part; then there is room for none.
 TEST(MountAdvice, AMountHasABoundForAllOfItsReaders) {
-  constexpr std::size_t kMost = MountAdvice::kMostReaders * MountAdvice::kMostRequests;
+  constexpr std::size_t kMax = MountAdvice::kMaxReaders * MountAdvice::kMaxRequests;
   Origin origin;
-  for (std::size_t i = 0; i <= kMost; ++i) origin.add("part" + std::to_string(1000 + i), 1);
+  for (std::size_t i = 0; i <= kMax; ++i) origin.add("part" + std::to_string(1000 + i), 1);
   Agent agent("one");
   const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
   ASSERT_TRUE(added.ok());
   const std::vector<std::uint32_t> files = filesOf(*(*added)->manifest);
   DatasetSource source(*agent.engine().commons().mounting, *added, "test", false);
-  for (std::size_t i = 0; i < kMost; ++i)
-    ASSERT_TRUE(source.advise(files[i], true, i / MountAdvice::kMostRequests).ok()) << i;
-  EXPECT_EQ(source.advise(files[kMost], true, MountAdvice::kMostReaders).code(),
+  for (std::size_t i = 0; i < kMax; ++i)
+    ASSERT_TRUE(source.advise(files[i], true, i / MountAdvice::kMaxRequests).ok()) << i;
+  EXPECT_EQ(source.advise(files[kMax], true, MountAdvice::kMaxReaders).code(),
             ErrorCode::kUnavailable);
-  EXPECT_EQ(source.advice().underWay(), kMost);
+  EXPECT_EQ(source.advice().underWay(), kMax);
 }
 
 TEST(MountAdvice, RefusesMoreFilesThanMayBe) {
   ManifestBuilder builder(false);
-  for (std::size_t i = 0; i <= MountAdvice::kMostFiles; ++i) {
+  for (std::size_t i = 0; i <= MountAdvice::kMaxFiles; ++i) {
     ManifestRow row;
     row.path = "many/" + std::to_string(i);
     row.key.bytes = Sha256::of(std::as_bytes(std::span(row.path)));

@@ -123,25 +123,26 @@ Task<std::shared_ptr<PeerService::Reading>> PeerService::openManifest(Sha256Dige
   co_return reading;
 }
 
-Task<Result<ControlMessage>> PeerService::onNews(std::string fromNode, ControlMessage message) {
-  const auto all = decodeDirectoryNews(message.body);
+Task<Result<ControlMessage>> PeerService::onUpdates(std::string fromNode, ControlMessage message) {
+  const auto all = decodeDirectoryUpdates(message.body);
   if (!all) co_return Error{ErrorCode::kProtocolError, "news for a directory of the wrong shape"};
   // Only those of one key have an order. One after the other they would be a turn of a busy shard
   // each, and take longer than the other side waits.
-  std::map<Shard*, std::vector<const DirectoryNews*>> ofShards;
-  for (const DirectoryNews& news : *all)
-    ofShards[&shard_.commons.owner(news.request.key)].push_back(&news);
+  std::map<Shard*, std::vector<const DirectoryUpdate*>> ofShards;
+  for (const DirectoryUpdate& update : *all)
+    ofShards[&shard_.commons.owner(update.request.key)].push_back(&update);
   for (const auto& [owner, ofOne] : ofShards) {
     co_await owner->reactor->enter();
-    for (const DirectoryNews* const news : ofOne) owner->directoryService->told(fromNode, *news);
+    for (const DirectoryUpdate* const update : ofOne)
+      owner->directoryService->apply(fromNode, *update);
   }
   co_await shard_.reactor->enter();
   co_return ControlMessage{message.type, {}};
 }
 
 Task<Result<ControlMessage>> PeerService::onControl(std::string fromNode, ControlMessage request) {
-  if (request.type == static_cast<std::uint16_t>(DirectoryMessage::kNews)) {
-    Result<ControlMessage> answer = co_await onNews(std::move(fromNode), std::move(request));
+  if (request.type == static_cast<std::uint16_t>(DirectoryMessage::kUpdates)) {
+    Result<ControlMessage> answer = co_await onUpdates(std::move(fromNode), std::move(request));
     co_return answer;
   }
   const auto decoded = decodeDirectoryRequest(request.body);
@@ -170,7 +171,7 @@ Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string 
     case DirectoryMessage::kHave:
     case DirectoryMessage::kGiveUp:
     case DirectoryMessage::kDropped:
-      owner.directoryService->told(fromNode, {static_cast<DirectoryMessage>(request.type), about});
+      owner.directoryService->apply(fromNode, {static_cast<DirectoryMessage>(request.type), about});
       co_return answer;
     case DirectoryMessage::kAwait: {
       if (std::popcount(about.chunks) != 1)
@@ -184,7 +185,7 @@ Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string 
     case DirectoryMessage::kQuery:
       answer.body = encode(owner.wanted->report(about.key));
       co_return answer;
-    case DirectoryMessage::kNews:
+    case DirectoryMessage::kUpdates:
       break;  // onNews()
   }
   co_return Error{ErrorCode::kProtocolError,

@@ -35,7 +35,7 @@ class PeerService final : public PeerHandler {
                                             std::uint64_t offset, std::uint32_t length,
                                             Interest interest);
   // Several at once, for whichever shards.
-  Task<Result<ControlMessage>> onNews(std::string fromNode, ControlMessage message);
+  Task<Result<ControlMessage>> onUpdates(std::string fromNode, ControlMessage message);
   static Task<Result<ControlMessage>> controlHere(Shard& owner, std::string fromNode,
                                                   ControlMessage request);
 

@@ -66,21 +66,21 @@ TEST(PeerService, AManifestIsMappedOnceForAllWhoReadItAtATime) {
 }
 
 // As other agents count shards that have another number of them.
-std::vector<std::byte> newsOfBothShards(EngineCommons& commons) {
-  std::vector<DirectoryNews> news(kMostNews);
-  for (std::uint32_t i = 0, number = 0; i < kMostNews; ++i) {
-    ContentKey& key = news[i].request.key;
+std::vector<std::byte> updatesOfBothShards(EngineCommons& commons) {
+  std::vector<DirectoryUpdate> updates(kMaxUpdates);
+  for (std::uint32_t i = 0, number = 0; i < kMaxUpdates; ++i) {
+    ContentKey& key = updates[i].request.key;
     do {
       ++number;
       std::memcpy(key.bytes.data(), &number, sizeof number);
     } while (&commons.owner(key) != commons.shards[i % 2].get());
-    news[i].request.chunks = 1;
+    updates[i].request.chunks = 1;
   }
-  return encode(news);
+  return encode(updates);
 }
 
-Task<bool> tellNews(Shard& shard, std::vector<std::byte> body) {
-  ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kNews), std::move(body)};
+Task<bool> sendUpdates(Shard& shard, std::vector<std::byte> body) {
+  ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kUpdates), std::move(body)};
   const Result<ControlMessage> answer =
       co_await shard.peerService->onControl("b", std::move(message));
   co_return answer.ok();
@@ -88,11 +88,11 @@ Task<bool> tellNews(Shard& shard, std::vector<std::byte> body) {
 
 // Else a thousand of them would take a thousand turns of shards that have other things to do, and
 // longer than who tells them waits.
-TEST(PeerService, NewsForSeveralShardsTakeFewTurns) {
+TEST(PeerService, UpdatesForSeveralShardsTakeFewTurns) {
   Agent agent("a");
   EngineCommons& commons = agent.engine().commons();
   ASSERT_EQ(commons.shards.size(), 2u);
-  std::vector<std::byte> news = newsOfBothShards(commons);
+  std::vector<std::byte> updates = updatesOfBothShards(commons);
   std::atomic<int> turns{0};
   std::atomic<bool> ended{false};
   std::promise<void> idle;
@@ -104,9 +104,9 @@ TEST(PeerService, NewsForSeveralShardsTakeFewTurns) {
     other.post(turn);
   };
   other.post(turn);
-  EXPECT_TRUE(agent.await(tellNews(*commons.shards.front(), std::move(news))));
+  EXPECT_TRUE(agent.await(sendUpdates(*commons.shards.front(), std::move(updates))));
   // One by one they would take as many as there are of it.
-  EXPECT_LT(turns, int{kMostNews / 4});
+  EXPECT_LT(turns, int{kMaxUpdates / 4});
   ended = true;
   idle.get_future().wait();
 }
@@ -123,7 +123,7 @@ Task<std::optional<LocateAnswer>> send(Shard& shard, std::string node, Directory
 }
 
 // A directory that went by the first size would grant nothing behind it, to any agent.
-TEST(PeerService, WhoIsWrongAboutAFilesSizeIsInNobodysWay) {
+TEST(PeerService, WhoIsWrongAboutAFilesSizeIsInNoOthersWay) {
   Origin origin;
   origin.add("model", 10'000'000);
   Agent agent("a");

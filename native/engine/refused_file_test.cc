@@ -19,10 +19,10 @@ class Refuser {
     ended_ = true;
     thread_.join();
   }
-  void ask(Question question) {
-    if (question.kind != Question::Kind::kLocations) return;
+  void onEvent(EngineEvent event) {
+    if (event.kind != EngineEvent::Kind::kLocations) return;
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(question));
+    waiting_.push_back(std::move(event));
     ++asked_;
   }
   void refuseFor(std::shared_ptr<Dataset> dataset) {
@@ -36,8 +36,8 @@ class Refuser {
     while (!ended_) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       const std::lock_guard lock(mutex_);
-      for (const Question& question : std::exchange(waiting_, {})) {
-        for (const std::uint32_t entry : question.entries) {
+      for (const EngineEvent& event : std::exchange(waiting_, {})) {
+        for (const std::uint32_t entry : event.entries) {
           dataset_->locations.fail(entry, {ErrorCode::kPermissionDenied, "not for you"});
         }
       }
@@ -45,7 +45,7 @@ class Refuser {
   }
 
   std::mutex mutex_;
-  std::vector<Question> waiting_;
+  std::vector<EngineEvent> waiting_;
   std::shared_ptr<Dataset> dataset_;
   std::atomic<int> asked_{0};
   std::atomic<bool> ended_{false};
@@ -58,7 +58,7 @@ TEST(RefusedFile, IsAskedForOnceAndNotPieceByPiece) {
   std::filesystem::resize_file(origin.folder() + "/large", kSize);
   Refuser refuser;
   Agent agent("one", 4ull << 30,
-              [&refuser](Question question) { refuser.ask(std::move(question)); });
+              [&refuser](EngineEvent event) { refuser.onEvent(std::move(event)); });
   const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
   ASSERT_TRUE(added.ok());
   const std::shared_ptr<Dataset> dataset = *added;

@@ -12,9 +12,9 @@ namespace hearth {
 Shard::Shard(EngineCommons& shared) : commons(shared) {}
 Shard::~Shard() = default;
 
-void EngineCommons::log(Question::Level level, std::string message,
+void EngineCommons::log(EngineEvent::Level level, std::string message,
                         std::map<std::string, std::string> fields) const {
-  hearth::log(ask, level, std::move(message), std::move(fields));
+  hearth::log(events, level, std::move(message), std::move(fields));
 }
 
 }  // namespace hearth

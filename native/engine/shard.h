@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cache/content_cache.h"
-#include "dataset/question.h"
+#include "dataset/engine_event.h"
 #include "directory/cluster_view.h"
 #include "fetch/buffer_pool.h"
 #include "fetch/digest_refusals.h"
@@ -52,7 +52,7 @@ struct Shard;
 // What all shards share. Set up before the first thread starts, and constant afterwards.
 struct EngineCommons {
   std::string self;
-  Ask ask;
+  EventSink events;
   std::vector<std::unique_ptr<Shard>> shards;
   std::unique_ptr<ContentCache> cache;
   // What goes through whole files or through lists of millions: with the time that nobody else
@@ -69,7 +69,7 @@ struct EngineCommons {
   ThroughReads throughReads;
 
   [[nodiscard]] Shard& owner(const ContentKey& key) { return *shards[shardOf(key, shards.size())]; }
-  void log(Question::Level level, std::string message,
+  void log(EngineEvent::Level level, std::string message,
            std::map<std::string, std::string> fields = {}) const;
 };
 

@@ -12,7 +12,7 @@ Task<LocateAnswer> lookAt(Engine& engine, std::string asker, FileReference file)
   Shard& shard = engine.commons().owner(file.about.key);
   co_await shard.reactor->enter();
   const DirectoryRequest request{
-      .key = file.about.key, .size = file.about.size, .chunks = 0xffff, .intent = Intent::kLook};
+      .key = file.about.key, .size = file.about.size, .chunks = 0xffff, .intent = Intent::kLookUp};
   const LocateAnswer answer = co_await shard.directoryService->locate(std::move(asker), request);
   co_await engine.home().enter();
   co_return answer;
@@ -25,7 +25,7 @@ ChunkMask chunksOf(const LocateAnswer& answer, const std::string& node) {
   return 0;
 }
 
-TEST(StandInDirectory, HearsWhatTheFirstCannotBeTold) {
+TEST(StandInDirectory, ReceivesWhatCannotBeReportedToTheFirst) {
   Agent first("first"), second("second"), reader("reader"), later("later");
   const std::vector<Agent*> agents{&first, &second, &reader, &later};
   connectExcept(agents, {&second, &reader, &later}, first);

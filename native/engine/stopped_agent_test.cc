@@ -82,7 +82,7 @@ TEST(StoppedAgent, ADemandReadGoesToTheOtherHolder) {
       const auto before = Clock::now();
       const Status status = reader.await(demandChunk(reader.engine(), dataset, chunk));
       EXPECT_TRUE(status.ok()) << status.error().message;
-      EXPECT_LT(Clock::now() - before, kPeerPatience) << "it waits for the stopped one";
+      EXPECT_LT(Clock::now() - before, kPeerTimeout) << "it waits for the stopped one";
     }
   }
 }
@@ -116,14 +116,14 @@ class WatchedTransport final : public testing_rails::ForwardingTransport {
   WatchedTransport(std::unique_ptr<PeerTransport> inner, Seen& seen)
       : ForwardingTransport(std::move(inner)), seen_(seen) {}
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
-                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    std::vector<std::uint32_t>& blockChecksums, RequestTimeouts timeouts,
                     RequestClass requestClass) override {
     {
       const std::lock_guard lock(seen_.mutex);
-      seen_.silences.push_back(patience.silence);
+      seen_.silences.push_back(timeouts.silence);
     }
     return ForwardingTransport::read(std::move(node), key, offset, std::move(into), blockChecksums,
-                                     patience, requestClass);
+                                     timeouts, requestClass);
   }
 
  private:

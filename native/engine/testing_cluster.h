@@ -104,12 +104,15 @@ class Origin {
 
 class Agent {
  public:
-  // `ask`: on a shard's thread; nothing answers without it. `folder`: of the cache; empty: one of
-  // its own.
+  // `events`: on a shard's thread; nothing answers without it. `folder`: of the cache; empty: one
+  // of its own.
   explicit Agent(
-      std::string name, std::uint64_t budget = 4ull << 30, Ask ask = [](Question) {},
+      std::string name, std::uint64_t budget = 4ull << 30, EventSink events = [](EngineEvent) {},
       std::string folder = "")
-      : name_(std::move(name)), budget_(budget), ask_(std::move(ask)), folder_(std::move(folder)) {
+      : name_(std::move(name)),
+        budget_(budget),
+        events_(std::move(events)),
+        folder_(std::move(folder)) {
     if (folder_.empty()) folder_ = cache_.path();
     start();
   }
@@ -117,7 +120,7 @@ class Agent {
       : name_(std::move(name)),
         budget_(4ull << 30),
         scrub_(scrub),
-        ask_([](Question) {}),
+        events_([](EngineEvent) {}),
         folder_(cache_.path()) {
     start();
   }
@@ -125,7 +128,7 @@ class Agent {
   Agent(std::string name, std::function<void(EngineOptions&)> adjust)
       : name_(std::move(name)),
         budget_(4ull << 30),
-        ask_([](Question) {}),
+        events_([](EngineEvent) {}),
         folder_(cache_.path()),
         adjust_(std::move(adjust)) {
     start();
@@ -143,7 +146,7 @@ class Agent {
     options.shards = 2;
     options.scrub = scrub_;
     if (adjust_) adjust_(options);
-    Result<std::unique_ptr<Engine>> opened = Engine::open(std::move(options), ask_);
+    Result<std::unique_ptr<Engine>> opened = Engine::open(std::move(options), events_);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     engine_ = std::move(*opened);
   }
@@ -204,7 +207,7 @@ class Agent {
   std::string name_;
   std::uint64_t budget_;
   ScrubOptions scrub_;
-  Ask ask_;
+  EventSink events_;
   std::string folder_;
   std::function<void(EngineOptions&)> adjust_;
   std::unique_ptr<Engine> engine_;

@@ -172,7 +172,7 @@ TEST(ThroughRead, ADiskThatOthersFillFailsNoReader) {
     Origin origin;
     for (int i = 0; i < 4; ++i) origin.add("file" + std::to_string(i), 16 * kMiB);
     Agent agent(
-        "one", 4ull << 30, [](Question) {}, disk.path("cache"));
+        "one", 4ull << 30, [](EngineEvent) {}, disk.path("cache"));
     DatasetSource source(*agent.engine().commons().mounting, agent.add(origin), "test", false);
     expectFile(source, origin, 0, 1 * kMiB);
     // In use, so that it does not make room for the others.

@@ -46,7 +46,7 @@ TEST(WarmJob, LimitsWhatComesFromPeersByItself) {
   EXPECT_EQ(progress.peerBytes, origin.bytes());
 }
 
-TEST(WarmJob, AJobThatIsHeldBackHoldsNobodyElseBack) {
+TEST(WarmJob, AJobThatIsHeldBackHoldsNoOtherBack) {
   Origin slow, quick;
   for (int i = 0; i < 8; ++i) slow.add("slow" + std::to_string(i), 64'000'000);
   quick.add("quick", 100'000'000);

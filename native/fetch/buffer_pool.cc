@@ -88,7 +88,7 @@ BufferPool::Waiter* BufferPool::fairest(const std::deque<Waiter*>& queue) const 
   return best;
 }
 
-BufferPool::Waiter* BufferPool::behindWhom(const std::string& owner) const {
+BufferPool::Waiter* BufferPool::waiterBefore(const std::string& owner) const {
   if (2 * of(owner).held < capacity_) return nullptr;
   const auto place =
       std::find_if(background_.begin(), background_.end(),
@@ -117,7 +117,7 @@ bool BufferPool::serveFirst() {
   Waiter* waiter = fairest(queue);
   // With the right to what is kept for demand where it goes before that: else it might starve.
   const Priority priority = waiter->priority;
-  if (Waiter* const without = behindWhom(waiter->owner)) waiter = without;
+  if (Waiter* const without = waiterBefore(waiter->owner)) waiter = without;
   if (!makeRoom(priority, waiter->count)) return false;
   std::erase(waiter->priority == Priority::kDemand ? demand_ : background_, waiter);
   waiter->buffers = take(waiter->count, waiter->owner);
@@ -141,14 +141,15 @@ void BufferPool::serveWaiters() {
 }
 
 void BufferPool::trim() {
-  if (free_.size() == capacity_) memory_->giveRoomBack();
+  if (free_.size() == capacity_) memory_->decommit();
 }
 
 bool BufferPool::Waiter::await_ready() {
   const bool first =
       pool.demand_.empty() && (priority == Priority::kDemand || pool.background_.empty() ||
                                rank < pool.background_.front()->rank);
-  if (!first || pool.behindWhom(owner) != nullptr || !pool.makeRoom(priority, count)) return false;
+  if (!first || pool.waiterBefore(owner) != nullptr || !pool.makeRoom(priority, count))
+    return false;
   buffers = pool.take(count, owner);
   return true;
 }

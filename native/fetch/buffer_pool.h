@@ -29,7 +29,7 @@ namespace hearth {
 
 // How long who reads a slow origin gives buffers back to other owners and queues for them again,
 // until that is an error.
-inline constexpr auto kYieldingPatience = std::chrono::minutes(10);
+inline constexpr auto kYieldingTimeout = std::chrono::minutes(10);
 
 class BufferPool;
 
@@ -127,7 +127,7 @@ class BufferPool {
   // Of those that are as urgent as the first; the queue is not empty.
   [[nodiscard]] Waiter* fairest(const std::deque<Waiter*>& queue) const;
   // Who in the background goes before this owner, because it holds none and this one half; or null.
-  [[nodiscard]] Waiter* behindWhom(const std::string& owner) const;
+  [[nodiscard]] Waiter* waiterBefore(const std::string& owner) const;
   [[nodiscard]] BufferOwner of(const std::string& owner) const;
   bool serveFirst();
   void giveBack(std::byte* data, BufferOwner& owner);

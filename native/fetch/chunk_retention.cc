@@ -7,7 +7,7 @@ namespace {
 
 // Longer than a reader that runs at the speed of fetching needs for all buffers; short enough that
 // a reader that has stopped delays others' fetching by nothing that they notice.
-constexpr auto kReaderPatience = std::chrono::milliseconds(200);
+constexpr auto kReaderTimeout = std::chrono::milliseconds(200);
 constexpr auto kLongest = std::chrono::seconds(2);
 constexpr auto kTick = std::chrono::milliseconds(100);
 
@@ -60,16 +60,16 @@ bool ChunkRetention::tooMany() const {
   return std::count_if(kept_.begin(), kept_.end(), elsewhere) > most;
 }
 
-bool ChunkRetention::mayGo(const std::weak_ptr<LoadedChunk>& loaded, bool impatient) {
+bool ChunkRetention::evictable(const std::weak_ptr<LoadedChunk>& loaded, bool impatient) {
   const std::shared_ptr<LoadedChunk> chunk = loaded.lock();
   const auto since = chunk == nullptr ? std::nullopt : chunk->lentSince();
-  return !since || (impatient && Clock::now() - *since >= kReaderPatience);
+  return !since || (impatient && Clock::now() - *since >= kReaderTimeout);
 }
 
 bool ChunkRetention::takeBackOne() {
   std::erase_if(lent_, [](const auto& each) { return each.expired(); });
-  const auto place =
-      std::find_if(lent_.begin(), lent_.end(), [](const auto& each) { return mayGo(each, true); });
+  const auto place = std::find_if(lent_.begin(), lent_.end(),
+                                  [](const auto& each) { return evictable(each, true); });
   if (place == lent_.end()) return false;
   const std::shared_ptr<LoadedChunk> chunk = place->lock();
   lent_.erase(place);
@@ -81,7 +81,7 @@ bool ChunkRetention::dropOne() {
   for (const bool impatient : {false, true}) {
     if (impatient && takeBackOne()) return true;
     const auto place = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
-      return idle(kept) && mayGo(kept.loaded, impatient);
+      return idle(kept) && evictable(kept.loaded, impatient);
     });
     if (place == kept_.end()) continue;
     drop(place);
@@ -90,10 +90,10 @@ bool ChunkRetention::dropOne() {
   }
   auto place = kept_.end();
   for (auto each = kept_.begin(); each != kept_.end(); ++each) {
-    if (idle(*each) || !mayGo(each->loaded, true)) continue;
+    if (idle(*each) || !evictable(each->loaded, true)) continue;
     if (place == kept_.end() || lastUse(*each) < lastUse(*place)) place = each;
   }
-  if (place == kept_.end() || Clock::now() - lastUse(*place) < kReaderPatience) return false;
+  if (place == kept_.end() || Clock::now() - lastUse(*place) < kReaderTimeout) return false;
   drop(place);
   (void)takeBackOne();
   return true;
@@ -103,7 +103,7 @@ void ChunkRetention::drop(Place place) {
   // Out of the list first: the buffer that comes back serves a waiter, who may ask for more.
   const Kept dropped = std::move(*place);
   kept_.erase(place);
-  if (!mayGo(dropped.loaded, false)) lent_.push_back(dropped.loaded);
+  if (!evictable(dropped.loaded, false)) lent_.push_back(dropped.loaded);
   const std::shared_ptr<KeyFetch> fetch = dropped.fetch.lock();
   const std::shared_ptr<LoadedChunk> loaded = dropped.loaded.lock();
   if (fetch != nullptr && loaded != nullptr) fetch->loaded.erase(dropped.chunk, *loaded);

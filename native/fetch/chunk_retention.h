@@ -2,9 +2,9 @@
 // readers had them, at most for a moment, and only while nobody needs the buffers more:
 //
 //   - what nobody reads (any more) goes first, the oldest before the others;
-//   - what a reader has yet to come to is kept for kReaderPatience, so that fetching ahead slows
+//   - what a reader has yet to come to is kept for kReaderTimeout, so that fetching ahead slows
 //     down to the reader's pace instead of sending bytes to the disk that are read back at once;
-//   - what is being sent to a peer is kept for kReaderPatience, then its answers go on from the
+//   - what is being sent to a peer is kept for kReaderTimeout, then its answers go on from the
 //     cache file; so a peer that reads slowly, or not at all, holds no buffers;
 //   - beyond half of the pool the newest of those goes: the reader will come to the others earlier;
 //   - what is nowhere else, because the cache could not keep it, stays while its reader goes
@@ -48,7 +48,7 @@ class ChunkRetention {
   // Nobody on this agent will read it from memory.
   [[nodiscard]] static bool idle(const Kept& kept);
   // No peer is being sent it, or one for so long that it gets the rest from the file.
-  [[nodiscard]] static bool mayGo(const std::weak_ptr<LoadedChunk>& loaded, bool impatient);
+  [[nodiscard]] static bool evictable(const std::weak_ptr<LoadedChunk>& loaded, bool impatient);
   bool takeBackOne();
   // It is nowhere else.
   [[nodiscard]] static bool passing(const Kept& kept);

@@ -72,7 +72,7 @@ TEST_F(ChunkRetentionTest, ReadersFindWhatCameInUntilItIsDropped) {
   EXPECT_EQ(pool->inUse(), 0u);
 }
 
-TEST_F(ChunkRetentionTest, WhatNobodyReadsMakesRoomAtOnce) {
+TEST_F(ChunkRetentionTest, WhatHasNoReaderMakesRoomAtOnce) {
   const auto fetch = fileWithReaders(0);
   for (std::uint32_t chunk = 0; chunk < 4 * kBuffers; ++chunk) run(keep(fetch, chunk));
   EXPECT_LE(retention.size(), kBuffers / 2);

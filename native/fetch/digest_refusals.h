@@ -15,13 +15,13 @@ class DigestRefusals {
  public:
   // The origin may have been put right: after this long it is read again.
   static constexpr auto kFor = std::chrono::minutes(10);
-  static constexpr std::size_t kMost = 4096;
+  static constexpr std::size_t kMax = 4096;
 
   // The file's bytes differ. True: for the second time, and it is refused from now on.
   bool note(const ContentKey& key) {
     const std::lock_guard lock(mutex_);
     expire();
-    if (files_.size() >= kMost) files_.clear();
+    if (files_.size() >= kMax) files_.clear();
     File& file = files_[key];
     file.since = Clock::now();
     return ++file.times >= 2;

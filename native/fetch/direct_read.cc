@@ -12,7 +12,7 @@ constexpr int kPartsAtOnce = 8;
 // Agents that are asked for a part, or passed over.
 constexpr int kHolders = 2;
 // How long a failed read may go on writing into its memory until the memory is given up.
-constexpr auto kReleasePatience = std::chrono::seconds(1);
+constexpr auto kReleaseTimeout = std::chrono::seconds(1);
 
 // The agent or the way there failed, and not only this chunk of what it holds: the next part would
 // wait as long.
@@ -125,17 +125,17 @@ Task<Status> Fetcher::DirectRead::fromHere(const Part& part, std::shared_ptr<Loa
     copyInto(into, 0, *bytes);
     return {};
   };
-  co_await fetcher_.directPlaces_.copies.acquire(1);
+  co_await fetcher_.directReadSlots_.copies.acquire(1);
   const Status status = co_await ports_.reactor.offload(std::move(read));
-  fetcher_.directPlaces_.copies.release(1);
+  fetcher_.directReadSlots_.copies.release(1);
   co_return status;
 }
 
 Task<LocateAnswer> Fetcher::DirectRead::locate(std::uint32_t stripe, ChunkMask chunks,
-                                               Complaint complaint) {
+                                               FailureReport failure) {
   const ManifestEntry& about = fetch_->reference.about;
   return ports_.directory.locate(about.key, about.size, stripe, chunks, Intent::kReadThrough,
-                                 std::move(complaint));
+                                 std::move(failure));
 }
 
 Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectRead::holdersAround(
@@ -156,9 +156,9 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
     if (chunk == part.chunk || !fetch_->cache->resident(chunk)) chunks |= bitOf(chunk);
   }
   // A question complains about one agent; of others that failed each part complains by itself.
-  Complaint complaint;
-  if (!failed_.empty()) complaint = {.node = *failed_.begin(), .held = true};
-  asked->answer = co_await locate(stripe, chunks, std::move(complaint));
+  FailureReport failure;
+  if (!failed_.empty()) failure = {.node = *failed_.begin(), .held = true};
+  asked->answer = co_await locate(stripe, chunks, std::move(failure));
   asked->known.set();
   co_return asked;
 }
@@ -174,7 +174,7 @@ Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
     if (read.ok() || held_) co_return read;
     if (named == kHolders) co_return std::nullopt;
     Task<LocateAnswer> locating =
-        locate(part.chunk / kChunksPerStripe, bitOf(part.chunk), complaintOf(node, true, read));
+        locate(part.chunk / kChunksPerStripe, bitOf(part.chunk), failureReportOf(node, true, read));
     answer = co_await locating;
   }
 }
@@ -183,29 +183,29 @@ Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string&
                                             bool others) {
   Status read = Error{ErrorCode::kTryElsewhere, "it has failed this read before"};
   if (failed_.contains(node)) co_return read;
-  DirectPlaces& places = fetcher_.directPlaces_;
-  const std::uint64_t bytes = DirectPlaces::bytesOf(part.into.size());
-  co_await places.acquire(node, bytes);
+  DirectReadSlots& slots = fetcher_.directReadSlots_;
+  const std::uint64_t bytes = DirectReadSlots::bytesOf(part.into.size());
+  co_await slots.acquire(node, bytes);
   // It may have failed while this part waited.
   if (!failed_.contains(node)) read = co_await readFrom(node, part, others);
   // What is left of the stripe is asked for again, and comes from others.
   if (failedAltogether(read) && failed_.insert(node).second) holders_.reset();
-  places.release(node, bytes);
+  slots.release(node, bytes);
   co_return read;
 }
 
 Task<Status> Fetcher::DirectRead::readFrom(const std::string& node, const Part& part, bool others) {
   const std::uint64_t before = part.offset % kBlockBytes;
   std::vector<std::uint32_t> checksums;
-  const Patience patience(Clock::now() + kPeerPatience,
-                          others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
+  const RequestTimeouts timeouts(Clock::now() + kPeerTimeout,
+                                 others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
   Attempt attempt(ports_.reactor, part.into, before);
   Status read;
   {
     // With its frame goes what it has not passed on to a rail.
     Task<Status> reading =
         ports_.transport.read(node, fetch_->key(), part.offset - before, std::move(attempt.memory),
-                              checksums, patience, RequestClass::kDemand);
+                              checksums, timeouts, RequestClass::kDemand);
     read = co_await reading;
   }
   if (read.ok()) {
@@ -214,7 +214,7 @@ Task<Status> Fetcher::DirectRead::readFrom(const std::string& node, const Part& 
   }
   // What still comes late would be written over what another agent gives.
   attempt.memory = {};
-  co_await attempt.released->waitUntil(Clock::now() + kReleasePatience);
+  co_await attempt.released->waitUntil(Clock::now() + kReleaseTimeout);
   held_ = held_ || !attempt.released->isSet();
   co_return read;
 }

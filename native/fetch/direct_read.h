@@ -43,7 +43,7 @@ class Fetcher::DirectRead {
   };
   // The directory is asked once for all parts of a stripe, which are taken one after the other.
   Task<std::shared_ptr<const StripeHolders>> holdersAround(const Part& part);
-  Task<LocateAnswer> locate(std::uint32_t stripe, ChunkMask chunks, Complaint complaint);
+  Task<LocateAnswer> locate(std::uint32_t stripe, ChunkMask chunks, FailureReport failure);
   // Nothing: no agent gives it, or it is on its way to one.
   Task<std::optional<Status>> fromHolder(const Part& part);
   // Once it has places. kTryElsewhere, without a question, of an agent that has failed this read.

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cache/content_cache.h"
-#include "dataset/question.h"
+#include "dataset/engine_event.h"
 #include "directory/directory_client.h"
 #include "fetch/buffer_pool.h"
 #include "fetch/chunk_retention.h"
@@ -42,7 +42,7 @@ struct FetchPorts {
   DigestRefusals& refusals;
   ThroughReads& throughReads;
   FetchCounters& counters;
-  const Ask& ask;
+  const EventSink& events;
 };
 
 }  // namespace hearth

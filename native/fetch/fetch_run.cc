@@ -26,11 +26,11 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   }
   const Status status = co_await originRequest(state, first, chunks);
   if (status.code() == ErrorCode::kOriginChanged) {
-    ports_.ask({.kind = Question::Kind::kOriginChanged,
-                .manifest = file.dataset->manifest->digest(),
-                .dataset = file.dataset->id,
-                .entries = {file.about.index},
-                .message = status.error().message});
+    ports_.events({.kind = EngineEvent::Kind::kOriginChanged,
+                   .manifest = file.dataset->manifest->digest(),
+                   .dataset = file.dataset->id,
+                   .entries = {file.about.index},
+                   .message = status.error().message});
   }
   if (status.ok()) co_return status;
   const Error failed = status.error().within(file.path());
@@ -79,22 +79,23 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
 }
 
 Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
-                                   Complaint& complaint) {
+                                   FailureReport& failure) {
   const FileReference& file = state.fetch->reference;
   const std::uint32_t chunk = state.chunks.stripe() * kChunksPerStripe +
                               static_cast<std::uint32_t>(std::countr_zero(fetcher.chunks));
   Task<Status> awaiting =
       ports_.directory.awaitChunk(fetcher.node, file.about.key, file.about.size, chunk,
-                                  Patience(Clock::now() + kPeerPatience, kSilenceAlone));
+                                  RequestTimeouts(Clock::now() + kPeerTimeout, kSilenceAlone));
   const Status awaited = co_await awaiting;
   if (awaited.ok()) co_return awaited;
-  complaint = complaintOf(fetcher.node, false, awaited);
+  failure = failureReportOf(fetcher.node, false, awaited);
   // It may fetch as another dataset: what the origin told it says nothing about us.
   if (awaited.code() == ErrorCode::kDeadlineExceeded) co_return awaited;
   co_return Error{ErrorCode::kTryElsewhere, awaited.error().message};
 }
 
-Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint) {
+Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer,
+                                FailureReport& failure) {
   Gate reading(ports_.reactor);
   std::vector<Status> statuses(state.chunks.count);
   for (std::uint32_t chunk = state.chunks.first; chunk < state.chunks.end(); ++chunk) {
@@ -106,13 +107,13 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer, Com
   co_await reading.close();
   for (std::uint32_t at = 0; at < state.chunks.count; ++at) {
     if (statuses[at].ok()) continue;
-    complaint = complaintOf(answer.holderOf(state.chunks.first + at), true, statuses[at]);
+    failure = failureReportOf(answer.holderOf(state.chunks.first + at), true, statuses[at]);
     co_return statuses[at];
   }
   co_return Status();
 }
 
-void Fetcher::tellHeld(const RunState& state) {
+void Fetcher::reportHeld(const RunState& state) {
   const FileReference& file = state.fetch->reference;
   const std::uint32_t stripe = state.chunks.stripe();
   const ChunkMask held = heldOf(*state.fetch->cache, stripe);
@@ -131,11 +132,11 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
                                static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
   const std::span<std::byte> memory = loaded->bytes;
   std::vector<std::uint32_t> checksums;
-  const Patience patience(Clock::now() + kPeerPatience,
-                          others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
+  const RequestTimeouts timeouts(Clock::now() + kPeerTimeout,
+                                 others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
   Task<Status> reading =
       ports_.transport.read(node, state.fetch->key(), state.fetch->chunkOffset(chunk),
-                            loaded->buffer.slice(memory.size(), loaded), checksums, patience,
+                            loaded->buffer.slice(memory.size(), loaded), checksums, timeouts,
                             state.demand() ? RequestClass::kDemand : RequestClass::kWarm);
   status = co_await reading;
   if (!status.ok()) {
@@ -166,13 +167,13 @@ Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<
     }
   }
   const std::uint64_t bytes = loaded->bytes.size();
-  if (written && watch_ != nullptr) watch_->arrived(state.fetch, chunk, loaded);
+  if (written && observer_ != nullptr) observer_->arrived(state.fetch, chunk, loaded);
   // Gone from memory: the whole file was found to be wrong while this was written.
   if (state.fetch->loaded.find(chunk) == loaded)
     retention.keep(state.fetch->shared, chunk, std::move(loaded));
   state.land(chunk, kept);
   if (kept.ok()) {
-    tellHeld(state);
+    reportHeld(state);
   } else {
     notKept(state, chunk, bytes, kept.error());
   }
@@ -186,10 +187,11 @@ void Fetcher::notKept(const RunState& state, std::uint32_t chunk, std::uint64_t 
     ports_.directory.giveUp(file.about.key, file.about.size, state.chunks.stripe(), bitOf(chunk));
   }
   if (!state.demand() && state.fetch->readers.load() == 0) return;
-  const auto untold = ports_.throughReads.note(*file.dataset, bytes, Clock::now());
-  if (!untold) return;
-  log(ports_.ask, Question::Level::kWarn, "bytes are read through and not kept: " + why.message,
-      {{"file", file.path()}, {"bytes", std::to_string(*untold)}});
+  const auto unlogged = ports_.throughReads.note(*file.dataset, bytes, Clock::now());
+  if (!unlogged) return;
+  log(ports_.events, EngineEvent::Level::kWarn,
+      "bytes are read through and not kept: " + why.message,
+      {{"file", file.path()}, {"bytes", std::to_string(*unlogged)}});
 }
 
 }  // namespace hearth

@@ -9,7 +9,7 @@
 namespace hearth {
 
 // How long other agents' bytes are waited for.
-inline constexpr auto kPeerPatience = std::chrono::seconds(40);
+inline constexpr auto kPeerTimeout = std::chrono::seconds(40);
 
 // How long not one byte of a holder's need come: when another agent holds the chunk, too, and when
 // none is known to, so that the origin would have to be read again. Far longer than an agent that
@@ -19,8 +19,8 @@ inline constexpr auto kSilenceAlone = std::chrono::seconds(2);
 
 // What the directory is told of an agent that did not give a chunk: nothing when it was we who
 // stopped asking. `held`: it was named as one that has it.
-[[nodiscard]] inline Complaint complaintOf(const std::string& node, bool held,
-                                           const Status& failure) {
+[[nodiscard]] inline FailureReport failureReportOf(const std::string& node, bool held,
+                                                   const Status& failure) {
   if (failure.code() == ErrorCode::kCancelled || failure.code() == ErrorCode::kInvalidArgument)
     return {};
   return {.node = node, .held = held};
@@ -53,7 +53,7 @@ struct Fetcher::RunState {
   [[nodiscard]] bool queuesAgain(const Status& fetched) {
     if (fetched.code() != ErrorCode::kTryElsewhere) return false;
     if (!yieldedAt) yieldedAt = Clock::now();
-    return Clock::now() - *yieldedAt < kYieldingPatience;
+    return Clock::now() - *yieldedAt < kYieldingTimeout;
   }
   // Those that are not here yet, neither in the cache nor in memory.
   [[nodiscard]] ChunkMask missing() const {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fetch/fetch_run.h"
-#include "fetch/run_course.h"
+#include "fetch/run_executor.h"
 
 namespace hearth {
 namespace {
@@ -29,7 +29,7 @@ std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
 }  // namespace
 
 Fetcher::Fetcher(FetchPorts ports)
-    : ports_(ports), peerPlaces_(ports.reactor, kPeerChunks), directPlaces_(ports.reactor) {}
+    : ports_(ports), peerReadSlots_(ports.reactor, kPeerChunks), directReadSlots_(ports.reactor) {}
 
 Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) {
   if (ports_.refusals.refuses(reference.about.key))
@@ -50,7 +50,7 @@ Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) 
   shared->fromOriginAlone = ports_.refusals.differed(key);
   ports_.wanted.add(key, shared);
   const std::shared_ptr<FileFetch> fetch = fileOf(shared, std::move(reference));
-  if (watch_ != nullptr) watch_->opened(fetch);
+  if (observer_ != nullptr) observer_->opened(fetch);
   co_return fetch;
 }
 
@@ -174,8 +174,8 @@ Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, Fetch
   for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
     state.flights.push_back(state.fetch->flights.at(chunk));
   }
-  RunCourse course(*this, state);
-  const Status status = co_await course.run();
+  RunExecutor executor(*this, state);
+  const Status status = co_await executor.run();
   for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) state.land(chunk, status);
 }
 

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "fetch/direct_places.h"
+#include "fetch/direct_read_slots.h"
 #include "fetch/fetch_ports.h"
 #include "fetch/file_fetch.h"
-#include "fetch/peer_place.h"
+#include "fetch/peer_read_slot.h"
 #include "fetch/rate_limiter.h"
 
 namespace hearth {
@@ -32,9 +32,9 @@ struct FetchOptions {
 };
 
 // Who compares files with their digests.
-class FileWatch {
+class FileObserver {
  public:
-  virtual ~FileWatch() = default;
+  virtual ~FileObserver() = default;
   // Its key is wanted from now on, for the first time or anew.
   virtual void opened(const std::shared_ptr<FileFetch>& fetch) = 0;
   // A chunk came in and is resident; `loaded` has its bytes.
@@ -46,8 +46,8 @@ class Fetcher {
  public:
   explicit Fetcher(FetchPorts ports);
 
-  // Before the first file is opened; `watch` lives as long as files are fetched.
-  void setWatch(FileWatch& watch) { watch_ = &watch; }
+  // Before the first file is opened; `observer` lives as long as files are fetched.
+  void setObserver(FileObserver& observer) { observer_ = &observer; }
 
   // The key is wanted while the result lives, and fetched as the reference's dataset. The caller
   // has entered this shard.
@@ -80,7 +80,7 @@ class Fetcher {
   [[nodiscard]] Task<Status> readInto(std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
                                       MemoryVector into);
   // What all of these may have under way here at a time.
-  [[nodiscard]] DirectPlaces& directPlaces() { return directPlaces_; }
+  [[nodiscard]] DirectReadSlots& directReadSlots() { return directReadSlots_; }
 
   // Ends when the chunk, which we fetch from the origin or read from who holds it, is here, with
   // what that came to; whether we do is waited for while we ask the directory for it. kTryElsewhere
@@ -90,7 +90,7 @@ class Fetcher {
 
  private:
   struct RunState;
-  class RunCourse;
+  class RunExecutor;
   class DirectRead;
 
   // One run each; their flights are under way already.
@@ -103,11 +103,11 @@ class Fetcher {
   // `chunks`: memory for the chunks from `first` on.
   Task<Status> originRequest(RunState& state, std::uint32_t first,
                              std::span<const std::shared_ptr<LoadedChunk>> chunks);
-  // Ends when the first of the chunks that are on their way to another agent is there. `complaint`:
+  // Ends when the first of the chunks that are on their way to another agent is there. `failure`:
   // about who failed us.
-  Task<Status> awaitFetcher(RunState& state, const StripeHolder& fetcher, Complaint& complaint);
+  Task<Status> awaitFetcher(RunState& state, const StripeHolder& fetcher, FailureReport& failure);
   // What others hold.
-  Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, Complaint& complaint);
+  Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, FailureReport& failure);
   // `status`: of the reading; when the chunk could not be stored, that is in the run's `own`.
   // `others`: hold the chunk, too.
   Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
@@ -118,15 +118,15 @@ class Fetcher {
                    std::vector<std::uint32_t> checksums, ChunkRetention& retention);
   void notKept(const RunState& state, std::uint32_t chunk, std::uint64_t bytes, const Error& why);
   // The directory learns what we hold of the run's stripe.
-  void tellHeld(const RunState& state);
+  void reportHeld(const RunState& state);
 
   const FetchPorts ports_;
-  FileWatch* watch_ = nullptr;
+  FileObserver* observer_ = nullptr;
   // Chunks that are read from peers in the background. Few, so that what comes from the origin at
   // the same time keeps its part of the link: an agent that fetched less than the others would give
   // less to them, too.
-  PeerPlaces peerPlaces_;
-  DirectPlaces directPlaces_;
+  PeerReadSlots peerReadSlots_;
+  DirectReadSlots directReadSlots_;
 };
 
 }  // namespace hearth

@@ -12,7 +12,7 @@ namespace hearth {
 class HintQueue {
  public:
   // Beyond that they are dropped.
-  static constexpr std::size_t kMost = 8;
+  static constexpr std::size_t kMax = 8;
   struct Hint {
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
@@ -21,7 +21,7 @@ class HintQueue {
   // True for the one caller that is to send for them.
   [[nodiscard]] bool add(Hint hint) {
     const std::lock_guard lock(mutex_);
-    if (hints_.size() < kMost) hints_.push_back(hint);
+    if (hints_.size() < kMax) hints_.push_back(hint);
     return !std::exchange(sent_, true);
   }
   [[nodiscard]] std::vector<Hint> take() {

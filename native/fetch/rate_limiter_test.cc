@@ -31,7 +31,7 @@ TEST_F(RateLimiterTest, HoldsTheRateOverTime) {
   EXPECT_GT(seconds, 0.40);
 }
 
-TEST_F(RateLimiterTest, WithoutALimitNobodyWaits) {
+TEST_F(RateLimiterTest, WithoutALimitNoneWaits) {
   RateLimiter limiter(0);
   EXPECT_LT(reactor->runUntilComplete(spend(*reactor, limiter, 1000, 1'000'000'000)), 60.0);
 }

@@ -24,8 +24,8 @@ class Refusal {
     version_ = version;
   }
   // The refusal that still holds, if one does: other locations may be given more.
-  [[nodiscard]] std::optional<Error> holds(const LocationBook& book) const {
-    if (!error_ || Clock::now() >= until_ || version_ != book.version()) return std::nullopt;
+  [[nodiscard]] std::optional<Error> holds(const LocationCache& locations) const {
+    if (!error_ || Clock::now() >= until_ || version_ != locations.version()) return std::nullopt;
     return error_;
   }
 

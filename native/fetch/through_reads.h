@@ -21,9 +21,9 @@ class ThroughReads {
     dataset.throughBytes.fetch_add(bytes, std::memory_order_relaxed);
     dataset.throughAt.store(now, std::memory_order_relaxed);
     const std::uint64_t before = bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    Clock::time_point due = tellAt_.load(std::memory_order_relaxed);
-    if (now < due || !tellAt_.compare_exchange_strong(due, now + kPause)) return std::nullopt;
-    return before + bytes - told_.exchange(before + bytes);
+    Clock::time_point due = logAt_.load(std::memory_order_relaxed);
+    if (now < due || !logAt_.compare_exchange_strong(due, now + kPause)) return std::nullopt;
+    return before + bytes - logged_.exchange(before + bytes);
   }
   // Within kPause.
   [[nodiscard]] static bool lately(const Dataset& dataset) {
@@ -34,8 +34,8 @@ class ThroughReads {
 
  private:
   std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<std::uint64_t> told_{0};
-  std::atomic<Clock::time_point> tellAt_{Clock::time_point::min()};
+  std::atomic<std::uint64_t> logged_{0};
+  std::atomic<Clock::time_point> logAt_{Clock::time_point::min()};
 };
 
 }  // namespace hearth

@@ -32,7 +32,7 @@ TEST(Caller, AThreadsNameMakesItNoOther) {
   EXPECT_EQ(caller, here);
 }
 
-TEST(Caller, WhoHasNoNumberIsToldApartByTheUser) {
+TEST(Caller, WhoHasNoNumberIsDistinguishedByTheUser) {
   EXPECT_EQ(callerOf(0, 1000), callerOf(0, 1000));
   EXPECT_NE(callerOf(0, 1000), callerOf(0, 1001));
   EXPECT_NE(callerOf(0, 1), callerOf(1, 1)) << "a user is no process";

@@ -375,7 +375,7 @@ void FuseDispatcher::ioctl(const FuseRequest& request) {
   // A file that the caller alone has open in a way that evicting would not free is advised when it
   // is closed.
   const std::uint64_t reader = error == 0 ? callerOf(request.thread, request.user) : 0;
-  if (error == 0 && (willNeed || files_.letGo(entry.index, reader))) {
+  if (error == 0 && (willNeed || files_.dontNeed(entry.index, reader))) {
     const Status advised = source_->advise(entry.index, willNeed, reader);
     if (!advised) error = adviceErrno(advised.code());
   }

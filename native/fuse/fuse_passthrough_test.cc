@@ -116,7 +116,7 @@ TEST_F(FusePassthroughTest, TheKernelLooksUpAgainAfterAWhile) {
   }));
 }
 
-TEST_F(FusePassthroughTest, ANodeThatNobodyHasOpenChangesByItself) {
+TEST_F(FusePassthroughTest, ANodeThatIsNotOpenChangesByItself) {
   FuseSessionOptions options;
   options.incompleteEntryValid = std::chrono::hours(1);
   serveFiles(1, std::move(options));
@@ -186,7 +186,7 @@ TEST_F(FusePassthroughTest, OpeningWhileFilesComeAndGoNeverFails) {
   }
   std::mt19937 random(99);
   const auto begin = std::chrono::steady_clock::now();
-  const auto goesOn = [&] {
+  const auto continues = [&] {
     const auto passed = std::chrono::steady_clock::now() - begin;
     if (passed < std::chrono::milliseconds(2500)) return true;
     // On a busy machine both ways take longer to be taken often enough.
@@ -194,7 +194,7 @@ TEST_F(FusePassthroughTest, OpeningWhileFilesComeAndGoNeverFails) {
     const bool enough = now.passthroughOpens > 100U && now.daemonOpens > 100U;
     return !enough && passed < kHang;
   };
-  while (goesOn()) {
+  while (continues()) {
     source_->setComplete("f" + std::to_string(random() % kFiles), random() % 3 != 0);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -68,11 +68,11 @@ FuseSession::FuseSession(std::shared_ptr<FuseDispatcher> dispatcher, FuseSession
 
 FuseSession::~FuseSession() { close(std::chrono::milliseconds(0), true); }
 
-void FuseSession::close(std::chrono::milliseconds patience, bool handOver) {
+void FuseSession::close(std::chrono::milliseconds timeout, bool handOver) {
   if (stopping_.exchange(true)) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof one);
-  dispatcher_->close(patience, handOver);
+  dispatcher_->close(timeout, handOver);
   for (std::thread& thread : threads_) thread.join();
 }
 

@@ -49,10 +49,10 @@ class FuseSession {
   // As close() without patience.
   ~FuseSession();
 
-  // Stops the threads; reads that wait for bytes get `patience` to be answered. Later ones are left
+  // Stops the threads; reads that wait for bytes get `timeout` to be answered. Later ones are left
   // to the next agent when `handOver` and the kernel can send them again (Linux 6.9), else fail
   // with EIO. The mount stays. Idempotent; not on a session thread.
-  void close(std::chrono::milliseconds patience, bool handOver);
+  void close(std::chrono::milliseconds timeout, bool handOver);
 
   // Any thread.
   [[nodiscard]] FuseStatistics statistics() const { return dispatcher_->statistics(); }

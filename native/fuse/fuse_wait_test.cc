@@ -64,7 +64,7 @@ class FuseWaitTest : public MountTest {
   std::vector<pid_t> readers_;
 };
 
-TEST_F(FuseWaitTest, OneThatWaitsHoldsNobodyUp) {
+TEST_F(FuseWaitTest, OneThatWaitsHoldsUpNoOther) {
   serve({fileRow("slow", 1 << 20), fileRow("fast", 1 << 20)});
   source_->setNever(true);
   source_->setComplete("fast", true);
@@ -157,7 +157,7 @@ TEST_F(FuseWaitTest, AKillEndsReadersAlsoWhenTooManyWait) {
   EXPECT_EQ(source_->waiting(), 2U);
 }
 
-TEST_F(FuseWaitTest, TooManyWaitersHoldTheSessionBackAndNobodyIsLost) {
+TEST_F(FuseWaitTest, TooManyWaitersHoldTheSessionBackAndNoneIsLost) {
   FuseSessionOptions options;
   options.maxParkedReads = 2;
   std::vector<ManifestRow> rows;

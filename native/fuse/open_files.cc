@@ -75,7 +75,7 @@ int OpenFiles::open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& 
   Stripe& stripe = stripeOf(entry.index);
   const std::lock_guard lock(stripe.mutex);
   File& file = stripe.files[entry.index];
-  file.letGo.reset();
+  file.evictAtClose.reset();
   if (file.reading == nullptr) {
     auto reading = openSource(entry);
     if (!reading) {
@@ -135,7 +135,7 @@ Result<std::shared_ptr<OpenFiles::Reading>> OpenFiles::reading(const ManifestEnt
   return reading;
 }
 
-bool OpenFiles::letGo(std::uint32_t entry, std::uint64_t reader) {
+bool OpenFiles::dontNeed(std::uint32_t entry, std::uint64_t reader) {
   std::shared_ptr<Reading> last;  // goes after the lock
   Stripe& stripe = stripeOf(entry);
   const std::lock_guard lock(stripe.mutex);
@@ -149,7 +149,7 @@ bool OpenFiles::letGo(std::uint32_t entry, std::uint64_t reader) {
   }
   if (all.cached + all.passthrough > 1) return true;  // others', which keep it
   const bool later = all.passthrough != 0;
-  file.letGo = later ? std::optional(reader) : std::nullopt;
+  file.evictAtClose = later ? std::optional(reader) : std::nullopt;
   if (!later) last = std::move(file.reading);
   return !later;
 }
@@ -159,11 +159,11 @@ void OpenFiles::drop(Stripe& stripe, std::uint32_t entry) {
   const auto file = stripe.files.find(entry);
   if (file == stripe.files.end() || !file->second.nodes.empty()) return;
   if (file->second.backingId != 0) device_.closeBacking(file->second.backingId);
-  const std::optional<std::uint64_t> letGo = file->second.letGo;
+  const std::optional<std::uint64_t> evictAtClose = file->second.evictAtClose;
   stripe.files.erase(file);
   // Nobody hears whether the advice is taken: it was one.
-  if (letGo) {
-    [[maybe_unused]] const Status advised = source_.advise(entry, false, *letGo);
+  if (evictAtClose) {
+    [[maybe_unused]] const Status advised = source_.advise(entry, false, *evictAtClose);
   }
 }
 

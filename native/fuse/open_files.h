@@ -65,7 +65,7 @@ class OpenFiles {
   // let go, until the next read. By passthrough the kernel holds the bytes, and evicting them would
   // free nothing: then false, and the source is advised for `reader` when the file is closed,
   // unless somebody opens it before.
-  [[nodiscard]] bool letGo(std::uint32_t entry, std::uint64_t reader);
+  [[nodiscard]] bool dontNeed(std::uint32_t entry, std::uint64_t reader);
   // The file to read; also without an open, which an agent that was killed may have left uncounted.
   [[nodiscard]] Result<std::shared_ptr<Reading>> reading(const ManifestEntry& entry);
 
@@ -78,7 +78,7 @@ class OpenFiles {
     std::shared_ptr<Reading> reading;
     std::int32_t backingId = 0;  // of all its nodes; 0: none
     std::map<std::uint64_t, OpenCount> nodes;
-    std::optional<std::uint64_t> letGo;  // when it is closed: by this reader
+    std::optional<std::uint64_t> evictAtClose;  // when it is closed: by this reader
   };
   struct Stripe {
     std::mutex mutex;

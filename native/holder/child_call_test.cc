@@ -46,7 +46,7 @@ TEST(ChildCalls, DoNotWaitForWorkThatNeverEnds) {
   EXPECT_NE(answer.error().message.find("mount x"), std::string::npos);
 }
 
-TEST(ChildCalls, TellOfAChildThatDies) {
+TEST(ChildCalls, ReportAChildThatDies) {
   ChildCalls calls;
   const auto answer = calls.run("work", []() -> ChildAnswer { _exit(3); });
   EXPECT_EQ(answer.code(), ErrorCode::kInternal);

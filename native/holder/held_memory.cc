@@ -53,8 +53,8 @@ Status HeldMemory::keep(const std::string& owner, const HolderRequest& request,
     }
   } else if (std::count_if(kept_.begin(), kept_.end(), [&](const auto& one) {
                return one.first.first == owner;
-             }) >= static_cast<std::ptrdiff_t>(kMost)) {
-    return Error{ErrorCode::kOutOfSpace, "the holder keeps " + std::to_string(kMost) +
+             }) >= static_cast<std::ptrdiff_t>(kMax)) {
+    return Error{ErrorCode::kOutOfSpace, "the holder keeps " + std::to_string(kMax) +
                                              " memories of '" + owner +
                                              "' already; drop one first"};
   }

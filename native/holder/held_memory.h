@@ -21,7 +21,7 @@ class HeldMemory {
   };
 
   // At most so many of one owner.
-  static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kMax = 64;
 
   // kInvalidArgument unless it is memory of that size which cannot shrink: that would end whoever
   // has it mapped (SIGBUS).

@@ -70,8 +70,8 @@ TEST_F(HeldMountsTest, RefusesMountPointsThatCannotBeUsed) {
   EXPECT_EQ(busy.code(), ErrorCode::kInUse);
   EXPECT_NE(busy.error().message.find("tmpfs"), std::string::npos);
   EXPECT_EQ(umount2(mnt().c_str(), MNT_DETACH), 0);
-  const auto stranger = HolderClient::connect(socketPath());
-  EXPECT_EQ((*stranger)->mount({.target = mnt()}).code(), ErrorCode::kInvalidArgument);
+  const auto other = HolderClient::connect(socketPath());
+  EXPECT_EQ((*other)->mount({.target = mnt()}).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(HeldMountsTest, BusyMountsGoOnlyByForce) {
@@ -169,8 +169,8 @@ TEST_F(HeldMountsTest, OpensBackingFilesOnlyOnMountsOfTheAsker) {
   const auto client = connect("a");
   ASSERT_TRUE(client->mount({.target = mnt(), .source = "x"}).ok());
   const OwnedFd file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  const auto stranger = connect("b");
-  EXPECT_EQ(stranger->openBacking(mnt(), file).code(), ErrorCode::kNotFound);
+  const auto other = connect("b");
+  EXPECT_EQ(other->openBacking(mnt(), file).code(), ErrorCode::kNotFound);
   // Nobody has answered FUSE_INIT: the kernel refuses, and says so through the holder.
   const auto early = client->openBacking(mnt(), file);
   ASSERT_FALSE(early.ok());

@@ -51,7 +51,7 @@ Result<HolderAnswer> HolderCalls::open(const HolderCaller& caller, const HolderR
     case Kind::kUnmount:
       return outcome(mounts_.unmount(request.target, request.force));
     case Kind::kList:
-      return tell(mounts_.next(request.target, ""), false);
+      return describe(mounts_.next(request.target, ""), false);
     case Kind::kHandOver:
       return handOver(request.position);
     case Kind::kHandOverSocket:  // the server's
@@ -77,16 +77,16 @@ Result<HolderAnswer> HolderCalls::owned(const std::string& owner, const HolderRe
                                         std::vector<OwnedFd> descriptors) {
   switch (request.kind) {
     case Kind::kTake:
-      return tell(mounts_.next(request.target, owner), true);
+      return describe(mounts_.next(request.target, owner), true);
     case Kind::kMount: {
       const auto mounted = mounts_.mount(owner, request);
       if (!mounted) return mounted.error();
-      return tell(*mounted, true);
+      return describe(*mounted, true);
     }
     case Kind::kRegister: {
       const auto mounted = mounts_.enroll(owner, request, std::move(descriptors));
       if (!mounted) return mounted.error();
-      return tell(*mounted, false);
+      return describe(*mounted, false);
     }
     case Kind::kSaveState:
       return outcome(mounts_.saveState(owner, request.target, request.state));
@@ -110,10 +110,10 @@ Result<HolderAnswer> HolderCalls::ofMemory(const std::string& owner, const Holde
     case Kind::kTakeMemory: {
       const auto kept = memory.find(owner, request.name);
       if (!kept) return kept.error();
-      return tell(*kept, true);
+      return describe(*kept, true);
     }
     case Kind::kListMemory:
-      return tell(memory.next(owner, request.name), false);
+      return describe(memory.next(owner, request.name), false);
     case Kind::kDropMemory:
       return outcome(memory.drop(owner, request.name));
     default:
@@ -143,11 +143,11 @@ Result<HolderAnswer> HolderCalls::ofBacking(const std::string& owner, const Hold
 }
 
 HolderAnswer HolderCalls::handOver(std::size_t position) const {
-  if (position < mounts_.size()) return tell(mounts_.at(position), true);
-  return tell(mounts_.memory().at(position - mounts_.size()), true);
+  if (position < mounts_.size()) return describe(mounts_.at(position), true);
+  return describe(mounts_.memory().at(position - mounts_.size()), true);
 }
 
-HolderAnswer HolderCalls::tell(const HeldMounts::Mount* mount, bool descriptors) const {
+HolderAnswer HolderCalls::describe(const HeldMounts::Mount* mount, bool descriptors) const {
   HolderAnswer answer;
   if (mount == nullptr) return answer;
   answer.reply.record = mounts_.describe(*mount, HolderTime::now());
@@ -158,7 +158,7 @@ HolderAnswer HolderCalls::tell(const HeldMounts::Mount* mount, bool descriptors)
   return answer;
 }
 
-HolderAnswer HolderCalls::tell(const HeldMemory::Kept* kept, bool descriptors) const {
+HolderAnswer HolderCalls::describe(const HeldMemory::Kept* kept, bool descriptors) const {
   HolderAnswer answer;
   if (kept == nullptr) return answer;
   answer.reply.memory = mounts_.describe(*kept, HolderTime::now());

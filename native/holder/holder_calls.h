@@ -47,8 +47,8 @@ class HolderCalls {
                                                const HolderRequest& request,
                                                const std::vector<OwnedFd>& descriptors);
   [[nodiscard]] HolderAnswer handOver(std::size_t position) const;
-  [[nodiscard]] HolderAnswer tell(const HeldMounts::Mount* mount, bool descriptors) const;
-  [[nodiscard]] HolderAnswer tell(const HeldMemory::Kept* kept, bool descriptors) const;
+  [[nodiscard]] HolderAnswer describe(const HeldMounts::Mount* mount, bool descriptors) const;
+  [[nodiscard]] HolderAnswer describe(const HeldMemory::Kept* kept, bool descriptors) const;
 
   HeldMounts& mounts_;
   const HolderHello hello_;

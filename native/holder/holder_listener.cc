@@ -13,11 +13,11 @@
 
 namespace hearth {
 
-Result<OwnedFd> lockHolder(const std::string& socketPath, std::chrono::milliseconds patience) {
+Result<OwnedFd> lockHolder(const std::string& socketPath, std::chrono::milliseconds timeout) {
   const std::string path = socketPath + ".lock";
   OwnedFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) return errnoError(errno, "open " + path);
-  const auto until = std::chrono::steady_clock::now() + patience;
+  const auto until = std::chrono::steady_clock::now() + timeout;
   while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (std::chrono::steady_clock::now() >= until) {
       return Error{ErrorCode::kInUse, "another hearth-holder serves " + socketPath +

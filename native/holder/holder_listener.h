@@ -17,9 +17,9 @@ struct HolderListener {
   OwnedFd socket;  // listens, non-blocking
 };
 
-// The lock of the holder at `socketPath`. kInUse while another process has it, after `patience`.
+// The lock of the holder at `socketPath`. kInUse while another process has it, after `timeout`.
 [[nodiscard]] Result<OwnedFd> lockHolder(const std::string& socketPath,
-                                         std::chrono::milliseconds patience);
+                                         std::chrono::milliseconds timeout);
 
 // Binds the path (mode 0600; the folder must exist) in place of what lies there. For whoever has
 // its lock.

@@ -35,7 +35,7 @@ constexpr char kUsage[] =
     "  --check                  ask the holder at the socket whether it answers, and end\n";
 
 // Agents that are told to end together with the holder do so within this.
-constexpr auto kEndPatience = std::chrono::seconds(2);
+constexpr auto kEndTimeout = std::chrono::seconds(2);
 
 hearth::HolderServer* running = nullptr;
 
@@ -61,7 +61,7 @@ Arguments parse(int argc, char** argv) {
   arguments.options.socketPath = "/run/hearth/holder.sock";
   arguments.options.log = log;
   arguments.options.release = HEARTH_RELEASE;
-  arguments.options.endPatience = kEndPatience;
+  arguments.options.endTimeout = kEndTimeout;
   const auto refuse = [&arguments](const std::string& why) {
     arguments.ends = usageError(why);
     return arguments;

@@ -19,7 +19,7 @@ namespace {
 
 class HolderMainTest : public holder_testing::HolderTest {};
 
-TEST_F(HolderMainTest, TheProgramDetachesItsMountsWhenToldToEnd) {
+TEST_F(HolderMainTest, TheProgramDetachesItsMountsOnSigterm) {
   const auto volumes = root_ / "volumes";
   const auto view = volumes / "mounts" / "m1" / "view";
   for (const auto& folder : {volumes / "run", view, volumes / "mounts" / "m2" / "fuse",
@@ -87,7 +87,7 @@ TEST_F(HolderMainTest, TheProgramDetachesItsMountsWhenToldToEnd) {
   }
 }
 
-TEST_F(HolderMainTest, TheProgramTellsWhetherAHolderAnswers) {
+TEST_F(HolderMainTest, TheProgramReportsWhetherAHolderAnswers) {
   const auto check = [](std::string path) {
     std::string program = HEARTH_HOLDER_PROGRAM;
     std::string checkFlag = "--check";

@@ -12,7 +12,7 @@
 
 #include "holder/holder_socket.h"
 #include "holder/holder_successor.h"
-#include "holder/left_mounts.h"
+#include "holder/stale_mounts.h"
 
 namespace hearth {
 namespace {
@@ -124,7 +124,7 @@ bool HolderServer::serveOnce() {
     options_.log(errnoError(errno, "poll").message);
     return false;
   }
-  if ((waiting[0].revents & POLLIN) != 0) endsAt_ = ServerClock::now() + options_.endPatience;
+  if ((waiting[0].revents & POLLIN) != 0) endsAt_ = ServerClock::now() + options_.endTimeout;
   // In the order of arrival: an agent that went is seen before the one that takes its place.
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (waiting[i + 2].revents == 0 || (successor_ != 0 && ids[i] != successor_)) continue;
@@ -198,7 +198,7 @@ bool HolderServer::serve(HolderConnection id, Client& client) {
       this->answer({id, client.pid}, *request, std::move(datagram->descriptors));
   if (!send(client, answer)) return false;
   // Not before its answer is on its way: nobody else has the mounts until then.
-  if (finishesHandOver(*request, answer)) letGo();
+  if (finishesHandOver(*request, answer)) releaseMounts();
   return true;
 }
 
@@ -219,12 +219,12 @@ Status HolderServer::noteHandOver(HolderConnection id, const HolderRequest& requ
   if (!request.unsupported.empty()) return {};
   if (request.kind == HolderRequestKind::kHandOver && successor_ == 0) {
     successor_ = id;
-    successorUntil_ = ServerClock::now() + options_.handOverPatience;
+    successorUntil_ = ServerClock::now() + options_.handOverTimeout;
   }
-  const bool goesOn = request.kind == HolderRequestKind::kHandOverSocket ||
-                      request.kind == HolderRequestKind::kHandOverDone;
+  const bool continues = request.kind == HolderRequestKind::kHandOverSocket ||
+                         request.kind == HolderRequestKind::kHandOverDone;
   // Whoever has taken nothing would leave all mounts without a descriptor.
-  if (goesOn && successor_ != id) {
+  if (continues && successor_ != id) {
     return Error{ErrorCode::kInvalidArgument,
                  "this connection has taken nothing over; ask for what there is first"};
   }
@@ -237,7 +237,7 @@ bool HolderServer::finishesHandOver(const HolderRequest& request, const HolderAn
 }
 
 // The other one listens at the path from now on, so that stays.
-void HolderServer::letGo() {
+void HolderServer::releaseMounts() {
   mounts_.forgetAll();
   listener_ = {};
   handedOver_ = true;
@@ -253,7 +253,7 @@ void HolderServer::detachAll() {
   }
   if (options_.volumes.empty()) return;
   const std::string folder = options_.volumes + "/mounts";
-  for (const std::string& line : detachLeftMounts(mounts_.calls(), folder)) options_.log(line);
+  for (const std::string& line : detachStaleMounts(mounts_.calls(), folder)) options_.log(line);
 }
 
 bool HolderServer::send(const Client& client, const HolderAnswer& answer) {

@@ -30,9 +30,9 @@ struct HolderOptions {
   bool takeOver = false;
   // When told to end, agents that are attached get this long to end too; then their mounts stay as
   // they are, for the agents to give to the next holder.
-  std::chrono::milliseconds endPatience{0};
+  std::chrono::milliseconds endTimeout{0};
   // A successor takes everything within this, or nothing.
-  std::chrono::milliseconds handOverPatience{10'000};
+  std::chrono::milliseconds handOverTimeout{10'000};
   std::string release;  // of this program, for people
   // Lines for people, without a newline.
   std::function<void(const std::string&)> log = [](const std::string&) {};
@@ -76,7 +76,7 @@ class HolderServer {
   [[nodiscard]] Status noteHandOver(HolderConnection id, const HolderRequest& request);
   [[nodiscard]] static bool finishesHandOver(const HolderRequest& request,
                                              const HolderAnswer& answer);
-  void letGo();
+  void releaseMounts();
   void detachAll();
   [[nodiscard]] int pollTimeoutMs() const;
 

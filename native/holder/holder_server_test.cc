@@ -41,7 +41,7 @@ TEST_F(HolderServerTest, SurvivesMessagesOfAnyKind) {
   EXPECT_TRUE(connect()->list().ok());
 }
 
-TEST_F(HolderServerTest, AClientThatNeverReadsHoldsNobodyUp) {
+TEST_F(HolderServerTest, AClientThatNeverReadsHoldsUpNoOther) {
   const OwnedFd raw = connectRaw();
   const auto request = encode(HolderRequest{});
   for (int i = 0; i < 5000; ++i) {
@@ -137,7 +137,7 @@ TEST_F(HolderServerTest, SaysWhoItIsAndWhatItCannotDo) {
   }
 }
 
-TEST_F(HolderServerTest, WhetherTheHolderLivesIsToldWhileACallWaits) {
+TEST_F(HolderServerTest, WhetherTheHolderLivesIsKnownWhileACallWaits) {
   // A holder that takes connections and answers nobody but the greeting.
   endServer();
   const OwnedFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));

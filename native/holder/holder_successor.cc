@@ -9,7 +9,7 @@ namespace {
 
 // One that has answered for the last time, or has died, is out of its lock within this; a kernel
 // under load closes files late.
-constexpr auto kLockPatience = std::chrono::seconds(5);
+constexpr auto kLockTimeout = std::chrono::seconds(5);
 
 void adoptAll(HandedOver all, HeldMounts& mounts) {
   const auto now = HeldMounts::Time::clock::now();
@@ -56,7 +56,7 @@ Result<HolderListener> takeOver(const std::string& socketPath, HeldMounts& mount
   if (!done || !listener.lock) {
     // Without our own copy of it, which would keep it taken.
     listener.lock.reset();
-    auto lock = lockHolder(socketPath, kLockPatience);
+    auto lock = lockHolder(socketPath, kLockTimeout);
     if (!lock) return done ? lock.error() : done.error();
     listener.lock = std::move(*lock);
   }

@@ -106,7 +106,7 @@ TEST_F(HolderSuccessorTest, WhoHasTakenNothingOverEndsNothing) {
 // An agent that asks for a hand-over is cut off with it, and its owner is free again.
 TEST_F(HolderSuccessorTest, AnAgentThatTakesOverInVainIsNoAgentAnyMore) {
   endServer();
-  startServer({.handOverPatience = std::chrono::milliseconds(20)});
+  startServer({.handOverTimeout = std::chrono::milliseconds(20)});
   const auto client = connect("a");
   ASSERT_TRUE(client->handOver().ok());
   client->waitForEnd();
@@ -149,7 +149,7 @@ TEST_F(HolderSuccessorTest, NothingThatHappensAfterTheLastAnswerCostsTheMounts) 
 }
 
 // Else it would detach what the successor has already.
-TEST_F(HolderSuccessorTest, AHolderThatIsToldToEndLetsItsSuccessorFinish) {
+TEST_F(HolderSuccessorTest, AHolderThatIsToEndLetsItsSuccessorFinish) {
   mountWithoutAgent();
   keepOwner(succeed([&](const HolderRequest& request, bool answered) {
     const bool first = request.kind == HolderRequestKind::kHandOver && request.position == 0;

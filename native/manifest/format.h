@@ -19,8 +19,8 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint64_t kKnownRequired = 0;
 inline constexpr std::uint64_t kKnownOptional = 0;
 // The header and the entries of later releases may be longer, by fields that we skip.
-inline constexpr std::uint32_t kMostHeaderBytes = 4096;
-inline constexpr std::uint32_t kMostEntryBytes = 4096;
+inline constexpr std::uint32_t kMaxHeaderBytes = 4096;
+inline constexpr std::uint32_t kMaxEntryBytes = 4096;
 
 // Limits of names: what Linux can open (limits.h: NAME_MAX, PATH_MAX without its NUL).
 inline constexpr std::size_t kMaxNameBytes = 255;

@@ -158,9 +158,9 @@ Result<Parts> checkHeader(std::span<const std::byte> bytes) {
   }
   const std::uint32_t entryBytes = header->entryBytes == 0 ? sizeof(Entry) : header->entryBytes;
   // Bytes that we know to be zero are, unless they may belong to a feature that we need not know.
-  if (header->headerBytes < sizeof(Header) || header->headerBytes > kMostHeaderBytes ||
+  if (header->headerBytes < sizeof(Header) || header->headerBytes > kMaxHeaderBytes ||
       header->headerBytes % alignof(Header) != 0 || entryBytes < sizeof(Entry) ||
-      entryBytes > kMostEntryBytes || entryBytes % alignof(Entry) != 0 ||
+      entryBytes > kMaxEntryBytes || entryBytes % alignof(Entry) != 0 ||
       (!header->extended() && !allZero(header->reserved))) {
     return corrupt("its header has another form");
   }

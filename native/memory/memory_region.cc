@@ -127,7 +127,7 @@ Result<std::shared_ptr<MemoryRegion>> MemoryRegion::mapped(MemoryKind kind, std:
   return region;
 }
 
-Result<const MemoryRegistration*> MemoryRegion::enrolledWith(
+Result<const MemoryRegistration*> MemoryRegion::registrationWith(
     const std::shared_ptr<MemoryDevice>& device) {
   Enrolment* enrolment = nullptr;
   {
@@ -167,7 +167,7 @@ const MemoryRegistration* MemoryRegion::knownTo(const MemoryDevice& device) cons
   return nullptr;
 }
 
-bool MemoryRegion::giveRoomBack() {
+bool MemoryRegion::decommit() {
   const std::lock_guard lock(mutex_);
   // One that failed is of no device.
   const bool known = std::ranges::any_of(enrolments_, [](const Enrolment& each) {

@@ -61,7 +61,7 @@ class MemoryRegion {
   // What the device knows it as. The first call has the device enroll it and takes as long, so it
   // is not made on an event loop; one device does so once, and different ones at the same time.
   // What has failed is tried again by the next call. The registration lives as long as the region.
-  [[nodiscard]] Result<const MemoryRegistration*> enrolledWith(
+  [[nodiscard]] Result<const MemoryRegistration*> registrationWith(
       const std::shared_ptr<MemoryDevice>& device);
   // The same without waiting: null when no call has succeeded yet.
   [[nodiscard]] const MemoryRegistration* knownTo(const MemoryDevice& device) const;
@@ -69,7 +69,7 @@ class MemoryRegion {
   // What is in the memory is not needed, and its room may go to others until it is touched again:
   // then it is zero. False: nothing was done, as it is not memory of its own, or as a device
   // knows it, which would go on with pages that are no longer here.
-  bool giveRoomBack();
+  bool decommit();
 
  private:
   // One a device, from the moment that its enrolment begins.

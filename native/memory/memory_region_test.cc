@@ -35,7 +35,7 @@ TEST(MemoryRegion, OfTheCallersLeavesTheMemoryToItsOwner) {
   EXPECT_EQ(region->bytes().data(), bytes->data());
   bytes = nullptr;
   EXPECT_FALSE(watched.expired());
-  EXPECT_FALSE(region->giveRoomBack()) << "it is not ours";
+  EXPECT_FALSE(region->decommit()) << "it is not ours";
   region = nullptr;
   EXPECT_TRUE(watched.expired());
 }
@@ -43,7 +43,7 @@ TEST(MemoryRegion, OfTheCallersLeavesTheMemoryToItsOwner) {
 TEST(MemoryRegion, OfOurOwnGivesItsRoomBack) {
   const std::shared_ptr<MemoryRegion> region = ours();
   std::ranges::fill(region->bytes(), std::byte{7});
-  EXPECT_TRUE(region->giveRoomBack());
+  EXPECT_TRUE(region->decommit());
   EXPECT_TRUE(std::ranges::all_of(region->bytes(), [](std::byte b) { return b == std::byte{0}; }));
 }
 
@@ -52,8 +52,8 @@ TEST(MemoryRegion, KeepsThePagesThatADeviceKnows) {
   const auto device = std::make_shared<TableDevice>("nic0");
   const std::shared_ptr<MemoryRegion> region = ours();
   region->bytes().front() = std::byte{7};
-  ASSERT_TRUE(region->enrolledWith(device).ok());
-  EXPECT_FALSE(region->giveRoomBack());
+  ASSERT_TRUE(region->registrationWith(device).ok());
+  EXPECT_FALSE(region->decommit());
   EXPECT_EQ(region->bytes().front(), std::byte{7});
 }
 
@@ -77,7 +77,7 @@ TEST(MemoryRegion, IsWhatOthersSeeInAFile) {
   EXPECT_EQ((*first)->kind(), MemoryKind::kFile);
   (*first)->bytes()[5000] = std::byte{9};
   EXPECT_EQ((*second)->bytes()[5000 - 4096], std::byte{9});
-  EXPECT_FALSE((*first)->giveRoomBack()) << "it is the file's";
+  EXPECT_FALSE((*first)->decommit()) << "it is the file's";
 }
 
 // Who touches memory of which the file has been cut off ends by SIGBUS.
@@ -159,14 +159,14 @@ TEST(MemoryRegion, IsEnrolledOnceByEachDeviceThatMeetsIt) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&, i] {
-      const auto known = region->enrolledWith(i % 2 == 0 ? one : two);
+      const auto known = region->registrationWith(i % 2 == 0 ? one : two);
       EXPECT_TRUE(known.ok() && *known != nullptr);
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(one->enrolled, 1);
   EXPECT_EQ(two->enrolled, 1);
-  EXPECT_EQ(region->knownTo(*one), *region->enrolledWith(one));
+  EXPECT_EQ(region->knownTo(*one), *region->registrationWith(one));
   region = nullptr;
   EXPECT_EQ(one->knownNow(), 0u) << "the device forgets it before the memory goes";
 }
@@ -175,13 +175,13 @@ TEST(MemoryRegion, WhatCouldNotBeEnrolledIsTriedAgain) {
   const auto device = std::make_shared<TableDevice>("nic0");
   const std::shared_ptr<MemoryRegion> region = ours();
   device->failures = 1;
-  const auto refused = region->enrolledWith(device);
+  const auto refused = region->registrationWith(device);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().message, "nic0: no more memory may be locked");
   EXPECT_EQ(region->knownTo(*device), nullptr);
-  EXPECT_TRUE(region->giveRoomBack()) << "no device knows it";
-  EXPECT_TRUE(region->enrolledWith(device).ok());
-  EXPECT_FALSE(region->giveRoomBack());
+  EXPECT_TRUE(region->decommit()) << "no device knows it";
+  EXPECT_TRUE(region->registrationWith(device).ok());
+  EXPECT_FALSE(region->decommit());
 }
 
 }  // namespace

@@ -160,14 +160,15 @@ void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
   // The agent ends, and the next one is asked again.
   if (reason.code == ErrorCode::kCancelled) return;
   const Manifest& manifest = *dataset_->manifest;
-  const auto untold = ports_.failedReads.note(manifest.entry(entry).key, reason.code, Clock::now());
-  if (!untold) return;
+  const auto suppressed =
+      ports_.failedReads.note(manifest.entry(entry).key, reason.code, Clock::now());
+  if (!suppressed) return;
   std::map<std::string, std::string> fields{{"source", name_},
                                             {"file", std::string(manifest.path(entry))},
                                             {"reason", std::string(errorName(reason.code))},
                                             {"advice", std::string(adviceFor(reason.code))}};
-  if (*untold != 0) fields["alike"] = std::to_string(*untold);
-  log(ports_.ask, Question::Level::kWarn, "a read through a mount failed: " + reason.message,
+  if (*suppressed != 0) fields["alike"] = std::to_string(*suppressed);
+  log(ports_.events, EngineEvent::Level::kWarn, "a read through a mount failed: " + reason.message,
       std::move(fields));
 }
 

@@ -7,25 +7,25 @@ std::optional<std::uint64_t> FailedReads::note(const ContentKey& file, ErrorCode
   const std::lock_guard lock(mutex_);
   ++counts_[reason];
   Kind kind{file, reason};
-  auto found = told_.find(kind);
-  if (found == told_.end() && told_.size() >= kRemembered) {
-    std::erase_if(told_, [&](const auto& one) { return now - one.second.at >= kPause; });
-    if (told_.size() >= kRemembered) {
+  auto found = logged_.find(kind);
+  if (found == logged_.end() && logged_.size() >= kRemembered) {
+    std::erase_if(logged_, [&](const auto& one) { return now - one.second.at >= kPause; });
+    if (logged_.size() >= kRemembered) {
       kind.first = ContentKey{};
-      found = told_.find(kind);
+      found = logged_.find(kind);
     }
   }
-  if (found == told_.end()) {
-    told_[kind] = {now, 0};
+  if (found == logged_.end()) {
+    logged_[kind] = {now, 0};
     return 0;
   }
-  Told& told = found->second;
-  if (now - told.at < kPause) {
-    ++told.untold;
+  Logged& logged = found->second;
+  if (now - logged.at < kPause) {
+    ++logged.suppressed;
     return std::nullopt;
   }
-  told.at = now;
-  return std::exchange(told.untold, 0);
+  logged.at = now;
+  return std::exchange(logged.suppressed, 0);
 }
 
 std::map<ErrorCode, std::uint64_t> FailedReads::counts() const {

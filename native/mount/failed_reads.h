@@ -32,14 +32,14 @@ class FailedReads {
 
  private:
   using Kind = std::pair<ContentKey, ErrorCode>;
-  struct Told {
+  struct Logged {
     Clock::time_point at;
-    std::uint64_t untold = 0;
+    std::uint64_t suppressed = 0;
   };
 
   mutable std::mutex mutex_;
   std::map<ErrorCode, std::uint64_t> counts_;
-  std::map<Kind, Told> told_;
+  std::map<Kind, Logged> logged_;
 };
 
 // What a person may do about it.

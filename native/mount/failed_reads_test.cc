@@ -12,7 +12,7 @@ ContentKey keyOf(std::uint32_t number) {
   return key;
 }
 
-TEST(FailedReads, TellsAFileAndReasonOnceAMinuteAndCountsAll) {
+TEST(FailedReads, LogsAFileAndReasonOnceAMinuteAndCountsAll) {
   FailedReads failed;
   const Clock::time_point start{};
   EXPECT_EQ(failed.note(keyOf(1), ErrorCode::kOutOfSpace, start), 0u);
@@ -29,7 +29,7 @@ TEST(FailedReads, TellsAFileAndReasonOnceAMinuteAndCountsAll) {
   EXPECT_EQ(counts.at(ErrorCode::kUnavailable), 1u);
 }
 
-TEST(FailedReads, RemembersSoManyFilesAndTellsFurtherOnesAsOne) {
+TEST(FailedReads, RemembersSoManyFilesAndLogsFurtherOnesAsOne) {
   FailedReads failed;
   const Clock::time_point start{};
   for (std::uint32_t i = 0; i < FailedReads::kRemembered; ++i) {

@@ -22,7 +22,7 @@ HolderLink::HolderLink(Options options) : options_(std::move(options)) {}
 
 HolderLink::~HolderLink() { close(); }
 
-Error HolderLink::away() {
+Error HolderLink::notConnected() {
   return {ErrorCode::kUnavailable,
           "the mount holder is away; mounts that are served go on, and it is connected to again "
           "as soon as it runs"};
@@ -39,7 +39,7 @@ Result<std::vector<HeldMount>> HolderLink::connect(const std::string& socket) {
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
-    if (closing_) return away();
+    if (closing_) return notConnected();
     socket_ = socket;
     first = !attached_;
   }
@@ -51,9 +51,9 @@ Result<std::vector<HeldMount>> HolderLink::connect(const std::string& socket) {
   if (!connected) return connected.error();
   auto held = (*connected)->attach(options_.owner);
   if (!held) return held.error();
-  tellMissing(**connected);
+  logMissingFeatures(**connected);
   const std::lock_guard lock(mutex_);
-  welcome(std::move(*connected));
+  adopt(std::move(*connected));
   return held;
 }
 
@@ -66,7 +66,7 @@ Status HolderLink::recover() {
   auto connected = HolderClient::connect(socket, options_.callDeadline);
   if (!connected) return connected.error();
   if (Status attached = (*connected)->reattach(options_.owner); !attached) return attached;
-  tellMissing(**connected);
+  logMissingFeatures(**connected);
   return giveAll(std::move(*connected));
 }
 
@@ -80,13 +80,13 @@ Status HolderLink::giveAll(const std::shared_ptr<HolderClient>& client) {
         if (std::exchange(given[target], mount) != mount) changed.push_back(mount);
       }
       if (changed.empty()) {
-        welcome(client);
+        adopt(client);
         return {};
       }
     }
     for (const std::shared_ptr<HeldMount>& mount : changed) give(*client, *mount);
   }
-  return away();
+  return notConnected();
 }
 
 void HolderLink::give(HolderClient& client, const HeldMount& mount) const {
@@ -100,14 +100,14 @@ void HolderLink::give(HolderClient& client, const HeldMount& mount) const {
                          "does not take it: " + kept.error().message);
 }
 
-void HolderLink::tellMissing(const HolderClient& client) const {
+void HolderLink::logMissingFeatures(const HolderClient& client) const {
   const std::string missing = missingFeatures(kHolderFeatures, client.holder().features);
   if (missing.empty()) return;
   options_.log(true, "the mount holder (release " + client.holder().release +
                          ") is older: " + missing + " off until it is replaced");
 }
 
-void HolderLink::welcome(std::shared_ptr<HolderClient> client) {
+void HolderLink::adopt(std::shared_ptr<HolderClient> client) {
   if (closing_) return;
   client_ = std::move(client);
   attached_ = true;

@@ -44,7 +44,7 @@ class HolderLink {
   // Nullptr while no holder is connected. Never waits. Calls of a client block.
   [[nodiscard]] std::shared_ptr<HolderClient> client() const;
   // Why client() is nullptr.
-  [[nodiscard]] static Error away();
+  [[nodiscard]] static Error notConnected();
 
   // From now on and until forget(), `mount` is given to holders that do not know it. Its
   // descriptors are copied.
@@ -65,9 +65,9 @@ class HolderLink {
   // the one.
   [[nodiscard]] Status giveAll(const std::shared_ptr<HolderClient>& client);
   void give(HolderClient& client, const HeldMount& mount) const;
-  void tellMissing(const HolderClient& client) const;
+  void logMissingFeatures(const HolderClient& client) const;
   // With the lock.
-  void welcome(std::shared_ptr<HolderClient> client);
+  void adopt(std::shared_ptr<HolderClient> client);
 
   const Options options_;
   std::mutex connecting_;  // one at a time; taken before mutex_

@@ -21,7 +21,7 @@ std::vector<LookAhead::Part> LookAhead::reach(
     bytes_ -= ahead_.front().length;
     ahead_.pop_front();
   }
-  const std::uint32_t until = end_ + std::min(last - std::min(last, end_), kMostPassed);
+  const std::uint32_t until = end_ + std::min(last - std::min(last, end_), kMaxPassed);
   for (; end_ < until && ahead_.size() < files_ && bytes_ < kBytes; ++end_) {
     FileReference next = FileReference::of(file.dataset, end_);
     if (!hasBytes(next.about)) continue;

@@ -31,7 +31,7 @@ class LookAhead {
   };
 
   // Looked at for one file that the reader comes to: entries of which nothing is to be expected.
-  static constexpr std::uint32_t kMostPassed = 4096;
+  static constexpr std::uint32_t kMaxPassed = 4096;
 
   // The reader is at the file of `fetch`: what it is to be expected at from now on, in order. Files
   // of which `here` is true are passed over. Nothing for a file that it has been at already.

@@ -28,26 +28,26 @@ bool MountAdvice::hasRoom(std::size_t files, std::uint64_t reader) const {
     ++requests;
     files += other->files;
   }
-  return requests <= kMostRequests && files <= kMostFiles;
+  return requests <= kMaxRequests && files <= kMaxFiles;
 }
 
 Status MountAdvice::admit(const std::shared_ptr<Request>& request, std::uint64_t reader) {
   if (closed_) return Error{ErrorCode::kCancelled, "the mount is no longer served"};
   if (Request* sharing = covering(*request); sharing != nullptr) {
-    if (sharing->readers.size() < kMostSharers) sharing->readers.insert(reader);
-    leaveOpposites(*request, reader);
+    if (sharing->readers.size() < kMaxSharers) sharing->readers.insert(reader);
+    cancelOpposites(*request, reader);
     return {};
   }
   if (!hasRoom(request->files, reader)) {
     return Error{ErrorCode::kUnavailable,
                  "too much advice of this reader is under way; ask again later"};
   }
-  if (requests_.size() >= kMostReaders * kMostRequests ||
-      files_ + request->files > kMostReaders * kMostFiles) {
+  if (requests_.size() >= kMaxReaders * kMaxRequests ||
+      files_ + request->files > kMaxReaders * kMaxFiles) {
     return Error{ErrorCode::kUnavailable,
                  "too much advice for this mount is under way; ask again later"};
   }
-  leaveOpposites(*request, reader);
+  cancelOpposites(*request, reader);
   request->reader = reader;
   request->readers = {reader};
   requests_.push_back(request);
@@ -65,7 +65,7 @@ MountAdvice::Request* MountAdvice::covering(const Request& request) const {
   return nullptr;
 }
 
-void MountAdvice::leaveOpposites(const Request& request, std::uint64_t reader) {
+void MountAdvice::cancelOpposites(const Request& request, std::uint64_t reader) {
   for (const std::shared_ptr<Request>& other : requests_) {
     if (other->willNeed != request.willNeed && contains(request.entry, other->entry) &&
         other->readers.erase(reader) != 0 && other->readers.empty()) {
@@ -77,12 +77,12 @@ void MountAdvice::leaveOpposites(const Request& request, std::uint64_t reader) {
 Status MountAdvice::advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) {
   const Manifest& manifest = *dataset_->manifest;
   std::vector<std::uint32_t> files;
-  for (const std::uint32_t leaf : leavesBelow(manifest, entry, 0, kMostFiles + 1)) {
+  for (const std::uint32_t leaf : leavesBelow(manifest, entry, 0, kMaxFiles + 1)) {
     if (manifest.entry(leaf).kind == EntryKind::kFile) files.push_back(leaf);
   }
-  if (files.size() > kMostFiles) {
+  if (files.size() > kMaxFiles) {
     return Error{ErrorCode::kInvalidArgument,
-                 manifest.path(entry) + " has more than " + std::to_string(kMostFiles) +
+                 manifest.path(entry) + " has more than " + std::to_string(kMaxFiles) +
                      " files; name folders in it, or use hearth warm or hearth evict"};
   }
   const auto request = std::make_shared<Request>();

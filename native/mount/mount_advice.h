@@ -20,12 +20,12 @@ namespace hearth {
 class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
  public:
   // At the same time, of one reader.
-  static constexpr std::size_t kMostRequests = 16;
-  static constexpr std::size_t kMostFiles = 100'000;
+  static constexpr std::size_t kMaxRequests = 16;
+  static constexpr std::size_t kMaxFiles = 100'000;
   // A mount may have as much under way as this many of them.
-  static constexpr std::size_t kMostReaders = 16;
+  static constexpr std::size_t kMaxReaders = 16;
   // Of one request. It goes on for more of them, but as long as these want it.
-  static constexpr std::size_t kMostSharers = 1024;
+  static constexpr std::size_t kMaxSharers = 1024;
 
   MountAdvice(const MountPorts& ports, std::shared_ptr<Dataset> dataset)
       : ports_(ports), dataset_(std::move(dataset)) {}
@@ -64,7 +64,7 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
   // With the lock. What of the same kind goes on for something that contains it; null: nothing.
   [[nodiscard]] Request* covering(const Request& request) const;
   // With the lock. The opposite for what it contains is not this reader's any more.
-  void leaveOpposites(const Request& request, std::uint64_t reader);
+  void cancelOpposites(const Request& request, std::uint64_t reader);
   // With the lock. In this reader's part.
   [[nodiscard]] bool hasRoom(std::size_t files, std::uint64_t reader) const;
   [[nodiscard]] bool contains(std::uint32_t entry, std::uint32_t other) const;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cache/content_cache.h"
-#include "dataset/question.h"
+#include "dataset/engine_event.h"
 #include "fetch/buffer_pool.h"
 #include "fetch/fetcher.h"
 #include "mount/failed_reads.h"
@@ -51,7 +51,7 @@ struct MountPorts {
   EvictFile evictFile;
   DemandCounters& demand;
   FailedReads& failedReads;
-  const Ask& ask;
+  const EventSink& events;
   std::vector<std::unique_ptr<MountShard>> shards;  // the home shard is the first
 
   [[nodiscard]] MountShard& home() const { return *shards.front(); }

@@ -12,7 +12,7 @@ namespace hearth {
 namespace {
 
 // Reads that wait for bytes when the agent stops get this long; then the next agent answers them.
-constexpr auto kHandOverPatience = std::chrono::milliseconds(200);
+constexpr auto kHandOverTimeout = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -46,8 +46,8 @@ Mounts::Mounts(const MountPorts& ports, ManifestStore& manifests,
       link_(std::make_shared<HolderLink>(HolderLink::Options{
           .owner = ports.self,
           .log =
-              [&ask = ports.ask](bool warning, const std::string& line) {
-                log(ask, warning ? Question::Level::kWarn : Question::Level::kInfo, line);
+              [&events = ports.events](bool warning, const std::string& line) {
+                log(events, warning ? EngineEvent::Level::kWarn : EngineEvent::Level::kInfo, line);
               }})),
       calls_(std::make_shared<ChildCalls>(callDeadline)) {}
 
@@ -140,7 +140,7 @@ Task<Status> Mounts::connect(std::string holder) {
   for (HeldMount& mount : **held) {
     const Status served = co_await resumeOne(std::make_shared<HeldMount>(std::move(mount)));
     if (!served.ok()) {
-      log(ports_.ask, Question::Level::kError,
+      log(ports_.events, EngineEvent::Level::kError,
           "a mount of an earlier agent is not served: " + served.error().message);
     }
   }
@@ -189,7 +189,7 @@ Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reas
   auto mount = [link = link_, request = std::move(request)] {
     const std::shared_ptr<HolderClient> client = link->client();
     return std::make_shared<Result<HeldMount>>(
-        client == nullptr ? Result<HeldMount>(HolderLink::away()) : client->mount(request));
+        client == nullptr ? Result<HeldMount>(HolderLink::notConnected()) : client->mount(request));
   };
   const std::shared_ptr<Result<HeldMount>> held = co_await home_.reactor.offload(blocking_, mount);
   if (!held->ok()) co_return held->error();
@@ -205,7 +205,7 @@ Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reas
 Task<Status> Mounts::unmountAtHolder(std::string target, bool force) {
   auto unmount = [link = link_, target, force]() -> Status {
     const std::shared_ptr<HolderClient> client = link->client();
-    if (client == nullptr) return HolderLink::away();
+    if (client == nullptr) return HolderLink::notConnected();
     return client->unmount(target, force);
   };
   const Status unmounted = co_await home_.reactor.offload(blocking_, unmount);
@@ -263,14 +263,14 @@ void Mounts::ended(const std::string& target, const Error& why) {
   auto session = std::shared_ptr<FuseSession>(std::move(found->second->session));
   mounted_.erase(found);
   link_->forget(target);
-  ports_.ask({.kind = Question::Kind::kMountEnded, .target = target, .message = why.message});
+  ports_.events({.kind = EngineEvent::Kind::kMountEnded, .target = target, .message = why.message});
   home_.gate.spawn(closeSession(std::move(session), false));
 }
 
 Task<void> Mounts::closeSession(std::shared_ptr<FuseSession> session, bool handOver) {
   if (session == nullptr) co_return;
   auto close = [session, handOver] {
-    session->close(kHandOverPatience, handOver);
+    session->close(kHandOverTimeout, handOver);
     return true;
   };
   [[maybe_unused]] const bool closed = co_await home_.reactor.offload(blocking_, close);

@@ -11,10 +11,10 @@ namespace {
 // Read-ahead of one file in flight.
 constexpr std::uint32_t kWindowChunks = 16;
 // On one shard, of all readers.
-constexpr std::size_t kMostExpected = 256;
+constexpr std::size_t kMaxExpected = 256;
 // How long they are kept for their reader when they have come, or when the reader of the file
 // before has left: it may be on its way from one to the other.
-constexpr auto kLookAheadPatience = std::chrono::seconds(2);
+constexpr auto kLookAheadTimeout = std::chrono::seconds(2);
 // How often it is looked whether the cache keeps chunks again.
 constexpr auto kRefusedPause = std::chrono::milliseconds(100);
 // Before what could not be fetched ahead is tried again: at first, and at last.
@@ -22,14 +22,14 @@ constexpr Clock::duration kFirstFailedPause = std::chrono::milliseconds(500);
 constexpr Clock::duration kLongestFailedPause = std::chrono::seconds(4);
 constexpr auto kLookAheadTick = std::chrono::milliseconds(50);
 // Entries without bytes between two files that are read in order.
-constexpr std::uint32_t kMostBetween = 1024;
+constexpr std::uint32_t kMaxBetween = 1024;
 
 // The file before this one in its folder that has bytes to be read; itself when there is none.
 std::uint32_t fileBefore(const FileReference& file) {
   const Manifest& manifest = *file.dataset->manifest;
   const std::uint32_t entry = file.about.index;
   const std::uint32_t first = manifest.entry(file.about.parent).firstChild;
-  for (std::uint32_t at = entry; at > first && entry - at < kMostBetween;) {
+  for (std::uint32_t at = entry; at > first && entry - at < kMaxBetween;) {
     if (hasBytes(manifest.entry(--at))) return at;
   }
   return entry;
@@ -133,7 +133,7 @@ void Prefetcher::lookAhead(const std::shared_ptr<FileFetch>& fetch, std::size_t 
 }
 
 void Prefetcher::expect(LookAhead::Part part, const std::shared_ptr<LookAhead>& lookAhead) {
-  if (shard_.gate.closed() || expected_ >= kMostExpected) return;
+  if (shard_.gate.closed() || expected_ >= kMaxExpected) return;
   ++expected_;
   shard_.gate.spawn(fetchStart(std::move(part), lookAhead));
 }
@@ -154,12 +154,12 @@ Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhea
 
 Task<void> Prefetcher::awaitReader(std::shared_ptr<FileFetch> fetch,
                                    std::shared_ptr<LookAhead> lookAhead) {
-  auto until = Clock::now() + kLookAheadPatience;
+  auto until = Clock::now() + kLookAheadTimeout;
   while (Clock::now() < until && !shard_.gate.closed()) {
     co_await shard_.reactor.sleep(kLookAheadTick);
     if (!lookAhead->before(fetch->reference.about.index) || fetch->readers.load() != 0) co_return;
     const bool coming = fetch->prefetching || !fetch->flights.empty();
-    if (coming && lookAhead->reading()) until = Clock::now() + kLookAheadPatience;
+    if (coming && lookAhead->reading()) until = Clock::now() + kLookAheadTimeout;
   }
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/content_key.h"
 #include "holder/mount_info.h"
-#include "mount/unowned_mount.h"
+#include "mount/idmapped_mount.h"
 
 namespace hearth {
 namespace {
@@ -36,8 +36,8 @@ Status bindHere(const std::string& view, const std::string& target, const MountI
   if (!S_ISDIR(about.st_mode)) {
     return Error{ErrorCode::kInvalidArgument, "the mount point " + target + " is not a directory"};
   }
-  Status unowned = bindUnowned(view, target);
-  if (unowned.ok() || unowned.code() != ErrorCode::kUnsupported) return unowned;
+  Status idmapped = bindIdmapped(view, target);
+  if (idmapped.ok() || idmapped.code() != ErrorCode::kUnsupported) return idmapped;
   // Read-only all the same, which is enough for everybody but containers that ask for more.
   if (mount(view.c_str(), target.c_str(), nullptr, MS_BIND, nullptr) != 0) {
     return errnoError(errno, "binding the view at " + target);

@@ -98,7 +98,7 @@ Task<void> readInto(OriginClient& client, Location location, std::span<std::byte
   status = co_await fetching;
 }
 
-TEST_P(DirectoryHangTest, FailsAfterAWhileAndNobodyElseWaits) {
+TEST_P(DirectoryHangTest, FailsAfterAWhileAndNoOtherWaits) {
   std::vector<std::byte> lost(5'000'000), found(5'000'000);
   Status ofLost, ofFound;
   struct Wrap {

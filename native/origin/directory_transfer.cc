@@ -86,7 +86,7 @@ void DirectoryTransfer::leave() {
   }
 }
 
-void DirectoryTransfer::tell() {
+void DirectoryTransfer::notify() {
   // With the lock held: after leave() the reactor may be gone.
   const std::lock_guard lock(mutex_);
   if (left_) return;
@@ -148,7 +148,7 @@ void DirectoryTransfer::begin(Progress& tree) {
     const std::lock_guard lock(mutex_);
     failure_ = opened;
   }
-  tell();
+  notify();
   if (opened.ok()) work(tree);
 }
 
@@ -178,7 +178,7 @@ void DirectoryTransfer::work(Progress& tree) {
         failure_ = read;
       }
     }
-    tell();
+    notify();
   }
   std::unique_ptr<OriginFile> done;  // closed on this thread, without the lock
   const std::lock_guard lock(mutex_);

@@ -55,7 +55,7 @@ class DirectoryTransfer : public std::enable_shared_from_this<DirectoryTransfer>
   [[nodiscard]] Status readPiece(std::size_t piece, std::span<std::byte> bounce, Progress& tree);
   [[nodiscard]] Status check(const FileInfo& info) const;
   [[nodiscard]] Status unchanged() const;
-  void tell();
+  void notify();
 
   Reactor& reactor_;
   Event* changed_;  // reactor's thread; null after leave()

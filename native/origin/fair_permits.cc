@@ -28,7 +28,7 @@ void FairPermits::release(const std::string& owner) {
   if (known->second.held == 0 && known->second.waiting.empty()) owners_.erase(known);
 }
 
-bool FairPermits::wantedBeside(const std::string& owner) const {
+bool FairPermits::wantedByOther(const std::string& owner) const {
   return std::any_of(owners_.begin(), owners_.end(), [&](const auto& each) {
     return each.first != owner && !each.second.waiting.empty();
   });

@@ -36,7 +36,7 @@ class FairPermits {
   void release(const std::string& owner);
 
   // Somebody else waits.
-  [[nodiscard]] bool wantedBeside(const std::string& owner) const;
+  [[nodiscard]] bool wantedByOther(const std::string& owner) const;
 
  private:
   struct Owner {

@@ -99,7 +99,7 @@ TEST_P(FairnessTest, WhoseMemoryOthersWantGivesItBack) {
   EXPECT_EQ(fetch.status.code(), ErrorCode::kTryElsewhere);
 }
 
-TEST_P(FairnessTest, ASlowTransferThatNobodyWaitsForGoesOnUntilTheDeadlineOfItsRun) {
+TEST_P(FairnessTest, ASlowTransferWithoutWaitersContinuesUntilTheDeadlineOfItsRun) {
   options.runTimeout = 1200ms;
   ScriptedServer slow(trickle);
   Fetch fetch;

@@ -75,7 +75,7 @@ Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, const std::string& ow
   const Clock::time_point begin = Clock::now();
   request.deadline = begin + left;
   request.wantedByOthers = [this, &owner] {
-    return permits_.wantedBeside(owner) || (options_.memoryWanted && options_.memoryWanted(owner));
+    return permits_.wantedByOther(owner) || (options_.memoryWanted && options_.memoryWanted(owner));
   };
   HttpOutcome outcome;
   if (cancelled_.isSet()) {

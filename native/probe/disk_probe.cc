@@ -130,13 +130,13 @@ std::string describeDisk(const SystemTree& tree, const std::string& type, const 
                                             ":" + std::to_string(minor(status.st_dev)),
                                         0);
   detail += device.empty() ? ", no block device of its own" : ", " + device;
-  const auto tell = [&](bool has, const char* what) {
+  const auto add = [&](bool has, const char* what) {
     detail += std::string(", ") + (has ? "" : "no ") + what;
   };
-  tell(found.hardLinks, "hard links");
-  tell(found.directIo, "O_DIRECT");
-  tell(found.sparse, "sparse files");
-  tell(found.punchHole, "hole punching");
+  add(found.hardLinks, "hard links");
+  add(found.directIo, "O_DIRECT");
+  add(found.sparse, "sparse files");
+  add(found.punchHole, "hole punching");
   return detail;
 }
 

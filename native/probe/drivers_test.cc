@@ -50,7 +50,7 @@ TEST(Drivers, aMissingSymbolIsNamed) {
   }
 }
 
-TEST(Drivers, aFailedStartTellsItsReason) {
+TEST(Drivers, aFailedStartReportsItsReason) {
   auto rows = probeFake("init", seconds(kHang));
   EXPECT_EQ(rows["verbs"].detail, "ibv_get_device_list failed: Function not implemented");
   EXPECT_NE(rows["verbs"].advice.find("ib_uverbs"), std::string::npos);

@@ -215,11 +215,11 @@ TEST_P(ReactorTest, PostedFunctionsRunInOrderFromManyThreads) {
   EXPECT_EQ(total, kThreads * kEach);
 }
 
-Task<bool> eventInTime(Reactor& reactor, Clock::duration setAfter, Clock::duration patience) {
+Task<bool> eventInTime(Reactor& reactor, Clock::duration setAfter, Clock::duration timeouts) {
   Event event(reactor);
   Reactor::Timer timer(reactor);
   timer.start(Clock::now() + setAfter, [&event] { event.set(); });
-  const bool inTime = co_await event.waitUntil(Clock::now() + patience);
+  const bool inTime = co_await event.waitUntil(Clock::now() + timeouts);
   co_return inTime;
 }
 

@@ -14,7 +14,7 @@ Error tooMany() {
 }
 
 // The buffer of a new socket has room for it.
-void sayTooMany(int fd) {
+void sendTooMany(int fd) {
   const Error reason = tooMany();
   sendAtOnce(fd, encodeFrame(Refuse{reason.code, reason.message}));
 }
@@ -30,13 +30,14 @@ Acceptor::Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options
       handler_(handler),
       writeOrder_(reactor),
       accountOf_(std::move(accountOf)),
-      ofStrangers_(limits.strangers, std::min(limits.strangers, kStrangersPerHost)),
-      ofAgents_(std::numeric_limits<std::size_t>::max(), kStrangersPerHost),
+      unknownHosts_(limits.unauthenticated,
+                    std::min(limits.unauthenticated, kMaxUnauthenticatedPerHost)),
+      agentHosts_(std::numeric_limits<std::size_t>::max(), kMaxUnauthenticatedPerHost),
       closing_(reactor) {}
 
-void Acceptor::turnAway(const std::string& host, const Error& reason) {
-  ++turnedAway_;
-  lastTurnedAway_ = host + ": " + reason.message;
+void Acceptor::reject(const std::string& host, const Error& reason) {
+  ++rejected_;
+  lastRejected_ = host + ": " + reason.message;
 }
 
 void Acceptor::adopt(Socket socket) {
@@ -45,25 +46,25 @@ void Acceptor::adopt(Socket socket) {
   const int fd = socket.fd();
   const std::string host = remoteAddress(fd).host;
   const bool ofAgent = agents_.contains(plainHost(host));
-  Doorkeeper& keeper = ofAgent ? ofAgents_ : ofStrangers_;
-  std::shared_ptr<Doorkeeper::Place> place =
-      keeper.enter(ofAgent ? plainHost(host) : sourceOf(fd), Clock::now(), [fd] {
-        sayTooMany(fd);
+  HandshakeLimiter& limiter = ofAgent ? agentHosts_ : unknownHosts_;
+  std::shared_ptr<HandshakeLimiter::Slot> slot =
+      limiter.enter(ofAgent ? plainHost(host) : sourceOf(fd), Clock::now(), [fd] {
+        sendTooMany(fd);
         shutdown(fd, SHUT_RDWR);
       });
-  if (!place) {
-    turnAway(host, tooMany());
-    return sayTooMany(fd);
+  if (!slot) {
+    reject(host, tooMany());
+    return sendTooMany(fd);
   }
-  gate_.spawn(welcome(*this, std::move(socket), host, std::move(place)));
+  gate_.spawn(authenticate(*this, std::move(socket), host, std::move(slot)));
 }
 
-Task<void> Acceptor::welcome(Acceptor& acceptor, Socket socket, std::string host,
-                             std::shared_ptr<Doorkeeper::Place> place) {
+Task<void> Acceptor::authenticate(Acceptor& acceptor, Socket socket, std::string host,
+                                  std::shared_ptr<HandshakeLimiter::Slot> slot) {
   const int fd = socket.fd();
   Reactor& reactor = acceptor.reactor_;
   const TransportOptions& options = acceptor.options_;
-  acceptor.strangers_.insert(fd);
+  acceptor.handshaking_.insert(fd);
   bool late = false;
   Reactor::Timer timer(reactor);
   timer.start(Clock::now() + options.connectTimeout, [&late, fd] {
@@ -75,22 +76,22 @@ Task<void> Acceptor::welcome(Acceptor& acceptor, Socket socket, std::string host
                            options.offer};
   Result<Agreed> agreed = co_await acceptHandshake(reactor, fd, reader, self);
   timer.cancel();
-  acceptor.strangers_.erase(fd);
+  acceptor.handshaking_.erase(fd);
   if (acceptor.closing_.isSet()) {
-    place.reset();
+    slot.reset();
     co_return;
   }
-  if (place->takenAway()) agreed = tooMany();
+  if (slot->revoked()) agreed = tooMany();
   if (late) agreed = Error{ErrorCode::kUnavailable, "the handshake did not end in time"};
   if (agreed.ok()) {
-    place.reset();
+    slot.reset();
     acceptor.serve(std::move(socket), std::move(reader), std::move(*agreed));
     co_return;
   }
-  acceptor.turnAway(host, agreed.error());
+  acceptor.reject(host, agreed.error());
   // Either before the descriptor is closed, and so another's.
-  if (agreed.code() == ErrorCode::kUnauthenticated) place->fail(Clock::now());
-  place.reset();
+  if (agreed.code() == ErrorCode::kUnauthenticated) slot->fail(Clock::now());
+  slot.reset();
 }
 
 void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
@@ -100,7 +101,7 @@ void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
                        (ofNode ? with.node + " has" : std::string("there are")) +
                            " too many connections to this agent"};
     sendAtOnce(socket.fd(), encodeFrame(Goodbye{reason.code, reason.message}));
-    return turnAway(with.node, reason);
+    return reject(with.node, reason);
   }
   std::shared_ptr<PeerStatistics> account = accountOf_(with.node);
   auto connection = std::make_shared<ServerConnection>(
@@ -131,7 +132,7 @@ void Acceptor::dismiss(const std::function<bool(const ServerConnection&)>& unwan
 
 void Acceptor::close(const Error& reason) {
   closing_.set();
-  for (const int fd : strangers_) shutdown(fd, SHUT_RDWR);
+  for (const int fd : handshaking_) shutdown(fd, SHUT_RDWR);
   dismiss([](const ServerConnection&) { return true; }, reason);
 }
 

@@ -10,7 +10,7 @@
 
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
-#include "transport/doorkeeper.h"
+#include "transport/handshake_limiter.h"
 #include "transport/peer_transport.h"
 #include "transport/server_connection.h"
 #include "transport/socket_limits.h"
@@ -38,14 +38,14 @@ class Acceptor {
   // Those included that have ended and of which requests are still being executed.
   [[nodiscard]] std::size_t connectionsOf(const std::string& node);
   // Connections that never proved who they are: how many, and why the last was turned away.
-  [[nodiscard]] std::uint64_t turnedAway() const { return turnedAway_; }
-  [[nodiscard]] const std::string& lastTurnedAway() const { return lastTurnedAway_; }
+  [[nodiscard]] std::uint64_t rejected() const { return rejected_; }
+  [[nodiscard]] const std::string& lastRejected() const { return lastRejected_; }
 
  private:
-  static Task<void> welcome(Acceptor& acceptor, Socket socket, std::string host,
-                            std::shared_ptr<Doorkeeper::Place> place);
+  static Task<void> authenticate(Acceptor& acceptor, Socket socket, std::string host,
+                                 std::shared_ptr<HandshakeLimiter::Slot> slot);
   void serve(Socket socket, FrameReader reader, Agreed with);
-  void turnAway(const std::string& host, const Error& reason);
+  void reject(const std::string& host, const Error& reason);
 
   Reactor& reactor_;
   Gate& gate_;
@@ -55,12 +55,12 @@ class Acceptor {
   WriteOrder writeOrder_;
   AccountOf accountOf_;
   std::set<std::string> agents_;  // hosts
-  Doorkeeper ofStrangers_, ofAgents_;
-  std::set<int> strangers_;  // descriptors in a handshake
+  HandshakeLimiter unknownHosts_, agentHosts_;
+  std::set<int> handshaking_;  // descriptors in a handshake
   std::vector<std::weak_ptr<ServerConnection>> connections_;
   Event closing_;
-  std::uint64_t turnedAway_ = 0;
-  std::string lastTurnedAway_;
+  std::uint64_t rejected_ = 0;
+  std::string lastRejected_;
 };
 
 }  // namespace hearth

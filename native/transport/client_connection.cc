@@ -20,7 +20,7 @@ ClientConnection::ClientConnection(Reactor& reactor, Gate& gate, Channel channel
       features_(features),
       credit_(reactor),
       writeCredit_(reactor),
-      signs_(reactor) {}
+      liveness_(reactor) {}
 
 void ClientConnection::post(std::vector<std::unique_ptr<RailWork>> batch) {
   for (std::unique_ptr<RailWork>& work : batch)
@@ -53,7 +53,7 @@ Task<void> ClientConnection::carry(std::shared_ptr<Connection> self,
                     .memory = transfer.memory,
                     .checksums = work->checksums()};
   work->onCancel([&exchange] { cancel(exchange); });
-  co_await connection.run(exchange, transfer.patience);
+  co_await connection.run(exchange, transfer.timeouts);
   work->onCancel({});
   work->settle(std::move(exchange.outcome));
 }
@@ -68,32 +68,32 @@ void ClientConnection::cancel(Exchange& exchange) {
 
 Task<Outcome> ClientConnection::readManifest(Sha256Digest digest, std::uint64_t offset,
                                              std::span<std::byte> into, std::size_t& received,
-                                             Patience patience) {
+                                             RequestTimeouts timeouts) {
   const auto length = static_cast<std::uint32_t>(into.size());
   Exchange exchange{.done = Event(reactor_),
                     .request = ManifestRequest{digest, offset, length},
                     .memory = MemorySlice::of(into)};
-  co_await run(exchange, patience);
+  co_await run(exchange, timeouts);
   received = exchange.received;
   co_return exchange.outcome;
 }
 
-Task<Outcome> ClientConnection::call(ControlMessage& message, Patience patience) {
+Task<Outcome> ClientConnection::call(ControlMessage& message, RequestTimeouts timeouts) {
   Exchange exchange{.done = Event(reactor_), .request = ControlRequest{message.type, message.body}};
-  co_await run(exchange, patience);
+  co_await run(exchange, timeouts);
   if (exchange.outcome.status.ok()) message = std::move(exchange.message);
   co_return exchange.outcome;
 }
 
-Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
+Task<void> ClientConnection::run(Exchange& exchange, RequestTimeouts timeouts) {
   // The caller's own reference may go while we wait.
   const std::shared_ptr<Connection> self = shared_from_this();
   if (!alive()) {
     exchange.outcome.status = failure();
     co_return;
   }
-  if (silentFor(patience.silence)) {
-    exchange.outcome.status = SignsOfLife::error(account_->node, patience.silence);
+  if (silentFor(timeouts.silence)) {
+    exchange.outcome.status = PeerLiveness::error(account_->node, timeouts.silence);
     co_return;
   }
   const auto terms = [](const auto& request) {
@@ -102,43 +102,43 @@ Task<void> ClientConnection::run(Exchange& exchange, Patience patience) {
   const auto [cost, answer] = std::visit(terms, exchange.request);
   load_ += cost;
   // Credit that does not come back is that of requests which find the silence out themselves.
-  const auto onlyWhile = [&] { return !exchange.cancelled && !silentFor(patience.silence); };
-  const Clock::duration every = std::min<Clock::duration>(patience.silence / 4, kReleaseGrace);
+  const auto onlyWhile = [&] { return !exchange.cancelled && !silentFor(timeouts.silence); };
+  const Clock::duration every = std::min<Clock::duration>(timeouts.silence / 4, kReleaseGrace);
   CreditGate& credit = creditOf(answer);
-  const bool granted = co_await credit.acquire(cost, patience.deadline, every, onlyWhile);
+  const bool granted = co_await credit.acquire(cost, timeouts.deadline, every, onlyWhile);
   if (!alive()) {
     exchange.outcome.status = failure();
   } else if (!granted) {
     exchange.outcome.status =
-        silentFor(patience.silence)
-            ? SignsOfLife::error(account_->node, patience.silence)
+        silentFor(timeouts.silence)
+            ? PeerLiveness::error(account_->node, timeouts.silence)
             : lateError("the other side gave no room for the request in time");
   } else if (exchange.cancelled) {
     credit.release(cost);
   } else {
-    submit(exchange, patience.deadline);
+    submit(exchange, timeouts.deadline);
     const std::uint64_t requestId = lastId_;
-    const bool answered = co_await awaitAnswer(exchange, patience);
+    const bool answered = co_await awaitAnswer(exchange, timeouts);
     if (!answered) {
-      co_await giveUp(exchange, requestId, patience);
+      co_await giveUp(exchange, requestId, timeouts);
     }
   }
   load_ -= cost;
 }
 
-Task<bool> ClientConnection::awaitAnswer(Exchange& exchange, Patience patience) {
-  const bool forEver = patience.silence == Clock::duration::max();
+Task<bool> ClientConnection::awaitAnswer(Exchange& exchange, RequestTimeouts timeouts) {
+  const bool forEver = timeouts.silence == Clock::duration::max();
   while (!exchange.done.isSet()) {
     const Clock::time_point now = Clock::now();
-    if (exchange.cancelled || now >= patience.deadline || silentFor(patience.silence))
+    if (exchange.cancelled || now >= timeouts.deadline || silentFor(timeouts.silence))
       co_return false;
     if (forEver) {
-      co_await exchange.done.waitUntil(patience.deadline);
+      co_await exchange.done.waitUntil(timeouts.deadline);
       continue;
     }
-    if (signs_.wantsProbe(patience.silence))
+    if (liveness_.wantsProbe(timeouts.silence))
       queue_.push({.frame = encodeEmptyFrame(FrameType::kPing, 0)});
-    co_await exchange.done.waitUntil(std::min(patience.deadline, now + patience.silence / 4));
+    co_await exchange.done.waitUntil(std::min(timeouts.deadline, now + timeouts.silence / 4));
   }
   co_return true;
 }
@@ -158,10 +158,10 @@ std::uint64_t ClientConnection::progress() {
 
 void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
   const std::uint64_t requestId = ++lastId_;
-  if (sent_.empty() && !payload_.active) signs_.start(progress());
+  if (sent_.empty() && !payload_.active) liveness_.start(progress());
   std::visit(
       [&](auto& request) {
-        if constexpr (requires { request.patienceMs; }) request.patienceMs = patienceOf(deadline);
+        if constexpr (requires { request.timeoutMs; }) request.timeoutMs = timeoutMsUntil(deadline);
         const auto length = static_cast<std::uint32_t>(exchange.memory.size());
         sent_.emplace(requestId, Sent{&exchange, answerTo(request.kType), costOf(request), length});
         queue_.push({.frame = encodeFrame(request, requestId)});
@@ -171,9 +171,9 @@ void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
 }
 
 Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId,
-                                    Patience patience) {
-  const bool silent = !exchange.cancelled && Clock::now() < patience.deadline;
-  const Error silence = SignsOfLife::error(account_->node, patience.silence);
+                                    RequestTimeouts timeouts) {
+  const bool silent = !exchange.cancelled && Clock::now() < timeouts.deadline;
+  const Error silence = PeerLiveness::error(account_->node, timeouts.silence);
   if (!exchange.answered) {
     exchange.outcome = {silent ? silence : lateError("the other side did not answer in time"),
                         false};
@@ -223,7 +223,7 @@ Result<bool> ClientConnection::onFrame(const Frame& frame) {
       if (!credit.ok()) return credit.error();
       credit_.setLimit(credit->bytes, credit->requests);
       if (credit->writes) writeCredit_.setLimit(credit->writes->bytes, credit->writes->requests);
-      welcomed_ = true;
+      authenticated_ = true;
       return false;
     }
     case FrameType::kReadAnswer:

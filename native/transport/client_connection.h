@@ -16,8 +16,8 @@
 
 #include "transport/connection.h"
 #include "transport/credit_gate.h"
+#include "transport/peer_liveness.h"
 #include "transport/rail.h"
-#include "transport/signs_of_life.h"
 
 namespace hearth {
 
@@ -31,14 +31,14 @@ class ClientConnection final : public Connection, public Rail {
   void post(std::vector<std::unique_ptr<RailWork>> batch) override;
   [[nodiscard]] bool usable() const override { return alive(); }
   // The other side has given credit: it has taken the connection in.
-  [[nodiscard]] bool welcomed() const { return welcomed_; }
+  [[nodiscard]] bool authenticated() const { return authenticated_; }
   // When these end, the caller's memory is not used any more.
   // `received`: how much of `into` was filled; less than all at the manifest's end.
   [[nodiscard]] Task<Outcome> readManifest(Sha256Digest digest, std::uint64_t offset,
                                            std::span<std::byte> into, std::size_t& received,
-                                           Patience patience);
+                                           RequestTimeouts timeouts);
   // `message` is replaced by the answer.
-  [[nodiscard]] Task<Outcome> call(ControlMessage& message, Patience patience);
+  [[nodiscard]] Task<Outcome> call(ControlMessage& message, RequestTimeouts timeouts);
 
   // Bytes that requests on this connection still wait for.
   [[nodiscard]] std::uint64_t load() const override { return load_; }
@@ -86,17 +86,18 @@ class ClientConnection final : public Connection, public Rail {
   [[nodiscard]] static Request requestOf(const RailTransfer& transfer);
   static Task<void> carry(std::shared_ptr<Connection> self, std::unique_ptr<RailWork> work);
   static void cancel(Exchange& exchange);
-  [[nodiscard]] Task<void> run(Exchange& exchange, Patience patience);
+  [[nodiscard]] Task<void> run(Exchange& exchange, RequestTimeouts timeouts);
   // False: the deadline, the silence or a cancel came first; it asks the other side for a sign of
   // life before.
-  [[nodiscard]] Task<bool> awaitAnswer(Exchange& exchange, Patience patience);
+  [[nodiscard]] Task<bool> awaitAnswer(Exchange& exchange, RequestTimeouts timeouts);
   [[nodiscard]] bool silentFor(Clock::duration silence) {
-    return alive() && signs_.silentFor(silence, progress());
+    return alive() && liveness_.silentFor(silence, progress());
   }
   // What shows that the other side lives: bytes that it sent, and of writes those that it took.
   [[nodiscard]] std::uint64_t progress();
   void submit(Exchange& exchange, Clock::time_point deadline);
-  [[nodiscard]] Task<void> giveUp(Exchange& exchange, std::uint64_t requestId, Patience patience);
+  [[nodiscard]] Task<void> giveUp(Exchange& exchange, std::uint64_t requestId,
+                                  RequestTimeouts timeouts);
   template <class Answer>
   [[nodiscard]] Result<bool> onData(const Frame& frame, Sent sent);
   // Where the payload of an answer belongs, and whether another part follows it.
@@ -114,8 +115,8 @@ class ClientConnection final : public Connection, public Rail {
   PeerAddress address_;
   const std::uint64_t features_;
   CreditGate credit_, writeCredit_;
-  SignsOfLife signs_;
-  bool welcomed_ = false;
+  PeerLiveness liveness_;
+  bool authenticated_ = false;
   std::map<std::uint64_t, Sent> sent_;  // by request id
   std::uint64_t lastId_ = 0;
   std::uint64_t load_ = 0;

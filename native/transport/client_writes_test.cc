@@ -43,10 +43,10 @@ class ClientWritesTest : public testing::TestWithParam<Reactor::Backend> {
     { const RawPeer last(acceptor.address()); }
     if (thread.joinable()) thread.join();
   }
-  Status write(std::span<std::byte> from, Patience patience) {
+  Status write(std::span<std::byte> from, RequestTimeouts timeouts) {
     return asker->await([&] {
       return asker->transport->write("asked", ContentKey(), 0, 1, std::nullopt,
-                                     MemorySlice::of(from), patience, RequestClass::kDemand);
+                                     MemorySlice::of(from), timeouts, RequestClass::kDemand);
     });
   }
 
@@ -72,8 +72,8 @@ TEST_P(ClientWritesTest, APeerThatStopsIsNoticedThoughItsKernelAcknowledgesProbe
       if (ready) peer.send(encodeEmptyFrame(FrameType::kWriteReady, id));
       while (!ended) std::this_thread::sleep_for(5ms);
     });
-    const Status status =
-        write(std::span(bytes).first(2 * kBlockBytes), Patience(Clock::now() + kHang, 300ms));
+    const Status status = write(std::span(bytes).first(2 * kBlockBytes),
+                                RequestTimeouts(Clock::now() + kHang, 300ms));
     EXPECT_EQ(status.code(), ErrorCode::kDeadlineExceeded);
     EXPECT_THAT(status.error().message, HasSubstr("no sign of life for 300 ms")) << ready;
     TearDown();

@@ -12,7 +12,7 @@ namespace hearth {
 namespace {
 
 // That one system call fills.
-constexpr std::size_t kMostPieces = 64;
+constexpr std::size_t kMaxPieces = 64;
 
 // How many there are of the next `size` bytes, the last of them left out when there are too many.
 std::size_t gather(MemoryCursor from, std::size_t size, std::span<iovec> pieces) {
@@ -93,7 +93,7 @@ Task<Status> FrameReader::receive(const MemoryVector& into, std::uint64_t offset
     if (const auto piece = MemoryCursor(cursor).next(left); piece.size() == left) {
       result = co_await reactor_.receive(fd_, piece, MSG_WAITALL);
     } else {
-      std::array<iovec, kMostPieces> pieces;
+      std::array<iovec, kMaxPieces> pieces;
       msghdr message{};
       message.msg_iov = pieces.data();
       message.msg_iovlen = gather(cursor, left, pieces);

@@ -35,9 +35,9 @@ class HostileAcceptorTest : public testing::TestWithParam<Reactor::Backend> {
     { const RawPeer last(acceptor.address()); }
     if (thread.joinable()) thread.join();
   }
-  Status read(Clock::duration patience = kHang) {
+  Status read(Clock::duration timeout = kHang) {
     into.assign(100, std::byte{0});
-    return asker->read("asked", kPlain, 0, into, patience);
+    return asker->read("asked", kPlain, 0, into, timeout);
   }
   std::string errorOf() { return asker->statisticsOf("asked").error; }
 

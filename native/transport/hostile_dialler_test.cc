@@ -103,7 +103,7 @@ TEST_P(HostileDiallerTest, OtherClustersAreRefused) {
   expectServing(address());
 }
 
-TEST_P(HostileDiallerTest, OtherVersionsAreToldSo) {
+TEST_P(HostileDiallerTest, OtherVersionsAreRefusedWithTheReason) {
   start();
   std::vector<std::byte> preface = encodeFrame(Preface{0, 1});
   preface[4] = std::byte{9};

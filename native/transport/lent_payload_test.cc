@@ -240,7 +240,7 @@ TEST_P(LentPayloadTest, OtherFramesDoNotWaitForTheDiskInTheMiddleOfAnAnswer) {
   if (frame) expectAnswers(peer, kMany);
 }
 
-TEST_P(LentPayloadTest, AnAskerWithLittlePatienceForSilenceWaitsForTheDisk) {
+TEST_P(LentPayloadTest, AnAskerWithAShortSilenceTimeoutWaitsForTheDisk) {
   start();
   Event disk(*node->reactor);
   lend([this, &disk] {
@@ -259,7 +259,7 @@ TEST_P(LentPayloadTest, AnAskerWithLittlePatienceForSilenceWaitsForTheDisk) {
   std::vector<std::uint32_t> checksums;
   const Status status = asker.await([&] {
     return asker.transport->read("asked", keyOf(kLent), 0, MemorySlice::of(bytes), checksums,
-                                 Patience(Clock::now() + kHang, 3s), RequestClass::kDemand);
+                                 RequestTimeouts(Clock::now() + kHang, 3s), RequestClass::kDemand);
   });
   EXPECT_TRUE(status.ok()) << status.error().message;
   EXPECT_EQ(bytes, *chunk);

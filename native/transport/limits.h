@@ -36,8 +36,8 @@ inline constexpr std::size_t kLoadsPerConnection = 16;
 inline constexpr std::size_t kHandshakeFrameBytes = 8192;
 // Connections that have not proved who they are, of one shard: in all and from one address. The
 // known addresses of agents do not count in all.
-inline constexpr std::size_t kStrangers = 256;
-inline constexpr std::size_t kStrangersPerHost = 64;
+inline constexpr std::size_t kMaxUnauthenticated = 256;
+inline constexpr std::size_t kMaxUnauthenticatedPerHost = 64;
 // Accepted connections of one shard, in all and of one node, those included that have ended and of
 // which requests are still being executed. Few descriptors allow fewer (socket_limits.h).
 inline constexpr std::size_t kConnections = 16384;

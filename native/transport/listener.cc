@@ -56,7 +56,7 @@ TcpListener::TcpListener(Reactor& reactor, Socket socket, Adopt adopt)
       adopt_(std::move(adopt)),
       address_(localAddress(socket_.fd())),
       gate_(reactor),
-      doorkeeper_(kHalfOpen, kHalfOpenPerHost),
+      limiter_(kHalfOpen, kHalfOpenPerHost),
       closing_(reactor) {
   gate_.spawn(acceptAll(*this));
 }
@@ -69,7 +69,7 @@ Task<void> TcpListener::acceptAll(TcpListener& listener) {
       break;
     }
     if (result >= 0) {
-      listener.welcome(Socket(result));
+      listener.admit(Socket(result));
     } else if (result == -EAGAIN) {
       co_await listener.reactor_.poll(listener.socket_.fd(), POLLIN);
     } else if (result != -ECONNABORTED && result != -EINTR) {
@@ -78,15 +78,15 @@ Task<void> TcpListener::acceptAll(TcpListener& listener) {
   }
 }
 
-void TcpListener::welcome(Socket socket) {
+void TcpListener::admit(Socket socket) {
   const int fd = socket.fd();
-  std::shared_ptr<Doorkeeper::Place> place =
-      doorkeeper_.enter(sourceOf(fd), Clock::now(), [fd] { shutdown(fd, SHUT_RDWR); });
-  if (place) gate_.spawn(readPreface(*this, std::move(socket), std::move(place)));
+  std::shared_ptr<HandshakeLimiter::Slot> slot =
+      limiter_.enter(sourceOf(fd), Clock::now(), [fd] { shutdown(fd, SHUT_RDWR); });
+  if (slot) gate_.spawn(readPreface(*this, std::move(socket), std::move(slot)));
 }
 
 Task<void> TcpListener::readPreface(TcpListener& listener, Socket socket,
-                                    std::shared_ptr<Doorkeeper::Place> place) {
+                                    std::shared_ptr<HandshakeLimiter::Slot> slot) {
   const int fd = socket.fd();
   listener.halfOpen_.insert(fd);
   Reactor::Timer timer(listener.reactor_);
@@ -108,13 +108,13 @@ Task<void> TcpListener::readPreface(TcpListener& listener, Socket socket,
       adopted = preface.ok() && checkBody(*header, body).ok() && !listener.closing_.isSet();
       if (adopted) {
         timer.cancel();
-        place.reset();
+        slot.reset();
         listener.adopt_(preface->shard, socket.release());
       }
     }
   }
   listener.halfOpen_.erase(fd);
-  place.reset();  // before the descriptor is closed, and so another's
+  slot.reset();  // before the descriptor is closed, and so another's
 }
 
 Task<void> TcpListener::close() {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "reactor/synchronization.h"
-#include "transport/doorkeeper.h"
+#include "transport/handshake_limiter.h"
 #include "transport/peer_transport.h"
 #include "transport/socket.h"
 
@@ -22,16 +22,16 @@ class TcpListener final : public Listener {
 
  private:
   static Task<void> acceptAll(TcpListener& listener);
-  void welcome(Socket socket);
+  void admit(Socket socket);
   static Task<void> readPreface(TcpListener& listener, Socket socket,
-                                std::shared_ptr<Doorkeeper::Place> place);
+                                std::shared_ptr<HandshakeLimiter::Slot> slot);
 
   Reactor& reactor_;
   Socket socket_;
   Adopt adopt_;
   PeerAddress address_;
   Gate gate_;
-  Doorkeeper doorkeeper_;
+  HandshakeLimiter limiter_;
   std::set<int> halfOpen_;  // descriptors whose preface has not come
   Event closing_;
 };

@@ -17,11 +17,11 @@ constexpr std::size_t kPartialLength = 3 * kBlockBytes + 1234;
 class PartialAnswersTest : public testing::TestWithParam<Reactor::Backend> {
  protected:
   // Answers every read by `say`, on connections with these features.
-  void start(std::function<void(RawPeer&, std::uint64_t requestId)> say,
+  void start(std::function<void(RawPeer&, std::uint64_t requestId)> answer,
              std::uint64_t features = kWireFeatures) {
     asker = std::make_unique<TestNode>(TestNode::optionsOf("asker"), GetParam());
     asker->setPeers({acceptor.identity("asked")});
-    thread = std::thread([this, say = std::move(say), features] {
+    thread = std::thread([this, answer = std::move(answer), features] {
       while (!ended) {
         RawPeer peer = acceptor.accept();
         if (peer.fd() < 0 || ended) continue;
@@ -29,7 +29,8 @@ class PartialAnswersTest : public testing::TestWithParam<Reactor::Backend> {
         challenge.features = features;
         if (!peer.welcome(encodeFrame(challenge))) continue;
         while (const auto request = peer.frame()) {
-          if (request->header.type == FrameType::kReadRequest) say(peer, request->header.requestId);
+          if (request->header.type == FrameType::kReadRequest)
+            answer(peer, request->header.requestId);
           if (request->header.type == FrameType::kGoodbye) break;
         }
       }

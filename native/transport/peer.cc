@@ -52,7 +52,7 @@ std::span<Peer::Stream> Peer::streamsOf(Lane lane) {
 }
 
 Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
-    Lane lane, std::shared_ptr<ClientConnection> avoid, Patience patience) {
+    Lane lane, std::shared_ptr<ClientConnection> avoid, RequestTimeouts timeouts) {
   const std::shared_ptr<Peer> self = shared_from_this();
   for (;;) {
     if (left_) co_return lastError_;
@@ -72,13 +72,13 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
     if (best) co_return best;
     if (!dialling) co_return lastError_;
     // It is being dialled, and that is its probe; who can ask elsewhere does so meanwhile.
-    const bool patient = patience.silence == Clock::duration::max();
+    const bool patient = timeouts.silence == Clock::duration::max();
     if (!patient && std::any_of(streams_.begin(), streams_.end(),
                                 [](const Stream& stream) { return stream.fellSilent; })) {
       co_return Error{ErrorCode::kDeadlineExceeded, identity_.node + " has fallen silent"};
     }
     changed_.reset();
-    const bool inTime = co_await changed_.waitUntil(patience.deadline);
+    const bool inTime = co_await changed_.waitUntil(timeouts.deadline);
     if (!inTime && !changed_.isSet()) {
       co_return Error{ErrorCode::kDeadlineExceeded,
                       "no connection to " + identity_.node + " in time"};
@@ -86,9 +86,10 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
   }
 }
 
-Task<Result<std::shared_ptr<Rail>>> Peer::rail(std::shared_ptr<Rail> avoid, Patience patience) {
+Task<Result<std::shared_ptr<Rail>>> Peer::rail(std::shared_ptr<Rail> avoid,
+                                               RequestTimeouts timeouts) {
   Task<Result<std::shared_ptr<ClientConnection>>> picking =
-      stream(Lane::kPayload, std::static_pointer_cast<ClientConnection>(avoid), patience);
+      stream(Lane::kPayload, std::static_pointer_cast<ClientConnection>(avoid), timeouts);
   const Result<std::shared_ptr<ClientConnection>> picked = co_await picking;
   if (!picked.ok()) co_return picked.error();
   co_return std::shared_ptr<Rail>(*picked);
@@ -111,7 +112,7 @@ void Peer::dialMissing(Lane lane) {
     if (const auto ended = std::exchange(stream.connection, nullptr)) {
       stream.fellSilent = ended->failure().code == ErrorCode::kDeadlineExceeded;
       stream.brokeOff = ended->address();
-      if (ended->welcomed()) {
+      if (ended->authenticated()) {
         stream.backOff = {};
       } else {
         lastError_ = ended->failure();

@@ -39,11 +39,11 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   // when none can be dialled now; kDeadlineExceeded, at once while the peer has fallen silent and
   // the caller's patience does not allow for that.
   [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> stream(
-      Lane lane, std::shared_ptr<ClientConnection> avoid, Patience patience);
+      Lane lane, std::shared_ptr<ClientConnection> avoid, RequestTimeouts timeouts);
   // The streams for payloads, as rails.
   [[nodiscard]] const std::string& peer() const override { return identity_.node; }
   [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
-                                                         Patience patience) override;
+                                                         RequestTimeouts timeouts) override;
   [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails() override;
   // Ends everything with this reason, now and in future.
   void leave(Error reason);

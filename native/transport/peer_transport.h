@@ -36,9 +36,10 @@ struct PeerIdentity {
 };
 
 // How long an answer is waited for.
-struct Patience {
-  Patience(Clock::time_point until) : deadline(until) {}  // NOLINT(google-explicit-constructor)
-  Patience(Clock::time_point until, Clock::duration longestSilence)
+struct RequestTimeouts {
+  // NOLINTNEXTLINE(google-explicit-constructor): a deadline alone is the usual case.
+  RequestTimeouts(Clock::time_point until) : deadline(until) {}
+  RequestTimeouts(Clock::time_point until, Clock::duration longestSilence)
       : deadline(until), silence(longestSilence) {}
 
   Clock::time_point deadline;
@@ -197,7 +198,7 @@ class PeerTransport {
   [[nodiscard]] virtual Task<Status> read(std::string node, ContentKey key, std::uint64_t offset,
                                           MemoryVector into,
                                           std::vector<std::uint32_t>& blockChecksums,
-                                          Patience patience, RequestClass requestClass) = 0;
+                                          RequestTimeouts timeouts, RequestClass requestClass) = 0;
   // Writes `from` to [offset, offset + its size) of the key at `node`, a range as of a read, as its
   // handler takes it. `generation`: which of two writes to the same range is newer (WriteVersion);
   // with the same generation the bytes must be the same, since a slice that fails is written again,
@@ -213,12 +214,12 @@ class PeerTransport {
   [[nodiscard]] virtual Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
                                            std::uint64_t generation,
                                            std::optional<MemoryDescriptor> target,
-                                           MemoryVector from, Patience patience,
+                                           MemoryVector from, RequestTimeouts timeouts,
                                            RequestClass requestClass) = 0;
   [[nodiscard]] virtual Task<Result<std::vector<std::byte>>> readManifest(
       std::string node, Sha256Digest digest, Clock::time_point deadline) = 0;
   [[nodiscard]] virtual Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
-                                                          Patience patience) = 0;
+                                                          RequestTimeouts timeouts) = 0;
   // Closes all connections, fails what is pending with kCancelled, waits for handlers. Required
   // before destruction.
   [[nodiscard]] virtual Task<void> close() = 0;

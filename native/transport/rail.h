@@ -49,7 +49,7 @@ struct RailTransfer {
   ContentKey key;
   std::uint64_t offset = 0;  // on a block
   MemoryVector memory;       // a write's stays as it is until it is released
-  Patience patience;
+  RequestTimeouts timeouts;
   RequestClass requestClass = RequestClass::kDemand;
   Direction direction = Direction::kRead;
   // Of a write. Which of two to the same range is newer; with the same generation the bytes are the
@@ -148,7 +148,7 @@ class RailSource {
   // The usable rail with the least to do, other than `avoid` where there is one; waits for the
   // first when none is usable yet. Errors: kUnavailable when there is none, kDeadlineExceeded.
   [[nodiscard]] virtual Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
-                                                                 Patience patience) = 0;
+                                                                 RequestTimeouts timeouts) = 0;
   // Those that are usable now; sets up what is missing.
   [[nodiscard]] virtual std::vector<std::shared_ptr<Rail>> usableRails() = 0;
 };

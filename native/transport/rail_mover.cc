@@ -76,7 +76,7 @@ void RailMover::postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr<
 
 Task<bool> RailMover::postOn(Slice& slice) {
   const Result<std::shared_ptr<Rail>> picked =
-      co_await rails_.rail(slice.rail, slice.transfer.patience);
+      co_await rails_.rail(slice.rail, slice.transfer.timeouts);
   if (!picked.ok()) {
     if (slice.status.ok()) slice.status = picked.error();
     co_return false;
@@ -100,7 +100,7 @@ Task<void> RailMover::finish(Slice& slice) {
 
 Task<bool> RailMover::failedOnRail(Slice& slice) {
   RailRequest& request = *slice.request;
-  const Clock::time_point deadline = graceAfter(slice.transfer.patience.deadline);
+  const Clock::time_point deadline = graceAfter(slice.transfer.timeouts.deadline);
   const bool inTime = co_await request.awaitSettled(deadline);
   if (!inTime) {
     request.cancel();

@@ -22,16 +22,16 @@ struct RailMoverTest : testing::Test {
     co_await rails.close();
     co_return true;
   }
-  RailTransfer slice(std::size_t size, Clock::duration patience = kHang) {
+  RailTransfer slice(std::size_t size, Clock::duration timeout = kHang) {
     memory = std::make_shared<std::vector<std::byte>>(size);
     return {.key = {},
             .offset = 0,
             .memory = MemorySlice::of(*memory, memory),
-            .patience = Clock::now() + patience};
+            .timeouts = Clock::now() + timeout};
   }
-  Status read(std::size_t size, Clock::duration patience = kHang) {
+  Status read(std::size_t size, Clock::duration timeout = kHang) {
     RailMover mover(*reactor, *rails);
-    const Status status = reactor->runUntilComplete(mover.move(slice(size, patience), checksums));
+    const Status status = reactor->runUntilComplete(mover.move(slice(size, timeout), checksums));
     if (status.ok()) {
       EXPECT_TRUE(std::ranges::equal(*memory, bytesOf({}, 0, size)));
       EXPECT_EQ(checksums, crc32cOfBlocks(*memory, kBlockBytes));
@@ -148,7 +148,7 @@ TEST_F(RailMoverTest, FillsPiecesThatLieApart) {
   EXPECT_EQ(checksums, crc32cOfBlocks(*memory, kBlockBytes));
 }
 
-TEST_F(RailMoverTest, ADeviceIsToldOfARegionOnce) {
+TEST_F(RailMoverTest, ADeviceRegistersARegionOnce) {
   start(2);
   RailMover mover(*reactor, *rails, kBlockBytes);
   const RailTransfer what = slice(4 * kBlockBytes);

@@ -44,7 +44,7 @@ Task<void> readOne(RailMover& mover, TortureTransfer& read, MemoryVector into) {
   RailTransfer what{.key = read.key,
                     .offset = read.offset,
                     .memory = std::move(into),
-                    .patience = Clock::now() + 1h};
+                    .timeouts = Clock::now() + 1h};
   read.status = co_await mover.move(std::move(what), checksums);
   ++read.ended;
   if (!read.status.ok()) co_return;
@@ -59,7 +59,7 @@ Task<void> writeAll(RailMover& mover, std::span<TortureTransfer> writes, std::mt
     RailTransfer what{.key = {},
                       .offset = write.offset,
                       .memory = piecesOf(write.memory, random),
-                      .patience = Clock::now() + 60s,
+                      .timeouts = Clock::now() + 60s,
                       .direction = Direction::kWrite,
                       .generation = write.generation};
     write.status = co_await mover.move(std::move(what), checksums);

@@ -11,7 +11,7 @@
 
 namespace hearth {
 
-[[nodiscard]] inline std::uint32_t patienceOf(Clock::time_point deadline) {
+[[nodiscard]] inline std::uint32_t timeoutMsUntil(Clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   const auto longest = std::numeric_limits<std::uint32_t>::max();
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left.count(), 1, longest));

@@ -15,7 +15,7 @@ constexpr std::size_t kBatchItems = 32;
 // after them can still be withdrawn.
 constexpr std::size_t kBatchBytes = 256 << 10;
 // That one system call takes (IOV_MAX).
-constexpr std::size_t kMostPieces = 1024;
+constexpr std::size_t kMaxPieces = 1024;
 
 bool hasPayload(const SendQueue::Item& item) {
   return !item.payload.empty() || !item.source.empty();
@@ -162,7 +162,7 @@ Task<Status> SendQueue::sendBatch(int fd) {
   while (!pieces.empty()) {
     msghdr message{};
     message.msg_iov = pieces.data();
-    message.msg_iovlen = std::min(pieces.size(), kMostPieces);
+    message.msg_iovlen = std::min(pieces.size(), kMaxPieces);
     // MSG_WAITALL: io_uring goes on by itself until all is sent; elsewhere it means nothing here.
     const std::int32_t result = co_await reactor_.sendMessage(fd, &message, MSG_WAITALL);
     if (result <= 0) co_return sendError(result);

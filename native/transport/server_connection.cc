@@ -66,8 +66,8 @@ Result<bool> ServerConnection::onRequest(const Frame& frame) {
   Result<Request> request = decodeBody<Request>(frame.body);
   if (!request.ok()) return request.error();
   Interest interest;
-  if constexpr (requires(const Request& timed) { timed.patienceMs; })
-    interest = Interest(Clock::now() + std::chrono::milliseconds(request->patienceMs));
+  if constexpr (requires(const Request& timed) { timed.timeoutMs; })
+    interest = Interest(Clock::now() + std::chrono::milliseconds(request->timeoutMs));
   const std::uint64_t requestId = frame.header.requestId;
   const Status admitted = admit(requestId, answerTo(Request::kType), costOf(*request), interest);
   if (!admitted.ok()) return admitted.error();

@@ -80,7 +80,7 @@ class ServerConnection final : public Connection {
   static void end(Incoming& write, Status status);
   // It is over; `pressing`: and when the other side has stalled in the middle of a part, so is the
   // connection.
-  void giveWay(Incoming& write, const Error& reason, bool pressing);
+  void abandon(Incoming& write, const Error& reason, bool pressing);
   void leave(Incoming& write);
   template <class Answer>
   void answerData(std::uint64_t requestId, Result<BytesAnswer> result, std::uint32_t shortest,

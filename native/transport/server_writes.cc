@@ -20,12 +20,12 @@ Task<Status> ServerConnection::receiveWrite(std::uint64_t requestId, WriteReques
                                             Interest interest) {
   const Clock::time_point until =
       Clock::now() +
-      std::min<Clock::duration>(std::chrono::milliseconds(request.patienceMs), kLongestWrite);
+      std::min<Clock::duration>(std::chrono::milliseconds(request.timeoutMs), kLongestWrite);
   Incoming write{.ended = Event(reactor_), .memory = nullptr};
   Task<Result<std::unique_ptr<WriteOrder::Place>>> entering =
       order_.enter(with_.node, request, interest, [this, &write, interest](bool pressing) {
         interest.end();
-        giveWay(write, WriteOrder::lost(), pressing);
+        abandon(write, WriteOrder::lost(), pressing);
       });
   const Result<std::unique_ptr<WriteOrder::Place>> place = co_await entering;
   if (!place.ok()) co_return place.error();
@@ -62,7 +62,7 @@ Task<void> ServerConnection::awaitData(Incoming& write, Clock::time_point until)
   for (const bool pressing : {false, true}) {
     co_await write.ended.waitUntil(until);
     if (write.ended.isSet()) co_return;
-    giveWay(write, late, pressing);
+    abandon(write, late, pressing);
     until = Clock::now() + kReleaseGrace;
   }
   co_await write.ended.wait();
@@ -75,7 +75,7 @@ void ServerConnection::end(Incoming& write, Status status) {
   if (!write.receiving) write.ended.set();
 }
 
-void ServerConnection::giveWay(Incoming& write, const Error& reason, bool pressing) {
+void ServerConnection::abandon(Incoming& write, const Error& reason, bool pressing) {
   end(write, reason);
   if (pressing && write.receiving)
     fail({ErrorCode::kUnavailable, "the other side stalled in the middle of a write"});

@@ -42,7 +42,8 @@ class SilentPeerTest : public testing::TestWithParam<Reactor::Backend> {
     std::vector<std::uint32_t> checksums;
     return asker->await([&] {
       return asker->transport->read("asked", keyOf(kPlain), 0, MemorySlice::of(bytes), checksums,
-                                    Patience(Clock::now() + kHang, silence), RequestClass::kDemand);
+                                    RequestTimeouts(Clock::now() + kHang, silence),
+                                    RequestClass::kDemand);
     });
   }
   void stopHere() {
@@ -180,7 +181,8 @@ TEST_P(SilentPeerTest, AHandlerThatTakesLongIsWaitedFor) {
   std::vector<std::uint32_t> checksums;
   const Status status = patient.await([&] {
     return patient.transport->read("slow", keyOf(kSlow), 0, MemorySlice::of(bytes), checksums,
-                                   Patience(Clock::now() + kHang, 3s), RequestClass::kDemand);
+                                   RequestTimeouts(Clock::now() + kHang, 3s),
+                                   RequestClass::kDemand);
   });
   EXPECT_TRUE(status.ok()) << status.error().message;
 }
@@ -189,7 +191,7 @@ TEST_P(SilentPeerTest, ControlMessagesGoElsewhereToo) {
   start([this](RawPeer&) { stopHere(); });
   const Result<ControlMessage> answer = asker->await([&] {
     return asker->transport->call("asked", ControlMessage{7, {}},
-                                  Patience(Clock::now() + kHang, kSilence));
+                                  RequestTimeouts(Clock::now() + kHang, kSilence));
   });
   EXPECT_EQ(answer.code(), ErrorCode::kDeadlineExceeded);
   EXPECT_THAT(answer.error().message, HasSubstr("no sign of life"));

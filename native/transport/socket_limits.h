@@ -13,7 +13,7 @@ namespace hearth {
 // Of one shard. The known addresses of agents do not count among the strangers.
 struct SocketLimits {
   std::size_t arriving = kArriving;
-  std::size_t strangers = kStrangers;
+  std::size_t unauthenticated = kMaxUnauthenticated;
   std::size_t connections = kConnections;
 };
 
@@ -22,7 +22,7 @@ struct SocketLimits {
   const auto part = [most](std::uint64_t divisor, std::size_t bound) {
     return static_cast<std::size_t>(std::min<std::uint64_t>(most / divisor, bound));
   };
-  return {part(4, kArriving), part(4, kStrangers), part(2, kConnections)};
+  return {part(4, kArriving), part(4, kMaxUnauthenticated), part(2, kConnections)};
 }
 
 }  // namespace hearth

@@ -17,12 +17,13 @@ using testing::HasSubstr;
 TEST(SocketLimits, AreAtMostHalfOfTheDescriptorsInAll) {
   const SocketLimits many = socketLimits(1u << 20, 8);
   EXPECT_EQ(many.arriving, 1024u);
-  EXPECT_EQ(many.strangers, 256u);
+  EXPECT_EQ(many.unauthenticated, 256u);
   EXPECT_EQ(many.connections, 16384u);
   for (const std::uint64_t files : {256u, 1024u, 4096u, 65536u, 1u << 20}) {
     for (const std::uint32_t shards : {1u, 8u}) {
       const SocketLimits limits = socketLimits(files, shards);
-      EXPECT_LE((limits.arriving + limits.strangers + limits.connections) * shards, files / 2);
+      EXPECT_LE((limits.arriving + limits.unauthenticated + limits.connections) * shards,
+                files / 2);
       EXPECT_GE(limits.connections, files == 256 ? 8u : 32u);
     }
   }

@@ -39,7 +39,7 @@ class TcpRailTest : public testing::TestWithParam<Reactor::Backend> {
   }
   std::shared_ptr<RailRequest> post(Behaviour behaviour, MemoryVector into) {
     RailTransfer read{
-        .key = keyOf(behaviour), .memory = std::move(into), .patience = Clock::now() + 1h};
+        .key = keyOf(behaviour), .memory = std::move(into), .timeouts = Clock::now() + 1h};
     RailRequest::Posted posted = RailRequest::create(*reactor, std::move(read));
     std::vector<std::unique_ptr<RailWork>> batch;
     batch.push_back(std::move(posted.work));

@@ -28,14 +28,14 @@ struct ManifestAttempt {
   std::uint64_t offset;
   std::span<std::byte> into;
   std::size_t received = 0;
-  Task<Outcome> operator()(ClientConnection& connection, Patience patience) {
-    return connection.readManifest(digest, offset, into, received, patience);
+  Task<Outcome> operator()(ClientConnection& connection, RequestTimeouts timeouts) {
+    return connection.readManifest(digest, offset, into, received, timeouts);
   }
 };
 struct ControlAttempt {
   ControlMessage message;  // replaced by the answer
-  Task<Outcome> operator()(ClientConnection& connection, Patience patience) {
-    return connection.call(message, patience);
+  Task<Outcome> operator()(ClientConnection& connection, RequestTimeouts timeouts) {
+    return connection.call(message, timeouts);
   }
 };
 
@@ -132,15 +132,15 @@ void TcpTransport::adopt(int fd) {
 // one.
 template <class Attempt>
 Task<Status> TcpTransport::tryTwice(std::shared_ptr<Peer> peer, Lane lane, Attempt& attempt,
-                                    Patience patience) {
+                                    RequestTimeouts timeouts) {
   std::shared_ptr<ClientConnection> tried;
   Status status;
   for (int i = 0; i < 2; ++i) {
     const Result<std::shared_ptr<ClientConnection>> picked =
-        co_await peer->stream(lane, tried, patience);
+        co_await peer->stream(lane, tried, timeouts);
     if (!picked.ok()) co_return tried ? status : Status(picked.error());
     tried = *picked;
-    const Outcome outcome = co_await attempt(*tried, patience);
+    const Outcome outcome = co_await attempt(*tried, timeouts);
     if (outcome.status.ok()) co_return outcome.status;
     status = outcome.status.error().within(peer->identity().node);
     if (!outcome.retryable()) break;
@@ -167,14 +167,15 @@ Task<Status> TcpTransport::move(std::string node, RailTransfer transfer,
 
 Task<Status> TcpTransport::read(std::string node, ContentKey key, std::uint64_t offset,
                                 MemoryVector into, std::vector<std::uint32_t>& blockChecksums,
-                                Patience patience, RequestClass requestClass) {
-  return move(std::move(node), {key, offset, std::move(into), patience, requestClass},
+                                RequestTimeouts timeouts, RequestClass requestClass) {
+  return move(std::move(node), {key, offset, std::move(into), timeouts, requestClass},
               blockChecksums);
 }
 
 Task<Status> TcpTransport::write(std::string node, ContentKey key, std::uint64_t offset,
                                  std::uint64_t generation, std::optional<MemoryDescriptor> target,
-                                 MemoryVector from, Patience patience, RequestClass requestClass) {
+                                 MemoryVector from, RequestTimeouts timeouts,
+                                 RequestClass requestClass) {
   if (target && (target->kind == MemoryKind::kUnknown || target->length < from.size())) {
     co_return Error{ErrorCode::kInvalidArgument,
                     "the memory of a peer that is written to must be of a known kind and have "
@@ -182,7 +183,7 @@ Task<Status> TcpTransport::write(std::string node, ContentKey key, std::uint64_t
   }
   std::vector<std::uint32_t> checksums;
   RailTransfer transfer{key,        offset,           std::move(from),
-                        patience,   requestClass,     Direction::kWrite,
+                        timeouts,   requestClass,     Direction::kWrite,
                         generation, std::move(target)};
   co_return co_await move(std::move(node), std::move(transfer), checksums);
 }
@@ -215,7 +216,7 @@ Task<Result<std::vector<std::byte>>> TcpTransport::readManifest(std::string node
 }
 
 Task<Result<ControlMessage>> TcpTransport::call(std::string node, ControlMessage request,
-                                                Patience patience) {
+                                                RequestTimeouts timeouts) {
   const Callers::Inside inside(callers_);
   if (request.body.size() > kMaxControlBytes) {
     co_return Error{ErrorCode::kInvalidArgument, "a control message is at most 1 MiB long"};
@@ -223,7 +224,7 @@ Task<Result<ControlMessage>> TcpTransport::call(std::string node, ControlMessage
   const Result<std::shared_ptr<Peer>> peer = peerOf(node);
   if (!peer.ok()) co_return peer.error();
   ControlAttempt attempt{std::move(request)};
-  const Status status = co_await tryTwice(*peer, Lane::kControl, attempt, patience);
+  const Status status = co_await tryTwice(*peer, Lane::kControl, attempt, timeouts);
   if (!status.ok()) co_return status.error();
   co_return std::move(attempt.message);
 }
@@ -247,11 +248,11 @@ std::vector<PeerStatistics> TcpTransport::statistics() const {
     result.back().streams = found->second->readyStreams();
     result.back().connected = found->second->connected();
   }
-  if (acceptor_.turnedAway() > 0) {
-    PeerStatistics strangers;
-    strangers.requests = acceptor_.turnedAway();
-    strangers.error = acceptor_.lastTurnedAway();
-    result.push_back(std::move(strangers));
+  if (acceptor_.rejected() > 0) {
+    PeerStatistics rejected;
+    rejected.requests = acceptor_.rejected();
+    rejected.error = acceptor_.lastRejected();
+    result.push_back(std::move(rejected));
   }
   return result;
 }

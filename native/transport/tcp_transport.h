@@ -25,15 +25,16 @@ class TcpTransport final : public PeerTransport {
   void setPeers(std::vector<PeerIdentity> peers) override;
   void adopt(int socket) override;
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
-                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    std::vector<std::uint32_t>& blockChecksums, RequestTimeouts timeouts,
                     RequestClass requestClass) override;
   Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
                      std::uint64_t generation, std::optional<MemoryDescriptor> target,
-                     MemoryVector from, Patience patience, RequestClass requestClass) override;
+                     MemoryVector from, RequestTimeouts timeouts,
+                     RequestClass requestClass) override;
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
                                                     Clock::time_point deadline) override;
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
-                                    Patience patience) override;
+                                    RequestTimeouts timeouts) override;
   Task<void> close() override;
   std::vector<PeerStatistics> statistics() const override;
 
@@ -45,7 +46,7 @@ class TcpTransport final : public PeerTransport {
   [[nodiscard]] std::shared_ptr<PeerStatistics> accountOf(const std::string& node);
   template <class Attempt>
   [[nodiscard]] static Task<Status> tryTwice(std::shared_ptr<Peer> peer, Lane lane,
-                                             Attempt& attempt, Patience patience);
+                                             Attempt& attempt, RequestTimeouts timeouts);
 
   Reactor& reactor_;
   const TransportOptions options_;

@@ -123,22 +123,22 @@ TEST_P(TransportTest, SpeaksIpv6AndSpreadsStreamsOverAddresses) {
 }
 
 // Many requests at once from coroutines on the asker's thread.
-Task<void> askOnce(TestNode& asker, std::size_t size, Behaviour behaviour, Clock::duration patience,
+Task<void> askOnce(TestNode& asker, std::size_t size, Behaviour behaviour, Clock::duration timeout,
                    std::map<ErrorCode, int>& outcomes) {
   std::vector<std::byte> into(size);
   std::vector<std::uint32_t> checksums;
   Task<Status> reading =
       asker.transport->read("asked", keyOf(behaviour), 0, MemorySlice::of(into), checksums,
-                            Clock::now() + patience, RequestClass::kDemand);
+                            Clock::now() + timeout, RequestClass::kDemand);
   const Status status = co_await reading;
   ++outcomes[status.code()];
 }
 Task<std::map<ErrorCode, int>> askMany(TestNode& asker, int count, std::size_t size,
-                                       Behaviour behaviour, Clock::duration patience) {
+                                       Behaviour behaviour, Clock::duration timeout) {
   std::map<ErrorCode, int> outcomes;
   Gate gate(*asker.reactor);
   for (int i = 0; i < count; ++i) {
-    gate.spawn(askOnce(asker, size, behaviour, patience, outcomes));
+    gate.spawn(askOnce(asker, size, behaviour, timeout, outcomes));
   }
   co_await gate.close();
   co_return outcomes;

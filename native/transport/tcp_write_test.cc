@@ -219,7 +219,7 @@ TEST_P(TcpWriteTest, ReadsEndWhileWritesBothWaysWaitForTheMemoryOfReads) {
 // From here on the asker is played, so that its writes fail as the test wants.
 std::vector<std::byte> requestOf(std::uint64_t id, std::uint64_t generation,
                                  std::uint32_t length = 2 * kBlockBytes) {
-  return encodeFrame(WriteRequest{.length = length, .patienceMs = 60'000, .generation = generation},
+  return encodeFrame(WriteRequest{.length = length, .timeoutMs = 60'000, .generation = generation},
                      id);
 }
 void sendBlock(RawPeer& peer, std::uint64_t id, std::size_t block, std::span<const std::byte> bytes,

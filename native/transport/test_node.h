@@ -208,11 +208,11 @@ class TestNode {
     post([&] { transport->setPeers(peers); });
   }
   Status read(const std::string& node, Behaviour behaviour, std::uint64_t offset,
-              std::span<std::byte> into, Clock::duration patience = kHang) {
+              std::span<std::byte> into, Clock::duration timeout = kHang) {
     std::vector<std::uint32_t> checksums;
     const Status status = await([&] {
       return transport->read(node, keyOf(behaviour), offset, MemorySlice::of(into), checksums,
-                             Clock::now() + patience, RequestClass::kDemand);
+                             Clock::now() + timeout, RequestClass::kDemand);
     });
     if (status.ok()) {
       EXPECT_EQ(checksums, crc32cOfBlocks(into, kBlockBytes));

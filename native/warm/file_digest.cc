@@ -49,7 +49,7 @@ Task<Result<std::uint64_t>> compareWithOrigin(Reactor& reactor, OriginClient& or
     const Status fetched = co_await fetching;
     if (fetched.code() == ErrorCode::kTryElsewhere) {  // slow, and others wait for the buffer
       if (!yieldedAt) yieldedAt = Clock::now();
-      if (Clock::now() - *yieldedAt < kYieldingPatience) continue;
+      if (Clock::now() - *yieldedAt < kYieldingTimeout) continue;
     }
     if (!fetched.ok()) co_return fetched.error();
     yieldedAt.reset();

@@ -16,7 +16,7 @@ class HeldBackFile final : public CachedFile {
  public:
   explicit HeldBackFile(std::uint64_t size) : bytes_(size, std::byte{7}) {}
 
-  void letGo() {
+  void release() {
     const std::lock_guard lock(mutex_);
     free_ = true;
     changed_.notify_all();
@@ -98,7 +98,7 @@ TEST(FileDigest, QuickCallsDoNotWaitForHashes) {
       for (Sha256Digest& digest : into) hashes.spawn(hashInto(on, threads, held, count, digest));
       const bool inTime = co_await quickCallInTime(on);
       EXPECT_EQ(count, 0u);
-      held->letGo();
+      held->release();
       co_await hashes.close();
       co_return inTime;
     }

@@ -6,9 +6,9 @@ namespace hearth {
 namespace {
 
 // Copies of chunks that came before their turn, on one shard.
-constexpr std::uint64_t kMostCopies = std::uint64_t{32} << 20;
+constexpr std::uint64_t kMaxCopies = std::uint64_t{32} << 20;
 // Chunks before their turn that are worth a copy; the turn of others may never come.
-constexpr std::uint32_t kMostAhead = 16;
+constexpr std::uint32_t kMaxAhead = 16;
 // Hashed at once: a thread would take longer to hear of it.
 constexpr std::uint64_t kHashHere = 64u << 10;
 // A file that changes under us again and again has a bad disk.
@@ -22,7 +22,9 @@ bool has(const CachedFile& file, std::uint32_t chunk, std::span<const std::byte>
 
 }  // namespace
 
-FileVerifier::FileVerifier(VerifierPorts ports) : ports_(ports) { ports_.fetcher.setWatch(*this); }
+FileVerifier::FileVerifier(VerifierPorts ports) : ports_(ports) {
+  ports_.fetcher.setObserver(*this);
+}
 
 bool FileVerifier::wanted(const FileFetch& fetch) {
   return fetch.reference.about.sourceDigest.has_value() && !fetch.cache->verifiedWhole();
@@ -48,8 +50,8 @@ void FileVerifier::arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_
     // A buffer is held for no longer than its hash takes.
     if (chunk == hash.next && !hash.running && size > kHashHere && mayHold()) {
       hash.waiting.emplace(chunk, HashBytes::held(allowance_, loaded));
-    } else if (chunk - hash.next < kMostAhead &&
-               allowance_->copiedBytes.load() + size <= kMostCopies) {
+    } else if (chunk - hash.next < kMaxAhead &&
+               allowance_->copiedBytes.load() + size <= kMaxCopies) {
       hash.waiting.emplace(chunk, HashBytes::copied(allowance_, loaded->bytes));
     }
   }
@@ -175,10 +177,10 @@ Task<bool> FileVerifier::differs(std::shared_ptr<FileFetch> fetch) {
   state.restart(fetch->cache->generation());
   if (again) {
     state.failure = DigestRefusals::error().within(path);
-    log(ports_.ask, Question::Level::kError, state.failure.error().message, {{"file", path}});
+    log(ports_.events, EngineEvent::Level::kError, state.failure.error().message, {{"file", path}});
     co_return false;
   }
-  log(ports_.ask, Question::Level::kWarn,
+  log(ports_.events, EngineEvent::Level::kWarn,
       path +
           ": its bytes are not what the origin's digest says; they were dropped and "
           "are fetched again from the origin",

@@ -10,7 +10,7 @@
 
 #include <memory>
 
-#include "dataset/question.h"
+#include "dataset/engine_event.h"
 #include "fetch/digest_refusals.h"
 #include "fetch/fetcher.h"
 #include "reactor/synchronization.h"
@@ -27,10 +27,10 @@ struct VerifierPorts {
   ThreadPool& wholeFiles;     // which hash
   DigestRefusals& refusals;
   std::atomic<std::uint64_t>& mismatches;  // counts files that were not what their digest says
-  const Ask& ask;
+  const EventSink& events;
 };
 
-class FileVerifier final : public FileWatch {
+class FileVerifier final : public FileObserver {
  public:
   // Watches what the fetcher brings.
   explicit FileVerifier(VerifierPorts ports);

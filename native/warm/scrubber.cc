@@ -6,14 +6,14 @@ namespace {
 // Files chosen at once; choosing goes through the whole index.
 constexpr std::size_t kKeysAtOnce = 1024;
 constexpr auto kIdlePause = std::chrono::seconds(60);
-constexpr std::size_t kMostRepairs = 16;
+constexpr std::size_t kMaxRepairs = 16;
 constexpr auto kRepairTick = std::chrono::milliseconds(100);
 // Beyond this the one found first is given up: it is repaired when somebody wants it.
-constexpr std::size_t kMostUnrepaired = 4096;
+constexpr std::size_t kMaxUnrepaired = 4096;
 constexpr auto kFirstRepairPause = std::chrono::seconds(1);
 constexpr auto kLongestRepairPause = std::chrono::minutes(10);
 // After a start it takes an agent a moment to tell its engine all datasets.
-constexpr auto kUnlistedPatience = std::chrono::minutes(2);
+constexpr auto kUnlistedTimeout = std::chrono::minutes(2);
 
 }  // namespace
 
@@ -68,7 +68,7 @@ Task<void> Scrubber::scrubFile(ContentKey key, RateLimiter& rate) {
   const WarmShard& owner = ports_.owner(key);
   // Chunk by chunk: in between the file may go.
   for (std::uint32_t chunk = 0; !stopping_.isSet(); ++chunk) {
-    while (repairing_.load() >= kMostRepairs && !stopping_.isSet()) {
+    while (repairing_.load() >= kMaxRepairs && !stopping_.isSet()) {
       co_await home_.reactor.sleep(kRepairTick);
     }
     const std::uint64_t size = ports_.cache.sizeOf(key);
@@ -104,19 +104,19 @@ Task<std::uint64_t> Scrubber::scrubChunk(const WarmShard& owner, ContentKey key,
 }
 
 std::optional<FileReference> Scrubber::referenceOf(const ContentKey& key) {
-  std::optional<FileReference> ofNobody;  // which other agents may have all the same
+  std::optional<FileReference> withoutId;  // which other agents may have all the same
   for (const std::shared_ptr<Dataset>& dataset : manifests_.opened()) {
     const Manifest& manifest = *dataset->manifest;
-    if (ofNobody && dataset->id.empty()) continue;
+    if (withoutId && dataset->id.empty()) continue;
     for (std::uint32_t entry = 0; entry < manifest.totals().entries; ++entry) {
       const ManifestEntry about = manifest.entry(entry);
       if (about.kind != EntryKind::kFile || about.key != key) continue;
       if (!dataset->id.empty()) return FileReference::of(dataset, entry);
-      ofNobody = FileReference::of(dataset, entry);
+      withoutId = FileReference::of(dataset, entry);
       break;
     }
   }
-  return ofNobody;
+  return withoutId;
 }
 
 void Scrubber::beginRepair(const WarmShard& owner, BadChunk bad) {
@@ -138,8 +138,8 @@ Task<void> Scrubber::repair(const WarmShard& owner, BadChunk bad) {
   if (repaired.ok()) {
     noteRepaired(bad, name);
   } else if (repaired.code() != ErrorCode::kCancelled) {
-    const bool ofNobody = !file || file->dataset->id.empty();
-    const bool waits = ofNobody && Clock::now() - bad.foundAt < kUnlistedPatience;
+    const bool withoutId = !file || file->dataset->id.empty();
+    const bool waits = withoutId && Clock::now() - bad.foundAt < kUnlistedTimeout;
     if (!waits) noteLost(bad, name, repaired.error());
     // What no manifest lists any more goes with the next eviction.
     if (file || waits) tryLater(bad);
@@ -148,7 +148,7 @@ Task<void> Scrubber::repair(const WarmShard& owner, BadChunk bad) {
 
 void Scrubber::noteRepaired(const BadChunk& bad, const std::string& name) {
   repaired_.fetch_add(1, std::memory_order_relaxed);
-  log(ports_.ask, Question::Level::kWarn,
+  log(ports_.events, EngineEvent::Level::kWarn,
       "the scrub found bytes that have changed on the disk; they were fetched again",
       {{"file", name}, {"chunk", std::to_string(bad.chunk)}});
 }
@@ -157,7 +157,7 @@ void Scrubber::noteLost(BadChunk& bad, const std::string& name, const Error& why
   if (bad.lost) return;
   bad.lost = true;
   lost_.fetch_add(1, std::memory_order_relaxed);
-  log(ports_.ask, Question::Level::kError,
+  log(ports_.events, EngineEvent::Level::kError,
       "the scrub found bytes that have changed on the disk, and they cannot be fetched "
       "again; the file is not served as a whole until they are: " +
           why.message,
@@ -168,7 +168,7 @@ void Scrubber::tryLater(BadChunk bad) {
   bad.tryAt = Clock::now() + bad.pause;
   bad.pause = std::min<Clock::duration>(2 * bad.pause, kLongestRepairPause);
   const std::lock_guard lock(mutex_);
-  if (unrepaired_.size() >= kMostUnrepaired) unrepaired_.erase(unrepaired_.begin());
+  if (unrepaired_.size() >= kMaxUnrepaired) unrepaired_.erase(unrepaired_.begin());
   unrepaired_.push_back(bad);
 }
 
@@ -186,7 +186,7 @@ std::vector<Scrubber::BadChunk> Scrubber::takeDue(Clock::time_point now) {
 Task<void> Scrubber::repairAgain() {
   while (!stopping_.isSet()) {
     for (const BadChunk& bad : takeDue(Clock::now())) {
-      while (repairing_.load() >= kMostRepairs && !stopping_.isSet()) {
+      while (repairing_.load() >= kMaxRepairs && !stopping_.isSet()) {
         co_await home_.reactor.sleep(kRepairTick);
       }
       const WarmShard& owner = ports_.owner(bad.key);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cache/content_cache.h"
-#include "dataset/question.h"
+#include "dataset/engine_event.h"
 #include "fetch/fetcher.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
@@ -23,7 +23,7 @@ struct WarmShard {
 struct WarmPorts {
   ContentCache& cache;
   ThreadPool& wholeFiles;  // for what goes through whole files or through lists of millions
-  const Ask& ask;
+  const EventSink& events;
   std::vector<WarmShard> shards;  // the home shard is the first
 
   [[nodiscard]] const WarmShard& home() const { return shards.front(); }

@@ -29,7 +29,7 @@ constexpr std::uint16_t kPartField = 1 | kMustUnderstand;    // ReadAnswer
 template <class Body>
 void putFields(ByteWriter&, const Body&) {}
 template <class Body>
-Complaint takeField(Body&, std::uint16_t, ByteReader&, bool& known) {
+DecodeFault takeField(Body&, std::uint16_t, ByteReader&, bool& known) {
   known = false;
   return nullptr;
 }
@@ -38,7 +38,7 @@ void put(ByteWriter& out, const Preface& body) {
   out.number(body.shard);
   out.number(body.shards);
 }
-Complaint get(ByteReader& in, Preface& body) {
+DecodeFault get(ByteReader& in, Preface& body) {
   body.shard = in.number<std::uint32_t>();
   body.shards = in.number<std::uint32_t>();
   const bool inRange = body.shards >= 1 && body.shards <= kMaxShards && body.shard < body.shards;
@@ -53,7 +53,7 @@ void putGreeting(ByteWriter& out, const Greeting& body) {
   out.bytes(std::as_bytes(std::span(body.nonce)));
 }
 template <class Greeting>
-Complaint getGreeting(ByteReader& in, Greeting& body) {
+DecodeFault getGreeting(ByteReader& in, Greeting& body) {
   body.cluster = in.text();
   body.node = in.text();
   body.incarnation = in.text();
@@ -69,9 +69,9 @@ void put(ByteWriter& out, const Hello& body) {
   out.number(body.features);
   out.number(body.proofKinds);
 }
-Complaint get(ByteReader& in, Hello& body) {
-  const Complaint complaint = getGreeting(in, body);
-  if (complaint != nullptr) return complaint;
+DecodeFault get(ByteReader& in, Hello& body) {
+  const DecodeFault fault = getGreeting(in, body);
+  if (fault != nullptr) return fault;
   body.oldestVersion = in.number<std::uint16_t>();
   body.newestVersion = in.number<std::uint16_t>();
   body.features = in.number<std::uint64_t>();
@@ -84,9 +84,9 @@ void put(ByteWriter& out, const Challenge& body) {
   out.number(body.features);
   out.number(static_cast<std::uint8_t>(body.proofKind));
 }
-Complaint get(ByteReader& in, Challenge& body) {
-  const Complaint complaint = getGreeting(in, body);
-  if (complaint != nullptr) return complaint;
+DecodeFault get(ByteReader& in, Challenge& body) {
+  const DecodeFault fault = getGreeting(in, body);
+  if (fault != nullptr) return fault;
   body.version = in.number<std::uint16_t>();
   body.features = in.number<std::uint64_t>();
   body.proofKind = static_cast<ProofKind>(in.number<std::uint8_t>());
@@ -98,7 +98,7 @@ void put(ByteWriter& out, const Proof& body) {
   out.number(static_cast<std::uint32_t>(body.bytes.size()));
   out.bytes(body.bytes);
 }
-Complaint get(ByteReader& in, Proof& body) {
+DecodeFault get(ByteReader& in, Proof& body) {
   body.kind = static_cast<ProofKind>(in.number<std::uint8_t>());
   const auto length = in.number<std::uint32_t>();
   if (length > kMaxProofBytes) return "a proof that is too long";
@@ -108,11 +108,11 @@ Complaint get(ByteReader& in, Proof& body) {
 }
 
 void put(ByteWriter& out, const Refuse& body) { putSentence(out, body.code, body.sentence); }
-Complaint get(ByteReader& in, Refuse& body) {
+DecodeFault get(ByteReader& in, Refuse& body) {
   return getSentence(in, false, body.code, body.sentence);
 }
 void put(ByteWriter& out, const Goodbye& body) { putSentence(out, body.code, body.sentence); }
-Complaint get(ByteReader& in, Goodbye& body) {
+DecodeFault get(ByteReader& in, Goodbye& body) {
   return getSentence(in, false, body.code, body.sentence);
 }
 
@@ -120,7 +120,7 @@ void put(ByteWriter& out, const Credit& body) {
   out.number(body.bytes);
   out.number(body.requests);
 }
-Complaint get(ByteReader& in, Credit& body) {
+DecodeFault get(ByteReader& in, Credit& body) {
   body.bytes = in.number<std::uint64_t>();
   body.requests = in.number<std::uint32_t>();
   return nullptr;
@@ -132,7 +132,7 @@ void putFields(ByteWriter& out, const Credit& body) {
   field.u32(body.writes->requests);
   putField(out, kWritesField, field.take());
 }
-Complaint takeField(Credit& body, std::uint16_t tag, ByteReader& value, bool& known) {
+DecodeFault takeField(Credit& body, std::uint16_t tag, ByteReader& value, bool& known) {
   known = tag == kWritesField;
   if (!known) return nullptr;
   WriteCredit writes;
@@ -149,7 +149,7 @@ void putRange(ByteWriter& out, const Request& body) {
   out.bytes(std::as_bytes(std::span(body.key.bytes)));
   out.number(body.offset);
   out.number(body.length);
-  out.number(body.patienceMs);
+  out.number(body.timeoutMs);
   out.number(static_cast<std::uint8_t>(body.requestClass));
   out.number(std::uint8_t{0});
   out.number(std::uint16_t{0});
@@ -163,7 +163,7 @@ void putMemory(ByteWriter& out, std::uint16_t tag, const Request& body) {
 }
 void put(ByteWriter& out, const ReadRequest& body) { putRange(out, body); }
 void putFields(ByteWriter& out, const ReadRequest& body) { putMemory(out, kTargetField, body); }
-Complaint takeField(ReadRequest& body, std::uint16_t tag, ByteReader& value, bool& known) {
+DecodeFault takeField(ReadRequest& body, std::uint16_t tag, ByteReader& value, bool& known) {
   known = tag == kTargetField;
   if (!known) return nullptr;
   std::optional<MemoryDescriptor> target = decodeMemoryDescriptor(value);
@@ -172,11 +172,11 @@ Complaint takeField(ReadRequest& body, std::uint16_t tag, ByteReader& value, boo
   return nullptr;
 }
 template <class Request>
-Complaint getRange(ByteReader& in, Request& body) {
+DecodeFault getRange(ByteReader& in, Request& body) {
   body.key.bytes = in.fixed<32>();
   body.offset = in.number<std::uint64_t>();
   body.length = in.number<std::uint32_t>();
-  body.patienceMs = in.number<std::uint32_t>();
+  body.timeoutMs = in.number<std::uint32_t>();
   const auto requestClass = in.number<std::uint8_t>();
   const bool knownClass = requestClass <= static_cast<std::uint8_t>(RequestClass::kRepair);
   body.requestClass = knownClass ? static_cast<RequestClass>(requestClass) : RequestClass::kWarm;
@@ -186,19 +186,19 @@ Complaint getRange(ByteReader& in, Request& body) {
   if (body.offset % kChunkBytes + body.length > kChunkBytes) return "a range over two chunks";
   return nullptr;
 }
-Complaint get(ByteReader& in, ReadRequest& body) { return getRange(in, body); }
+DecodeFault get(ByteReader& in, ReadRequest& body) { return getRange(in, body); }
 
 void put(ByteWriter& out, const WriteRequest& body) {
   putRange(out, body);
   out.number(body.generation);
 }
-Complaint get(ByteReader& in, WriteRequest& body) {
-  const Complaint complaint = getRange(in, body);
+DecodeFault get(ByteReader& in, WriteRequest& body) {
+  const DecodeFault fault = getRange(in, body);
   body.generation = in.number<std::uint64_t>();
-  return complaint;
+  return fault;
 }
 void putFields(ByteWriter& out, const WriteRequest& body) { putMemory(out, kWindowField, body); }
-Complaint takeField(WriteRequest& body, std::uint16_t tag, ByteReader& value, bool& known) {
+DecodeFault takeField(WriteRequest& body, std::uint16_t tag, ByteReader& value, bool& known) {
   known = tag == kWindowField;
   if (!known) return nullptr;
   body.target = decodeMemoryDescriptor(value);
@@ -214,8 +214,8 @@ void putChecksums(ByteWriter& out, std::uint32_t length,
   out.number(static_cast<std::uint32_t>(checksums.size()));
   for (const std::uint32_t checksum : checksums) out.number(checksum);
 }
-Complaint getChecksums(ByteReader& in, std::uint32_t& length,
-                       std::vector<std::uint32_t>& checksums) {
+DecodeFault getChecksums(ByteReader& in, std::uint32_t& length,
+                         std::vector<std::uint32_t>& checksums) {
   length = in.number<std::uint32_t>();
   const auto count = in.number<std::uint32_t>();
   if (length > kChunkBytes) return "a payload that is longer than a chunk";
@@ -229,17 +229,17 @@ void put(ByteWriter& out, const WriteData& body) {
   out.number(body.offset);
   putChecksums(out, body.payloadLength, body.blockChecksums);
 }
-Complaint get(ByteReader& in, WriteData& body) {
+DecodeFault get(ByteReader& in, WriteData& body) {
   body.offset = in.number<std::uint32_t>();
-  const Complaint complaint = getChecksums(in, body.payloadLength, body.blockChecksums);
-  if (complaint != nullptr) return complaint;
+  const DecodeFault fault = getChecksums(in, body.payloadLength, body.blockChecksums);
+  if (fault != nullptr) return fault;
   if (!usableLength(body.payloadLength)) return "a length that is out of range";
   const bool inRange = blockAligned(body.offset) && body.offset <= kChunkBytes - body.payloadLength;
   return inRange ? nullptr : "a part that is out of range";
 }
 
 void put(ByteWriter& out, const WriteAnswer& body) { putSentence(out, body.code, body.sentence); }
-Complaint get(ByteReader& in, WriteAnswer& body) {
+DecodeFault get(ByteReader& in, WriteAnswer& body) {
   return getSentence(in, true, body.code, body.sentence);
 }
 
@@ -248,7 +248,7 @@ void put(ByteWriter& out, const ManifestRequest& body) {
   out.number(body.offset);
   out.number(body.length);
 }
-Complaint get(ByteReader& in, ManifestRequest& body) {
+DecodeFault get(ByteReader& in, ManifestRequest& body) {
   body.digest = in.fixed<32>();
   body.offset = in.number<std::uint64_t>();
   body.length = in.number<std::uint32_t>();
@@ -263,10 +263,10 @@ void put(ByteWriter& out, const DataAnswer<type>& body) {
   putChecksums(out, body.payloadLength, body.blockChecksums);
 }
 template <FrameType type>
-Complaint get(ByteReader& in, DataAnswer<type>& body) {
-  const Complaint complaint = getSentence(in, true, body.code, body.sentence);
-  if (complaint != nullptr) return complaint;
-  const Complaint other = getChecksums(in, body.payloadLength, body.blockChecksums);
+DecodeFault get(ByteReader& in, DataAnswer<type>& body) {
+  const DecodeFault fault = getSentence(in, true, body.code, body.sentence);
+  if (fault != nullptr) return fault;
+  const DecodeFault other = getChecksums(in, body.payloadLength, body.blockChecksums);
   if (other != nullptr) return other;
   const bool carries = body.payloadLength != 0;
   return body.code != ErrorCode::kOk && carries ? "a payload beside an error" : nullptr;
@@ -278,7 +278,7 @@ void putFields(ByteWriter& out, const ReadAnswer& body) {
   field.u8(body.part->last ? 1 : 0);
   putField(out, kPartField, field.take());
 }
-Complaint takeField(ReadAnswer& body, std::uint16_t tag, ByteReader& value, bool& known) {
+DecodeFault takeField(ReadAnswer& body, std::uint16_t tag, ByteReader& value, bool& known) {
   known = tag == kPartField;
   if (!known) return nullptr;
   AnswerPart part;
@@ -303,7 +303,7 @@ void put(ByteWriter& out, const ControlAnswer& body) {
   out.bytes(body.body);
 }
 template <class Control>
-Complaint getControl(ByteReader& in, Control& body) {
+DecodeFault getControl(ByteReader& in, Control& body) {
   body.type = in.number<std::uint16_t>();
   const auto length = in.number<std::uint32_t>();
   if (length > kMaxControlBytes) return "a message that is too long";
@@ -311,11 +311,11 @@ Complaint getControl(ByteReader& in, Control& body) {
   body.body.assign(bytes.begin(), bytes.end());
   return nullptr;
 }
-Complaint get(ByteReader& in, ControlRequest& body) { return getControl(in, body); }
-Complaint get(ByteReader& in, ControlAnswer& body) {
-  const Complaint complaint = getSentence(in, true, body.code, body.sentence);
-  if (complaint != nullptr) return complaint;
-  const Complaint other = getControl(in, body);
+DecodeFault get(ByteReader& in, ControlRequest& body) { return getControl(in, body); }
+DecodeFault get(ByteReader& in, ControlAnswer& body) {
+  const DecodeFault fault = getSentence(in, true, body.code, body.sentence);
+  if (fault != nullptr) return fault;
+  const DecodeFault other = getControl(in, body);
   if (other != nullptr) return other;
   const bool carries = body.type != 0 || !body.body.empty();
   return body.code != ErrorCode::kOk && carries ? "a message beside an error" : nullptr;
@@ -336,22 +336,22 @@ template <class Body>
 Result<Body> decodeBody(std::span<const std::byte> body) {
   ByteReader in(body);
   Body decoded;
-  Complaint complaint = get(in, decoded);
-  if (complaint == nullptr && !in.ok()) complaint = "a body that is cut off";
+  DecodeFault fault = get(in, decoded);
+  if (fault == nullptr && !in.ok()) fault = "a body that is cut off";
   OptionalFields fields(in);
-  while (complaint == nullptr) {
+  while (fault == nullptr) {
     auto field = fields.next();
     if (!field) break;
     bool known = false;
-    complaint = takeField(decoded, field->tag, field->value, known);
+    fault = takeField(decoded, field->tag, field->value, known);
     if (!known && field->mustUnderstand()) {
       Error error = malformed(Body::kType, "a field that only a later release understands");
       error.code = ErrorCode::kUnsupported;
       return error;
     }
   }
-  if (fields.malformed()) complaint = "optional fields that are malformed";
-  if (complaint != nullptr) return malformed(Body::kType, complaint);
+  if (fields.malformed()) fault = "optional fields that are malformed";
+  if (fault != nullptr) return malformed(Body::kType, fault);
   return decoded;
 }
 

@@ -236,8 +236,8 @@ struct ReadRequest {
   static constexpr FrameType kType = FrameType::kReadRequest;
   ContentKey key;
   std::uint64_t offset = 0;
-  std::uint32_t length = 0;      // 1 to kChunkBytes
-  std::uint32_t patienceMs = 0;  // how long the asker will wait
+  std::uint32_t length = 0;     // 1 to kChunkBytes
+  std::uint32_t timeoutMs = 0;  // how long the asker will wait
   RequestClass requestClass = RequestClass::kDemand;
   // Where the acceptor may write the bytes, with WireFeature::kRemoteMemory. One that cannot, or
   // does not know this field, answers with a payload.
@@ -251,8 +251,8 @@ struct WriteRequest {
   static constexpr FrameType kType = FrameType::kWriteRequest;
   ContentKey key;
   std::uint64_t offset = 0;
-  std::uint32_t length = 0;      // 1 to kChunkBytes
-  std::uint32_t patienceMs = 0;  // how long the asker will wait
+  std::uint32_t length = 0;     // 1 to kChunkBytes
+  std::uint32_t timeoutMs = 0;  // how long the asker will wait
   RequestClass requestClass = RequestClass::kDemand;
   // Which of two writes of the same range is newer (transport/write_order.h).
   std::uint64_t generation = 0;

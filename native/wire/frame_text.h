@@ -12,7 +12,7 @@
 namespace hearth {
 
 // What is wrong with what was read, or null.
-using Complaint = const char*;
+using DecodeFault = const char*;
 
 // Of clusters, nodes and incarnations.
 [[nodiscard]] inline bool usableName(std::string_view name) {
@@ -35,8 +35,8 @@ inline void putSentence(ByteWriter& out, ErrorCode code, std::string_view senten
   out.text(printable(std::string(sentence.substr(0, kMaxSentenceBytes))));
 }
 
-[[nodiscard]] inline Complaint getSentence(ByteReader& in, bool mayBeOk, ErrorCode& code,
-                                           std::string& sentence) {
+[[nodiscard]] inline DecodeFault getSentence(ByteReader& in, bool mayBeOk, ErrorCode& code,
+                                             std::string& sentence) {
   const auto number = in.number<std::uint16_t>();
   sentence = in.text();
   if (number == 0 && !mayBeOk) return "success where an error must be";

@@ -45,11 +45,11 @@ export interface EngineOptions {
   /** Networks (CIDR) that are allowed all the same. */
   allowedNetworks: string[];
   /** Called on the JavaScript thread with everything the engine has to ask or tell. */
-  onQuestion: (question: Question) => void;
+  onEvent: (event: EngineEvent) => void;
 }
 
 /** What goes up from the engine, by its one thread-safe function. */
-export type Question =
+export type EngineEvent =
   /** Locations of these entries are needed, for this dataset: answer with `setLocations` or `failLocations`. */
   | {
       kind: 'locations';
@@ -316,7 +316,7 @@ export interface Probe {
 export interface Engine {
   /** Listening addresses with the real ports. */
   addresses(): Address[];
-  /** Ends every native thread; afterwards no question comes. Idempotent. */
+  /** Ends every native thread; afterwards no event comes. Idempotent. */
   close(): Promise<void>;
   /** The whole cluster view, ourselves included; replaces the former one. */
   setCluster(peers: Peer[]): Promise<void>;

@@ -27,7 +27,7 @@ const options: EngineOptions = {
   forbidPrivateAddresses: false,
   allowedNetworks: [],
   // Locations are never answered: what asks for them stays pending.
-  onQuestion: () => {},
+  onEvent: () => {},
 };
 
 async function dataset(engine: Engine): Promise<string> {

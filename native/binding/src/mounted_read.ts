@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const holderProgram = join(import.meta.dirname, '../../../build/release/holder/hearth-holder');
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /** Why no FUSE mount can be made here; undefined when one can. */
 export function missingForMounts(): string | undefined {
@@ -63,7 +63,7 @@ export class MountedRead {
   async end(): Promise<void> {
     const ended = [this.#holder, this.#reader].filter((child) => child !== undefined).map(exitOf);
     this.#holder.kill('SIGTERM');
-    const late = sleep(patienceMs, 'late', { ref: false });
+    const late = sleep(timeoutMs, 'late', { ref: false });
     if ((await Promise.race([Promise.all(ended), late])) === 'late') {
       this.#holder.kill('SIGKILL');
       this.#reader?.kill('SIGKILL');
@@ -84,9 +84,9 @@ function isMounted(target: string): boolean {
 }
 
 async function until(what: string, holds: () => boolean): Promise<void> {
-  const deadline = Date.now() + patienceMs;
+  const deadline = Date.now() + timeoutMs;
   while (!holds()) {
-    if (Date.now() > deadline) throw new Error(`in vain waited ${patienceMs / 1000} s until ${what}`);
+    if (Date.now() > deadline) throw new Error(`in vain waited ${timeoutMs / 1000} s until ${what}`);
     await sleep(20);
   }
 }

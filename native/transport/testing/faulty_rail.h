@@ -63,10 +63,10 @@ using Take =
     std::function<std::unique_ptr<Taker>(const RailTransfer& write, std::function<void()> lost)>;
 
 // When a request ends of which not one byte comes from now on.
-inline Clock::time_point endOf(const Patience& patience) {
+inline Clock::time_point endOf(const RequestTimeouts& timeouts) {
   const Clock::time_point now = Clock::now();
-  const bool silent = patience.silence < patience.deadline - now;
-  return silent ? now + patience.silence : patience.deadline;
+  const bool silent = timeouts.silence < timeouts.deadline - now;
+  return silent ? now + timeouts.silence : timeouts.deadline;
 }
 
 class FaultyRail final : public Rail, public std::enable_shared_from_this<FaultyRail> {
@@ -139,7 +139,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   [[nodiscard]] Task<void> waitInVain(RailWork& work, Event& woken) {
     waiting_.push_back(&woken);
     work.onCancel([&woken] { woken.set(); });
-    co_await woken.waitUntil(endOf(work.transfer().patience));
+    co_await woken.waitUntil(endOf(work.transfer().timeouts));
     work.onCancel({});
     waiting_.remove(&woken);
   }
@@ -155,7 +155,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   // The device knows all of the memory afterwards.
   [[nodiscard]] Status enroll(const MemoryVector& memory) const {
     for (const MemorySlice& slice : memory.slices()) {
-      const auto known = slice.region->enrolledWith(device_);
+      const auto known = slice.region->registrationWith(device_);
       if (!known.ok()) return known.error();
       if (!device_->knows(slice))
         return Error{ErrorCode::kInternal, "the device does not know memory that it enrolled"};
@@ -314,7 +314,7 @@ class FaultyRails final : public RailSource {
 
   [[nodiscard]] const std::string& peer() const override { return name_; }
   [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
-                                                         Patience patience) override {
+                                                         RequestTimeouts timeouts) override {
     for (;;) {
       if (left_) co_return Error{ErrorCode::kUnavailable, name_ + " is left"};
       std::shared_ptr<Rail> best;
@@ -325,7 +325,7 @@ class FaultyRails final : public RailSource {
         if (!best || rank(each) < rank(best)) best = each;
       }
       if (best) co_return best;
-      if (Clock::now() >= patience.deadline)
+      if (Clock::now() >= timeouts.deadline)
         co_return Error{ErrorCode::kDeadlineExceeded, "no rail in time"};
       co_await reactor_.sleep(Clock::duration::zero());
     }

@@ -15,24 +15,25 @@ class ForwardingTransport : public PeerTransport {
   void setPeers(std::vector<PeerIdentity> peers) override { inner_->setPeers(std::move(peers)); }
   void adopt(int socket) override { inner_->adopt(socket); }
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
-                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    std::vector<std::uint32_t>& blockChecksums, RequestTimeouts timeouts,
                     RequestClass requestClass) override {
-    return inner_->read(std::move(node), key, offset, std::move(into), blockChecksums, patience,
+    return inner_->read(std::move(node), key, offset, std::move(into), blockChecksums, timeouts,
                         requestClass);
   }
   Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
                      std::uint64_t generation, std::optional<MemoryDescriptor> target,
-                     MemoryVector from, Patience patience, RequestClass requestClass) override {
+                     MemoryVector from, RequestTimeouts timeouts,
+                     RequestClass requestClass) override {
     return inner_->write(std::move(node), key, offset, generation, std::move(target),
-                         std::move(from), patience, requestClass);
+                         std::move(from), timeouts, requestClass);
   }
   Task<Result<std::vector<std::byte>>> readManifest(std::string node, Sha256Digest digest,
                                                     Clock::time_point deadline) override {
     return inner_->readManifest(std::move(node), digest, deadline);
   }
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
-                                    Patience patience) override {
-    return inner_->call(std::move(node), std::move(request), patience);
+                                    RequestTimeouts timeouts) override {
+    return inner_->call(std::move(node), std::move(request), timeouts);
   }
   Task<void> close() override { return inner_->close(); }
   std::vector<PeerStatistics> statistics() const override { return inner_->statistics(); }

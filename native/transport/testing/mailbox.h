@@ -47,34 +47,34 @@ struct Answer {
 };
 
 // One question, on the thread of who asks.
-struct Question {
-  explicit Question(Reactor& reactor) : ended(reactor) {}
+struct PendingCall {
+  explicit PendingCall(Reactor& reactor) : ended(reactor) {}
   Event ended;
   std::optional<Result<Answer>> answer;
 };
 // Of one question, on the other side: when it goes unanswered the asker hears that, too.
 class Reply {
  public:
-  Reply(std::shared_ptr<Mailbox> asker, std::shared_ptr<Question> question)
-      : asker_(std::move(asker)), question_(std::move(question)) {}
+  Reply(std::shared_ptr<Mailbox> asker, std::shared_ptr<PendingCall> pending)
+      : asker_(std::move(asker)), pending_(std::move(pending)) {}
   ~Reply() {
-    if (question_ == nullptr) return;
+    if (pending_ == nullptr) return;
     give(Error{ErrorCode::kUnavailable, "the other side has ended"});
   }
   Reply(const Reply&) = delete;
   Reply& operator=(const Reply&) = delete;
   void give(Result<Answer> answer) {
-    auto question = std::exchange(question_, nullptr);
+    auto pending = std::exchange(pending_, nullptr);
     auto kept = std::make_shared<Result<Answer>>(std::move(answer));
-    asker_->post([question, kept] {
-      question->answer = std::move(*kept);
-      question->ended.set();
+    asker_->post([pending, kept] {
+      pending->answer = std::move(*kept);
+      pending->ended.set();
     });
   }
 
  private:
   std::shared_ptr<Mailbox> asker_;
-  std::shared_ptr<Question> question_;
+  std::shared_ptr<PendingCall> pending_;
 };
 
 }  // namespace hearth::testing_rails

@@ -101,17 +101,18 @@ class MemoryTransport final : public PeerTransport {
   }
 
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
-                    std::vector<std::uint32_t>& blockChecksums, Patience patience,
+                    std::vector<std::uint32_t>& blockChecksums, RequestTimeouts timeouts,
                     RequestClass requestClass) override {
-    RailTransfer read{key, offset, std::move(into), patience, requestClass};
+    RailTransfer read{key, offset, std::move(into), timeouts, requestClass};
     co_return co_await move(std::move(node), std::move(read), blockChecksums);
   }
   Task<Status> write(std::string node, ContentKey key, std::uint64_t offset,
                      std::uint64_t generation, std::optional<MemoryDescriptor> target,
-                     MemoryVector from, Patience patience, RequestClass requestClass) override {
+                     MemoryVector from, RequestTimeouts timeouts,
+                     RequestClass requestClass) override {
     std::vector<std::uint32_t> checksums;
     RailTransfer write{key,        offset,           std::move(from),
-                       patience,   requestClass,     Direction::kWrite,
+                       timeouts,   requestClass,     Direction::kWrite,
                        generation, std::move(target)};
     co_return co_await move(std::move(node), std::move(write), checksums);
   }
@@ -135,12 +136,12 @@ class MemoryTransport final : public PeerTransport {
   }
 
   Task<Result<ControlMessage>> call(std::string node, ControlMessage request,
-                                    Patience patience) override {
+                                    RequestTimeouts timeouts) override {
     const Callers::Inside inside(callers_);
     Serve serve = [request](MemoryTransport& there, std::string from) {
       return controlOf(there.handler_, std::move(from), request);
     };
-    const Result<Answer> answer = co_await askTwice(std::move(node), std::move(serve), patience);
+    const Result<Answer> answer = co_await askTwice(std::move(node), std::move(serve), timeouts);
     if (!answer.ok()) co_return answer.error();
     co_return ControlMessage{answer->type, answer->bytes};
   }
@@ -217,7 +218,7 @@ class MemoryTransport final : public PeerTransport {
     Write(MemoryTransport& transport, std::string node, const RailTransfer& write)
         : transport_(transport),
           node_(std::move(node)),
-          patience_(write.patience),
+          timeouts_(write.timeouts),
           request_{.key = write.key,
                    .offset = write.offset,
                    .length = static_cast<std::uint32_t>(write.memory.size()),
@@ -232,18 +233,18 @@ class MemoryTransport final : public PeerTransport {
     Task<Outcome> end(std::vector<std::uint32_t> checksums) override {
       if (crc32cOfBlocks(bytes_, kBlockBytes) != checksums)
         co_return Outcome{Error{ErrorCode::kCorrupt, "checksums differ"}, false};
-      Serve serve = [request = request_, bytes = bytes_, checksums, until = patience_.deadline](
+      Serve serve = [request = request_, bytes = bytes_, checksums, until = timeouts_.deadline](
                         MemoryTransport& there, std::string from) {
         return takeWrite(there, std::move(from), request, bytes, checksums, Interest(until));
       };
-      const Result<Answer> answer = co_await transport_.ask(node_, std::move(serve), patience_);
+      const Result<Answer> answer = co_await transport_.ask(node_, std::move(serve), timeouts_);
       co_return answer.ok() ? Outcome{Status(), true} : failed(answer.error());
     }
 
    private:
     MemoryTransport& transport_;
     const std::string node_;
-    const Patience patience_;
+    const RequestTimeouts timeouts_;
     const WriteRequest request_;
     std::vector<std::byte> bytes_;
   };
@@ -277,13 +278,13 @@ class MemoryTransport final : public PeerTransport {
 
   // What a rail brings: compared with its checksums, as on any transport.
   Task<Delivery> bytesFrom(std::string node, RailTransfer read) {
-    const Interest interest(read.patience.deadline);
+    const Interest interest(read.timeouts.deadline);
     const auto size = static_cast<std::uint32_t>(read.memory.size());
     Serve serve = [key = read.key, offset = read.offset, size, interest](MemoryTransport& there,
                                                                          std::string from) {
       return partOfFile(there.handler_, std::move(from), key, offset, size, interest);
     };
-    Result<Answer> answer = co_await ask(std::move(node), std::move(serve), read.patience);
+    Result<Answer> answer = co_await ask(std::move(node), std::move(serve), read.timeouts);
     interest.end();
     if (!answer.ok()) co_return Delivery{.outcome = failed(answer.error())};
     auto kept = std::make_shared<Answer>(std::move(*answer));
@@ -304,7 +305,7 @@ class MemoryTransport final : public PeerTransport {
   }
 
   // What fails on its way is asked once more.
-  Task<Result<Answer>> askTwice(std::string node, Serve serve, Patience patience) {
+  Task<Result<Answer>> askTwice(std::string node, Serve serve, RequestTimeouts timeouts) {
     const unsigned at = static_cast<unsigned>(random_() % 100);
     const NetworkFaults& faults = network_.faults_;
     const bool lost = at < faults.lost;
@@ -313,34 +314,34 @@ class MemoryTransport final : public PeerTransport {
         !lost && !answerLost && at < faults.lost + faults.answerLost + faults.broken;
     if (lost || answerLost || broken) ++network_.faultsMet_;
     if (!lost) {
-      Result<Answer> answer = co_await ask(node, serve, patience);
+      Result<Answer> answer = co_await ask(node, serve, timeouts);
       if (!answerLost && !broken) co_return answer;
     }
     if (broken) {
-      Result<Answer> answer = co_await ask(std::move(node), std::move(serve), patience);
+      Result<Answer> answer = co_await ask(std::move(node), std::move(serve), timeouts);
       co_return answer;
     }
     Event never(reactor_);
     asking_.insert(&never);
-    co_await never.waitUntil(endOf(patience));
+    co_await never.waitUntil(endOf(timeouts));
     asking_.erase(&never);
     co_return Error{ErrorCode::kDeadlineExceeded, node + " has given no sign of life"};
   }
-  Task<Result<Answer>> ask(std::string node, Serve serve, Patience patience) {
+  Task<Result<Answer>> ask(std::string node, Serve serve, RequestTimeouts timeouts) {
     const std::shared_ptr<Known> peer = peerOf(node);
     const auto place = network_.find(node, options_.shard);
     if (peer == nullptr || !place || place->incarnation != peer->incarnation)
       co_return unreachable(node);
-    const auto question = std::make_shared<Question>(reactor_);
+    const auto pending = std::make_shared<PendingCall>(reactor_);
     // Only the other side has the reply: it goes when that drops the question.
     place->mailbox->post([there = place->transport, serve, from = options_.node,
-                          reply = std::make_shared<Reply>(mailbox_, question)] {
+                          reply = std::make_shared<Reply>(mailbox_, pending)] {
       there->gate_.spawn(answer(*there, serve, from, reply));
     });
-    asking_.insert(&question->ended);
-    co_await question->ended.waitUntil(patience.deadline);
-    asking_.erase(&question->ended);
-    if (question->answer) co_return std::move(*question->answer);
+    asking_.insert(&pending->ended);
+    co_await pending->ended.waitUntil(timeouts.deadline);
+    asking_.erase(&pending->ended);
+    if (pending->answer) co_return std::move(*pending->answer);
     if (closed_) co_return Error{ErrorCode::kCancelled, "this agent is shutting down"};
     co_return Error{ErrorCode::kDeadlineExceeded, node + " did not answer in time"};
   }

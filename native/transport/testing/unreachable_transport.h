@@ -11,11 +11,11 @@ class UnreachableTransport : public PeerTransport {
   void setPeers(std::vector<PeerIdentity>) override {}
   void adopt(int) override {}
   Task<Status> read(std::string, ContentKey, std::uint64_t, MemoryVector,
-                    std::vector<std::uint32_t>&, Patience, RequestClass) override {
+                    std::vector<std::uint32_t>&, RequestTimeouts, RequestClass) override {
     co_return unreachable();
   }
   Task<Status> write(std::string, ContentKey, std::uint64_t, std::uint64_t,
-                     std::optional<MemoryDescriptor>, MemoryVector, Patience,
+                     std::optional<MemoryDescriptor>, MemoryVector, RequestTimeouts,
                      RequestClass) override {
     co_return unreachable();
   }
@@ -23,7 +23,7 @@ class UnreachableTransport : public PeerTransport {
                                                     Clock::time_point) override {
     co_return unreachable();
   }
-  Task<Result<ControlMessage>> call(std::string, ControlMessage, Patience) override {
+  Task<Result<ControlMessage>> call(std::string, ControlMessage, RequestTimeouts) override {
     co_return unreachable();
   }
   Task<void> close() override { co_return; }

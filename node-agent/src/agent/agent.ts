@@ -1,4 +1,4 @@
-import type { Question } from '@hearth/engine';
+import type { EngineEvent } from '@hearth/engine';
 import { Capabilities, type ProbeMachine } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
 import { CredentialBook } from '../credentials/index.ts';
@@ -117,22 +117,22 @@ export class Agent {
   }
 
   /** What the engine asks and tells; never throws and never waits. */
-  answer(question: Question): void {
-    switch (question.kind) {
+  onEvent(event: EngineEvent): void {
+    switch (event.kind) {
       case 'locations':
-        this.locations.answer(question);
+        this.locations.answer(event);
         return;
       case 'log':
-        this.context.logger.log(question.level, question.message, question.fields);
+        this.context.logger.log(event.level, event.message, event.fields);
         return;
       case 'originChanged':
-        this.#quietly('the failure of a dataset could not be recorded', this.keeper.originChanged(question));
+        this.#quietly('the failure of a dataset could not be recorded', this.keeper.originChanged(event));
         return;
       case 'mountEnded':
-        this.#quietly('the end of a mount could not be recorded', this.mounts.ended(question.target, question.message));
+        this.#quietly('the end of a mount could not be recorded', this.mounts.ended(event.target, event.message));
         return;
       default:
-        question satisfies never;
+        event satisfies never;
     }
   }
 

@@ -1,5 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { Address, Engine, EngineOptions, Question } from '@hearth/engine';
+import type { Address, Engine, EngineEvent, EngineOptions } from '@hearth/engine';
 import type { CacheCheck } from '../cache/index.ts';
 import type { AgentConfig } from '../config/index.ts';
 import { pause, unlessAborted } from '../records/index.ts';
@@ -17,7 +17,7 @@ export interface EngineOpenerOptions {
 
 export interface OpeningOptions {
   /** Everything that the engine asks but log lines, which begin before anybody else is there to answer. */
-  onQuestion: (question: Question) => void;
+  onEvent: (event: EngineEvent) => void;
   /** Told of every try that failed. What it throws ends the tries. */
   onFailure: (error: HearthError) => void;
   /** From a try that failed to the next. */
@@ -39,12 +39,12 @@ export class EngineOpener {
     this.#options = options;
   }
 
-  async open({ onQuestion, onFailure, againMs, signal }: OpeningOptions): Promise<OpenedEngine> {
+  async open({ onEvent, onFailure, againMs, signal }: OpeningOptions): Promise<OpenedEngine> {
     const { logger } = this.#options;
     let reported = '';
     for (;;) {
       signal.throwIfAborted();
-      const trying = this.#try(onQuestion);
+      const trying = this.#try(onEvent);
       try {
         return await unlessAborted(trying, signal);
       } catch (thrown) {
@@ -62,7 +62,7 @@ export class EngineOpener {
     }
   }
 
-  async #try(onQuestion: (question: Question) => void): Promise<OpenedEngine> {
+  async #try(onEvent: (event: EngineEvent) => void): Promise<OpenedEngine> {
     const { config, incarnation, listen, check, logger, factory } = this.#options;
     await check.prepare();
     const directories = await check.run();
@@ -84,9 +84,9 @@ export class EngineOpener {
       certificateAuthorities: config.origins.certificateAuthorities ?? '',
       forbidPrivateAddresses: !config.origins.allowPrivate,
       allowedNetworks: config.origins.allowedNetworks,
-      onQuestion: (question) => {
-        if (question.kind === 'log') logger.log(question.level, question.message, question.fields);
-        else onQuestion(question);
+      onEvent: (event) => {
+        if (event.kind === 'log') logger.log(event.level, event.message, event.fields);
+        else onEvent(event);
       },
     });
     try {

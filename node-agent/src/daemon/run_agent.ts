@@ -89,7 +89,7 @@ async function startAgent(
   const check = new CacheCheck(config);
   const opener = new EngineOpener({ config, incarnation, listen, check, logger, factory: options.engineFactory });
   const { engine, installation } = await opener.open({
-    onQuestion: (question) => agent?.answer(question),
+    onEvent: (event) => agent?.onEvent(event),
     onFailure: (error) => {
       if (!patient) throw error;
       members.setReady(false, error.message);

@@ -146,7 +146,7 @@ describe('datasets', () => {
     const { dataset } = await add('a');
     await until(() => cluster.agent('b').datasets.isRevision(dataset.manifest));
     const message = 'its size is 5, not 1000';
-    cluster.agent('b').answer({ kind: 'originChanged', manifest: dataset.manifest, dataset: 'd', entry: 1, message });
+    cluster.agent('b').onEvent({ kind: 'originChanged', manifest: dataset.manifest, dataset: 'd', entry: 1, message });
     await until(async () => (await cluster.agent('c').datasets.get('d')).state === 'Failed');
     const failed = await cluster.agent('c').datasets.get('d');
     assert.equal(failed.errorCode, 'OriginChanged');

@@ -1,5 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { DatasetRevision, Engine, Question } from '@hearth/engine';
+import type { DatasetRevision, Engine, EngineEvent } from '@hearth/engine';
 import { pause } from '../records/index.ts';
 import type { Locations } from './locations.ts';
 import type { DatasetTables } from './table.ts';
@@ -37,7 +37,7 @@ export class ManifestKeeper {
       const emptied = reread && tables.revisionsMirror.rows().length === 0;
       for (const { before, after } of changes) {
         if (before !== undefined && after === undefined && !emptied) void this.#left(before.manifest);
-        if (before === undefined && after !== undefined) this.#locateAnew(after);
+        if (before === undefined && after !== undefined) this.#locateAgain(after);
       }
       this.#fetchMissing();
     });
@@ -96,7 +96,7 @@ export class ManifestKeeper {
 
   /** The origins of a dataset are opened with the credentials that it has now. */
   credentialsChanged(dataset: string): void {
-    for (const revision of this.#tables.revisionsOf(dataset)) this.#locateAnew(revision);
+    for (const revision of this.#tables.revisionsOf(dataset)) this.#locateAgain(revision);
   }
 
   /** These manifests, and no others, are opened and kept also when no dataset has them as a revision any more. */
@@ -116,17 +116,17 @@ export class ManifestKeeper {
   }
 
   /** What the engine tells: a file of this manifest is not at the origin any more as it was listed. */
-  async originChanged(question: Extract<Question, { kind: 'originChanged' }>): Promise<void> {
-    const name = question.dataset;
-    if (this.#tables.revision(question) === undefined) return;
-    const [entry] = await this.#engine.entriesAt(question.manifest, [question.entry]).catch(() => []);
-    const message = `the origin no longer has ${entry?.path ?? 'a file'} as it was listed: ${question.message}; add the dataset again to take its present state`;
+  async originChanged(event: Extract<EngineEvent, { kind: 'originChanged' }>): Promise<void> {
+    const name = event.dataset;
+    if (this.#tables.revision(event) === undefined) return;
+    const [entry] = await this.#engine.entriesAt(event.manifest, [event.entry]).catch(() => []);
+    const message = `the origin no longer has ${entry?.path ?? 'a file'} as it was listed: ${event.message}; add the dataset again to take its present state`;
     await this.#tables.datasets.update(name, (present) =>
-      present === undefined || present.manifest !== question.manifest || present.state === 'Failed'
+      present === undefined || present.manifest !== event.manifest || present.state === 'Failed'
         ? undefined
         : { ...present, state: 'Failed', errorCode: 'OriginChanged', message },
     );
-    this.#logger.error('the origin has changed', { dataset: name, manifest: question.manifest, reason: message });
+    this.#logger.error('the origin has changed', { dataset: name, manifest: event.manifest, reason: message });
   }
 
   async close(): Promise<void> {
@@ -166,7 +166,7 @@ export class ManifestKeeper {
     this.#open.add(digest);
     if (!before) for (const listener of this.#openedListeners) listener(digest);
     // Revisions are heard of by a mirror: those that were not there yet are located when they come.
-    for (const dataset of this.#tables.datasetsWith(digest)) this.#locateAnew({ manifest: digest, dataset });
+    for (const dataset of this.#tables.datasetsWith(digest)) this.#locateAgain({ manifest: digest, dataset });
   }
 
   /** A dataset does not need the manifest any more, or nobody on this node does. */
@@ -186,7 +186,7 @@ export class ManifestKeeper {
   }
 
   /** A dataset has this revision from now on, or other credentials for it. */
-  #locateAnew({ manifest, dataset }: DatasetRevision): void {
+  #locateAgain({ manifest, dataset }: DatasetRevision): void {
     if (!this.#open.has(manifest)) return;
     try {
       this.#locations.renew({ manifest, dataset });

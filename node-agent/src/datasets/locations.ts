@@ -1,5 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { DatasetRevision, Engine, Location, Question } from '@hearth/engine';
+import type { DatasetRevision, Engine, EngineEvent, Location } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import type { CredentialBook } from '../credentials/index.ts';
 import type { Origin } from '../origins/index.ts';
@@ -32,7 +32,7 @@ interface OfRevision {
   turn: NodeJS.Immediate | undefined;
 }
 
-type LocationsQuestion = Extract<Question, { kind: 'locations' }>;
+type LocationsEvent = Extract<EngineEvent, { kind: 'locations' }>;
 
 /** Where revisions are known from: what this agent has heard, and what the store has now. */
 export type Revisions = Pick<DatasetTables, 'revision' | 'readRevision'>;
@@ -80,14 +80,14 @@ export class Locations {
   }
 
   /** Never throws. */
-  answer(question: LocationsQuestion): void {
-    this.#answer(question).catch((thrown: unknown) => {
-      if (!this.#stop.signal.aborted) this.#fail(question, question.entries, HearthError.from(thrown));
+  answer(event: LocationsEvent): void {
+    this.#answer(event).catch((thrown: unknown) => {
+      if (!this.#stop.signal.aborted) this.#fail(event, event.entries, HearthError.from(thrown));
     });
   }
 
-  async #answer(question: LocationsQuestion): Promise<void> {
-    const { manifest, dataset } = question;
+  async #answer(event: LocationsEvent): Promise<void> {
+    const { manifest, dataset } = event;
     const of = { manifest, dataset };
     if (this.#credentials.awaits(dataset)) {
       const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#waitMs)]);
@@ -105,7 +105,7 @@ export class Locations {
     }
     const ready: Location[] = [];
     const now = Date.now();
-    for (const entry of question.entries) {
+    for (const entry of event.entries) {
       const cached = known.cache.get(entry);
       if (cached !== undefined && isUsable(cached, now)) {
         cached.givenAt = now;
@@ -113,7 +113,7 @@ export class Locations {
       } else if (!known.resolving.has(entry)) known.waiting.add(entry);
     }
     if (known.origin.locatesFreely) {
-      for (const entry of question.ahead) if (!known.resolving.has(entry)) known.ahead.add(entry);
+      for (const entry of event.ahead) if (!known.resolving.has(entry)) known.ahead.add(entry);
     }
     if (ready.length > 0) this.#engine.setLocations(of, ready);
     if (known.waiting.size + known.ahead.size > 0) known.turn ??= setImmediate(() => this.#resolve(of, known));

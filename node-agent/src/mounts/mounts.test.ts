@@ -46,7 +46,7 @@ describe('mounts', () => {
       message: 'dataset d is mounted on b at /mnt/d (hearth unmount); it can be removed when that has ended',
     });
     cluster.engine('b').disk.mounts.delete('/mnt/d');
-    cluster.agent('b').answer({ kind: 'mountEnded', target: '/mnt/d', message: 'unmounted by hand' });
+    cluster.agent('b').onEvent({ kind: 'mountEnded', target: '/mnt/d', message: 'unmounted by hand' });
     await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
     await cluster.agent('a').removal.remove('d', { evict: false }, soon());
   });

@@ -112,8 +112,8 @@ export class Mounts {
     this.#inherited.clear();
     if (this.#rows.size > 0) this.#departed.attend();
     if (targets.length > 0) this.#context.logger.info('adopted the mounts of the previous agent', { targets });
-    const begun = this.#makeAnew(dead, true);
-    await begun.catch(() => this.#tryAgain(() => this.#makeAnew(dead, false), firstPauseMs));
+    const begun = this.#makeAgain(dead, true);
+    await begun.catch(() => this.#tryAgain(() => this.#makeAgain(dead, false), firstPauseMs));
   }
 
   /** Until it succeeds. */
@@ -132,13 +132,13 @@ export class Mounts {
    * FUSE mounts that lost their agent and their holder are dead for ever: they are made again over what is left of them.
    * Throws when one cannot be made now and may be later: until then whoever reads there is told, by the kernel.
    */
-  async #makeAnew(dead: readonly MountRow[], first: boolean): Promise<void> {
+  async #makeAgain(dead: readonly MountRow[], first: boolean): Promise<void> {
     let later: HearthError | undefined;
     for (const row of dead) {
       // Meanwhile unmounted, or mounted for something else.
       if (this.#rows.get(row.target) !== row || (await this.#isServed(row.target))) continue;
       try {
-        await this.#mountAnew(row, first);
+        await this.#mountAgain(row, first);
       } catch (thrown) {
         const error = HearthError.from(thrown);
         if (first) this.#context.logger.error('cannot remount a dead mount', { target: row.target, error });
@@ -151,7 +151,7 @@ export class Mounts {
   }
 
   /** `first`: nobody waits for the manifest once more. */
-  async #mountAnew({ target, manifest, dataset, dataPath }: MountRow, first: boolean): Promise<void> {
+  async #mountAgain({ target, manifest, dataset, dataPath }: MountRow, first: boolean): Promise<void> {
     const { engine, logger } = this.#context;
     if (!first) await this.#keeper.openedSoon(manifest, this.#stop.signal);
     const source = `${sourcePrefix}${dataset}`;

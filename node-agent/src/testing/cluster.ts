@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HearthError, silentLogger } from '@hearth/common';
-import type { ManifestRow, Probe, Question } from '@hearth/engine';
+import type { EngineEvent, ManifestRow, Probe } from '@hearth/engine';
 import { Agent } from '../agent/agent.ts';
 import type { Member, Members, Pace } from '../context.ts';
 import type { OpenOrigin } from '../datasets/index.ts';
@@ -113,7 +113,7 @@ export class TestCluster {
     let agent: Agent | undefined;
     const engine = new FakeEngine(
       this.fabric,
-      engineOptions(name, (question) => agent?.answer(question)),
+      engineOptions(name, (event) => agent?.onEvent(event)),
       disk,
     );
     const session = new Session(store, silentLogger, this.pace.leaseSeconds);
@@ -220,7 +220,7 @@ export class TestCluster {
   }
 }
 
-export function engineOptions(node: string, onQuestion: (question: Question) => void) {
+export function engineOptions(node: string, onEvent: (event: EngineEvent) => void) {
   return {
     node,
     cluster: 'test',
@@ -235,7 +235,7 @@ export function engineOptions(node: string, onQuestion: (question: Question) => 
     incarnation: '1',
     forbidPrivateAddresses: false,
     allowedNetworks: [],
-    onQuestion,
+    onEvent,
   };
 }
 

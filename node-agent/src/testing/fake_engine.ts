@@ -79,7 +79,7 @@ export class FakeEngine implements Engine {
   reportChanged(warm: FakeWarm, { manifest, dataset }: DatasetRevision, entry: number): void {
     const message = 'the ETag differs from the one in the manifest';
     warm.fail(new HearthError('OriginChanged', message));
-    this.options.onQuestion({ kind: 'originChanged', manifest, dataset, entry, message });
+    this.options.onEvent({ kind: 'originChanged', manifest, dataset, entry, message });
   }
 
   addresses(): Address[] {

@@ -1,5 +1,5 @@
 // What agents have left mounted.
-#include "holder/left_mounts.h"
+#include "holder/stale_mounts.h"
 
 #include <gtest/gtest.h>
 
@@ -11,14 +11,14 @@
 namespace hearth {
 namespace {
 
-class LeftMountsTest : public holder_testing::HolderTest {};
+class StaleMountsTest : public holder_testing::HolderTest {};
 
-TEST_F(LeftMountsTest, WhatCannotBeTakenAwayIsLeftAsItIs) {
+TEST_F(StaleMountsTest, WhatCannotBeUnmountedIsLeftAsItIs) {
   const auto mounts = root_ / "volumes" / "mounts";
-  EXPECT_TRUE(detachLeftMounts(calls_, mounts.string()).empty()) << "no such folder";
+  EXPECT_TRUE(detachStaleMounts(calls_, mounts.string()).empty()) << "no such folder";
   std::filesystem::create_directories(mounts / "m1" / "view");
   std::ofstream(mounts / "m1" / "file") << "of somebody";
-  EXPECT_TRUE(detachLeftMounts(calls_, mounts.string()).empty());
+  EXPECT_TRUE(detachStaleMounts(calls_, mounts.string()).empty());
   EXPECT_FALSE(std::filesystem::exists(mounts / "m1" / "view"));
   EXPECT_TRUE(std::filesystem::exists(mounts / "m1" / "file"));
 }

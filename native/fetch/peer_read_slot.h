@@ -11,14 +11,14 @@ namespace hearth {
 
 // Chunks that may be read from peers at the same time in the background. First come, first served;
 // work that a reader joins leaves the queue. Used on one shard's thread only.
-class PeerPlaces {
+class PeerReadSlots {
  public:
-  PeerPlaces(Reactor& reactor, std::uint32_t chunks) : reactor_(reactor), free_(chunks) {}
-  PeerPlaces(const PeerPlaces&) = delete;
-  PeerPlaces& operator=(const PeerPlaces&) = delete;
+  PeerReadSlots(Reactor& reactor, std::uint32_t chunks) : reactor_(reactor), free_(chunks) {}
+  PeerReadSlots(const PeerReadSlots&) = delete;
+  PeerReadSlots& operator=(const PeerReadSlots&) = delete;
 
  private:
-  friend class PeerPlace;
+  friend class PeerReadSlot;
   struct Waiter {
     Event decided;
     std::uint32_t chunks;
@@ -41,36 +41,36 @@ class PeerPlaces {
 };
 
 // A run's place among them.
-class PeerPlace {
+class PeerReadSlot {
  public:
-  explicit PeerPlace(PeerPlaces& places) : places_(places) {}
-  ~PeerPlace() { leave(); }
-  PeerPlace(const PeerPlace&) = delete;
-  PeerPlace& operator=(const PeerPlace&) = delete;
+  explicit PeerReadSlot(PeerReadSlots& slots) : slots_(slots) {}
+  ~PeerReadSlot() { leave(); }
+  PeerReadSlot(const PeerReadSlot&) = delete;
+  PeerReadSlot& operator=(const PeerReadSlot&) = delete;
 
   [[nodiscard]] bool held() const { return chunks_ != 0; }
   // Without a place when a reader waits, from the beginning or meanwhile: demand needs none.
   [[nodiscard]] Task<void> take(Urgency& urgency, std::uint32_t chunks) {
     if (urgency.demand()) co_return;
-    PeerPlaces::Waiter waiter{Event(places_.reactor_), chunks};
+    PeerReadSlots::Waiter waiter{Event(slots_.reactor_), chunks};
     const Urgency::Watch watch(urgency, [&waiter] { waiter.decided.set(); });
-    places_.waiters_.push_back(&waiter);
-    places_.serve();
+    slots_.waiters_.push_back(&waiter);
+    slots_.serve();
     co_await waiter.decided.wait();
     if (waiter.given) {
       chunks_ = chunks;
     } else {
-      places_.waiters_.remove(&waiter);
-      places_.serve();  // those behind may fit
+      slots_.waiters_.remove(&waiter);
+      slots_.serve();  // those behind may fit
     }
   }
   void leave() {
-    places_.free_ += std::exchange(chunks_, 0);
-    places_.serve();
+    slots_.free_ += std::exchange(chunks_, 0);
+    slots_.serve();
   }
 
  private:
-  PeerPlaces& places_;
+  PeerReadSlots& slots_;
   std::uint32_t chunks_ = 0;
 };
 

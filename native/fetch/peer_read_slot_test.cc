@@ -1,4 +1,4 @@
-#include "fetch/peer_place.h"
+#include "fetch/peer_read_slot.h"
 
 #include <gtest/gtest.h>
 
@@ -9,26 +9,26 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct PeerPlaceTest : testing::Test {
+struct PeerReadSlotTest : testing::Test {
   std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
 };
 
-Task<void> takePlace(PeerPlaces& places, Urgency& urgency, std::vector<bool>& held) {
-  PeerPlace place(places);
-  co_await place.take(urgency, 2);
-  held.push_back(place.held());
+Task<void> takeSlot(PeerReadSlots& slots, Urgency& urgency, std::vector<bool>& held) {
+  PeerReadSlot slot(slots);
+  co_await slot.take(urgency, 2);
+  held.push_back(slot.held());
 }
 
 Task<std::vector<bool>> queueAndJoin(Reactor& reactor) {
-  PeerPlaces places(reactor, 2);
+  PeerReadSlots slots(reactor, 2);
   std::vector<bool> held;
   Urgency background(Priority::kBackground), joined(Priority::kBackground);
   Gate gate(reactor);
   {
-    PeerPlace first(places);
+    PeerReadSlot first(slots);
     co_await first.take(background, 1);
-    gate.spawn(takePlace(places, joined, held));
-    gate.spawn(takePlace(places, background, held));
+    gate.spawn(takeSlot(slots, joined, held));
+    gate.spawn(takeSlot(slots, background, held));
     joined.raise();
     co_await reactor.sleep(1ms);
   }
@@ -36,7 +36,7 @@ Task<std::vector<bool>> queueAndJoin(Reactor& reactor) {
   co_return held;
 }
 
-TEST_F(PeerPlaceTest, WhatAReaderJoinsNeedsNoneAndOthersGetTheirs) {
+TEST_F(PeerReadSlotTest, WhatAReaderJoinsNeedsNoneAndOthersGetTheirs) {
   EXPECT_EQ(reactor->runUntilComplete(queueAndJoin(*reactor)), (std::vector<bool>{false, true}));
 }
 

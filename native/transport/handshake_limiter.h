@@ -16,7 +16,7 @@
 
 namespace hearth {
 
-class Doorkeeper {
+class HandshakeLimiter {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   // How long a failed proof counts.
@@ -24,26 +24,27 @@ class Doorkeeper {
   // Failed proofs of all sources that are remembered; the oldest is forgotten first.
   static constexpr std::size_t kFailures = 4096;
 
-  Doorkeeper(std::size_t places, std::size_t placesPerSource)
-      : places_(places), placesPerSource_(placesPerSource) {}
+  HandshakeLimiter(std::size_t slots, std::size_t slotsPerSource)
+      : slots_(slots), slotsPerSource_(slotsPerSource) {}
 
   // One place among the strangers, given back when it goes: before the doorkeeper, and before what
   // `end` uses.
-  class Place {
+  class Slot {
    public:
-    ~Place() { keeper_.leave(*this); }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
+    ~Slot() { limiter_.leave(*this); }
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
     // Gives it back now: the proof has failed.
-    void fail(TimePoint now) { keeper_.fail(*this, now); }
-    [[nodiscard]] bool takenAway() const { return !counted_; }
+    void fail(TimePoint now) { limiter_.fail(*this, now); }
+    [[nodiscard]] bool revoked() const { return !counted_; }
 
    private:
-    friend Doorkeeper;
-    Place(Doorkeeper& keeper, std::string source, std::uint64_t number, std::function<void()> end)
-        : keeper_(keeper), source_(std::move(source)), number_(number), end_(std::move(end)) {}
+    friend HandshakeLimiter;
+    Slot(HandshakeLimiter& limiter, std::string source, std::uint64_t number,
+         std::function<void()> end)
+        : limiter_(limiter), source_(std::move(source)), number_(number), end_(std::move(end)) {}
 
-    Doorkeeper& keeper_;
+    HandshakeLimiter& limiter_;
     std::string source_;
     std::uint64_t number_;
     std::function<void()> end_;
@@ -54,27 +55,27 @@ class Doorkeeper {
   // one, and must not enter. The place taken away is that of the oldest connection of the same
   // source when it has too many, else the oldest of the source that has most, of several such the
   // oldest of all. Null when the source has as many failed proofs as it may have places.
-  [[nodiscard]] std::shared_ptr<Place> enter(const std::string& source, TimePoint now,
-                                             std::function<void()> end);
+  [[nodiscard]] std::shared_ptr<Slot> enter(const std::string& source, TimePoint now,
+                                            std::function<void()> end);
   [[nodiscard]] std::size_t taken() const { return taken_; }
 
  private:
-  using Places = std::map<std::uint64_t, Place*>;  // of one source, oldest first
+  using Slots = std::map<std::uint64_t, Slot*>;  // of one source, oldest first
 
   struct Failure {
     std::string source;
     TimePoint until;
   };
 
-  static void takeOldest(Places& places);
-  void leave(Place& place);
-  void fail(Place& place, TimePoint now);
-  void forgive(TimePoint now);
+  static void revokeOldest(Slots& slots);
+  void leave(Slot& slot);
+  void fail(Slot& slot, TimePoint now);
+  void expireFailures(TimePoint now);
 
-  std::size_t places_, placesPerSource_;
+  std::size_t slots_, slotsPerSource_;
   std::size_t taken_ = 0;
   std::uint64_t lastNumber_ = 0;
-  std::map<std::string, Places> bySource_;         // none is empty
+  std::map<std::string, Slots> bySource_;          // none is empty
   std::deque<Failure> failures_;                   // oldest first
   std::map<std::string, std::size_t> failuresOf_;  // by source; none is 0
 };

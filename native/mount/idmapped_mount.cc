@@ -1,4 +1,4 @@
-#include "mount/unowned_mount.h"
+#include "mount/idmapped_mount.h"
 
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -65,7 +65,7 @@ Result<OwnedFd> makeUserNamespace() {
 
 }  // namespace
 
-Status bindUnowned(const std::string& source, const std::string& target) {
+Status bindIdmapped(const std::string& source, const std::string& target) {
   auto space = makeUserNamespace();
   if (!space.ok()) return space.error();
   const OwnedFd tree(

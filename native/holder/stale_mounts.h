@@ -15,8 +15,8 @@ namespace hearth {
 // there. Who has bound a mount elsewhere, as csi-node for pods, keeps it: what is bound holds its
 // file system by itself. Fine when there is no such folder. Needs CAP_SYS_ADMIN. Returns what went
 // wrong.
-[[nodiscard]] std::vector<std::string> detachLeftMounts(ChildCalls& calls,
-                                                        const std::string& folder);
+[[nodiscard]] std::vector<std::string> detachStaleMounts(ChildCalls& calls,
+                                                         const std::string& folder);
 
 // Lets nobody but the owner into a folder that somebody else may have made (mode 0700).
 [[nodiscard]] Status closeFolder(const std::string& folder);

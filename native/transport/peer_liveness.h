@@ -12,9 +12,9 @@
 
 namespace hearth {
 
-class SignsOfLife {
+class PeerLiveness {
  public:
-  explicit SignsOfLife(const Reactor& reactor) : reactor_(reactor) {}
+  explicit PeerLiveness(const Reactor& reactor) : reactor_(reactor) {}
 
   // The first of the requests is sent that are unanswered. `progress`: grows with every sign.
   void start(std::uint64_t progress);

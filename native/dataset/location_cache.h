@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "dataset/question.h"
+#include "dataset/engine_event.h"
 #include "dataset/reading_order.h"
 #include "manifest/manifest.h"
 #include "origin/origin_client.h"
@@ -22,11 +22,11 @@
 
 namespace hearth {
 
-class LocationBook {
+class LocationCache {
  public:
   // `dataset`: its id, for the questions.
-  LocationBook(std::shared_ptr<const Manifest> manifest, std::string dataset, Ask ask);
-  ~LocationBook();
+  LocationCache(std::shared_ptr<const Manifest> manifest, std::string dataset, EventSink events);
+  ~LocationCache();
 
   // Every entry's location is base + its path: for URLs each part percent-encoded. Replaces single
   // ones.
@@ -36,7 +36,7 @@ class LocationBook {
   // Forgets those that cannot be used any more.
   void sweep();
   // Single locations that are kept: the oldest go when there are more.
-  static constexpr std::size_t kMostKept = 8192;
+  static constexpr std::size_t kMaxKept = 8192;
   [[nodiscard]] std::size_t kept() const;
   // Forgets base and single ones: the dataset has other credentials now, or is gone.
   void clear();
@@ -72,7 +72,7 @@ class LocationBook {
 
   const std::shared_ptr<const Manifest> manifest_;
   const std::string dataset_;
-  const Ask ask_;
+  const EventSink events_;
   std::atomic<std::uint64_t> version_{0};
   mutable std::mutex mutex_;
   std::optional<Location> base_;

@@ -1,4 +1,4 @@
-#include "fetch/run_course.h"
+#include "fetch/run_executor.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 namespace hearth {
 namespace {
 
-// Between attempts. They go on for kPeerPatience: where links are full an agent may hear seconds
+// Between attempts. They go on for kPeerTimeout: where links are full an agent may hear seconds
 // after the others what the directory has given to it.
 constexpr Clock::duration kFirstPause = std::chrono::milliseconds(5);
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(250);
@@ -48,7 +48,7 @@ StripeHolder firstOf(const StripeHolder& agent) {
 
 }  // namespace
 
-Fetcher::RunCourse::RunCourse(Fetcher& fetcher, RunState& state)
+Fetcher::RunExecutor::RunExecutor(Fetcher& fetcher, RunState& state)
     : fetcher_(fetcher),
       ports_(fetcher.ports_),
       state_(state),
@@ -57,10 +57,10 @@ Fetcher::RunCourse::RunCourse(Fetcher& fetcher, RunState& state)
       ofOrigin_(state.options.rate.get()),
       ofPeers_(state.options.peerRate.get()),
       raised_(*state.urgency, [this] { turn_.force(); }),
-      place_(fetcher.peerPlaces_),
+      slot_(fetcher.peerReadSlots_),
       pause_(kFirstPause) {}
 
-Task<Status> Fetcher::RunCourse::run() {
+Task<Status> Fetcher::RunExecutor::run() {
   while (!ports_.gate.closed()) {
     const ChunkMask missing = state_.missing();
     if (missing == 0) co_return Status();
@@ -70,7 +70,7 @@ Task<Status> Fetcher::RunCourse::run() {
   co_return shuttingDown();
 }
 
-Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::step(ChunkMask missing) {
+Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::step(ChunkMask missing) {
   const auto refused = state_.fetch->refusal.holds(file_.dataset->locations);
   if (state_.fetch->shared->fromOriginAlone) {
     if (refused) co_return Ended(*refused);
@@ -87,8 +87,8 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::step(ChunkMask missing) {
   askForTurn(mayFetch);
   // What is granted must come in soon: it is asked for when there is memory for it.
   std::vector<ChunkBuffer> own = co_await memoryForTurn();
-  const Intent intent = own.empty() ? (place_.held() ? Intent::kRead : Intent::kLook)
-                        : through   ? Intent::kLook
+  const Intent intent = own.empty() ? (slot_.held() ? Intent::kRead : Intent::kLookUp)
+                        : through   ? Intent::kLookUp
                                     : Intent::kFetch;
   LocateAnswer answer = co_await locate(missing, intent);
   const bool nowhere = answer.holders.empty() && answer.fetchers.empty();
@@ -105,16 +105,16 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::step(ChunkMask missing) {
   co_return co_await readFromAgents(answer, missing);
 }
 
-Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::lookElsewhere(ChunkMask missing,
-                                                                  Error refused) {
+Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::lookElsewhere(ChunkMask missing,
+                                                                      Error refused) {
   turn_.end();
   if (!state_.demand()) co_return Ended(refused);
-  const LocateAnswer answer = co_await locate(missing, Intent::kLook);
+  const LocateAnswer answer = co_await locate(missing, Intent::kLookUp);
   if (answer.holders.empty() && answer.fetchers.empty()) co_return Ended(refused);
   co_return co_await readFromAgents(answer, missing);
 }
 
-Fetcher::RunCourse::Ended Fetcher::RunCourse::givenUp(bool through) {
+Fetcher::RunExecutor::Ended Fetcher::RunExecutor::givenUp(bool through) {
   if (state_.unwanted()) {
     state_.abandoned = true;
     return Error{ErrorCode::kCancelled, "nobody wants the bytes any more"};
@@ -126,31 +126,31 @@ Fetcher::RunCourse::Ended Fetcher::RunCourse::givenUp(bool through) {
   return std::nullopt;
 }
 
-void Fetcher::RunCourse::askForTurn(bool mayFetch) {
-  if (turn_.asked() || place_.held() || !mayFetch) return;
+void Fetcher::RunExecutor::askForTurn(bool mayFetch) {
+  if (turn_.asked() || slot_.held() || !mayFetch) return;
   turn_ = state_.demand() ? turns_.force(ports_.reactor, state_.bytes())
                           : turns_.ask(ports_.reactor, state_.bytes());
 }
 
-Task<std::vector<ChunkBuffer>> Fetcher::RunCourse::memoryForTurn() {
+Task<std::vector<ChunkBuffer>> Fetcher::RunExecutor::memoryForTurn() {
   if (!turn_.held()) co_return std::vector<ChunkBuffer>();
   co_return co_await acquireMemory();
 }
 
-Task<std::vector<ChunkBuffer>> Fetcher::RunCourse::acquireMemory() {
+Task<std::vector<ChunkBuffer>> Fetcher::RunExecutor::acquireMemory() {
   return ports_.ofOrigin.buffers.acquire(*state_.urgency, state_.chunks.count, state_.options.rank,
                                          file_.dataset->id);
 }
 
-Task<LocateAnswer> Fetcher::RunCourse::locate(ChunkMask missing, Intent intent) {
-  state_.named = state_.named || intent != Intent::kLook;
-  const auto asking = intent == Intent::kLook ? nullptr : std::make_shared<Event>(ports_.reactor);
+Task<LocateAnswer> Fetcher::RunExecutor::locate(ChunkMask missing, Intent intent) {
+  state_.named = state_.named || intent != Intent::kLookUp;
+  const auto asking = intent == Intent::kLookUp ? nullptr : std::make_shared<Event>(ports_.reactor);
   state_.setAsking(asking);
   LocateAnswer answer = co_await ports_.directory.locate(
-      file_.about.key, file_.about.size, state_.chunks.stripe(), missing, intent, complaint_);
+      file_.about.key, file_.about.size, state_.chunks.stripe(), missing, intent, failure_);
   state_.setAsking(nullptr);
   if (asking) asking->set();  // who waits resumes when what is granted is under way
-  complaint_ = {};
+  failure_ = {};
   // The directory may not have heard of it yet.
   if (answer.holders.empty() && !answer.fetchers.empty() &&
       firstOf(answer.fetchers.front()) == come_) {
@@ -161,15 +161,15 @@ Task<LocateAnswer> Fetcher::RunCourse::locate(ChunkMask missing, Intent intent) 
   co_return answer;
 }
 
-Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchAlone(ChunkMask missing) {
+Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchAlone(ChunkMask missing) {
   std::vector<ChunkBuffer> own = co_await acquireMemory();
   const Status fetched = co_await fetcher_.fromOrigin(state_, missing, std::move(own));
   if (fetched.ok() || state_.queuesAgain(fetched)) co_return Ended();
   co_return tooSlow(fetched);
 }
 
-Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchGranted(ChunkMask granted,
-                                                                 std::vector<ChunkBuffer> own) {
+Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchGranted(ChunkMask granted,
+                                                                     std::vector<ChunkBuffer> own) {
   ofOrigin_.use(state_.bytes());
   const Status fetched = co_await fetcher_.fromOrigin(state_, granted, std::move(own));
   turn_.end(fetched.ok() ? state_.bytes() : 0);
@@ -180,8 +180,8 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::fetchGranted(ChunkMask grant
   co_return tooSlow(fetched);  // other failures the origin client has tried again already
 }
 
-Task<void> Fetcher::RunCourse::waitForGrant(bool mayFetch) {
-  place_.leave();
+Task<void> Fetcher::RunExecutor::waitForGrant(bool mayFetch) {
+  slot_.leave();
   if (!mayFetch) {
     co_await ofOrigin_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
   } else if (turn_.asked()) {
@@ -189,38 +189,38 @@ Task<void> Fetcher::RunCourse::waitForGrant(bool mayFetch) {
   }
 }
 
-Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::readFromAgents(const LocateAnswer& answer,
-                                                                   ChunkMask missing) {
+Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::readFromAgents(const LocateAnswer& answer,
+                                                                       ChunkMask missing) {
   Status read;
   if (answer.holders.empty()) {
-    place_.leave();
+    slot_.leave();
     come_ = firstOf(answer.fetchers.front());
-    read = co_await fetcher_.awaitFetcher(state_, come_, complaint_);
+    read = co_await fetcher_.awaitFetcher(state_, come_, failure_);
   } else {
-    if (!state_.demand() && !place_.held()) {
-      co_await takePlace(missing);
+    if (!state_.demand() && !slot_.held()) {
+      co_await takeSlot(missing);
       // It asks a second time then, to read. Who wanted to look or to fetch was named a holder
       // however many read from there: only questions to read are spread over holders, and have
       // others wait for one of the readers (KeyDirectory::locate). And the place took its time.
       co_return Ended();
     }
     ofPeers_.use(state_.bytes());
-    read = co_await fetcher_.fromPeers(state_, answer, complaint_);
-    place_.leave();
+    read = co_await fetcher_.fromPeers(state_, answer, failure_);
+    slot_.leave();
   }
   co_return co_await judge(read);
 }
 
-Task<void> Fetcher::RunCourse::takePlace(ChunkMask missing) {
+Task<void> Fetcher::RunExecutor::takeSlot(ChunkMask missing) {
   if (!ofPeers_.given()) {
     co_await ofPeers_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
   }
   Task<void> taking =
-      place_.take(*state_.urgency, static_cast<std::uint32_t>(std::popcount(missing)));
+      slot_.take(*state_.urgency, static_cast<std::uint32_t>(std::popcount(missing)));
   co_await taking;
 }
 
-Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::judge(Status read) {
+Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::judge(Status read) {
   if (read.ok()) {
     failing_.reset();
     pause_ = kFirstPause;
@@ -229,7 +229,7 @@ Task<Fetcher::RunCourse::Ended> Fetcher::RunCourse::judge(Status read) {
   come_ = {};
   if (!mayPass(read.code())) co_return read;
   if (!failing_) failing_ = Clock::now();
-  if (Clock::now() - *failing_ > kPeerPatience) {
+  if (Clock::now() - *failing_ > kPeerTimeout) {
     co_return read.error().within("no agent gave the bytes");
   }
   co_await ports_.reactor.sleep(pause_);

@@ -16,6 +16,6 @@ namespace hearth {
 // belong to nobody. kUnsupported when the kernel or the file system of `source`
 // knows no such mounts, or this process may not make them; nothing is mounted
 // then. Blocks for milliseconds; any thread.
-[[nodiscard]] Status bindUnowned(const std::string& source, const std::string& target);
+[[nodiscard]] Status bindIdmapped(const std::string& source, const std::string& target);
 
 }  // namespace hearth

@@ -6,7 +6,7 @@
 namespace hearth {
 
 // A directory that has been stopped keeps its askers for half a second from its stand-in.
-inline Patience directoryPatience() {
+inline RequestTimeouts directoryTimeouts() {
   return {Clock::now() + std::chrono::seconds(4), std::chrono::milliseconds(500)};
 }
 

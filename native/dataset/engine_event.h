@@ -12,7 +12,7 @@
 
 namespace hearth {
 
-struct Question {
+struct EngineEvent {
   enum class Kind : std::uint8_t { kLocations, kLog, kOriginChanged, kMountEnded };
   enum class Level : std::uint8_t { kDebug, kInfo, kWarn, kError };
 
@@ -26,19 +26,19 @@ struct Question {
   std::string target;                         // kMountEnded
   std::string message;                        // kLog, kOriginChanged, kMountEnded
   std::map<std::string, std::string> fields;  // kLog
-  std::shared_ptr<void> place = nullptr;  // among those that wait; given back with the last copy
+  std::shared_ptr<void> slot = nullptr;  // among those that wait; given back with the last copy
 };
 
 // Any thread may call it; it must not block. After Engine::close has ended it is not called again.
-using Ask = std::function<void(Question)>;
+using EventSink = std::function<void(EngineEvent)>;
 
 // A line of the agent's log. Any thread.
-inline void log(const Ask& ask, Question::Level level, std::string message,
+inline void log(const EventSink& events, EngineEvent::Level level, std::string message,
                 std::map<std::string, std::string> fields = {}) {
-  ask({.kind = Question::Kind::kLog,
-       .level = level,
-       .message = std::move(message),
-       .fields = std::move(fields)});
+  events({.kind = EngineEvent::Kind::kLog,
+          .level = level,
+          .message = std::move(message),
+          .fields = std::move(fields)});
 }
 
 }  // namespace hearth

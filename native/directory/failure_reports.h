@@ -12,14 +12,14 @@
 
 namespace hearth {
 
-class Suspicions {
+class FailureReports {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   // How long a holder is not named to an agent that could not read from it. Longer than that agent
   // needs to come by the chunk elsewhere; then the holder is tried once more.
-  static constexpr std::chrono::seconds kLasting{10};
+  static constexpr std::chrono::seconds kLifetime{10};
   // Different agents that must say the same before the holder is asked what it holds.
-  static constexpr std::size_t kAgreeing = 2;
+  static constexpr std::size_t kMinReporters = 2;
 
   // Whether enough agents, this one among them, say the same now.
   [[nodiscard]] bool note(std::uint32_t chunk, const std::string& asker, const std::string& holder,
@@ -32,7 +32,7 @@ class Suspicions {
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
-  struct Suspicion {
+  struct Report {
     std::string asker;
     std::string holder;
     TimePoint since;
@@ -40,7 +40,7 @@ class Suspicions {
   template <class Condition>
   void eraseIf(Condition condition);
 
-  std::map<std::uint32_t, std::vector<Suspicion>> suspicions_;  // by chunk; none is empty
+  std::map<std::uint32_t, std::vector<Report>> reports_;  // by chunk; none is empty
   std::size_t size_ = 0;
   std::size_t sweepAt_ = 1024;
 };

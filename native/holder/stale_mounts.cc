@@ -1,4 +1,4 @@
-#include "holder/left_mounts.h"
+#include "holder/stale_mounts.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ void removeFolders(const std::string& folder, int levels) {
 
 }  // namespace
 
-std::vector<std::string> detachLeftMounts(ChildCalls& calls, const std::string& folder) {
+std::vector<std::string> detachStaleMounts(ChildCalls& calls, const std::string& folder) {
   const auto canonical = canonicalDirectory(calls, folder);
   if (!canonical) {
     if (canonical.code() == ErrorCode::kNotFound) return {};

@@ -1,4 +1,4 @@
-#include "dataset/location_book.h"
+#include "dataset/location_cache.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +8,7 @@ namespace {
 
 // A location that ends within this time is not used for a new request.
 constexpr std::int64_t kExpiryMarginMs = 30'000;
-constexpr auto kAnswerPatience = std::chrono::seconds(60);
+constexpr auto kAnswerTimeout = std::chrono::seconds(60);
 
 bool lasts(const Location& location, std::int64_t until) {
   return location.expiresAtMs == 0 || location.expiresAtMs > until;
@@ -45,19 +45,20 @@ std::string joined(const std::string& base, const std::string& path) {
 
 }  // namespace
 
-struct LocationBook::Waiter {
+struct LocationCache::Waiter {
   explicit Waiter(Reactor& home) : reactor(home), done(home) {}
   Reactor& reactor;
   Event done;
   std::optional<Result<Location>> result;
 };
 
-LocationBook::LocationBook(std::shared_ptr<const Manifest> manifest, std::string dataset, Ask ask)
-    : manifest_(std::move(manifest)), dataset_(std::move(dataset)), ask_(std::move(ask)) {}
+LocationCache::LocationCache(std::shared_ptr<const Manifest> manifest, std::string dataset,
+                             EventSink events)
+    : manifest_(std::move(manifest)), dataset_(std::move(dataset)), events_(std::move(events)) {}
 
-LocationBook::~LocationBook() = default;
+LocationCache::~LocationCache() = default;
 
-void LocationBook::setBase(Location base) {
+void LocationCache::setBase(Location base) {
   std::vector<std::uint32_t> entries;
   {
     const std::lock_guard lock(mutex_);
@@ -71,20 +72,20 @@ void LocationBook::setBase(Location base) {
   for (const std::uint32_t entry : entries) answer(entry, *known(entry));
 }
 
-void LocationBook::set(std::uint32_t entry, Location location) {
+void LocationCache::set(std::uint32_t entry, Location location) {
   location.owner = dataset_;
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = single_.find(entry); known != single_.end()) drop(known);
     single_.emplace(entry, Single{location, ages_.insert(ages_.end(), entry)});
-    while (single_.size() > kMostKept) drop(single_.find(ages_.front()));
+    while (single_.size() > kMaxKept) drop(single_.find(ages_.front()));
   }
   answer(entry, std::move(location));
 }
 
-void LocationBook::fail(std::uint32_t entry, const Error& error) { answer(entry, error); }
+void LocationCache::fail(std::uint32_t entry, const Error& error) { answer(entry, error); }
 
-void LocationBook::clear() {
+void LocationCache::clear() {
   const std::lock_guard lock(mutex_);
   version_.fetch_add(1);
   base_.reset();
@@ -92,7 +93,7 @@ void LocationBook::clear() {
   ages_.clear();
 }
 
-void LocationBook::sweep() {
+void LocationCache::sweep() {
   const std::lock_guard lock(mutex_);
   const std::int64_t until = nowMs() + kExpiryMarginMs;
   for (auto place = single_.begin(); place != single_.end();) {
@@ -101,17 +102,17 @@ void LocationBook::sweep() {
   }
 }
 
-std::size_t LocationBook::kept() const {
+std::size_t LocationCache::kept() const {
   const std::lock_guard lock(mutex_);
   return single_.size();
 }
 
-void LocationBook::drop(std::unordered_map<std::uint32_t, Single>::iterator place) {
+void LocationCache::drop(std::unordered_map<std::uint32_t, Single>::iterator place) {
   ages_.erase(place->second.age);
   single_.erase(place);
 }
 
-void LocationBook::close(const Error& error) {
+void LocationCache::close(const Error& error) {
   std::vector<std::uint32_t> entries;
   {
     const std::lock_guard lock(mutex_);
@@ -121,17 +122,17 @@ void LocationBook::close(const Error& error) {
   for (const std::uint32_t entry : entries) answer(entry, error);
 }
 
-void LocationBook::expire(std::uint32_t entry) {
+void LocationCache::expire(std::uint32_t entry) {
   const std::lock_guard lock(mutex_);
   if (const auto known = single_.find(entry); known != single_.end()) drop(known);
 }
 
-bool LocationBook::usable(std::uint32_t entry) const {
+bool LocationCache::usable(std::uint32_t entry) const {
   const auto found = single_.find(entry);
   return found != single_.end() && lasts(found->second.location, nowMs() + kExpiryMarginMs);
 }
 
-bool LocationBook::lookAhead(std::uint32_t entry) {
+bool LocationCache::lookAhead(std::uint32_t entry) {
   const std::lock_guard lock(mutex_);
   if (base_ || closed_) return false;
   const ReadingOrder::Range range = order_.next(entry);
@@ -145,7 +146,7 @@ bool LocationBook::lookAhead(std::uint32_t entry) {
   return first && !ahead_.empty();
 }
 
-std::optional<Location> LocationBook::known(std::uint32_t entry) const {
+std::optional<Location> LocationCache::known(std::uint32_t entry) const {
   const std::lock_guard lock(mutex_);
   if (usable(entry)) return single_.at(entry).location;
   if (!base_) return std::nullopt;
@@ -159,7 +160,7 @@ std::optional<Location> LocationBook::known(std::uint32_t entry) const {
   return location;
 }
 
-void LocationBook::answer(std::uint32_t entry, const Result<Location>& result) {
+void LocationCache::answer(std::uint32_t entry, const Result<Location>& result) {
   std::vector<std::shared_ptr<Waiter>> waiters;
   {
     const std::lock_guard lock(mutex_);
@@ -175,18 +176,18 @@ void LocationBook::answer(std::uint32_t entry, const Result<Location>& result) {
   }
 }
 
-void LocationBook::askPending() {
-  Question question{
-      .kind = Question::Kind::kLocations, .manifest = manifest_->digest(), .dataset = dataset_};
+void LocationCache::askPending() {
+  EngineEvent event{
+      .kind = EngineEvent::Kind::kLocations, .manifest = manifest_->digest(), .dataset = dataset_};
   {
     const std::lock_guard lock(mutex_);
-    question.entries.swap(pending_);
-    question.ahead.swap(ahead_);
+    event.entries.swap(pending_);
+    event.ahead.swap(ahead_);
   }
-  if (!question.entries.empty() || !question.ahead.empty()) ask_(std::move(question));
+  if (!event.entries.empty() || !event.ahead.empty()) events_(std::move(event));
 }
 
-Task<Result<Location>> LocationBook::find(Reactor& reactor, std::uint32_t entry) {
+Task<Result<Location>> LocationCache::find(Reactor& reactor, std::uint32_t entry) {
   bool first = lookAhead(entry);
   if (auto location = known(entry)) {
     if (first) askPending();
@@ -208,7 +209,7 @@ Task<Result<Location>> LocationBook::find(Reactor& reactor, std::uint32_t entry)
     co_await reactor.sleep(Clock::duration::zero());
     askPending();
   }
-  const bool inTime = co_await waiter->done.waitUntil(Clock::now() + kAnswerPatience);
+  const bool inTime = co_await waiter->done.waitUntil(Clock::now() + kAnswerTimeout);
   if (inTime) co_return std::move(*waiter->result);
   const std::lock_guard lock(mutex_);
   std::erase_if(waiting_, [&](const auto& pair) { return pair.second == waiter; });

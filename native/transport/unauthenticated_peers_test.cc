@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class StrangersTest : public testing::TestWithParam<Reactor::Backend> {
+class UnauthenticatedPeersTest : public testing::TestWithParam<Reactor::Backend> {
  protected:
   void start(TransportOptions options = TestNode::optionsOf("asked")) {
     node = std::make_unique<TestNode>(std::move(options), GetParam());
@@ -20,18 +20,18 @@ class StrangersTest : public testing::TestWithParam<Reactor::Backend> {
   std::unique_ptr<TestNode> node;
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, StrangersTest,
+INSTANTIATE_TEST_SUITE_P(Backends, UnauthenticatedPeersTest,
                          testing::Values(Reactor::Backend::kIoUring, Reactor::Backend::kEpoll),
                          [](const auto& backend) {
                            return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
                          });
 
-TEST_P(StrangersTest, HandshakesThatStallCannotKeepOthersOut) {
+TEST_P(UnauthenticatedPeersTest, HandshakesThatStallCannotKeepOthersOut) {
   TransportOptions options = TestNode::optionsOf("asked");
   options.connectTimeout = kHang;
   start(options);
   std::vector<std::unique_ptr<RawPeer>> stalled;
-  for (std::size_t i = 0; i < kStrangersPerHost; ++i) {
+  for (std::size_t i = 0; i < kMaxUnauthenticatedPerHost; ++i) {
     stalled.push_back(std::make_unique<RawPeer>(address()));
     ASSERT_TRUE(stalled.back()->send(encodeFrame(Preface{0, 1})));
   }
@@ -42,7 +42,7 @@ TEST_P(StrangersTest, HandshakesThatStallCannotKeepOthersOut) {
   EXPECT_THAT(refusal->sentence, HasSubstr("too many"));
 }
 
-TEST_P(StrangersTest, HandshakesThatStallEnd) {
+TEST_P(UnauthenticatedPeersTest, HandshakesThatStallEnd) {
   TransportOptions options = TestNode::optionsOf("asked");
   options.connectTimeout = 500ms;
   start(options);
@@ -55,7 +55,7 @@ TEST_P(StrangersTest, HandshakesThatStallEnd) {
 }
 
 // All of the listener's places, and more, taken by connections that never say a word.
-TEST_P(StrangersTest, AHostWithManyHalfOpenConnectionsKeepsNobodyOut) {
+TEST_P(UnauthenticatedPeersTest, AHostWithManyHalfOpenConnectionsKeepsNoOtherOut) {
   start();
   std::vector<std::unique_ptr<RawPeer>> silent;
   for (std::size_t i = 0; i < kHalfOpen + 10; ++i)
@@ -65,7 +65,7 @@ TEST_P(StrangersTest, AHostWithManyHalfOpenConnectionsKeepsNobodyOut) {
   EXPECT_TRUE(silent.front()->closed());
 }
 
-TEST_P(StrangersTest, ManyHostsWithHalfOpenConnectionsKeepNobodyOut) {
+TEST_P(UnauthenticatedPeersTest, ManyHostsWithHalfOpenConnectionsKeepNoOtherOut) {
   start();
   std::vector<std::unique_ptr<RawPeer>> silent, stalled;
   for (std::size_t i = 0; i < kHalfOpen + 40; ++i) {
@@ -79,11 +79,11 @@ TEST_P(StrangersTest, ManyHostsWithHalfOpenConnectionsKeepNobodyOut) {
 }
 
 // As many as there are places, each of which fails its proof.
-TEST_P(StrangersTest, HostsThatFailTheirProofsKeepNobodyOut) {
+TEST_P(UnauthenticatedPeersTest, HostsThatFailTheirProofsKeepNoOtherOut) {
   start();
   std::vector<std::unique_ptr<RawPeer>> liars;
-  for (std::size_t i = 0; i < kStrangers; ++i) {
-    const std::string from = "127.0.1." + std::to_string(1 + i / kStrangersPerHost);
+  for (std::size_t i = 0; i < kMaxUnauthenticated; ++i) {
+    const std::string from = "127.0.1." + std::to_string(1 + i / kMaxUnauthenticatedPerHost);
     liars.push_back(std::make_unique<RawPeer>(address(), from));
     ASSERT_TRUE(liars.back()->send(encodeFrame(Preface{0, 1})));
     ASSERT_TRUE(liars.back()->send(encodeFrame(Hello{"test", "a", "1", randomNonce()})));
@@ -93,12 +93,13 @@ TEST_P(StrangersTest, HostsThatFailTheirProofsKeepNobodyOut) {
     ASSERT_TRUE(liar->send(encodeFrame(Proof{})));
     liar->shutDown();
   }
-  EXPECT_TRUE(node->eventually("", [](const auto& entry) { return entry.requests == kStrangers; }));
+  EXPECT_TRUE(node->eventually(
+      "", [](const auto& entry) { return entry.requests == kMaxUnauthenticated; }));
   expectServing(address(), "127.0.0.1");
 }
 
 // From so many hosts that each has but one.
-TEST_P(StrangersTest, AnAgentInTheMiddleOfItsHandshakeKeepsItsPlace) {
+TEST_P(UnauthenticatedPeersTest, AnAgentInTheMiddleOfItsHandshakeKeepsItsPlace) {
   TransportOptions options = TestNode::optionsOf("asked");
   options.connectTimeout = kHang;
   start(options);
@@ -108,13 +109,13 @@ TEST_P(StrangersTest, AnAgentInTheMiddleOfItsHandshakeKeepsItsPlace) {
   ASSERT_TRUE(agent.send(encodeFrame(Preface{0, 1})) && agent.send(hello));
   const std::optional<RawPeer::Got> challenge = agent.frame();
   ASSERT_TRUE(challenge && challenge->header.type == FrameType::kChallenge);
-  std::vector<std::unique_ptr<RawPeer>> strangers;
-  for (std::size_t i = 0; i < kStrangers + 10; ++i) {
+  std::vector<std::unique_ptr<RawPeer>> peers;
+  for (std::size_t i = 0; i < kMaxUnauthenticated + 10; ++i) {
     const std::string from = "127.1." + std::to_string(i / 200) + "." + std::to_string(1 + i % 200);
-    strangers.push_back(std::make_unique<RawPeer>(address(), from));
-    ASSERT_TRUE(strangers.back()->send(encodeFrame(Preface{0, 1})));
+    peers.push_back(std::make_unique<RawPeer>(address(), from));
+    ASSERT_TRUE(peers.back()->send(encodeFrame(Preface{0, 1})));
   }
-  EXPECT_TRUE(strangers.front()->expect<Refuse>().has_value()) << "it has made a place";
+  EXPECT_TRUE(peers.front()->expect<Refuse>().has_value()) << "it has made a place";
   ASSERT_TRUE(agent.send(
       encodeFrame(proveSecret(ConnectionRole::kDialler, std::span(hello).subspan(kFrameHeaderBytes),
                               challenge->body, TestNode::secretOf("secret")))));

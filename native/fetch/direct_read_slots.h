@@ -13,7 +13,7 @@
 
 namespace hearth {
 
-class DirectPlaces {
+class DirectReadSlots {
  public:
   // That are asked of one peer and have not come: a quarter of the credit that it gives, and as
   // much as is on its way on a link of 100 Gbit/s whose answers take a millisecond. Each peer has
@@ -22,11 +22,11 @@ class DirectPlaces {
   // peer.
   static constexpr std::uint64_t kPeerBytes = 16u << 20;
   // What a small part counts for, as it takes a request and a turn like others.
-  static constexpr std::uint64_t kLeastBytes = 1u << 20;
+  static constexpr std::uint64_t kMinBytes = 1u << 20;
   // Parts that helpers of the reactor copy, which has two more.
   static constexpr std::uint64_t kCopies = 2;
 
-  explicit DirectPlaces(Reactor& reactor) : copies(reactor, kCopies), reactor_(reactor) {}
+  explicit DirectReadSlots(Reactor& reactor) : copies(reactor, kCopies), reactor_(reactor) {}
 
   Semaphore copies;
 
@@ -36,14 +36,14 @@ class DirectPlaces {
     return ofPeers_.try_emplace(peer, reactor_, kPeerBytes).first->second.acquire(bytes);
   }
   void release(const std::string& peer, std::uint64_t bytes) {
-    const auto places = ofPeers_.find(peer);
-    places->second.release(bytes);
+    const auto slots = ofPeers_.find(peer);
+    slots->second.release(bytes);
     // All are free only when none waits for any.
-    if (places->second.available() == kPeerBytes) ofPeers_.erase(places);
+    if (slots->second.available() == kPeerBytes) ofPeers_.erase(slots);
   }
   // Of a part of so many bytes.
   [[nodiscard]] static std::uint64_t bytesOf(std::uint64_t part) {
-    return std::clamp(part, kLeastBytes, kPeerBytes);
+    return std::clamp(part, kMinBytes, kPeerBytes);
   }
 
  private:

@@ -17,17 +17,17 @@ void withOneShard(EngineOptions& options) { options.shards = 1; }
 // Others have all of them, those at one peer, or give them back.
 Task<bool> takeAll(Shard& shard, Reactor& home, std::string peer) {
   co_await shard.reactor->enter();
-  DirectPlaces& places = shard.fetcher->directPlaces();
-  co_await places.acquire(peer, DirectPlaces::kPeerBytes);
-  co_await places.copies.acquire(DirectPlaces::kCopies);
+  DirectReadSlots& slots = shard.fetcher->directReadSlots();
+  co_await slots.acquire(peer, DirectReadSlots::kPeerBytes);
+  co_await slots.copies.acquire(DirectReadSlots::kCopies);
   co_await home.enter();
   co_return true;
 }
 Task<bool> giveAllBack(Shard& shard, Reactor& home, std::string peer) {
   co_await shard.reactor->enter();
-  DirectPlaces& places = shard.fetcher->directPlaces();
-  places.release(peer, DirectPlaces::kPeerBytes);
-  places.copies.release(DirectPlaces::kCopies);
+  DirectReadSlots& slots = shard.fetcher->directReadSlots();
+  slots.release(peer, DirectReadSlots::kPeerBytes);
+  slots.copies.release(DirectReadSlots::kCopies);
   co_await home.enter();
   co_return true;
 }
@@ -56,7 +56,7 @@ void expectDemandReadsGoOn(Agent& reader, const std::shared_ptr<Dataset>& datase
   EXPECT_FALSE(std::ranges::all_of(*memory, [](std::byte each) { return each == std::byte{0}; }));
 }
 
-TEST(DirectPlaces, WhatIsAskedOfPeersLeavesRoomForOthers) {
+TEST(DirectReadSlots, WhatIsAskedOfPeersLeavesRoomForOthers) {
   Origin origin;
   origin.add("model", kFourChunks);
   origin.add("other", kFourChunks);
@@ -67,7 +67,7 @@ TEST(DirectPlaces, WhatIsAskedOfPeersLeavesRoomForOthers) {
   expectDemandReadsGoOn(reader, reader.add(origin));
 }
 
-TEST(DirectPlaces, WhatIsCopiedFromTheDiskLeavesHelpersForOthers) {
+TEST(DirectReadSlots, WhatIsCopiedFromTheDiskLeavesHelpersForOthers) {
   Origin origin;
   origin.add("model", kFourChunks);
   origin.add("other", kFourChunks);
@@ -81,7 +81,7 @@ TEST(DirectPlaces, WhatIsCopiedFromTheDiskLeavesHelpersForOthers) {
 
 // Or the next reads would wait for ever. The directory, which is the reader's own, goes on naming
 // the holder when that has gone.
-TEST(DirectPlaces, AreAllFreeAfterReadsThatFailed) {
+TEST(DirectReadSlots, AreAllFreeAfterReadsThatFailed) {
   Agent holder("holder", withOneShard), reader("reader", withOneShard);
   const auto origin = originDirectedBy({&holder, &reader}, {&reader});
   connect({&holder, &reader});
@@ -119,7 +119,7 @@ struct ReadBeside {
 };
 
 // A reader beside a holder that has all of the file.
-class DirectPlacesOfPeers : public testing::Test {
+class DirectReadSlotsOfPeers : public testing::Test {
  protected:
   void SetUp() override {
     origin.add("model", kFourChunks);
@@ -134,7 +134,7 @@ class DirectPlacesOfPeers : public testing::Test {
 };
 
 // Whoever waits for one that is slow, however many that are, keeps none of the places of another.
-TEST_F(DirectPlacesOfPeers, ASlowPeerTakesNoneOfAnother) {
+TEST_F(DirectReadSlotsOfPeers, ASlowPeerTakesNoneOfAnother) {
   ASSERT_TRUE(reader.await(takeAll(shard(), reader.engine().home(), "slow")));
   ReadBeside read(reader, origin);
   EXPECT_EQ(read.status.wait_for(kHang), std::future_status::ready);
@@ -154,7 +154,7 @@ Task<std::optional<bool>> wants(Shard& shard, Reactor& home, ContentKey key) {
 }
 
 // What the origin gives is divided among those who want a key.
-TEST_F(DirectPlacesOfPeers, WhoWaitsForOneReportsNoWishToKeepTheFile) {
+TEST_F(DirectReadSlotsOfPeers, WhoWaitsForOneReportsNoWishToKeepTheFile) {
   ASSERT_TRUE(reader.await(takeAll(shard(), reader.engine().home(), "holder")));
   ReadBeside read(reader, origin);
   std::optional<bool> wanted;

@@ -10,11 +10,11 @@
 
 namespace hearth {
 
-class ReadBook {
+class ActiveReads {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   // An agent that has told nothing for so long does not read any more.
-  static constexpr std::chrono::seconds kPatience{30};
+  static constexpr std::chrono::seconds kTimeout{30};
 
   void begin(std::uint32_t chunk, const std::string& reader, const std::string& holder,
              TimePoint now);

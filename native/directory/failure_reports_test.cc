@@ -9,17 +9,17 @@ namespace {
 using namespace std::chrono_literals;
 using enum Intent;
 
-struct ComplaintsTest : testing::Test {
+struct FailureReportsTest : testing::Test {
   KeyDirectory::TimePoint now{};
   KeyDirectory directory;
 
   // `node` could not read the first chunk from "a".
-  void complain(const std::string& node) {
-    (void)directory.locate(node, 0, 1, kLook, {"a", true}, now);
+  void reportFailure(const std::string& node) {
+    (void)directory.locate(node, 0, 1, kLookUp, {"a", true}, now);
   }
 };
 
-TEST_F(ComplaintsTest, AHolderThatFailsIsNotNamedAgain) {
+TEST_F(FailureReportsTest, AHolderThatFailsIsNotNamedAgain) {
   directory.have("a", 0, 0b111, now);
   const auto answer = directory.locate("b", 0, 0b011, kFetch, {"a", true}, now);
   EXPECT_TRUE(answer.holders.empty());
@@ -29,71 +29,71 @@ TEST_F(ComplaintsTest, AHolderThatFailsIsNotNamedAgain) {
 }
 
 // Its own disk may be full, or only its own way there be cut.
-TEST_F(ComplaintsTest, WhatOneAgentSaysOfAHolderHoldsForItAlone) {
+TEST_F(FailureReportsTest, WhatOneAgentSaysOfAHolderHoldsForItAlone) {
   directory.have("a", 0, 0b1, now);
   EXPECT_EQ(directory.locate("b", 0, 1, kRead, {}, now).holderOf(0), "a");
-  EXPECT_EQ(directory.locate("b", 0, 1, kLook, {"a", true}, now).holderOf(0), "");
+  EXPECT_EQ(directory.locate("b", 0, 1, kLookUp, {"a", true}, now).holderOf(0), "");
   for (const char* node : {"c", "d", "e"})
-    EXPECT_EQ(directory.locate(node, 0, 1, kLook, {}, now).holderOf(0), "a") << node;
-  now += Suspicions::kLasting - 1s;
-  EXPECT_EQ(directory.locate("b", 0, 1, kLook, {}, now).holderOf(0), "") << "not there again yet";
+    EXPECT_EQ(directory.locate(node, 0, 1, kLookUp, {}, now).holderOf(0), "a") << node;
+  now += FailureReports::kLifetime - 1s;
+  EXPECT_EQ(directory.locate("b", 0, 1, kLookUp, {}, now).holderOf(0), "") << "not there again yet";
   now += 1s;
-  EXPECT_EQ(directory.locate("b", 0, 1, kLook, {}, now).holderOf(0), "a") << "tried once more";
+  EXPECT_EQ(directory.locate("b", 0, 1, kLookUp, {}, now).holderOf(0), "a") << "tried once more";
 }
 
-TEST_F(ComplaintsTest, WhatSeveralSayOfAHolderIsNotTrueForThat) {
+TEST_F(FailureReportsTest, WhatSeveralSayOfAHolderIsNotTrueForThat) {
   directory.have("a", 0, 0b11, now);
   for (const char* node : {"b", "c", "d"})
-    EXPECT_EQ(directory.locate(node, 0, 1, kLook, {"a", true}, now).holderOf(0), "");
-  EXPECT_EQ(directory.locate("e", 0, 1, kLook, {}, now).holderOf(0), "a");
+    EXPECT_EQ(directory.locate(node, 0, 1, kLookUp, {"a", true}, now).holderOf(0), "");
+  EXPECT_EQ(directory.locate("e", 0, 1, kLookUp, {}, now).holderOf(0), "a");
 }
 
-TEST_F(ComplaintsTest, OfWhomSeveralComplainIsAskedOnceInAWhile) {
+TEST_F(FailureReportsTest, OneThatSeveralReportIsAskedOnceInAWhile) {
   directory.have("a", 0, 0b1, now);
-  for (int again = 0; again < 3; ++again) complain("b");
-  EXPECT_TRUE(directory.accused(now).empty()) << "b is but one";
-  complain("c");
-  EXPECT_EQ(directory.accused(now), (std::vector<std::string>{"a"}));
-  complain("b");
-  EXPECT_TRUE(directory.accused(now).empty()) << "it has just been asked";
+  for (int again = 0; again < 3; ++again) reportFailure("b");
+  EXPECT_TRUE(directory.suspects(now).empty()) << "b is but one";
+  reportFailure("c");
+  EXPECT_EQ(directory.suspects(now), (std::vector<std::string>{"a"}));
+  reportFailure("b");
+  EXPECT_TRUE(directory.suspects(now).empty()) << "it has just been asked";
   now += KeyDirectory::kAskAgain;
-  EXPECT_EQ(directory.accused(now), (std::vector<std::string>{"a"}));
-  EXPECT_TRUE(directory.accused(now + 1min).empty());
-  complain("c");
+  EXPECT_EQ(directory.suspects(now), (std::vector<std::string>{"a"}));
+  EXPECT_TRUE(directory.suspects(now + 1min).empty());
+  reportFailure("c");
   directory.gone("a");
-  EXPECT_TRUE(directory.accused(now + 1min).empty());
+  EXPECT_TRUE(directory.suspects(now + 1min).empty());
 }
 
-TEST_F(ComplaintsTest, WhatWasSaidLongAgoAgreesWithNothing) {
+TEST_F(FailureReportsTest, WhatWasSaidLongAgoAgreesWithNothing) {
   directory.have("a", 0, 0b1, now);
-  complain("b");
-  now += Suspicions::kLasting;
-  complain("c");
-  EXPECT_TRUE(directory.accused(now).empty());
+  reportFailure("b");
+  now += FailureReports::kLifetime;
+  reportFailure("c");
+  EXPECT_TRUE(directory.suspects(now).empty());
 }
 
-TEST_F(ComplaintsTest, AHolderIsBelievedWhatItHolds) {
+TEST_F(FailureReportsTest, AHolderIsBelievedWhatItHolds) {
   directory.have("a", 0, 0b11, now);
   directory.have("a", 1, 0b1, now);
   directory.correct("a", {.wants = false, .held = {0b10}, .fetching = {}}, now + 1s);
-  EXPECT_EQ(directory.locate("d", 0, 0b11, kLook, {}, now).holders,
+  EXPECT_EQ(directory.locate("d", 0, 0b11, kLookUp, {}, now).holders,
             (std::vector<StripeHolder>{{"a", 0b10}}));
-  EXPECT_EQ(directory.locate("d", 1, 1, kLook, {}, now).holderOf(16), "");
+  EXPECT_EQ(directory.locate("d", 1, 1, kLookUp, {}, now).holderOf(16), "");
   // What it told while its answer was on the way is newer.
   directory.have("a", 0, 0b111, now + 3s);
   directory.correct("a", {.wants = false, .held = {0b11}, .fetching = {}}, now + 2s);
-  EXPECT_EQ(directory.locate("d", 0, 0b100, kLook, {}, now + 3s).holderOf(2), "a");
+  EXPECT_EQ(directory.locate("d", 0, 0b100, kLookUp, {}, now + 3s).holderOf(2), "a");
   directory.correct("a", {.wants = false, .held = {0xffff, 0xffff, 0xffff}, .fetching = {}},
                     now + 4s);
-  EXPECT_EQ(directory.locate("d", 1, 0b1, kLook, {}, now + 4s).holderOf(16), "a");
+  EXPECT_EQ(directory.locate("d", 1, 0b1, kLookUp, {}, now + 4s).holderOf(16), "a");
 }
 
-TEST_F(ComplaintsTest, AHolderThatAnswersNobodyIsNotNamedForAWhile) {
+TEST_F(FailureReportsTest, AHolderThatAnswersNoAgentIsNotNamedForAWhile) {
   directory.have("a", 0, 0b1, now);
-  const auto holder = [&] { return directory.locate("d", 0, 1, kLook, {}, now).holderOf(0); };
+  const auto holder = [&] { return directory.locate("d", 0, 1, kLookUp, {}, now).holderOf(0); };
   directory.unanswered("a", now);
   EXPECT_EQ(holder(), "");
-  now += Suspicions::kLasting;
+  now += FailureReports::kLifetime;
   EXPECT_EQ(holder(), "a") << "tried once more";
   directory.unanswered("a", now);
   directory.have("a", 0, 0b1, now);
@@ -101,10 +101,10 @@ TEST_F(ComplaintsTest, AHolderThatAnswersNobodyIsNotNamedForAWhile) {
 }
 
 // B cannot reach A, but C can: what C reads B gets from C, so that the origin is read by neither.
-TEST_F(ComplaintsTest, WhoCannotReachTheOnlyHolderWaitsForAReaderThatCan) {
+TEST_F(FailureReportsTest, WhoCannotReachTheOnlyHolderWaitsForAReaderThatCan) {
   directory.have("a", 0, 0b1, now);
   EXPECT_EQ(directory.locate("c", 0, 1, kRead, {}, now).holderOf(0), "a");
-  for (const Intent intent : {kLook, kRead, kFetch}) {
+  for (const Intent intent : {kLookUp, kRead, kFetch}) {
     const auto answer = directory.locate("b", 0, 1, intent, {"a", true}, now);
     EXPECT_EQ(answer.fetcherOf(0), "c");
     EXPECT_EQ(answer.granted, 0);
@@ -113,33 +113,33 @@ TEST_F(ComplaintsTest, WhoCannotReachTheOnlyHolderWaitsForAReaderThatCan) {
   EXPECT_EQ(directory.locate("b", 0, 1, kRead, {}, now).holderOf(0), "c");
 }
 
-TEST_F(ComplaintsTest, WhoCannotReachTheOnlyHolderFetchesWhenNobodyElseReads) {
+TEST_F(FailureReportsTest, WhoCannotReachTheOnlyHolderFetchesWhenNoOtherReads) {
   directory.have("a", 0, 0b1, now);
   EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {"a", true}, now).granted, 0b1);
   EXPECT_EQ(directory.locate("c", 0, 1, kFetch, {}, now).holderOf(0), "a");
 }
 
 // B cannot reach A, which fetches. While B cannot fetch itself, A's grant stays for the others.
-TEST_F(ComplaintsTest, DoubtOfOneAgentTakesAGrantOnlyToFetch) {
+TEST_F(FailureReportsTest, SuspicionOfOneAgentTakesAGrantOnlyToFetch) {
   (void)directory.locate("a", 0, 1, kFetch, {}, now);
-  (void)directory.locate("b", 0, 1, kLook, {"a"}, now);
+  (void)directory.locate("b", 0, 1, kLookUp, {"a"}, now);
   EXPECT_EQ(directory.locate("c", 0, 1, kFetch, {"a"}, now + 1s).fetcherOf(0), "a")
       << "c has only begun to doubt";
-  EXPECT_EQ(directory.locate("b", 0, 1, kLook, {"a"}, now + 1s).fetcherOf(0), "");
+  EXPECT_EQ(directory.locate("b", 0, 1, kLookUp, {"a"}, now + 1s).fetcherOf(0), "");
   EXPECT_EQ(directory.locate("d", 0, 1, kFetch, {}, now + 1s).fetcherOf(0), "a");
   EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {}, now + 1s).granted, 1)
       << "it has doubted before";
 }
 
-TEST_F(ComplaintsTest, SuspicionsAreBounded) {
-  Suspicions suspicions;
+TEST_F(FailureReportsTest, FailureReportsAreBounded) {
+  FailureReports reports;
   for (std::uint32_t chunk = 0; chunk < 100'000; ++chunk) {
     now += 100ms;
-    (void)suspicions.note(chunk, "b", "a", now);
+    (void)reports.note(chunk, "b", "a", now);
   }
-  EXPECT_LE(suspicions.size(), 1024u);
-  suspicions.forget("a");
-  EXPECT_EQ(suspicions.size(), 0u);
+  EXPECT_LE(reports.size(), 1024u);
+  reports.forget("a");
+  EXPECT_EQ(reports.size(), 0u);
 }
 
 }  // namespace

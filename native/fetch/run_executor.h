@@ -11,9 +11,9 @@
 namespace hearth {
 
 // Lives in run()'s frame, as the state that it refers to. On the fetcher's shard.
-class Fetcher::RunCourse {
+class Fetcher::RunExecutor {
  public:
-  RunCourse(Fetcher& fetcher, RunState& state);
+  RunExecutor(Fetcher& fetcher, RunState& state);
 
   // Ends when none of the run's chunks is missing, or with the error for which that cannot be.
   [[nodiscard]] Task<Status> run();
@@ -40,7 +40,7 @@ class Fetcher::RunCourse {
   // Others hold it or fetch it.
   Task<Ended> readFromAgents(const LocateAnswer& answer, ChunkMask missing);
   // A place among those that are read in the background, within the rate.
-  Task<void> takePlace(ChunkMask missing);
+  Task<void> takeSlot(ChunkMask missing);
   Task<Ended> judge(Status read);
 
   Fetcher& fetcher_;
@@ -51,9 +51,9 @@ class Fetcher::RunCourse {
   RateAllowance ofOrigin_, ofPeers_;
   OriginTurns::Turn turn_;
   const Urgency::Watch raised_;
-  PeerPlace place_;
+  PeerReadSlot slot_;
   std::uint32_t sharers_ = 1;
-  Complaint complaint_;
+  FailureReport failure_;
   StripeHolder come_;  // what came to an agent that we waited for
   Clock::duration pause_;
   std::optional<Clock::time_point> failing_;  // other agents, since

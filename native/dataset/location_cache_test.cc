@@ -1,12 +1,12 @@
-#include "dataset/location_book.h"
+#include "dataset/location_cache.h"
 
 #include <gtest/gtest.h>
 
 namespace hearth {
 namespace {
 
-struct LocationBookTest : testing::Test {
-  LocationBookTest() {
+struct LocationCacheTest : testing::Test {
+  LocationCacheTest() {
     ManifestBuilder builder(false);
     for (const char* path : {"a b/c?.bin", "plain"}) {
       ManifestRow row;
@@ -16,97 +16,98 @@ struct LocationBookTest : testing::Test {
       builder.add(std::move(row));
     }
     manifest = *Manifest::parse(*builder.build());
-    book = std::make_unique<LocationBook>(
-        manifest, "mine", [this](Question question) { asked.push_back(std::move(question)); });
+    locations = std::make_unique<LocationCache>(
+        manifest, "mine", [this](EngineEvent event) { asked.push_back(std::move(event)); });
     odd = *manifest->lookUp("a b/c?.bin");
     plain = *manifest->lookUp("plain");
   }
   Result<Location> find(std::uint32_t entry) {
-    return reactor->runUntilComplete(book->find(*reactor, entry));
+    return reactor->runUntilComplete(locations->find(*reactor, entry));
   }
 
   std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
   std::shared_ptr<const Manifest> manifest;
-  std::vector<Question> asked;
-  std::unique_ptr<LocationBook> book;
+  std::vector<EngineEvent> asked;
+  std::unique_ptr<LocationCache> locations;
   std::uint32_t odd = 0, plain = 0;
 };
 
-TEST_F(LocationBookTest, JoinsTheBaseWithTheEncodedPath) {
+TEST_F(LocationCacheTest, JoinsTheBaseWithTheEncodedPath) {
   Location base;
   base.url = "https://host/models";
-  book->setBase(base);
+  locations->setBase(base);
   EXPECT_EQ(find(odd)->url, "https://host/models/a%20b/c%3F.bin");
   Location folder;
   folder.path = "/data/";
-  book->setBase(folder);
+  locations->setBase(folder);
   EXPECT_EQ(find(odd)->path, "/data/a b/c?.bin") << "paths of directories are not encoded";
   EXPECT_TRUE(asked.empty());
 }
 
-Task<bool> findBoth(Reactor& reactor, LocationBook& book, std::uint32_t a, std::uint32_t b) {
+Task<bool> findBoth(Reactor& reactor, LocationCache& locations, std::uint32_t a, std::uint32_t b) {
   struct Each {
-    static Task<void> run(Reactor& reactor, LocationBook& book, std::uint32_t entry, bool& ok) {
-      const Result<Location> found = co_await book.find(reactor, entry);
+    static Task<void> run(Reactor& reactor, LocationCache& locations, std::uint32_t entry,
+                          bool& ok) {
+      const Result<Location> found = co_await locations.find(reactor, entry);
       ok = found.ok() && found->url == "https://host/" + std::to_string(entry);
     }
-    static Task<void> answer(Reactor& reactor, LocationBook& book, std::uint32_t a,
+    static Task<void> answer(Reactor& reactor, LocationCache& locations, std::uint32_t a,
                              std::uint32_t b) {
       co_await reactor.sleep(std::chrono::milliseconds(20));
       for (const std::uint32_t entry : {a, b}) {
         Location location;
         location.url = "https://host/" + std::to_string(entry);
-        book.set(entry, location);
+        locations.set(entry, location);
       }
     }
   };
   bool first = false, again = false, second = false;
   Gate gate(reactor);
-  gate.spawn(Each::run(reactor, book, a, first));
-  gate.spawn(Each::run(reactor, book, a, again));
-  gate.spawn(Each::run(reactor, book, b, second));
-  gate.spawn(Each::answer(reactor, book, a, b));
+  gate.spawn(Each::run(reactor, locations, a, first));
+  gate.spawn(Each::run(reactor, locations, a, again));
+  gate.spawn(Each::run(reactor, locations, b, second));
+  gate.spawn(Each::answer(reactor, locations, a, b));
   co_await gate.close();
   co_return first&& again&& second;
 }
 
-TEST_F(LocationBookTest, AsksOnceForAllThatOneTurnWants) {
-  EXPECT_TRUE(reactor->runUntilComplete(findBoth(*reactor, *book, odd, plain)));
+TEST_F(LocationCacheTest, AsksOnceForAllThatOneTurnWants) {
+  EXPECT_TRUE(reactor->runUntilComplete(findBoth(*reactor, *locations, odd, plain)));
   ASSERT_EQ(asked.size(), 1u);
   EXPECT_EQ(asked[0].entries, (std::vector<std::uint32_t>{odd, plain}));
   EXPECT_EQ(asked[0].dataset, "mine");
 }
 
-TEST_F(LocationBookTest, AsksAgainForWhatHasExpiredOrWasRefused) {
+TEST_F(LocationCacheTest, AsksAgainForWhatHasExpiredOrWasRefused) {
   Location location;
   location.url = "https://host/x";
-  book->set(plain, location);
+  locations->set(plain, location);
   EXPECT_TRUE(find(plain).ok());
-  book->expire(plain);
-  book->close({ErrorCode::kCancelled, "end"});
+  locations->expire(plain);
+  locations->close({ErrorCode::kCancelled, "end"});
   EXPECT_EQ(find(plain).code(), ErrorCode::kCancelled);
   location.expiresAtMs = 1;  // long ago
-  book->set(plain, location);
+  locations->set(plain, location);
   EXPECT_EQ(find(plain).code(), ErrorCode::kCancelled);
 }
 
-TEST_F(LocationBookTest, ForgetsWhatHasExpiredAndTheOldestOfTooMany) {
+TEST_F(LocationCacheTest, ForgetsWhatHasExpiredAndTheOldestOfTooMany) {
   Location location;
   location.url = "https://host/x";
   location.expiresAtMs = 1;
-  for (std::uint32_t entry = 0; entry < 100; ++entry) book->set(entry, location);
+  for (std::uint32_t entry = 0; entry < 100; ++entry) locations->set(entry, location);
   location.expiresAtMs = 0;
-  book->set(100, location);
-  book->sweep();
-  EXPECT_EQ(book->kept(), 1u);
-  for (std::uint32_t entry = 0; entry < 2 * LocationBook::kMostKept; ++entry) {
-    book->set(entry, location);
+  locations->set(100, location);
+  locations->sweep();
+  EXPECT_EQ(locations->kept(), 1u);
+  for (std::uint32_t entry = 0; entry < 2 * LocationCache::kMaxKept; ++entry) {
+    locations->set(entry, location);
   }
-  EXPECT_EQ(book->kept(), LocationBook::kMostKept);
-  EXPECT_TRUE(find(2 * LocationBook::kMostKept - 1).ok());
+  EXPECT_EQ(locations->kept(), LocationCache::kMaxKept);
+  EXPECT_TRUE(find(2 * LocationCache::kMaxKept - 1).ok());
 }
 
-TEST(LocationBook, AsksAheadOfAReaderWhoGoesThroughAFolder) {
+TEST(LocationCache, AsksAheadOfAReaderWhoGoesThroughAFolder) {
   ManifestBuilder builder(false);
   constexpr int kFiles = 600;
   for (int i = 0; i < kFiles; ++i) {
@@ -119,22 +120,22 @@ TEST(LocationBook, AsksAheadOfAReaderWhoGoesThroughAFolder) {
   }
   const std::shared_ptr<const Manifest> manifest = *Manifest::parse(*builder.build());
   auto reactor = std::move(*Reactor::create());
-  std::size_t questions = 0;
-  LocationBook* answered = nullptr;
-  LocationBook book(manifest, "mine", [&](const Question& question) {
-    ++questions;
+  std::size_t requests = 0;
+  LocationCache* answered = nullptr;
+  LocationCache locations(manifest, "mine", [&](const EngineEvent& event) {
+    ++requests;
     Location location;
     location.url = "https://host/x";
-    for (const std::uint32_t entry : question.entries) answered->set(entry, location);
-    for (const std::uint32_t entry : question.ahead) answered->set(entry, location);
+    for (const std::uint32_t entry : event.entries) answered->set(entry, location);
+    for (const std::uint32_t entry : event.ahead) answered->set(entry, location);
   });
-  answered = &book;
+  answered = &locations;
   for (int i = 0; i < kFiles; ++i) {
     const std::uint32_t entry = *manifest->lookUp("file" + std::to_string(1000 + i));
-    EXPECT_TRUE(reactor->runUntilComplete(book.find(*reactor, entry)).ok());
+    EXPECT_TRUE(reactor->runUntilComplete(locations.find(*reactor, entry)).ok());
   }
-  EXPECT_LE(questions, 16u) << "of one each it takes milliseconds a file";
-  EXPECT_GE(questions, 2u);
+  EXPECT_LE(requests, 16u) << "of one each it takes milliseconds a file";
+  EXPECT_GE(requests, 2u);
 }
 
 }  // namespace

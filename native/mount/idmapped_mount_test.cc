@@ -1,4 +1,4 @@
-#include "mount/unowned_mount.h"
+#include "mount/idmapped_mount.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class UnownedMountTest : public testing::Test {
+class IdmappedMountTest : public testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "mounts need root";
@@ -70,8 +70,8 @@ class UnownedMountTest : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(UnownedMountTest, CannotBeWrittenByACopyWhoseFlagIsTakenOff) {
-  const Status bound = bindUnowned(path("view"), path("target"));
+TEST_F(IdmappedMountTest, CannotBeWrittenByACopyWhoseFlagIsTakenOff) {
+  const Status bound = bindIdmapped(path("view"), path("target"));
   if (!bound.ok() && bound.error().code == ErrorCode::kUnsupported)
     GTEST_SKIP() << bound.error().message;
   ASSERT_TRUE(bound.ok()) << bound.error().message;
@@ -84,7 +84,7 @@ TEST_F(UnownedMountTest, CannotBeWrittenByACopyWhoseFlagIsTakenOff) {
   EXPECT_EQ(content(path("view/file")), "bytes");
 }
 
-TEST_F(UnownedMountTest, IsHowAViewIsBound) {
+TEST_F(IdmappedMountTest, IsHowAViewIsBound) {
   ChildCalls calls;
   ASSERT_TRUE(bindView(calls, path("view"), path("target")).ok());
   ASSERT_TRUE(bindView(calls, path("view"), path("target")).ok()) << "the same again";
@@ -94,15 +94,15 @@ TEST_F(UnownedMountTest, IsHowAViewIsBound) {
   EXPECT_EQ(unbindView(calls, path("target")).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(UnownedMountTest, FailsForWhatIsNotThere) {
-  EXPECT_FALSE(bindUnowned(path("absent"), path("target")).ok());
-  EXPECT_FALSE(bindUnowned(path("view"), path("absent")).ok());
+TEST_F(IdmappedMountTest, FailsForWhatIsNotThere) {
+  EXPECT_FALSE(bindIdmapped(path("absent"), path("target")).ok());
+  EXPECT_FALSE(bindIdmapped(path("view"), path("absent")).ok());
 }
 
 // A process as an agent is, with the lock of its cache, killed at any moment while it binds: the
 // next one can start, and nothing of it is left.
-TEST_F(UnownedMountTest, AProcessThatIsKilledWhileItBindsLeavesNoProcessAndNoLock) {
-  const Status bound = bindUnowned(path("view"), path("target"));
+TEST_F(IdmappedMountTest, AProcessThatIsKilledWhileItBindsLeavesNoProcessAndNoLock) {
+  const Status bound = bindIdmapped(path("view"), path("target"));
   if (!bound.ok()) GTEST_SKIP() << bound.error().message;
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   const std::string lock = path("lock");
@@ -115,7 +115,7 @@ TEST_F(UnownedMountTest, AProcessThatIsKilledWhileItBindsLeavesNoProcessAndNoLoc
       flock(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), LOCK_EX);
       while (write(ends[1], "", 1) == 1) {
         umount2(path("target").c_str(), MNT_DETACH);
-        (void)bindUnowned(path("view"), path("target"));
+        (void)bindIdmapped(path("view"), path("target"));
       }
       _exit(1);
     }
