@@ -16,7 +16,7 @@ void Bridge::post(std::function<void(Napi::Env)> work) {
   const napi_status status = function_.NonBlockingCall(
       call, [](Napi::Env env, Napi::Function, std::function<void(Napi::Env)>* pending) {
         const std::unique_ptr<std::function<void(Napi::Env)>> owned(pending);
-        // Without an environment the process is ending; nobody is left to hear it.
+        // Without an environment the process is ending; no listener is left.
         if (static_cast<napi_env>(env) == nullptr) return;
         const Napi::HandleScope scope(env);
         try {

@@ -51,7 +51,7 @@ class CacheCrashTest : public testing::Test {
     if (cache) reactor->runUntilComplete(cache->close());
   }
 
-  // Keys and chunks whose rot somebody was told to be noted.
+  // Keys and chunks whose rot was reported as noted.
   using Noted = std::set<std::pair<std::uint64_t, std::uint32_t>>;
 
   // A random life of a cache; ends early, with errors, when the disk goes away.
@@ -68,7 +68,7 @@ class CacheCrashTest : public testing::Test {
           break;
         }
         case 1: {
-          // Bad bytes are noticed, and the chunk is written anew.
+          // Bad bytes are noticed, and the chunk is written again.
           const auto file = cache.find(key);
           const std::uint32_t chunk = n == 0 ? 1 : 0;
           if (!file || !holds(*file, chunk)) break;
@@ -195,7 +195,7 @@ TEST_F(CacheCrashTest, ClaimsDoNotComeBackWhenTheirDropRots) {
   ASSERT_TRUE(reactor->runUntilComplete(cache->find(keyOf(0))->claimed()).ok());
   ASSERT_TRUE(reactor->runUntilComplete(cache->evict(keyOf(0))).ok());
   {
-    // It is made anew, of the same size, with a hole where its first chunk was.
+    // It is made again, of the same size, with a hole where its first chunk was.
     auto file = reactor->runUntilComplete(cache->acquire(keyOf(0), sizeOf(0), false));
     ASSERT_TRUE(reactor->runUntilComplete(writeWhole(*file, 1)).ok());
     ASSERT_TRUE(reactor->runUntilComplete((*file)->claimed()).ok());
@@ -235,7 +235,7 @@ TEST_F(CacheCrashTest, ClaimsDoNotComeBackWhenTheirDropRots) {
   close(std::move(cache));
 }
 
-// What Hearth 0.1 left: its log is read and written anew, and its files stay.
+// What Hearth 0.1 left: its log is read and rewritten, and its files stay.
 TEST_F(CacheCrashTest, ALogOfVersion1IsTakenOver) {
   CrashFileSystem files;
   auto cache = open(files);
@@ -303,7 +303,7 @@ TEST_F(CacheCrashTest, AChunkThatWasFoundBadDoesNotComeBack) {
     ASSERT_TRUE(reactor->runUntilComplete(file->claimed()).ok());
     files.corrupt(file->path(), 7);
     ASSERT_FALSE(holds(*file, 0));
-    // Nobody writes it again; whoever asks what is claimed is answered when the log knows.
+    // No writer writes it again; whoever asks what is claimed is answered when the log knows.
     ASSERT_TRUE(reactor->runUntilComplete(file->claimed()).ok());
   }
   for (std::uint64_t seed = 0; seed < 8; ++seed) {

@@ -135,7 +135,7 @@ Task<Status> CacheDirectory::throttle(Reactor& back) {
 }
 
 Task<Status> CacheDirectory::commitLocked(Status* unsynced) {
-  // Before anything is told to be claimed.
+  // Before anything is reported as claimed.
   const Status retracted = co_await retractLocked();
   if (!retracted.ok()) co_return retracted;
   ClaimQueue::Batch batch = queue_.take();

@@ -23,7 +23,7 @@
 
 namespace hearth {
 
-// An entry as it was when somebody looked for what could go.
+// An entry as it was when evictions were chosen.
 struct EvictionCandidate {
   std::int64_t lastUsedMs = 0;
   std::shared_ptr<CacheEntry> entry;
@@ -59,7 +59,7 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] const ShardContext& home() const { return shards_[home_]; }
   // Any thread. Queues the claim of a written chunk; it is committed in the background.
   void queueClaim(PendingClaim claim);
-  // Any thread. A chunk was found bad and spoiled: the log is told at once, in the background, and
+  // Any thread. A chunk was found bad and spoiled: the log gets it at once, in the background, and
   // again until that succeeds.
   void queueRetraction(std::shared_ptr<CacheEntry> entry, std::uint32_t chunk);
   // Any thread. A cache file was made: its folder is synced with the next commit.
@@ -67,7 +67,7 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
 
   // Any shard; these continue on `back`.
   // Syncs what is written and claims it. An error is the log's, and leaves all of it queued. Chunks
-  // whose files could not be synced are spoiled, and are nobody else's failure: whoever needs one
+  // whose files could not be synced are spoiled, and fail no other caller: whoever needs one
   // looks at its state. `unsynced`, unless null: why it was one of them, if there are any.
   [[nodiscard]] Task<Status> commit(Reactor& back, Status* unsynced = nullptr);
   // Commits when more is unclaimed than the tuning allows: bounds memory and open files.
@@ -79,8 +79,8 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] Task<Status> settleRetractions(Reactor& back);
 
   // All of the entry is claimed and, from now on, verified (see CacheEntry); a digest of zeros: the
-  // origin told none. `generation`: the entry's, before anybody began to look. kConflict: something
-  // of it was spoiled since. kNotFound: it is not complete.
+  // origin gave none. `generation`: the entry's, from before the file was looked at. kConflict:
+  // something of it was spoiled since. kNotFound: it is not complete.
   [[nodiscard]] Task<Status> recordVerified(std::shared_ptr<CacheEntry> entry, Sha256Digest digest,
                                             std::uint64_t generation, Reactor& back);
 

@@ -1,4 +1,4 @@
-// CacheDirectory: what somebody found out about the bytes of a file, as the log is told.
+// CacheDirectory: what was found out about the bytes of a file, as it goes into the log.
 #include <algorithm>
 
 #include "cache/cache_directory.h"
@@ -40,7 +40,7 @@ Task<Status> CacheDirectory::retractLocked() {
   std::vector<std::byte> records;
   std::uint64_t dead = 0;
   for (const auto& [entry, chunk] : batch) {
-    // Not what was written anew since: whoever did had it retracted before. Nor what was evicted:
+    // Not what was written again since: whoever did had it retracted before. Nor what was evicted:
     // another entry may have its key.
     if (entry->resident(chunk) || index_.find(entry->key) != entry) continue;
     appendRecord(records, {.type = RecordType::kRetract, .key = entry->key, .chunk = chunk});
@@ -82,7 +82,7 @@ Task<Status> CacheDirectory::recordVerifiedLocked(CacheEntry& entry, Sha256Diges
   const Status appended = co_await log_->append(record);
   if (!appended.ok()) co_return appended;
   if (!entry.verified()) liveLogBytes_ += record.size();
-  // Of a chunk that was spoiled meanwhile the generation tells, and its retraction follows in the
+  // A chunk that was spoiled meanwhile shows in the generation, and its retraction follows in the
   // log.
   entry.markVerified(digest, generation);
   co_return Status();

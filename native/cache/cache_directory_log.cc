@@ -75,7 +75,7 @@ void CacheDirectory::restore(const ObjectFile& object, const ResidencyImage& ima
 }
 
 // Before any file goes: a log that must be rewritten then holds what was restored and nothing else;
-// another one is told what was not.
+// another one gets what was not.
 Task<Status> CacheDirectory::settleLog(const std::vector<ContentKey>& dropped) {
   if (log_->mustBeRewritten()) co_return co_await compact();
   if (!dropped.empty()) {

@@ -27,7 +27,7 @@ bool CacheEntry::fullyClaimed() const {
 bool CacheEntry::spoil(std::uint32_t chunk) {
   ChunkState now = state(chunk);
   while (now == ChunkState::kResident || now == ChunkState::kClaimed) {
-    // First, so that nobody sees the spoiled chunk in a verified file.
+    // First, so that no reader sees the spoiled chunk in a verified file.
     generation_.fetch_add(1, std::memory_order_acq_rel);
     if (!chunks_[chunk].state.compare_exchange_weak(now, ChunkState::kSpoiled,
                                                     std::memory_order_acq_rel))

@@ -72,7 +72,7 @@ class CacheEntry {
   [[nodiscard]] std::vector<std::uint32_t> blockChecksums(std::uint32_t chunk) const;
   // A resident chunk becomes spoiled. False: it was not resident.
   bool spoil(std::uint32_t chunk);
-  // Changes before a chunk is spoiled: what somebody finds out about the whole file holds for the
+  // Changes before a chunk is spoiled: what is found out about the whole file holds for the
   // generation in which they began to look.
   [[nodiscard]] std::uint64_t generation() const {
     return generation_.load(std::memory_order_acquire);
@@ -100,8 +100,8 @@ class CacheEntry {
   void failWrite(std::uint32_t chunk, ChunkState back) { setState(chunk, back); }
   // During recovery: a chunk that the log claims.
   void restore(std::uint32_t chunk, std::span<const std::uint32_t> checksums, bool doubtful);
-  // Own shard. A doubtful chunk was looked at: resident or spoiled from now on. False: somebody
-  // writes it anew.
+  // Own shard. A doubtful chunk was looked at: resident or spoiled from now on. False: another
+  // writer writes it again.
   bool settleDoubt(std::uint32_t chunk, bool good);
 
   // Any thread. Milliseconds since the epoch; never goes back.

@@ -85,20 +85,20 @@ class CachedFile {
   // what was found bad; an empty file is there then.
   [[nodiscard]] virtual Task<Status> claimed() = 0;
   // Any thread. The log says durably that the whole file is what the origin's digest says, or that
-  // the origin told none; no chunk of it was found bad since.
+  // the origin gave none; no chunk of it was found bad since.
   [[nodiscard]] virtual bool verifiedWhole() const = 0;
   // Any thread. Changes when a chunk is found bad: whoever verifies the file takes it before.
   [[nodiscard]] virtual std::uint64_t generation() const = 0;
   // Any thread. All of it is absent from now on, as the origin's digest says that it is wrong.
   virtual void discard() = 0;
   // Own shard. Claims everything and records durably that the whole file has this digest (zeros:
-  // the origin told none). kConflict: a chunk was found bad since `generation`; kNotFound:
+  // the origin gave none). kConflict: a chunk was found bad since `generation`; kNotFound:
   // incomplete.
   [[nodiscard]] virtual Task<Status> recordVerified(Sha256Digest digest,
                                                     std::uint64_t generation) = 0;
   // Own shard. Reads every resident block from disk (past the page cache where possible) and checks
   // it; bad chunks become absent. Bytes checked and found good; `checked` grows by them as they
-  // are, null: nobody counts.
+  // are; null: not counted.
   [[nodiscard]] virtual Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked) = 0;
   // Own shard. The same for one chunk: how many of its blocks are bad, 0 when it is not resident.
   [[nodiscard]] virtual Task<Result<std::uint32_t>> scrubChunk(std::uint32_t chunk) = 0;
@@ -160,7 +160,7 @@ class ContentCache {
   [[nodiscard]] virtual std::uint64_t sizeOf(const ContentKey& key) const = 0;
   // Any thread; goes through all keys. At most `limit` files of a cache directory that were last
   // scrubbed, or made, before `before`, the longest ago first. Times are kept in memory, by a clock
-  // that nobody sets: after a start all are due.
+  // that is never set: after a start all are due.
   [[nodiscard]] virtual std::vector<ContentKey> leastRecentlyScrubbed(std::size_t directory,
                                                                       Clock::time_point before,
                                                                       std::size_t limit) const = 0;

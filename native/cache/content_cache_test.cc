@@ -70,7 +70,7 @@ TEST_F(ContentCacheTest, RestoresWhatWasClaimedAfterARestart) {
   }
   const std::string objects = folder.path + "/cache/objects/";
   close();
-  std::ofstream(objects + "03/" + keyOf(19).hex()) << "claimed by nobody";
+  std::ofstream(objects + "03/" + keyOf(19).hex()) << "without a claim";
   std::ofstream(objects + "03/notes.txt") << "not ours";
   open();
   EXPECT_FALSE(std::filesystem::exists(objects + "03/" + keyOf(19).hex()));

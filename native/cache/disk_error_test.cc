@@ -14,7 +14,7 @@ constexpr std::uint64_t kSmall = 23000;
 
 class DiskErrorTest : public testing::Test {
  protected:
-  // Nothing is committed before somebody asks.
+  // Nothing is committed before it is asked for.
   void SetUp() override {
     tuning.commitDelay = std::chrono::hours(1);
     cache = open(files);

@@ -1,5 +1,5 @@
 // Looks, in the background, at the files that a damaged residency log leaves in doubt, one after
-// the other. Until a chunk was looked at it is absent, and fetched when somebody needs it sooner.
+// the other. Until a chunk was looked at it is absent, and fetched when a reader needs it sooner.
 #pragma once
 
 #include <atomic>

@@ -41,7 +41,7 @@ std::shared_ptr<OpenCacheFile> KeyIndex::attach(
 void KeyIndex::detach(const std::shared_ptr<CacheEntry>& entry) {
   Part& part = partOf(entry->key);
   const std::lock_guard guard(part.mutex);
-  // Somebody may have opened it again since.
+  // It may have been opened again since.
   if (!entry->open.expired() || entry->evicting || entry->charged.load() != 0) return;
   if (contains(part.entries, entry)) part.entries.erase(entry->key);
 }

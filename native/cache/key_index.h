@@ -32,7 +32,7 @@ class KeyIndex {
   // The last user of an entry has gone: forgets the entry when it has nothing on the disk.
   void detach(const std::shared_ptr<CacheEntry>& entry);
 
-  // Marks an entry as going. kEvicted: done, nobody can open it now; else why not (kAbsent,
+  // Marks an entry as going. kEvicted: done, it cannot be opened now; else why not (kAbsent,
   // kPinned, kInUse).
   [[nodiscard]] EvictOutcome beginEviction(const std::shared_ptr<CacheEntry>& entry);
   void abandonEviction(const std::shared_ptr<CacheEntry>& entry);

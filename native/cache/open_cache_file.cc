@@ -297,7 +297,7 @@ Task<Status> OpenCacheFile::makeEmpty() {
     entry_->directory.budget().cancel(kAllocationBytes);
     co_return done;
   }
-  // Somebody else may have made it while we waited.
+  // Another coroutine may have made it while we waited.
   if (entry_->charged != 0) {
     entry_->directory.budget().cancel(kAllocationBytes);
     co_return Status();

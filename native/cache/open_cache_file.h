@@ -78,7 +78,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   [[nodiscard]] Task<Status> writeAbsent(std::uint32_t chunk, ChunkState before,
                                          std::span<const std::byte> data);
   [[nodiscard]] Task<Status> openWriter();
-  // Nobody can execute a file that anybody has open for writing.
+  // A file cannot be executed while it is open for writing.
   void closeWriterWhenComplete();
   [[nodiscard]] Task<Result<std::unique_ptr<File>>> createFile();
   [[nodiscard]] Task<Result<std::unique_ptr<File>>> openForWriting();

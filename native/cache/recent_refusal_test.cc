@@ -18,7 +18,7 @@ TEST_F(RecentRefusalTest, OneCallerInAWhileTriesAgain) {
   EXPECT_TRUE(refusal.applies(100));
   EXPECT_FALSE(refusal.retry(now + RecentRefusal::kPause - 1ms));
   EXPECT_TRUE(refusal.retry(now + RecentRefusal::kPause));
-  EXPECT_FALSE(refusal.retry(now + RecentRefusal::kPause)) << "somebody does";
+  EXPECT_FALSE(refusal.retry(now + RecentRefusal::kPause)) << "another does";
   EXPECT_TRUE(refusal.applies(100)) << "until it is known how that ended";
 }
 

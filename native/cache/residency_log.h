@@ -3,7 +3,7 @@
 // instant, because its users keep this order:
 //   a claim is appended after the data and the name of its file are synced;
 //   a drop or retraction is synced before the bytes it is about are unlinked or overwritten, and
-//   before anybody is told anything that relies on their being gone;
+//   before anything is reported that relies on their being gone;
 //   whatever replay or recovery refused is cut off or dropped, and synced, before anything else
 //   is claimed.
 //

@@ -46,8 +46,7 @@ std::size_t bytesOf(RecordType type, std::size_t blocks) {
   return kFramingBytes;
 }
 
-// Without a verification less is known, and nothing wrong; beginnings of appends only tell damage
-// apart.
+// Without a verification less is known, and nothing wrong; beginnings of appends only show damage.
 bool optional(RecordType type) {
   return type == RecordType::kVerified || type == RecordType::kAppend;
 }

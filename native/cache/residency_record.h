@@ -47,7 +47,7 @@ struct ResidencyRecord {
   std::uint64_t size = 0;
   std::uint32_t chunk = 0;
   std::vector<std::uint32_t> blockChecksums;
-  // Verifications: SHA-256 that the origin told; zeros: it told none, and every block's checksum
+  // Verifications: SHA-256 that the origin gave; zeros: it gave none, and every block's checksum
   // was compared when it came.
   Sha256Digest digest{};
   std::uint64_t offset = 0;  // beginnings of appends, which have their length in `size`

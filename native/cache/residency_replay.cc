@@ -209,7 +209,7 @@ class LogReplay {
   }
 
   // To the next beginning of an append that is behind the reader, else to the end. Version 1 has
-  // none: there any record tells that bytes before it were lost.
+  // none: there any record shows that bytes before it were lost.
   [[nodiscard]] Task<Status> skipToAppend(bool stop) {
     for (;;) {
       Status filled;

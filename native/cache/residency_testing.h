@@ -38,7 +38,7 @@ inline void seal(std::vector<std::byte>& record) {
   std::memcpy(record.data(), &checksum, 4);
 }
 
-// A record of a type that nobody knows.
+// A record of a type that no release knows.
 inline std::vector<std::byte> unknown(bool optional) {
   std::vector<std::byte> record(24, std::byte{7});
   record[8] = std::byte{200};

@@ -39,7 +39,7 @@ Task<Result<std::uint64_t>> OpenCacheFile::scrub(std::atomic<std::uint64_t>* che
   Gate readers(shard_.reactor);
   for (std::uint32_t i = 0; i < kScrubReads; ++i) readers.spawn(scrubChunks(*this, **file, scrub));
   co_await readers.close();
-  // Nobody hears of a scrub whose findings a crash could undo.
+  // No scrub is reported whose findings a crash could undo.
   const Status retracted = co_await entry_->directory.settleRetractions(shard_.reactor);
   if (!retracted.ok()) co_return retracted.error();
   co_return scrub.good;

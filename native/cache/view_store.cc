@@ -111,7 +111,7 @@ Task<Status> ViewStore::recoverIn(CacheDirectory& directory) {
       const auto bytes = co_await readFile(files, path + std::string(kKeysSuffix), kMaxKeyBytes);
       const auto keys = bytes.ok() ? decodeKeys(*bytes) : std::nullopt;
       if (keys) catalog_.add(digest->bytes, {.path = path, .keys = *keys, .whole = false});
-      // A published tree whose list is lost stays: somebody has it mounted.
+      // A published tree whose list is lost stays: it is mounted somewhere.
       leftover = !keys && !catalog_.publisherOf(digest->bytes);
     }
     if (!leftover) continue;
@@ -237,7 +237,7 @@ Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest>
   if (!plan.ok()) co_return plan.error();
   CacheDirectory& directory = *plan->directory;
   const ShardContext& shard = core_.shards[0];
-  // What a view shows must survive a power loss: nobody checks native reads.
+  // What a view shows must survive a power loss: native reads are not checked.
   const Status committed = co_await directory.commit(shard.reactor);
   if (!committed.ok()) co_return committed.error();
   for (const auto& file : plan->files) {

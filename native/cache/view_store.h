@@ -8,7 +8,7 @@
 //
 // A tree is built aside and renamed, and never changed. It is built of claimed files only, so that
 // what it shows is true after a power loss. A view of which a chunk was found bad stays for those
-// who have it mounted, and is offered and published to nobody until the chunk is repaired, which is
+// who have it mounted, and is neither offered nor published until the chunk is repaired, which is
 // done in place. Changes run on shards[0], one at a time.
 #pragma once
 
@@ -48,7 +48,7 @@ class ViewStore {
   // Reads published/ again: others write there too.
   [[nodiscard]] Task<Status> refresh(Reactor& back);
 
-  // Any thread. A chunk of the key was found bad: the views that link it are handed to nobody until
+  // Any thread. A chunk of the key was found bad: the views that link it are not handed out until
   // build() finds it repaired. Who has them mounted sees the repair, which is in the same inode.
   void noteSpoiled(const ContentKey& key) { catalog_.markBroken(key); }
 

@@ -172,7 +172,7 @@ TEST_F(ViewStoreTest, FilesOfAPublishedViewAreRepairedInTheSameInode) {
   close();
   fs::remove(folder.path + "/residency.log");
   open();
-  // Nothing is claimed: the tree stays for whoever has it mounted, and is offered to nobody.
+  // Nothing is claimed: the tree stays for whoever has it mounted, and is not offered.
   EXPECT_EQ(cache->viewPath(digest), "");
   EXPECT_TRUE(fs::exists(*view + "/a/one"));
   EXPECT_EQ(cache->find(keyOf(1)), nullptr);
@@ -204,7 +204,7 @@ TEST_F(ViewStoreTest, AViewWithABadChunkIsNotOfferedUntilItIsRepaired) {
     EXPECT_EQ(shards.run(0, cache->publish("later", digest)).code(), ErrorCode::kNotFound);
     EXPECT_TRUE(shards.run(0, cache->publish("earlier", digest)).ok());
   }
-  EXPECT_TRUE(fs::exists(*view + "/a/one")) << "somebody may have it mounted";
+  EXPECT_TRUE(fs::exists(*view + "/a/one")) << "it may be mounted";
   warm(1);
   EXPECT_EQ(contents(*view + "/a/one"), chunkData(keyOf(1), 20000, 0));
   EXPECT_EQ(statOf(*view + "/a/one").st_ino, inode);

@@ -1,5 +1,5 @@
 // A manifest that the engine works with, and where its bytes come from. Shared by mounts, warm jobs
-// and calls; immutable but for the location book. Any thread.
+// and calls; immutable but for the location cache. Any thread.
 //
 // Two datasets may have the same manifest, each with credentials of its own. Bytes are shared by
 // content key; an origin is only ever read by the locations of the dataset that the reader, mount
@@ -25,8 +25,8 @@ struct Dataset {
         locations(manifest, id, std::move(events)) {}
 
   const std::shared_ptr<const Manifest> manifest;
-  // By which the agent knows whose credentials read the origin; not interpreted here. Empty: of
-  // nobody, for what needs no origin.
+  // By which the agent knows whose credentials read the origin; not interpreted here. Empty: of no
+  // dataset, for what needs no origin.
   const std::string id;
   LocationCache locations;
   OriginTurns originTurns;

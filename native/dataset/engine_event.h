@@ -1,4 +1,4 @@
-// What the engine asks of the agent above it, and tells it: the few things that go up.
+// What the engine reports to the agent above it, or needs of it: the few things that go up.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct EngineEvent {
   Sha256Digest manifest{};             // kLocations, kOriginChanged
   std::string dataset;                 // kLocations, kOriginChanged: Dataset::id
   std::vector<std::uint32_t> entries;  // kLocations; one of kOriginChanged
-  // kLocations: nobody waits for these yet; answered as well where that costs no request each.
+  // kLocations: no reader waits for these yet; answered as well where that costs no request each.
   std::vector<std::uint32_t> ahead;
   std::string target;                         // kMountEnded
   std::string message;                        // kLog, kOriginChanged, kMountEnded

@@ -24,7 +24,7 @@ namespace hearth {
 
 class LocationCache {
  public:
-  // `dataset`: its id, for the questions.
+  // `dataset`: its id, for the events.
   LocationCache(std::shared_ptr<const Manifest> manifest, std::string dataset, EventSink events);
   ~LocationCache();
 
@@ -48,8 +48,8 @@ class LocationCache {
   void expire(std::uint32_t entry);
 
   // Continues on `reactor`, its caller's. Asks the agent when nothing valid is known; entries asked
-  // for in the same turn make one question, and those that a reader in order comes to next are in
-  // it. kDeadlineExceeded when no answer comes within a minute.
+  // for in the same turn make one event, and those that a reader in order comes to next are in it.
+  // kDeadlineExceeded when no answer comes within a minute.
   [[nodiscard]] Task<Result<Location>> find(Reactor& reactor, std::uint32_t entry);
 
  private:

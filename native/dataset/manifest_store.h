@@ -38,7 +38,7 @@ class ManifestStore {
   // Builds it before. Errors also as ManifestBuilder::build().
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> add(
       std::unique_ptr<ManifestBuilder> builder);
-  // Opened already, or on disk, or with a ready peer; kNotFound when nobody has it.
+  // Opened already, or on disk, or with a ready peer; kNotFound when no peer has it.
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> open(Sha256Digest digest);
   [[nodiscard]] Task<Status> remove(Sha256Digest digest);
   // Opens all that are on disk; bad ones are removed and logged.
@@ -48,7 +48,7 @@ class ManifestStore {
   // Any thread. All that are open.
   [[nodiscard]] std::vector<std::shared_ptr<Dataset>> opened();
   // Any thread: only what is open. The dataset of this id with the manifest; add(), open() and
-  // list() give that of nobody.
+  // list() give the one without an id.
   [[nodiscard]] std::shared_ptr<Dataset> find(const Sha256Digest& digest,
                                               const std::string& dataset = {});
 
@@ -67,7 +67,7 @@ class ManifestStore {
 
   const ManifestPorts ports_;
   std::mutex mutex_;
-  // By id; that of nobody is always among them.
+  // By id; the one without an id is always among them.
   using Datasets = std::map<std::string, std::shared_ptr<Dataset>>;
   std::map<Sha256Digest, Datasets> open_;
   std::optional<Error> closed_;

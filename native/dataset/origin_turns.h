@@ -65,7 +65,7 @@ class OriginTurns {
   OriginTurns(const OriginTurns&) = delete;
   OriginTurns& operator=(const OriginTurns&) = delete;
 
-  // In the order of the calls; held at once when nobody waits and there is room.
+  // In the order of the calls; held at once when no other waits and there is room.
   [[nodiscard]] Turn ask(Reactor& reactor, std::uint64_t bytes);
   // Held at once, whatever is under way: for bytes that a reader waits for.
   [[nodiscard]] Turn force(Reactor& reactor, std::uint64_t bytes);

@@ -1,4 +1,4 @@
-// Tells from the look-ups of a dataset's entries which ones will be wanted next: readers that go
+// Predicts from the look-ups of a dataset's entries which ones will be wanted next: readers that go
 // through a folder's files do so in the order of the manifest. Not thread-safe.
 #pragma once
 

@@ -20,7 +20,7 @@ TEST(ReadingOrder, AsksFewTimesForWhatIsReadInOrder) {
     EXPECT_LE(length(range), ReadingOrder::kMaxAhead);
     known = range.end;
   }
-  EXPECT_LE(alone, 2u) << "look-ups that nobody had asked ahead for";
+  EXPECT_LE(alone, 2u) << "look-ups that were not asked for ahead";
   EXPECT_LE(requests, 24u);
 }
 

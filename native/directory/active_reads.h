@@ -13,7 +13,7 @@ namespace hearth {
 class ActiveReads {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // An agent that has told nothing for so long does not read any more.
+  // An agent that has reported nothing for so long does not read any more.
   static constexpr std::chrono::seconds kTimeout{30};
 
   void begin(std::uint32_t chunk, const std::string& reader, const std::string& holder,
@@ -23,7 +23,7 @@ class ActiveReads {
   void forget(const std::string& reader);
 
   [[nodiscard]] std::size_t readersOf(std::uint32_t chunk, const std::string& holder) const;
-  // Who reads the chunk, other than the asker: of several the one named least; empty: nobody.
+  // Who reads the chunk, other than the asker: of several the one named least; empty: none.
   [[nodiscard]] std::string nameReader(std::uint32_t chunk, const std::string& asker,
                                        TimePoint now);
   // Since when; the epoch when it does not.

@@ -1,4 +1,4 @@
-// Who is in the cluster, as the agent last told the engine. Immutable: any thread.
+// Who is in the cluster, as the agent last set it. Immutable: any thread.
 #pragma once
 
 #include <cstdint>

@@ -23,8 +23,8 @@ class DirectoryClient {
   [[nodiscard]] Task<Status> awaitChunk(std::string node, ContentKey key, std::uint64_t size,
                                         std::uint32_t chunk, RequestTimeouts timeouts);
 
-  // Tell the directory, and when it does not answer the stand-in that is then asked; nobody waits,
-  // and lost news cost only a detour.
+  // Report to the directory and, when it does not answer, to the stand-in that is then asked. No
+  // caller waits, and lost updates cost only a detour.
   void have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);
   void giveUp(const ContentKey& key, std::uint64_t size, std::uint32_t stripe, ChunkMask chunks);
   void dropped(const ContentKey& key, std::uint64_t size);

@@ -211,7 +211,7 @@ TEST(DirectoryGolden, BytesOfEveryMessage) {
   EXPECT_EQ(messages, (std::vector<unsigned>{2, 4, 6, 7, 8, 9, 10}));
 }
 
-// Of have, giveUp, dropped, news and await.
+// Of have, giveUp, dropped, updates and await.
 TEST(DirectoryGolden, AnswersWithoutABody) {
   const ControlAnswer answer{ErrorCode::kOk, {}, 10, {}};
   expectGolden("000000000a0000000000", answer, frameBody<ControlAnswer>, decodeBody<ControlAnswer>);

@@ -10,11 +10,11 @@
 //   have     "I hold these chunks of stripe s"               -> empty
 //   giveUp   "I shall not fetch these chunks after all"      -> empty
 //   dropped  "I have evicted the key"                        -> empty
-//   news     several of have, giveUp and dropped, in order   -> empty
+//   updates  several of have, giveUp and dropped, in order   -> empty
 // a new directory asks every ready agent:
 //   query    "What is your part in this key?"                -> AgentReport
 // and who wants a chunk asks the agent that fetches or reads it:
-//   await    "Tell me when you have this chunk of stripe s"  -> empty
+//   await    "Answer when you have this chunk of stripe s"  -> empty
 #pragma once
 
 #include <cstddef>
@@ -59,10 +59,10 @@ struct DirectoryRequest {
 [[nodiscard]] std::optional<DirectoryRequest> decodeDirectoryRequest(
     std::span<const std::byte> body);
 
-// What an agent tells a directory without a question.
+// What an agent reports to a directory without being asked.
 struct DirectoryUpdate {
   DirectoryMessage type = DirectoryMessage::kHave;  // or kGiveUp, or kDropped
-  DirectoryRequest request;                         // without intent and complaint
+  DirectoryRequest request;                         // without intent and failure
 
   bool operator==(const DirectoryUpdate&) const = default;
 };

@@ -34,7 +34,7 @@ void DirectoryOutbox::post(QueuedUpdate queued) {
   const auto [found, fresh] = queues_.try_emplace(node, ports_.reactor);
   NodeQueue& queue = found->second;
   if (fresh) queue.done = lastNumber_;
-  if (fresh && ports_.gate.closed()) {  // nobody would deliver it
+  if (fresh && ports_.gate.closed()) {  // no coroutine would deliver it
     queues_.erase(found);
     return;
   }

@@ -1,4 +1,4 @@
-// What this agent has to tell the directories on other agents: chunks that it holds, gives up or
+// What this agent reports to the directories on other agents: chunks that it holds, gives up or
 // has dropped. One call an agent is under way at a time, and carries what has come up since the one
 // before it: thousands of small files cost as many messages as the agent has time for.
 // A shard's; used on its thread.
@@ -19,53 +19,54 @@ class DirectoryService;
 
 class DirectoryOutbox {
  public:
-  // News that wait for one agent; beyond it the oldest are left out, which costs a detour.
+  // Updates that wait for one agent; beyond it the oldest are left out, which costs a detour.
   static constexpr std::size_t kMaxWaiting = 65'536;
 
   // `service`: for the keys of which this agent is a directory; must remain live.
   DirectoryOutbox(DirectoryPorts ports, DirectoryService& service)
       : ports_(ports), service_(service) {}
 
-  // Tells the first of `candidates`, and the next one when it does not answer. News of a key reach
-  // an agent in the order of these calls; nobody waits for them.
+  // Reports to the first of `candidates`, and to the next one when it does not answer. Updates of a
+  // key reach an agent in the order of these calls; no caller waits for them.
   void report(std::vector<std::string> candidates, DirectoryUpdate update);
 
-  // Ends when what was to be told `node` of the key until now has been told, or is left to another
-  // candidate: then false, as the agent does not answer now. A question must not overtake it: what
-  // it is granted would be taken back by the older news that the same chunks were given up.
+  // Ends when all updates of the key for `node` until now have been delivered, or are left to
+  // another candidate: then false, as the agent does not answer now. A look-up must not overtake
+  // them: what it is granted would be withdrawn by the older update that the same chunks were given
+  // up.
   [[nodiscard]] Task<bool> delivered(std::string node, ContentKey key);
 
  private:
   struct QueuedUpdate {
     std::vector<std::string> candidates;
-    std::size_t at = 0;  // of the candidates, who is told
+    std::size_t at = 0;  // of the candidates, who gets it
     DirectoryUpdate update;
-    std::uint64_t number = 0;  // ascending in a box
+    std::uint64_t number = 0;  // ascending in a queue
   };
   struct Call {
     explicit Call(Reactor& reactor) : ended(reactor) {}
     Event ended;
-    std::uint64_t upTo = 0;  // the last letter that it carried
+    std::uint64_t upTo = 0;  // the last update that it carried
     bool failed = false;
   };
   // Lives for as long as its deliver() runs.
   struct NodeQueue {
     explicit NodeQueue(Reactor& reactor) : call(std::make_shared<Call>(reactor)) {}
     std::deque<QueuedUpdate> waiting;
-    std::uint64_t done = 0;  // letters up to this number are neither waiting nor under way
+    std::uint64_t done = 0;  // updates up to this number are neither waiting nor under way
     // The newest of each key that are.
     std::unordered_map<ContentKey, std::uint64_t, ContentKeyHash> newest;
     std::shared_ptr<Call> call;  // that is under way, or will be next
-    bool batched = true;         // releases before this one know no message with several news
+    bool batched = true;         // releases before this one know no message with several updates
   };
 
   void post(QueuedUpdate queued);
   Task<void> deliver(std::string node);
   Task<Status> send(const std::string& node, const std::vector<QueuedUpdate>& batch);
-  // The next candidate of each is told.
+  // The next candidate of each gets it.
   void forward(std::vector<QueuedUpdate> batch);
-  // What waited for a silent agent comes to another one late, and perhaps behind newer news or a
-  // question: whether it has something to say, made to say what is true now.
+  // What waited for a silent agent comes to another one late, and perhaps behind newer updates or a
+  // look-up: whether it still says something, changed to what is true now.
   [[nodiscard]] bool stillTrue(DirectoryUpdate& update) const;
 
   static std::vector<QueuedUpdate> take(NodeQueue& queue);

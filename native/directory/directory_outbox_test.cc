@@ -26,7 +26,7 @@ class FakeAgents final : public testing_rails::UnreachableTransport {
   };
   std::vector<Message> messages;  // that came, whether they were answered or not
   std::set<std::string> silent;   // who does not answer
-  bool old = false;               // they know no message with several news
+  bool old = false;               // they know no message with several updates
   std::size_t pending = 0;
 
   void hold() { opened_.reset(); }
@@ -77,7 +77,7 @@ struct DirectoryOutboxTest : testing::Test, LocalChunks {
     co_return true;
   }
   void settle() { reactor->runUntilComplete(turns(*reactor, 50)); }
-  // What an agent was told, in order, as "2:have 2:dropped".
+  // What was reported to an agent, in order, as "2:have 2:dropped".
   std::string reportedTo(const std::string& node) const {
     std::string all;
     for (const auto& message : agents.messages) {
@@ -179,7 +179,7 @@ TEST_F(DirectoryOutboxTest, TheStandInHearsWhatIsTrueThen) {
     for (const DirectoryUpdate& one : message.updates)
       EXPECT_EQ(one.request.chunks, one.type == DirectoryMessage::kHave ? 0b11 : 0b1);
   }
-  holding = std::nullopt;  // dropped while the first was silent: that has been told by itself
+  holding = std::nullopt;  // dropped while the first was silent: that has been reported by itself
   agents.messages.clear();
   outbox.report({"a", "b"}, update(1));
   settle();
@@ -252,7 +252,7 @@ TEST_F(DirectoryOutboxTest, WhatIsPutBackIsBoundedToo) {
   EXPECT_EQ(agents.messages.back().updates.front(), update(number - 1));
 }
 
-// A grant that is followed by older news that its chunks were given up would be taken back.
+// A grant that is followed by an older update that its chunks were given up would be withdrawn.
 TEST_F(DirectoryOutboxTest, ALookUpOfAKeyComesBehindItsUpdates) {
   DirectoryClient client(ports, service);
   std::uint32_t number = 0;  // of a key whose directory is "a"
@@ -270,7 +270,7 @@ TEST_F(DirectoryOutboxTest, ALookUpOfAKeyComesBehindItsUpdates) {
   gate.spawn(locate(number));
   std::uint32_t third = other + 1;
   while (view->directoriesOf(keyOf(third)).front() != "a") ++third;
-  gate.spawn(locate(third));  // of which nothing is to be told: at once
+  gate.spawn(locate(third));  // of which nothing is to be reported: at once
   settle();
   const auto text = [](std::uint32_t key, const char* type) { return std::to_string(key) + type; };
   EXPECT_EQ(reportedTo("a"), text(other, ":have ") + text(third, ":locate "));

@@ -6,7 +6,7 @@ namespace {
 // An agent that does not answer in this time has no say in the new directory.
 constexpr auto kReportTimeout = std::chrono::seconds(2);
 constexpr auto kReportSilence = std::chrono::milliseconds(500);
-// A directory that nobody asked for this long is forgotten; it can be made again.
+// A directory that was not asked for this long is forgotten; it can be made again.
 constexpr auto kIdleDirectory = std::chrono::minutes(5);
 constexpr auto kDirectorySweep = std::chrono::seconds(30);
 
@@ -103,7 +103,7 @@ void DirectoryService::apply(const std::string& node, const DirectoryUpdate& upd
     case DirectoryMessage::kQuery:
     case DirectoryMessage::kAwait:
     case DirectoryMessage::kUpdates:
-      return;  // questions, and no news
+      return;  // requests, and no updates
   }
 }
 

@@ -21,7 +21,7 @@ class DirectoryService {
   [[nodiscard]] Task<LocateAnswer> locate(std::string node, DirectoryRequest request);
   // Ignored for a key whose directory is not here: whoever makes it will ask.
   void apply(const std::string& node, const DirectoryUpdate& update);
-  // An agent left or was started anew.
+  // An agent left or was restarted.
   void gone(const std::string& node);
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }

@@ -1,4 +1,4 @@
-// How long a directory is waited for.
+// How long an answer of a directory is waited for.
 #pragma once
 
 #include "transport/peer_transport.h"

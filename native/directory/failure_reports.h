@@ -1,7 +1,7 @@
-// Who could lately not get which chunk of one key from which of its holders. What one agent says of
-// another holds for itself alone: its own disk, its own link or a partition between the two may be
-// the cause, and everybody else reads on, however many say so. Pure: not thread-safe, no clock of
-// its own.
+// Which agents could lately not get which chunk of one key from which of its holders. What one
+// reports of another holds for itself alone: its own disk, its own link or a partition between the
+// two may be the cause, and all others read on, however many report it. Pure: not thread-safe, no
+// clock of its own.
 #pragma once
 
 #include <chrono>
@@ -18,15 +18,15 @@ class FailureReports {
   // How long a holder is not named to an agent that could not read from it. Longer than that agent
   // needs to come by the chunk elsewhere; then the holder is tried once more.
   static constexpr std::chrono::seconds kLifetime{10};
-  // Different agents that must say the same before the holder is asked what it holds.
+  // Different agents that must report the same before the holder is asked what it holds.
   static constexpr std::size_t kMinReporters = 2;
 
-  // Whether enough agents, this one among them, say the same now.
+  // Whether enough agents, this one among them, report the same now.
   [[nodiscard]] bool note(std::uint32_t chunk, const std::string& asker, const std::string& holder,
                           TimePoint now);
   [[nodiscard]] bool holds(std::uint32_t chunk, const std::string& asker, const std::string& holder,
                            TimePoint now) const;
-  // An agent left, or holds nothing any more: what it said, and what was said of it.
+  // An agent left, or holds nothing any more: what it reported, and what was reported of it.
   void forget(const std::string& node);
 
   [[nodiscard]] std::size_t size() const { return size_; }

@@ -146,12 +146,12 @@ std::string KeyDirectory::fetcherFor(const std::string& asker, std::uint32_t chu
 
 LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                                   Intent intent, const FailureReport& failure, TimePoint now) {
-  // Who reads through fetches nothing by itself, and no news of it would end its part in the key.
+  // Who reads through fetches nothing by itself, and no update of it would end its part in the key.
   if (intent != Intent::kReadThrough) agents_[node].wants = true;
   if (stripe >= kMaxStripes) return {};
   // Who means to keep a chunk does not have it, whatever it reported before: evictions are not
-  // reported. One such question an agent is under way at a time; others may come late, behind the
-  // news that it has the chunk.
+  // reported. One such request of an agent is under way at a time; others may come late, behind the
+  // update that it has the chunk.
   const bool keeps = intent == Intent::kRead || intent == Intent::kFetch;
   if (keeps) {
     std::vector<ChunkMask>& held = agents_[node].held;

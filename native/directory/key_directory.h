@@ -3,7 +3,7 @@
 // on the agent that is first in rendezvous order for the key; losing it loses no bytes, only
 // knowledge that the agents can give again (report()).
 //
-// A chunk that nobody holds or fetches is granted to the first who asks and can fetch it at once.
+// A chunk that no agent holds or fetches is granted to the first who asks and can fetch it at once.
 // Agents ask for as much as they can fetch, all in the same order: so they divide a file by how
 // fast they are, and what is on its way is what all of them need next.
 //
@@ -12,12 +12,12 @@
 // that can give it now the nearest does: zones exchange among themselves what has come into them.
 //
 // Whoever could not read a chunk from its holder is not sent there again for a while
-// (failure_reports.h); the others are. When several say the same the holder is asked what it holds
-// (suspects()): agents are believed of themselves, and of others only what happened to them.
+// (failure_reports.h); the others are. When several report the same the holder is asked what it
+// holds (suspects()): agents are believed of themselves, and of others only what happened to them.
 //
 // What must stay true: at any moment at most one agent has the grant to fetch a chunk from the
 // origin. A grant ends when its agent reports the chunk, gives it up, is gone, has shown no
-// progress with the key for kGrantTimeout while somebody else asks, or cannot be read from for
+// progress with the key for kGrantTimeout while another asks, or cannot be read from for
 // kSuspectTimeout by one who asks: that one has it then. Not thread-safe.
 #pragma once
 
@@ -62,7 +62,7 @@ enum class Intent : std::uint8_t {
   // They bring the chunks next, so who looks wants the key and is one of its sharers.
   kLookUp,
   kRead,         // read them now from who is named as their holder
-  kFetch,        // fetch them from the origin now, if nobody holds or fetches them
+  kFetch,        // fetch them from the origin now, if no agent holds or fetches them
   kReadThrough,  // read them now from who is named as their holder, and keep nothing
 };
 
@@ -86,10 +86,10 @@ struct LocateAnswer {
   // Agents that want the key, the asker among them unless it reads through: what the origin gives
   // is divided by their number, and who reads through asks the origin for nothing.
   std::uint32_t sharers = 1;
-  // Of the chunks that somebody is named as the holder of: those that others could give, too.
+  // Of the chunks that a holder is named for: those that others could give, too.
   ChunkMask elsewhere = 0;
 
-  // Who holds the chunk, or else fetches it; empty: nobody that we were told of.
+  // Who holds the chunk, or else fetches it; empty: none that we know of.
   [[nodiscard]] const std::string& holderOf(std::uint32_t chunk) const;
   [[nodiscard]] const std::string& fetcherOf(std::uint32_t chunk) const;
 };
@@ -110,9 +110,10 @@ class KeyDirectory {
   // asker's attempts take.
   static constexpr std::chrono::milliseconds kSuspectTimeout{300};
   static constexpr std::chrono::seconds kGaveHalfLife{2};
-  // Between two questions to an agent that is complained about.
+  // Between two queries to an agent that others suspect.
   static constexpr std::chrono::seconds kAskAgain{1};
-  // Agents that read one chunk from one other at the same time, while nobody waits for the bytes.
+  // Agents that read one chunk from one other at the same time, while no reader waits for the
+  // bytes.
   static constexpr std::size_t kReadersPerHolder = 2;
   // Grants of one report. Each is a chunk for which its agent has memory: no agent has as many.
   static constexpr std::size_t kMaxReportedGrants = std::size_t{1} << 14;
@@ -125,15 +126,15 @@ class KeyDirectory {
   explicit KeyDirectory(Distance distance = {}) : distance_(std::move(distance)) {}
 
   // `node` wants these chunks of the stripe, and stores what it reads or fetches, unless it
-  // reads through, which makes it no agent of the key. Who is complained about is not named to it
+  // reads through, which makes it no agent of the key. The agent of `failure` is not named to it
   // as a holder of them for a while, or loses its grants of them to the asker when it goes on
   // failing it.
   [[nodiscard]] LocateAnswer locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                                     Intent intent, const FailureReport& failure, TimePoint now);
-  // `node` holds these chunks of the stripe now (all that it holds, not only news).
+  // `node` holds these chunks of the stripe now (all that it holds, not only what is new).
   void have(const std::string& node, std::uint32_t stripe, ChunkMask chunks, TimePoint now);
-  // The grants of these chunks are given back unused, or what came of them was not kept: nobody is
-  // told to wait for `node` any more.
+  // The grants of these chunks are given back unused, or what came of them was not kept: no agent
+  // is sent to wait for `node` any more.
   void giveUp(const std::string& node, std::uint32_t stripe, ChunkMask chunks);
   // `node` has evicted the key, so it no longer wants it either; it asks when it does again.
   void dropped(const std::string& node);
@@ -146,11 +147,11 @@ class KeyDirectory {
   // Agents of whom several others say that they do not give what they hold, and who were not asked
   // for it lately: now they are. What they answer is for correct() or unanswered().
   [[nodiscard]] std::vector<std::string> suspects(TimePoint now);
-  // `node` said that it holds this and nothing else when it was asked, at `asked`; what it has told
-  // since is newer.
+  // `node` said that it holds this and nothing else when it was asked, at `asked`; what it has
+  // reported since is newer.
   void correct(const std::string& node, const AgentReport& report, TimePoint asked);
-  // It does not answer us either: for FailureReports::kLifetime, or until it tells something, it is
-  // named as a holder to nobody.
+  // It does not answer us either: for FailureReports::kLifetime, or until it reports something, it
+  // is not named as a holder.
   void unanswered(const std::string& node, TimePoint now);
 
   [[nodiscard]] bool empty() const { return agents_.empty(); }
@@ -160,12 +161,12 @@ class KeyDirectory {
     bool wants = false;
     std::vector<ChunkMask> held;
     TimePoint lastProgress;              // with what it was granted
-    std::optional<TimePoint> asked;      // as one that was complained about
+    std::optional<TimePoint> asked;      // as a suspect
     std::optional<TimePoint> awayUntil;  // not named before
     std::uint32_t gave = 0;  // chunks that others were sent to it for; halved every kGaveHalfLife
   };
-  // Another agent as one question sees it: what decides between holders is computed once, not once
-  // a chunk. Refers into agents_.
+  // Another agent as one request sees it: what decides between holders is computed once, not once a
+  // chunk. Refers into agents_.
   struct Neighbour {
     const std::string& node;
     const Agent& agent;
@@ -184,9 +185,9 @@ class KeyDirectory {
                                       const FailureReport& failure, TimePoint now);
   // What is known of the chunk's holders for one asker.
   struct Holding {
-    std::string holder;  // whom the asker may read it from; empty: nobody, or those who do are busy
-    bool busy = false;   // there is none only because they are
-    bool hidden = false;   // somebody holds it from whom the asker could not read it
+    std::string holder;   // whom the asker may read it from; empty: none, or those that do are busy
+    bool busy = false;    // there is none only because they are
+    bool hidden = false;  // there is a holder from which the asker could not read it
     std::size_t seen = 0;  // those whom the asker may read it from, now or later
   };
   // Agents other than the asker that hold any of these chunks.
@@ -199,7 +200,7 @@ class KeyDirectory {
   // Drops what no longer holds now that the asker asks for the chunk again.
   void dropStale(const std::string& asker, std::uint32_t chunk, Intent intent,
                  const FailureReport& failure, TimePoint now);
-  // Grants the chunk to the asker if nobody else fetches it; who fetches it now, if anybody does.
+  // Grants the chunk to the asker if no other fetches it; who fetches it now, if any agent does.
   [[nodiscard]] std::string fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
                                        const FailureReport& failure, TimePoint now);
 

@@ -155,7 +155,7 @@ TEST_F(KeyDirectoryTest, WhoKeepsNothingIsNamedToNone) {
   EXPECT_EQ(directory.locate("x", 1, 0b1, kReadThrough, {}, now).granted, 0);
 }
 
-// It may come behind the news that the same agent has it: it was asked before, or of a chunk that
+// It may come behind the update that the same agent has it: it was asked before, or of a chunk that
 // another read brings.
 TEST_F(KeyDirectoryTest, WhoOnlyLooksGoesOnHoldingWhatItReported) {
   directory.have("a", 0, 0b11, now);
@@ -205,8 +205,7 @@ TEST_F(KeyDirectoryTest, ReadsThatEndMakePlace) {
   now += 1s;
   EXPECT_EQ(holder("e", {"c"}), "a") << "c does not read it";
   now += ActiveReads::kTimeout + 1s;
-  EXPECT_EQ(directory.locate("f", 0, 1, kRead, {}, now).fetcherOf(0), "")
-      << "nobody reads any more";
+  EXPECT_EQ(directory.locate("f", 0, 1, kRead, {}, now).fetcherOf(0), "") << "none reads any more";
 }
 
 // Agents that ask in the same order for as much as they can fetch get what fits their speed, and
@@ -292,7 +291,8 @@ TEST_F(KeyDirectoryTest, AStalledGrantEnds) {
   EXPECT_EQ(directory.locate("b", 0, 1, kFetch, {}, now + 60s).granted, 1);
 }
 
-// B is turned away by A, which does not know of its grant yet, and complains when A has the chunk.
+// B is turned away by A, which does not know of its grant yet, and reports the failure when A has
+// the chunk.
 TEST_F(KeyDirectoryTest, WhatCameInSinceAFailureReportIsKnown) {
   (void)directory.locate("a", 0, 1, kFetch, {}, now);
   directory.have("a", 0, 1, now);

@@ -39,8 +39,8 @@ Task<Status> awaitFirstOnceItIsAskedFor(Engine& engine, ContentKey key) {
   co_return awaited;
 }
 
-// The directory may have told the others already that we fetch it. An agent that is slow to hear
-// what it was granted must not lose it to who asks for it.
+// The directory may have named us to the others already. An agent that is slow to hear what it was
+// granted must not lose it to who asks for it.
 TEST(AwaitedChunk, IsWaitedForWhileItsAgentAsksForIt) {
   Origin origin;
   origin.add("model", 10'000'000);

@@ -69,7 +69,7 @@ TEST(BoundedLog, ManyThreadsNeverExceedIt) {
   take();
   log(events, EngineEvent::Level::kInfo, "the last");
   take();
-  EXPECT_EQ(logged + leftOut, 8001u) << "each is told or counted";
+  EXPECT_EQ(logged + leftOut, 8001u) << "each is logged or counted";
 }
 
 }  // namespace

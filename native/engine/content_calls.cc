@@ -85,7 +85,7 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
   for (const std::uint32_t entry : entries ? *entries : filesOf(manifest)) {
     const ManifestEntry about = manifest.entry(entry);
     const std::uint64_t resident = commons_.cache->residentBytes(about.key);
-    // Who evicts it wants it brought anew, also when it was refused.
+    // Who evicts it wants it fetched again, also when it was refused.
     commons_.refusals.forget(about.key);
     Task<Result<EvictOutcome>> evicting =
         evictHere(commons_.owner(about.key), about.key, about.size);

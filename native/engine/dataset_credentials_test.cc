@@ -23,7 +23,7 @@ class LocationRequests {
     const bool came = changed_.wait_for(lock, kHang, [&] {
       return std::find(datasets_.begin(), datasets_.end(), dataset) != datasets_.end();
     });
-    EXPECT_TRUE(came) << "nobody asked for locations of " << dataset;
+    EXPECT_TRUE(came) << "no event asked for locations of " << dataset;
   }
   std::vector<std::string> datasets() {
     const std::lock_guard lock(mutex_);

@@ -58,7 +58,7 @@ TEST(DemandRead, GoesOnWhenTheJobThatBeganItIsCancelled) {
   Origin origin;
   origin.add("model", kSize);
   Agent agent("one");
-  // Nobody knows yet where the bytes are.
+  // It is not known yet where the bytes are.
   const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
   ASSERT_TRUE(added.ok());
   const auto dataset = *added;

@@ -1,6 +1,6 @@
 // The engine: all bytes of one agent. It knows no JavaScript and no Kubernetes; the agent above
 // pushes state down (cluster view, manifests, locations, pins, jobs, mounts) and reads statistics,
-// and one function (Ask) carries the few questions that go up.
+// and one function (EventSink) carries the few events that go up.
 //
 // Threads: open() and close() block and belong to any thread that is not a shard's. Everything that
 // answers with a Task is awaited on the home shard: `co_await engine.home().enter()` first, and it
@@ -69,7 +69,7 @@ class Engine {
                                                             EventSink events);
   ~Engine();
   // Ends jobs, mounts' sessions (the mounts themselves stay with the holder), connections and
-  // threads; what was written is claimed. Afterwards Ask is not called. Idempotent.
+  // threads; what was written is claimed. Afterwards EventSink is not called. Idempotent.
   void close();
 
   [[nodiscard]] Reactor& home() { return *commons_.shards.front()->reactor; }

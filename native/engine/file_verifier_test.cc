@@ -1,4 +1,4 @@
-// Files whose origin tells a digest: compared as they come, and never given as a whole before.
+// Files whose origin gives a digest: compared as they come, and never given as a whole before.
 #include "warm/file_verifier.h"
 
 #include "base/crc32c.h"
@@ -18,7 +18,7 @@ using testing_cluster::TemporaryFolder;
 constexpr std::size_t kSize = 22'000'000;  // six chunks
 
 // One file in a folder, listed with the digest of the bytes that it then had, and nothing that
-// would tell that it changed: what hubs and plain HTTP servers give.
+// would show that it changed: what hubs and plain HTTP servers give.
 class DigestOrigin {
  public:
   explicit DigestOrigin(unsigned seed, std::size_t size = kSize) : listed_(pattern(size, seed)) {
@@ -251,8 +251,8 @@ TEST(FileVerifier, ComparesTheBytesOfTheFileAndNoOthers) {
   EXPECT_TRUE(seen == origin.listed());
 }
 
-// Once the digest has told that they are wrong, bytes are given to nobody: what a chunk came in
-// stays in memory for a moment, and longer while somebody reads it.
+// Once the digest has shown that they are wrong, bytes are not given out: what a chunk came in
+// stays in memory for a moment, and longer while it is read.
 TEST(FileVerifier, WhatDifferedIsNotReadFromMemoryEither) {
   DigestOrigin origin(8);
   Agent agent("one");

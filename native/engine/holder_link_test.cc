@@ -94,7 +94,7 @@ TEST_F(HolderLinkTest, MountsOutliveTheHolderAndThenTheAgent) {
   const OwnedFd open(::open((mnt() + "/model").c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(open);
   endHolder();
-  EXPECT_TRUE(reads("second", 65537, 2)) << "nobody but the agent has the mount";
+  EXPECT_TRUE(reads("second", 65537, 2)) << "only the agent has the mount";
   startHolder();
   ASSERT_TRUE(eventually([&] { return held(); })) << "the agent gives it to the next holder";
   EXPECT_TRUE(reads("model", 9 << 20, 1));

@@ -119,7 +119,7 @@ TEST_F(LentChunkTest, BytesThatChangedOnTheDiskEndTheAnswer) {
   change(kOffset + kBlockBytes);
   EXPECT_EQ(load().code(), ErrorCode::kCorrupt);
   EXPECT_TRUE(now().empty());
-  EXPECT_FALSE(fetch->cache->resident(1)) << "and nobody else gets them";
+  EXPECT_FALSE(fetch->cache->resident(1)) << "and no other gets them";
 }
 
 // The answer keeps the file in use, with all else that used it gone.

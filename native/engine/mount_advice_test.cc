@@ -18,7 +18,7 @@ class MountAdviceTest : public testing::Test {
   void SetUp() override {
     for (int i = 0; i < kFiles; ++i) origin.add("sub/part" + std::to_string(100 + i), kFile);
     origin.add("other", kFile);
-    // Nobody knows yet where the bytes are: nothing that is asked for ends by itself.
+    // It is not known yet where the bytes are: nothing that is asked for ends by itself.
     const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
     ASSERT_TRUE(added.ok());
     dataset = *added;

@@ -46,7 +46,7 @@ TEST(PeerFailures, AHolderThatOneAgentCannotReachServesTheOthers) {
   ASSERT_EQ(warm(holder, held).state, WarmState::kSucceeded);
   origin.reset();
 
-  // Nobody else has it, and the origin has gone.
+  // No other agent has it, and the origin has gone.
   EXPECT_EQ(warm(cut, unreachable).state, WarmState::kFailed);
   const WarmProgress progress = warm(near, wanted);
   EXPECT_EQ(progress.state, WarmState::kSucceeded) << failureOf(progress);

@@ -125,7 +125,8 @@ Task<std::shared_ptr<PeerService::Reading>> PeerService::openManifest(Sha256Dige
 
 Task<Result<ControlMessage>> PeerService::onUpdates(std::string fromNode, ControlMessage message) {
   const auto all = decodeDirectoryUpdates(message.body);
-  if (!all) co_return Error{ErrorCode::kProtocolError, "news for a directory of the wrong shape"};
+  if (!all)
+    co_return Error{ErrorCode::kProtocolError, "updates for a directory of the wrong shape"};
   // Only those of one key have an order. One after the other they would be a turn of a busy shard
   // each, and take longer than the other side waits.
   std::map<Shard*, std::vector<const DirectoryUpdate*>> ofShards;

@@ -87,7 +87,7 @@ Task<bool> sendUpdates(Shard& shard, std::vector<std::byte> body) {
 }
 
 // Else a thousand of them would take a thousand turns of shards that have other things to do, and
-// longer than who tells them waits.
+// longer than their sender waits.
 TEST(PeerService, UpdatesForSeveralShardsTakeFewTurns) {
   Agent agent("a");
   EngineCommons& commons = agent.engine().commons();
@@ -136,8 +136,8 @@ TEST(PeerService, WhoIsWrongAboutAFilesSizeIsInNoOthersWay) {
   EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
 }
 
-// And what lies behind it would be named to none, in spite of reports and news: the origin is read
-// again.
+// And what lies behind it would be named to none, in spite of reports and updates: the origin is
+// read again.
 TEST(PeerService, WhoIsWrongAboutAFilesSizeHidesNothingOfIt) {
   const std::uint64_t size = kStripeBytes + kChunkBytes;
   Origin origin;

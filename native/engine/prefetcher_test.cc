@@ -134,7 +134,7 @@ TEST_F(PrefetcherTest, AFileIsExpectedOnceByWhoeverGoesThroughItsFolder) {
   for (int file = 0; file + 1 < kSmall; ++file) {
     const auto opened = source->openFile(files[static_cast<std::size_t>(file)]);
     ASSERT_TRUE(opened.ok());
-    // As the kernel does, which reads what is complete without telling us.
+    // As the kernel does, which reads what is complete without asking us.
     if (!source->complete(files[static_cast<std::size_t>(file)])) (*opened)->willNeed(0, 4096);
     ASSERT_TRUE(eventually([&] {
       return source->complete(files[static_cast<std::size_t>(file + 1)]);
@@ -228,7 +228,7 @@ TEST_F(PrefetcherTest, SeveralWhoGoThroughAFolderAreEachExpected) {
 }
 
 TEST_F(PrefetcherTest, LookingAheadEndsWhenItsReaderHasLeft) {
-  // Nobody knows yet where the bytes are: what has its turn at the origin waits for that.
+  // It is not known yet where the bytes are: what has its turn at the origin waits for that.
   const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
   ASSERT_TRUE(added.ok());
   mount(*added);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kSize = 400u << 20;
 
-// Answers the questions of an agent on a thread of its own, as JavaScript does, with a refusal.
+// Answers the events of an agent on a thread of its own, as JavaScript does, with a refusal.
 class Refuser {
  public:
   ~Refuser() {

@@ -28,7 +28,7 @@ class RetractedChunkTest : public testing::Test {
     source =
         std::make_unique<DatasetSource>(*agent.engine().commons().mounting, dataset, "test", true);
   }
-  // Bytes of the second chunk change on the disk, and somebody finds them.
+  // Bytes of the second chunk change on the disk, and that is noticed.
   void spoil() {
     const std::shared_ptr<CachedFile> file = agent.engine().commons().cache->find(key);
     const int fd = open(file->path().c_str(), O_RDWR | O_CLOEXEC);

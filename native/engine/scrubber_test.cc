@@ -36,7 +36,7 @@ std::vector<char> contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// As Agent::add, and somebody's: what is nobody's may be somebody's in a moment.
+// As Agent::add, and of a dataset: what has none may have one in a moment.
 std::shared_ptr<Dataset> addNamed(Agent& agent, const Origin& origin) {
   const auto added = agent.add(origin);
   auto named = agent.engine().manifests().find(added->manifest->digest(), "model");
@@ -131,12 +131,13 @@ TEST(Scrubber, MendsLaterWhatItCannotMendNow) {
   std::filesystem::rename(away, origin.folder());
   const ScrubStatistics later =
       awaitScrub(agent, [](const ScrubStatistics& now) { return now.repairedChunks != 0; });
-  EXPECT_EQ(later.repairedChunks, 1u) << "nobody has asked for it";
+  EXPECT_EQ(later.repairedChunks, 1u) << "no reader has asked for it";
   EXPECT_EQ(later.lostChunks, 1u) << "it is counted once";
   EXPECT_TRUE(contents(*view + "/model") == good);
 }
 
-// After a start the scrub looks at everything at once; what datasets there are is told meanwhile.
+// After a start the scrub looks at everything at once; what datasets there are is reported
+// meanwhile.
 TEST(Scrubber, WaitsForTheDatasetsOfAnAgentThatStarts) {
   Origin origin;
   origin.add("model", 9'000'000);

@@ -55,8 +55,8 @@ struct EngineCommons {
   EventSink events;
   std::vector<std::unique_ptr<Shard>> shards;
   std::unique_ptr<ContentCache> cache;
-  // What goes through whole files or through lists of millions: with the time that nobody else
-  // wants, and files in pieces. Quick calls are on each reactor's own helpers.
+  // What goes through whole files or through lists of millions: with the time that no other wants,
+  // and files in pieces. Quick calls are on each reactor's own helpers.
   ThreadPool wholeFiles{{.threads = wholeFileThreads(), .niceness = 10}};
   // Threads for directory origins, whose file systems may hang.
   std::shared_ptr<DirectoryCalls> directories;

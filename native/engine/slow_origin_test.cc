@@ -85,7 +85,7 @@ class TricklingServer {
 struct Underway {
   Shard& shard;
   ContentKey key;
-  std::atomic<std::size_t> elsewhere{0};  // who waited for a chunk, and is told to look elsewhere
+  std::atomic<std::size_t> elsewhere{0};  // who waited for a chunk, and is sent elsewhere
 
   Task<void> wait(std::uint32_t chunk) {
     const Status awaited = co_await shard.fetcher->awaitChunk(key, chunk);
@@ -140,7 +140,7 @@ struct SlowOriginTest : testing::Test {
     folder.path = folder.below = origin.folder();
     other->locations.setBase(std::move(folder));
   }
-  // Nobody has failed the slow ones meanwhile.
+  // The slow ones have not failed meanwhile.
   void TearDown() override {
     for (auto& reader : readers) EXPECT_EQ(reader.wait_for(0s), std::future_status::timeout);
     agent.engine().close();
@@ -179,7 +179,7 @@ TEST_F(SlowOriginTest, AnotherDatasetIsWarmedWhileReadersOfOneHoldAllMemory) {
   EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
 }
 
-// Others would wait for what is not brought now, and a new directory would be told that it is.
+// Others would wait for what is not brought now, and a new directory would hear that it is.
 TEST_F(SlowOriginTest, WhatGaveWayIsNotOnItsWay) {
   const std::string path = "model";
   underway.reset(new Underway{*agent.engine().commons().shards.front(),

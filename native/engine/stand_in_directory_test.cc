@@ -7,7 +7,7 @@
 namespace hearth::testing_cluster {
 namespace {
 
-// What `asker` is told of the first stripe by the directory that `agent` has.
+// What the directory at `agent` answers `asker` about the first stripe.
 Task<LocateAnswer> lookAt(Engine& engine, std::string asker, FileReference file) {
   Shard& shard = engine.commons().owner(file.about.key);
   co_await shard.reactor->enter();

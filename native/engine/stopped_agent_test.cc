@@ -97,7 +97,7 @@ TEST(StoppedAgent, ComesBackWhenItGoesOn) {
   const auto dataset = reader.add(*origin);
   ASSERT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 0)).ok());
   {
-    // Nobody else holds it: the origin does.
+    // No other agent holds it: the origin does.
     const Stopped still(holder);
     EXPECT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 1)).ok());
   }
@@ -130,8 +130,8 @@ class WatchedTransport final : public testing_rails::ForwardingTransport {
   Seen& seen_;
 };
 
-// Who is silent is waited for longer when nobody else holds the chunk. silent_peer_test.cc shows
-// that a read ends after the silence that it is given.
+// Who is silent is waited for longer when no other holds the chunk. silent_peer_test.cc shows that
+// a read ends after the silence that it is given.
 TEST(StoppedAgent, IsWaitedForLongerWhenItAloneHoldsTheChunk) {
   WatchedTransport::Seen seen;
   const auto watched = [&seen](EngineOptions& options) {

@@ -174,7 +174,7 @@ class Agent {
     };
     await(Wrap::run(*engine_, std::move(members)));
   }
-  // Stores the manifest here and tells where its bytes are.
+  // Stores the manifest here and sets where its bytes are.
   std::shared_ptr<Dataset> add(const Origin& origin) {
     Result<std::shared_ptr<Dataset>> added = await(engine_->manifests().add(origin.manifest()));
     EXPECT_TRUE(added.ok()) << (added.ok() ? "" : added.error().message);

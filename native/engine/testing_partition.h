@@ -8,7 +8,7 @@
 
 namespace hearth::testing_cluster {
 
-// A port of the loopback where nobody listens.
+// A port of the loopback without a listener.
 inline PeerAddress deafAddress() {
   const SocketAddress any = *socketAddress({"127.0.0.1", 0});
   const Socket bound(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -18,7 +18,7 @@ inline PeerAddress deafAddress() {
 
 // A file of which the first of these `directories` is the directory, and the next ones stand in for
 // it. An agent that cannot reach the directory has another one asked, which does not hear of what
-// the others tell the first.
+// the others report to the first.
 inline std::unique_ptr<Origin> originDirectedBy(const std::vector<Agent*>& agents,
                                                 const std::vector<Agent*>& directories,
                                                 std::size_t size = 30'000'000) {
@@ -40,8 +40,8 @@ inline std::unique_ptr<Origin> originDirectedBy(const std::vector<Agent*>& agent
   }
 }
 
-// All agents know one another, but each of `from` finds nobody at the address of `to`; the way back
-// is open.
+// All agents know one another, but each of `from` finds no listener at the address of `to`; the way
+// back is open.
 inline void connectExcept(const std::vector<Agent*>& agents, const std::vector<Agent*>& from,
                           const Agent& to) {
   connect(agents);

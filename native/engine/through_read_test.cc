@@ -68,8 +68,8 @@ TEST(ThroughRead, AFileLargerThanTheBudgetIsReadRight) {
   EXPECT_LE(usedBytes(agent), 16 * kMiB);
   const EngineStatistics statistics = agent.await(agent.engine().statistics());
   EXPECT_GE(statistics.throughBytes, 24 * kMiB);
-  // A chunk stays for as long as its reader goes through it: it is not fetched anew for each of the
-  // 32 pieces in which it is read.
+  // A chunk stays for as long as its reader goes through it: it is not fetched again for each of
+  // the 32 pieces in which it is read.
   EXPECT_LE(statistics.origin.bytes, 6 * origin.bytes());
 }
 

@@ -1,7 +1,7 @@
 // Which chunks stay in memory after they came in, in the buffers of one pool. They stay until their
-// readers had them, at most for a moment, and only while nobody needs the buffers more:
+// readers had them, at most for a moment, and only while nothing needs the buffers more:
 //
-//   - what nobody reads (any more) goes first, the oldest before the others;
+//   - what is not read (any more) goes first, the oldest before the others;
 //   - what a reader has yet to come to is kept for kReaderTimeout, so that fetching ahead slows
 //     down to the reader's pace instead of sending bytes to the disk that are read back at once;
 //   - what is being sent to a peer is kept for kReaderTimeout, then its answers go on from the
@@ -45,7 +45,7 @@ class ChunkRetention {
   };
   using Place = std::list<Kept>::iterator;
 
-  // Nobody on this agent will read it from memory.
+  // No reader of this agent will read it from memory.
   [[nodiscard]] static bool idle(const Kept& kept);
   // No peer is being sent it, or one for so long that it gets the rest from the file.
   [[nodiscard]] static bool evictable(const std::weak_ptr<LoadedChunk>& loaded, bool impatient);

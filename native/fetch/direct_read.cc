@@ -20,7 +20,7 @@ bool failedAltogether(const Status& read) {
   return read.code() == ErrorCode::kUnavailable || read.code() == ErrorCode::kDeadlineExceeded;
 }
 
-// Memory for one attempt at a read, which says when nobody writes into it any more. Other agents
+// Memory for one attempt at a read, which says when nothing writes into it any more. Other agents
 // are asked for whole blocks at the start: the `before` bytes in front of the range go aside.
 struct Attempt {
   Attempt(Reactor& reactor, const MemoryVector& into, std::uint64_t before)
@@ -155,7 +155,7 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
     // What is here is read from no other agent, so none is to be counted as giving it.
     if (chunk == part.chunk || !fetch_->cache->resident(chunk)) chunks |= bitOf(chunk);
   }
-  // A question complains about one agent; of others that failed each part complains by itself.
+  // A look-up reports one agent; others that failed are reported by each part.
   FailureReport failure;
   if (!failed_.empty()) failure = {.node = *failed_.begin(), .held = true};
   asked->answer = co_await locate(stripe, chunks, std::move(failure));

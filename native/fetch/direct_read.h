@@ -28,7 +28,7 @@ class Fetcher::DirectRead {
     MemoryVector into;
   };
 
-  // One after the other, from those that nobody has taken yet.
+  // One after the other, from those that are not taken yet.
   Task<void> readParts();
   [[nodiscard]] std::optional<Part> nextPart();
   Task<Status> readPart(Part part);
@@ -46,7 +46,7 @@ class Fetcher::DirectRead {
   Task<LocateAnswer> locate(std::uint32_t stripe, ChunkMask chunks, FailureReport failure);
   // Nothing: no agent gives it, or it is on its way to one.
   Task<std::optional<Status>> fromHolder(const Part& part);
-  // Once it has places. kTryElsewhere, without a question, of an agent that has failed this read.
+  // Once it has slots. kTryElsewhere, without a request, of an agent that has failed this read.
   Task<Status> fromAgent(const Part& part, const std::string& node, bool others);
   Task<Status> readFrom(const std::string& node, const Part& part, bool others);
 

@@ -17,7 +17,7 @@ class DirectReadSlots {
  public:
   // That are asked of one peer and have not come: a quarter of the credit that it gives, and as
   // much as is on its way on a link of 100 Gbit/s whose answers take a millisecond. Each peer has
-  // places of its own: however many are slow, no read from another waits for them. What comes from
+  // slots of its own: however many are slow, no read from another waits for them. What comes from
   // several shares the link by their connections, and a mount's read is behind that of its own
   // peer.
   static constexpr std::uint64_t kPeerBytes = 16u << 20;
@@ -30,7 +30,7 @@ class DirectReadSlots {
 
   Semaphore copies;
 
-  // Awaitable, first come, first served: places at a peer for at most kPeerBytes, which the caller
+  // Awaitable, first come, first served: slots at a peer for at most kPeerBytes, which the caller
   // has afterwards and gives back by release().
   [[nodiscard]] auto acquire(const std::string& peer, std::uint64_t bytes) {
     return ofPeers_.try_emplace(peer, reactor_, kPeerBytes).first->second.acquire(bytes);

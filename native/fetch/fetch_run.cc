@@ -47,7 +47,7 @@ Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
   // expire, and its chunks come in order.
   std::size_t here = 0;
   Status status;
-  // A location that is refused is resolved anew once.
+  // A location that is refused is resolved again once.
   for (int tries = 0; tries < 2 && here < chunks.size(); ++tries) {
     Result<Location> location =
         co_await file.dataset->locations.find(ports_.reactor, file.about.index);
@@ -89,7 +89,7 @@ Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
   const Status awaited = co_await awaiting;
   if (awaited.ok()) co_return awaited;
   failure = failureReportOf(fetcher.node, false, awaited);
-  // It may fetch as another dataset: what the origin told it says nothing about us.
+  // It may fetch as another dataset: what the origin answered it says nothing about us.
   if (awaited.code() == ErrorCode::kDeadlineExceeded) co_return awaited;
   co_return Error{ErrorCode::kTryElsewhere, awaited.error().message};
 }

@@ -17,8 +17,8 @@ inline constexpr auto kPeerTimeout = std::chrono::seconds(40);
 inline constexpr auto kSilenceWithOthers = std::chrono::milliseconds(300);
 inline constexpr auto kSilenceAlone = std::chrono::seconds(2);
 
-// What the directory is told of an agent that did not give a chunk: nothing when it was we who
-// stopped asking. `held`: it was named as one that has it.
+// What is reported to the directory of an agent that did not give a chunk: nothing when it was we
+// who stopped asking. `held`: it was named as one that has it.
 [[nodiscard]] inline FailureReport failureReportOf(const std::string& node, bool held,
                                                    const Status& failure) {
   if (failure.code() == ErrorCode::kCancelled || failure.code() == ErrorCode::kInvalidArgument)
@@ -39,7 +39,7 @@ struct Fetcher::RunState {
   // Those that this run was started for; a chunk that was lost again may have a newer one by now.
   std::vector<std::shared_ptr<ChunkFlight>> flights;
   bool abandoned = false;  // who began it did not want it any more while it waited
-  bool forgone = false;    // there was no room for what nobody waits for yet
+  bool forgone = false;    // there was no room for what no reader waits for yet
   std::optional<Clock::time_point> yieldedAt;  // its memory to other datasets, the first time
   bool named = false;  // the directory may name us to others, who wait for us
 
@@ -47,7 +47,7 @@ struct Fetcher::RunState {
     return *flights[chunk - chunks.first];
   }
   [[nodiscard]] bool demand() const { return urgency->demand(); }
-  // Nobody waits, and whoever began it does not want it any more.
+  // No reader waits, and whoever began it does not want it any more.
   [[nodiscard]] bool unwanted() const { return !demand() && options.unwanted(); }
   // Its origin is slow, and others waited for its memory: it is behind them now.
   [[nodiscard]] bool queuesAgain(const Status& fetched) {

@@ -8,7 +8,7 @@
 namespace hearth {
 namespace {
 
-// Read from peers at the same time, for nobody who waits.
+// Read from peers at the same time, while no reader waits.
 constexpr std::uint32_t kPeerChunks = 6;
 
 // What `shared` is for the dataset and entry of `reference`.
@@ -68,7 +68,7 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
       co_await flight->landed.wait();
       if (flight->status.ok()) continue;
       // What another dataset's credentials did not get, or another reader or job has given up, or
-      // nobody wanted to keep.
+      // was not to be kept.
       const bool givenUp = flight->abandoned && !options.unwanted();
       const bool notTried = options.keep && (flight->declined || flight->forgone);
       if (flight->dataset != ours || givenUp || notTried) {

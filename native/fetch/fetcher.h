@@ -35,7 +35,7 @@ struct FetchOptions {
 class FileObserver {
  public:
   virtual ~FileObserver() = default;
-  // Its key is wanted from now on, for the first time or anew.
+  // Its key is wanted from now on, for the first time or again.
   virtual void opened(const std::shared_ptr<FileFetch>& fetch) = 0;
   // A chunk came in and is resident; `loaded` has its bytes.
   virtual void arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
@@ -71,9 +71,9 @@ class Fetcher {
                                                   std::uint32_t first, std::uint32_t end,
                                                   const FetchOptions& options, bool alone = false);
 
-  // Fills `into`, host memory, with [offset, offset + its size) of the file, for somebody who
+  // Fills `into`, host memory, with [offset, offset + its size) of the file, for a reader who
   // waits. What is here is copied; what other agents hold is read from them straight into `into`,
-  // with neither buffers nor the cache file in between, and not kept; what nobody holds comes by
+  // with neither buffers nor the cache file in between, and not kept; what no agent holds comes by
   // arrive(), for all who will want it. After an error others may go on writing into `into` for as
   // long as its owners live. Errors: those of arrive(), kInvalidArgument for what is behind the
   // file's end, kUnsupported for memory that is out of reach.

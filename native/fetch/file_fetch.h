@@ -1,8 +1,8 @@
-// What a shard knows of one content key that somebody on this agent wants: its cache file and the
-// chunks under way, whoever wants them; and for each dataset that wants it the reference by which
-// it is fetched for that one. The key is "wanted" while an object of this kind lives; in the sense
-// of the key directory only while chunks are on their way, as who reads through brings none. Used
-// on the key's shard, except where "any thread" is said.
+// What a shard knows of one content key that this agent wants: its cache file and the chunks under
+// way, whoever wants them; and for each dataset that wants it the reference by which it is fetched
+// for that one. The key is "wanted" while an object of this kind lives; in the sense of the key
+// directory only while chunks are on their way, as who reads through brings none. Used on the key's
+// shard, except where "any thread" is said.
 #pragma once
 
 #include <atomic>
@@ -54,16 +54,16 @@ struct ChunkFlight {
   // From arrival until the last of `readers`, who wait for it, has it.
   std::shared_ptr<LoadedChunk> loaded;
   std::uint32_t readers = 0;
-  bool toKeep = false;    // somebody needs it in the cache
-  bool declined = false;  // nobody did, and the cache was not asked: it has refused others lately
+  bool toKeep = false;    // it is needed in the cache
+  bool declined = false;  // it was not, and the cache was not asked: it has refused others lately
   // Set when the directory has answered whether we may fetch or read it; null: it is not asked.
   std::shared_ptr<Event> asking;
   // Set when it has landed, or is no longer under way; null: no other agent waits for it.
   std::shared_ptr<Event> left;
   bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
   bool fromPeer = false;    // it is being read from an agent that holds it
-  bool abandoned = false;   // by the job that began it: whoever else wants it begins anew
-  bool forgone = false;     // nobody waited for it, and it could not have been kept
+  bool abandoned = false;   // by the job that began it: whoever else wants it begins again
+  bool forgone = false;     // no reader waited for it, and it could not have been kept
   [[nodiscard]] bool underWay() const { return fromOrigin || fromPeer; }
   void leave() {
     if (const std::shared_ptr<Event> leaving = std::exchange(left, nullptr)) leaving->set();
@@ -86,7 +86,7 @@ struct KeyFetch {
   LoadedChunks loaded;  // any thread
   std::vector<std::weak_ptr<FileFetch>> files;
 
-  // Of a file whose origin tells a digest, once a chunk came: its FileVerifier's.
+  // Of a file whose origin gives a digest, once a chunk came: its FileVerifier's.
   std::shared_ptr<InOrderHash> hash;
   // What others hold of it may be as wrong as what we had.
   bool fromOriginAlone = false;
@@ -112,8 +112,8 @@ struct FileFetch {
 
   Refusal refusal;  // by the origin, lately
 
-  // Read-ahead: chunks up to the horizon are fetched in the background while somebody reads the
-  // file or is expected to.
+  // Read-ahead: chunks up to the horizon are fetched in the background while a reader goes through
+  // the file or is expected to.
   std::atomic<std::uint32_t> readers{0};  // who have it open and have begun to read; any thread
   std::uint32_t expecting = 0;            // look-aheads of readers on their way here
   std::shared_ptr<LookAhead> lookAhead;   // the last of these, until its reader has come
@@ -133,7 +133,7 @@ struct FileFetch {
   }
 };
 
-// All of it is here and, where its origin tells a digest, was compared with that: it may be given
+// All of it is here and, where its origin gives a digest, was compared with that: it may be given
 // away as a file of the kernel's. Any thread.
 [[nodiscard]] bool servableWhole(const FileFetch& fetch);
 

@@ -40,7 +40,7 @@ class PeerReadSlots {
   std::list<Waiter*> waiters_;
 };
 
-// A run's place among them.
+// A run's slot among them.
 class PeerReadSlot {
  public:
   explicit PeerReadSlot(PeerReadSlots& slots) : slots_(slots) {}
@@ -49,7 +49,7 @@ class PeerReadSlot {
   PeerReadSlot& operator=(const PeerReadSlot&) = delete;
 
   [[nodiscard]] bool held() const { return chunks_ != 0; }
-  // Without a place when a reader waits, from the beginning or meanwhile: demand needs none.
+  // Without a slot when a reader waits, from the beginning or meanwhile: demand needs none.
   [[nodiscard]] Task<void> take(Urgency& urgency, std::uint32_t chunks) {
     if (urgency.demand()) co_return;
     PeerReadSlots::Waiter waiter{Event(slots_.reactor_), chunks};

@@ -17,7 +17,7 @@ class RateLimiter {
   explicit RateLimiter(std::uint64_t bytesPerSecond) : rate_(bytesPerSecond) {}
 
   void setRate(std::uint64_t bytesPerSecond);
-  // Nobody waits any more, now or later; what they wanted to spend for is no longer wanted.
+  // No caller waits any more, now or later; what they wanted to spend for is no longer wanted.
   void cancel() { cancelled_.store(true); }
   [[nodiscard]] bool cancelled() const { return cancelled_.load(); }
   // Continues on `reactor`, the caller's, when `bytes` are spent. Debt is allowed: a request
@@ -47,7 +47,7 @@ class RateLimiter {
   Clock::time_point paidUntil_{};  // when all that was spent will have been earned
 };
 
-// What somebody may spend of a rate: waited for before it is known whether it is needed, and given
+// What a caller may spend of a rate: waited for before it is known whether it is needed, and given
 // back when it was not. Readers do not wait; what they use is owed. On the limiter's shard only,
 // and not for longer than the limiter lives.
 class RateAllowance {

@@ -15,8 +15,7 @@ class Refusal {
  public:
   static constexpr auto kLasts = std::chrono::seconds(1);
 
-  // What became of a question to the origin, asked when the dataset's locations were of this
-  // version.
+  // What became of a request to the origin, made when the dataset's locations were of this version.
   void note(const Error& error, std::uint64_t version) {
     if (!isRefusal(error.code)) return;
     error_ = error;

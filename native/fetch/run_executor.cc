@@ -117,11 +117,11 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::lookElsewhere(ChunkMask 
 Fetcher::RunExecutor::Ended Fetcher::RunExecutor::givenUp(bool through) {
   if (state_.unwanted()) {
     state_.abandoned = true;
-    return Error{ErrorCode::kCancelled, "nobody wants the bytes any more"};
+    return Error{ErrorCode::kCancelled, "the bytes are not wanted any more"};
   }
   if (through && state_.unawaited()) {
     state_.forgone = true;
-    return Error{ErrorCode::kOutOfSpace, "there is no room for what nobody waits for yet"};
+    return Error{ErrorCode::kOutOfSpace, "there is no room for what no reader waits for yet"};
   }
   return std::nullopt;
 }
@@ -200,7 +200,7 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::readFromAgents(const Loc
     if (!state_.demand() && !slot_.held()) {
       co_await takeSlot(missing);
       // It asks a second time then, to read. Who wanted to look or to fetch was named a holder
-      // however many read from there: only questions to read are spread over holders, and have
+      // however many read from there: only requests to read are spread over holders, and have
       // others wait for one of the readers (KeyDirectory::locate). And the place took its time.
       co_return Ended();
     }

@@ -1,5 +1,5 @@
-// The course of one run: where it looks for its chunks, what it waits for, and whom it asks, until
-// they are all here or cannot be had.
+// Executes one run: where it looks for its chunks, what it waits for, and whom it asks, until they
+// are all here or cannot be got.
 #pragma once
 
 #include <memory>
@@ -25,9 +25,9 @@ class Fetcher::RunExecutor {
   Task<Ended> step(ChunkMask missing);
   // The origin has refused the file: readers who wait may still get it from other agents.
   Task<Ended> lookElsewhere(ChunkMask missing, Error refused);
-  // Nobody wants it, or it could not be kept and nobody waits for it.
+  // It is not wanted, or it could not be kept and no reader waits for it.
   [[nodiscard]] Ended givenUp(bool through);
-  // `mayFetch`: its rate allows it, or somebody waits.
+  // `mayFetch`: its rate allows it, or a reader waits.
   void askForTurn(bool mayFetch);
   // Buffers for the whole run; none while it is not its turn.
   Task<std::vector<ChunkBuffer>> memoryForTurn();
@@ -35,11 +35,11 @@ class Fetcher::RunExecutor {
   Task<LocateAnswer> locate(ChunkMask missing, Intent intent);
   Task<Ended> fetchAlone(ChunkMask missing);
   Task<Ended> fetchGranted(ChunkMask granted, std::vector<ChunkBuffer> own);
-  // Nobody has it and nobody fetches it: until we may ask for it, or have to look again.
+  // No agent holds or fetches it: until we may ask for it, or have to look again.
   Task<void> waitForGrant(bool mayFetch);
   // Others hold it or fetch it.
   Task<Ended> readFromAgents(const LocateAnswer& answer, ChunkMask missing);
-  // A place among those that are read in the background, within the rate.
+  // A slot among those that are read in the background, within the rate.
   Task<void> takeSlot(ChunkMask missing);
   Task<Ended> judge(Status read);
 

@@ -1,5 +1,5 @@
-// The keys of one shard that somebody on this agent wants, and what is here of these and others: in
-// the cache, or on its way. On the shard's thread.
+// The keys of one shard that this agent wants, and what is here of these and others: in the cache,
+// or on its way. On the shard's thread.
 #pragma once
 
 #include <memory>

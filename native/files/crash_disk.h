@@ -29,7 +29,7 @@ struct CrashNode {
   std::set<std::uint64_t> dirtyPages;
   std::set<std::uint64_t> writtenPages;  // that take up space; the others are holes
   bool mapped = false;
-  std::vector<std::vector<std::byte>> retired;  // former `data` that somebody may have mapped
+  std::vector<std::vector<std::byte>> retired;  // former `data` that may be mapped
 
   // Directories. An operation gives `name` a node (or none) and, in a rename, takes `removed` away.
   struct Operation {

@@ -11,7 +11,8 @@
 namespace hearth {
 namespace {
 
-// The kernel gives up when something on the way is renamed at this moment; nobody renames for long.
+// The kernel gives up when something on the way is renamed at this moment; no renaming lasts for
+// long.
 constexpr int kTries = 16;
 
 // Closed at the end of its scope.

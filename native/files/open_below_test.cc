@@ -70,7 +70,7 @@ TEST_F(OpenBelowTest, OpensNothingButRegularFiles) {
   EXPECT_EQ(read("sub"), "[Unsupported]");
 }
 
-// Somebody swaps a folder for a link to another place and back, as fast as he can.
+// A thread swaps a folder for a link to another place and back, as fast as it can.
 TEST_F(OpenBelowTest, IsNotLedOutByALinkThatIsSwappedIn) {
   const fs::path root = folder_ / "root";
   fs::create_symlink(folder_ / "outside", root / "link");

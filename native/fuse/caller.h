@@ -8,7 +8,7 @@ namespace hearth {
 
 // The same number for requests of one process; `thread` is the header's pid, with which the kernel
 // names the thread that asks. 0 is a process outside of the pid namespace in which the file system
-// was mounted: such processes are told apart by `user` alone. Looks a thread up in /proc: where
+// was mounted: such processes are distinguished by `user` alone. Looks a thread up in /proc: where
 // that is another namespace's, each thread counts for itself.
 [[nodiscard]] std::uint64_t callerOf(std::uint32_t thread, std::uint32_t user);
 

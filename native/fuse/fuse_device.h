@@ -17,7 +17,8 @@ class FuseDevice {
   explicit FuseDevice(OwnedFd fd) : fd_(std::move(fd)) {}
 
   // Answers a request with `body` and `rest`, without copying them, or with an errno above 0. False
-  // when the kernel no longer waits for the answer, or could not take it: then nobody got it.
+  // when the kernel no longer waits for the answer, or could not take it: then it was not
+  // delivered.
   bool reply(std::uint64_t unique, std::span<const std::byte> body,
              std::span<const std::byte> rest = {});
   bool replyError(std::uint64_t unique, int error);

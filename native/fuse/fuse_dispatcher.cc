@@ -301,7 +301,7 @@ void FuseDispatcher::read(const FuseRequest& request) {
   } else {
     readWhenThere(request.unique, entry.index, (*reading)->file, in.offset, length);
   }
-  // After the answer: nobody waits for a hint.
+  // After the answer: no reader waits for a hint.
   if (hint) (*reading)->file->willNeed(hint->offset, hint->length);
 }
 

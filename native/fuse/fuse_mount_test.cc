@@ -194,7 +194,7 @@ TEST_F(FuseMountTest, WhoeverSaysDontNeedDoesNotKeepTheFileByThat) {
   EXPECT_EQ(ioctl(file.get(), HEARTH_IOC_DONTNEED), 0);
   EXPECT_EQ(source_->openObjects(), 0);
   EXPECT_EQ(source_->advices().size(), 1U);
-  // It is open all the same, and is read anew.
+  // It is open all the same, and is read again.
   std::string bytes(100'000, '\0');
   EXPECT_EQ(pread(file.get(), bytes.data(), bytes.size(), 0), 100'000);
   EXPECT_EQ(bytes, contentOf("a", 100'000));

@@ -32,7 +32,7 @@ struct FuseRequest {
   std::uint64_t unique = 0;  // as it is to be answered
   bool resent = false;       // an earlier agent read it, and may have acted on it
   std::uint64_t node = 0;
-  std::uint32_t thread = 0, user = 0;  // of who asks; callerOf() tells what they say
+  std::uint32_t thread = 0, user = 0;  // of who asks; callerOf() interprets them
   FuseArguments arguments;  // monostate for operations that need none, or that we do not know
 };
 

@@ -46,7 +46,7 @@ class FuseSession {
   [[nodiscard]] static Result<std::unique_ptr<FuseSession>> start(
       OwnedFd device, const OwnedFd& openCounts, std::shared_ptr<MountSource> source,
       FuseSessionOptions options);
-  // As close() without patience.
+  // As close() with no timeout.
   ~FuseSession();
 
   // Stops the threads; reads that wait for bytes get `timeout` to be answered. Later ones are left

@@ -117,7 +117,7 @@ TEST_F(FuseWaitTest, ASessionThatEndsForGoodFailsTheRest) {
   const Reader reader = startReader("slow");
   ASSERT_TRUE(eventually([&] { return statistics().parkedReads != 0; }));
   session_->close(std::chrono::milliseconds(10), false);
-  // The page cache asks once more for the page; nobody is there but the end of the holder.
+  // The page cache asks once more for the page; nothing is there but the end of the holder.
   session_.reset();
   client_.reset();
   server_->stop();

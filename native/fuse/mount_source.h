@@ -58,11 +58,11 @@ class MountSource {
   // Lately readers got bytes that could not be kept.
   [[nodiscard]] virtual bool readsThrough() const { return false; }
   // An open or a read of the entry was answered with an error, of which the application sees an
-  // errno alone: to be told elsewhere.
+  // errno alone: to be reported elsewhere.
   virtual void failed(std::uint32_t entry, const Error& reason) = 0;
   // The ioctl: WILLNEED warms the file or the tree in the background, DONTNEED lets it be evicted.
-  // kUnavailable while too much is under way for `reader`, a number that tells those of a mount
-  // apart; kInvalidArgument for too many files.
+  // kUnavailable while too much is under way for `reader`, a number that distinguishes those of a
+  // mount; kInvalidArgument for too many files.
   [[nodiscard]] virtual Status advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) = 0;
 };
 

@@ -2,8 +2,9 @@
 //
 // One kernel inode cannot be open through the page cache and by passthrough at once, nor with two
 // backing files (the open fails with EIO). So a file has an inode for each mode, and new ones for
-// each hand-over, after which nobody knows for sure how the old ones are open. Folders and symlinks
-// have one for ever: a working directory, or a mount below a folder, survives every hand-over.
+// each hand-over, after which it is not known for sure how the old ones are open. Folders and
+// symlinks have one for ever: a working directory, or a mount below a folder, survives every
+// hand-over.
 //
 //   bits 0-31 entry index, 32-33 mode, 34-63 epoch (0 for folders and symlinks); the root is 1
 //

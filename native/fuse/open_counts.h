@@ -1,6 +1,7 @@
 // How files are open on a mount, in the shared memory that the holder keeps: the next agent reads
-// there what the kernel cannot tell it. Counts may be too high after an agent was killed between a
-// count and the kernel's knowing of it, never too low, so what is in use is never taken for unused.
+// there what it cannot learn from the kernel. Counts may be too high after an agent was killed
+// between a count and the kernel's knowing of it, never too low, so what is in use is never taken
+// for unused.
 //
 // Layout: magic u64, overflowed u64, then slots of 24 bytes {node id u64, cached u32, passthrough
 // u32, backing id i32, zero u32}, of the machine's byte order; a slot with both counts zero is

@@ -154,14 +154,14 @@ bool OpenFiles::dontNeed(std::uint32_t entry, std::uint64_t reader) {
   return !later;
 }
 
-// Forgets a file that nobody has open.
+// Forgets a file that is not open.
 void OpenFiles::drop(Stripe& stripe, std::uint32_t entry) {
   const auto file = stripe.files.find(entry);
   if (file == stripe.files.end() || !file->second.nodes.empty()) return;
   if (file->second.backingId != 0) device_.closeBacking(file->second.backingId);
   const std::optional<std::uint64_t> evictAtClose = file->second.evictAtClose;
   stripe.files.erase(file);
-  // Nobody hears whether the advice is taken: it was one.
+  // Whether the advice is taken is not reported: it is only advice.
   if (evictAtClose) {
     [[maybe_unused]] const Status advised = source_.advise(entry, false, *evictAtClose);
   }

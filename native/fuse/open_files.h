@@ -64,7 +64,7 @@ class OpenFiles {
   // DONTNEED: an open of the caller's own does not keep the file. Where the daemon reads it, it is
   // let go, until the next read. By passthrough the kernel holds the bytes, and evicting them would
   // free nothing: then false, and the source is advised for `reader` when the file is closed,
-  // unless somebody opens it before.
+  // unless it is opened before.
   [[nodiscard]] bool dontNeed(std::uint32_t entry, std::uint64_t reader);
   // The file to read; also without an open, which an agent that was killed may have left uncounted.
   [[nodiscard]] Result<std::shared_ptr<Reading>> reading(const ManifestEntry& entry);

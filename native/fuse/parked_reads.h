@@ -44,7 +44,7 @@ class ParkedReads {
   [[nodiscard]] bool interrupt(std::uint64_t unique);
 
   // Waits until nothing is parked or `limit` is over; later park() gives kClosed. Returns what is
-  // left, which nobody else will answer. Nobody is answering when it returns.
+  // left, which no other thread will answer. None is answering when it returns.
   [[nodiscard]] std::vector<std::uint64_t> close(std::chrono::milliseconds limit);
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] bool full() const;

@@ -31,10 +31,10 @@ TEST(ChildCalls, GiveAStatus) {
   ChildCalls calls;
   EXPECT_TRUE(calls.runStatus("work", [] { return Status(); }).ok());
   const Status failed = calls.runStatus("work", []() -> Status {
-    return Error{ErrorCode::kInUse, "somebody has it"};
+    return Error{ErrorCode::kInUse, "another has it"};
   });
   EXPECT_EQ(failed.code(), ErrorCode::kInUse);
-  EXPECT_EQ(failed.error().message, "somebody has it");
+  EXPECT_EQ(failed.error().message, "another has it");
 }
 
 TEST(ChildCalls, DoNotWaitForWorkThatNeverEnds) {

@@ -10,7 +10,7 @@ namespace {
 
 Error unknownMemory(const std::string& owner, const std::string& name) {
   return {ErrorCode::kNotFound,
-          "the holder keeps no memory '" + name + "' of '" + owner + "'; make it anew"};
+          "the holder keeps no memory '" + name + "' of '" + owner + "'; make it again"};
 }
 
 bool sameFile(const OwnedFd& a, const OwnedFd& b) {

@@ -13,7 +13,7 @@
 namespace hearth {
 namespace {
 
-// Shared memory that nobody can shrink under the feet of who has it mapped.
+// Shared memory that cannot be shrunk while others have it mapped.
 Result<OwnedFd> createShared() {
   OwnedFd shared(memfd_create("hearth-open-counts", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!shared) return errnoError(errno, "create the table of open counts");
@@ -176,7 +176,8 @@ Status HeldMounts::unmount(const std::string& target, bool force) {
   const HolderRecord& record = mount->second.record;
   if (stillMounted(mount->second)) {
     if (Status done = unmountFuse(calls_, record.target, force); !done) return done;
-    // Requests of files that are still open would wait for ever: nobody will serve this connection.
+    // Requests of files that are still open would wait for ever: no agent will serve this
+    // connection.
     if (force && owners_[record.owner].agent == 0) {
       if (Status aborted = abortFuseConnection(record.minor);
           !aborted && aborted.code() != ErrorCode::kNotFound) {
@@ -221,8 +222,8 @@ std::vector<std::string> HeldMounts::abortAbsent(Time now) {
     if (mount.record.aborted || owner.agent != 0 || now < owner.absentSince + agentAbsence_)
       continue;
     const Status aborted = abortFuseConnection(mount.record.minor);
-    // The last descriptor of a connection ends it as well, and nobody else has one: no agent is
-    // here.
+    // The last descriptor of a connection ends it as well, and no other process has one: no agent
+    // is here.
     mount.device.reset();
     mount.record.aborted = true;
     lines.push_back("aborted " + target + ": '" + mount.record.owner + "' has had no agent for " +

@@ -122,7 +122,7 @@ TEST_F(HeldMountsTest, AnAgentGivesItsMountToTheNextHolder) {
   held->record.epoch = 7;
   endServer();  // while the agent serves on
   EXPECT_FALSE(client->alive());
-  EXPECT_TRUE(mounted(mnt())) << "nobody but the agent has its descriptor";
+  EXPECT_TRUE(mounted(mnt())) << "only the agent has its descriptor";
   startServer();
   client = connect();
   ASSERT_TRUE(client->reattach("a").ok());
@@ -149,7 +149,7 @@ TEST_F(HeldMountsTest, AnAgentGivesItsMountToTheNextHolder) {
   EXPECT_TRUE(mounted(mnt()));
 }
 
-// Else the next agent, which maps them, would end when somebody shrinks them.
+// Else the next agent, which maps them, would end when another process shrinks them.
 TEST_F(HeldMountsTest, OpenCountsThatCanShrinkAreNotKept) {
   auto client = connect("a");
   auto held = client->mount({.target = mnt(), .source = "x"});
@@ -171,7 +171,7 @@ TEST_F(HeldMountsTest, OpensBackingFilesOnlyOnMountsOfTheAsker) {
   const OwnedFd file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   const auto other = connect("b");
   EXPECT_EQ(other->openBacking(mnt(), file).code(), ErrorCode::kNotFound);
-  // Nobody has answered FUSE_INIT: the kernel refuses, and says so through the holder.
+  // FUSE_INIT has not been answered: the kernel refuses, and says so through the holder.
   const auto early = client->openBacking(mnt(), file);
   ASSERT_FALSE(early.ok());
   EXPECT_NE(early.error().message.find("passthrough of a file on"), std::string::npos);

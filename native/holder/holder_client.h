@@ -91,7 +91,7 @@ class HolderClient {
   [[nodiscard]] Result<std::uint32_t> openBacking(const std::string& target, const OwnedFd& file);
   [[nodiscard]] Status closeBacking(const std::string& target, std::uint32_t id);
 
-  // For a holder that follows: everything. The other one answers nobody from then on, until
+  // For a holder that follows: everything. The other one answers no other from then on, until
   // finishHandOver(), or until this object goes.
   [[nodiscard]] Result<HandedOver> handOver();
   // After handOver(): copies of its lock and its listening socket. Features kHolderGivesSocket.

@@ -34,7 +34,7 @@ constexpr char kUsage[] =
     "  --take-over              take everything from the holder at the socket, which ends\n"
     "  --check                  ask the holder at the socket whether it answers, and end\n";
 
-// Agents that are told to end together with the holder do so within this.
+// Agents that end together with the holder do so within this.
 constexpr auto kEndTimeout = std::chrono::seconds(2);
 
 hearth::HolderServer* running = nullptr;

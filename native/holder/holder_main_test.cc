@@ -103,7 +103,7 @@ TEST_F(HolderMainTest, TheProgramReportsWhetherAHolderAnswers) {
   EXPECT_EQ(check((root_ / "none").string()), 1);
   const auto client = connect("a");
   ASSERT_TRUE(client->mount({.target = mnt(), .source = "x"}).ok());
-  EXPECT_EQ(check(socketPath()), 0) << "nobody serves the mount";
+  EXPECT_EQ(check(socketPath()), 0) << "no process serves the mount";
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ enum class HolderRequestKind : std::uint16_t {
   kRegister = 8,
   // For the holder that is to follow: what is at `position` among all that this one has; nothing
   // behind the last. From the first such request on, and until this connection is closed, the
-  // holder answers nobody else.
+  // holder answers no other.
   kHandOver = 9,
   // After kHandOver: everything was taken. The holder ends and lets go of all when it has sent its
   // answer, and of nothing when it cannot send it.
@@ -166,7 +166,7 @@ struct HolderReply {
 [[nodiscard]] std::vector<std::byte> encode(const HolderRequest& request);
 [[nodiscard]] std::vector<std::byte> encode(const HolderReply& reply);
 // kProtocolError for what no version makes. What a newer side makes is decoded: unknown fields are
-// skipped; HolderRequest::unsupported tells of an unknown kind, version, flag or required field.
+// skipped; HolderRequest::unsupported names an unknown kind, version, flag or required field.
 [[nodiscard]] Result<HolderRequest> decodeHolderRequest(std::span<const std::byte> message);
 // An error code that is not known here becomes kInternal.
 [[nodiscard]] Result<HolderReply> decodeHolderReply(std::span<const std::byte> message);

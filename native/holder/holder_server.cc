@@ -27,7 +27,8 @@ constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 HolderHello helloOf(const HolderOptions& options) {
   HolderHello hello;
   hello.release = options.release;
-  // Without a number agents cannot tell a new holder from the one before, which costs them nothing.
+  // Without a number agents cannot distinguish a new holder from the one before, which costs them
+  // nothing.
   [[maybe_unused]] const ssize_t got = getrandom(&hello.instance, sizeof hello.instance, 0);
   return hello;
 }
@@ -53,7 +54,7 @@ Result<std::unique_ptr<HolderServer>> HolderServer::create(HolderOptions options
   if (!volumes.empty() && folder.starts_with(volumes + "/")) {
     if (Status closed = closeFolder(folder); !closed) return closed.error();
   }
-  // Before anything is taken over: what fails now costs nobody anything.
+  // Before anything is taken over: what fails now costs nothing.
   server->wakeup_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!server->wakeup_) return errnoError(errno, "create an eventfd");
   if (Status listens = server->listenOrTakeOver(); !listens) return listens.error();
@@ -111,7 +112,7 @@ void HolderServer::run() {
 
 bool HolderServer::serveOnce() {
   const bool accepts = successor_ == 0 && mayAccept();
-  // Without its eventfd once it has told to end, which would keep poll() awake.
+  // Without its eventfd once that has fired, which would keep poll() awake.
   std::vector<pollfd> waiting{{endsAt_ ? -1 : wakeup_.get(), POLLIN, 0},
                               {accepts ? listener_.socket.get() : -1, POLLIN, 0}};
   std::vector<HolderConnection> ids;
@@ -154,7 +155,7 @@ void HolderServer::acceptClient() {
   client.socket.reset(
       accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!client.socket) {
-    // The client that was there may have gone: then nobody waits.
+    // The client that was there may have gone: then none waits.
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
     if (!acceptsAt_) options_.log(errnoError(errno, "let clients in, which wait").message);
     acceptsAt_ = ServerClock::now() + kAcceptPause;
@@ -197,7 +198,7 @@ bool HolderServer::serve(HolderConnection id, Client& client) {
   const HolderAnswer answer =
       this->answer({id, client.pid}, *request, std::move(datagram->descriptors));
   if (!send(client, answer)) return false;
-  // Not before its answer is on its way: nobody else has the mounts until then.
+  // Not before its answer is on its way: no other process has the mounts until then.
   if (finishesHandOver(*request, answer)) releaseMounts();
   return true;
 }

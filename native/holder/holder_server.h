@@ -28,8 +28,8 @@ struct HolderOptions {
   std::string volumes;
   // Take the place of a holder that serves the socket, with all that it has.
   bool takeOver = false;
-  // When told to end, agents that are attached get this long to end too; then their mounts stay as
-  // they are, for the agents to give to the next holder.
+  // When the holder is to end, agents that are attached get this long to end too; then their mounts
+  // stay as they are, for the agents to give to the next holder.
   std::chrono::milliseconds endTimeout{0};
   // A successor takes everything within this, or nothing.
   std::chrono::milliseconds handOverTimeout{10'000};
@@ -87,7 +87,7 @@ class HolderServer {
   OwnedFd wakeup_;
   std::map<HolderConnection, Client> clients_;
   HolderConnection lastConnection_ = 0;
-  // The holder that takes over now, and until when it may; nobody else is answered. 0: none.
+  // The holder that takes over now, and until when it may; no other is answered. 0: none.
   HolderConnection successor_ = 0;
   HeldMounts::Time successorUntil_;
   bool handedOver_ = false;

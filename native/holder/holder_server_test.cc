@@ -79,7 +79,7 @@ TEST_F(HolderServerTest, SocketIsForItsUserOnly) {
   struct stat info {};
   ASSERT_EQ(stat(socketPath().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
-  // Even where the mode lets somebody through.
+  // Even where the mode lets another user through.
   ASSERT_EQ(chmod(socketPath().c_str(), 0666), 0);
   ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
   const std::string path = socketPath();
@@ -138,7 +138,7 @@ TEST_F(HolderServerTest, SaysWhoItIsAndWhatItCannotDo) {
 }
 
 TEST_F(HolderServerTest, WhetherTheHolderLivesIsKnownWhileACallWaits) {
-  // A holder that takes connections and answers nobody but the greeting.
+  // A holder that takes connections and answers nothing but the greeting.
   endServer();
   const OwnedFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const auto address = holderAddress(socketPath());

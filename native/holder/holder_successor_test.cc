@@ -139,7 +139,7 @@ TEST_F(HolderSuccessorTest, NothingThatHappensAfterTheLastAnswerCostsTheMounts) 
   ASSERT_TRUE(rival);
   keepOwner(succeed([&](const HolderRequest& request, bool answered) {
     if (request.kind != HolderRequestKind::kHandOverDone || !answered) return true;
-    EXPECT_NE(flock(rival.get(), LOCK_EX | LOCK_NB), 0) << "nobody has the lock";
+    EXPECT_NE(flock(rival.get(), LOCK_EX | LOCK_NB), 0) << "no process has the lock";
     std::filesystem::remove(relayPath());
     std::filesystem::create_directory(relayPath());
     return true;

@@ -51,7 +51,7 @@ std::vector<std::string> detachStaleMounts(ChildCalls& calls, const std::string&
   // The last made first: it lies over those before it, or below them.
   for (auto row = rows->rbegin(); row != rows->rend(); ++row) {
     if (!row->target.starts_with(*canonical + "/")) continue;
-    // Fine when it went with the one that it lay below, or by somebody else.
+    // Fine when it went with the one that it lay below, or another process did it.
     if (const Status done = unmountFuse(calls, row->target, true); !done) {
       lines.push_back(done.error().message);
     }

@@ -1,6 +1,6 @@
 // What agents have mounted for pods below the folder of a cluster on this node. It is bind mounts
 // of views as well, which belong to no process: an agent that ends leaves them to the next one, so
-// the holder, which ends last, takes them away. Blocks for milliseconds; any thread.
+// the holder, which ends last, unmounts them. Blocks for milliseconds; any thread.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ namespace hearth {
 [[nodiscard]] std::vector<std::string> detachStaleMounts(ChildCalls& calls,
                                                          const std::string& folder);
 
-// Lets nobody but the owner into a folder that somebody else may have made (mode 0700).
+// Lets none but the owner into a folder that another user may have made (mode 0700).
 [[nodiscard]] Status closeFolder(const std::string& folder);
 
 }  // namespace hearth

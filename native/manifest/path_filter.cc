@@ -19,7 +19,7 @@ Result<Glob> compilePattern(const std::string& pattern) {
   if (core.empty()) {
     return unusablePattern(pattern, "is empty; leave it out to choose everything");
   }
-  // First by itself: its mistakes are not to be told as those of what is put around it.
+  // First by itself: its mistakes are not to be reported as those of what is put around it.
   const Result<Glob> alone = Glob::compile(core);
   if (!alone.ok()) return unusablePattern(pattern, "is malformed: " + alone.error().message);
   const bool anchored = rooted || core.find('/') != std::string_view::npos;

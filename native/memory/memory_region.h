@@ -1,6 +1,6 @@
 // Memory that bytes are moved into and out of, described once: what backs it, where it lies, whose
 // it is. Whoever moves bytes takes parts of regions (memory_vector.h), and a device that has to
-// know memory before is told of a region when it first meets it, not for every part.
+// know memory before has a region registered when it first meets it, not for every part.
 #pragma once
 
 #include <atomic>

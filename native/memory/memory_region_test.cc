@@ -47,7 +47,7 @@ TEST(MemoryRegion, OfOurOwnGivesItsRoomBack) {
   EXPECT_TRUE(std::ranges::all_of(region->bytes(), [](std::byte b) { return b == std::byte{0}; }));
 }
 
-// A device that goes on with the former pages would write where nobody reads.
+// A device that goes on with the former pages would write where nothing is read.
 TEST(MemoryRegion, KeepsThePagesThatADeviceKnows) {
   const auto device = std::make_shared<TableDevice>("nic0");
   const std::shared_ptr<MemoryRegion> region = ours();

@@ -36,7 +36,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
         fetch_(std::move(fetch)),
         allowPassthrough_(allowPassthrough) {
     fetch_->cache->touch();
-    // The kernel may read what is complete without telling us.
+    // The kernel may read what is complete without asking us.
     if (wasComplete_) isReader();
   }
   ~Opened() override {

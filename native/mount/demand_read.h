@@ -1,4 +1,4 @@
-// Reads that somebody waits for: from memory, from the cache file, or from wherever the bytes can
+// Reads that a reader waits for: from memory, from the cache file, or from wherever the bytes can
 // be had. They end as soon as the bytes are in memory, so they neither wait for room in the cache
 // nor fail when there is none.
 #pragma once

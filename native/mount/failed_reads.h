@@ -1,6 +1,6 @@
 // Opens and reads through mounts that were answered with an error. An application sees an errno
-// alone, so the reason is counted and told in the log: once a minute for one file and reason, since
-// what tries again for ever must not fill the log. Any thread.
+// alone, so the reason is counted and logged: once a minute for one file and reason, since what
+// tries again for ever must not fill the log. Any thread.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace hearth {
 class FailedReads {
  public:
   static constexpr auto kPause = std::chrono::minutes(1);
-  // Files and reasons that are told apart; the failures of further ones are told as one.
+  // Files and reasons that are distinguished; the failures of further ones are logged as one.
   static constexpr std::size_t kRemembered = 1024;
 
   // Counts a failure. A value when it is to be logged: how many like it were not since the last one

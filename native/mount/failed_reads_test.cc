@@ -19,7 +19,7 @@ TEST(FailedReads, LogsAFileAndReasonOnceAMinuteAndCountsAll) {
   for (int i = 0; i < 5; ++i) {
     EXPECT_FALSE(failed.note(keyOf(1), ErrorCode::kOutOfSpace, start + std::chrono::seconds(i)));
   }
-  // Another file, and another reason, are news.
+  // Another file, and another reason, are new.
   EXPECT_EQ(failed.note(keyOf(2), ErrorCode::kOutOfSpace, start), 0u);
   EXPECT_EQ(failed.note(keyOf(1), ErrorCode::kUnavailable, start), 0u);
   EXPECT_EQ(failed.note(keyOf(1), ErrorCode::kOutOfSpace, start + FailedReads::kPause), 5u);

@@ -35,7 +35,7 @@ bool writeMap(pid_t child, const char* name) {
 }
 
 // A user namespace that maps one id. It needs a process for as long as it has
-// no descriptor. The process has no exit signal, so that nobody else in this
+// no descriptor. The process has no exit signal, so that nothing else in this
 // program waits for it.
 Result<OwnedFd> makeUserNamespace() {
   const pid_t parent = getpid();

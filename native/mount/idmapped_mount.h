@@ -1,8 +1,8 @@
-// A bind mount through which nobody can write, whatever becomes of its flags.
+// A bind mount through which no process can write, whatever becomes of its flags.
 // Read-only is a flag of one mount: a container runtime that is asked for a
 // writable mount binds ours and takes the flag off its own (runc since 1.2),
 // and root in the container could write into the cache. An idmapped mount
-// (mount_setattr(2), Linux 5.12) that maps no owner of our files has nobody who
+// (mount_setattr(2), Linux 5.12) that maps no owner of our files has no user who
 // may write, and all its copies inherit that. Reading is as fast as without.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace hearth {
 
 // Binds `source` at the directory `target`, read-only, with files that seem to
-// belong to nobody. kUnsupported when the kernel or the file system of `source`
+// have no owner. kUnsupported when the kernel or the file system of `source`
 // knows no such mounts, or this process may not make them; nothing is mounted
 // then. Blocks for milliseconds; any thread.
 [[nodiscard]] Status bindIdmapped(const std::string& source, const std::string& target);

@@ -39,7 +39,7 @@ class LookAhead {
                                         const std::function<bool(const ManifestEntry&)>& here);
   // Whether the reader has not come to this file yet.
   [[nodiscard]] bool before(std::uint32_t entry) const;
-  // Whether somebody still reads the file that it came to last.
+  // Whether the file that it came to last is still read.
   [[nodiscard]] bool reading() const;
 
  private:

@@ -11,7 +11,7 @@ TEST(MountRecord, RoundTrips) {
   EXPECT_EQ(decodeMountRecord(encodeMountRecord(record)), record);
   EXPECT_EQ(record.dataset(), "model");
   record.source = "model";
-  EXPECT_EQ(record.dataset(), "") << "of nobody";
+  EXPECT_EQ(record.dataset(), "") << "of no dataset";
 }
 
 TEST(MountRecord, RefusesWhatItDidNotWrite) {

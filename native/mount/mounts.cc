@@ -296,7 +296,7 @@ Task<Status> Mounts::unmount(std::string target) {
   }
   const Status unmounted = co_await unmountAtHolder(target, false);
   if (!unmounted.ok()) co_return unmounted;
-  // The session may have told its end by itself in the meantime.
+  // The session may have reported its end by itself in the meantime.
   const auto again = mounted_.find(target);
   if (again == mounted_.end()) co_return Status();
   auto session = std::shared_ptr<FuseSession>(std::move(again->second->session));

@@ -1,7 +1,7 @@
 // Fetches ahead of readers: the rest of a file that is read in order, and the beginning of what
-// follows it in its folder. What is fetched for a file that nobody has begun to read looks no
-// further, so a reader's look-ahead is bounded, and it ends soon after its reader has left. One a
-// shard; used on its thread only.
+// follows it in its folder. What is fetched for a file that is not read yet looks no further, so a
+// reader's look-ahead is bounded, and it ends soon after its reader has left. One a shard; used on
+// its thread only.
 #pragma once
 
 #include <memory>
@@ -22,11 +22,11 @@ class Prefetcher {
   void willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
                 std::uint64_t length);
 
-  // Somebody reads the end of a file that is small enough to be fetched as a whole by its first
+  // A reader reads the end of a file that is small enough to be fetched as a whole by its first
   // read.
   void smallFileRead(const std::shared_ptr<FileFetch>& fetch);
-  // Somebody opens the file. The kernel may read what is complete without telling us, so a reader
-  // on its way through a folder goes on from here already.
+  // The file is opened. The kernel may read what is complete without asking us, so a reader on its
+  // way through a folder goes on from here already.
   void opened(const std::shared_ptr<FileFetch>& fetch);
 
   // Files of this shard whose beginning is fetched because a file before them is read.
@@ -34,7 +34,7 @@ class Prefetcher {
 
  private:
   Task<void> prefetch(std::shared_ptr<FileFetch> fetch);
-  // Until what failed is to be tried again, or nobody waits for it any more.
+  // Until what failed is to be tried again, or no reader waits for it any more.
   Task<void> pauseAhead(std::shared_ptr<FileFetch> fetch);
   // Models are read file by file in the order of their names: what follows a file that is wanted to
   // its end is fetched for a little way, so that the reader does not wait when it comes there.

@@ -1,6 +1,6 @@
 // The blocking calls on files of directory origins, on threads of their own. Such a directory may
 // lie on a network file system, and a call on one whose server is gone does not return until the
-// kernel lets it, which nobody can hasten. So:
+// kernel lets it, which cannot be hastened. So:
 //
 //   - no other thread of the process makes such a call;
 //   - each tree (a directory that locations name, and the first folder below it) has a few threads

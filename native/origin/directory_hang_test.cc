@@ -36,7 +36,7 @@ struct Hang {
   }
 };
 
-// Every file has as many bytes 'x' as somebody reads; below a folder named "gone" reads hang.
+// Every file has as many bytes 'x' as are read; below a folder named "gone" reads hang.
 class HangingFiles final : public OriginFiles {
  public:
   explicit HangingFiles(std::shared_ptr<Hang> hang) : hang_(std::move(hang)) {}

@@ -9,7 +9,8 @@ namespace {
 // Threads of one read: enough to keep an NVMe disk or an NFS server busy with pieces of a chunk.
 constexpr std::size_t kThreadsPerRead = 4;
 // What is read at once. It comes into memory of the thread's own and is copied from there, while it
-// still is in the processor's cache: a read that hangs and returns late writes to nobody's memory.
+// still is in the processor's cache: a read that hangs and returns late writes to no other's
+// memory.
 constexpr std::size_t kBounceBytes = std::size_t{256} << 10;
 
 }  // namespace
@@ -194,7 +195,7 @@ Status DirectoryTransfer::readPiece(std::size_t piece, std::span<std::byte> boun
     if (!count.ok()) return count.error();
     {
       const std::lock_guard copying(copying_[piece]);
-      if (left_) return Error{ErrorCode::kCancelled, name_ + ": nobody waits for it any more"};
+      if (left_) return Error{ErrorCode::kCancelled, name_ + ": no reader waits for it any more"};
       std::memcpy(into.data() + at, bounce.data(), *count);
     }
     at += *count;

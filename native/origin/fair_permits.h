@@ -35,7 +35,7 @@ class FairPermits {
   [[nodiscard]] Waiter acquire(const std::string& owner) { return Waiter{*this, owner, {}}; }
   void release(const std::string& owner);
 
-  // Somebody else waits.
+  // Another owner waits.
   [[nodiscard]] bool wantedByOther(const std::string& owner) const;
 
  private:

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, FairnessTest,
                          testing::Values(Reactor::Backend::kIoUring, Reactor::Backend::kEpoll),
                          &OriginFixture::backendName);
 
-// Some bytes a second for as long as somebody listens.
+// Some bytes a second for as long as a client listens.
 bool trickle(const ScriptedRequest&, ScriptedConnection& to) {
   to.send("HTTP/1.1 206 P\r\nContent-Length: 20000\r\nContent-Range: bytes 0-19999/20000\r\n\r\n");
   for (int i = 0; i < 20'000 && to.send("x"); ++i) to.sleep(20ms);

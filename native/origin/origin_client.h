@@ -22,7 +22,7 @@ class DirectoryCalls;
 struct Location {
   std::string url;   // http:// or https://; exactly one of url and path
   std::string path;  // of a directory origin, absolute
-  // With path: an absolute directory above it that nobody leads the read out of. Below it no
+  // With path: an absolute directory above it that no link leads the read out of. Below it no
   // symlink is followed.
   std::string below;
   std::vector<std::pair<std::string, std::string>> headers;
@@ -55,7 +55,7 @@ struct OriginOptions {
   // the floor ends with kTryElsewhere, so that its caller gives that back. May be null.
   std::function<bool(const std::string& owner)> memoryWanted;
   // Failures in a row that may pass, until a fetch gives up; progress of a MiB starts the count
-  // anew. Between them exponential back-off with full jitter; Retry-After is honoured up to a
+  // again. Between them exponential back-off with full jitter; Retry-After is honoured up to a
   // minute.
   int attempts = 6;
   Clock::duration firstBackOff = std::chrono::milliseconds(100);

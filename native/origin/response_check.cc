@@ -76,7 +76,7 @@ Status checkValidator(const ResponseHead& head, std::string_view validator,
   const auto compare = [&shown](const char* name, const std::string& now,
                                 std::string_view then) -> Status {
     if (now == then) return {};
-    if (now.empty()) return changed(shown, std::string("the server no longer tells its ") + name);
+    if (now.empty()) return changed(shown, std::string("the server no longer sends its ") + name);
     return changed(shown, std::string("its ") + name + " is another");
   };
   if (validator.starts_with(kEntityTag)) {

@@ -11,7 +11,7 @@
 
 namespace hearth {
 
-// Tells the parent what is tried next ("cuInit"); shown when the child is lost there.
+// Reports to the parent what is tried next ("cuInit"); shown when the child is lost there.
 using Stage = std::function<void(const std::string& what)>;
 
 struct ContainedTask {

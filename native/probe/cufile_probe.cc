@@ -108,7 +108,7 @@ std::vector<Probe> probeCufile(const std::string& name, const Stage& stage) {
     if (opened.cuda != 0) detail += ", CUDA error " + std::to_string(opened.cuda);
     return {cufileRow(ProbeStatus::kMissing, detail + ")",
                       std::string(kBounced) + "See the rows `cuda` and `nvidia-fs`; `gdscheck -p` "
-                                              "of the CUDA toolkit tells more.")};
+                                              "of the CUDA toolkit shows more.")};
   }
   stage("cuFileDriverGetProperties");
   CufileProperties properties{};

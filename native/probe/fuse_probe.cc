@@ -146,7 +146,7 @@ std::vector<Probe> probePassthrough(const std::vector<std::string>& directories,
                 "See the row `fuse`.")};
   }
   stage("unshare");
-  // A namespace of our own: the mount below is seen by nobody and ends with this process.
+  // A namespace of our own: the mount below is seen by no other process and ends with this process.
   if (unshare(CLONE_NEWNS) != 0 ||
       mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return {

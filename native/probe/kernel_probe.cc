@@ -12,7 +12,7 @@ std::vector<Probe> probeKernel() {
   int major = 0;
   int minor = 0;
   if (uname(&name) != 0 || std::sscanf(name.release, "%d.%d", &major, &minor) != 2) {
-    return {{"kernel", ProbeStatus::kMissing, "the kernel does not tell its version",
+    return {{"kernel", ProbeStatus::kMissing, "the kernel does not report its version",
              "Run on Linux 5.10 or later."}};
   }
   const std::string detail = std::string(name.sysname) + " " + name.release + " " + name.machine;

@@ -1,6 +1,6 @@
 // The probes, one function each. Every one of them runs in a child process (contained.h), may block
-// and may crash with the driver it asks; `stage` tells the parent what is being tried, so that its
-// row can say where the child was lost.
+// and may crash with the driver it asks; `stage` reports to the parent what is being tried, so that
+// its row can say where the child was lost.
 #pragma once
 
 #include <string>

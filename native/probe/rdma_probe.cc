@@ -10,7 +10,7 @@ namespace {
 struct VerbsDevice;
 struct VerbsContext;
 
-// The functions of libibverbs (rdma-core, libibverbs/verbs.h) that tell whether a device opens.
+// The functions of libibverbs (rdma-core, libibverbs/verbs.h) that show whether a device opens.
 struct VerbsFunctions {
   VerbsDevice** (*getDeviceList)(int* count);
   void (*freeDeviceList)(VerbsDevice** list);

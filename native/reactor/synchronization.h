@@ -62,7 +62,7 @@ class Semaphore {
   void release(std::uint64_t units);
   [[nodiscard]] std::uint64_t available() const { return free_; }
   [[nodiscard]] std::size_t waiting() const { return waiters_.size(); }
-  // Takes without waiting, when nobody waits before us.
+  // Takes without waiting, when none waits before us.
   [[nodiscard]] bool tryAcquire(std::uint64_t units);
 
  private:

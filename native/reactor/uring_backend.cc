@@ -10,7 +10,7 @@ namespace hearth {
 namespace {
 
 constexpr unsigned kEntries = 1024;
-// user_data of completions that resume nobody.
+// user_data of completions that resume no coroutine.
 constexpr std::uint64_t kIgnored = 0;
 constexpr std::uint64_t kWakeup = 1;
 // A flag of polls that no kernel knows, so that each refuses it as those before 5.13 refuse polls
@@ -74,8 +74,8 @@ Result<std::unique_ptr<UringReactor>> UringReactor::create(Kernel kernel) {
   return reactor;
 }
 
-// A poll that is refused completes at once. Armed anew each time, it would keep the thread busy for
-// ever; so this is found out before anything else runs. The poll of the trial is taken back: it
+// A poll that is refused completes at once. Armed again each time, it would keep the thread busy
+// for ever; so this is found out before anything else runs. The poll of the trial is taken back: it
 // belongs to this thread, whose kernel work its completions would wait for, and not to the one that
 // will run the reactor. That one submits the poll that stays.
 Status UringReactor::beginWatching() {

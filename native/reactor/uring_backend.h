@@ -18,7 +18,7 @@ class UringReactor final : public Reactor {
   [[nodiscard]] static Result<std::unique_ptr<UringReactor>> create(Kernel kernel = Kernel::kThis);
   ~UringReactor() override;
 
-  // One poll tells of all wake-ups; else each needs one.
+  // One poll reports all wake-ups; else each needs one.
   [[nodiscard]] bool pollStays() const { return pollStays_; }
   // Completions of these polls so far. Own thread.
   [[nodiscard]] std::uint64_t wakeups() const { return wakeups_; }

@@ -145,7 +145,7 @@ Task<bool> ClientConnection::awaitAnswer(Exchange& exchange, RequestTimeouts tim
 
 std::uint64_t ClientConnection::progress() {
   const TcpProgress now = tcp();
-  // Of parts only, whose window of a stopped peer is soon full: its kernel acknowledges a question
+  // Of parts only, whose window of a stopped peer is soon full: its kernel acknowledges a request
   // or a probe that is never read.
   const std::uint64_t fresh =
       now.acknowledged > acknowledged_ ? now.acknowledged - acknowledged_ : 0;
@@ -242,7 +242,7 @@ Result<bool> ClientConnection::onFrame(const Frame& frame) {
   if (found == sent_.end() || found->second.answer != frame.header.type) {
     return Error{ErrorCode::kProtocolError, "the other side answered what was not asked"};
   }
-  // Not among these while its payload comes: nobody but the reader may end it then.
+  // Not among these while its payload comes: none but the reader may end it then.
   const Sent sent = found->second;
   sent_.erase(found);
   if (sent.answer == FrameType::kReadAnswer) return onData<ReadAnswer>(frame, sent);

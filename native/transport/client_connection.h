@@ -27,7 +27,7 @@ class ClientConnection final : public Connection, public Rail {
                    PeerAddress address, std::uint64_t features);
 
   // Each transfer, and each call below, waits for credit, then for the answer, as long as its
-  // patience lasts.
+  // deadline allows.
   void post(std::vector<std::unique_ptr<RailWork>> batch) override;
   [[nodiscard]] bool usable() const override { return alive(); }
   // The other side has given credit: it has taken the connection in.

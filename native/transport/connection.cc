@@ -138,7 +138,7 @@ void Connection::probe() {
   const TcpProgress now = tcpProgress(socket_.fd());
   const bool sending = !queue_.idle() || now.unsent;
   const bool taken = now.acknowledged != progress_.acknowledged;
-  // The kernel at the other side acknowledges what nobody there reads, but only until its buffer is
+  // The kernel at the other side acknowledges what is not read there, but only until its buffer is
   // full.
   const bool moved = now.received != progress_.received || (sending && taken);
   // Who talks all the same lets its answers wait for ever.

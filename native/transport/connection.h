@@ -48,7 +48,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] virtual Task<Status> onPayload() = 0;
   // Once, at the first failure.
   virtual void onEnd() = 0;
-  // Once, when the reader uses nobody's memory any more.
+  // Once, when the reader uses no caller's memory any more.
   virtual void onReaderEnd() = 0;
   // Just before an item with a request id is sent.
   virtual void onSending(const SendQueue::Item& item) = 0;

@@ -25,7 +25,7 @@ class CreditGate {
                                    Clock::duration every = Clock::duration::max(),
                                    std::function<bool()> onlyWhile = {});
   void release(std::uint64_t cost);
-  // Nobody gets anything any more; those who wait hear it.
+  // None gets anything any more; those that wait are woken.
   void close();
 
  private:

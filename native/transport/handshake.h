@@ -1,6 +1,6 @@
 // How a connection begins: Preface, Hello, Challenge and a Proof from each side
 // (docs/wire-protocol.md). Has no deadline of its own: the caller shuts the socket down when its
-// patience ends.
+// timeout ends.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // Bounds the connections that have not yet proved who they are: in all, and of one source, so that
-// one host cannot keep the others out. When there is no place the oldest connection makes one: who
-// is honest says at once what it has to say. One that failed its proof has no place any more, but
-// counts as one of its source for a while, so that guessing is slow. Thus a place can always be
-// had, except by a source whose connections have all failed. No clock of its own; on one thread.
+// one host cannot keep the others out. When there is no slot the oldest connection loses its own:
+// who is honest says at once what it has to say. One that failed its proof has no slot any more,
+// but counts as one of its source for a while, so that guessing is slow. Thus a slot can always be
+// got, except by a source whose connections have all failed. No clock of its own; on one thread.
 #pragma once
 
 #include <chrono>
@@ -27,14 +27,14 @@ class HandshakeLimiter {
   HandshakeLimiter(std::size_t slots, std::size_t slotsPerSource)
       : slots_(slots), slotsPerSource_(slotsPerSource) {}
 
-  // One place among the strangers, given back when it goes: before the doorkeeper, and before what
-  // `end` uses.
+  // One slot of an unauthenticated connection, released with the object, which must be destroyed
+  // before the limiter, and before what `end` uses.
   class Slot {
    public:
     ~Slot() { limiter_.leave(*this); }
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
-    // Gives it back now: the proof has failed.
+    // Releases it now: the proof has failed.
     void fail(TimePoint now) { limiter_.fail(*this, now); }
     [[nodiscard]] bool revoked() const { return !counted_; }
 
@@ -51,10 +51,10 @@ class HandshakeLimiter {
     bool counted_ = true;
   };
 
-  // `end` ends the connection: it is called, at most once, when its place is needed for a newer
-  // one, and must not enter. The place taken away is that of the oldest connection of the same
-  // source when it has too many, else the oldest of the source that has most, of several such the
-  // oldest of all. Null when the source has as many failed proofs as it may have places.
+  // `end` ends the connection: it is called, at most once, when its slot is needed for a newer one,
+  // and must not enter. The slot revoked is that of the oldest connection of the same source when
+  // it has too many, else the oldest of the source that has most, of several such the oldest of
+  // all. Null when the source has as many failed proofs as it may have slots.
   [[nodiscard]] std::shared_ptr<Slot> enter(const std::string& source, TimePoint now,
                                             std::function<void()> end);
   [[nodiscard]] std::size_t taken() const { return taken_; }

@@ -1,5 +1,5 @@
 // What a broken or foreign peer may answer to an agent that asks: the request fails in time or
-// succeeds elsewhere, the reason is in the statistics, and nobody writes into memory that has been
+// succeeds elsewhere, the reason is in the statistics, and nothing writes into memory that has been
 // given back.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -169,10 +169,10 @@ TEST_P(HostileAcceptorTest, AcceptorsThatDoNotKnowTheSecretAreNotAsked) {
 }
 
 TEST_P(HostileAcceptorTest, AnotherNodeAtTheAddressIsNotAsked) {
-  start([](RawPeer& peer) { peer.welcome("somebody"); });
+  start([](RawPeer& peer) { peer.welcome("other"); });
   const Status status = read();
   EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
-  EXPECT_THAT(status.error().message, HasSubstr("somebody (1) answers there"));
+  EXPECT_THAT(status.error().message, HasSubstr("other (1) answers there"));
 }
 
 TEST_P(HostileAcceptorTest, HandshakesThatStallEndInTime) {

@@ -1,4 +1,4 @@
-// What strangers and broken peers may say to an agent that answers: it turns them away with a
+// What unauthenticated and broken peers may say to an agent that answers: it turns them away with a
 // reason and goes on serving the others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -191,7 +191,7 @@ TEST_P(HostileDiallerTest, GarbageAndOtherProtocolsAreRefused) {
   RawPeer member(address());
   ASSERT_TRUE(member.join());
   ASSERT_TRUE(member.send(patternBytes(5000)));
-  EXPECT_TRUE(node->eventually("stranger", [](const auto& entry) {
+  EXPECT_TRUE(node->eventually("raw", [](const auto& entry) {
     return entry.error.find("not Hearth's wire protocol") != std::string::npos;
   }));
   expectServing(address());
@@ -216,7 +216,7 @@ TEST_P(HostileDiallerTest, ConversationsCutAtEveryByteLeaveNothingBehind) {
   expectServing(address());
 }
 
-// What may be long is not for strangers: nothing is kept of it.
+// What may be long is not for unauthenticated peers: nothing is kept of it.
 TEST_P(HostileDiallerTest, LongFramesBeforeTheProofAreRefusedByTheirHeaders) {
   start();
   const std::vector<std::byte> hello = encodeFrame(Hello{"test", "liar", "1", randomNonce()});
@@ -270,7 +270,7 @@ TEST_P(HostileDiallerTest, AskingForMoreThanTheCreditEndsTheConnection) {
     peer.send(encodeFrame(ReadRequest{keyOf(kStuck), 0, kChunkBytes, 600'000}, id));
   }
   EXPECT_TRUE(peer.closed());
-  EXPECT_THAT(node->statisticsOf("stranger").error, HasSubstr("more than its credit"));
+  EXPECT_THAT(node->statisticsOf("raw").error, HasSubstr("more than its credit"));
   expectServing(address());
 }
 
@@ -282,7 +282,7 @@ TEST_P(HostileDiallerTest, RequestIdsAreUsedOnce) {
     peer.send(encodeFrame(ReadRequest{keyOf(kStuck), 0, kBlockBytes, 600'000}, 9));
   }
   EXPECT_TRUE(peer.closed());
-  EXPECT_THAT(node->statisticsOf("stranger").error, HasSubstr("twice"));
+  EXPECT_THAT(node->statisticsOf("raw").error, HasSubstr("twice"));
 }
 
 TEST_P(HostileDiallerTest, FramesOfTheOtherRoleEndTheConnection) {
@@ -310,9 +310,8 @@ TEST_P(HostileDiallerTest, FloodsOfPingsEndTheConnection) {
   for (int i = 0; i < 1000; ++i) {
     if (!peer.send(pings)) break;
   }
-  EXPECT_TRUE(node->eventually("stranger", [](const auto& entry) {
-    return entry.error.find("floods") != std::string::npos;
-  }));
+  EXPECT_TRUE(node->eventually(
+      "raw", [](const auto& entry) { return entry.error.find("floods") != std::string::npos; }));
   expectServing(address());
 }
 
@@ -325,7 +324,7 @@ TEST_P(HostileDiallerTest, WhoNeverReadsIsDisconnected) {
   for (std::uint64_t id = 1; id <= 8; ++id) {
     ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{{}, 0, kChunkBytes, 600'000}, id)));
   }
-  EXPECT_TRUE(node->eventually("stranger", [](const auto& entry) {
+  EXPECT_TRUE(node->eventually("raw", [](const auto& entry) {
     return entry.error.find("no sign of life") != std::string::npos ||
            entry.error.find("taken nothing") != std::string::npos;
   }));
@@ -341,7 +340,7 @@ TEST_P(HostileDiallerTest, WhoTalksAndNeverReadsIsDisconnected) {
     ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{{}, 0, kChunkBytes, 600'000}, id)));
   }
   EXPECT_TRUE(eventually([&] { return !peer.send(skippableFrame(201, 0)); }));
-  EXPECT_THAT(node->statisticsOf("stranger").error, HasSubstr("taken nothing"));
+  EXPECT_THAT(node->statisticsOf("raw").error, HasSubstr("taken nothing"));
 }
 
 TEST(HostileDialler, PrefacesThatDoNotComeAreNotWaitedFor) {

@@ -11,7 +11,7 @@
 namespace hearth {
 namespace {
 
-// A chunk in memory that can be taken away, and then comes from "the disk".
+// A chunk in memory that can be reclaimed, and then comes from "the disk".
 class TestPayload final : public LentPayload {
  public:
   // `disk`: when that is set, the disk answers.
@@ -152,7 +152,7 @@ TEST_P(LentPayloadTest, IsSentWholeFromItsMemory) {
   ASSERT_TRUE(peer.join());
   for (std::uint64_t id = 1; id <= 3; ++id) ask(peer, id);
   expectAnswers(peer, 3);
-  EXPECT_FALSE(payload(0)->memory().expired()) << "nobody took it";
+  EXPECT_FALSE(payload(0)->memory().expired()) << "it was not taken";
 }
 
 TEST_P(LentPayloadTest, MemoryIsGivenBackInTheMiddleOfAnAnswer) {
@@ -311,7 +311,7 @@ TEST_P(LentPayloadTest, ALoadThatHangsHoldsNoOtherAnswer) {
     ASSERT_NE(payload(id - 1), nullptr);
     EXPECT_TRUE(payload(id - 1)->loads());
   }
-  // It is told so at once, which gives the asker its credit back.
+  // That is reported at once, which gives the asker its credit back.
   ASSERT_TRUE(peer.send(encodeEmptyFrame(FrameType::kCancel, 1)));
   const std::optional<ReadAnswer> withdrawn = peer.expect<ReadAnswer>();
   EXPECT_TRUE(withdrawn && withdrawn->code == ErrorCode::kCancelled);

@@ -37,7 +37,7 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   // another address than that where there is one. Starts
   // dialling those that are not there, and waits for the first when none is. kUnavailable at once
   // when none can be dialled now; kDeadlineExceeded, at once while the peer has fallen silent and
-  // the caller's patience does not allow for that.
+  // the caller's timeouts do not allow for that.
   [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> stream(
       Lane lane, std::shared_ptr<ClientConnection> avoid, RequestTimeouts timeouts);
   // The streams for payloads, as rails.

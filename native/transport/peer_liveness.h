@@ -1,6 +1,5 @@
-// When the other side of a connection last gave a sign of life, and whether its silence means
-// anything: who was not asked may well be silent, and so may we have slept. On the reactor's
-// thread.
+// When the other side of a connection was last seen alive, and whether its silence means anything:
+// who was not asked may well be silent, and so may we have slept. On the reactor's thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,8 @@ class PeerLiveness {
  public:
   explicit PeerLiveness(const Reactor& reactor) : reactor_(reactor) {}
 
-  // The first of the requests is sent that are unanswered. `progress`: grows with every sign.
+  // The first of the requests is sent that are unanswered. `progress`: grows with every byte that
+  // comes.
   void start(std::uint64_t progress);
   // Not one byte has come for so long, although something was asked for and a probe was sent.
   [[nodiscard]] bool silentFor(Clock::duration silence, std::uint64_t progress);

@@ -44,7 +44,7 @@ struct RequestTimeouts {
 
   Clock::time_point deadline;
   // The request ends with kDeadlineExceeded when not one byte has come on its connection for so
-  // long, not even in answer to a probe; and others with the same patience at once, until one
+  // long, not even in answer to a probe; and others with the same timeouts at once, until one
   // comes. A transfer that moves, however slowly, is waited for.
   Clock::duration silence = Clock::duration::max();
 };
@@ -85,7 +85,7 @@ struct ControlMessage {
 };
 
 // Whether an answer is still waited for: until its asker cancels it, its connection ends, or the
-// asker's patience does. Copies are the same. Any thread.
+// asker's timeout does. Copies are the same. Any thread.
 class Interest {
  public:
   explicit Interest(Clock::time_point until = Clock::time_point::max()) : until_(until) {}
@@ -122,7 +122,7 @@ class WriteSink {
 
 // What this agent does for others. Called on the shard of the connection; may hop. Coroutines
 // outlive the connection only until they end; the answer is then dropped. They count for their node
-// until then, so that nobody has more under way by ending connections.
+// until then, so that no node has more under way by ending connections.
 class PeerHandler {
  public:
   virtual ~PeerHandler() = default;

@@ -28,7 +28,7 @@ bool RailRequest::cancel() {
   if (!cancelled_ && !released_.isSet()) {
     cancelled_ = true;
     if (!settled_.isSet()) {
-      outcome_ = {Error{ErrorCode::kCancelled, "nobody waits for these bytes any more"}, false};
+      outcome_ = {Error{ErrorCode::kCancelled, "no reader waits for these bytes any more"}, false};
       settled_.set();
     }
     // It may destroy the work, and with that all but our caller's reference.

@@ -111,8 +111,8 @@ class RailWork {
   [[nodiscard]] bool settled() const { return request_->settled(); }
   // The first time counts.
   void settle(Outcome outcome);
-  // Nobody waits for it any more. `then` is called when that comes to pass, at most once, and may
-  // destroy the work; an empty one takes it back.
+  // No caller waits for it any more. `then` is called when that comes to pass, at most once, and
+  // may destroy the work; an empty one takes it back.
   [[nodiscard]] bool cancelled() const { return request_->cancelled_; }
   void onCancel(std::function<void()> then) { request_->onCancel_ = std::move(then); }
 
@@ -128,7 +128,7 @@ struct RailRequest::Posted {
 class Rail {
  public:
   virtual ~Rail() = default;
-  // Takes all of them and settles each by itself, in any order, by the deadline of its patience; it
+  // Takes all of them and settles each by itself, in any order, by its deadline; it
   // never fails as a whole. A rail that has ended settles them at once; one that does not reach the
   // memory of one, or whose
   // other side takes no writes, settles that with kUnsupported, not answered.

@@ -91,7 +91,7 @@ TEST_F(RailMoverTest, EndsAtTheDeadlineAndLeavesTheMemoryToTheRail) {
   EXPECT_EQ(read(kBlockBytes, 20ms).code(), ErrorCode::kDeadlineExceeded);
   const std::weak_ptr<std::vector<std::byte>> watched = std::exchange(memory, nullptr);
   turn(64);
-  EXPECT_TRUE(watched.expired()) << "nobody holds it any more";
+  EXPECT_TRUE(watched.expired()) << "nothing holds it any more";
   EXPECT_EQ(rails->counts().lateWrites, 1u);
 }
 

@@ -86,7 +86,7 @@ class RawPeer {
     return got == 0 || (got < 0 && errno != EAGAIN);
   }
   // Plays the dialler up to and including the credit.
-  bool join(const std::string& node = "stranger",
+  bool join(const std::string& node = "raw",
             const std::vector<std::byte>& secret = TestNode::secretOf("secret")) {
     return join(encodeFrame(Hello{"test", node, "1", randomNonce()}), secret).has_value();
   }

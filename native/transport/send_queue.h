@@ -1,8 +1,8 @@
 // What a connection has to send, and the coroutine that sends it: several frames a system call,
 // payloads from their own memory. What is lent is kept while nothing is waited for: its memory can
 // be given back between any two system calls. It is sent in parts, each a frame of its own; of one
-// that the socket took a piece of, the rest is copied at once. So a frame that has begun needs
-// nobody's memory, and while what was given back comes from elsewhere, which may take long, all
+// that the socket took a piece of, the rest is copied at once. So a frame that has begun needs no
+// lender's memory, and while what was given back comes from elsewhere, which may take long, all
 // else is sent before it, also between two parts. On the reactor's thread.
 #pragma once
 

@@ -21,7 +21,7 @@ class ServerConnection final : public Connection {
   ServerConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
                    Agreed with, Credit limit, PeerHandler& handler, WriteOrder& order);
 
-  // Tells the other side its credit. After start().
+  // Sends the other side its credit. After start().
   void giveCredit();
   [[nodiscard]] const std::string& node() const { return with_.node; }
   [[nodiscard]] const std::string& incarnation() const { return with_.incarnation; }

@@ -119,7 +119,7 @@ TEST_P(SilentPeerTest, StoppedInTheMiddleOfAnAnswerItWritesNothingAfterTheReadHa
   const Status first = read(bytes);
   EXPECT_EQ(first.code(), ErrorCode::kDeadlineExceeded);
   EXPECT_THAT(first.error().message, HasSubstr("no sign of life"));
-  // The memory is somebody else's from now on.
+  // The memory is another owner's from now on.
   std::fill(bytes.begin(), bytes.end(), std::byte{0x5a});
   EXPECT_EQ(read(std::span(bytes).first(0)).code(), ErrorCode::kOk);
   goOn = true;
@@ -171,7 +171,7 @@ TEST_P(SilentPeerTest, WhoIsLateItselfWaitsLonger) {
   EXPECT_EQ(bytes, patternBytes(kBlockBytes));
 }
 
-// Its disk is slow, but it runs: that is told by its answers to probes.
+// Its disk is slow, but it runs: its answers to probes show that.
 TEST_P(SilentPeerTest, AHandlerThatTakesLongIsWaitedFor) {
   TestNode asked(TestNode::optionsOf("slow"), GetParam());
   asked.post([&] { asked.handler->delay = 4s; });

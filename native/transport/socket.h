@@ -52,8 +52,8 @@ struct SocketAddress {
 // Where a socket is bound, and whom it is connected to; an empty host when the kernel does not say.
 [[nodiscard]] PeerAddress localAddress(int fd);
 [[nodiscard]] PeerAddress remoteAddress(int fd);
-// One spelling for each address: as the kernel tells it, an IPv4 one never in IPv6 clothes. What is
-// no address stays as it is.
+// One spelling for each address: as the kernel writes it, an IPv4 one never in IPv6 clothes. What
+// is no address stays as it is.
 [[nodiscard]] std::string plainHost(const std::string& host);
 // The host that a connection comes from, for counting: its IPv4 address, or the first 64 bits of
 // its IPv6 address, below which a host has as many addresses as it likes. "" when it has gone.

@@ -10,7 +10,7 @@
 
 namespace hearth {
 
-// Of one shard. The known addresses of agents do not count among the strangers.
+// Of one shard. The known addresses of agents do not count among the unauthenticated ones.
 struct SocketLimits {
   std::size_t arriving = kArriving;
   std::size_t unauthenticated = kMaxUnauthenticated;

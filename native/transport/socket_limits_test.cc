@@ -69,7 +69,7 @@ TEST(SocketLimits, ConnectionsThatEndedCountWhileTheirRequestsAreExecuted) {
   EXPECT_TRUE(letsIn(address, "another"));
   node.post([&] { node.handler->released.set(); });
   EXPECT_TRUE(eventually([&] { return node.handler->unwanted == int{kConnectionsPerNode}; }))
-      << "they know that nobody waits";
+      << "they know that none waits";
   EXPECT_TRUE(letsIn(address, "hasty"));
 }
 

@@ -57,7 +57,7 @@ TEST_P(TransportTest, RefusesRangesThatNoPeerMayBeAskedFor) {
   std::vector<std::byte> into(kChunkBytes);
   EXPECT_EQ(asker->read("asked", kPlain, 1, into).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(asker->read("asked", kPlain, kBlockBytes, into).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(asker->read("nobody", kPlain, 0, into).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(asker->read("unknown", kPlain, 0, into).code(), ErrorCode::kUnavailable);
 }
 
 TEST_P(TransportTest, PassesOnWhatTheHandlerSays) {

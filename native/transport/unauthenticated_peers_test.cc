@@ -1,4 +1,5 @@
-// Connections of strangers, as many as there are places and more: agents are served all the same.
+// Connections of unauthenticated peers, as many as there are slots and more: agents are served all
+// the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +36,7 @@ TEST_P(UnauthenticatedPeersTest, HandshakesThatStallCannotKeepOthersOut) {
     stalled.push_back(std::make_unique<RawPeer>(address()));
     ASSERT_TRUE(stalled.back()->send(encodeFrame(Preface{0, 1})));
   }
-  // One more from this address takes the place of the oldest, who is told why.
+  // One more from this address gets the slot of the oldest, which is sent the reason.
   expectServing(address());
   const std::optional<Refuse> refusal = stalled.front()->expect<Refuse>();
   ASSERT_TRUE(refusal.has_value());

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// One write, from the question for its place on.
+// One write, from the request for its place on.
 struct OrderedWrite {
   [[nodiscard]] bool has() const { return place && place->ok(); }
   [[nodiscard]] ErrorCode code() const { return place ? place->code() : ErrorCode::kOk; }

@@ -12,7 +12,7 @@ namespace hearth {
 
 // Hashes on the threads of `pool`, a chunk at a time, so that many large files share them; block
 // checksums are checked on the way. kNotFound when not complete. Continues on `reactor`, the
-// caller's. `hashed` grows by the bytes that were hashed, as they are; null: nobody counts.
+// caller's. `hashed` grows by the bytes that were hashed, as they are; null: not counted.
 [[nodiscard]] Task<Result<Sha256Digest>> digestOf(Reactor& reactor, ThreadPool& pool,
                                                   std::shared_ptr<CachedFile> file,
                                                   std::atomic<std::uint64_t>* hashed = nullptr);

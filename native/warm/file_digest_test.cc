@@ -1,4 +1,4 @@
-// Hashing takes its time, and nobody waits for it who did not ask for it.
+// Hashing takes its time, and none waits for it that did not ask for it.
 #include "warm/file_digest.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Compares whole files with the digests that their origins tell. Chunks are hashed in order as they
+// Compares whole files with the digests that their origins give. Chunks are hashed in order as they
 // come in, off the path of readers, on the threads for whole files: from the buffer or a copy of it
 // while there is room for that, else from the cache file when their turn has come. A file is served
 // as a whole (view, passthrough) only when it was compared; single chunks, to readers of this agent
@@ -39,7 +39,7 @@ class FileVerifier final : public FileObserver {
                const std::shared_ptr<LoadedChunk>& loaded) override;
   // Begins to verify what is complete and was not compared, in the background.
   void opened(const std::shared_ptr<FileFetch>& fetch) override;
-  // Ends when all of the file is here and, where its origin tells a digest, is what that says.
+  // Ends when all of the file is here and, where its origin gives a digest, is what that says.
   // kCorrupt: it is not, twice. Other errors: those of fetching.
   [[nodiscard]] Task<Status> verified(std::shared_ptr<FileFetch> fetch);
 

@@ -17,7 +17,7 @@
 namespace hearth {
 
 // What a shard's hashes may hold of bytes that are in the cache files already. Outlives the
-// verifier while a file that somebody holds has bytes.
+// verifier while a file that is held has bytes.
 struct HashAllowance {
   std::atomic<std::uint64_t> copiedBytes{0};
   std::atomic<std::size_t> heldBuffers{0};
@@ -88,7 +88,7 @@ struct InOrderHash {
   std::uint32_t next = 0;    // chunk
   std::map<std::uint32_t, HashBytes> waiting;
   bool running = false;
-  Event stopped;   // nobody hashes: all is hashed that is there, or it failed
+  Event stopped;   // no thread hashes: all is hashed that is there, or it failed
   Status failure;  // of the last time that it ran
 };
 

@@ -8,11 +8,11 @@ constexpr std::size_t kKeysAtOnce = 1024;
 constexpr auto kIdlePause = std::chrono::seconds(60);
 constexpr std::size_t kMaxRepairs = 16;
 constexpr auto kRepairTick = std::chrono::milliseconds(100);
-// Beyond this the one found first is given up: it is repaired when somebody wants it.
+// Beyond this the one found first is given up: it is repaired when a reader wants it.
 constexpr std::size_t kMaxUnrepaired = 4096;
 constexpr auto kFirstRepairPause = std::chrono::seconds(1);
 constexpr auto kLongestRepairPause = std::chrono::minutes(10);
-// After a start it takes an agent a moment to tell its engine all datasets.
+// After a start it takes an agent a moment to give its engine all datasets.
 constexpr auto kUnlistedTimeout = std::chrono::minutes(2);
 
 }  // namespace
@@ -93,7 +93,7 @@ Task<std::uint64_t> Scrubber::scrubChunk(const WarmShard& owner, ContentKey key,
     co_return 0;
   }
   const Result<std::uint32_t> bad = co_await file->scrubChunk(chunk);
-  // A file that cannot be opened tells nothing of its bytes.
+  // A file that cannot be opened shows nothing of its bytes.
   if (!bad.ok()) co_return 0;
   if (*bad != 0) {
     badBlocks_.fetch_add(*bad, std::memory_order_relaxed);

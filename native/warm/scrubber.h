@@ -3,8 +3,8 @@
 // chunk with a bad block is absent from then on and is fetched again, from other agents or the
 // origin, into the same file, so that views that are mounted show good bytes again. Where that
 // cannot be now it is tried again, less and less often; until then the file is incomplete: it is
-// not served as a whole, and gets no new view. After a start the scrub may be faster than who tells
-// the engine its datasets: a chunk is lost only when none lists it for a while.
+// not served as a whole, and gets no new view. After a start the scrub may be faster than the agent
+// that gives the engine its datasets: a chunk is lost only when none lists it for a while.
 #pragma once
 
 #include <atomic>

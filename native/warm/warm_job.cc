@@ -55,7 +55,7 @@ WarmProgress WarmJob::progress() const {
 }
 
 void WarmJob::fail(const Error& error) {
-  // What ends early because nobody wants it any more has not failed.
+  // What ends early because it is not wanted any more has not failed.
   if (cancelled_.load()) return;
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = error;

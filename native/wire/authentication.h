@@ -6,8 +6,8 @@
 //
 // as they were sent, with all optional fields, so that a later release's Hello is proved whole by
 // an earlier one. The bodies hold the cluster, both node names, both incarnations, both nonces, and
-// the versions and features that were offered and chosen: nobody between can make two sides use
-// less than they could. No two conversations have the same input. The roles differ, so that a proof
+// the versions and features that were offered and chosen: none between can make two sides use less
+// than they could. No two conversations have the same input. The roles differ, so that a proof
 // cannot be sent back to its maker. The connection itself is not encrypted: the network between
 // agents is trusted with the bytes that they exchange, not with who may ask for them. Pure: any
 // thread.

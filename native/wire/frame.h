@@ -1,5 +1,5 @@
 // The wire protocol: every frame that two agents exchange, and nothing else. docs/wire-protocol.md
-// tells the same for people, with the order in which frames may come.
+// says the same for people, with the order in which frames may come.
 //
 // A frame is a header of 32 bytes, a body of bodyLength bytes and, after an answer or a part of a
 // write that carries data, a payload of payloadLength raw bytes. All numbers are little-endian. A
@@ -24,12 +24,12 @@
 // Versions. Hello and Challenge say which versions and features a side speaks; both sides then use
 // the newest version and the features that both have. A frame keeps its number as long as its fixed
 // part stays the same, so header, Preface, Hello, Challenge and Refuse are understood by every
-// release since version 2, and releases of one version after the other can tell each other what
-// they lack.
+// release since version 2, and releases of one version after the other can report to each other
+// what they lack.
 //
-// Everything here is pure: any thread. Decoders take bytes from strangers: they check every length
-// before use, and answer kProtocolError to what no encoder makes, kUnsupported to what only a later
-// release can understand.
+// Everything here is pure: any thread. Decoders take bytes from unauthenticated peers: they check
+// every length before use, and answer kProtocolError to what no encoder makes, kUnsupported to what
+// only a later release can understand.
 #pragma once
 
 #include <array>
@@ -226,7 +226,7 @@ struct Credit {
 
 // What a read is for. One that is not known counts as kWarm.
 enum class RequestClass : std::uint8_t {
-  kDemand = 0,  // somebody waits for it
+  kDemand = 0,  // a reader waits for it
   kWarm = 1,    // it will be wanted
   kRepair = 2,  // in place of bytes that are bad or were lost
 };

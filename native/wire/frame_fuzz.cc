@@ -1,5 +1,5 @@
-// Bytes from strangers into the decoders: they never crash, and whatever a decoder accepts means
-// the same when it is encoded and decoded again.
+// Bytes from unauthenticated peers into the decoders: they never crash, and whatever a decoder
+// accepts means the same when it is encoded and decoded again.
 #include <cstdlib>
 
 #include "wire/frame.h"

@@ -11,7 +11,7 @@
 
 namespace hearth {
 
-// What is wrong with what was read, or null.
+// What is wrong with what was read; null: nothing.
 using DecodeFault = const char*;
 
 // Of clusters, nodes and incarnations.

@@ -44,7 +44,7 @@ export interface EngineOptions {
   forbidPrivateAddresses: boolean;
   /** Networks (CIDR) that are allowed all the same. */
   allowedNetworks: string[];
-  /** Called on the JavaScript thread with everything the engine has to ask or tell. */
+  /** Called on the JavaScript thread with every event of the engine. */
   onEvent: (event: EngineEvent) => void;
 }
 
@@ -56,7 +56,7 @@ export type EngineEvent =
       manifest: string;
       dataset: string;
       entries: number[];
-      /** Nobody waits for these yet; to be answered as well where that costs no request each. */
+      /** No reader waits for these yet; to be answered as well where that costs no request each. */
       ahead: number[];
     }
   /** A log line; fields carry no secrets. */
@@ -72,7 +72,7 @@ export type EngineEvent =
  */
 export interface DatasetRevision {
   manifest: string;
-  /** The dataset's name. '': of nobody, which needs what is missing from no origin. */
+  /** The dataset's name. '': of no dataset, for what needs nothing from an origin. */
   dataset: string;
 }
 
@@ -122,7 +122,7 @@ export interface ManifestRow {
   contentKey?: string;
   /** Files: offset of the bytes in the origin's object. */
   objectOffset?: bigint;
-  /** Files: SHA-256 of the bytes as told by the origin, when it tells. */
+  /** Files: SHA-256 of the bytes as the origin gives it, if it does. */
   sourceDigest?: string;
   /** Files: what must still be true of the origin's object: `etag:"..."`, `modified:<HTTP date>`, `stat:<mtimeNs>:<ctimeNs>`, or empty. */
   validator?: string;
@@ -324,7 +324,7 @@ export interface Engine {
   createManifestBuilder(options: { skipUnusable: boolean }): ManifestBuilder;
   /** Writes the manifest under its digest; the builder is spent. */
   finishManifest(builder: ManifestBuilder): Promise<ManifestInfo>;
-  /** From disk, else from any ready peer. `NotFound` when nobody has it. */
+  /** From disk, else from any ready peer. `NotFound` when no peer has it. */
   openManifest(digest: string): Promise<ManifestInfo>;
   removeManifest(digest: string): Promise<void>;
   manifests(): Promise<ManifestInfo[]>;

@@ -101,7 +101,7 @@ const ends: Record<string, (engine: Engine | undefined) => Promise<void> | void>
   },
   exit: () => process.exit(0),
   signal: () => void process.kill(process.pid, 'SIGTERM'),
-  // The event loop has nothing left to wait for, or waits for an open engine until it is told.
+  // The event loop has nothing left to wait for, or waits for an open engine until it is to end.
   async throw() {
     throw new Error('ended by an error');
   },

@@ -26,8 +26,8 @@ export const mountPaths = (folder: string) => ({
 });
 
 /**
- * A mount holder, and a process that reads the file of the mount at `mountPaths(folder).target` as soon as somebody
- * has made it. A process of its own: nothing can end one that waits for an answer of its own engine.
+ * A mount holder, and a process that reads the file of the mount at `mountPaths(folder).target` as soon as another
+ * process has made it. A process of its own: nothing can end one that waits for an answer of its own engine.
  */
 export class MountedRead {
   readonly #target: string;

@@ -83,7 +83,7 @@ class TestSource final : public MountSource {
     return waiting_.size();
   }
   void failReads(ErrorCode code) { failure_ = code; }
-  // backing() of a complete file fails once the kernel has been told of it.
+  // backing() of a complete file fails once the kernel knows of it.
   void evictBeforeOpen(bool evict) { evict_ = evict; }
 
   struct Advice {

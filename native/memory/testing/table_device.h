@@ -1,4 +1,4 @@
-// A device of this process, which knows memory by a table: what it was not told of it does not
+// A device of this process, which knows memory by a table: what is not registered it does not
 // reach, as an RDMA port would not. For tests of what moves bytes through devices.
 #pragma once
 

@@ -38,7 +38,7 @@ struct Delivery {
   std::vector<std::uint32_t> checksums;
   std::shared_ptr<const void> keep = nullptr;  // owns the bytes; null: they outlive the rail
 };
-// Ends soon after the deadline of the read's patience at the latest.
+// Ends soon after the read's deadline at the latest.
 using Give = std::function<Task<Delivery>(const RailTransfer& read)>;
 
 inline Task<Delivery> givePattern(const RailTransfer& read) {
@@ -135,7 +135,8 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
       co_await reactor_.sleep(Clock::duration::zero());
   }
 
-  // Until it is cancelled, the rail ends, or the request has waited for as long as its patience.
+  // Until it is cancelled, the rail ends, or the request has waited for as long as its timeouts
+  // allow.
   [[nodiscard]] Task<void> waitInVain(RailWork& work, Event& woken) {
     waiting_.push_back(&woken);
     work.onCancel([&woken] { woken.set(); });

@@ -1,4 +1,4 @@
-// Questions between reactors of this process, and their answers. For memory_network.h.
+// Requests between reactors of this process, and their answers. For memory_network.h.
 #pragma once
 
 #include <functional>
@@ -46,13 +46,13 @@ struct Answer {
   std::vector<std::uint32_t> checksums;
 };
 
-// One question, on the thread of who asks.
+// One request, on the thread of its asker.
 struct PendingCall {
   explicit PendingCall(Reactor& reactor) : ended(reactor) {}
   Event ended;
   std::optional<Result<Answer>> answer;
 };
-// Of one question, on the other side: when it goes unanswered the asker hears that, too.
+// Of one request, on the other side: when it goes unanswered the asker hears that, too.
 class Reply {
  public:
   Reply(std::shared_ptr<Mailbox> asker, std::shared_ptr<PendingCall> pending)

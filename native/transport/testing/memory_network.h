@@ -333,7 +333,7 @@ class MemoryTransport final : public PeerTransport {
     if (peer == nullptr || !place || place->incarnation != peer->incarnation)
       co_return unreachable(node);
     const auto pending = std::make_shared<PendingCall>(reactor_);
-    // Only the other side has the reply: it goes when that drops the question.
+    // Only the other side has the reply: it goes when that drops the request.
     place->mailbox->post([there = place->transport, serve, from = options_.node,
                           reply = std::make_shared<Reply>(mailbox_, pending)] {
       there->gate_.spawn(answer(*there, serve, from, reply));
