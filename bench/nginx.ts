@@ -40,7 +40,7 @@ export class Nginx {
     );
     const args = ['-c', configuration, '-p', directory, '-e', join(directory, 'error.log')];
     const child = spawn(...commandAt(place, 'nginx', args), { stdio: 'ignore' });
-    child.on('error', () => {}); // told below
+    child.on('error', () => {}); // reported below
     for (let tries = 0; !existsSync(join(directory, 'nginx.pid')); ++tries) {
       if (child.exitCode !== null || child.pid === undefined || tries > 200) {
         const file = join(directory, 'error.log');

@@ -59,7 +59,7 @@ export const limits: Group = {
     makeEntries(large, around.entries, perFolder);
     await cluster.hearth(['dataset', 'add', 'entries', large]);
     const folder = `folder-${String(Math.floor(around.entries / perFolder / 2)).padStart(4, '0')}`;
-    // A mount that nobody has looked at yet for each run: the kernel keeps names.
+    // A mount that was not looked at yet for each run: the kernel keeps names.
     const list = async (): Promise<number> => {
       const mount = await cluster.mount('entries', 'fuse');
       try {

@@ -85,7 +85,7 @@ export class Driver {
     this.#logger.info('the driver serves', { node, socket, services, published: kept, removed });
   }
 
-  /** The kubelet is told first, so that it does not ask any more; then calls under way are waited for. */
+  /** The kubelet is notified first, so that it does not ask any more; then calls under way are waited for. */
   async close(): Promise<void> {
     await this.#rebinding.close();
     await this.#registration?.close();

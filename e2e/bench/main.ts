@@ -31,7 +31,7 @@ async function pods(journey: Journey): Promise<Record<'fuse' | 'view' | 'careles
   await fuse.readAll();
   await until('all of it is there', whole);
   const view = await start('view', inline('model'), mounts.files);
-  // A pod that does not say readOnly, so that the volume has to be read-only by itself: as files whose owners nobody is,
+  // A pod that does not say readOnly, so that the volume has to be read-only by itself: as files without owners,
   // or by an overlay where the kernel has no such mounts.
   const open = { csi: { ...inline('model').csi, readOnly: false } };
   return { fuse, view, careless: await start('careless', open, mounts.filesOrOverlay) };

@@ -10,7 +10,7 @@ import { apiServerReady } from './readiness.ts';
 
 /**
  * etcd and kube-apiserver alone, on free ports of loopback: every object can be created, watched and validated, and
- * nothing acts on them (no controllers, no nodes; the admission of service accounts is off, since nobody makes them).
+ * nothing acts on them (no controllers, no nodes; the admission of service accounts is off, since nothing makes them).
  * Both end with this process. Throws ToolUnavailable where the programs cannot be built.
  *
  *     const server = await TestApiServer.start();
@@ -67,7 +67,7 @@ export class TestApiServer implements AsyncDisposable {
         '--bind-address=127.0.0.1',
         '--advertise-address=127.0.0.1',
         `--secure-port=${serverPort}`,
-        // It refuses to publish a loopback address as the service `kubernetes`, which nobody here uses.
+        // It refuses to publish a loopback address as the service `kubernetes`, which nothing here uses.
         '--endpoint-reconciler-type=none',
         '--service-cluster-ip-range=10.96.0.0/16',
         `--tls-cert-file=${server.certificate}`,

@@ -54,7 +54,7 @@ export class Network {
     }
   }
 
-  /** Waits until what connected a node that was stopped has gone: the kernel takes it away a moment later. */
+  /** Waits until what connected a node that was stopped has gone: the kernel removes it a moment later. */
   async disconnected(control: Machine, node: number): Promise<void> {
     await until(`the end of the network of node ${node}`, async () => {
       return (await control.run('ip', ['link', 'show', `node${node}`])).code !== 0;

@@ -16,7 +16,7 @@ export interface Answer {
   causes: Cause[];
 }
 
-/** Asks an API server what it thinks of objects, and tells its refusals field by field, which kubectl does not. */
+/** Asks an API server what it thinks of objects, and reports its refusals field by field, which kubectl does not. */
 export class Admission {
   readonly #config = new KubeConfig();
 

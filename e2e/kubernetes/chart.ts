@@ -50,7 +50,7 @@ export class Chart {
   }
 }
 
-/** No image is published, so the chart has to be told of a registry. */
+/** No image is published, so the chart has to be given a registry. */
 export const someRegistry = { 'global.imageRegistry': 'registry.example.com/team' };
 
 export const flags = (values: Record<string, unknown>): string[] =>

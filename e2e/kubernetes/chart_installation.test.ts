@@ -93,7 +93,7 @@ describe('chart on an API server', () => {
   });
 
   it('gives them while the hook runs, also when that comes to nothing', async () => {
-    // Nobody runs its pod here, so it is not done in time.
+    // No kubelet runs its pod here, so it is not done in time.
     const place = ['-n', releaseNamespace, '--timeout', '15s'];
     const uninstalling = chart.helm(['uninstall', 'hearth', ...place], server.kubeconfig);
     const [allowed] = rights.filter(([user, , , , may]) => user === cleanupUser && may);
@@ -111,7 +111,7 @@ describe('chart on an API server', () => {
     assert.doesNotMatch(left.stdout, /hearth-cleanup/);
     // What it said can still be read; then it goes, as nothing of the release does.
     await server.kubectl(['delete', 'job', 'hearth-cleanup', '-n', releaseNamespace]);
-    // As docs/install.md tells who keeps it, or forces it.
+    // As docs/install.md says for those who keep it, or force it.
     await installed.helm('rollback', 'hearth', '1', '-n', releaseNamespace);
     await installed.helm('upgrade', 'hearth', chartFolder, '-n', releaseNamespace, '--reuse-values');
   });
@@ -191,7 +191,7 @@ describe('chart on an API server', () => {
       /helm test hearth --namespace hearth-system/,
     );
 
-    // The hook needs somebody who runs its pod.
+    // The hook needs a kubelet that runs its pod.
     const kept = await installed.helm('uninstall', 'hearth', '-n', releaseNamespace, '--no-hooks');
     assert.match(kept, /kept due to the resource policy/);
     assert.deepEqual(await listed(), []);

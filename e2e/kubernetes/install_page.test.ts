@@ -59,7 +59,7 @@ describe('the commands of docs/install.md, as they are', () => {
     // The dots stand for what is said above them.
     const whole = credentials?.replace('helm install ...', `${helm?.trimEnd()} `);
     assert.notEqual(whole, credentials);
-    // The registry of the test speaks no TLS. What a `make` around this test was told is not for the one of the page.
+    // The registry of the test speaks no TLS. What a `make` around this test was given is not for the one of the page.
     const environment = { PATH: path, KUBECONFIG: server.kubeconfig, REGISTRY_PLAIN: '1', MAKEFLAGS: '' };
     const script = ['-ec', [`cd '${root}'\n`, labelled, image, whole].join('')];
     const said = await withLogins(join(folder, 'auth.json'), registry.login, () =>

@@ -61,7 +61,7 @@ export class Journey {
     return text === '' ? undefined : (JSON.parse(text) as Manifest);
   }
 
-  /** Waits until the condition Ready of `KIND/NAME` is true; when it is not in five minutes, says what its events tell. */
+  /** Waits until the condition Ready of `KIND/NAME` is true; when it is not in five minutes, says what its events say. */
   async ready(object: string, namespace = this.namespace): Promise<void> {
     const args = ['-n', namespace, 'wait', '--for=condition=Ready', '--timeout=300s', object];
     const { code, stderr } = await this.cluster.kubectl(args, { timeoutMs: 330_000 });
@@ -83,7 +83,7 @@ export class Journey {
     }
   }
 
-  /** Waits for an event of an object, which is written after what it tells of; all of them. */
+  /** Waits for an event of an object, which is written after what it reports; all of them. */
   async event(name: string, pattern: RegExp): Promise<string> {
     let found = '';
     await until(`an event ${pattern} of ${name}`, async () => {
@@ -203,7 +203,7 @@ export const ofClaim = (claimName: string) => ({ persistentVolumeClaim: { claimN
 /** Clusters that have the chart of this checkout. */
 const installed = new WeakSet<KubernetesCluster>();
 
-/** Installs the chart by the line that a person is told to paste, as it is, after the first one. */
+/** Installs the chart by the line that a person is to paste, as it is, after the first one. */
 export async function installChart(cluster: KubernetesCluster): Promise<void> {
   const lines = (await usage(cluster)).split('\n').flatMap((line) => /^ {2}(\S.*)/.exec(line)?.[1] ?? []);
   const helm = lines.find((line) => line.startsWith('helm '));
@@ -243,7 +243,7 @@ export function useJourney(namespace: string, options: { install?: boolean } = {
   });
   after(async () => {
     if (!journey) return;
-    // It goes by itself: Datasets stay until the mounts that nobody uses are taken away, a minute later.
+    // It goes by itself: Datasets stay until the mounts that are not used are unmounted, a minute later.
     await journey.must('delete', 'namespace', namespace, '--wait=false');
     rmSync(join(journey.shared, namespace), { recursive: true, force: true });
   });

@@ -89,7 +89,7 @@ describe('volumes in pods', () => {
     assert.match(message, /last/);
     await ok(journey().inPod('last', verifying));
     await journey().remove('pod/last');
-    // Mounts that nobody uses go after a minute.
+    // Mounts that are not used go after a minute.
     await until('the Dataset has gone', async () => (await journey().get('dataset', 'model')) === undefined);
   });
 });

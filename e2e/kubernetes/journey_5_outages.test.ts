@@ -67,7 +67,7 @@ describe('what goes on when a part is away', () => {
       const ours = (items as Manifest[]).filter((one) => JSON.stringify(one.metadata).includes('hearth'));
       return Object.fromEntries(ours.map((one) => [`${one.kind} ${one.metadata.name}`, asWritten(one)]));
     };
-    // What the test before has changed is still being told.
+    // What the test before has changed is still being reported.
     let before = await objects();
     await until('quiet', async () => {
       await sleep(8000);

@@ -130,7 +130,7 @@ describe('sources with credentials', () => {
       for (const [key, encoded] of Object.entries(data)) {
         if (key.endsWith('.crt')) continue;
         const text = Buffer.from(encoded, 'base64').toString();
-        // Of a private key any line tells it all.
+        // Of a private key any line gives it all away.
         const value = /^-----BEGIN [A-Z ]+-----\n(.+)$/m.exec(text)?.[1] ?? text.trim();
         found.set(`${key} of ${metadata.namespace}/${metadata.name}`, value);
       }

@@ -36,7 +36,7 @@ export class JourneyModel {
     return this.#journey.watcher(name, inline('model'), 'weights', sha256(this.#bytes));
   }
 
-  /** Waits until the Dataset tells that one node has all of it. */
+  /** Waits until the Dataset shows that one node has all of it. */
   async cached(what: string): Promise<void> {
     const complete = async () => {
       const status = (await this.#journey.get('dataset', 'model'))?.status;

@@ -20,7 +20,7 @@ import { needsPrograms } from '../src/needs.ts';
 import { gatedObjects, nodeObject, runningObject } from './planned_objects.ts';
 import { SimulatedCluster } from './simulated_cluster.ts';
 
-/** Every run tries the same clusters, unless it is told another seed. */
+/** Every run tries the same clusters, unless it is given another seed. */
 const seed = Number(process.env.HEARTH_SEED || 20_261_121);
 const clusters = 50;
 

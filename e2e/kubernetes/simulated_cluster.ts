@@ -15,8 +15,8 @@ const probeNode = 'probe';
 const probeTaint = { key: 'hearth.test/probe', effect: 'NoExecute' };
 
 /**
- * An API server and the real scheduler, with nodes that nobody runs: they are objects that say that they are ready. Pods
- * are bound to them and stay Pending there, which is all that a test of scheduling asks.
+ * An API server and the real scheduler, with nodes that are not run: they are objects that say that they are ready.
+ * Pods are bound to them and stay Pending there, which is all that a test of scheduling asks.
  */
 export class SimulatedCluster implements AsyncDisposable {
   readonly api: KubernetesApi;

@@ -7,7 +7,7 @@ import type { Stage } from './stage.ts';
 
 export interface Fault {
   name: string;
-  /** Brings it about and takes it back; what it tells is for the log. */
+  /** Brings it about and takes it back; what it returns is for the log. */
   happen(stage: Stage, random: () => number): Promise<string>;
 }
 

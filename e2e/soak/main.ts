@@ -34,7 +34,7 @@ function verdict({
   bytesRead,
   longestWaitMs: wait,
 }: SoakResult): string[] {
-  // The others begin anew, so their memory tells nothing.
+  // The others begin again, so their memory shows nothing.
   const grown = memory.filter(
     ({ agent, before, after }) =>
       agent === agents[0] &&

@@ -19,7 +19,7 @@ export class MemoryWatch {
 
   /**
    * For each agent the median of the second and of the last quarter of its samples. An agent that is killed again and
-   * again begins anew, so a leak shows between kills: these are medians, not ends.
+   * again begins from nothing, so a leak shows between kills: these are medians, not ends.
    */
   summary(): { agent: string; before: number; after: number; most: number }[] {
     return [...this.#samples].map(([agent, samples]) => {

@@ -23,7 +23,7 @@ export class Reader {
   bytes = 0;
   opens = 0;
   #longestWaitMs = 0;
-  /** When it told of progress last, by `performance.now()`. */
+  /** When it reported progress last, by `performance.now()`. */
   #lastSign = performance.now();
   /** Why it could not do its work. */
   failure: string | undefined;

@@ -79,7 +79,7 @@ export async function soak(stage: Stage, options: SoakOptions): Promise<SoakResu
   const early = signal.aborted;
   over.abort();
   if (early) for (const reader of readers) reader.stop();
-  // What a stopped one waits for may never come: its mount is taken away after this.
+  // What a stopped one waits for may never come: its mount is unmounted after this.
   const patience = early ? stoppedPatienceMs : Math.max(0, end - Date.now()) + patienceMs;
   await Promise.all([...beside, ...readers.map((reader) => reader.end(patience))]);
   for (const { name, failure } of readers) if (failure !== undefined) failures.push(`reader ${name}: ${failure}`);

@@ -72,7 +72,7 @@ export class Stage implements AsyncDisposable {
     return this.#options.agents;
   }
 
-  /** All but the first, whose memory tells what leaks: nothing of it is lost with a process. */
+  /** All but the first, whose memory shows what leaks: nothing of it is lost with a process. */
   get restarted(): readonly string[] {
     return this.agents.slice(1);
   }
@@ -122,7 +122,7 @@ export class Stage implements AsyncDisposable {
     return true;
   }
 
-  /** Programs that ended though nobody had told them to. */
+  /** Programs that ended though they were not to. */
   endedByThemselves(): string[] {
     return [...this.cluster.endedByThemselves(), ...(this.#nginx?.ended === true ? ['nginx ended by itself'] : [])];
   }

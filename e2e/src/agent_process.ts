@@ -49,7 +49,7 @@ export class AgentProcess {
     return this.#processes.at(-1);
   }
 
-  /** How processes of it ended that nobody had told to. */
+  /** How processes of it ended that were not to. */
   get endedByThemselves(): Outcome[] {
     return this.#processes.flatMap(({ endedByItself }) => (endedByItself === undefined ? [] : [endedByItself]));
   }

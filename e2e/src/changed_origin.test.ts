@@ -46,7 +46,7 @@ describe('an origin that changes between two chunks of a file', () => {
     assert.match(message, new RegExp(`no longer has ${path} as it was listed: .*add the dataset again`));
   };
 
-  /** Where nothing but the digest of the file tells: it is served to nobody when all of it has come. */
+  /** Where nothing but the digest of the file shows it: it is not served when all of it has come. */
   const assertDiffers = async (name: string, path: string): Promise<void> => {
     const warm = await cluster.hearth('a', 'warm', name, '--node', 'a');
     assert.notEqual(warm.code, 0);

@@ -127,7 +127,7 @@ export class Cluster {
     return await before?.outcome;
   }
 
-  /** Agents and holders that ended though nobody had told them to, with what they said at last. */
+  /** Agents and holders that ended though they were not to, with what they said at last. */
   endedByThemselves(): string[] {
     const say = (name: string, { code, stderr }: Outcome) =>
       `${name} ended by itself with ${code}: ${stderr.trim().split('\n').slice(-2).join(' ').slice(-500)}`;

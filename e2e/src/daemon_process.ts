@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { type Outcome, start } from './command.ts';
 
-/** A program that runs until it is told to end, however long that is. */
+/** A program that runs until it is asked to end, however long that is. */
 export class DaemonProcess {
   readonly child: ChildProcess;
   readonly outcome: Promise<Outcome>;
@@ -22,7 +22,7 @@ export class DaemonProcess {
     return this.#outcome;
   }
 
-  /** How it ended, if nobody had told it to. */
+  /** How it ended, if it was not asked to. */
   get endedByItself(): Outcome | undefined {
     return this.#told ? undefined : this.#outcome;
   }

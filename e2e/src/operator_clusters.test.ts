@@ -131,7 +131,7 @@ describe('the operator and StorageClusters, on a real API server', () => {
         capabilities,
       }),
     );
-    for (const agent of agents) agent.tell({ nodes });
+    for (const agent of agents) agent.publish({ nodes });
     await fixture.api.patch(
       kinds.StatefulSet,
       'hearth-models-etcd',
@@ -182,9 +182,9 @@ describe('the operator and StorageClusters, on a real API server', () => {
     );
     await until('the zone is told', () => zones.length > 0);
     assert.deepEqual(zones[0], ['n1', { zone: 'east', rack: '' }]);
-    // As agents do once they have been told.
+    // As agents do once they have been notified.
     const placed = [{ ...(nodes[0] as object), zone: 'east' }, nodes[1]] as typeof nodes;
-    for (const agent of agents) agent.tell({ nodes: placed });
+    for (const agent of agents) agent.publish({ nodes: placed });
   });
 
   it('repairs what others change, and nothing else', async () => {

@@ -145,7 +145,7 @@ describe('the programs of the operator', () => {
     // As the controllers of a whole cluster do when there are to be no replicas.
     await fixture.expect('no replicas', kinds.Deployment, 'hearth-operator', ({ spec }) => spec?.replicas === 0);
     await process.end('SIGTERM');
-    // Nobody would ever open its gate.
+    // No operator would ever open its gate.
     const schedulingGates = [{ name: 'hearth.storage/preload' }, { name: 'example.org/kept' }];
     await fixture.api.create(kinds.Pod, {
       metadata: { name: 'gated', namespace: 'team' },

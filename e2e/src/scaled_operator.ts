@@ -84,10 +84,10 @@ export class ScaledOperator {
     const answers = { addDataset, setCredentials: () => ({}), configureNode: () => ({}) };
     const agent = await FakeAgent.start('n0', texts, answers as never, { host, port: 7528 });
     this.#agent = agent;
-    agent.tell(this.#status());
+    agent.publish(this.#status());
     this.#teller = setInterval(() => {
       this.#uptime += 10n;
-      agent.tell(this.#status());
+      agent.publish(this.#status());
     }, statusIntervalMs(nodeCount));
     await until('all is told', async () => {
       const datasets = await fixture.api.list(kinds.Dataset, {});
@@ -114,7 +114,7 @@ export class ScaledOperator {
       before = await this.#versions();
       return isDeepStrictEqual(last, before);
     });
-    // It would still be telling events, of which it tells five a second.
+    // It would still be sending events, of which it sends five a second.
     await this.#operator?.end('SIGTERM');
     await this.#startOperator();
     await until('it watches', () => (this.#agent?.watchers ?? 0) > 0);

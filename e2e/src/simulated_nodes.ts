@@ -5,8 +5,8 @@ import { ControllerManager } from '../kubernetes/datasets/controller_manager.ts'
 import { DaemonProcess } from './daemon_process.ts';
 
 /**
- * What makes pods of DaemonSets run on Nodes that nobody has: the real controller and the real scheduler, and kwok for
- * the kubelets, which has pods run at once, tells of the nodes' state and renews their leases.
+ * What makes pods of DaemonSets run on Nodes that do not exist: the real controller and the real scheduler, and kwok
+ * for the kubelets, which has pods run at once, reports the nodes' state and renews their leases.
  */
 export class SimulatedNodes {
   readonly #kubelets: DaemonProcess;

@@ -113,7 +113,7 @@ describe('an upgrade from the previous release', function () {
       assert.ok(reader.longestWaitMs < longestWaitMs, `${reader.name} waited until ${step}`);
   };
 
-  /** Nobody has noticed, and what is cached, claimed and mounted is known to the new agents. */
+  /** No reader has noticed, and what is cached, claimed and mounted is known to the new agents. */
   const check = async () => {
     expectReleases(root, root);
     assert.deepEqual(findings, []);

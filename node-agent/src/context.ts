@@ -3,7 +3,7 @@ import type { Address, Engine } from '@hearth/engine';
 import type { Session } from './records/index.ts';
 import type { Store } from './store/index.ts';
 
-/** What an agent tells of itself. */
+/** What an agent reports of itself. */
 export interface Member {
   node: string;
   ready: boolean;
@@ -33,7 +33,7 @@ export interface Members {
   ready(): string[];
   /** Returns the function that ends it. */
   onChange(listener: () => void): () => void;
-  /** Where this agent is, which only somebody else knows; told to the others in the background. */
+  /** Where this agent is, which only others know; reported to the other agents in the background. */
   setPlace(zone: string, rack: string): void;
 }
 
@@ -67,7 +67,7 @@ export interface Pace {
   seenMs: number;
   /** Mounts of an agent that was not seen for this long do not count any more. */
   departedMs: number;
-  /** The listing of an origin ends when it has told of nothing for this long. */
+  /** The listing of an origin ends when it has listed nothing for this long. */
   listingMs: number;
 }
 

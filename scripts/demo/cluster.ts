@@ -9,7 +9,7 @@ import { AgentClient } from '../../cli/src/client/agent_client.ts';
 import { root } from '../test/command.ts';
 import { type AgentPaths, detach, endProcess, type RunDirectory } from './run_directory.ts';
 
-/** Of agents that live: one that ends is told of at once. Longer only where the machine is very busy. */
+/** Of agents that live: one that ends is reported at once. Longer only where the machine is very busy. */
 const startMilliseconds = 120_000;
 const unmountMilliseconds = 10_000;
 /** Of the space that is free at the start: three agents share one file system with everything else. */

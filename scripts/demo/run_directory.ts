@@ -79,7 +79,7 @@ export class RunDirectory {
     for (const agent of this.agents) mkdirSync(agent.mount, { recursive: true });
   }
 
-  /** One that is new tells git, and all that asks git, to leave it alone: it may be anywhere in the checkout. */
+  /** One that is new asks git, and all that asks git, to leave it alone: it may be anywhere in the checkout. */
   #make(): void {
     mkdirSync(this.path, { recursive: true });
     if (readdirSync(this.path).length === 0) writeFileSync(join(this.path, '.gitignore'), '*\n');

@@ -70,7 +70,7 @@ function sourceWords(source: string): string[] {
   return /^https?:\/\//i.test(source) ? source.trim().split(/\s+/) : [source];
 }
 
-/** Asks every agent itself: what they tell one another is as old as their last report. */
+/** Asks every agent itself: what they report to one another is as old as their last report. */
 async function sayStart(clients: Map<AgentPaths, AgentClient>, dataset: Dataset): Promise<void> {
   const held: { name: string; bytes: bigint }[] = [];
   for (const [{ name }, client] of clients) {

@@ -102,7 +102,7 @@ function bounds(schema: StructuralSchema): string {
   if (leaf.maxLength !== undefined && !leaf.enum && leaf.type === 'string' && leaf.format === undefined) {
     parts.push(`at most ${leaf.maxLength} characters`);
   }
-  // Longer ones tell people less than the field's description does.
+  // Longer ones help people less than the field's description does.
   if (leaf.pattern && leaf.pattern.length <= 60) parts.push(code(leaf.pattern));
   return parts.map(cell).join('; ');
 }

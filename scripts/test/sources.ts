@@ -1,7 +1,7 @@
 // What of the checkout is checked and tested. Nothing that git ignores: caches and models of `make run` hold files of
 // every name, and mounts that must not be walked through.
 
-/** Arguments of biome, whose configuration tells it to leave out what git ignores. */
+/** Arguments of biome, whose configuration has it leave out what git ignores. */
 export const styleCheck = ['check', '--error-on-warnings', '.'];
 
 /** Pathspecs of git, which reads no directory but those in its index, and no untracked one that it ignores. */

@@ -154,7 +154,7 @@ async function lint(run: Run): Promise<Counts> {
   ].reduce(add);
 }
 
-/** Generated files are written anew and must not differ from what is committed. */
+/** Generated files are written again and must not differ from what is committed. */
 async function verify(run: Run): Promise<Counts> {
   const counts: Counts[] = [];
   for (const script of globSync('scripts/generate-*.ts', { cwd: root }).sort()) {

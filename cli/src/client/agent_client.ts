@@ -36,7 +36,7 @@ export class AgentClient {
     this.#options = options;
   }
 
-  /** `Unavailable` when nobody listens there, `PermissionDenied` when the socket may not be opened. */
+  /** `Unavailable` when no agent listens there, `PermissionDenied` when the socket may not be opened. */
   static async connect(options: ConnectOptions): Promise<AgentClient> {
     const { socket } = options;
     if (Buffer.byteLength(socket) > longestSocketPath) {
@@ -45,7 +45,7 @@ export class AgentClient {
         `the socket path ${socket} is longer than ${longestSocketPath} bytes; use a shorter one`,
       );
     }
-    // gRPC tells only "unavailable"; errno says whether to start the agent or to become another user.
+    // gRPC says only "unavailable"; errno says whether to start the agent or to become another user.
     await knock(socket);
     // Loaded here, because it takes longer than everything that needs no agent.
     const [grpc, { ControlService: service }] = await Promise.all([

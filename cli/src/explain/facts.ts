@@ -41,7 +41,7 @@ export interface PodFacts {
   nodeCache: NodeCache | undefined;
   /** Of the pod, oldest first. */
   events: CoreEvent[];
-  /** What the reader has no right to see, as sentences: the rest is told all the same. */
+  /** What the reader has no right to see, as sentences: the rest is shown all the same. */
   unseen: string[];
 }
 

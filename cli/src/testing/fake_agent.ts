@@ -78,7 +78,7 @@ export class FakeAgent {
     return agent;
   }
 
-  /** As if it were killed: connections break and nobody listens. */
+  /** As if it were killed: connections break and nothing listens. */
   async kill(): Promise<void> {
     this.killed = true;
     this.#server.forceShutdown();

@@ -28,7 +28,7 @@ export interface ReconnectingClientOptions {
 /**
  * A gRPC client of one address whose attempts to connect have an end. gRPC leaves an attempt to TCP, which takes two
  * minutes where packets get lost, during which every call waits for its deadline, and a stream for ever; and where the
- * address has come back meanwhile, nobody is asked until then.
+ * address has come back meanwhile, no server is asked until then.
  */
 export class ReconnectingClient {
   readonly #options: ReconnectingClientOptions;
@@ -91,7 +91,7 @@ export class ReconnectingClient {
     this.#client.close();
   }
 
-  /** Begins a new attempt when the one under way has had its time. A state of failure tells nothing of that one. */
+  /** Begins a new attempt when the one under way has had its time. A state of failure says nothing about that one. */
   #attempt(): { since: number; patienceMs: number } | undefined {
     const now = this.#now();
     const { connectMs } = this.#options;

@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts';
 export interface BackoffLimits {
   firstMs: number;
   longestMs: number;
-  /** Doing well for this time starts anew. Absent: only reset() does. */
+  /** Doing well for this time starts again from the first delay. Absent: only reset() does. */
   calmMs?: number;
 }
 

@@ -23,7 +23,7 @@ export interface ObjectList<T> {
 }
 
 export interface WatchOptions extends Selection {
-  /** Changes after this version are told. */
+  /** Changes after this version are reported. */
   resourceVersion: string;
   /** The server ends the watch after this time. */
   timeoutSeconds: number;

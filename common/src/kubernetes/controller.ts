@@ -75,7 +75,7 @@ async function reconcileKey(key: string, options: ControllerOptions, logger: Log
       if (signal.aborted) return;
       const error = HearthError.from(thrown);
       const fields = { key, error, retries: queue.retries(key) };
-      // A conflict says that somebody was faster; the next try sees what they did.
+      // A conflict says that another writer was faster; the next try sees what they did.
       if (error.code === 'Conflict') logger.debug('Reconciling met a conflict and is tried again', fields);
       else logger.warn('reconcile failed; retrying', fields);
       queue.addRateLimited(key);

@@ -25,7 +25,7 @@ export type TlsOptions = Pick<
 /** Where a connection's address, authorities and secrets come from. */
 export interface Credentials {
   connection(): Promise<Connection>;
-  /** The server did not accept them: read them anew the next time. */
+  /** The server did not accept them: read them again the next time. */
   refused(): void;
 }
 

@@ -10,7 +10,7 @@ import { TokenBucket } from './token_bucket.ts';
 
 export interface EventRecorderOptions {
   api: Pick<KubernetesClient, 'create' | 'patch'>;
-  /** Who tells, as `kubectl describe` shows it: hearth-operator. */
+  /** Who reports, as `kubectl describe` shows it: hearth-operator. */
   component: string;
   /** The replica: the pod's name. */
   instance: string;
@@ -33,15 +33,15 @@ interface Aggregate extends Occurrence {
   at: number;
   /** The event's name once it exists. */
   name: string | undefined;
-  /** Something is not told yet; from this clock time it may be. */
+  /** Something is not sent yet; from this clock time it may be. */
   pending: boolean;
   notBefore: number;
   failures: number;
 }
 
 /**
- * Tells people what happens to their objects (core/v1 Events). Never throws and never waits: what cannot be told soon is
- * counted and told together later, and what cannot be told at all is logged.
+ * Reports to people what happens to their objects (core/v1 Events). Never throws and never waits: what cannot be sent
+ * soon is counted and sent together later, and what cannot be sent at all is logged.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
@@ -110,14 +110,14 @@ export class EventRecorder {
     this.event({ apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: object.metadata }, type, reason, message);
   }
 
-  /** Tells what may be told now, and forgets the rest: nothing is told afterwards, and no timer is left. Idempotent. */
+  /** Sends what may be sent now, and forgets the rest: nothing is sent afterwards, and no timer is left. Idempotent. */
   async close(deadlineMs = 2_000): Promise<void> {
     await this.flush(deadlineMs);
     this.#closed = true;
     this.#cancelTimer?.();
   }
 
-  /** Resolves when all that may be told now has been, or after this time. */
+  /** Resolves when all that may be sent now has been, or after this time. */
   async flush(deadlineMs = 2_000): Promise<void> {
     const late = new AbortController();
     const sent = (async () => {

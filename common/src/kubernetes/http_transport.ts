@@ -44,7 +44,7 @@ export class HttpTransport {
 
   /**
    * The answer's JSON. When the server is overloaded and says when to come back (429 or 503 with Retry-After: nothing
-   * was done), waits as told and tries again within the deadline.
+   * was done), waits as the server asks and tries again within the deadline.
    */
   async request(request: ApiRequest, deadlineMs: number): Promise<unknown> {
     using limit = new Limit(request, deadlineMs);

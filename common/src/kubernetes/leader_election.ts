@@ -18,7 +18,7 @@ export interface LeaderElectionOptions {
   /** Between tries. Absent: 2. */
   retrySeconds?: number;
   logger: Logger;
-  /** Told when another replica, or this one, is seen to lead; '' when nobody does. */
+  /** Called when another replica, or this one, is seen to lead; '' when none does. */
   onLeader?: ((identity: string) => void) | undefined;
   clock?: Clock | undefined;
 }

@@ -26,7 +26,7 @@ export class LeaseLock {
     this.#options = options;
   }
 
-  /** Who held the lease when it was last seen; '' nobody, undefined: never seen. */
+  /** Who held the lease when it was last seen; '' none, undefined: never seen. */
   get holder(): string | undefined {
     return this.#seen === undefined ? undefined : (this.#seen.spec?.holderIdentity ?? '');
   }
@@ -45,7 +45,7 @@ export class LeaseLock {
       try {
         return await this.#write(this.#seen, signal);
       } catch (thrown) {
-        // Somebody has changed or removed it: look.
+        // Another client has changed or removed it: look.
         const { code } = HearthError.from(thrown);
         if (code !== 'Conflict' && code !== 'NotFound') throw thrown;
       }

@@ -13,14 +13,14 @@ interface Entry<P> {
   generation: number;
 }
 
-/** The reflector's objects. Tells of each difference, once, after it is visible. Synchronous. */
+/** The reflector's objects. Reports each difference, once, after it is visible. Synchronous. */
 export class ObjectStore<P> {
   readonly #entries = new Map<string, Entry<P>>();
   readonly #notify: (key: string, before: P | undefined, after: P | undefined) => void;
   readonly #same: (before: P, after: P) => boolean;
   #generation = 0;
 
-  /** `same`: two values of one object that need not be told apart. */
+  /** `same`: two values of one object that need not be distinguished. */
   constructor(
     notify: (key: string, before: P | undefined, after: P | undefined) => void,
     same: (before: P, after: P) => boolean,
@@ -51,7 +51,7 @@ export class ObjectStore<P> {
     return this.#generation;
   }
 
-  /** Nothing is told when the object is the one already known. */
+  /** Nothing is reported when the object is the one already known. */
   put(object: StoredObject<P>, generation: number = this.#generation): void {
     const { key, uid, resourceVersion, value } = object;
     const known = this.#entries.get(key);

@@ -17,7 +17,7 @@ export interface ReflectorOptions<T extends KubernetesObject, P> {
   fieldSelector?: string | undefined;
   /**
    * What is kept of an object, which comes without metadata.managedFields; undefined: nothing, it is of no interest and
-   * counts as absent. A change that does not show in it is not told. Absent: the whole object is kept.
+   * counts as absent. A change that does not show in it is not reported. Absent: the whole object is kept.
    */
   project?: ((object: T) => P | undefined) | undefined;
   logger: Logger;
@@ -33,7 +33,7 @@ export interface ReflectorOptions<T extends KubernetesObject, P> {
 /** before undefined: new; after undefined: gone. Both: changed. */
 export type ChangeListener<P> = (key: string, before: P | undefined, after: P | undefined) => void;
 
-/** As client-go's reflector: 0.8 s to 30 s, doubling, anew after two quiet minutes. */
+/** As client-go's reflector: 0.8 s to 30 s, doubling, again from the first after two quiet minutes. */
 const backoffLimits = { firstMs: 800, longestMs: 30_000, calmMs: 120_000 };
 /** A watch that the server ends sooner without a word counts as a failure, else it would be asked again at once. */
 const shortestWatchMs = 1_000;
@@ -81,7 +81,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
     void this.#run(signal);
   }
 
-  /** Resolves when the first list is complete and told; rejects with Cancelled when the signal aborts before. */
+  /** Resolves when the first list is complete and reported; rejects with Cancelled when the signal aborts before. */
   synced(): Promise<void> {
     return this.#synced.promise;
   }
@@ -107,7 +107,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
   }
 
   /**
-   * Told of every change in order, also of deletions that a cut hid. Who registers after start must look at all()
+   * Called for every change in order, also for deletions that a cut hid. Who registers after start must look at all()
    * as well. Returns the way to stop.
    */
   onChange(listener: ChangeListener<P>): () => void {
@@ -153,7 +153,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
         token = page.continue;
         if (token !== undefined) continue;
         this.#wholeList = false;
-        // Only a complete list tells what is gone.
+        // Only a complete list shows what is gone.
         this.#store.sweep(generation);
         this.#hasSynced = true;
         this.#synced.resolve();

@@ -1,5 +1,5 @@
 /**
- * The API server's time of day, told from the Date of its answers (RFC 9110, section 6.6.1: whole seconds, cut off).
+ * The API server's time of day, read from the Date of its answers (RFC 9110, section 6.6.1: whole seconds, cut off).
  * Timestamps of objects are of that clock, and ours may be minutes off.
  */
 export class ServerClock {

@@ -17,7 +17,7 @@ export class TokenBucket {
     this.#at = clock.now();
   }
 
-  /** Takes a token and tells after how many ms it may be used. */
+  /** Takes a token and returns after how many ms it may be used. */
   reserve(): number {
     this.#refill();
     this.#tokens -= 1;

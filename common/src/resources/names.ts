@@ -4,13 +4,13 @@ export const apiGroup = 'hearth.storage';
 export const apiVersion = 'v1alpha1';
 /** The CSI driver, and the provisioner of its StorageClasses. */
 export const driverName = 'csi.hearth.storage';
-/** Keeps an object until what belongs to it outside of Kubernetes has been taken away. */
+/** Keeps an object until what belongs to it outside of Kubernetes has been removed. */
 export const finalizerName = 'hearth.storage/finalizer';
 /** Field manager of everything the operator applies. */
 export const fieldManager = 'hearth-operator';
 /** Taint (effect NoSchedule) that a node may be registered with; it goes when the agent there is ready. */
 export const startupTaintKey = 'hearth.storage/agent-not-ready';
-/** Hash of the object as it was applied, by which drift and changes are told from sameness. */
+/** Hash of the object as it was applied, by which drift and changes are seen. */
 export const specHashAnnotation = 'hearth.storage/spec-hash';
 export const clusterLabel = 'hearth.storage/cluster';
 export const nodeGroupLabel = 'hearth.storage/node-group';

@@ -50,7 +50,7 @@ export class SocketCalls implements ControlCalls {
   }
 }
 
-/** Why nobody answers at a Unix socket, as errno; undefined when somebody does. gRPC says only "unavailable". */
+/** Why no process answers at a Unix socket, as errno; undefined when one does. gRPC says only "unavailable". */
 export async function knock(path: string): Promise<string | undefined> {
   return await new Promise((resolve) => {
     const socket = connect({ path });

@@ -5,7 +5,7 @@ import { CsiError } from '../csi_error.ts';
 const longestName = 128;
 /** What the specification forbids in names: control characters but tab, line feed and carriage return. */
 const forbidden = /[^\P{Cc}\t\n\r]/u;
-/** What agents take for a volume's name, and nobody has to escape. */
+/** What agents take for a volume's name, and needs no escaping. */
 const plain = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 
 /**

@@ -19,8 +19,8 @@ export interface MountCalls {
   /** What is mounted over the source, or over what else was bound from it, later or by then, is not seen at the target. */
   bind(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /**
-   * As `bind`, over a mount of which nothing may be asked any more, and which stays below: containers that were given it
-   * with HostToContainer see what is mounted over it, and nothing of what is mounted after it was taken away.
+   * As `bind`, over a mount of which nothing may be asked any more, and which stays below: containers that were given
+   * it with HostToContainer see what is mounted over it, and nothing of what is mounted after it was unmounted.
    */
   bindOver(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /** As `bind`, but through an overlay without a writable layer: a file system that is read-only for good. */

@@ -45,7 +45,7 @@ export function isRestricted(entry: MountEntry, { noexec }: { noexec: boolean })
 }
 
 /**
- * Whether nobody can write by a mount of this mount, whatever is done to its flags: the file system itself is
+ * Whether no process can write by a mount of this mount, whatever is done to its flags: the file system itself is
  * read-only, or the mount maps no owner of files (mount_setattr(2), MOUNT_ATTR_IDMAP).
  */
 export function isWriteProtected(entry: MountEntry): boolean {

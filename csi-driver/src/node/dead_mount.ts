@@ -4,7 +4,7 @@ import type { PublishedRecord } from '../published/index.ts';
 /** What a published volume lacks because its agent lost its mounts; `noexec` as the pod was given it. */
 export type Remedy =
   | { kind: 'none' }
-  /** Bound again by a process that died before it took away what pods may not do. */
+  /** Bound again by a process that died before it removed what pods may not do. */
   | { kind: 'restrict'; present: MountEntry; noexec: boolean }
   /**
    * Here already: what the release before has bound from one mount has in common what is mounted over it, so the first

@@ -1,11 +1,11 @@
 import { CsiError } from '../csi_error.ts';
 
-/** Keys of which each is held once at a time. Nobody waits: the CSI specification has the caller come again. */
+/** Keys of which each is held once at a time. No call waits: the CSI specification has the caller come again. */
 export class KeyedLocks {
   readonly #held = new Set<string>();
 
   /**
-   * Runs while the keys are held, until the work has really ended, even if nobody waits for it any more. `ABORTED`
+   * Runs while the keys are held, until the work has really ended, even if no caller waits for it any more. `ABORTED`
    * when one of them is held already.
    */
   async hold<T>(keys: string[], work: () => Promise<T>): Promise<T> {

@@ -107,7 +107,7 @@ export class Publications {
    * the agent's present mount of the same revision is bound over the dead one; views have no server to lose. What was
    * open, and whoever does not see mounts that come later (mountPropagation other than HostToContainer), keeps the dead
    * one. The steps are
-   *   1. the record tells of it,  2. of mounts that piled up all but the lowest go,  3. the agent's mount is bound over
+   *   1. the record has it,  2. of mounts that piled up all but the lowest go,  3. the agent's mount is bound over
    *   what is left,  4. it is made as restricted as what lies below.
    * A mount is at the target between any two of them, and what is left to do is seen from the mounts alone, so the same
    * call after a failure or a death finishes it. `at`: the time of what is found dead together, of which a pod hears once.

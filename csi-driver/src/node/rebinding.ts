@@ -16,8 +16,8 @@ export interface RebindingParts {
 }
 
 /**
- * An agent that has lost its FUSE mounts, because its holder went with it, makes them anew, and what is bound into pods
- * is dead. This looks for mounts of agents that were made anew, and has the targets bound again.
+ * An agent that has lost its FUSE mounts, because its holder went with it, makes them again, and what is bound into
+ * pods is dead. This looks for mounts of agents that were made again, and has the targets bound again.
  */
 export class Rebinding {
   readonly #parts: RebindingParts;
@@ -46,8 +46,8 @@ export class Rebinding {
   }
 
   /**
-   * Never fails: what cannot be bound is tried again by the next look, and told once. A look reads the table of mounts
-   * once, however many volumes there are; only those that lack something are looked at more closely.
+   * Never fails: what cannot be bound is tried again by the next look, and logged once. A look reads the table of
+   * mounts once, however many volumes there are; only those that lack something are looked at more closely.
    */
   async look(): Promise<void> {
     const { mounts, logger } = this.#parts;

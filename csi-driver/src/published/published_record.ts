@@ -18,12 +18,12 @@ export const publishedSchema = z.object({
   dataPath: z.string(),
   bytes: decimal,
   files: decimal,
-  /** Absent when the kubelet told nothing of a pod. */
+  /** Absent when the kubelet named no pod. */
   pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }).optional(),
   /** Whether the pod may run no programs of it. Records of the release before do not have it. */
   noexec: z.boolean().optional(),
   publishedAt: z.string(),
-  /** When the mount that the pod was given was dead, and another one was about to be bound over it: agents tell of it. */
+  /** When the mount that the pod was given was dead, and another one was about to be bound over it: agents report it. */
   reboundAt: z.string().optional(),
   /** The file system (`major:minor`) that this was: another one is another death, the same one another try. */
   reboundTo: z.string().optional(),
@@ -32,11 +32,11 @@ export const publishedSchema = z.object({
 });
 export type PublishedRecord = z.output<typeof publishedSchema>;
 
-/** Rebindings that a record remembers beside the last one; agents tell of each. */
+/** Rebindings that a record remembers beside the last one; agents report each. */
 const mostBefore = 15;
 
 /**
- * The record with this rebinding, for which it is written before anything is bound; the same record when it tells of it
+ * The record with this rebinding, for which it is written before anything is bound; the same record when it has it
  * already, as after a try that failed. What is bound at a target keeps its file system's number from being given to
  * another one, so two rebindings that were done never have the same.
  */

@@ -29,7 +29,7 @@ export class PublishedRecords {
     this.#logger = logger;
   }
 
-  /** Of whatever cluster it is. A file that cannot be read as a record counts as none, and is told by the log. */
+  /** Of whatever cluster it is. A file that cannot be read as a record counts as none, and is logged. */
   async find(target: string): Promise<PublishedRecord | undefined> {
     const id = publishedId(target);
     for (const cluster of await this.#clusters()) {

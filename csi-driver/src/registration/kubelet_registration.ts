@@ -19,10 +19,10 @@ export interface KubeletRegistrationOptions {
 }
 
 /**
- * Tells the kubelet of the driver: it watches its `plugins_registry`, asks whoever makes a socket there for name and
- * endpoint, and answers whether that was accepted
+ * Registers the driver at the kubelet: it watches its `plugins_registry`, asks whoever makes a socket there for name
+ * and endpoint, and answers whether that was accepted
  * (https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/pluginmanager/pluginwatcher/README.md). A new
- * socket file is a new registration; taking it away ends it.
+ * socket file is a new registration; removing it ends it.
  */
 export class KubeletRegistration {
   readonly #options: KubeletRegistrationOptions;

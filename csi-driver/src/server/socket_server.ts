@@ -7,7 +7,7 @@ import { knock } from '../agent/index.ts';
 export interface SocketServerOptions {
   /** Path of the Unix socket; its folder is made. */
   socket: string;
-  /** Adds the services to a new server: called again whenever the socket has to be made anew. */
+  /** Adds the services to a new server: called again whenever the socket has to be made again. */
   services: (server: Server) => void;
   /** Milliseconds between two looks whether the socket is still there. */
   watchMs: number;
@@ -18,8 +18,8 @@ export interface SocketServerOptions {
 const longestSocketPath = 107;
 
 /**
- * gRPC on a Unix socket that only its owner may open. When the socket's file vanishes, as when somebody cleans the
- * kubelet's folders, it is made anew: an unlinked socket reaches nobody and nobody is told.
+ * gRPC on a Unix socket that only its owner may open. When the socket's file vanishes, as when a person cleans the
+ * kubelet's folders, it is made again: an unlinked socket reaches no client and no client is notified.
  */
 export class SocketServer {
   readonly #options: SocketServerOptions;
@@ -32,7 +32,7 @@ export class SocketServer {
     this.#options = options;
   }
 
-  /** `InUse` when somebody else answers there, `InvalidArgument` for a path that is too long, `IoError`. */
+  /** `InUse` when another process answers there, `InvalidArgument` for a path that is too long, `IoError`. */
   async listen(): Promise<void> {
     const { socket, watchMs } = this.#options;
     if (Buffer.byteLength(socket) > longestSocketPath) {
@@ -49,7 +49,7 @@ export class SocketServer {
     return this.#inode !== undefined;
   }
 
-  /** Makes the socket anew, which whoever watches its folder notices. */
+  /** Makes the socket again, which whoever watches its folder notices. */
   async renew(): Promise<void> {
     this.#turn = this.#turn.then(() => this.#renew());
     await this.#turn;
@@ -94,7 +94,7 @@ export class SocketServer {
     await removeStale(socket);
     const server = new Server({ 'grpc.max_receive_message_length': 4 << 20 });
     services(server);
-    // Between bind and chmod the mode is what the mask leaves: nobody else may slip in.
+    // Between bind and chmod the mode is what the mask leaves: no other user may slip in.
     const mask = process.umask(0o177);
     try {
       await bind(server, socket);
@@ -117,7 +117,7 @@ async function bind(server: Server, socket: string): Promise<void> {
   });
 }
 
-/** A socket that nobody answers is left from a process that was killed. */
+/** A socket that no process answers is left from a process that was killed. */
 async function removeStale(socket: string): Promise<void> {
   const absent = await knock(socket);
   if (absent === undefined) {

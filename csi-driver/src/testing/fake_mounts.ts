@@ -40,7 +40,7 @@ export class FakeMounts implements MountCalls {
     await this.bind(source, target, restrictions);
   }
 
-  /** The device tells of which source, so that tests see it. */
+  /** The device names its source, so that tests see it. */
   async overlay(source: string, target: string, restrictions: Restrictions): Promise<void> {
     if (!this.folders.has(target)) throw new Error(`${target} is not there`);
     const from = this.#top(source);

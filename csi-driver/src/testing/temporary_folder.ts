@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runChild } from '../mounts/child.ts';
 
-/** A folder of a test's own; `remove` also takes away what is mounted below it. */
+/** A folder of a test's own; `remove` also unmounts what is mounted below it. */
 export class TemporaryFolder {
   readonly path = realpathSync(mkdtempSync(join(tmpdir(), 'hearth-csi-')));
 

@@ -34,7 +34,7 @@ export function chosenBy(attributes: Record<string, string>): DatasetChoice {
 
 /**
  * Of the attributes of an inline volume, which the author of a pod writes: the namespace is the pod's own, which the
- * kubelet tells (CSIDriver `podInfoOnMount`) over anything of that name that the author wrote.
+ * kubelet passes (CSIDriver `podInfoOnMount`) over anything of that name that the author wrote.
  */
 export function chosenByPod(attributes: Record<string, string>): DatasetChoice {
   const own = ownAttributes(attributes);

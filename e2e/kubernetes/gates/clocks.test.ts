@@ -14,7 +14,7 @@ const timeoutSeconds = 8;
 const wrongSeconds = tenMinutesMs / 1000 / 2;
 
 function assertInTime(seconds: number): void {
-  // Creation is told in whole seconds, cut off, and the clock is told within one.
+  // Creation is given in whole seconds, cut off, and the clock is known within one.
   assert.ok(seconds > timeoutSeconds - 2.5 && seconds < wrongSeconds, `after ${seconds} s`);
 }
 

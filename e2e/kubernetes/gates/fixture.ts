@@ -118,7 +118,7 @@ export class GateCluster {
     await this.resolved(name, namespace);
   }
 
-  /** The agents have listed it, and tell of it. */
+  /** The agents have listed it, and report it. */
   async resolved(name: string, namespace = 'default'): Promise<void> {
     const status = { cluster: 'main', manifest: 'a'.repeat(64), bytes: megabyte, files: 1 };
     await this.api.patch(kinds.Dataset, name, namespace, { status }, { kind: 'merge', subresource: 'status' });
@@ -184,7 +184,7 @@ export class GateCluster {
     );
   }
 
-  /** Takes away what a test made. */
+  /** Removes what a test made. */
   async clear(): Promise<void> {
     const all = [
       'deployments,replicasets,daemonsets,statefulsets,jobs,pods,persistentvolumeclaims,datasets',

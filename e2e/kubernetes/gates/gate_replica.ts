@@ -14,7 +14,7 @@ import { releaseNamespace } from '../chart.ts';
 import { TestAgents } from './test_agents.ts';
 import { TestExecutor } from './test_executor.ts';
 
-/** As the API server calls the webhook here: nobody translates the addresses of Services. */
+/** As the API server calls the webhook here: nothing translates the addresses of Services. */
 export const serverName = 'localhost';
 
 export interface ReplicaOptions {

@@ -19,7 +19,7 @@ async function warmAgent(texts: Awaited<ReturnType<typeof planCertificates>>['te
     releasePins: () => ({ pins: [] }) as never,
   });
   const bytes = BigInt(megabyte);
-  agent.tell({
+  agent.publish({
     cluster: 'main',
     nodes: nodes.map((node) => nodeStatus(node, { budgetBytes: 1n << 40n, residentBytes: { 'default.model': bytes } })),
     datasets: [agentDataset({ name: 'default.model', bytes, residency: nodes.map((node) => residency(node, bytes)) })],
@@ -47,7 +47,7 @@ export class HundredPods {
     this.#directory = directory;
   }
 
-  /** In a cluster of nobody else's, which ends with it. */
+  /** In a cluster of its own, which ends with it. */
   static async start(cluster: GateCluster): Promise<HundredPods> {
     const { texts } = await planCertificates({ cluster: 'main', peers: [] }, {}, new Date());
     const agent = await warmAgent(texts);

@@ -79,7 +79,7 @@ describe('metrics of gates, as Prometheus reads them from an operator with real 
     return promise;
   }
 
-  /** With the certificate that the operator has made for them, and pods that tell it their addresses. */
+  /** With the certificate that the operator has made for them, and pods that show it their addresses. */
   async function startAgents(): Promise<void> {
     const secret = await until("the agents' certificate", () =>
       api.get(kinds.Secret, 'hearth-main-agent', releaseNamespace),
@@ -145,9 +145,9 @@ describe('metrics of gates, as Prometheus reads them from an operator with real 
     );
     const pod = await cluster.released(name);
     assert.notEqual(planOf(pod), '', 'it was gated');
-    // Events are told after the metrics.
+    // Events are sent after the metrics.
     await cluster.event(name, /Gate(Warm|Prefer|TimedOut)/);
-    // Creation is told in whole seconds, cut off.
+    // Creation is given in whole seconds, cut off.
     return { sample: await scrape(), mostSeconds: (performance.now() - began) / 1000 + 1 };
   }
 
@@ -168,7 +168,7 @@ describe('metrics of gates, as Prometheus reads them from an operator with real 
   });
 
   it('count what was there for the next pod as saved', async () => {
-    // Agents tell what they have every second; a plan is made with what was told.
+    // Agents report what they have every second; a plan is made with what was reported.
     await until('the agents tell that they have it', async () => {
       return (await cluster.api.get(kinds.Dataset, 'model', 'default'))?.status?.percent === 100;
     });

@@ -171,7 +171,7 @@ export class PreloadCluster {
     return await this.hearth.json<AgentStatus>(node, 'status');
   }
 
-  /** Pins of CachePreloads, as the agents tell them. */
+  /** Pins of CachePreloads, as the agents report them. */
   async pins() {
     const agents = this.#directory.get('main');
     assert.ok(agents !== undefined);
@@ -183,7 +183,7 @@ export class PreloadCluster {
     return Object.fromEntries(found?.residency.map((one) => [one.node, one.residentBytes]) ?? []);
   }
 
-  /** Waits until agents have told the operator that a node has so many bytes. */
+  /** Waits until agents have reported to the operator that a node has so many bytes. */
   async known(dataset: string, node: string, bytes: number): Promise<void> {
     await until(`it is known that ${node} has ${bytes} bytes of ${dataset}`, () => {
       const told = this.#directory.get('main')?.status?.datasets.get(`default.${dataset}`);

@@ -184,7 +184,7 @@ describe('CachePreloads while things go wrong', () => {
     cluster.origin.sentBytes = 0;
     await cluster.preload('dies', { placement: { replicas: 2 }, rateLimit: { origin: '3Mi' } });
     const chosen = await cluster.expect('dies', 'is on its way', ({ status }) => (status?.bytesReady ?? 0) > 8 * mib);
-    // The one that tells the operator how things are goes on.
+    // The one that reports to the operator goes on.
     const victim = chosen.status?.nodes?.map(({ name }) => name).find((name) => name !== 'n1') ?? '';
     const survivor = chosen.status?.nodes?.map(({ name }) => name).find((name) => name !== victim) ?? '';
     await cluster.hearth.agent(victim).kill();

@@ -255,7 +255,7 @@ describe('CachePreloads bring bytes to nodes', () => {
     await cluster.addNode('small', {}, '20MiB');
     const size = await cluster.dataset('large', { 'a.bin': 30 * mib });
     await cluster.preload('large', { placement: { nodeNames: ['n1', 'small'] } });
-    // An agent of a busy machine may have nothing to tell for a moment.
+    // An agent of a busy machine may have nothing to report for a moment.
     const partial = await cluster.expect('large', 'on n1, and waiting on small', ({ status }) => {
       return status?.nodesReady === 1 && status.nodes?.find(({ name }) => name === 'small')?.phase !== 'Gone';
     });

@@ -9,7 +9,7 @@ import { apiOf, startApiServer } from './fixture.ts';
 
 type Seen = { name: string; uid: string; value: string };
 
-/** A reflector through a proxy, and a second copy that is kept only from what it tells. */
+/** A reflector through a proxy, and a second copy that is kept only from what it reports. */
 class Follower {
   readonly reflector: Reflector<ConfigMap, Seen>;
   readonly told = new Map<string, Seen>();
@@ -71,7 +71,7 @@ describe('Reflector against a real API server', () => {
     });
   const remove = (label: string, name: string): Promise<boolean> =>
     direct.delete(kinds.ConfigMap, `${label}-${name}`, 'default');
-  /** The copy, and what was told, become what the server has. */
+  /** The copy, and what was reported, become what the server has. */
   const agrees = async (label: string, { reflector, told }: Follower): Promise<void> => {
     const shown = (seen: Iterable<Seen>) => [...seen].map(({ name, uid, value }) => `${name} ${uid} ${value}`).sort();
     await until(`the copy of ${label}`, async () => {

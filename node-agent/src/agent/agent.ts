@@ -116,7 +116,7 @@ export class Agent {
     return this.#executor?.running ?? 0;
   }
 
-  /** What the engine asks and tells; never throws and never waits. */
+  /** Every event of the engine; never throws and never waits. */
   onEvent(event: EngineEvent): void {
     switch (event.kind) {
       case 'locations':
@@ -136,7 +136,7 @@ export class Agent {
     }
   }
 
-  /** Calls the listener when the status that this agent tells may have changed; returns the function that ends it. */
+  /** Calls the listener when the status that this agent reports may have changed; returns the function that ends it. */
   onStatusChange(listener: () => void): () => void {
     const { jobsMirror, progressMirror, divisionsMirror } = this.warmTables;
     const sources = [this.datasets.mirror, this.datasets.resolvingMirror, jobsMirror, progressMirror, divisionsMirror];
@@ -160,7 +160,7 @@ export class Agent {
     await Promise.all([this.warmTables.close(), this.datasets.close()]);
   }
 
-  /** Manifests of revisions that somebody still uses or asks to keep to. */
+  /** Manifests of revisions that are still used, or that mounts are asked to keep to. */
   async #usedManifests(): Promise<Set<string>> {
     const kept = (await this.volumes.list()).map((volume) => volume.manifest);
     const warmed = this.warmTables.jobsMirror.values().flatMap((job) => (job.end === undefined ? [job.manifest] : []));

@@ -9,7 +9,7 @@ const firstPauseMs = 500;
 const longestPauseMs = 30_000;
 
 /**
- * Gives credentials to all agents, and gets those that this agent lost when it was started anew. Agents that cannot be
+ * Gives credentials to all agents, and gets those that this agent lost when it was restarted. Agents that cannot be
  * reached are tried again for as long as they are members; when all agents forget at once, whoever manages the
  * datasets gives the credentials again.
  */
@@ -19,7 +19,7 @@ export class CredentialSharing {
   readonly #peers: Peers | undefined;
   readonly #logger: Logger;
   readonly #stop = new AbortController();
-  /** Datasets whose credentials an agent has still to be told, by its name. */
+  /** Datasets whose credentials have still to be sent to an agent, by its name. */
   readonly #unsent = new Map<string, Set<string>>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #off: (() => void)[];
@@ -57,7 +57,7 @@ export class CredentialSharing {
     await Promise.all(sent);
   }
 
-  /** As told by another agent: here only. */
+  /** As another agent sent them: here only. */
   take(dataset: string, credentials: Credentials): void {
     if (isEmpty(credentials)) this.#book.forget(dataset);
     else this.#book.set(dataset, credentials);
@@ -129,7 +129,7 @@ export class CredentialSharing {
       try {
         const answer = await this.#peers?.getCredentials(node, { dataset });
         if (answer?.known !== true || answer.credentials === undefined || isEmpty(answer.credentials)) continue;
-        // Somebody may have set newer ones in the meantime.
+        // Newer ones may have been set in the meantime.
         if (this.#book.awaits(dataset)) this.#book.set(dataset, answer.credentials);
         this.#logger.info('credentials came from another agent', { dataset, agent: node });
       } catch (thrown) {

@@ -18,12 +18,12 @@ export interface StandbyAgentOptions {
   goneGraceMs: number;
 }
 
-/** How long somebody who asks waits for the store's first answer. */
+/** How long a client that asks waits for the store's first answer. */
 const patienceMs = 5_000;
 
 /**
  * What there is of an agent before it has its cache, for as long as the cache or the store cannot be used: it knows
- * the cluster as the store tells it, but holds nothing. It reads the store only once somebody asks.
+ * the cluster as the store has it, but holds nothing. It reads the store only once a client asks.
  */
 export class StandbyAgent {
   readonly logger: Logger;
@@ -40,7 +40,7 @@ export class StandbyAgent {
     return this.#options.reason();
   }
 
-  /** `Unavailable` while the store does not answer: half of the cluster told as if it were all of it would mislead. */
+  /** `Unavailable` while the store does not answer: half of the cluster shown as if it were all of it would mislead. */
   async sight(signal: AbortSignal): Promise<ClusterSight> {
     const { node, store, members, logger, goneGraceMs } = this.#options;
     if (this.#closed) throw new HearthError('Unavailable', 'the agent has begun to serve; ask again');

@@ -11,7 +11,7 @@ export class CacheWatch {
   #reason: string | undefined;
   #closed = false;
 
-  /** `tell` is given the reason why they cannot be used, or undefined when they can be again; once for each change. */
+  /** `notify` is given the reason why they cannot be used, or undefined when they can be again; once for each change. */
   constructor(check: CacheCheck, everyMs: number, logger: Logger, notify: (reason: string | undefined) => void) {
     this.#check = check;
     this.#logger = logger;
@@ -23,7 +23,7 @@ export class CacheWatch {
     }, everyMs);
   }
 
-  /** Does not wait for a look under way: a disk that hangs keeps nobody from ending. */
+  /** Does not wait for a look under way: a disk that hangs keeps no agent from ending. */
   close(): void {
     this.#closed = true;
     clearInterval(this.#timer);

@@ -284,7 +284,7 @@ describe('control API', () => {
     await until(() => last()?.mounts.length === 0);
     const spanMs = performance.now() - began;
     assert.ok(seen.length <= spanMs / 200 + 2, `${seen.length} in ${spanMs} ms`);
-    // Nothing is told while nothing changes.
+    // Nothing is sent while nothing changes.
     await until(async () => {
       const before = seen.length;
       await new Promise((resolve) => setTimeout(resolve, 500));

@@ -25,7 +25,7 @@ export class CredentialCalls {
   async set(request: SetCredentialsRequest, caller: Caller, signal: AbortSignal): Promise<SetCredentialsResponse> {
     const { dataset, credentials = none } = request;
     checkName('dataset', dataset);
-    // The agent that was asked first tells all others.
+    // The agent that was asked first passes it to all others.
     if (this.#isAgent(caller)) this.#agent.credentialSharing.take(dataset, credentials);
     else await this.#agent.credentialSharing.set(dataset, credentials, signal);
     return {};

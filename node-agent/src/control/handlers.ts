@@ -97,7 +97,7 @@ export class Handlers {
       thrown instanceof Error && thrown.name === 'AbortError'
         ? new HearthError('Cancelled', 'the call was given up')
         : HearthError.from(thrown);
-    // Only what is wrong with us is worth a line that wakes somebody; the rest is the client's to see.
+    // Only what is wrong with us is worth a line that wakes a person; the rest is the client's to see.
     if (error.code === 'Internal') this.#logger.error('a control call failed', { call, error, stack: error.stack });
     else this.#logger.debug('a control call failed', { call, error });
     return statusOf(error);

@@ -70,7 +70,7 @@ export class ControlApi {
     const { socket, tcp } = this.#options;
     await mkdir(dirname(socket), { recursive: true });
     await removeStale(socket);
-    // Between bind and chmod the mode is what the mask leaves: nobody else may slip in.
+    // Between bind and chmod the mode is what the mask leaves: no other user may slip in.
     const mask = process.umask(0o177);
     try {
       await this.#bind(`unix:${socket}`, ServerCredentials.createInsecure());
@@ -119,7 +119,7 @@ function bindError(address: string, error: Error): HearthError {
   );
 }
 
-/** A socket that nobody answers is left from an agent that was killed. */
+/** A socket that no process answers is left from an agent that was killed. */
 async function removeStale(path: string): Promise<void> {
   const answered = await new Promise<boolean>((resolve) => {
     const probe = connect(path);

@@ -18,7 +18,7 @@ export async function* watchStatus(
   let sent: Uint8Array | undefined;
   try {
     while (!signal.aborted) {
-      // What changes while the status is being read is told by the next message.
+      // What changes while the status is being read is in the next message.
       wake = Promise.withResolvers<void>();
       const status = await source.status();
       const bytes = comparable(status);

@@ -4,7 +4,7 @@ import { HearthError, wirePort } from '@hearth/common';
 import type { Address } from '@hearth/engine';
 
 /**
- * The addresses that other agents are told: those configured, else those the engine listens on, where
+ * The addresses that other agents get: those configured, else those the engine listens on, where
  * "all addresses" stands for each one of this machine, and for loopback when it has no other.
  */
 export function advertisedAddresses(

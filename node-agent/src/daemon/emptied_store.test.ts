@@ -22,7 +22,7 @@ const source = {
   allowWeakValidators: false,
 };
 
-/** Agents whose etcd is taken away with all that it holds, as when its pod with an emptyDir is made anew. */
+/** Agents whose etcd is lost with all that it holds, as when its pod with an emptyDir is made again. */
 describe('agents on a store that is emptied', () => {
   let folder: string;
   let etcd: EtcdServer | undefined;

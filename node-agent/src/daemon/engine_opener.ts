@@ -18,7 +18,7 @@ export interface EngineOpenerOptions {
 export interface OpeningOptions {
   /** Everything that the engine asks but log lines, which begin before anybody else is there to answer. */
   onEvent: (event: EngineEvent) => void;
-  /** Told of every try that failed. What it throws ends the tries. */
+  /** Called after every try that failed. What it throws ends the tries. */
   onFailure: (error: HearthError) => void;
   /** From a try that failed to the next. */
   againMs: number;
@@ -49,7 +49,7 @@ export class EngineOpener {
         return await unlessAborted(trying, signal);
       } catch (thrown) {
         if (signal.aborted) {
-          // A disk that hangs keeps nobody from ending; should it come back, nobody is left to use it.
+          // A disk that hangs keeps no agent from ending; should it come back, no caller is left to use it.
           void trying.then(({ engine }) => engine.close()).catch(() => undefined);
           throw thrown;
         }

@@ -120,7 +120,7 @@ function notReady(membership: Membership): string[] {
   return self.ready ? reasons : [...reasons, self.reason];
 }
 
-/** What ends tells the store so; where the store does not answer, each part would wait for it in its turn. */
+/** What ends writes that to the store; where the store does not answer, each part would wait for it in its turn. */
 async function leaveMuteStore(store: Store, logger: Logger): Promise<void> {
   try {
     await store.revision({ deadlineMs: muteStoreMs });
@@ -162,7 +162,7 @@ function controlFiles(config: AgentConfig, logger: Logger): TlsFiles | undefined
   return TlsFiles.open({ authorities: named('clientAuthorities', clientAuthorities), identity }, logger);
 }
 
-/** Where others reach the control API: on every address means on the first one that they are told of for bytes. */
+/** Where others reach the control API: on every address means on the first one that they get for bytes. */
 function advertisedControl(listening: string, wire: readonly Address[]): string {
   const everywhere = /^(0\.0\.0\.0|\[::\]):(\d+)$/.exec(listening);
   const [first] = wire;

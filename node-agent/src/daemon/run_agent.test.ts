@@ -223,7 +223,7 @@ describe('runAgent', () => {
       controller.abort();
       await ended;
     };
-    /** Status 0: nobody answers yet. */
+    /** Status 0: no agent answers yet. */
     const ask = async (path: string) => {
       const answer = await fetch(`http://${health}${path}`).catch(() => undefined);
       return { status: answer?.status ?? 0, text: (await answer?.text()) ?? '' };

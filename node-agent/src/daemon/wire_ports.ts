@@ -4,7 +4,7 @@ import { listenError } from '../config/index.ts';
 
 /**
  * `InUse` or `IoError` when the wire protocol cannot be served on one of the addresses. The engine listens there after
- * it has opened the cache, which may be long after the start; what a person must change is told at once.
+ * it has opened the cache, which may be long after the start; what a person must change is reported at once.
  */
 export async function checkWirePorts(addresses: readonly Address[]): Promise<void> {
   for (const address of addresses) await listenOnce(address);

@@ -115,7 +115,7 @@ export class ManifestKeeper {
     }
   }
 
-  /** What the engine tells: a file of this manifest is not at the origin any more as it was listed. */
+  /** What the engine reports: a file of this manifest is not at the origin any more as it was listed. */
   async originChanged(event: Extract<EngineEvent, { kind: 'originChanged' }>): Promise<void> {
     const name = event.dataset;
     if (this.#tables.revision(event) === undefined) return;
@@ -169,7 +169,7 @@ export class ManifestKeeper {
     for (const dataset of this.#tables.datasetsWith(digest)) this.#locateAgain({ manifest: digest, dataset });
   }
 
-  /** A dataset does not need the manifest any more, or nobody on this node does. */
+  /** A dataset does not need the manifest any more, or nothing on this node does. */
   async #left(digest: string): Promise<void> {
     if (this.#kept.has(digest)) return;
     for (const dataset of this.#locations.datasetsWith(digest)) {

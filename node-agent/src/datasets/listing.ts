@@ -19,7 +19,7 @@ export interface ListingParts {
   engine: Engine;
   logger: Logger;
   limits: ListingLimits;
-  /** The listing ends when the origin has told of nothing for this long, milliseconds. */
+  /** The listing ends when the origin has listed nothing for this long, milliseconds. */
   patienceMs: number;
   /** Called now and then, and awaited. */
   report(progress: ListingProgress): Promise<void>;
@@ -28,9 +28,9 @@ export interface ListingParts {
 const progressMs = 500;
 
 /**
- * Lists an origin into a manifest, and reads with the dataset's own credentials what `ReadingProof` asks for: a list may
- * be public where the bytes are not, and other datasets may have brought the same bytes here already. Errors of the
- * origin as they are; `NotFound` when it has no files, `DeadlineExceeded` when it stops telling of any, `OutOfSpace` when
+ * Lists an origin into a manifest, and reads with the dataset's own credentials what `ReadingProof` asks for: a list
+ * may be public where the bytes are not, and other datasets may have brought the same bytes here already. Errors of the
+ * origin as they are; `NotFound` when it has no files, `DeadlineExceeded` when it stops listing any, `OutOfSpace` when
  * it has more than the limits.
  */
 export async function listOrigin(

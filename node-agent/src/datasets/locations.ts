@@ -10,7 +10,7 @@ import type { DatasetTables } from './table.ts';
 const batchEntries = 256;
 /** A location is not given out when it expires sooner than this. */
 const marginMs = 60_000;
-/** An entry asked for again so soon after its answer was refused by the origin: it is resolved anew. */
+/** An entry asked for again so soon after its answer was refused by the origin: it is resolved again. */
 const refusedMs = 30_000;
 const mostCached = 100_000;
 const resolveDeadlineMs = 60_000;
@@ -24,7 +24,7 @@ interface OfRevision {
   origin: Origin;
   /** Entries to resolve in the next turn: what comes in one turn is resolved together. */
   waiting: Set<number>;
-  /** As `waiting`, after those: nobody waits for them yet. */
+  /** As `waiting`, after those: no reader waits for them yet. */
   ahead: Set<number>;
   /** Entries that are being resolved now. */
   resolving: Set<number>;
@@ -70,8 +70,8 @@ export class Locations {
 
   /**
    * Opens the origin of a revision, whose manifest is open in the engine; when it has a base for all entries the engine
-   * is told and asks nothing. Without its credentials it is not opened: the engine then asks, and hears when they are
-   * here.
+   * is given that and asks nothing. Without its credentials it is not opened: the engine then asks, and hears when they
+   * are here.
    */
   prepare(of: DatasetRevision): void {
     if (this.#credentials.awaits(of.dataset)) return;
@@ -132,7 +132,7 @@ export class Locations {
     this.#fail(of, asked, new HearthError('NotFound', 'the dataset was removed; add it again'));
   }
 
-  /** Opens the origin of a revision anew: with other credentials. */
+  /** Opens the origin of a revision again: with other credentials. */
   renew(of: DatasetRevision): void {
     const entries = this.#drop(of);
     this.prepare(of);

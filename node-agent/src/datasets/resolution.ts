@@ -125,7 +125,7 @@ export class Resolution {
     return result.succeeded ? result.revision : undefined;
   }
 
-  /** Waits until nobody lists the dataset; the record as it then stands. */
+  /** Waits until no agent lists the dataset; the record as it then stands. */
   async #waitForOther(
     name: string,
     request: DatasetRequest,
@@ -170,7 +170,7 @@ export class Resolution {
     const origin = await this.#openOrFail(name, request, signal);
     try {
       const before = (await this.#tables.datasets.read(name, { signal }))?.value;
-      // Between the first look and the lock somebody else may have registered the name.
+      // Between the first look and the lock another agent may have registered the name.
       this.#refuseOther(name, before, request);
       const outcome = await this.#list(name, request, origin, progress, signal).then(
         (listed) => ({ ...listed, error: undefined }),
@@ -230,7 +230,7 @@ export class Resolution {
     await this.#store.transact({ compare, success: [put] }).catch(() => undefined);
   }
 
-  /** Writes the outcome and gives the lock back in one transaction: nobody else may have taken it over. */
+  /** Writes the outcome and gives the lock back in one transaction: no other agent may have taken it over. */
   async #finish(name: string, lockRevision: number, operations: Operation[]): Promise<void> {
     const key = this.#tables.resolving.key(name);
     const compare = [{ key, createRevision: lockRevision }];

@@ -94,26 +94,26 @@ export class Membership implements Members {
     return { kind: 'degraded', reason: 'the store does not answer, so that the others may take this agent for dead' };
   }
 
-  /** Tells the others whether this agent is ready, and why not. Written in the background. */
+  /** Reports to the others whether this agent is ready, and why not. Written in the background. */
   setReady(ready: boolean, reason: string): void {
     const published = ready ? '' : reason.slice(0, 1024);
     if (ready !== this.#self.ready || published !== this.#self.reason) this.#change({ ready, reason: published });
   }
 
-  /** Tells the others where this agent's control API is. Written in the background. */
+  /** Reports to the others where this agent's control API is. Written in the background. */
   setControl(address: string): void {
     this.#change({ control: address });
   }
 
   /**
-   * Tells that this agent has its cache now: `wire` is where others get bytes of it, and `installation` is what the
+   * Reports that this agent has its cache now: `wire` is where others get bytes of it, and `installation` is what the
    * cache's lock vouches for. Written in the background.
    */
   setCache({ wire, installation }: Pick<NodeRecord, 'wire' | 'installation'>): void {
     this.#change({ wire, installation });
   }
 
-  /** Tells the others where this agent is. Written in the background; `InvalidArgument` for what no record can hold. */
+  /** Reports to the others where this agent is. Written in the background; `InvalidArgument` for what no record can hold. */
   setPlace(zone: string, rack: string): void {
     const checked = nodeRecord.safeParse({ ...this.#self, zone, rack });
     if (!checked.success) {
@@ -181,7 +181,7 @@ export class Membership implements Members {
     this.#wake.ring();
   }
 
-  /** Sorted by name. A record under another name than its own is nobody's. */
+  /** Sorted by name. A record under another name than its own is no member's. */
   #records(): NodeRecord[] {
     return this.#mirror
       .rows()
@@ -256,7 +256,7 @@ export class Membership implements Members {
     }
   }
 
-  /** Undefined for a record that nobody could read: it stands in no one's way. */
+  /** Undefined for a record that could not be read: it stands in no one's way. */
   #holder(entry: KeyValue): NodeRecord | undefined {
     try {
       return this.#table.decode(entry).value;
@@ -273,7 +273,7 @@ export class Membership implements Members {
     this.#registered.resolve();
   }
 
-  /** Until the lease of a dead predecessor has run out, nobody can tell it from a living agent. */
+  /** Until the lease of a dead predecessor has run out, it cannot be distinguished from a living agent. */
   #contend(by: NodeRecord, alive: boolean): void {
     this.#written = undefined;
     if (!alive) {

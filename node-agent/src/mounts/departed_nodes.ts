@@ -7,8 +7,8 @@ import { RecordTable } from '../records/index.ts';
 export const seenSchema = z.object({ node: z.string(), at: z.int() });
 
 /**
- * Tells agents that are away for a while from those that will not come back: the mounts of the first are held by their
- * holders, those of the others went with their nodes.
+ * Distinguishes agents that are away for a while from those that will not come back: the mounts of the first are held
+ * by their holders, those of the others went with their nodes.
  */
 export class DepartedNodes {
   readonly #context: AgentContext;
@@ -34,7 +34,7 @@ export class DepartedNodes {
 
   /**
    * Those of the nodes whose agents are not alive and are not coming back: not seen for the pace's time, or not among
-   * `present`, all nodes that there are as somebody else knows them.
+   * `present`, all nodes that there are as another source knows them.
    */
   async among(nodes: Iterable<string>, present?: ReadonlySet<string>): Promise<Set<string>> {
     const alive = this.#context.members.names();

@@ -9,8 +9,9 @@ export interface HolderCapability {
 }
 
 /**
- * Asks the holder of this node every so often which release it is of. It is replaced less often than the agent, so it may
- * be an older one: that is told, and nothing else. One of another release that is the same program is no older one.
+ * Asks the holder of this node every so often which release it is of. It is replaced less often than the agent, so it
+ * may be an older one: that is reported, and nothing else. One of another release that is the same program is no older
+ * one.
  */
 export class HolderWatch {
   readonly #context: AgentContext;

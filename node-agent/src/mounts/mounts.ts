@@ -129,8 +129,9 @@ export class Mounts {
   }
 
   /**
-   * FUSE mounts that lost their agent and their holder are dead for ever: they are made again over what is left of them.
-   * Throws when one cannot be made now and may be later: until then whoever reads there is told, by the kernel.
+   * FUSE mounts that lost their agent and their holder are dead for ever: they are made again over what is left of
+   * them. Throws when one cannot be made now and may be later: until then whoever reads there gets an error, from the
+   * kernel.
    */
   async #makeAgain(dead: readonly MountRow[], first: boolean): Promise<void> {
     let later: HearthError | undefined;
@@ -150,7 +151,7 @@ export class Mounts {
     if (later !== undefined) throw later;
   }
 
-  /** `first`: nobody waits for the manifest once more. */
+  /** `first`: the manifest is not waited for once more. */
   async #mountAgain({ target, manifest, dataset, dataPath }: MountRow, first: boolean): Promise<void> {
     const { engine, logger } = this.#context;
     if (!first) await this.#keeper.openedSoon(manifest, this.#stop.signal);
@@ -162,7 +163,7 @@ export class Mounts {
   async #giveUp(row: MountRow, { code }: HearthError): Promise<void> {
     const { target } = row;
     if (this.#stop.signal.aborted || this.#rows.get(target) !== row || (await this.#isServed(target))) return;
-    // In use: somebody else serves it.
+    // In use: another process serves it.
     if (code !== 'InUse') await unmountForeign(target, { lazy: true }).catch(() => undefined);
     await this.#forget(target);
   }
@@ -254,7 +255,7 @@ export class Mounts {
 
   /**
    * Forgets those of the mounts whose nodes are not coming back; the others. `present`: all nodes that there are, when
-   * somebody knows them.
+   * they are known.
    */
   async withoutDeparted(mounts: readonly MountRow[], present?: ReadonlySet<string>): Promise<MountRow[]> {
     const nodes = mounts.map((mount) => mount.node);
@@ -273,7 +274,7 @@ export class Mounts {
     await this.#departed.close();
   }
 
-  /** What the engine tells: somebody else ended a mount. */
+  /** What the engine reports: another process ended a mount. */
   async ended(target: string, reason: string): Promise<void> {
     this.#context.logger.warn('lost a mount', { target, reason });
     await this.#forget(target);

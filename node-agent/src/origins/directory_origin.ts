@@ -123,7 +123,7 @@ export class DirectoryOrigin implements Origin {
   }
 
   async #checkRoot(): Promise<void> {
-    // Before anything is looked at: nobody learns what there is where nothing may be read.
+    // Before anything is looked at: no caller learns what there is where nothing may be read.
     if (this.#allowed !== undefined) this.#allowedAbove(this.#root);
     try {
       if (!(await stat(this.#root)).isDirectory()) {

@@ -116,14 +116,14 @@ export class HttpOrigin implements Origin {
 class Observations {
   readonly #weak: WeakValidators;
   readonly #redirected = new Map<string, string>();
-  /** Whose digest alone tells of a change: when all of it has come, and chunks are read before. */
+  /** Whose digest alone shows a change: when all of it has come, and chunks are read before. */
   readonly #digestOnly: string[] = [];
 
   constructor(allowWeak: boolean) {
     this.#weak = new WeakValidators(allowWeak);
   }
 
-  /** `InvalidArgument` when nothing tells one state of the file from another. `sha256`: given by the source. */
+  /** `InvalidArgument` when nothing distinguishes one state of the file from another. `sha256`: given by the source. */
   note(path: string, url: URL, facts: HttpFileFacts, sha256: string | undefined): ManifestRow {
     const { size, etag, lastModified, servedBy } = facts;
     if (servedBy.host !== url.host) this.#redirected.set(url.host, servedBy.host);

@@ -39,7 +39,7 @@ export interface Origin {
   /** When every location is a base and the path: the engine then asks no questions. Needs no listing before it. */
   base(): OriginBase | undefined;
 
-  /** `locate` makes no requests: it may be asked for what nobody reads yet. */
+  /** `locate` makes no requests: it may be asked for what no reader reads yet. */
   readonly locatesFreely: boolean;
 
   /** Where the bytes of these entries can be read now. Needs no listing before it. The results are bearer secrets. */

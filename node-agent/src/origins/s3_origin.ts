@@ -103,7 +103,7 @@ export class S3Origin implements Origin {
     return prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`;
   }
 
-  /** One client for all calls; after a failure (credentials may come later) the next call tries anew. */
+  /** One client for all calls; after a failure (credentials may come later) the next call tries again. */
   #access(): Promise<S3Access> {
     const { source, credentials, nodeIdentity, connections, policy, attempts } = this.#options;
     const { bucket, endpoint, region, pathStyle } = source;

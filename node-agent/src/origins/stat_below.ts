@@ -7,7 +7,7 @@ const pathOnly = 0o10000000;
 
 /**
  * As lstat, of `path` below `root`, with no link on the way. What is looked at is what was opened, and where that is
- * the kernel says: a folder that somebody replaces by a link meanwhile leads nowhere. `root`: absolute and real.
+ * the kernel says: a folder that is replaced by a link meanwhile leads nowhere. `root`: absolute and real.
  * Errors of lstat as they are.
  */
 export async function statBelow(root: string, path: string): Promise<BigIntStats> {

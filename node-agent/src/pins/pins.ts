@@ -19,7 +19,7 @@ interface OwnPin {
 
 /**
  * The pins of this agent. The engine forgets pins when it ends; the store keeps them, and they are set again
- * at the start, each as soon as its manifest is there. A record that somebody else deletes is a pin released:
+ * at the start, each as soon as its manifest is there. A record that another process deletes is a pin released:
  * this agent hears of it by its mirror, or finds no record when it starts again.
  */
 export class Pins {
@@ -97,7 +97,7 @@ export class Pins {
       const writtenAt = await write(records.map((record) => this.#table.putOperation(pinId(record), record)));
       for (const one of own) one.writtenAt = writtenAt;
     } catch (thrown) {
-      // Nobody would know of them, to release them.
+      // No record would name them, to release them.
       for (const one of own) {
         const id = pinId(one.record);
         one.writtenAt = before.get(id)?.writtenAt ?? 0;
@@ -128,7 +128,7 @@ export class Pins {
     return this.#mirror.values().filter((pin) => pin.dataset === dataset);
   }
 
-  /** Manifests that somebody pins. */
+  /** Manifests that are pinned. */
   manifests(): Set<string> {
     return new Set(this.#mirror.values().map((pin) => pin.manifest));
   }

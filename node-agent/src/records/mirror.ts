@@ -12,7 +12,7 @@ export interface Change<T> {
   after: T | undefined;
 }
 
-/** `reread`: seen by reading the whole table anew, as at the start or after the store was replaced. */
+/** `reread`: seen by reading the whole table again, as at the start or after the store was replaced. */
 export type ChangeListener<T> = (changes: readonly Change<T>[], how: { reread: boolean }) => void;
 
 /**

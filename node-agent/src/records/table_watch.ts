@@ -2,7 +2,7 @@ import { HearthError, type Logger } from '@hearth/common';
 import type { KeyValue, Store, StoreEvent } from '../store/index.ts';
 import { pause } from './wait.ts';
 
-/** A table in memory, as its watch sees it. Each call returns what tells the table's listeners of it. */
+/** A table in memory, as its watch sees it. Each call returns what notifies the table's listeners of it. */
 export interface WatchedTable {
   readonly prefix: string;
   /** The whole of the table at a revision. */
@@ -15,9 +15,9 @@ const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
 /**
- * Keeps tables below one prefix current: reads them anew after the store forgot the revisions in between, and waits for
- * the store while it is away. All of them show the store at the same revision, so that none shows a write without those
- * before it in another.
+ * Keeps tables below one prefix current: reads them again after the store forgot the revisions in between, and waits
+ * for the store while it is away. All of them show the store at the same revision, so that none shows a write without
+ * those before it in another.
  */
 export class TableWatch {
   readonly #store: Store;
@@ -75,7 +75,7 @@ export class TableWatch {
     }
   }
 
-  /** Listeners are told when all tables have changed. */
+  /** Listeners are notified when all tables have changed. */
   #notify(change: (table: WatchedTable) => () => void): void {
     for (const notify of this.#tables.map(change)) notify();
   }

@@ -145,7 +145,7 @@ export class Requests {
     }
   }
 
-  /** Nobody waits for the answer any more when the request is gone; then only `more` is written. */
+  /** No client waits for the answer any more when the request is gone; then only `more` is written. */
   async #answer(request: RequestRecord, answer: Omit<AnswerRecord, 'node'>, more: Operation[]): Promise<number> {
     const { node, session, store, pace } = this.#context;
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(pace.requestMs)]);

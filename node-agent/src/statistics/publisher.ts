@@ -8,7 +8,7 @@ import { Mirror, RecordTable } from '../records/index.ts';
 import { type NodeResidency, type NodeStatistics, statisticsSchema } from './record.ts';
 
 /**
- * Tells the cluster what this agent holds, and knows what the others told. Written only when it has changed,
+ * Reports to the cluster what this agent holds, and knows what the others reported. Written only when it has changed,
  * again after a lost lease, and never while a former write is still under way.
  */
 export class StatisticsPublisher {
@@ -22,7 +22,7 @@ export class StatisticsPublisher {
   readonly #offLost: () => void;
   readonly #startedAt = Date.now();
   #residency = new Map<string, Residency>();
-  /** What residency depends on; it is counted anew only when this has changed, as counting reads whole manifests. */
+  /** What residency depends on; it is counted again only when this has changed, as counting reads whole manifests. */
   #residencyOf = '';
   #written = '';
   #turn: Promise<void> | undefined;

@@ -22,7 +22,7 @@ describeStores('watches and leases', (env) => {
           put(`other/${name}`, 'x'),
         ];
         for (let written = false; !written; ) {
-          // After a lost answer nobody knows; what was written is read before it is written again.
+          // After a lost answer it is not known; what was written is read before it is written again.
           const before = await writer.get(`w/${name}`);
           if (before?.value === String(round)) break;
           written = await writer.transact({ compare: [], success }).then(
@@ -166,7 +166,7 @@ describeStores('watches and leases', (env) => {
   });
 });
 
-/** Each key's versions count up by one from its creation, and revisions never fall: nothing is missing or told twice. */
+/** Each key's versions count up by one from its creation, and revisions never fall: nothing is missing or reported twice. */
 function checkHistory(log: WatchLog): void {
   const versions = new Map<string, number>();
   let revision = 0;

@@ -174,7 +174,7 @@ export class EtcdConnection {
     };
   }
 
-  /** A state of failure tells nothing of the attempt that is under way: gRPC keeps it until one succeeds. */
+  /** A state of failure says nothing about the attempt that is under way: gRPC keeps it until one succeeds. */
   #giveUpIfStuck(member: EtcdMember): void {
     const index = this.#members.indexOf(member);
     // Another call has given it up.
@@ -244,7 +244,7 @@ function describe(named: string, thrown: unknown, lost: boolean): unknown {
   return new HearthError(code, `${message} It may or may not have been written.`, { cause: thrown });
 }
 
-/** Why the member cannot be reached, as its channel tells any call while it is in that state. */
+/** Why the member cannot be reached, as its channel answers any call while it is in that state. */
 async function connectionError(member: EtcdMember, signal: AbortSignal): Promise<string> {
   const request = { key: Buffer.of(0), rangeEnd: Buffer.alloc(0), limit: 1n, revision: 0n };
   try {

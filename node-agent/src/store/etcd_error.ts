@@ -1,7 +1,7 @@
 import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { type ErrorCode, HearthError } from '@hearth/common';
 
-// Messages are part of etcd's interface: its own client tells errors apart by them
+// Messages are part of etcd's interface: its own client distinguishes errors by them
 // (api/v3/v3rpc/rpctypes/error.go in etcd's repository).
 const compactedMessage = 'etcdserver: mvcc: required revision has been compacted';
 const futureMessage = 'etcdserver: mvcc: required revision is a future revision';

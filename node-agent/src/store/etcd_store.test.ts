@@ -160,7 +160,7 @@ describe('EtcdStore', () => {
     for (const [index, member] of cluster.entries()) {
       await member.kill();
       await store.keepAlive(lease);
-      // Whether a write without an answer happened, only reading tells.
+      // Whether a write without an answer happened, only reading shows.
       const value = String(index + 1);
       while ((await store.get('k'))?.value !== value) await store.put('k', value, { lease }).catch(onlyUnavailable);
       await member.start();

@@ -146,7 +146,7 @@ export class EtcdWatch {
       if (response.canceled) throw watchError(response.cancelReason);
       for (const event of response.events) {
         const revision = toRevision(event.kv?.modRevision);
-        // Nothing is told twice, whatever a member repeats after a reconnection.
+        // Nothing is reported twice, whatever a member repeats after a reconnection.
         if (revision < this.#next) continue;
         last = revision;
         const translated = this.#keys.event(event);

@@ -50,7 +50,7 @@ describe('SqliteStore', () => {
     boot.advance(9_990);
     assert.equal((await store.get('k'))?.value, '1');
     boot.advance(20);
-    // Nobody calls: the watch looks by itself.
+    // There is no call: the watch looks by itself.
     await eventually('the deletion', () => log.events.length === 2);
     assert.equal(await store.get('k'), undefined);
     await assert.rejects(store.keepAlive(lease), refuses('NotFound', /expired/));

@@ -179,7 +179,7 @@ export class SqliteStore implements Store {
     return (await this.#send((id) => ({ id, kind: 'events', question }), signal)) as EventsAnswer;
   }
 
-  /** The worker's answer to one request, unless the signal is aborted first: then nobody waits for it any more. */
+  /** The worker's answer to one request, unless the signal is aborted first: then no caller waits for it any more. */
   async #send(request: (id: number) => SqliteRequest, signal: AbortSignal): Promise<unknown> {
     signal.throwIfAborted();
     const id = ++this.#lastId;

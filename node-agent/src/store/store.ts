@@ -100,7 +100,7 @@ export type WatchItem =
   | { readonly kind: 'events'; readonly events: readonly StoreEvent[]; readonly revision: number }
   /**
    * The revisions asked for are no longer kept, or the store was replaced by another or an older copy: read the range
-   * anew and watch from there. Always the last item.
+   * again and watch from there. Always the last item.
    */
   | { readonly kind: 'compacted'; readonly reason: string };
 

@@ -18,7 +18,7 @@ export interface NamedFile {
 export interface TlsFilePaths {
   /** Whom we trust; undefined: the authorities of the system. */
   authorities: NamedFile | undefined;
-  /** Who we are; undefined: nobody. */
+  /** Who we are; undefined: anonymous. */
   identity: { certificate: NamedFile; key: NamedFile } | undefined;
 }
 

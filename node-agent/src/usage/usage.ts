@@ -4,7 +4,7 @@ import type { DatasetTables, ManifestKeeper } from '../datasets/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import { evictionTime, type UsageRecord, usageSchema, withUses } from './record.ts';
 
-/** What this agent has yet to tell of a dataset. */
+/** What this agent has yet to report of a dataset. */
 interface Pending {
   at: number;
   /** Uses that began. */
@@ -12,10 +12,10 @@ interface Pending {
 }
 
 /**
- * How much datasets are used in the cluster, told to every engine, so that the holders of a dataset that is spread over
- * several agents evict it together, and those that matter least first. A mount, a published volume or a read through
- * the control API is a use when it begins, and once in each turn in which there was any; a warm job only says that
- * somebody still wants the dataset.
+ * How much datasets are used in the cluster, passed to every engine, so that the holders of a dataset that is spread
+ * over several agents evict it together, and those that matter least first. A mount, a published volume or a read
+ * through the control API is a use when it begins, and once in each turn in which there was any; a warm job only says
+ * that the dataset is still wanted.
  */
 export class Usage {
   readonly #context: AgentContext;
@@ -57,7 +57,7 @@ export class Usage {
     this.#note(dataset, 0);
   }
 
-  /** What is known of the whole cluster; undefined: nobody has used it. */
+  /** What is known of the whole cluster; undefined: it was not used. */
   of(dataset: string): UsageRecord | undefined {
     return this.#mirror.get(dataset);
   }
@@ -73,7 +73,7 @@ export class Usage {
     this.#pending.set(dataset, { at: Date.now(), count: (this.#pending.get(dataset)?.count ?? 0) + count });
   }
 
-  /** The engine knows manifests that are open: of others it is told when they are. */
+  /** The engine knows manifests that are open: of others it hears when they are. */
   #notify(dataset: string, usage: UsageRecord | undefined): void {
     const manifest = this.#datasets.mirror.get(dataset)?.manifest;
     if (manifest === undefined || manifest === '' || usage === undefined || !this.#keeper.isOpen(manifest)) return;

@@ -3,8 +3,8 @@ import type { Logger } from '@hearth/common';
 import { type PublishedRecord, readPublished } from './published_record.ts';
 
 /**
- * Tells what is published on this node: at the start, after the folder has changed, and every so often, because a
- * watch of files may miss something. One reading at a time; a folder that cannot be read is told by the log, and the
+ * Reports what is published on this node: at the start, after the folder has changed, and every so often, because a
+ * watch of files may miss something. One reading at a time; a folder that cannot be read is logged, and the
  * listener then hears nothing.
  */
 export class PublishedFolder {

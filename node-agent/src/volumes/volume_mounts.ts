@@ -45,11 +45,11 @@ export class VolumeMounts {
   readonly #directory: string | undefined;
   /** By manifest: publishes and removals of mounts come one after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** By path: since when no record names a mount, by performance.now(); publishing begins it anew. */
+  /** By path: since when no record names a mount, by performance.now(); publishing begins it again. */
   readonly #unnamedSince = new Map<string, number>();
-  /** Targets of views that were mounted anew because pods still read them, or could not be. */
+  /** Targets of views that were mounted again because pods still read them, or could not be. */
   readonly #restored = new Set<string>();
-  /** Targets of FUSE mounts that are being made anew, and those of which it was told that they could not be. */
+  /** Targets of FUSE mounts that are being made again, and those of which it was logged that they could not be. */
   readonly #remaking = new Set<string>();
   readonly #complained = new Set<string>();
   #capability: Capability | undefined;
@@ -135,7 +135,7 @@ export class VolumeMounts {
     return records.filter((record) => record.dataset === dataset).map(userOf);
   }
 
-  /** What no record names goes at once: no agent may follow that would take it away. */
+  /** What no record names goes at once: no agent may follow that would unmount it. */
   async close(): Promise<void> {
     this.#graceMs = 0;
     this.#folder?.look();
@@ -171,7 +171,7 @@ export class VolumeMounts {
     const there = (kind: Kind) => mounts.find((mount) => mount.target === this.#path(manifest, kind, dataset));
     const view = there('view');
     if (view !== undefined && (await isMounted(view.target))) return view;
-    // A holder that ended has detached it, as did perhaps somebody else.
+    // A holder that ended has detached it, as did perhaps another process.
     if (view !== undefined) await this.#mounts.unmount(view.target);
     let reason = incomplete;
     if (incomplete === '') {
@@ -197,7 +197,7 @@ export class VolumeMounts {
   }
 
   /**
-   * A FUSE mount that this agent does not serve: taken over when the holder still has it, else taken away, as it was
+   * A FUSE mount that this agent does not serve: taken over when the holder still has it, else unmounted, as it was
    * left by a holder that is no more and everything in it fails.
    */
   async #recover(target: string): Promise<SeenMount | undefined> {
@@ -213,7 +213,7 @@ export class VolumeMounts {
     return undefined;
   }
 
-  /** What other agents are told of the volumes of this node; nothing before they were looked at, or without any. */
+  /** What is reported to other agents of the volumes of this node; nothing before they were looked at, or without any. */
   capabilities(): Capability[] {
     return this.#capability === undefined ? [] : [this.#capability];
   }
@@ -258,10 +258,10 @@ export class VolumeMounts {
   }
 
   /**
-   * What pods have, and is not mounted here any more. A view whose mount was taken away, as by a holder that ended after
-   * the agent before this one: pods read on, and with a mount again nothing of it is evicted; once in an agent's life. A
-   * FUSE mount that has lost its agent and its holder: whoever bound it into a pod binds the new one; at each look, until
-   * it is there. Beside whoever waits for a look.
+   * What pods have, and is not mounted here any more. A view whose mount was detached, as by a holder that ended after
+   * the agent before this one: pods read on, and with a mount again nothing of it is evicted; once in an agent's life.
+   * A FUSE mount that has lost its agent and its holder: whoever bound it into a pod binds the new one; at each look,
+   * until it is there. Beside whoever waits for a look.
    */
   #restore(records: PublishedRecord[], mounted: ReadonlySet<string>, targets: ReadonlySet<string>): void {
     for (const { dataset, manifest, dataPath } of records) {
@@ -313,7 +313,7 @@ export class VolumeMounts {
     await this.#remove(target);
   }
 
-  /** In its turn. What somebody uses all the same stays, and is tried again by the next look. */
+  /** In its turn. What is used all the same stays, and is tried again by the next look. */
   async #remove({ path, manifest }: Target): Promise<void> {
     try {
       await this.#unmount(path);

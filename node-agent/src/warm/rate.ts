@@ -8,7 +8,7 @@ export interface FetchingAgent {
 }
 
 /**
- * Divides `limit` bytes a second among agents by max-min fairness: nobody gets more than it can use while
+ * Divides `limit` bytes a second among agents by max-min fairness: none gets more than it can use while
  * another could use it. An agent that used nine tenths of its share can use any more; one that did not is
  * held back by something else (its disk, its peers, its files being at others) and is left room to double.
  * What all can use together is spread evenly when it is less than the limit, so that no agent starts slowly.

@@ -40,7 +40,7 @@ export type NodeState = (typeof nodeStates)[number];
 /** `warm/progress/<job>/<node>`: how far one agent is. Written by that agent only, at most twice a second. */
 export const warmProgressSchema = z.object({
   job: z.string(),
-  /** When the job was created: one of the same name that was created at another time is another job. 0: not told. */
+  /** When the job was created: one of the same name that was created at another time is another job. 0: not known. */
   createdAt: z.number().default(0),
   node: z.string(),
   state: z.enum(nodeStates),

@@ -5,7 +5,7 @@ import type { Agents, ClusterAgents, ClusterStatus, StatusListener } from './age
 
 const defaultConnectMs = 5_000;
 
-/** The agents of every cluster, as the controller of StorageClusters tells of them. */
+/** The agents of every cluster, as the controller of StorageClusters sets them. */
 export class AgentDirectory implements Agents {
   readonly #logger: Logger;
   readonly #connectMs: number;

@@ -20,7 +20,7 @@ const streamDeadlineMs = 60_000;
 const mostTries = 3;
 const firstPauseMs = 250;
 const longestPauseMs = 10_000;
-/** A status stream that says nothing for so long is begun anew at another agent. */
+/** A status stream that says nothing for so long is begun again at another agent. */
 const silenceMs = 120_000;
 
 export interface AgentPoolOptions {

@@ -70,7 +70,7 @@ describe('agents of a cluster', () => {
     const heard: (boolean | undefined)[] = [];
     directory.onStatus((_cluster, _before, after) => heard.push(after?.connected));
     for (const agent of agents) {
-      agent.tell({
+      agent.publish({
         nodes: [nodeStatus('a'), nodeStatus('b', { ready: false })],
         datasets: [Dataset.fromPartial({ name: 'ns.d' })],
       });
@@ -87,7 +87,7 @@ describe('agents of a cluster', () => {
 
   it('are watched through another agent when one is lost, and are unknown when all are', async () => {
     const agents = [await start('a'), await start('b')];
-    for (const agent of agents) agent.tell({ nodes: [nodeStatus('a'), nodeStatus('b')] });
+    for (const agent of agents) agent.publish({ nodes: [nodeStatus('a'), nodeStatus('b')] });
     const models = connect(agents);
     await until('a status', () => models.status !== undefined);
     const watched = agents.find((agent) => agent.watchers === 1);
@@ -99,19 +99,19 @@ describe('agents of a cluster', () => {
     assert.ok(models.status?.nodes.has('a'), 'what was known stays');
     assert.match(models.trouble ?? '', /^[ab]: the agent on [ab] cannot be reached/);
     await other?.restart();
-    other?.tell({ nodes: [nodeStatus('b')] });
+    other?.publish({ nodes: [nodeStatus('b')] });
     await until('recovery', () => models.status?.connected === true);
     assert.equal(models.trouble, undefined);
   });
 
   it('are not believed when their API is too far from ours', async () => {
     const agent = await start('a');
-    agent.tell({ apiVersion: 3 });
+    agent.publish({ apiVersion: 3 });
     const models = connect([agent]);
     await until('trouble', () => models.trouble !== undefined);
     assert.match(models.trouble ?? '', /^a: the agent on a speaks version 3 .*; upgrade the operator$/);
     assert.ok(models.status === undefined);
-    agent.tell({ apiVersion: 2 });
+    agent.publish({ apiVersion: 2 });
     const differences = () => models.status?.apiDifferences;
     await until('a status', () => differences() !== undefined);
     assert.match(differences()?.[0] ?? '', /^the agent on a speaks version 2 .* is off; upgrade the operator$/);
@@ -152,7 +152,7 @@ describe('agents of a cluster', () => {
     const silent = await start('a', { getDataset: () => new Promise(() => undefined) });
     const other = await start('b', { getDataset: () => Dataset.fromPartial({ name: 'ns.d' }) });
     // The silent one is asked first, as the other is not ready.
-    for (const agent of [silent, other]) agent.tell({ nodes: [nodeStatus('a'), nodeStatus('b', { ready: false })] });
+    for (const agent of [silent, other]) agent.publish({ nodes: [nodeStatus('a'), nodeStatus('b', { ready: false })] });
     const models = connect([silent, other]);
     await until('a status', () => models.status !== undefined);
     // The other has half of the time; it is connected already.
@@ -214,7 +214,7 @@ describe('agents of a cluster', () => {
   it('are reached with a renewed identity without being asked to', async () => {
     const next = (await planCertificates({ cluster, peers: [] }, {}, new Date())).texts;
     const agent = await start('a', {}, next.agent);
-    agent.tell({ nodes: [nodeStatus('a')] });
+    agent.publish({ nodes: [nodeStatus('a')] });
     const models = connect([agent]);
     await until('it is not believed', () => models.trouble !== undefined);
     assert.equal(models.status, undefined);

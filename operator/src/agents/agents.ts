@@ -39,7 +39,7 @@ export interface ClusterAgents {
   readonly cluster: string;
   /** Undefined until an agent has answered for the first time since the start. */
   readonly status: ClusterStatus | undefined;
-  /** Why no agent tells its status now, as the one said that was asked last; undefined while one does. */
+  /** Why no agent reports its status now, as the one said that was asked last; undefined while one does. */
   readonly trouble: string | undefined;
   /**
    * One answer. A try that fails with `Unavailable`, or that has had its share of the deadline, is made again at another agent, so

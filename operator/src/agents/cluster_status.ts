@@ -20,7 +20,7 @@ export function clusterStatus(message: GetStatusResponse, receivedAt: number): C
 
 /**
  * Least time between two status messages. A message grows with agents and Datasets, and each has to be decoded and
- * compared, so large clusters tell less often.
+ * compared, so large clusters report less often.
  */
 export function statusIntervalMs(agents: number): number {
   return Math.min(15_000, Math.max(2_000, agents * 50));

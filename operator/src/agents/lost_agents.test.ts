@@ -34,7 +34,7 @@ describe('agents whose hosts are lost', () => {
         yield AddDatasetProgress.fromPartial({ filesListed: 7n });
       },
     });
-    live.tell({ nodes: [nodeStatus('live')] });
+    live.publish({ nodes: [nodeStatus('live')] });
     lost = [
       { node: 'hole', address: hole.address },
       { node: 'silent', address: silent.address },

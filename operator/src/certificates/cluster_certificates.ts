@@ -39,7 +39,7 @@ export const etcdName = (cluster: string) => `etcd.${cluster}.hearth`;
 
 const leafRoles = ['agent', 'operator', 'etcd'] as const;
 
-/** What each leaf is for. Clients of etcd are told which name to expect; its members know one another by `peers`. */
+/** What each leaf is for. Clients of etcd are configured with the name to expect; its members know one another by `peers`. */
 function leafRequest(role: (typeof leafRoles)[number], { cluster, peers }: CertificateSubject): LeafRequest {
   switch (role) {
     case 'agent':

@@ -25,7 +25,7 @@ export function authorityFault(authority: Partial<CertificateAndKey>, now: Date)
   return ageFault(certificate, now);
 }
 
-/** Why a leaf must be issued anew, as the end of a sentence; undefined when it need not. */
+/** Why a leaf must be issued again, as the end of a sentence; undefined when it need not. */
 export function leafFault(
   leaf: Partial<CertificateAndKey>,
   authority: CertificateAndKey,

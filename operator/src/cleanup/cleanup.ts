@@ -35,14 +35,14 @@ const startMs = 5_000;
 const operatorName = 'hearth-operator';
 
 /**
- * Before the operator is uninstalled. While pods mount volumes of ours it refuses (`InUse`), unless forced. A pod may begin
- * at any moment, so nothing that a mount needs goes before nobody can mount any more:
+ * Before the operator is uninstalled. While pods mount volumes of ours it refuses (`InUse`), unless forced. A pod may
+ * begin at any moment, so nothing that a mount needs goes while a pod can still mount:
  *   1. the first look, which changes nothing,  2. the operator stops,  3. agents go: without one nothing is published,
  *      while holders keep what is mounted and its readers wait,  4. the last look,  5. StorageClusters, holders and all
  *      the rest go, our finalizers, startup taints and gates of pods.
- * What belongs to users stays: Datasets, CachePreloads, claims and volumes, without a finalizer that nobody would honour any
- * more. When it fails the operator is started again, since the release stays, and makes again what the StorageClusters that
- * are left want: agents take the mounts over. `DeadlineExceeded` names what would not go.
+ * What belongs to users stays: Datasets, CachePreloads, claims and volumes, without a finalizer that no controller
+ * would honour any more. When it fails the operator is started again, since the release stays, and makes again what the
+ * StorageClusters that are left want: agents take the mounts over. `DeadlineExceeded` names what would not go.
  */
 export async function cleanup(options: CleanupOptions): Promise<void> {
   const { api, force, patienceMs, deadlineMs, signal } = options;
@@ -99,7 +99,7 @@ async function removeRest(options: CleanupOptions, deadline: number): Promise<vo
   );
 }
 
-/** It would put finalizers back that are taken away next. Gives what starts it again. */
+/** It would put finalizers back that are removed next. Gives what starts it again. */
 async function stopOperator({ api, namespace, logger, signal }: CleanupOptions): Promise<() => Promise<void>> {
   const deployment = await api.get(kinds.Deployment, operatorName, namespace, signal);
   if (deployment === undefined) return async () => {};
@@ -157,7 +157,7 @@ async function dropFinalizer<T extends KubernetesObject>(
   await unlessGone(api.patch(type, name, namespace, patch, { kind: 'merge', signal }));
 }
 
-/** Nobody is left who would take the taint away. */
+/** No operator is left that would remove the taint. */
 async function dropTaints({ api, signal, logger }: CleanupOptions): Promise<void> {
   for (const node of await all(api, kinds.Node, {}, signal)) {
     const taints = node.spec?.taints ?? [];
@@ -170,7 +170,7 @@ async function dropTaints({ api, signal, logger }: CleanupOptions): Promise<void
   }
 }
 
-/** Nobody is left who would open the gates: the pods run cold. Those with a gate have no node, so they are Pending. */
+/** No operator is left that would open the gates: the pods run cold. Those with a gate have no node, so they are Pending. */
 async function openGates({ api, signal, logger }: CleanupOptions): Promise<void> {
   for (const pod of await all(api, kinds.Pod, { fieldSelector: 'status.phase=Pending' }, signal)) {
     if (!isGated(pod)) continue;

@@ -28,7 +28,7 @@ export async function removeFromNodes(
       if (metadata?.deletionTimestamp !== undefined) continue;
       await api.delete(kinds.DaemonSet as ResourceType, metadata?.name ?? '', namespace, { signal });
     }
-    // The garbage collector takes pods away after what made them.
+    // The garbage collector deletes pods after what made them.
     left = await all(api, kinds.Pod, place, signal);
     return sets.length === 0 && left.length === 0;
   });

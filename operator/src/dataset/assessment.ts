@@ -20,7 +20,7 @@ export type Assessment =
       reason: AwaitedReason;
       message: string;
     }
-  /** Nobody who could say is there: what was known still stands. */
+  /** No agent that could say is there: what was known still stands. */
   | { state: 'away'; cluster: string; reason: AwaitedReason; message: string }
   | {
       state: 'assessed';
@@ -56,14 +56,14 @@ const awaited = [
 ] as const;
 export type AwaitedReason = (typeof awaited)[number];
 
-/** The reason of a condition tells of something outside of the agents. */
+/** The reason of a condition is about something outside of the agents. */
 export function isAwaited(reason: string): boolean {
   return awaited.some((one) => one === reason);
 }
 
 export type Assessed = Extract<Assessment, { state: 'assessed' }>;
 
-/** Agents tell one another of a change within this time, milliseconds. */
+/** Agents report a change to one another within this time, milliseconds. */
 const settleMs = 10_000;
 
 export function assess(dataset: Dataset, observed: ObservedDataset): Assessment {
@@ -213,7 +213,7 @@ function lackOf(present: AgentDataset | undefined, registered: boolean, refresh:
   return refresh ? 'refresh' : undefined;
 }
 
-/** Of the last look; else, when this operator has not looked yet, as it was written or as agents tell it. */
+/** Of the last look; else, when this operator has not looked yet, as it was written or as agents report it. */
 function failureOf(
   dataset: Dataset,
   present: AgentDataset | undefined,
@@ -227,7 +227,7 @@ function failureOf(
     return { code: ready.reason, message: ready.message };
   }
   if (present?.state !== 'Failed') return undefined;
-  // Agents tell no code. A dataset that has been listed before fails when its files are no longer there as listed.
+  // Agents report no code. A dataset that has been listed before fails when its files are no longer there as listed.
   return { code: present.manifest === '' ? 'Unavailable' : 'OriginChanged', message: present.message };
 }
 

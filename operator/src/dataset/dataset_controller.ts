@@ -149,7 +149,7 @@ class DatasetController {
     }
   }
 
-  /** While nobody answered all agents may have been restarted, and no peer was left to ask for credentials. */
+  /** While none answered all agents may have been restarted, and no peer was left to ask for credentials. */
   #connectionChanged(cluster: string): void {
     this.#addAll((dataset) => {
       const { spec, status } = dataset;

@@ -45,7 +45,7 @@ function percentOf(part: bigint, whole: bigint): number {
   return Number(percent > 100n ? 100n : percent);
 }
 
-/** JSON's integers end at 8 PiB; what is larger is told as that. */
+/** JSON's integers end at 8 PiB; what is larger is written as that. */
 function count(value: bigint): number {
   return Number(value > BigInt(Number.MAX_SAFE_INTEGER) ? BigInt(Number.MAX_SAFE_INTEGER) : value);
 }

@@ -6,7 +6,7 @@ import type { Attempt } from './resolutions.ts';
 
 /** What the agents of the cluster say of a Dataset. */
 export interface AgentsView {
-  /** False: nobody answers now, and the rest is what was known before. */
+  /** False: no agent answers now, and the rest is what was known before. */
   connected: boolean;
   dataset: AgentDataset | undefined;
 }

@@ -38,7 +38,7 @@ export function plan(dataset: Dataset, observed: ObservedDataset): DatasetAction
   }
 }
 
-/** Agents that have none are told of none only once they had some from this operator. */
+/** That there are none is sent only to agents that had some from this operator. */
 function credentialsDue({ sent, now }: ObservedDataset, { credentials }: Registration): boolean {
   const digest = credentialsDigest(credentials);
   if (digest === credentialsDigest(noCredentials)) return sent !== undefined && sent.digest !== digest;
@@ -49,7 +49,7 @@ function resendAt(sent: NonNullable<ObservedDataset['sent']>): number {
   return sent.at + (sent.refusal === undefined ? resendMs : refusedMs);
 }
 
-/** What is not told by a change of Ready: another revision, and that the origin could not be asked for one. */
+/** What a change of Ready does not report: another revision, and that the origin could not be asked for one. */
 function news({ status, spec }: Dataset, { present, registered, failure }: Assessed): DatasetAction[] {
   if (!registered || present === undefined) return [];
   const actions: DatasetAction[] = [];

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Credentials, Source } from '@hearth/common/generated/hearth/v1/control.ts';
 
-/** What agents are told of a Dataset. */
+/** What agents are sent of a Dataset. */
 export interface Registration {
   cluster: string;
   /** `NAMESPACE.NAME` */
@@ -20,7 +20,7 @@ export function choiceOf({ cluster, name, source, include, exclude }: Registrati
   return JSON.stringify([cluster, name, Source.toJSON(source), include, exclude]);
 }
 
-/** Tells credentials apart without keeping them. */
+/** Distinguishes credentials without keeping them. */
 export function credentialsDigest(credentials: Credentials | undefined): string {
   const { token, accessKeyId, secretAccessKey, sessionToken } = credentials ?? noCredentials;
   const text = JSON.stringify([token, accessKeyId, secretAccessKey, sessionToken]);

@@ -41,7 +41,7 @@ describe('removal of a Dataset', () => {
         retryMs: now === 0 ? 2_000 : 10_000,
       });
     }
-    // Agents that are away in between begin nothing anew.
+    // Agents that are away in between begin nothing again.
     agents.failing.set('removeDataset', new HearthError('Unavailable', 'no route'));
     now = 3_590_000;
     assert.equal((await removal.remove(dataset(), 'main', signal)).kind, 'waits');

@@ -74,7 +74,7 @@ export class Removal {
       await agents.call('removeDataset', { name, evict: true, nodes: [] }, options).catch(unlessNotFound);
     } catch (thrown) {
       if (HearthError.from(thrown).code !== 'InUse') throw thrown;
-      // Perhaps by a node that is no more, of which agents alone cannot tell that it is not coming back.
+      // Perhaps by a node that is no more, of which agents alone cannot know that it is not coming back.
       const request = { name, evict: true, nodes: this.#options.nodes() };
       await agents.call('removeDataset', request, options).catch(unlessNotFound);
     }
@@ -82,7 +82,7 @@ export class Removal {
     await agents.call('setCredentials', { dataset: name, credentials: noCredentials }, options).catch(unlessNotFound);
   }
 
-  /** Asked only when nobody in Kubernetes uses it. What agents keep then is theirs: bytes in use are not dropped. */
+  /** Asked only when nothing in Kubernetes uses it. What agents keep then is theirs: bytes in use are not dropped. */
   #stillInUse(uid: string, cluster: string, error: HearthError): RemovalResult {
     const { inUsePatienceMs = longestInUseMs } = this.#options;
     if (!this.#isOver(this.#inUse, uid, inUsePatienceMs)) {

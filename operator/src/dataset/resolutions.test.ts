@@ -13,7 +13,7 @@ describe('looks at origins', () => {
   let agents: FakeAgents;
   let resolutions: Resolutions;
   let changes: string[];
-  /** One for each listing: what it tells next, or how it fails. */
+  /** One for each listing: what it reports next, or how it fails. */
   let listings: { request: AddDatasetRequest; next: (message: Message | HearthError) => void; signal: AbortSignal }[];
 
   const registration = (include: string[] = []) => registrationOf(dataset({ include }), 'main', undefined);

@@ -7,7 +7,7 @@ import { choiceOf, credentialsDigest, noCredentials, type Registration } from '.
 
 /** The last look at a Dataset's origin, of which this operator knows. */
 export interface Attempt {
-  /** What was looked for, as `choiceOf` tells it, and with which credentials. */
+  /** What was looked for, as `choiceOf` gives it, and with which credentials. */
   choice: string;
   credentials: string;
   running: { filesListed: bigint; bytesListed: bigint } | undefined;

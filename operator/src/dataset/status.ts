@@ -39,7 +39,7 @@ function presentIn(assessment: Assessment, { agents }: ObservedDataset): AgentDa
 
 type Figures = Omit<DatasetStatus, 'conditions' | 'observedGeneration' | 'cluster' | 'refreshedAt'>;
 
-/** `keep`: nobody could say, so all stays as it was written. `hold`: only what changes all the time does. */
+/** `keep`: no agent could say, so all stays as it was written. `hold`: only what changes all the time does. */
 function figures(
   written: DatasetStatus | undefined,
   present: AgentDataset | undefined,

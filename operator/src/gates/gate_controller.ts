@@ -71,13 +71,13 @@ export class GateController {
   readonly #statuses: GroupStatuses;
   readonly #writer: PlanWriter;
   readonly #interests = new Interests();
-  /** Uids of pods whose gates are open, though the watch has not told it yet. */
+  /** Uids of pods whose gates are open, though the watch has not shown it yet. */
   readonly #open = new Set<string>();
   /** Clock time since when a plan has no pods. */
   readonly #idle = new Map<string, number>();
   /** When a plan was deleted, by others or by us: pods made before do not wait for another one. */
   readonly #withdrawn = new Map<string, number>();
-  /** What the pods of a group were told last. */
+  /** What was reported to the pods of a group last. */
   readonly #reported = new Map<string, string>();
 
   constructor(options: GateControllerOptions) {
@@ -300,14 +300,14 @@ export class GateController {
     if (failed !== undefined) throw HearthError.from(failed.reason);
   }
 
-  /** Nothing that the operator can mend: somebody else forbids or changes the update. */
+  /** Nothing that the operator can mend: another webhook or policy forbids or changes the update. */
   #reportRefusal(gated: Pod, { code, message }: HearthError): void {
     if (!refusals.has(code)) return;
     const words = `its gate cannot be opened and is tried again, as the update is refused: ${message}`;
     this.#options.events.event(gated, 'Warning', 'GateRefused', words);
   }
 
-  /** Once it has waited for a moment, each pod is told why, and again when more than a percentage or a size has changed. */
+  /** Once it has waited for a moment, each pod gets the reason, and again when more than a percentage or a size has changed. */
   #report(key: string, pods: readonly GatedMember[], message: string): void {
     this.#statuses.clearReason(key);
     const age = this.#clock.date().getTime() - Math.min(...pods.map(({ createdAt }) => createdAt));

@@ -89,8 +89,8 @@ export function unready(datasets: ReadonlyMap<string, Dataset>): string {
 }
 
 /**
- * Whether what is told of a CachePreload is about other revisions or Datasets than its pods will start with, as of one that
- * was made for those before them.
+ * Whether what is reported of a CachePreload is about other revisions or Datasets than its pods will start with, as of
+ * one that was made for those before them.
  */
 export function isOutdated(preload: CachePreload | undefined, datasets: ReadonlyMap<string, Dataset>): boolean {
   const reported = new Map(preload?.status?.revisions?.map(({ dataset, manifest }) => [dataset, manifest]));

@@ -5,7 +5,7 @@ import { gateAnnotations, podGroupLabel } from '@hearth/common/resources';
 /** So that with a dash and ten digits it is a DNS label. */
 const longestWord = 52;
 
-/** The controller of a pod; undefined: somebody made it by hand. */
+/** The controller of a pod; undefined: it was made by hand. */
 export function controllerOf(pod: Pick<Pod, 'metadata'>): OwnerReference | undefined {
   return pod.metadata?.ownerReferences?.find(({ controller }) => controller);
 }
@@ -13,7 +13,7 @@ export function controllerOf(pod: Pick<Pod, 'metadata'>): OwnerReference | undef
 /**
  * Pure. Name of the CachePreload for a pod that is being admitted: the same for all pods of its group, which is the
  * group of its label; else the pods of its controller that were made from one template; else the pod alone, which has
- * neither a uid nor always a name yet: `random` tells it from all others.
+ * neither a uid nor always a name yet: `random` distinguishes it from all others.
  */
 export function preloadName(pod: Pick<Pod, 'metadata' | 'spec'>, namespace: string, random: string): string {
   const { labels = {}, name, generateName } = pod.metadata ?? {};

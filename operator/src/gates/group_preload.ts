@@ -8,8 +8,8 @@ import type { GatedMember } from './groups.ts';
 /** Pods that wait go before what is preloaded for later. */
 const priorities = { Wait: 200, Prefer: 100, Off: 100 } as const;
 /**
- * The garbage collector takes a plan away with the last of its owners. One with more than these has none: it would go with
- * those that are named, before the others. The operator takes it away with its last pod in any case.
+ * The garbage collector deletes a plan with the last of its owners. One with more than these has none: it would go with
+ * those that are named, before the others. The operator deletes it with its last pod in any case.
  */
 const mostOwners = 50;
 

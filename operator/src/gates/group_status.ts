@@ -46,7 +46,7 @@ export class GroupStatuses implements PodGroupStatuses {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Why pods of the group were released: told as soon as the watch shows that they are. */
+  /** Why pods of the group were released: reported as soon as the watch shows that they are. */
   setReason(key: string, words: string): void {
     this.#words.set(key, words);
   }
@@ -56,7 +56,7 @@ export class GroupStatuses implements PodGroupStatuses {
     if (this.#words.delete(key)) this.look(key);
   }
 
-  /** Tells the listeners if something has changed. */
+  /** Notifies the listeners if something has changed. */
   look(key: string): void {
     const now = this.of(key);
     if (isDeepStrictEqual(now, this.#reported.get(key))) return;

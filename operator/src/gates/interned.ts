@@ -1,6 +1,6 @@
 /**
  * One value in place of many equal ones: pods of a controller have the same labels and ask for the same, and there are
- * many. What nobody holds any longer is forgotten. Values are JSON, and must not be changed.
+ * many. What is not held any longer is forgotten. Values are JSON, and must not be changed.
  */
 export class Interned<T extends object> {
   readonly #known = new Map<string, WeakRef<T>>();

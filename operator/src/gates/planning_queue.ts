@@ -143,7 +143,7 @@ export class PlanningQueue {
     return this.#outcomes.get(key);
   }
 
-  /** What was found on the nodes of the group's plan when each was first planned; each node is told once. */
+  /** What was found on the nodes of the group's plan when each was first planned; each node is reported once. */
   takeBytes(key: string): PlanBytes {
     const sum: PlanBytes = { presentBytes: 0, missingBytes: 0 };
     const outcome = this.#outcomes.get(key);

@@ -19,9 +19,9 @@ export interface Member {
   namespace: string;
   name: string;
   uid: string;
-  /** Milliseconds since the epoch, by the API server's clock, which tells seconds. */
+  /** Milliseconds since the epoch, by the API server's clock, which counts seconds. */
   createdAt: number;
-  /** Name of its CachePreload; '' when somebody else gave it our gate. */
+  /** Name of its CachePreload; '' when another client gave it our gate. */
   preload: string;
   /** '' as long as it has none. */
   node: string;

@@ -17,7 +17,7 @@ export interface ReleaseOptions {
 
 /**
  * Opens our gate of a pod and writes its affinity, in one update. Gates of others stay. false: the pod has gone, or
- * somebody else has opened the gate. A plan that the API server refuses is left out: no pod stays behind for it.
+ * another client has opened the gate. A plan that the API server refuses is left out: no pod stays behind for it.
  */
 export async function releasePod(
   { api, logger }: ReleaseOptions,

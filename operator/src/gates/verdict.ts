@@ -15,9 +15,9 @@ export type Release =
   | 'TimedOut'
   /** No volume turned out to be one of a Dataset. */
   | 'NoDataset'
-  /** The gates were taken away while it waited. */
+  /** The gates were removed while it waited. */
   | 'Off'
-  /** Somebody deleted the CachePreload. */
+  /** The CachePreload was deleted. */
   | 'Withdrawn'
   /** Nothing that could be planned. */
   | 'NoPlan';
@@ -38,17 +38,17 @@ export interface Situation {
   overdue: boolean;
   /** Undefined: the plan is being made. */
   outcome: Outcome | undefined;
-  /** Undefined: nobody has looked at the nodes yet. */
+  /** Undefined: the nodes have not been looked at yet. */
   readiness: ReadonlyMap<string, NodeReadiness> | undefined;
   /** The Datasets that are not ready, as the end of a sentence; empty: all are. */
   unready: string;
-  /** Nodes of a plan that a former leader made, as its status tells of them. */
+  /** Nodes of a plan that a former leader made, as its status names them. */
   formerNodes: readonly { name: string; percent: number }[];
   /** Value of the label kubernetes.io/hostname. */
   hostname: (node: string) => string | undefined;
 }
 
-/** Reasons for which pods start where the bytes are. The others are told as warnings, but for those that are nobody's fault. */
+/** Reasons for which pods start where the bytes are. The others are reported as warnings, but for those that are no fault. */
 export const warmReasons: ReadonlySet<Release> = new Set<Release>(['Warm', 'Prefer']);
 /** Reasons that hold for the pods that a plan is for, and not for those that came after it. */
 export const plannedReasons: ReadonlySet<Release> = new Set<Release>([

@@ -11,7 +11,7 @@ export interface NodeFacts {
   ready: boolean;
   /** Whether it still has the startup taint. */
   tainted: boolean;
-  /** Whether it is being emptied: cordoned, or marked by an autoscaler that is about to take it away. */
+  /** Whether it is being emptied: cordoned, or marked by an autoscaler that is about to remove it. */
   leaving: boolean;
   zone: string;
   rack: string;

@@ -6,10 +6,10 @@ import type { ConditionState } from '../reconciler/index.ts';
 const mostDatasets = 50;
 const longestReason = 1024;
 
-/** `reboundPods` is the reconciler's that tells pods. */
+/** `reboundPods` is the reconciler's that notifies pods. */
 export type Figures = Omit<NodeCacheStatus, 'observedGeneration' | 'conditions' | 'updatedAt' | 'reboundPods'>;
 
-/** What an agent says of its node, as a NodeCache tells it; without the time, which alone is no news. */
+/** What an agent says of its node, as a NodeCache shows it; without the time, which alone is no change. */
 export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {
   const [budget, used] = [Number(agent.budgetBytes), Number(agent.usedBytes)];
   const datasets = cachedDatasets(agent, status);
@@ -28,7 +28,7 @@ export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {
   };
 }
 
-/** Ready as a condition. `agent` undefined: nobody has told of it yet. */
+/** Ready as a condition. `agent` undefined: no agent has reported it yet. */
 export function readyCondition(
   agent: Pick<NodeStatus, 'ready' | 'reason'> | undefined,
   connected: boolean,

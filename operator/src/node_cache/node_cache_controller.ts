@@ -32,7 +32,7 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
     () => placements.close(),
     nodes.onChange((name) => queue.add(name)),
     caches.onChange((name, before, after) => {
-      // Its status is written by nobody else; whoever changes spec or owner is put right.
+      // Its status is written by no other; whoever changes spec or owner is put right.
       if (after === undefined || before?.metadata.generation !== after.metadata.generation) queue.add(name);
     }),
     clusters.onChange((_name, before, after) => {
@@ -45,7 +45,7 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
       for (const [node, place] of placements.current.places) {
         if (place.cluster !== cluster) continue;
         const [was, is] = [before?.nodes.get(node), after?.nodes.get(node)];
-        // A change of readiness is told at once, figures when their time has come.
+        // A change of readiness is written at once, figures when their time has come.
         if (was?.ready !== is?.ready || before?.connected !== after?.connected) queue.add(node);
         // Whether a node may go depends on what the others hold.
         else if (!sameFigures(was, is) || nodes.get(node)?.leaving)
@@ -66,7 +66,7 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
   }
 }
 
-/** Whether a NodeCache would tell the same; most of the time most nodes say nothing new. */
+/** Whether a NodeCache would show the same; most of the time most nodes say nothing new. */
 function sameFigures(was: NodeStatus | undefined, is: NodeStatus | undefined): boolean {
   if (was === undefined || is === undefined) return was === is;
   return (

@@ -59,7 +59,7 @@ export class NodeCacheReconciler {
     return await this.#writeStatus(present, cluster.metadata.name, signal);
   }
 
-  /** While nobody tells of the node, what was known stays. */
+  /** While no agent reports the node, what was known stays. */
   #figures(cache: NodeCache, status: ClusterStatus | undefined, agent: NodeStatus | undefined): Figures {
     if (status?.connected !== true) return remembered(cache);
     if (agent !== undefined) return figuresOf(agent, status);

@@ -33,7 +33,7 @@ export function isComplete({ bytes, files, residency }: AgentDataset, node: stri
 }
 
 /**
- * Brings a copy, by a warm job whose name tells of it, so that an operator that was restarted finds the job instead of
+ * Brings a copy, by a warm job that is named after it, so that an operator that was restarted finds the job instead of
  * beginning again. A job that failed is followed by another one after a while.
  */
 export async function bringCopy(

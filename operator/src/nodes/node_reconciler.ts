@@ -19,25 +19,25 @@ export interface NodeReconcilerOptions {
   now: () => number;
 }
 
-/** How often a copy that is under way or cannot be made is looked at, ms; the agents' status tells of the others. */
+/** How often a copy that is under way or cannot be made is looked at, ms; the agents' status shows the others. */
 const lookAgainMs = 15_000;
 
 /**
  * What the operator does for a node: takes its startup taint away when it holds what is asked of it, moves last copies
- * off it before it goes, and tells its agent of zone and rack.
+ * off it before it goes, and sends its agent zone and rack.
  */
 export class NodeReconciler {
   readonly #options: NodeReconcilerOptions;
   /** When a taint was seen on a node that was seen without it before. */
   readonly #taintedAgain = new Map<string, number>();
-  /** What was told last of a node's arrival and leaving, so that an event tells of it once. */
+  /** What was reported last of a node's arrival and leaving, so that an event reports it once. */
   readonly #reported = new Map<string, string>();
 
   constructor(options: NodeReconcilerOptions) {
     this.#options = options;
   }
 
-  /** To be told of every change, so that a taint that is put back has its own time. */
+  /** To be called for every change, so that a taint that is put back has its own time. */
   changed(name: string, before: NodeFacts | undefined, after: NodeFacts | undefined): void {
     if (before?.tainted === false && after?.tainted === true) this.#taintedAgain.set(name, this.#options.now());
     if (after?.tainted !== true) this.#taintedAgain.delete(name);
@@ -129,7 +129,7 @@ export class NodeReconciler {
     return troubles;
   }
 
-  /** Tells of it by an event, once as long as it stays the same. */
+  /** Reports it by an event, once as long as it stays the same. */
   #report(what: string, node: NodeFacts, troubles: readonly string[], reason: string, message: string): void {
     const text = troubles.length === 0 ? message : `${message}. In the way: ${troubles.join('; ')}`;
     const key = `${what} ${node.name}`;
@@ -177,7 +177,7 @@ export class NodeReconciler {
     );
   }
 
-  /** An agent that is too old for it, or has just gone, is told when it tells of itself the next time. */
+  /** An agent that is too old for it, or has just gone, is sent it when it reports the next time. */
   async #reportPlace({ name, zone, rack }: NodeFacts, cluster: string, signal: AbortSignal): Promise<void> {
     try {
       await this.#options.agents.get(cluster)?.call('configureNode', { zone, rack }, { signal, node: name });

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Source } from '../kubernetes/index.ts';
 
 /**
- * What one room sees of objects of which others see more: only those that have this part count as there, and a change that
- * does not show in it is not told.
+ * What one room sees of objects of which others see more: only those that have this part count as there, and a change
+ * that does not show in it is not reported.
  */
 export function partOfSource<P, Q>(source: Source<P>, part: (value: P) => Q | undefined): Source<Q> {
   const of = (value: P | undefined) => (value === undefined ? undefined : part(value));

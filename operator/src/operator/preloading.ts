@@ -29,7 +29,7 @@ export class PreloadingMetrics {
 }
 
 /**
- * The two halves of preloading, each of which is told what the other knows: gates plan and release pods, the executor
+ * The two halves of preloading, each of which gets what the other knows: gates plan and release pods, the executor
  * brings the bytes. On the leader only, until the signal aborts.
  */
 export async function runPreloading(

@@ -44,7 +44,7 @@ export interface WebhookOptions {
   host?: string;
   /** By which the API server calls it; absent: the name of the chart's Service. */
   serverName?: string;
-  /** It serves for this time after the signal, until nobody asks any more, ms. */
+  /** It serves for this time after the signal, until no client asks any more, ms. */
   lingerMs: number;
 }
 

@@ -97,7 +97,7 @@ export class Caches {
     return Object.fromEntries(entries);
   }
 
-  /** These datasets will be on the node, and their bytes are nobody else's. `holding`: of the same datasets, just made. */
+  /** These datasets will be on the node, and their bytes are counted for no other. `holding`: of the same datasets, just made. */
   reserve(keys: readonly string[], node: number, { toReserve }: Holding): void {
     this.available[node] = (this.available[node] as number) - (toReserve[node] as number);
     for (const dataset of this.#of(keys)) dataset.coming.add(node);

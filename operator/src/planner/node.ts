@@ -9,7 +9,7 @@ export function plannedNode({ metadata, spec, status }: Node): Omit<PlannedNode,
     labels: metadata?.labels ?? {},
     taints: (spec?.taints ?? []).map(({ key, value, effect }) => ({ key, value, effect })),
     unschedulable: spec?.unschedulable ?? false,
-    // As the API server does where only the capacity is told.
+    // As the API server does where only the capacity is given.
     allocatable: amounts(status?.allocatable ?? status?.capacity),
   };
 }

@@ -95,7 +95,7 @@ export function podTemplate(pod: Pod, options: UnmodelledOptions): PodTemplate {
   };
 }
 
-/** Such pods are made anew where they were, and no other pod gets their room. */
+/** Such pods are made again where they were, and no other pod gets their room. */
 function isLasting({ metadata }: Pod): boolean {
   if (metadata?.annotations?.['kubernetes.io/config.mirror'] !== undefined) return true;
   return (

@@ -33,7 +33,7 @@ export class PodCensus {
   }
 
   /**
-   * Tells of the nodes of all pods that match, with how many there are; of one node perhaps several times. A selector
+   * Reports the nodes of all pods that match, with how many there are; of one node perhaps several times. A selector
    * that asks for nothing counts no pod, which is what the scheduler does.
    */
   count(namespace: string, selector: PodSelector, found: (node: number, count: number) => void): void {

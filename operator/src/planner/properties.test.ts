@@ -7,7 +7,7 @@ import { refusedEver, refusedNow, type World } from './testing/naive_filter.ts';
 import { randomCluster } from './testing/random_cluster.ts';
 import { bytesMissing, canHold, named, open, podOn, replay, type Turn } from './testing/replay.ts';
 
-/** Every run tries the same clusters, unless it is told another seed. */
+/** Every run tries the same clusters, unless it is given another seed. */
 const seed = Number(process.env.HEARTH_SEED || 20_261_121);
 const clusters = 1000;
 

@@ -49,7 +49,7 @@ export function hostPorts({ spec }: Pod): HostPort[] {
   );
 }
 
-/** `of` is told of init containers that they do not stay, and of all others that they run. */
+/** `of` is given that init containers do not stay, and that all others run. */
 function total(spec: Spec, of: (container: Container, runs: boolean) => Totals, ofPod: Totals): Amounts {
   const sum: Totals = {};
   for (const container of spec.containers) add(sum, of(container, true));

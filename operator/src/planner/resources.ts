@@ -16,7 +16,7 @@ export interface Request {
 const pods = 'pods';
 
 /**
- * NodeResourcesFit: a column of numbers for every resource that somebody asks for. A pod that asks for none of a resource
+ * NodeResourcesFit: a column of numbers for every resource that a pod asks for. A pod that asks for none of a resource
  * fits also where more of it was given than there is, as the scheduler sees it.
  */
 export class Resources {

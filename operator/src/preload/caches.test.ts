@@ -109,7 +109,7 @@ describe('a list of pins that is on its way', () => {
   const wanted = wantedOf(preloadObject(named('a')), observed({}))[0] as Wanted;
   const owner = `preload/${uid}/${wanted.id}`;
 
-  /** The first list is told when the test says so; `rows` is what agents have at each time. */
+  /** The first list is reported when the test says so; `rows` is what agents have at each time. */
   function setUp(rows: Set<string>) {
     const { promise, resolve } = Promise.withResolvers<void>();
     let lists = 0;

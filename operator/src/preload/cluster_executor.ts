@@ -21,7 +21,7 @@ export class ClusterExecutor {
     this.pins = new PinCache(agents, now);
   }
 
-  /** Ends what CachePreloads left behind that went while nobody could be asked. `lives`: by uid. */
+  /** Ends what CachePreloads left behind that went while no agent could be asked. `lives`: by uid. */
   async sweep(lives: (uid: string) => boolean, signal: AbortSignal): Promise<void> {
     await this.pins.load(signal);
     for (const name of this.jobs.running()) {

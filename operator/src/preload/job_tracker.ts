@@ -4,7 +4,7 @@ import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ClusterAgents, ClusterStatus } from '../agents/index.ts';
 import { hasEnded, jobPrefix } from './job_request.ts';
 
-/** A stream lasts as long as its job; one that has lasted so long is begun anew. */
+/** A stream lasts as long as its job; one that has lasted so long is begun again. */
 const streamMs = 24 * 3_600_000;
 const pauseMs = 1_000;
 /** The status of agents may not know a job yet that was made so lately. */
@@ -27,7 +27,7 @@ interface Known {
 
 /**
  * Warm jobs of CachePreloads at the agents of one StorageCluster: those that run are followed by a stream each, which
- * tells of bytes within a second; the others are known from the agents' status.
+ * reports bytes within a second; the others are known from the agents' status.
  */
 export class JobTracker {
   readonly #options: JobTrackerOptions;
@@ -88,7 +88,7 @@ export class JobTracker {
     this.#known.clear();
   }
 
-  /** What a stream tells is newer than the status; what has ended and is not in the status any more is forgotten. */
+  /** What a stream reports is newer than the status; what has ended and is not in the status any more is forgotten. */
   #isNewer(known: Known, reported: WarmJob | undefined, status: ClusterStatus | undefined): boolean {
     if (known.stream !== undefined) return true;
     const later = status !== undefined && status.receivedAt > known.at;

@@ -7,7 +7,7 @@ import { wantedId } from './wanted.ts';
 const unknownMs = 5_000;
 const mostKnown = 10_000;
 
-/** How much the globs choose of revisions, as agents tell: each is asked for once. */
+/** How much the globs choose of revisions, as agents report: each is asked for once. */
 export class MeasureCache {
   readonly #known = new Map<string, { dataset: string; measure: Measure; until: number }>();
   readonly #now: () => number;

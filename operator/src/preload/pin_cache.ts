@@ -161,7 +161,7 @@ export class PinCache {
   }
 }
 
-/** Whether there is nobody to ask now, rather than something wrong with the question. */
+/** Whether there is no agent to ask now, rather than something wrong with the question. */
 export function isAway(thrown: unknown): boolean {
   const { code } = HearthError.from(thrown);
   return code === 'Unavailable' || code === 'DeadlineExceeded';

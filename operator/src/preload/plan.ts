@@ -65,7 +65,7 @@ export function requeueAfterMs(preload: CachePreload, observed: ObservedPreload)
     ...(expiresAt === undefined || expired ? [] : [expiresAt]),
     ...[...retries, ...graces, ...[...pinTroubles.values()].map(({ until }) => until)].filter((time) => time > now),
     ...(holdMs > 0 ? [now + holdMs] : []),
-    // What agents were asked for and have not told comes in by another question.
+    // What agents were asked for and have not answered comes in by another request.
     ...(obstacle !== undefined || choice.trouble !== undefined ? [now + 15_000] : []),
   ];
   return times.length === 0 ? undefined : Math.max(50, Math.min(...times) - now);
@@ -148,7 +148,7 @@ function released(
   });
 }
 
-/** Events beside those of Ready. Told once: afterwards the status has changed. */
+/** Events beside those of Ready. Sent once: afterwards the status has changed. */
 function eventsOf({ spec, status }: CachePreload, { choice, newRound, wanted, expired }: Assessment): PreloadAction[] {
   const events: PreloadAction[] = [];
   if (choice.replaced.length > 0) {

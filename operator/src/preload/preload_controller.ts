@@ -45,7 +45,7 @@ export interface PreloadControllerOptions {
   sweepMs?: number;
 }
 
-/** Bytes that came in are told this often. */
+/** Bytes that came in are written this often. */
 const progressMs = 1_000;
 
 /** Runs the reconciler of CachePreloads, on the leader only, until the signal aborts. The reflectors run already. */
@@ -117,7 +117,7 @@ class PreloadController {
         queue: this.#queue,
         workers: this.#options.workers ?? 128,
         reconcile: async (key, pass) => {
-          // Where all is there already nobody waits for the status to be written.
+          // Where all is there already no pod waits for the status to be written.
           await this.#publish(key, pass);
           try {
             return await reconcile(key, pass);
@@ -273,7 +273,7 @@ function partStates(job: WarmJob | undefined): string {
   return (job?.nodes ?? []).map(({ node, state }) => `${node} ${state}`).join();
 }
 
-/** Names of datasets of which something is told otherwise than how much they are used. */
+/** Names of datasets of which something other than how much they are used is reported. */
 function changedDatasets(before: ClusterStatus | undefined, after: ClusterStatus | undefined): Set<string> {
   const changed = new Set<string>();
   for (const name of new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])])) {

@@ -49,7 +49,7 @@ export class PreloadMetrics {
     this.#seconds.observe(Math.max(0, seconds));
   }
 
-  /** A part that began anew counts from nothing again. */
+  /** A part that began again counts from nothing. */
   #add(from: 'origin' | 'peers', bytes: bigint): void {
     if (bytes > 0n) this.#bytes.inc({ from }, Number(bytes));
   }

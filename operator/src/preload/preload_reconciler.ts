@@ -176,7 +176,7 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
   async #remove(preload: CachePreload, uid: string, signal: AbortSignal): Promise<void> {
     const executor = this.#executorOf(preload);
     if (executor?.agents.status === undefined) {
-      // Without a StorageCluster there is nobody who could have anything of it.
+      // Without a StorageCluster there is no agent that could have anything of it.
       if (!this.#isCached(preload)) return;
       throw new HearthError('Unavailable', 'no agent of its StorageCluster has answered yet');
     }
@@ -210,7 +210,7 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     return undefined;
   }
 
-  /** As Kubernetes tells of it. `cluster`: also of one that is gone, if only one can be meant. */
+  /** As Kubernetes names it. `cluster`: also of one that is gone, if only one can be meant. */
   #dataset(preload: CachePreload, name: string): ObservedDataset & { cluster: string | undefined } {
     const namespace = preload.metadata.namespace ?? '';
     const dataset = this.#options.dataset(`${namespace}/${name}`);

@@ -36,7 +36,7 @@ export interface NodeProgress {
   message: string;
 }
 
-/** What an agent tells of its caches may be older than what it tells of a job by this, milliseconds. */
+/** What an agent reports of its caches may be older than what it reports of a job by this, milliseconds. */
 const settleMs = 30_000;
 
 /** Pure. */
@@ -74,7 +74,7 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
   const row = keptRow(node, preload, wanted);
   const pinned =
     !preload.spec.pin || observed.pins?.get(pinOwner(preload.metadata.uid ?? '', wanted))?.has(node) === true;
-  // The newest tells most; what older ones brought stays where it is.
+  // The newest says most; what older ones brought stays where it is.
   const [newest] = jobs.map((job) => ({ job, part: partIn(job, node) }));
   const ofJob = newest === undefined ? 0 : Number(newest.part.bytesReady);
   const part: Part = {
@@ -121,7 +121,7 @@ function stateOf(job: WarmJob, part: WarmJobNode): Pick<Part, 'state' | 'message
   }
 }
 
-/** Its agent tells that the files are not all there, long after they were; only what is pinned is brought again. */
+/** Its agent reports that the files are not all there, long after they were; only what is pinned is brought again. */
 function isLost(
   job: WarmJob | undefined,
   reported: number | undefined,

@@ -4,7 +4,7 @@ import { hasEnded, jobPrefix, pinOwner } from './job_request.ts';
 import type { ObservedPreload } from './observation.ts';
 import { bytesOf, type Wanted } from './wanted.ts';
 
-/** Bytes of one Dataset on a node, as its agent tells them of the present revision as a whole; undefined: not of this. */
+/** Bytes of one Dataset on a node, as its agent reports them of the present revision as a whole; undefined: not of this. */
 export function reportedResident(node: string, { agents }: ObservedPreload, wanted: Wanted): number | undefined {
   const dataset = agents?.datasets.get(wanted.registered);
   if (wanted.paths.length > 0 || dataset?.manifest !== wanted.manifest) return undefined;

@@ -17,7 +17,7 @@ export function statusOf(preload: CachePreload, observed: ObservedPreload): Desi
   const pods = podsOf(preload, observed);
   const common = { conditions, phase, waitingFor: waitingFor(assessment, observed), ...pods };
   const { status } = preload;
-  // Nobody could say, or nothing changes any more: the figures stay as they were.
+  // No agent could say, or nothing changes any more: the figures stay as they were.
   if (observed.agents?.connected !== true || assessment.expired) return { ...figuresOf(status), ...common };
   const unbound = assessment.wanted.length < (status?.revisions?.length ?? 0);
   if (observed.holdMs > 0 && status?.phase === phase && !assessment.newRound && !unbound) {
@@ -78,7 +78,7 @@ function freshFigures(preload: CachePreload, observed: ObservedPreload, assessme
   };
 }
 
-/** Bytes that are there stay there: a job that begins anew counts them again from nothing. */
+/** Bytes that are there stay there: a job that begins again counts them from nothing. */
 function rowOf(node: NodeProgress, preload: CachePreload | undefined): PreloadedNode {
   const status = preload?.status;
   const before =

@@ -13,7 +13,7 @@ export interface Wanted {
   paths: readonly string[];
   /** Of the Dataset, for what is to be asked of agents. */
   trouble: ObservedDataset['trouble'];
-  /** Undefined: agents have not told yet. */
+  /** Undefined: agents have not answered yet. */
   measure: Measure | undefined;
 }
 

@@ -10,7 +10,7 @@ const mostRows = 100;
 /** One whose figures were not written for so long does not move. */
 const restMs = 10_000;
 
-/** When the figures of CachePreloads were written last: the API server is told of each once a second at most. */
+/** When the figures of CachePreloads were written last: each is sent to the API server once a second at most. */
 export class WrittenProgress {
   readonly #now: () => number;
   readonly #written = new Map<string, { text: string; at: number }>();

@@ -56,7 +56,7 @@ export type VolumeAction =
 
 /**
  * Pure. What is to be done about a volume, in order. A volume is deleted only when its claim has gone and the
- * reclaim policy says so; one that somebody deletes by hand keeps its finalizer until its claim has gone.
+ * reclaim policy says so; one that is deleted by hand keeps its finalizer until its claim has gone.
  */
 export function planVolume(volume: VolumeView | undefined): VolumeAction[] {
   if (volume === undefined || !volume.provisioned) return [];

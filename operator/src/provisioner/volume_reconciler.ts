@@ -57,7 +57,7 @@ export class VolumeReconciler {
     }
   }
 
-  /** Nobody waits for this, so agents that are away are no failure. */
+  /** No pod waits for this, so agents that are away are no failure. */
   async #ensureVolume(volume: VolumeView, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     if (!this.#options.hasCluster(volume.cluster)) return;
     try {

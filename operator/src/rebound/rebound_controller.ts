@@ -14,7 +14,7 @@ export interface ReboundControllerOptions extends Omit<ReboundPodsOptions, 'agen
   logger: Logger;
 }
 
-/** Tells pods whose mounts died, on the leader only, until the signal aborts. The reflectors run already. */
+/** Notifies pods whose mounts died, on the leader only, until the signal aborts. The reflectors run already. */
 export async function runReboundController(options: ReboundControllerOptions, signal: AbortSignal): Promise<void> {
   const { agents, clusters, nodes, caches, logger } = options;
   const queue = new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 });

@@ -27,10 +27,10 @@ const maxListed = 512;
 const lookAgainMs = 5_000;
 
 /**
- * Tells pods whose mounts died that they must be restarted: each by one event for each time that it happened. Who was
- * told stands in the NodeCache; the event of a rebinding has a name that only this rebinding gives, so that a pod is not
- * told twice where an operator ends between the two. What the API server refuses is tried again until it takes it, or
- * the pod has ended.
+ * Reports to pods whose mounts died that they must be restarted: each by one event for each time that it happened. Who
+ * was notified stands in the NodeCache; the event of a rebinding has a name that only this rebinding gives, so that a
+ * pod is not notified twice where an operator ends between the two. What the API server refuses is tried again until it
+ * takes it, or the pod has ended.
  */
 export class ReboundPods {
   readonly #options: ReboundPodsOptions;
@@ -39,14 +39,14 @@ export class ReboundPods {
     this.#options = options;
   }
 
-  /** `node` names the NodeCache too. Errors of the API, after all others were told. */
+  /** `node` names the NodeCache too. Errors of the API, after all others were notified. */
   async reconcile(node: string, signal: AbortSignal): Promise<ReconcileResult> {
     const { agents, caches, placeOf } = this.#options;
     const status = agents.get(placeOf(node)?.cluster ?? '')?.status;
     const volumes = status?.connected === true ? volumesOf(status.nodes.get(node)) : undefined;
     // Nothing is known of the node's pods, as after a start of its agent.
     if (volumes === undefined) return {};
-    // Without an id nobody would find the event.
+    // Without an id the event would not be found.
     const found = volumes.pods.filter(({ uid }) => uid !== '').map(reboundPod);
     const named = [...new Map(found.map((pod) => [keyOf(pod), pod])).values()];
     const cache = caches.get(node);
@@ -104,7 +104,7 @@ const reboundPod = ({ namespace, name, uid, reboundAt }: PodReference): ReboundP
 const keyOf = ({ uid, at }: ReboundPod) => `${uid} ${at}`;
 
 /**
- * Agents of the release before do not tell when: what they name is what others name of the same pod. Who tells of a node
+ * Agents of the release before do not say when: what they name is what others name of the same pod. Who reports a node
  * may change at any time.
  */
 function wasReported(before: ReadonlyMap<string, ReboundPod>, pod: ReboundPod): boolean {
@@ -112,7 +112,7 @@ function wasReported(before: ReadonlyMap<string, ReboundPod>, pod: ReboundPod): 
   return [...before.values()].some(({ uid, at }) => uid === pod.uid && (at === '' || pod.at === ''));
 }
 
-/** Those that an agent left out for want of room are not told again when they are named again. */
+/** Those that an agent left out for want of room are not notified again when they are named again. */
 function notNamed(before: ReadonlyMap<string, ReboundPod>, named: ReboundPod[], volumes: Capability): ReboundPod[] {
   if (volumes.podsLeftOut === 0) return [];
   const keys = new Set(named.map(keyOf));

@@ -29,7 +29,7 @@ export type CleanUpResult = 'done' | { waitingFor: string; reason?: string; requ
 
 /**
  * One kind's reconciler. A pass is observe -> plan -> apply each action in order -> status; the shell around it is the
- * same for all kinds (`reconcileObject`). Everything is found anew in every pass, so a pass may end anywhere.
+ * same for all kinds (`reconcileObject`). Everything is found again in every pass, so a pass may end anywhere.
  */
 export interface Reconciler<T extends ReconciledObject, Observed, Action> {
   readonly type: ResourceType<T>;
@@ -42,15 +42,15 @@ export interface Reconciler<T extends ReconciledObject, Observed, Action> {
   /** Idempotent. A failure ends the pass; later actions wait for the next one. */
   apply(action: Action, object: T, signal: AbortSignal): Promise<void>;
   /**
-   * Pure. Tells of one condition `Ready` and of others. When an action failed and this does not say Ready=False by
-   * itself, the shell says it: the reason is the error's code.
+   * Pure. Gives one condition `Ready` and others. When an action failed and this does not say Ready=False by itself,
+   * the shell says it: the reason is the error's code.
    */
   status(object: T, pass: Pass<Observed, Action>): DesiredStatus<T>;
   /** Pure. When to look again though nothing changed, ms; undefined: not at all. */
   requeueAfterMs?(object: T, observed: Observed): number | undefined;
   /**
-   * Takes away what the object stands for that the garbage collector does not see. Absent: the object gets no
-   * finalizer. Idempotent; called until it is done.
+   * Removes what the object stands for that the garbage collector does not see. Absent: the object gets no finalizer.
+   * Idempotent; called until it is done.
    */
   cleanUp?(object: T, signal: AbortSignal): Promise<CleanUpResult>;
 }

@@ -47,7 +47,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
   async reconcile(given: T, signal: AbortSignal): Promise<ReconcileResult> {
     const { reconciler, api } = this.#options;
     let object = given;
-    // Before anything is made that would have to be taken away.
+    // Before anything is made that would have to be removed.
     if (reconciler.cleanUp !== undefined && !hasFinalizer(object)) {
       object = await addFinalizer(api, reconciler.type, object, signal);
     }
@@ -100,7 +100,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     return { observed, applied };
   }
 
-  /** Tells of a failure on the object and by an event, and throws it, so that the queue tries again later and later. */
+  /** Reports a failure on the object and by an event, and throws it, so that the queue tries again later and later. */
   async #failed(
     object: T,
     error: HearthError,
@@ -109,7 +109,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     signal: AbortSignal,
   ): Promise<never> {
     const { reconciler, events, logger } = this.#options;
-    // Ending, or somebody was faster: nothing that a person could act on.
+    // Ending, or another writer was faster: nothing that a person could act on.
     if (signal.aborted || error.code === 'Conflict') throw error;
     const conditions = withFailure(states, error);
     const ready = conditions.find(({ type }) => type === 'Ready');
@@ -122,7 +122,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     throw error;
   }
 
-  /** `announce`: tell of a change of Ready by an event. */
+  /** `announce`: report a change of Ready by an event. */
   async #write(
     object: T,
     states: readonly ConditionState[],
@@ -152,7 +152,7 @@ function rememberedFigures(object: ReconciledObject): object {
   return figures;
 }
 
-/** The conditions that were written last, without the one that the shell is about to tell anew. */
+/** The conditions that were written last, without the one that the shell is about to write again. */
 function unready(object: ReconciledObject): ConditionState[] {
   return (object.status?.conditions ?? []).filter(({ type }) => type !== 'Ready');
 }

@@ -48,7 +48,7 @@ const advices: readonly Advice[] = [
 
 /**
  * What agents lack though they serve. These conditions are for people to look at: they do not keep the StorageCluster
- * from being Ready. `before`: those that are written; they stay while no agent tells.
+ * from being Ready. `before`: those that are written; they stay while no agent reports.
  */
 export function adviceConditions(
   status: ClusterStatus | undefined,

@@ -15,7 +15,7 @@ export interface CleanUpOptions {
 }
 
 /**
- * Takes away everything that was made for a StorageCluster and waits until it has gone, pods included. Agents go first;
+ * Removes everything that was made for a StorageCluster and waits until it has gone, pods included. Agents go first;
  * after them the holders, which detach every mount that agents have left on a node, and the store and certificates, as
  * agents take leave of it. Ends in any case when the patience is over, with an event that names what is left.
  */
@@ -40,7 +40,7 @@ export async function cleanUp(
   return 'done';
 }
 
-/** Agents, and what tells of them. Gives what is still there. */
+/** Agents, and what reports them. Gives what is still there. */
 async function removeAgents(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
   const { api } = options;
   const left = await removeFromNodes(options, cluster, 'agent', signal);
@@ -63,7 +63,7 @@ async function removeFromNodes(
 ): Promise<string[]> {
   const selector = `${ofCluster(cluster)},${componentLabel}=${component}`;
   const sets = await remove(options, kinds.DaemonSet as ResourceType, selector, signal);
-  // The garbage collector takes pods away after what made them.
+  // The garbage collector deletes pods after what made them.
   return [...sets, ...(await pods(options, selector, signal))];
 }
 

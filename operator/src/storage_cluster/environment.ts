@@ -1,6 +1,6 @@
 import { HearthError } from '@hearth/common';
 
-/** What the chart tells the operator of its surroundings. */
+/** What the chart passes to the operator about its surroundings. */
 export interface Environment {
   /** Of the operator, and of everything with a namespace that it makes for StorageClusters. */
   namespace: string;

@@ -5,7 +5,7 @@ import { type PodState, startingReason } from './pod_state.ts';
 
 const mostNodesListed = 500;
 const longestMessage = 1024;
-/** A kubelet that makes a pod for longer has met with something that it tells only in events: a folder that it cannot make, a disk. */
+/** A kubelet that makes a pod for longer has met with something that it reports only in events: a folder that it cannot make, a disk. */
 const startingMs = 60_000;
 
 export interface NodeStatesInput {
@@ -52,7 +52,7 @@ function readiness(node: NodeFacts, pod: PodState | undefined, status: ClusterSt
       : no('NodeNotReady', 'The node itself is not ready, and has no pod of an agent');
   }
   const agent = status?.connected === true ? status.nodes.get(node.name) : undefined;
-  // What agents say of one another is newer than what the kubelet tells.
+  // What agents say of one another is newer than what the kubelet reports.
   if (agent?.ready === true && pod.running) return { ready: true, reason: 'Ready', message: '' };
   if (agent !== undefined && pod.running && agent.reason !== '') {
     return no('AgentNotReady', `Its agent is not ready: ${agent.reason}`);

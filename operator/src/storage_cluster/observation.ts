@@ -21,14 +21,14 @@ export interface Observation {
   foreign: readonly string[];
   /** What the spec refers to and is not there, as sentences. */
   missing: readonly string[];
-  /** Undefined: the store has no address yet, and nothing is taken away. */
+  /** Undefined: the store has no address yet, and nothing is removed. */
   store: StoreState | undefined;
   conflicts: readonly PlacementConflict[];
   nodes: readonly NodeState[];
   agents: {
     identity: ClientIdentity;
     endpoints: readonly AgentEndpoint[];
-    /** The operator's client of the agents has been told just this. */
+    /** The operator's client of the agents has been given just this. */
     known: boolean;
     /** Why none of them answers; undefined when one does. */
     trouble: string | undefined;

@@ -22,7 +22,7 @@ export interface OwnedSources {
   secrets: Source<Secret>;
 }
 
-/** Kinds of which a StorageCluster has objects, in the order in which they are taken away. */
+/** Kinds of which a StorageCluster has objects, in the order in which they are deleted. */
 export const ownedTypes: readonly ResourceType[] = [
   kinds.DaemonSet,
   kinds.StatefulSet,
@@ -58,7 +58,7 @@ export class OwnedObjects {
     return this.#sources.secrets.get(`${this.#namespace}/${name}`);
   }
 
-  /** Everything with the cluster's label but Secrets, which are never taken away while it is there. */
+  /** Everything with the cluster's label but Secrets, which are never deleted while it is there. */
   ofCluster(cluster: string): { type: ResourceType; object: KubernetesObject }[] {
     return ownedTypes
       .filter((type) => type.kind !== 'Secret')

@@ -10,9 +10,9 @@ export type Action =
   | { kind: 'secret'; secret: PlannedSecret; resourceVersion: string | undefined }
   | { kind: 'apply'; desired: DesiredObject }
   | { kind: 'delete'; type: ResourceType; name: string; uid: string | undefined }
-  /** All members begin anew: what the store holds is told again by agents and the operator. */
+  /** All members begin again: what the store holds is written again by agents and the operator. */
   | { kind: 'rebuildStore'; set: KubernetesObject }
-  /** Tells the operator's own client of the cluster's agents. Writes nothing. */
+  /** Passes the cluster's agents to the operator's own client. Writes nothing. */
   | { kind: 'connect'; identity: ClientIdentity; endpoints: readonly AgentEndpoint[] };
 
 /** Secrets before the pods that mount them, what is new before what is no longer wanted goes. */

@@ -22,7 +22,7 @@ const lookAgainMs = 5 * 60_000;
 const awaitedMs = 10_000;
 const longestRestMs = 60 * 60_000;
 
-/** Makes of a StorageCluster what runs on its nodes, and tells in its status how each of them is. */
+/** Makes of a StorageCluster what runs on its nodes, and writes to its status how each of them is. */
 export class StorageClusterReconciler implements Reconciler<StorageCluster, Observation, Action> {
   readonly type = kinds.StorageCluster;
   readonly progressReasons = progressReasons;
@@ -57,7 +57,7 @@ export class StorageClusterReconciler implements Reconciler<StorageCluster, Obse
         const preconditions = action.uid === undefined ? {} : { uid: action.uid };
         const { name } = cluster.metadata;
         const configures = action.type.kind === kinds.ConfigMap.kind;
-        // The pod tells of its end, and then this is planned again.
+        // The pod reports its end, and then this is planned again.
         if (configures && (await isReadByPods(api, name, action.name, environment.namespace, signal))) return;
         await api.delete(action.type, action.name, environment.namespace, { preconditions, signal });
         return;

@@ -35,7 +35,7 @@ export function isExempt(pod: Pod): boolean {
 
 /**
  * Pure. What becomes of a pod that is being made. It is gated when its Datasets or its annotations say so, and
- * provisionally when objects between it and its Datasets are not there yet: then its gate is taken away as soon as it
+ * provisionally when objects between it and its Datasets are not there yet: then its gate is removed as soon as it
  * proves needless. `random`: makes the name of a pod that belongs to no group.
  */
 export function admit(pod: Pod, namespace: string, found: PodDatasets, random: string): Admission {

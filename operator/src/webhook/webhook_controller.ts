@@ -34,8 +34,8 @@ const longestMs = 3_600_000;
 const queueKey = 'webhook';
 
 /**
- * Keeps the webhook's certificates, and tells the API server by which authority to know the webhook; on the leader
- * only, until the signal aborts.
+ * Keeps the webhook's certificates, and registers at the API server by which authority to know the webhook; on the
+ * leader only, until the signal aborts.
  */
 export async function runWebhookController(options: WebhookControllerOptions, signal: AbortSignal): Promise<void> {
   const { secrets, configurations, namespace, logger } = options;

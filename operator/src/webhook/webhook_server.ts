@@ -22,7 +22,7 @@ const largestBody = 4 * 1024 * 1024;
 const keepAliveMs = 120_000;
 const minVersion = 'TLSv1.2';
 
-/** The HTTPS server that the API server asks about pods. Without a certificate it listens and answers nobody. */
+/** The HTTPS server that the API server asks about pods. Without a certificate it listens and answers no client. */
 export class WebhookServer {
   readonly #options: WebhookServerOptions;
   readonly #server: Server;
@@ -72,7 +72,7 @@ export class WebhookServer {
     return this.#certificate?.validToDate;
   }
 
-  /** Serves for this time on, as it takes a while until nobody asks any more, and ends when the last answer is given. */
+  /** Serves for this time on, as it takes a while until no client asks any more, and ends when the last answer is given. */
   async close(lingerMs: number): Promise<void> {
     if (!this.#server.listening) return;
     await sleep(lingerMs);

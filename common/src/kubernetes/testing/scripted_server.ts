@@ -33,7 +33,7 @@ export class ScriptedServer {
     return new URL(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`);
   }
 
-  /** How often clients were told that their credentials are refused. */
+  /** How often clients were answered that their credentials are refused. */
   refusals = 0;
 
   api(options?: KubernetesApiOptions): KubernetesApi {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 
-/** A clock that stands still until a test moves it. Chance is always the middle, unless told otherwise. */
+/** A clock that stands still until a test moves it. Chance is always the middle, unless set otherwise. */
 export class TestClock implements Clock {
   chance = 0.5;
   #now = 0;

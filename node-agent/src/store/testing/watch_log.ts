@@ -1,6 +1,6 @@
 import type { Store, StoreEvent, WatchItem } from '../store.ts';
 
-/** Collects what a watch tells, until it ends. */
+/** Collects what a watch reports, until it ends. */
 export class WatchLog {
   readonly items: WatchItem[] = [];
   readonly ended: Promise<void>;

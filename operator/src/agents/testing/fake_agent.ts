@@ -22,7 +22,7 @@ export type Answers = {
   [Name in Exclude<StreamName, 'watchStatus'>]?: (request: RequestOf<Name>) => AsyncIterable<ResponseOf<Name>>;
 };
 
-/** An agent's control API by mutual TLS, scripted by a test. Its status stream says what `tell` was given last. */
+/** An agent's control API by mutual TLS, scripted by a test. Its status stream says what `publish` was given last. */
 export class FakeAgent {
   readonly node: string;
   /** Every request as `[method, request]`. */
@@ -64,14 +64,14 @@ export class FakeAgent {
     return this.#watchers.size;
   }
 
-  /** Tells everybody who watches, now and later. */
-  tell(status: Partial<GetStatusResponse>): void {
+  /** Sends it to all who watch, now and later. */
+  publish(status: Partial<GetStatusResponse>): void {
     const api = { apiVersion: controlApi.apiVersion, apiFeatures: [...controlApi.apiFeatures] };
     this.#status = GetStatusResponse.fromPartial({ node: this.node, ...api, ...status });
     for (const watcher of this.#watchers) watcher.write(this.#status);
   }
 
-  /** Connections break and nobody listens. */
+  /** Connections break and nothing listens. */
   kill(): void {
     this.#server.forceShutdown();
     this.#watchers.clear();

@@ -9,7 +9,7 @@ import type { Agents, ClusterAgents, ClusterStatus, RequestOf, StatusListener } 
 
 type Listing = (request: AddDatasetRequest, signal: AbortSignal) => AsyncIterable<Partial<AddDatasetProgress>>;
 
-/** The agents of one cluster, without any network: they know what they are told, and list as the test says. */
+/** The agents of one cluster, without any network: they know what they are sent, and list as the test says. */
 export class FakeAgents implements Agents, ClusterAgents {
   readonly cluster: string;
   status: ClusterStatus | undefined;

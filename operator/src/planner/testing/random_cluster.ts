@@ -130,7 +130,7 @@ function part(size: number): fc.Arbitrary<number> {
   return fc.constantFrom(0, 0.3, 0.95, 1, 1).map((share) => Math.floor(size * share));
 }
 
-/** `host` tells whether the node has a hostname of its own; it is a label no more. */
+/** `host`: whether the node has a hostname of its own; it is a label no more. */
 function named({ labels: { host, ...own }, ...rest }: Omit<PlannedNode, 'name'>, index: number): PlannedNode {
   const name = `n${index}`;
   const hostname = host === 'none' ? {} : { 'kubernetes.io/hostname': host === 'shared' ? 'shared' : `host-${name}` };

@@ -53,7 +53,7 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
         : { certificateAuthorities: `${authorities}/${origins.certificateAuthorities.key}` }),
     },
     log: { level: logLevel, format: 'json' },
-    // Ending again and again would mend no disk, and tell less.
+    // Ending again and again would mend no disk, and report less.
     onStartFailure: 'wait',
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;

@@ -9,7 +9,7 @@ import { field, hostFolder, nodePod, privileged, sharedMount, type Volume, type 
 
 export interface AgentInput extends BuildInput {
   group: NodeGroup;
-  /** Nodes that the group selects but that belong to somebody else. */
+  /** Nodes that the group selects but that belong to another owner. */
   excluded: readonly string[];
   /** Of everything that an agent reads at its start only: pods are replaced when it changes. */
   configurationHash: string;

@@ -11,7 +11,7 @@ const listing = 6n * GiB;
 const listedEntry = 640n;
 /** Of a chunk of 4 MiB, resident or not: 64 checksums of four bytes and its state, 300 bytes, and room for growth. */
 const cachedPerByte = 8192n;
-/** A share is of a disk that nobody knows here: as if it had this size. */
+/** A share is of a disk that is not known here: as if it had this size. */
 const unknownDisk = 8n * 1024n * GiB;
 
 /** What the scheduler keeps free for an agent: buffers of chunks, and an idle process. */

@@ -10,7 +10,7 @@ const digits = 10;
 
 /**
  * The configuration of a node group's agents. Holds no secrets. It never changes: another content has another name, and
- * pods name the one that they were made with. So an agent that begins anew in the middle of an upgrade, or of the way
+ * pods name the one that they were made with. So an agent that begins again in the middle of an upgrade, or of the way
  * back, reads what the operator of its own release wrote, and no setting that it does not know.
  */
 export function configMap(input: BuildInput, group: NodeGroup, store: string): DesiredObject<ConfigMap> {

@@ -12,7 +12,7 @@ export interface DesiredInput extends BuildInput {
   store: string | undefined;
   /** Addresses of the Services of the members of an etcd of several; undefined: not all known yet, and etcd waits. */
   members: readonly string[] | undefined;
-  /** Nodes that a group selects but that belong to somebody else. */
+  /** Nodes that a group selects but that belong to another owner. */
   excluded: (group: string) => readonly string[];
   /** Of what agents read at their start beside their ConfigMap: the secret, the authorities of origins. */
   startHash: string;

@@ -94,7 +94,7 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
   return desiredObject(input, kinds.StatefulSet, etcdSetName(name), labels, { spec } as never);
 }
 
-/** At most one member is taken away at a time; a member that is ill holds up no drain. */
+/** At most one member is evicted at a time; a member that is ill holds up no drain. */
 export function etcdDisruptionBudget(input: BuildInput): DesiredObject<PodDisruptionBudget> {
   const { name } = input.cluster.metadata;
   return desiredObject(input, kinds.PodDisruptionBudget, etcdSetName(name), labelsOf(name, 'etcd'), {
@@ -106,9 +106,9 @@ export function etcdDisruptionBudget(input: BuildInput): DesiredObject<PodDisrup
   });
 }
 
-/** Flags of etcd (etcd.io/docs/v3.6/op-guide/configuration). `token` tells this cluster from others of its name. */
+/** Flags of etcd (etcd.io/docs/v3.6/op-guide/configuration). `token` distinguishes this cluster from others of its name. */
 export function etcdArguments(cluster: string, namespace: string, token: string, replicas: number): string[] {
-  // A single member talks to nobody, so it needs no name.
+  // A single member talks to no other, so it needs no name.
   const host = (member: string) => (replicas === 1 ? '127.0.0.1' : etcdPeerName(cluster, namespace, member));
   const members = Array.from({ length: replicas }, (_, index) => etcdMemberName(cluster, index));
   return [

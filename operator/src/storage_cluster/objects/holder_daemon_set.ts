@@ -36,7 +36,7 @@ export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
             ...['--volumes', nodeFolder(name)],
             ...['--agent-absence', String(absence)],
           ],
-          // Tells only: a holder is never ended for not answering, as its mounts would end with it.
+          // Reports only: a holder is never ended for not answering, as its mounts would end with it.
           readinessProbe: {
             exec: { command: ['hearth-holder', '--check', '--socket', holderSocket(name)] },
             periodSeconds: 10,
