@@ -33,6 +33,7 @@ class OptionalFields {
     [[nodiscard]] bool mustUnderstand() const { return (tag & kMustUnderstand) != 0; }
   };
 
+  // `in` must remain live while this object is used.
   explicit OptionalFields(ByteReader& in) : in_(in) {}
 
   // Nothing behind the last one, or when the rest is malformed: then malformed() says so.

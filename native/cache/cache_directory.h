@@ -37,6 +37,8 @@ struct DirectoryRecovery {
 
 class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
  public:
+  // The shards' reactors and files and `index` must remain live while this object is used. `home`:
+  // the shard, by its index, on which "home" calls are made.
   CacheDirectory(CacheDirectoryOptions options, std::vector<ShardContext> shards, std::size_t home,
                  KeyIndex& index, CacheTuning tuning);
 

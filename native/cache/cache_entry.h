@@ -35,6 +35,7 @@ enum class ChunkState : std::uint8_t {
 
 class CacheEntry {
  public:
+  // `home` must remain live while this object is used.
   CacheEntry(const ContentKey& contentKey, std::uint64_t bytes, CacheDirectory& home,
              bool isExecutable);
 

@@ -125,7 +125,8 @@ class ContentCache {
  public:
   // Locks the directories (kInUse: another agent, with its process id where known), checks what the
   // file system can do (links, sparse files, mmap; kUnsupported with the reason), replays the logs,
-  // deletes what no record claims, and compacts. Runs on the reactor of shards[0].
+  // deletes what no record claims, and compacts. Runs on the reactor of shards[0]. What `shards`
+  // refer to must remain live while the result is used.
   [[nodiscard]] static Task<Result<std::unique_ptr<ContentCache>>> open(
       std::vector<CacheDirectoryOptions> directories, std::vector<ShardContext> shards);
   virtual ~ContentCache() = default;

@@ -14,6 +14,7 @@ struct CacheCore;
 
 class DoubtExaminer {
  public:
+  // `core` must remain live while this object is used.
   explicit DoubtExaminer(CacheCore& core);
 
   // shards[0]. Once.

@@ -16,6 +16,7 @@ struct CacheCore;
 
 class Evictor {
  public:
+  // `core` must remain live while this object is used.
   explicit Evictor(CacheCore& core) : core_(core) {}
 
   // Any shard; continues on `back`. Reserves in the directory's budget, evicting others first if

@@ -27,6 +27,7 @@ class ResidencyLog {
  public:
   // Opens or makes `folder`/residency.log, gives every record to `replayed`, in order, and cuts
   // off, durably, what was torn by a crash. kUnsupported: it needs a later version of Hearth.
+  // `files` must remain live while the result is used.
   [[nodiscard]] static Task<Result<std::unique_ptr<ResidencyLog>>> open(
       FileSystem& files, std::string folder, std::function<void(const ResidencyRecord&)> replayed);
 

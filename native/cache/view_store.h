@@ -30,6 +30,7 @@ class ViewStore {
  public:
   static constexpr std::uint32_t kMaxFiles = 100'000;
 
+  // `core` must remain live while this object is used.
   explicit ViewStore(CacheCore& core);
 
   // shards[0], once the directories are locked: sweeps leftovers, reads key lists and publishes.

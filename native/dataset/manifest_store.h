@@ -31,6 +31,7 @@ struct ManifestPorts {
 
 class ManifestStore {
  public:
+  // What `ports` refers to must remain live while this object is used.
   explicit ManifestStore(ManifestPorts ports);
 
   // Checks the bytes, writes them durably and opens them.

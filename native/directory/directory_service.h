@@ -14,6 +14,7 @@ namespace hearth {
 
 class DirectoryService {
  public:
+  // What `ports` refers to must remain live while this object is used.
   explicit DirectoryService(DirectoryPorts ports);
   ~DirectoryService();
 

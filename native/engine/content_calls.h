@@ -35,6 +35,7 @@ struct Verified {
 
 class ContentCalls {
  public:
+  // Both must remain live while this object is used.
   ContentCalls(EngineCommons& commons, Shard& home) : commons_(commons), home_(home) {}
 
   [[nodiscard]] Task<Residency> residency(std::shared_ptr<Dataset> dataset);

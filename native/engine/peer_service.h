@@ -13,6 +13,7 @@ namespace hearth {
 
 class PeerService final : public PeerHandler {
  public:
+  // `shard` must remain live while this object is used.
   explicit PeerService(Shard& shard);
   ~PeerService() override;
   PeerService(const PeerService&) = delete;

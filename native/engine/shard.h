@@ -74,6 +74,7 @@ struct EngineCommons {
 };
 
 struct Shard {
+  // `shared` must remain live while this object is used.
   explicit Shard(EngineCommons& shared);
   ~Shard();
 

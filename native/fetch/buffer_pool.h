@@ -71,7 +71,7 @@ class ChunkBuffer {
 
 class BufferPool {
  public:
-  // At least four buffers.
+  // At least four buffers. `reactor` must remain live while the result is used.
   [[nodiscard]] static Result<std::unique_ptr<BufferPool>> create(Reactor& reactor,
                                                                   std::size_t buffers);
   BufferPool(const BufferPool&) = delete;

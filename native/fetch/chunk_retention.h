@@ -24,6 +24,7 @@ namespace hearth {
 
 class ChunkRetention {
  public:
+  // Both must remain live while this object is used.
   ChunkRetention(Reactor& reactor, BufferPool& pool);
   ChunkRetention(const ChunkRetention&) = delete;
   ChunkRetention& operator=(const ChunkRetention&) = delete;

@@ -14,6 +14,7 @@ namespace hearth {
 // Lives in readInto()'s frame. On the fetcher's shard.
 class Fetcher::DirectRead {
  public:
+  // `fetcher` must remain live while this object is used.
   DirectRead(Fetcher& fetcher, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
              MemoryVector into);
 

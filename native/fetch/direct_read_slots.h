@@ -26,6 +26,7 @@ class DirectReadSlots {
   // Parts that helpers of the reactor copy, which has two more.
   static constexpr std::uint64_t kCopies = 2;
 
+  // `reactor` must remain live while this object is used.
   explicit DirectReadSlots(Reactor& reactor) : copies(reactor, kCopies), reactor_(reactor) {}
 
   Semaphore copies;

@@ -26,6 +26,7 @@ struct ChunkMemory {
   ChunkRetention& retention;
 };
 
+// What a fetcher uses of its shard and of the engine. All of it lives longer.
 struct FetchPorts {
   Reactor& reactor;
   Gate& gate;  // background coroutines

@@ -44,6 +44,7 @@ class FileObserver {
 
 class Fetcher {
  public:
+  // What `ports` refers to must remain live while this object is used.
   explicit Fetcher(FetchPorts ports);
 
   // Before the first file is opened; `observer` lives as long as files are fetched.

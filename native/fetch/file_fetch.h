@@ -44,6 +44,7 @@ void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk);
 // memory, where readers find them at once; it lands when they are in the cache, or cannot be kept
 // there.
 struct ChunkFlight {
+  // `reactor` must remain live while this object is used.
   ChunkFlight(Reactor& reactor, std::shared_ptr<const Dataset> fetchedAs)
       : dataset(std::move(fetchedAs)), arrived(reactor), landed(reactor) {}
   const std::shared_ptr<const Dataset> dataset;

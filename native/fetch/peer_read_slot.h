@@ -13,6 +13,7 @@ namespace hearth {
 // work that a reader joins leaves the queue. Used on one shard's thread only.
 class PeerReadSlots {
  public:
+  // `reactor` must remain live while this object is used.
   PeerReadSlots(Reactor& reactor, std::uint32_t chunks) : reactor_(reactor), free_(chunks) {}
   PeerReadSlots(const PeerReadSlots&) = delete;
   PeerReadSlots& operator=(const PeerReadSlots&) = delete;
@@ -43,6 +44,7 @@ class PeerReadSlots {
 // A run's slot among them.
 class PeerReadSlot {
  public:
+  // `slots` must remain live while this object is used.
   explicit PeerReadSlot(PeerReadSlots& slots) : slots_(slots) {}
   ~PeerReadSlot() { leave(); }
   PeerReadSlot(const PeerReadSlot&) = delete;

@@ -52,6 +52,7 @@ class RateLimiter {
 // and not for longer than the limiter lives.
 class RateAllowance {
  public:
+  // `rate` must remain live while this object is used. Null: no limit.
   explicit RateAllowance(RateLimiter* rate)
       : rate_(rate), given_(rate == nullptr || !rate->limits()) {}
   ~RateAllowance() {

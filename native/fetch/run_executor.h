@@ -13,6 +13,7 @@ namespace hearth {
 // Lives in run()'s frame, as the state that it refers to. On the fetcher's shard.
 class Fetcher::RunExecutor {
  public:
+  // Both must remain live while this object is used.
   RunExecutor(Fetcher& fetcher, RunState& state);
 
   // Ends when none of the run's chunks is missing, or with the error for which that cannot be.

@@ -31,6 +31,7 @@ class Urgency {
   // neither resume them nor end a watch.
   class Watch {
    public:
+    // `urgency` must remain live while this object is used.
     Watch(Urgency& urgency, std::function<void()> raised)
         : urgency_(urgency),
           raised_(std::move(raised)),

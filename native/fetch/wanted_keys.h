@@ -13,7 +13,7 @@ namespace hearth {
 
 class WantedKeys final : public LocalChunks {
  public:
-  // The cache outlives it.
+  // `cache` must remain live while this object is used.
   explicit WantedKeys(ContentCache& cache) : cache_(cache) {}
 
   // Wanted while the object lives.

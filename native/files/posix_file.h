@@ -17,7 +17,8 @@ namespace hearth {
 class PosixFile final : public File {
  public:
   // Takes the descriptors over; `direct` (O_DIRECT, of the same file) is -1 for a file that is read
-  // and written through the page cache. `path` is for messages.
+  // and written through the page cache. `path` is for messages. `reactor` must remain live while
+  // this object is used; only the destructor may come later.
   PosixFile(Reactor& reactor, int descriptor, int direct, std::string path)
       : reactor_(reactor), descriptor_(descriptor), direct_(direct), path_(std::move(path)) {}
   ~PosixFile() override;

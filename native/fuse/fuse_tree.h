@@ -26,7 +26,7 @@ struct FuseTreeOptions {
 class FuseTree {
  public:
   // `passthrough`: whether complete files are to be opened by passthrough; may turn false at any
-  // time.
+  // time. Both references must remain live while this object is used.
   FuseTree(MountSource& source, const std::atomic<bool>& passthrough, FuseTreeOptions options)
       : source_(source), passthrough_(passthrough), options_(options) {}
 

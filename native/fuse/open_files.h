@@ -48,6 +48,7 @@ class OpenFiles {
   };
 
   // `passthrough` is turned off, with the reason, when the kernel refuses the first backing file.
+  // All of them must remain live while this object is used.
   OpenFiles(MountSource& source, FuseDevice& device, OpenCounts& counts, FuseCounters& counters,
             std::atomic<bool>& passthrough, std::uint32_t epoch);
 

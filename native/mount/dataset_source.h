@@ -12,7 +12,8 @@ namespace hearth {
 
 class DatasetSource final : public MountSource {
  public:
-  // `allowPassthrough` false: everything goes through the daemon.
+  // `allowPassthrough` false: everything goes through the daemon. `ports` must remain live while
+  // this object, or a read of its files, is used.
   DatasetSource(const MountPorts& ports, std::shared_ptr<Dataset> dataset, std::string name,
                 bool allowPassthrough);
   ~DatasetSource() override;

@@ -27,6 +27,7 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
   // Of one request. It goes on for more of them, but as long as these want it.
   static constexpr std::size_t kMaxSharers = 1024;
 
+  // `ports` must remain live while this object is used.
   MountAdvice(const MountPorts& ports, std::shared_ptr<Dataset> dataset)
       : ports_(ports), dataset_(std::move(dataset)) {}
   MountAdvice(const MountAdvice&) = delete;

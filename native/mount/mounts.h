@@ -40,6 +40,7 @@ struct MountInfo {
 class Mounts {
  public:
   // `callDeadline`: of mount(2) and umount(2) for views; they fail with kDeadlineExceeded then.
+  // `ports` and `manifests` must remain live while this object is used.
   Mounts(const MountPorts& ports, ManifestStore& manifests,
          std::chrono::milliseconds callDeadline = std::chrono::seconds(5));
   ~Mounts();

@@ -16,6 +16,7 @@ struct MountShard;
 
 class Prefetcher {
  public:
+  // `shard` must remain live while this object is used.
   explicit Prefetcher(MountShard& shard) : shard_(shard) {}
 
   // Bytes [offset, offset + length) will be wanted soon: fetches ahead while the file has readers.

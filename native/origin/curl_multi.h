@@ -20,6 +20,7 @@ class CurlMulti {
  public:
   // One transfer of an easy handle, which the caller owns and has configured. Lives until finish().
   struct Transfer {
+    // `reactor` and `handle` must remain live while this object is used.
     Transfer(Reactor& reactor, CURL* handle) : easy(handle), ended(reactor) {}
     CURL* const easy;
     Event ended;  // set when libcurl is done with it; the owner may set it to wake itself up
@@ -27,7 +28,8 @@ class CurlMulti {
     bool added = false;
   };
 
-  // At most `connections` open at once, idle ones included.
+  // At most `connections` open at once, idle ones included. `reactor` must remain live while the
+  // result is used.
   [[nodiscard]] static Result<std::unique_ptr<CurlMulti>> create(Reactor& reactor,
                                                                  std::size_t connections);
   // After close().

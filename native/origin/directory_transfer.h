@@ -26,7 +26,7 @@ class DirectoryTransfer : public std::enable_shared_from_this<DirectoryTransfer>
   };
 
   // Reactor's thread, as all members here. `changed` and the memory of `into` are used until
-  // leave().
+  // leave(). They, and `reactor`, must remain live until then.
   DirectoryTransfer(Reactor& reactor, Event& changed, Source source,
                     std::vector<std::span<std::byte>> into);
 

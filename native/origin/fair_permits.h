@@ -15,6 +15,7 @@ namespace hearth {
 
 class FairPermits {
  public:
+  // `reactor` must remain live while this object is used.
   FairPermits(Reactor& reactor, std::size_t permits) : reactor_(reactor), free_(permits) {}
   FairPermits(const FairPermits&) = delete;
   FairPermits& operator=(const FairPermits&) = delete;

@@ -53,7 +53,8 @@ struct HttpOutcome {
 
 class HttpExchange {
  public:
-  // `easy` is reset and configured; `sink` takes the bytes.
+  // `easy` is reset and configured; `sink` takes the bytes. `context`, `easy` and `sink` must
+  // remain live while this object is used.
   HttpExchange(HttpContext& context, CURL* easy, HttpRequest request, PieceSink& sink);
   ~HttpExchange();
   HttpExchange(const HttpExchange&) = delete;

@@ -15,6 +15,7 @@ namespace hearth {
 
 class HttpOrigin {
  public:
+  // `reactor` and `statistics` must remain live while the result is used.
   [[nodiscard]] static Result<std::unique_ptr<HttpOrigin>> create(Reactor& reactor,
                                                                   OriginOptions options,
                                                                   OriginStatistics& statistics);

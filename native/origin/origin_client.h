@@ -79,6 +79,7 @@ struct OriginStatistics {
 class OriginClient {
  public:
   // kInvalidArgument for certificateAuthorities that cannot be read and malformed allowedNetworks.
+  // `reactor` must remain live while the result is used.
   [[nodiscard]] static Result<std::unique_ptr<OriginClient>> create(Reactor& reactor,
                                                                     OriginOptions options);
   virtual ~OriginClient() = default;

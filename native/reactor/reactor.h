@@ -140,6 +140,7 @@ class Reactor {
   // Event with a deadline and by libcurl's timeout.
   class Timer {
    public:
+    // `reactor` must remain live while this object is used.
     explicit Timer(Reactor& reactor) : reactor_(reactor) {}
     ~Timer() { cancel(); }
     Timer(const Timer&) = delete;

@@ -16,6 +16,7 @@ namespace hearth {
 // Set once (or reset by hand). Any number of waiters, each with a deadline if it likes.
 class Event {
  public:
+  // `reactor` must remain live while this object is used.
   explicit Event(Reactor& reactor) : reactor_(reactor) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -55,6 +56,7 @@ class Event {
 // request is not starved by small ones.
 class Semaphore {
  public:
+  // `reactor` must remain live while this object is used.
   Semaphore(Reactor& reactor, std::uint64_t units) : reactor_(reactor), free_(units) {}
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
@@ -93,6 +95,7 @@ class Semaphore {
 // goes.
 class Gate {
  public:
+  // `reactor` must remain live while this object is used.
   explicit Gate(Reactor& reactor) : empty_(reactor) { empty_.set(); }
 
   // Starts `task` now on this thread; after close() has been called it is dropped unstarted.

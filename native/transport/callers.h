@@ -8,11 +8,13 @@ namespace hearth {
 
 class Callers {
  public:
+  // `reactor` must remain live while this object is used.
   explicit Callers(Reactor& reactor) : gone_(reactor) { gone_.set(); }
 
   // One of them, for as long as it lives.
   class Inside {
    public:
+    // `callers` must remain live while this object is used.
     explicit Inside(Callers& callers) : callers_(callers) {
       ++callers_.inside_;
       callers_.gone_.reset();

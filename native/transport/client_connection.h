@@ -23,6 +23,7 @@ namespace hearth {
 
 class ClientConnection final : public Connection, public Rail {
  public:
+  // `reactor` and `gate` must remain live while this object is used.
   ClientConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
                    PeerAddress address, std::uint64_t features);
 

@@ -40,6 +40,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void part(Error reason);
 
  protected:
+  // `reactor` and `gate` must remain live while this object is used.
   Connection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval);
 
   // A frame that this role understands: whether a payload follows. An error ends the connection.

@@ -14,6 +14,7 @@ namespace hearth {
 
 class CreditGate {
  public:
+  // `reactor` must remain live while this object is used.
   explicit CreditGate(Reactor& reactor) : reactor_(reactor) {}
 
   // Before the first: one request at a time.

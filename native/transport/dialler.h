@@ -15,7 +15,7 @@ namespace hearth {
 
 class Dialler {
  public:
-  // `options` and `gate` outlive the dialler.
+  // The references must remain live while this object is used.
   Dialler(Reactor& reactor, Gate& gate, const TransportOptions& options)
       : reactor_(reactor), gate_(gate), options_(options) {}
 

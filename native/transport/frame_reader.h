@@ -24,7 +24,8 @@ struct Frame {
 class FrameReader {
  public:
   // `fd` stays the caller's and open while the reader is used. Until trust(), a frame longer than
-  // kHandshakeFrameBytes is refused by its header, and no more memory than that is used.
+  // kHandshakeFrameBytes is refused by its header, and no more memory than that is used. `reactor`
+  // must remain live while this object is used.
   FrameReader(Reactor& reactor, int fd);
 
   // The other side has proved who it is: its frames may be as long as the protocol allows.

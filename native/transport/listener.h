@@ -15,6 +15,7 @@ namespace hearth {
 class TcpListener final : public Listener {
  public:
   using Adopt = std::function<void(std::uint32_t, int)>;
+  // `reactor` must remain live while this object is used.
   TcpListener(Reactor& reactor, Socket socket, Adopt adopt);
 
   PeerAddress address() const override { return address_; }

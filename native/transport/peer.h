@@ -27,6 +27,7 @@ enum class Lane : std::uint8_t { kPayload, kControl };
 class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
  public:
   // `firstAddress`: where the first stream begins in the list of addresses, so that shards differ.
+  // `reactor`, `gate` and `dialler` must remain live while this object is used.
   Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity, std::uint32_t streams,
        std::uint32_t firstAddress, std::shared_ptr<PeerStatistics> account);
 

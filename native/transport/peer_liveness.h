@@ -13,6 +13,7 @@ namespace hearth {
 
 class PeerLiveness {
  public:
+  // `reactor` must remain live while this object is used.
   explicit PeerLiveness(const Reactor& reactor) : reactor_(reactor) {}
 
   // The first of the requests is sent that are unanswered. `progress`: grows with every byte that

@@ -178,6 +178,7 @@ struct PeerStatistics {
 
 class PeerTransport {
  public:
+  // `reactor` and `handler` must remain live while the result is used, until close() has ended.
   [[nodiscard]] static std::unique_ptr<PeerTransport> create(Reactor& reactor,
                                                              TransportOptions options,
                                                              PeerHandler& handler);
@@ -236,7 +237,7 @@ class Listener {
  public:
   // On the reactor's thread, or before it runs. kInUse with advice when the port is taken. Socket
   // and shard are handed to `adopt` on this thread; the shard is the dialler's, below its own
-  // number of shards.
+  // number of shards. `reactor` must remain live while the result is used.
   [[nodiscard]] static Result<std::unique_ptr<Listener>> create(
       Reactor& reactor, PeerAddress address, std::function<void(std::uint32_t, int)> adopt);
   virtual ~Listener() = default;                          // after close()

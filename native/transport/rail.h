@@ -64,6 +64,7 @@ class RailWork;
 class RailRequest {
  public:
   struct Posted;
+  // `reactor` must remain live while the request or its work is used.
   [[nodiscard]] static Posted create(Reactor& reactor, RailTransfer transfer);
   RailRequest(Reactor& reactor, RailTransfer transfer);
   RailRequest(const RailRequest&) = delete;

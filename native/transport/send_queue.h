@@ -43,9 +43,9 @@ class SendQueue {
   };
 
   // `begun` is called with each item that has a request id, just before its first byte is sent:
-  // from then on the other side may count its request as answered.
-  // `sent` is called when the queue has let go of the payload of an item that has a request id
-  // and is not lent: it was sent, or could not be.
+  // from then on the other side may count its request as answered. `sent` is called when the queue
+  // has let go of the payload of an item that has a request id and is not lent: it was sent, or
+  // could not be. `reactor` must remain live while this object is used.
   SendQueue(Reactor& reactor, std::function<void(const Item&)> begun,
             std::function<void(const Item&)> sent);
 

@@ -17,7 +17,8 @@ namespace hearth {
 
 class ServerConnection final : public Connection {
  public:
-  // `with` has proved the secret. `limit`: see Credit in wire/frame.h; `order` outlives it.
+  // `with` has proved the secret. `limit`: see Credit in wire/frame.h. The references must remain
+  // live while this object, or a request of it that is executed, is used.
   ServerConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
                    Agreed with, Credit limit, PeerHandler& handler, WriteOrder& order);
 

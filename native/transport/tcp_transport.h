@@ -20,6 +20,7 @@ namespace hearth {
 
 class TcpTransport final : public PeerTransport {
  public:
+  // `reactor` and `handler` must remain live while this object is used, until close() has ended.
   TcpTransport(Reactor& reactor, TransportOptions options, PeerHandler& handler);
 
   void setPeers(std::vector<PeerIdentity> peers) override;

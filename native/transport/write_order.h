@@ -40,7 +40,7 @@ namespace hearth {
 class WriteOrder {
  public:
   // `grace`: after which one that does not leave its place is pressed, and how often who waits
-  // looks whether it is still wanted.
+  // looks whether it is still wanted. `reactor` must remain live while this object is used.
   explicit WriteOrder(Reactor& reactor, Clock::duration grace = kReleaseGrace)
       : reactor_(reactor), grace_(grace) {}
 
@@ -74,6 +74,7 @@ class WriteOrder {
 
 class WriteOrder::Place {
  public:
+  // `order` must remain live while this object is used.
   Place(WriteOrder& order, std::string node, const WriteRequest& request, OnLoss onLoss);
   ~Place();
   Place(const Place&) = delete;

@@ -32,7 +32,8 @@ struct VerifierPorts {
 
 class FileVerifier final : public FileObserver {
  public:
-  // Watches what the fetcher brings.
+  // Watches what the fetcher brings. What `ports` refers to must remain live while this object is
+  // used.
   explicit FileVerifier(VerifierPorts ports);
 
   void arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,

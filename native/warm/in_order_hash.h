@@ -71,6 +71,7 @@ class HashBytes {
 };
 
 struct InOrderHash {
+  // `reactor` must remain live while this object is used.
   InOrderHash(Reactor& reactor, std::uint64_t fileGeneration)
       : generation(fileGeneration), stopped(reactor) {
     stopped.set();

@@ -12,7 +12,7 @@
 
 namespace hearth {
 
-// One shard; all but `reactor` are used on its thread.
+// One shard; all but `reactor` are used on its thread. All of it lives longer than its users.
 struct WarmShard {
   Reactor& reactor;
   Gate& gate;  // background coroutines
@@ -20,6 +20,7 @@ struct WarmShard {
   FileVerifier& verifier;
 };
 
+// What warm jobs and the scrub use of the engine. All of it lives longer.
 struct WarmPorts {
   ContentCache& cache;
   ThreadPool& wholeFiles;  // for what goes through whole files or through lists of millions
