@@ -64,7 +64,7 @@ setup $(STAMP): package-lock.json scripts/setup.sh ## Install Debian packages, N
 	@scripts/setup.sh
 	@mkdir -p build && touch $(STAMP)
 
-generate: $(STAMP) ## Write all generated sources anew
+generate: $(STAMP) ## Write all generated sources again
 	@$(NODE) scripts/generate-constants.ts
 	@$(NODE) scripts/generate-crds.ts
 	@$(NODE) scripts/generate-protocols.ts

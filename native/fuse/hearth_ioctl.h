@@ -21,9 +21,9 @@
 /* Fetch the bytes to this node. */
 #define HEARTH_IOC_WILLNEED _IO(0xBE, 1)
 /* The bytes may be evicted. Nothing happens to files that are pinned, published or open, but the
- * descriptor that says it does not count: a file that is not open elsewhere is evicted, and read
- * from the origin when it is read again. Where the kernel reads it by passthrough, that is when it
- * is closed.
+ * descriptor that says it does not count: a file that is not open elsewhere is evicted, and
+ * fetched again when it is read. Where the kernel reads it by passthrough, that is when it is
+ * closed.
  */
 #define HEARTH_IOC_DONTNEED _IO(0xBE, 2)
 

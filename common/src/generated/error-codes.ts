@@ -33,7 +33,7 @@ export const errorTable = {
   Unsupported: { code: 14, grpc: 'UNIMPLEMENTED', exit: 13 },
   /** This agent does not hold the bytes or is not the directory of the key; ask the cluster view again. */
   TryElsewhere: { code: 15, grpc: 'ABORTED', exit: 6 },
-  /** A location (presigned URL, token) is no longer accepted; the agent resolves it anew. */
+  /** A location (presigned URL, token) is no longer accepted; the agent resolves it again. */
   LocationExpired: { code: 16, grpc: 'UNAUTHENTICATED', exit: 5 },
   /** The operating system reported an input/output error; the message carries errno. */
   IoError: { code: 17, grpc: 'INTERNAL', exit: 14 },

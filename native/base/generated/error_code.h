@@ -39,7 +39,7 @@ enum class ErrorCode : std::uint16_t {
   kUnsupported = 14,
   // This agent does not hold the bytes or is not the directory of the key; ask the cluster view again.
   kTryElsewhere = 15,
-  // A location (presigned URL, token) is no longer accepted; the agent resolves it anew.
+  // A location (presigned URL, token) is no longer accepted; the agent resolves it again.
   kLocationExpired = 16,
   // The operating system reported an input/output error; the message carries errno.
   kIoError = 17,

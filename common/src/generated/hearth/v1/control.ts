@@ -91,7 +91,7 @@ export interface NodeStatus {
   residentBytes: { [key: string]: bigint };
   /** What the machine offers: "fuse", "passthrough", "huge-pages", "rdma", "gpu-direct", "budget". */
   capabilities: Capability[];
-  /** Resident bytes that somebody pins. */
+  /** Resident bytes that are pinned. */
   pinnedBytes: bigint;
   /** Of this API, as the agent of the node has it; 0: the agent that is asked does not know. */
   apiVersion: number;
@@ -135,7 +135,7 @@ export interface Source {
   allowPrivate: boolean;
   /** "Fail" (default) or "Skip". */
   unusableNames: string;
-  /** Also accept files for which nothing tells one state from another for sure: neither a digest nor a strong validator. */
+  /** Also accept files for which nothing distinguishes one state from another for sure: neither a digest nor a strong validator. */
   allowWeakValidators: boolean;
 }
 
@@ -278,7 +278,7 @@ export interface RemoveDatasetRequest {
   /** Also drop its bytes from all caches. */
   evict: boolean;
   /**
-   * All nodes of the cluster, from somebody who knows them. Mounts of agents that are neither among them nor alive do not
+   * All nodes of the cluster, from a client that knows them. Mounts of agents that are neither among them nor alive do not
    * count as in use. None: every node may come back.
    */
   nodes: string[];
@@ -468,7 +468,7 @@ export interface PinRequest {
   owner: string;
   /** Digest of a revision of the dataset; empty: its present one. */
   manifest: string;
-  /** Agents that did not do it are told in the answer; else any of them makes the call fail. */
+  /** Agents that did not do it are named in the answer; else any of them makes the call fail. */
   tolerant: boolean;
   /** Others who pin, or unpin, the same at the same time. */
   moreOwners: string[];
@@ -8991,7 +8991,7 @@ export const ControlService = {
     responseSerialize: (value: GetStatusResponse): Buffer => Buffer.from(GetStatusResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetStatusResponse => GetStatusResponse.decode(value),
   },
-  /** The same now and after changes, at most once in the interval asked for: one stream tells of all agents. */
+  /** The same now and after changes, at most once in the interval asked for: one stream reports all agents. */
   watchStatus: {
     path: "/hearth.v1.Control/WatchStatus" as const,
     requestStream: false as const,
@@ -9001,7 +9001,7 @@ export const ControlService = {
     responseSerialize: (value: GetStatusResponse): Buffer => Buffer.from(GetStatusResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetStatusResponse => GetStatusResponse.decode(value),
   },
-  /** What only somebody who sees the machines' labels knows of the agent that is asked: zone, rack. */
+  /** What only a client that sees the machines' labels knows of the agent that is asked: zone, rack. */
   configureNode: {
     path: "/hearth.v1.Control/ConfigureNode" as const,
     requestStream: false as const,
@@ -9014,7 +9014,7 @@ export const ControlService = {
   },
   /**
    * Lists an origin, makes the manifest of its present state and registers it under a name. Adding the
-   * same name again resolves the origin anew (a new revision when it has changed).
+   * same name again resolves the origin again (a new revision when it has changed).
    */
   addDataset: {
     path: "/hearth.v1.Control/AddDataset" as const,
@@ -9299,13 +9299,13 @@ export const ControlService = {
 export interface ControlServer extends UntypedServiceImplementation {
   /** This agent and the cluster as it sees it. */
   getStatus: handleUnaryCall<GetStatusRequest, GetStatusResponse>;
-  /** The same now and after changes, at most once in the interval asked for: one stream tells of all agents. */
+  /** The same now and after changes, at most once in the interval asked for: one stream reports all agents. */
   watchStatus: handleServerStreamingCall<WatchStatusRequest, GetStatusResponse>;
-  /** What only somebody who sees the machines' labels knows of the agent that is asked: zone, rack. */
+  /** What only a client that sees the machines' labels knows of the agent that is asked: zone, rack. */
   configureNode: handleUnaryCall<ConfigureNodeRequest, ConfigureNodeResponse>;
   /**
    * Lists an origin, makes the manifest of its present state and registers it under a name. Adding the
-   * same name again resolves the origin anew (a new revision when it has changed).
+   * same name again resolves the origin again (a new revision when it has changed).
    */
   addDataset: handleServerStreamingCall<AddDatasetRequest, AddDatasetProgress>;
   listDatasets: handleUnaryCall<ListDatasetsRequest, ListDatasetsResponse>;
@@ -9371,14 +9371,14 @@ export interface ControlClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetStatusResponse) => void,
   ): ClientUnaryCall;
-  /** The same now and after changes, at most once in the interval asked for: one stream tells of all agents. */
+  /** The same now and after changes, at most once in the interval asked for: one stream reports all agents. */
   watchStatus(request: WatchStatusRequest, options?: Partial<CallOptions>): ClientReadableStream<GetStatusResponse>;
   watchStatus(
     request: WatchStatusRequest,
     metadata?: Metadata,
     options?: Partial<CallOptions>,
   ): ClientReadableStream<GetStatusResponse>;
-  /** What only somebody who sees the machines' labels knows of the agent that is asked: zone, rack. */
+  /** What only a client that sees the machines' labels knows of the agent that is asked: zone, rack. */
   configureNode(
     request: ConfigureNodeRequest,
     callback: (error: ServiceError | null, response: ConfigureNodeResponse) => void,
@@ -9396,7 +9396,7 @@ export interface ControlClient extends Client {
   ): ClientUnaryCall;
   /**
    * Lists an origin, makes the manifest of its present state and registers it under a name. Adding the
-   * same name again resolves the origin anew (a new revision when it has changed).
+   * same name again resolves the origin again (a new revision when it has changed).
    */
   addDataset(request: AddDatasetRequest, options?: Partial<CallOptions>): ClientReadableStream<AddDatasetProgress>;
   addDataset(
