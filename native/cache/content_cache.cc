@@ -4,6 +4,7 @@
 #include <cassert>
 #include <chrono>
 
+#include "base/clock.h"
 #include "cache/cache_core.h"
 #include "cache/open_cache_file.h"
 #include "cache/open_content_cache.h"
@@ -223,7 +224,7 @@ class DiskContentCache final : public ContentCache {
 }  // namespace
 
 std::int64_t wallClockMs() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now = WallClock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 

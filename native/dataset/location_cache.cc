@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/clock.h"
+
 namespace hearth {
 namespace {
 
@@ -15,8 +17,7 @@ bool lasts(const Location& location, std::int64_t until) {
 }
 
 std::int64_t nowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::milliseconds>(WallClock::now().time_since_epoch())
       .count();
 }
 

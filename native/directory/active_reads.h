@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace hearth {
 
 class ActiveReads {
  public:
-  using TimePoint = std::chrono::steady_clock::time_point;
+  using TimePoint = Clock::time_point;
   // An agent that has reported nothing for so long does not read any more.
   static constexpr std::chrono::seconds kTimeout{30};
 

@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace hearth {
 
 class FailureReports {
  public:
-  using TimePoint = std::chrono::steady_clock::time_point;
+  using TimePoint = Clock::time_point;
   // How long a holder is not named to an agent that could not read from it. Longer than that agent
   // needs to come by the chunk elsewhere; then the holder is tried once more.
   static constexpr std::chrono::seconds kLifetime{10};

@@ -31,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/generated/constants.h"
 #include "directory/active_reads.h"
 #include "directory/failure_reports.h"
@@ -104,7 +105,7 @@ struct AgentReport {
 
 class KeyDirectory {
  public:
-  using TimePoint = std::chrono::steady_clock::time_point;
+  using TimePoint = Clock::time_point;
   static constexpr std::chrono::seconds kGrantTimeout{30};
   // An agent that was granted a chunk may not know it yet when it is asked for it. Shorter than the
   // asker's attempts take.

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <string>
 
+#include "base/clock.h"
+
 namespace hearth {
 namespace {
 
@@ -89,11 +91,11 @@ TEST(Glob, TakesLinearTimeForPatternsThatBlowUpBacktracking) {
   std::string braces;
   for (int i = 0; i < 100; ++i) braces += "{a,a*}";
   const std::string path = std::string(1000, 'a') + "b";
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   EXPECT_FALSE(matches(pattern, path));
   EXPECT_FALSE(matches(braces + "c", path));
   EXPECT_TRUE(matches(std::string(1000, '{') + "a" + std::string(1000, '}'), "a"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(60));
 }
 
 }  // namespace

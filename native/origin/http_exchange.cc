@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "base/clock.h"
 #include "origin/retry_policy.h"
 #include "origin/url.h"
 
@@ -243,8 +244,7 @@ HttpOutcome HttpExchange::outcome() {
     if (!code.empty()) error.message += " (" + code + ")";
     if (code == "ExpiredToken" && request_.expires) error.code = ErrorCode::kLocationExpired;
     HttpOutcome refused{.status = std::move(error)};
-    refused.retryAfter =
-        RetryPolicy::parseRetryAfter(head_.retryAfter, std::chrono::system_clock::now());
+    refused.retryAfter = RetryPolicy::parseRetryAfter(head_.retryAfter, WallClock::now());
     return refused;
   }
   if (sink_.remaining() == 0 && plan_) return {};

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/clock.h"
 #include "origin/url.h"
 
 namespace hearth {
@@ -14,7 +15,7 @@ constexpr int kMaxRedirects = 5;
 constexpr std::uint64_t kProgressBytes = std::uint64_t{1} << 20;
 
 std::int64_t nowMs() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now = WallClock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/clock.h"
+
 namespace hearth {
 namespace {
 
@@ -64,8 +66,8 @@ void ScriptedConnection::resetOnClose() {
 }
 
 void ScriptedConnection::sleep(std::chrono::milliseconds time) {
-  const auto until = std::chrono::steady_clock::now() + time;
-  while (!stopping_ && std::chrono::steady_clock::now() < until) {
+  const auto until = Clock::now() + time;
+  while (!stopping_ && Clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }

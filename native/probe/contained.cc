@@ -13,10 +13,11 @@
 #include <cstring>
 #include <thread>
 
+#include "base/clock.h"
+
 namespace hearth {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 // How long a killed child may take to be collected before it is left to init.

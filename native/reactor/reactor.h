@@ -19,14 +19,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "reactor/task.h"
 #include "reactor/thread_pool.h"
 
 namespace hearth {
-
-// CLOCK_MONOTONIC.
-using Clock = std::chrono::steady_clock;
 
 class Reactor;
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/testing/eventually.h"
+#include "base/testing/moved_clock.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {
@@ -133,6 +134,19 @@ TEST_P(ReactorTest, KnowsHowLateItWas) {
   for (int i = 0; i < 5; ++i)
     static_cast<void>(reactor->runUntilComplete(sleepWhileBusy(*reactor, 20ms)));
   EXPECT_LE(reactor->lateness() - lateness, Clock::now() - before);
+}
+
+// What waits for a time waits for the engine's clock, which a test can move.
+TEST_P(ReactorTest, WakesWhenTheClockHasBeenMovedPastItsTime) {
+  std::thread other([&] {
+    reactor->post([] { moveClock(std::chrono::hours(1)); });
+    reactor->post([] {});
+  });
+  const auto began = std::chrono::steady_clock::now();
+  auto sleepAnHour = [](Reactor& on) -> Task<void> { co_await on.sleep(std::chrono::hours(1)); };
+  reactor->runUntilComplete(sleepAnHour(*reactor));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::minutes(30));
+  other.join();
 }
 
 TEST_P(ReactorTest, Sleeps) { EXPECT_TRUE(reactor->runUntilComplete(sleepTwice(*reactor))); }

@@ -14,11 +14,13 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
+
 namespace hearth {
 
 class HandshakeLimiter {
  public:
-  using TimePoint = std::chrono::steady_clock::time_point;
+  using TimePoint = Clock::time_point;
   // How long a failed proof counts.
   static constexpr std::chrono::seconds kPenalty{1};
   // Failed proofs of all sources that are remembered; the oldest is forgotten first.
