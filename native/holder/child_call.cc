@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/byte_codec.h"
+#include "base/clock.h"
 #include "holder/holder_socket.h"
 
 namespace hearth {
@@ -47,6 +48,13 @@ ChildCalls::~ChildCalls() {
 
 Result<ChildAnswer> ChildCalls::run(const std::string& what,
                                     const std::function<ChildAnswer()>& work) {
+  auto running = begin(what, work);
+  if (!running) return running.error();
+  return finish(std::move(*running));
+}
+
+Result<ChildCalls::Running> ChildCalls::begin(const std::string& what,
+                                              const std::function<ChildAnswer()>& work) {
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(hung_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) != 0; });
@@ -61,25 +69,27 @@ Result<ChildAnswer> ChildCalls::run(const std::string& what,
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return errnoError(errno, "make a channel to a child process");
   }
-  const OwnedFd ours(ends[0]);
-  OwnedFd theirs(ends[1]);
+  Running running{what, OwnedFd(ends[0]), 0, Clock::now() + deadline_};
+  const OwnedFd theirs(ends[1]);
   const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child == 0) runChild(parent, theirs.get(), work);
-  if (child < 0) return errnoError(errno, "start a child process");
-  theirs.reset();
-  auto answer = await(what, ours.get());
-  reap(child, answer.ok());
+  running.child = fork();
+  if (running.child == 0) runChild(parent, theirs.get(), work);
+  if (running.child < 0) return errnoError(errno, "start a child process");
+  return running;
+}
+
+Result<ChildAnswer> ChildCalls::finish(Running running) {
+  auto answer = await(running);
+  reap(running.child, answer.ok());
   return answer;
 }
 
-Result<ChildAnswer> ChildCalls::await(const std::string& what, int channel) const {
-  using std::chrono::steady_clock;
-  const auto until = steady_clock::now() + deadline_;
-  pollfd wait{channel, POLLIN, 0};
+Result<ChildAnswer> ChildCalls::await(const Running& running) const {
+  const std::string& what = running.what;
+  pollfd wait{running.channel.get(), POLLIN, 0};
   int ready = 0;
   do {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(running.until - Clock::now());
     ready = poll(&wait, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
   } while (ready < 0 && errno == EINTR);
   if (ready == 0) {
@@ -87,7 +97,7 @@ Result<ChildAnswer> ChildCalls::await(const std::string& what, int channel) cons
                  what + " did not end within " + std::to_string(deadline_.count()) +
                      " ms; its file system does not answer (look at the kernel log)"};
   }
-  auto datagram = receiveDatagram(channel, MSG_DONTWAIT);
+  auto datagram = receiveDatagram(running.channel.get(), MSG_DONTWAIT);
   if (!datagram) return datagram.error();
   if (datagram->bytes.empty()) {
     return Error{ErrorCode::kInternal, what + ": the child process ended without an answer"};

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "holder/owned_fd.h"
 
@@ -41,14 +42,29 @@ class ChildCalls {
   // earlier children hang.
   [[nodiscard]] Result<ChildAnswer> run(const std::string& what,
                                         const std::function<ChildAnswer()>& work);
-  // The same for work whose outcome is a Status.
+  // The two halves of run(), for who has other things to wait for: the answer is there when
+  // `channel` is readable. Each begun call is ended, once, before this object.
+  struct Running {
+    std::string what;
+    OwnedFd channel;
+    pid_t child = 0;
+    Clock::time_point until;
+  };
+  [[nodiscard]] Result<Running> begin(const std::string& what,
+                                      const std::function<ChildAnswer()>& work);
+  // Waits for the answer until `running.until`.
+  [[nodiscard]] Result<ChildAnswer> finish(Running running);
+  // Kills the child; nothing is waited for.
+  void abandon(const Running& running) { reap(running.child, false); }
+
+  // run() for work whose outcome is a Status.
   [[nodiscard]] Status runStatus(const std::string& what, const std::function<Status()>& work);
 
   static constexpr std::size_t kMaxAnswer = 32768;
   static constexpr std::size_t kMaxHung = 16;
 
  private:
-  [[nodiscard]] Result<ChildAnswer> await(const std::string& what, int channel) const;
+  [[nodiscard]] Result<ChildAnswer> await(const Running& running) const;
   void reap(pid_t child, bool answered);
 
   const std::chrono::milliseconds deadline_;

@@ -122,15 +122,25 @@ Result<std::string> unpack(const std::string& bytes) {
 
 }  // namespace
 
-Result<std::string> canonicalDirectory(ChildCalls& calls, const std::string& path) {
-  const auto answer = calls.run("look at mount point " + path, [&path] {
+Result<ChildCalls::Running> beginWalk(ChildCalls& calls, const std::string& path) {
+  return calls.begin("look at mount point " + path, [&path] {
     const auto directory = openDirectory(path);
     if (!directory) return ChildAnswer{pack(directory.error(), ""), {}};
     const auto canonical = pathOf(*directory);
     return ChildAnswer{canonical ? pack({}, *canonical) : pack(canonical.error(), ""), {}};
   });
+}
+
+Result<std::string> finishWalk(ChildCalls& calls, ChildCalls::Running walk) {
+  const auto answer = calls.finish(std::move(walk));
   if (!answer) return answer.error();
   return unpack(answer->bytes);
+}
+
+Result<std::string> canonicalDirectory(ChildCalls& calls, const std::string& path) {
+  auto walk = beginWalk(calls, path);
+  if (!walk) return walk.error();
+  return finishWalk(calls, std::move(*walk));
 }
 
 Result<FuseMount> mountFuse(ChildCalls& calls, const std::string& target,
@@ -138,11 +148,9 @@ Result<FuseMount> mountFuse(ChildCalls& calls, const std::string& target,
   for (const std::string& option : options.options) {
     if (Status allowed = allowedMountOption(option); !allowed) return allowed.error();
   }
-  auto canonical = canonicalDirectory(calls, target);
-  if (!canonical) return canonical.error();
-  if (Status free = makeWay(calls, *canonical); !free) return free.error();
-  auto answer = calls.run("mount FUSE on " + *canonical, [&] {
-    auto device = mountHere(*canonical, options);
+  if (Status free = makeWay(calls, target); !free) return free.error();
+  auto answer = calls.run("mount FUSE on " + target, [&] {
+    auto device = mountHere(target, options);
     if (!device) return ChildAnswer{pack(device.error(), ""), {}};
     return ChildAnswer{pack({}, ""), std::move(*device)};
   });
@@ -150,12 +158,12 @@ Result<FuseMount> mountFuse(ChildCalls& calls, const std::string& target,
   if (auto done = unpack(answer->bytes); !done) return done.error();
 
   FuseMount mounted;
-  mounted.target = *canonical;
+  mounted.target = target;
   mounted.device = std::move(answer->descriptor);
-  auto row = findMount(*canonical);
+  auto row = findMount(target);
   if (!mounted.device || !row || !row->has_value()) {
-    if (Status undone = unmountFuse(calls, *canonical, true); !undone) return undone.error();
-    return Error{ErrorCode::kInternal, "the new mount on " + *canonical +
+    if (Status undone = unmountFuse(calls, target, true); !undone) return undone.error();
+    return Error{ErrorCode::kInternal, "the new mount on " + target +
                                            " is not in mountinfo, or came without its descriptor"};
   }
   mounted.minor = (*row)->minor;

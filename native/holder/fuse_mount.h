@@ -33,11 +33,14 @@ struct FuseMount {
 // The canonical form of a path that names a directory. kInvalidArgument when it is not absolute or
 // not a directory, kNotFound when it is missing.
 [[nodiscard]] Result<std::string> canonicalDirectory(ChildCalls& calls, const std::string& path);
+// Its two halves: ChildCalls::begin() and finish().
+[[nodiscard]] Result<ChildCalls::Running> beginWalk(ChildCalls& calls, const std::string& path);
+[[nodiscard]] Result<std::string> finishWalk(ChildCalls& calls, ChildCalls::Running walk);
 
-// Mounts a FUSE file system, read-only unless it is to be writable, whose requests arrive at the
-// device. kInUse when something is mounted on `target` already, except for a Hearth mount whose
-// server is gone for ever: that one is detached first. Read-ahead is raised before the server can
-// answer FUSE_INIT.
+// Mounts a FUSE file system, read-only unless it is to be writable, on a canonical path; its
+// requests arrive at the device. kInUse when something is mounted on `target` already, except for a
+// Hearth mount whose server is gone for ever: that one is detached first. Read-ahead is raised
+// before the server can answer FUSE_INIT.
 [[nodiscard]] Result<FuseMount> mountFuse(ChildCalls& calls, const std::string& target,
                                           const FuseMountOptions& options);
 

@@ -78,9 +78,8 @@ const HeldMounts::Mount* HeldMounts::next(const std::string& target,
 
 Result<const HeldMounts::Mount*> HeldMounts::mount(const std::string& owner,
                                                    const HolderRequest& request) {
-  auto target = canonicalDirectory(calls_, request.target);
-  if (!target) return target.error();
-  if (const auto existing = mounts_.find(*target); existing != mounts_.end()) {
+  const std::string& target = request.target;
+  if (const auto existing = mounts_.find(target); existing != mounts_.end()) {
     const HolderRecord& record = existing->second.record;
     const bool there = stillMounted(existing->second);
     if (there && !record.aborted) {
@@ -88,12 +87,11 @@ Result<const HeldMounts::Mount*> HeldMounts::mount(const std::string& owner,
           record.flags == request.flags) {
         return &existing->second;
       }
-      return Error{ErrorCode::kInUse, "mount point " + *target + " already shows '" +
-                                          record.source + "' of '" + record.owner +
-                                          "'; unmount it first"};
+      return Error{ErrorCode::kInUse, "mount point " + target + " already shows '" + record.source +
+                                          "' of '" + record.owner + "'; unmount it first"};
     }
     if (there) {
-      if (Status detached = unmountFuse(calls_, *target, true); !detached) return detached.error();
+      if (Status detached = unmountFuse(calls_, target, true); !detached) return detached.error();
     }
     mounts_.erase(existing);
   }
@@ -103,7 +101,7 @@ Result<const HeldMounts::Mount*> HeldMounts::mount(const std::string& owner,
                                  .options = request.options,
                                  .writable = (request.flags & kHolderWritable) != 0,
                                  .readAheadKiB = request.readAheadKiB};
-  auto made = mountFuse(calls_, *target, options);
+  auto made = mountFuse(calls_, target, options);
   if (!made) return made.error();
   Mount held;
   held.record.target = made->target;
@@ -153,8 +151,8 @@ Result<const HeldMounts::Mount*> HeldMounts::enroll(const std::string& owner,
 }
 
 Result<const HeldMounts::Mount*> HeldMounts::mountOf(const std::string& owner,
-                                                     const std::string& target) {
-  const auto mount = find(target);
+                                                     const std::string& target) const {
+  const auto mount = mounts_.find(target);
   if (mount == mounts_.end() || mount->second.record.owner != owner) {
     return Error{ErrorCode::kNotFound, "the holder has no mount of '" + owner + "' at " + target};
   }
@@ -164,12 +162,12 @@ Result<const HeldMounts::Mount*> HeldMounts::mountOf(const std::string& owner,
 Status HeldMounts::saveState(const std::string& owner, const std::string& target,
                              const std::string& state) {
   if (const auto mount = mountOf(owner, target); !mount) return mount.error();
-  find(target)->second.record.state = state;
+  mounts_.find(target)->second.record.state = state;
   return {};
 }
 
 Status HeldMounts::unmount(const std::string& target, bool force) {
-  const auto mount = find(target);
+  const auto mount = mounts_.find(target);
   if (mount == mounts_.end()) {
     return Error{ErrorCode::kNotFound, "the holder has no mount at " + target};
   }
@@ -293,12 +291,6 @@ void HeldMounts::adopt(HeldMemory::Kept kept, Time absentSince) {
 void HeldMounts::forgetAll() {
   mounts_.clear();
   memory_.clear();
-}
-
-std::map<std::string, HeldMounts::Mount>::iterator HeldMounts::find(const std::string& target) {
-  if (const auto mount = mounts_.find(target); mount != mounts_.end()) return mount;
-  const auto canonical = canonicalDirectory(calls_, target);
-  return canonical ? mounts_.find(*canonical) : mounts_.end();
 }
 
 bool HeldMounts::stillMounted(const Mount& mount) {

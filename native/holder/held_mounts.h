@@ -1,5 +1,5 @@
 // The mounts that the holder owns, the memory that it keeps, and which agent they are of. One
-// thread.
+// thread. Targets are canonical paths.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "holder/child_call.h"
 #include "holder/held_memory.h"
@@ -21,7 +22,7 @@ using HolderConnection = std::uint64_t;
 
 class HeldMounts {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = Clock::time_point;
 
   struct Mount {
     HolderRecord record;  // without `attached` and `absentSeconds`, which belong to the owner
@@ -30,8 +31,9 @@ class HeldMounts {
   };
 
   // `agentAbsence`: how long requests may wait for an owner without an agent before they are
-  // aborted.
-  explicit HeldMounts(std::chrono::seconds agentAbsence) : agentAbsence_(agentAbsence) {}
+  // aborted. `callDeadline`: of a call that may hang.
+  HeldMounts(std::chrono::seconds agentAbsence, std::chrono::milliseconds callDeadline)
+      : agentAbsence_(agentAbsence), calls_(callDeadline) {}
 
   // Makes `connection` the agent of `owner` and raises the epochs of its mounts, unless the agent
   // `continues`; the number of mounts. `who` names the agent in the error that a second one gets.
@@ -51,7 +53,9 @@ class HeldMounts {
   [[nodiscard]] Result<const Mount*> enroll(const std::string& owner, const HolderRequest& request,
                                             std::vector<OwnedFd> descriptors);
   // The owner's mount, or kNotFound.
-  [[nodiscard]] Result<const Mount*> mountOf(const std::string& owner, const std::string& target);
+  [[nodiscard]] Result<const Mount*> mountOf(const std::string& owner,
+                                             const std::string& target) const;
+  [[nodiscard]] bool has(const std::string& target) const { return mounts_.contains(target); }
   [[nodiscard]] Status saveState(const std::string& owner, const std::string& target,
                                  const std::string& state);
   [[nodiscard]] Status unmount(const std::string& target, bool force);
@@ -88,7 +92,6 @@ class HeldMounts {
     Time absentSince;
   };
 
-  [[nodiscard]] std::map<std::string, Mount>::iterator find(const std::string& target);
   [[nodiscard]] static bool stillMounted(const Mount& mount);
   void forgetUnmounted(const std::string& owner);
   [[nodiscard]] bool owns(const std::string& owner) const;

@@ -5,13 +5,13 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/clock.h"
 #include "holder/fuse_backing.h"
 
 namespace hearth {
 namespace {
 
 using Kind = HolderRequestKind;
-using HolderTime = std::chrono::steady_clock;
 
 Result<HolderAnswer> outcome(const Status& status) {
   if (!status) return status.error();
@@ -150,7 +150,7 @@ HolderAnswer HolderCalls::handOver(std::size_t position) const {
 HolderAnswer HolderCalls::describe(const HeldMounts::Mount* mount, bool descriptors) const {
   HolderAnswer answer;
   if (mount == nullptr) return answer;
-  answer.reply.record = mounts_.describe(*mount, HolderTime::now());
+  answer.reply.record = mounts_.describe(*mount, Clock::now());
   // An aborted mount has no device any more.
   if (descriptors && mount->device) {
     answer.descriptors = {mount->device.get(), mount->shared.get()};
@@ -161,7 +161,7 @@ HolderAnswer HolderCalls::describe(const HeldMounts::Mount* mount, bool descript
 HolderAnswer HolderCalls::describe(const HeldMemory::Kept* kept, bool descriptors) const {
   HolderAnswer answer;
   if (kept == nullptr) return answer;
-  answer.reply.memory = mounts_.describe(*kept, HolderTime::now());
+  answer.reply.memory = mounts_.describe(*kept, Clock::now());
   if (descriptors) answer.descriptors = {kept->descriptor.get()};
   return answer;
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "base/clock.h"
 #include "holder/holder_socket.h"
 
 namespace hearth {
@@ -17,9 +18,9 @@ Result<OwnedFd> lockHolder(const std::string& socketPath, std::chrono::milliseco
   const std::string path = socketPath + ".lock";
   OwnedFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) return errnoError(errno, "open " + path);
-  const auto until = std::chrono::steady_clock::now() + timeout;
+  const auto until = Clock::now() + timeout;
   while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (std::chrono::steady_clock::now() >= until) {
+    if (Clock::now() >= until) {
       return Error{ErrorCode::kInUse, "another hearth-holder serves " + socketPath +
                                           "; stop it, give --take-over or choose another --socket"};
     }

@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "holder/fuse_mount.h"
 #include "holder/holder_socket.h"
 #include "holder/holder_successor.h"
 #include "holder/stale_mounts.h"
 
 namespace hearth {
 namespace {
-
-using ServerClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxClients = 128;
 // Whoever cannot be let in, for want of descriptors, keeps the listening socket readable; it is
@@ -35,7 +35,7 @@ HolderHello helloOf(const HolderOptions& options) {
 
 int millisecondsTo(HeldMounts::Time when) {
   if (when == HeldMounts::Time::max()) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(when - ServerClock::now());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(when - Clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3600 * 1000));
 }
 
@@ -43,7 +43,7 @@ int millisecondsTo(HeldMounts::Time when) {
 
 HolderServer::HolderServer(HolderOptions options)
     : options_(std::move(options)),
-      mounts_(options_.agentAbsence),
+      mounts_(options_.agentAbsence, options_.callDeadline),
       calls_(mounts_, helloOf(options_)) {}
 
 Result<std::unique_ptr<HolderServer>> HolderServer::create(HolderOptions options) {
@@ -81,6 +81,9 @@ Status HolderServer::listenOrTakeOver() {
 }
 
 HolderServer::~HolderServer() {
+  for (const auto& [id, client] : clients_) {
+    if (client.walked) mounts_.calls().abandon(client.walked->walk);
+  }
   if (listener_.socket) unlink(options_.socketPath.c_str());
 }
 
@@ -90,13 +93,16 @@ void HolderServer::stop() {
   [[maybe_unused]] const ssize_t written = ::write(wakeup_.get(), &one, sizeof one);
 }
 
-bool HolderServer::mayAccept() const { return !acceptsAt_ || ServerClock::now() >= *acceptsAt_; }
+bool HolderServer::mayAccept() const { return !acceptsAt_ || Clock::now() >= *acceptsAt_; }
 
 int HolderServer::pollTimeoutMs() const {
   auto next = mounts_.nextAbort();
   if (successor_ != 0) next = std::min(next, successorUntil_);
   if (successor_ == 0 && !mayAccept()) next = std::min(next, *acceptsAt_);
   if (endsAt_ && successor_ == 0) next = std::min(next, *endsAt_);
+  for (const auto& [id, client] : clients_) {
+    if (client.walked && successor_ == 0) next = std::min(next, client.walked->walk.until);
+  }
   return millisecondsTo(next);
 }
 
@@ -104,8 +110,8 @@ void HolderServer::run() {
   while (serveOnce()) {
     // A successor that has everything may be about to say so: its mounts must not be detached.
     const bool ends = endsAt_ && successor_ == 0;
-    if (ends && (!mounts_.anyAttached() || ServerClock::now() >= *endsAt_)) break;
-    for (const std::string& line : mounts_.abortAbsent(ServerClock::now())) options_.log(line);
+    if (ends && (!mounts_.anyAttached() || Clock::now() >= *endsAt_)) break;
+    for (const std::string& line : mounts_.abortAbsent(Clock::now())) options_.log(line);
   }
   if (!handedOver_) detachAll();
 }
@@ -115,24 +121,20 @@ bool HolderServer::serveOnce() {
   // Without its eventfd once that has fired, which would keep poll() awake.
   std::vector<pollfd> waiting{{endsAt_ ? -1 : wakeup_.get(), POLLIN, 0},
                               {accepts ? listener_.socket.get() : -1, POLLIN, 0}};
-  std::vector<HolderConnection> ids;
-  for (const auto& [id, client] : clients_) {
-    if (successor_ != 0 && id != successor_) continue;
-    waiting.push_back({client.socket.get(), POLLIN, 0});
-    ids.push_back(id);
-  }
+  std::vector<Waited> waited;
+  for (const auto& [id, client] : clients_) waitForClient(id, client, waiting, waited);
   if (poll(waiting.data(), waiting.size(), pollTimeoutMs()) < 0 && errno != EINTR) {
     options_.log(errnoError(errno, "poll").message);
     return false;
   }
-  if ((waiting[0].revents & POLLIN) != 0) endsAt_ = ServerClock::now() + options_.endTimeout;
+  if ((waiting[0].revents & POLLIN) != 0) endsAt_ = Clock::now() + options_.endTimeout;
   // In the order of arrival: an agent that went is seen before the one that takes its place.
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (waiting[i + 2].revents == 0 || (successor_ != 0 && ids[i] != successor_)) continue;
-    serveClient(ids[i]);
+  for (std::size_t i = 0; i < waited.size(); ++i) {
+    if (successor_ != 0 && waited[i].id != successor_) continue;
+    serveClient(waited[i], waiting[i + 2].revents);
     if (handedOver_) return false;
   }
-  if (successor_ != 0 && ServerClock::now() >= successorUntil_) {
+  if (successor_ != 0 && Clock::now() >= successorUntil_) {
     options_.log("the holder that was to take over did not do so in time; this one goes on");
     endClient(successor_);
   }
@@ -140,13 +142,36 @@ bool HolderServer::serveOnce() {
   return true;
 }
 
-void HolderServer::serveClient(HolderConnection id) {
-  if (!serve(id, clients_.find(id)->second)) endClient(id);
+void HolderServer::waitForClient(HolderConnection id, const Client& client,
+                                 std::vector<pollfd>& waiting, std::vector<Waited>& waited) const {
+  if (successor_ != 0 && id != successor_) return;
+  // While its path is walked, for its end alone, which poll() reports unasked.
+  waiting.push_back({client.socket.get(), static_cast<short>(client.walked ? 0 : POLLIN), 0});
+  waited.push_back({id, false});
+  if (!client.walked) return;
+  waiting.push_back({client.walked->walk.channel.get(), POLLIN, 0});
+  waited.push_back({id, true});
+}
+
+void HolderServer::serveClient(Waited waited, short events) {
+  const auto found = clients_.find(waited.id);
+  if (found == clients_.end()) return;  // ended by what was served just before
+  Client& client = found->second;
+  bool stays = true;
+  if (waited.walk) {
+    if (events != 0 || Clock::now() >= client.walked->walk.until)
+      stays = serveWalked(waited.id, client);
+  } else if (events != 0) {
+    stays = !client.walked && serve(waited.id, client);
+  }
+  if (!stays) endClient(waited.id);
 }
 
 void HolderServer::endClient(HolderConnection id) {
-  clients_.erase(id);
-  mounts_.detach(id, ServerClock::now());
+  const auto client = clients_.find(id);
+  if (client->second.walked) mounts_.calls().abandon(client->second.walked->walk);
+  clients_.erase(client);
+  mounts_.detach(id, Clock::now());
   if (successor_ == id) successor_ = 0;
 }
 
@@ -158,7 +183,7 @@ void HolderServer::acceptClient() {
     // The client that was there may have gone: then none waits.
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
     if (!acceptsAt_) options_.log(errnoError(errno, "let clients in, which wait").message);
-    acceptsAt_ = ServerClock::now() + kAcceptPause;
+    acceptsAt_ = Clock::now() + kAcceptPause;
     return;
   }
   acceptsAt_.reset();
@@ -195,11 +220,51 @@ bool HolderServer::serve(HolderConnection id, Client& client) {
     (void)send(client, {HolderCalls::failed(0, request.error()), {}});
     return false;
   }
-  const HolderAnswer answer =
-      this->answer({id, client.pid}, *request, std::move(datagram->descriptors));
+  if (!needsWalk(*request)) {
+    return reply(id, client, *request, std::move(datagram->descriptors));
+  }
+  auto walk = beginWalk(mounts_.calls(), request->target);
+  if (!walk) return send(client, {HolderCalls::failed(request->sequence, walk.error()), {}});
+  client.walked.emplace(*request, std::move(datagram->descriptors), std::move(*walk));
+  return true;
+}
+
+bool HolderServer::needsWalk(const HolderRequest& request) const {
+  if (!request.unsupported.empty()) return false;
+  switch (request.kind) {
+    case HolderRequestKind::kMount:
+    case HolderRequestKind::kUnmount:  // walks it once more, when it unmounts
+      return true;
+    case HolderRequestKind::kSaveState:
+    case HolderRequestKind::kOpenBacking:
+    case HolderRequestKind::kCloseBacking:
+      return !mounts_.has(request.target);
+    default:
+      return false;
+  }
+}
+
+bool HolderServer::serveWalked(HolderConnection id, Client& client) {
+  Walked walked = std::move(*client.walked);
+  client.walked.reset();
+  HolderRequest& request = walked.request;
+  auto canonical = finishWalk(mounts_.calls(), std::move(walked.walk));
+  const bool mounts = request.kind == HolderRequestKind::kMount;
+  const bool hangs = canonical.code() == ErrorCode::kDeadlineExceeded;
+  if (hangs || (mounts && !canonical)) {
+    return send(client, {HolderCalls::failed(request.sequence, canonical.error()), {}});
+  }
+  // What is held is known by its path, whatever has come into the way of that since.
+  if (canonical && (mounts || !mounts_.has(request.target))) request.target = *canonical;
+  return reply(id, client, request, std::move(walked.descriptors));
+}
+
+bool HolderServer::reply(HolderConnection id, const Client& client, const HolderRequest& request,
+                         std::vector<OwnedFd> descriptors) {
+  const HolderAnswer answer = this->answer({id, client.pid}, request, std::move(descriptors));
   if (!send(client, answer)) return false;
   // Not before its answer is on its way: no other process has the mounts until then.
-  if (finishesHandOver(*request, answer)) releaseMounts();
+  if (finishesHandOver(request, answer)) releaseMounts();
   return true;
 }
 
@@ -220,7 +285,7 @@ Status HolderServer::noteHandOver(HolderConnection id, const HolderRequest& requ
   if (!request.unsupported.empty()) return {};
   if (request.kind == HolderRequestKind::kHandOver && successor_ == 0) {
     successor_ = id;
-    successorUntil_ = ServerClock::now() + options_.handOverTimeout;
+    successorUntil_ = Clock::now() + options_.handOverTimeout;
   }
   const bool continues = request.kind == HolderRequestKind::kHandOverSocket ||
                          request.kind == HolderRequestKind::kHandOverDone;

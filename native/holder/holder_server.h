@@ -1,7 +1,10 @@
 // The holder's socket: accepts clients, decodes their requests and answers each with one message.
 // One thread runs it and does all the work; nothing in it waits for a client or for a FUSE server.
+// A path that a request names may lead through a file system that hangs: a child process walks it
+// while others are served, and the request is answered when that has come to its end.
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -13,9 +16,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "holder/child_call.h"
 #include "holder/held_mounts.h"
 #include "holder/holder_calls.h"
 #include "holder/holder_listener.h"
+#include "holder/holder_protocol.h"
 #include "holder/owned_fd.h"
 
 namespace hearth {
@@ -23,6 +28,8 @@ namespace hearth {
 struct HolderOptions {
   std::string socketPath;
   std::chrono::seconds agentAbsence{900};
+  // Of a walk of a path, and of a call of mount(2) or umount(2).
+  std::chrono::milliseconds callDeadline{5000};
   // Folder of a cluster on this node; empty: none. What is mounted below its mounts/ goes with the
   // holder, and the folder of the socket, when it lies below, is closed to others.
   std::string volumes;
@@ -52,9 +59,21 @@ class HolderServer {
   void stop();
 
  private:
+  // A request whose path is being walked. Its client is asked for nothing else meanwhile.
+  struct Walked {
+    HolderRequest request;
+    std::vector<OwnedFd> descriptors;
+    ChildCalls::Running walk;
+  };
   struct Client {
     OwnedFd socket;
     pid_t pid = 0;
+    std::optional<Walked> walked;
+  };
+  // What poll() waits for, in the same order.
+  struct Waited {
+    HolderConnection id = 0;
+    bool walk = false;  // for the end of its walk; else for the client
   };
 
   explicit HolderServer(HolderOptions options);
@@ -64,11 +83,19 @@ class HolderServer {
   // Answers whoever has asked, for as long as the descriptors that are waited for say. False when
   // the server is to end.
   [[nodiscard]] bool serveOnce();
-  void serveClient(HolderConnection id);
+  void waitForClient(HolderConnection id, const Client& client, std::vector<pollfd>& waiting,
+                     std::vector<Waited>& waited) const;
+  // `events` of what was waited for.
+  void serveClient(Waited waited, short events);
   // Closes it; what it was the agent of has none any more.
   void endClient(HolderConnection id);
-  // False when the client is to be closed.
+  // These are false when the client is to be closed.
   [[nodiscard]] bool serve(HolderConnection id, Client& client);
+  [[nodiscard]] bool serveWalked(HolderConnection id, Client& client);
+  [[nodiscard]] bool reply(HolderConnection id, const Client& client, const HolderRequest& request,
+                           std::vector<OwnedFd> descriptors);
+  // Whether the path that it names has to be walked first.
+  [[nodiscard]] bool needsWalk(const HolderRequest& request) const;
   [[nodiscard]] static bool send(const Client& client, const HolderAnswer& answer);
   [[nodiscard]] HolderAnswer answer(const HolderCaller& caller, const HolderRequest& request,
                                     std::vector<OwnedFd> descriptors);
