@@ -2,10 +2,11 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from './command.ts';
 
-/** Where a program runs: a network namespace, and its address there. */
+/** Where a program runs: a network namespace, its address there, and what runs it there (and becomes it). */
 export interface Place {
   namespace: string;
   address: string;
+  launcher: readonly string[];
 }
 
 /** Bytes of frames since the link was made. */
@@ -73,7 +74,8 @@ export class Network {
   async #connect(name: string): Promise<void> {
     const namespace = `${prefix}${process.pid}-${name}`;
     const number = this.#places.size + 1;
-    const place: Place = { namespace, address: `10.251.0.${number}` };
+    const launcher = ['ip', 'netns', 'exec', namespace];
+    const place: Place = { namespace, address: `10.251.0.${number}`, launcher };
     const port = `port${number}`;
     await ip('netns', 'add', namespace);
     const ends = ['eth0', 'netns', namespace, 'type', 'veth', 'peer', 'name', port, 'netns', hub()];
@@ -118,12 +120,6 @@ function alive(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-/** A command line that runs a program in a place, or where we are. */
-export function commandAt(place: Place | undefined, program: string, args: string[]): [string, string[]] {
-  if (place === undefined) return [program, args];
-  return ['ip', ['netns', 'exec', place.namespace, program, ...args]]; // which becomes the program
 }
 
 /** Waits until nothing has passed a link for a moment. */

@@ -1,8 +1,8 @@
 import { basename, join } from 'node:path';
+import { Nginx } from '@hearth/common/testing/origins';
 import { Cluster } from '../cluster.ts';
 import { run, seconds } from '../command.ts';
 import { makeFiles } from '../data.ts';
-import { Nginx } from '../nginx.ts';
 import type { Group, Surroundings } from '../plan.ts';
 import { dropPageCache, readFiles } from '../reader.ts';
 

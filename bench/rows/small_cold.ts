@@ -1,23 +1,26 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { tool } from '@hearth/common/testing';
+import { makeKeys, S3Server } from '@hearth/common/testing/origins';
 import { Cluster } from '../cluster.ts';
-import { root, run, seconds } from '../command.ts';
+import { run, seconds } from '../command.ts';
 import { makeSmallFiles } from '../data.ts';
 import type { Group, Surroundings } from '../plan.ts';
 import { dropPageCache, readFolder } from '../reader.ts';
-import { S3Server } from '../s3_server.ts';
 
 const files = 2000;
 const bytes = 16 * 1024;
 const bucket = 'bench';
 const folder = 'small';
 const uploadsAtOnce = 16;
+/** Of all servers of this process, as agents take them from its environment. */
+const keys = makeKeys();
 
 const nameOf = (index: number): string => `file-${String(index).padStart(6, '0')}`;
 
 function clientOf(server: S3Server): S3Client {
-  const { endpoint, keys } = server;
+  const { endpoint } = server;
   return new S3Client({ endpoint, credentials: keys, region: 'us-east-1', forcePathStyle: true });
 }
 
@@ -37,7 +40,7 @@ async function upload(server: S3Server, from: string): Promise<void> {
 
 /** Thousands of files a second that s5cmd, by its defaults, writes into an empty folder. */
 async function copied({ directory }: Surroundings, { endpoint }: S3Server): Promise<number> {
-  const program = (await run(process.execPath, [join(root, 'scripts/tools/get.ts'), 's5cmd'])).trim();
+  const program = await tool('s5cmd');
   const into = join(directory, 's5cmd');
   rmSync(into, { recursive: true, force: true });
   await dropPageCache();
@@ -70,11 +73,11 @@ export const smallCold: Group = {
   async measure(around: Surroundings): Promise<void> {
     const native = join(around.directory, 'small');
     makeSmallFiles(native, files, bytes);
-    const server = await S3Server.start(join(around.directory, 's3'));
+    const server = await S3Server.start({ folder: join(around.directory, 's3'), keepAlive: true, keys });
     try {
       await upload(server, native);
-      process.env.AWS_ACCESS_KEY_ID = server.keys.accessKeyId;
-      process.env.AWS_SECRET_ACCESS_KEY = server.keys.secretAccessKey;
+      process.env.AWS_ACCESS_KEY_ID = keys.accessKeyId;
+      process.env.AWS_SECRET_ACCESS_KEY = keys.secretAccessKey;
       process.env.AWS_REGION = 'us-east-1';
       await around.row({
         id: 'cold-small-first',

@@ -1,9 +1,9 @@
 import { basename, join } from 'node:path';
+import { Nginx } from '@hearth/common/testing/origins';
 import { Cluster } from '../cluster.ts';
 import { run, seconds } from '../command.ts';
 import { makeFiles } from '../data.ts';
-import { commandAt, Network, quiet } from '../network.ts';
-import { Nginx } from '../nginx.ts';
+import { Network, quiet } from '../network.ts';
 import type { Group, Surroundings } from '../plan.ts';
 import { median } from '../result.ts';
 
@@ -65,7 +65,7 @@ async function spread({ around, network, nginx, urls }: Setting, agents: number)
 /** One plain transfer of the same bytes over the same links. */
 async function transfer({ network, urls }: Setting): Promise<number> {
   const args = urls.flatMap((url) => ['-o', '/dev/null', url]);
-  const [program, words] = commandAt(network.place('agent-0'), 'curl', ['-sSf', ...args]);
+  const [program = '', ...words] = [...network.place('agent-0').launcher, 'curl', '-sSf', ...args];
   return await seconds(() => run(program, words));
 }
 

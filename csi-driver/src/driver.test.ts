@@ -6,16 +6,15 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { silentLogger } from '@hearth/common';
+import { callSocket } from '@hearth/common/grpc/testing';
+import { needsRoot, TemporaryFolder } from '@hearth/common/testing';
 import { readConfiguration } from './configuration/index.ts';
 import { Driver } from './driver.ts';
 import { NodeService } from './generated/csi/csi.ts';
 import { RegistrationService } from './generated/kubelet/pluginregistration/api.ts';
 import { publishedId } from './published/index.ts';
-import { callSocket } from './testing/csi_client.ts';
 import { FakeAgent } from './testing/fake_agent.ts';
-import { needsRoot } from './testing/needs_root.ts';
 import { inlineContext, manifest, published, publishRequest } from './testing/samples.ts';
-import { TemporaryFolder } from './testing/temporary_folder.ts';
 
 const program = join(import.meta.dirname, '../bin/hearth-csi-node');
 
@@ -30,7 +29,7 @@ describe('the driver on a node', () => {
     needsRoot(this);
   });
   beforeEach(async () => {
-    folder = new TemporaryFolder();
+    folder = new TemporaryFolder('csi');
     socket = folder.file('kubelet/plugins/csi.hearth.storage/csi.sock');
     flags = ['--node', 'n1', '--state-directory', folder.file('state'), '--kubelet-directory', folder.file('kubelet')];
     agent = new FakeAgent(folder.file('state'), 'c');

@@ -4,13 +4,13 @@
 // Ends with 0 when each row could be measured, whether or not its target was reached.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { root, run, until } from '@hearth/common/testing';
 import { makeFiles, makeSmallFiles } from '../../bench/data.ts';
 import { describeMachine, processor } from '../../bench/machine.ts';
 import { type Measure, measure, type Row, tableHead, tableLine } from '../../bench/result.ts';
 import { hearthImage } from '../cluster/images/hearth_image.ts';
 import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import { inline, install, Journey } from '../kubernetes/journey.ts';
-import { root, run, until } from '../src/command.ts';
 import { mounts, PodReader, smallFiles } from './pod_reader.ts';
 import { podStart } from './pod_start.ts';
 

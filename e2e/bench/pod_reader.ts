@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { ok } from '@hearth/common/testing';
 import { dropPageCache } from '../../bench/reader.ts';
 import { hearthImageName } from '../cluster/images/hearth_image.ts';
-import { ok } from '../cluster/testing/ok.ts';
 import type { Journey } from '../kubernetes/journey.ts';
 
 export const smallFiles = 2000;

@@ -1,5 +1,5 @@
+import { ok } from '@hearth/common/testing';
 import type { Measure } from '../../bench/result.ts';
-import { ok } from '../cluster/testing/ok.ts';
 import { inline, type Journey } from '../kubernetes/journey.ts';
 
 const limit = 1;

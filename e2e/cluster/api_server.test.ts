@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { needsPrograms } from '../src/needs.ts';
+import { needsPrograms } from '@hearth/common/testing';
 import { TestApiServer } from './api_server.ts';
 
 describe('test API server', () => {

@@ -1,11 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts } from '@hearth/common/testing';
-import { tools } from '../../scripts/tools/build.ts';
-import { type Outcome, run, until } from '../src/command.ts';
-import { Authority, type KeyPair, writeKubeconfig } from './certificates.ts';
+import { Authority, DaemonProcess, freePorts, type KeyPair, type Outcome, run, tools } from '@hearth/common/testing';
+import { writeKubeconfig } from './kubeconfig.ts';
 import { apiServerReady } from './readiness.ts';
 
 /**
@@ -28,8 +25,8 @@ export class TestApiServer implements AsyncDisposable {
   readonly #programs: Record<string, string>;
   readonly #etcdPort: number;
   readonly #arguments: string[];
-  #etcd: ChildProcess | undefined;
-  #server: ChildProcess | undefined;
+  #etcd: DaemonProcess | undefined;
+  #server: DaemonProcess | undefined;
 
   private constructor(
     folder: string,
@@ -41,7 +38,7 @@ export class TestApiServer implements AsyncDisposable {
   ) {
     this.folder = folder;
     this.url = `https://127.0.0.1:${ports.server}`;
-    this.kubeconfig = writeKubeconfig(join(folder, 'kubeconfig'), this.url, authority, admin);
+    this.kubeconfig = writeKubeconfig(join(folder, 'kubeconfig'), this.url, admin);
     this.#authority = authority;
     this.#admin = admin;
     this.#programs = programs;
@@ -54,14 +51,11 @@ export class TestApiServer implements AsyncDisposable {
     const programs = await tools(['etcd', 'kube-apiserver', 'kubectl']);
     const folder = mkdtempSync(join(tmpdir(), 'hearth-apiserver-'));
     try {
-      const authority = await Authority.create(join(folder, 'pki'));
-      const [server, admin, accounts, ports] = await Promise.all([
-        authority.issue('server', { commonName: 'kube-apiserver', names: ['IP:127.0.0.1', 'DNS:localhost'] }),
-        authority.issue('admin', { commonName: 'admin', organizations: ['system:masters'] }),
-        authority.serviceAccountKeys(),
-        freePorts(3),
-      ]);
-      const [serverPort = 0, etcdPort = 0, peerPort = 0] = ports;
+      const authority = Authority.create({ folder: join(folder, 'pki') });
+      const server = authority.issue({ commonName: 'kube-apiserver', names: ['127.0.0.1', 'localhost'] });
+      const admin = authority.issue({ commonName: 'admin', organizations: ['system:masters'] });
+      const accounts = authority.serviceAccountKeys();
+      const [serverPort = 0, etcdPort = 0, peerPort = 0] = await freePorts(3);
       const args = [
         `--etcd-servers=http://127.0.0.1:${etcdPort}`,
         '--bind-address=127.0.0.1',
@@ -115,7 +109,7 @@ export class TestApiServer implements AsyncDisposable {
   async down(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
-    await end(server);
+    await server?.end();
   }
 
   /** Starts the API server, on the same address and with the same objects, and waits until it is ready. */
@@ -123,10 +117,7 @@ export class TestApiServer implements AsyncDisposable {
     if (this.#server) return;
     const server = this.#spawn('kube-apiserver', this.#arguments);
     this.#server = server;
-    await until('kube-apiserver ready', async () => {
-      if (server.exitCode !== null || server.signalCode !== null) throw new Error(this.#ended());
-      return apiServerReady(this.url, this.#authority.certificate, this.#admin);
-    });
+    await server.until('kube-apiserver is ready', () => apiServerReady(this.url, this.#admin));
   }
 
   async restart(): Promise<void> {
@@ -150,10 +141,10 @@ export class TestApiServer implements AsyncDisposable {
   }
 
   /** A kubeconfig of another user, whose rights are what RBAC objects give. Returns its path. */
-  async userKubeconfig(user: string, groups: string[] = []): Promise<string> {
+  userKubeconfig(user: string, groups: readonly string[] = []): string {
     const file = `user-${user.replace(/[^a-z0-9]+/gi, '-')}`;
-    const pair = await this.#authority.issue(file, { commonName: user, organizations: groups });
-    return writeKubeconfig(join(this.folder, `${file}.kubeconfig`), this.url, this.#authority, pair);
+    const pair = this.#authority.issue({ file, commonName: user, organizations: groups });
+    return writeKubeconfig(join(this.folder, `${file}.kubeconfig`), this.url, pair);
   }
 
   /** Runs kubectl as the administrator. */
@@ -170,7 +161,7 @@ export class TestApiServer implements AsyncDisposable {
   /** Ends both and removes the folder. Once is enough; again does nothing. */
   async stop(): Promise<void> {
     await this.down();
-    await end(this.#etcd);
+    await this.#etcd?.end();
     this.#etcd = undefined;
     rmSync(this.folder, { recursive: true, force: true });
   }
@@ -179,24 +170,7 @@ export class TestApiServer implements AsyncDisposable {
     await this.stop();
   }
 
-  #spawn(program: string, args: string[]): ChildProcess {
-    const log = openSync(join(this.folder, `${program}.log`), 'a');
-    // The kernel ends the program when this process ends in any way.
-    const child = spawn('setpriv', ['--pdeathsig', 'KILL', this.#programs[program] as string, ...args], {
-      stdio: ['ignore', log, log],
-    });
-    closeSync(log);
-    return child;
+  #spawn(program: string, args: string[]): DaemonProcess {
+    return new DaemonProcess(this.#programs[program] as string, args, { log: join(this.folder, `${program}.log`) });
   }
-
-  #ended(): string {
-    return `kube-apiserver ended while starting; its last words:\n${this.log('kube-apiserver').slice(-3000)}`;
-  }
-}
-
-async function end(child: ChildProcess | undefined): Promise<void> {
-  if (!child || child.exitCode !== null || child.signalCode !== null) return;
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  child.kill('SIGKILL');
-  await ended;
 }

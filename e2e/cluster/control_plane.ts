@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { until } from '../src/command.ts';
-import { Authority, type KeyPair, writeKubeconfig } from './certificates.ts';
+import { Authority, type KeyPair, until } from '@hearth/common/testing';
 import { startKubeProxy } from './kube_proxy.ts';
+import { writeKubeconfig } from './kubeconfig.ts';
 import type { Machine } from './machine/machine.ts';
 import type { Network } from './network.ts';
 import { apiServerReady } from './readiness.ts';
@@ -32,22 +32,21 @@ export class ControlPlane {
   }
 
   async start(): Promise<void> {
-    await Authority.create(this.authority.folder);
+    Authority.create({ folder: this.authority.folder });
     const { controlAddress, apiServiceAddress } = this.network;
-    await Promise.all([
-      this.authority.issue('server', {
-        commonName: 'kube-apiserver',
-        names: [
-          ...[`IP:${controlAddress}`, `IP:${apiServiceAddress}`, 'DNS:kubernetes', 'DNS:kubernetes.default'],
-          ...['DNS:kubernetes.default.svc', 'DNS:kubernetes.default.svc.cluster.local'],
-        ],
-      }),
-      this.authority.serviceAccountKeys(),
-      this.issueKubeconfig('admin', 'admin', ['system:masters']),
-      this.issueKubeconfig('kube-controller-manager', 'system:kube-controller-manager'),
-      this.issueKubeconfig('kube-scheduler', 'system:kube-scheduler'),
-      this.issueKubeconfig('kube-proxy', 'system:kube-proxy'),
-    ]);
+    this.authority.issue({
+      file: 'server',
+      commonName: 'kube-apiserver',
+      names: [
+        ...[controlAddress, apiServiceAddress, 'kubernetes', 'kubernetes.default'],
+        ...['kubernetes.default.svc', 'kubernetes.default.svc.cluster.local'],
+      ],
+    });
+    this.authority.serviceAccountKeys();
+    this.issueKubeconfig('admin', 'admin', ['system:masters']);
+    this.issueKubeconfig('kube-controller-manager', 'system:kube-controller-manager');
+    this.issueKubeconfig('kube-scheduler', 'system:kube-scheduler');
+    this.issueKubeconfig('kube-proxy', 'system:kube-proxy');
     await this.startProgram('etcd');
     await this.startProgram('kube-apiserver');
     await this.ready();
@@ -66,7 +65,7 @@ export class ControlPlane {
   /** Waits until the API server answers that it is ready. */
   async ready(): Promise<void> {
     const admin = this.#pair('admin');
-    await until('kube-apiserver ready', () => apiServerReady(this.url, this.authority.certificate, admin));
+    await until('kube-apiserver ready', () => apiServerReady(this.url, admin));
   }
 
   async startProgram(name: ControlProgram): Promise<void> {
@@ -81,14 +80,14 @@ export class ControlPlane {
   }
 
   /** Makes a client certificate for a user and a kubeconfig with it; returns its path. */
-  async issueKubeconfig(name: string, user: string, groups: string[] = []): Promise<string> {
-    const pair = await this.authority.issue(name, { commonName: user, organizations: groups });
-    return writeKubeconfig(this.kubeconfig(name), this.url, this.authority, pair);
+  issueKubeconfig(name: string, user: string, groups: string[] = []): string {
+    const pair = this.authority.issue({ file: name, commonName: user, organizations: groups });
+    return writeKubeconfig(this.kubeconfig(name), this.url, pair);
   }
 
   #pair(name: string): KeyPair {
     const file = join(this.authority.folder, name);
-    return { certificate: `${file}.crt`, key: `${file}.key` };
+    return { certificate: `${file}.crt`, key: `${file}.key`, authorities: this.authority.certificate };
   }
 
   #arguments(name: ControlProgram): string[] {

@@ -2,11 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { root, run, until } from '../src/command.ts';
+import { must, ok, root, run, until } from '@hearth/common/testing';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
-import { must } from './machine/machine.ts';
 import { needsCluster } from './testing/needs.ts';
-import { ok } from './testing/ok.ts';
 import { pod } from './testing/pod.ts';
 
 describe('Kubernetes cluster for tests', () => {

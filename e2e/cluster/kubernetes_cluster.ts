@@ -1,7 +1,6 @@
 import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { tools } from '../../scripts/tools/build.ts';
-import { type Outcome, run, until } from '../src/command.ts';
+import { type Outcome, run, tools, until } from '@hearth/common/testing';
 import { ControlPlane } from './control_plane.ts';
 import { guard } from './guard.ts';
 import { basicImages } from './images/basic_images.ts';

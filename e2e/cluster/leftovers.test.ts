@@ -2,12 +2,10 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { root, run, until } from '../src/command.ts';
+import { must, ok, root, run, until } from '@hearth/common/testing';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
-import { must } from './machine/machine.ts';
 import { type ClusterRecord, clusterNames, folderOf, readRecord } from './state.ts';
 import { needsCluster } from './testing/needs.ts';
-import { ok } from './testing/ok.ts';
 import { pod } from './testing/pod.ts';
 import { hostTraces, traces } from './testing/traces.ts';
 

@@ -5,7 +5,7 @@
 //   TAG            the version of this checkout when not given
 //   REGISTRY_PLAIN 1: by http too, and without a look at certificates
 
-import { ToolUnavailable } from '../../scripts/tools/cache.ts';
+import { ToolUnavailable } from '@hearth/common/testing';
 import { hearthImage, hearthImageName, hearthVersion, publishHearthImage } from './images/hearth_image.ts';
 import { KubernetesCluster } from './kubernetes_cluster.ts';
 import { remove, removeOrphans } from './state.ts';

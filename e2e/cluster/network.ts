@@ -1,5 +1,5 @@
-import { until } from '../src/command.ts';
-import { type Machine, must } from './machine/machine.ts';
+import { must, until } from '@hearth/common/testing';
+import type { Machine } from './machine/machine.ts';
 
 /** Addresses of one cluster; `index` (0 to 31) keeps the clusters of one host apart. */
 export class Network {

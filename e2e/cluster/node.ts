@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { until } from '../src/command.ts';
+import { until } from '@hearth/common/testing';
 import type { ControlPlane } from './control_plane.ts';
 import { startKubeProxy } from './kube_proxy.ts';
 import { createControlGroup, removeControlGroup } from './machine/cgroups.ts';

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
-import type { KeyPair } from './certificates.ts';
+import type { KeyPair } from '@hearth/common/testing';
 
 /** Whether an API server answers `/readyz` with 200 to this client; false also when nothing listens yet. */
-export function apiServerReady(url: string, authority: string, client: KeyPair): Promise<boolean> {
+export function apiServerReady(url: string, client: KeyPair): Promise<boolean> {
   return new Promise((resolve) => {
     const asked = request(
       `${url}/readyz`,
       {
-        ca: readFileSync(authority),
+        ca: readFileSync(client.authorities),
         cert: readFileSync(client.certificate),
         key: readFileSync(client.key),
         agent: false,

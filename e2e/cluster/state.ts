@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { mountPointsBelow, must, run } from '@hearth/common/testing';
 import { lock } from '../../scripts/tools/lock.ts';
-import { run } from '../src/command.ts';
 import { hierarchies, removeControlGroup } from './machine/cgroups.ts';
-import { Machine, must } from './machine/machine.ts';
+import { Machine } from './machine/machine.ts';
 import { deviceName, maximumClusters } from './network.ts';
 import { identify, isAlive, type ProcessIdentity } from './process_identity.ts';
 
@@ -82,7 +82,7 @@ export async function remove(name: string): Promise<void> {
   const device = record && deviceName(record.index);
   if (device && existsSync(`/sys/class/net/${device}`)) await run('ip', ['link', 'delete', device]);
   // Nothing is mounted below in the host's namespace; if it were, removing the folder would destroy what it shows.
-  for (const mount of mountsBelow(folder)) await must('umount', '--no-canonicalize', mount);
+  for (const mount of mountPointsBelow(folder)) await must('umount', '--no-canonicalize', mount);
   rmSync(folder, { recursive: true, force: true });
 }
 
@@ -103,13 +103,4 @@ async function findOrphans(): Promise<string[]> {
 function controlGroupsOf(name: string): string[] {
   const found = hierarchies().flatMap((hierarchy) => readdirSync(hierarchy));
   return [...new Set(found.filter((group) => group.startsWith(controlGroupOf(name, ''))))];
-}
-
-/** Deepest first. */
-function mountsBelow(folder: string): string[] {
-  return readFileSync('/proc/self/mountinfo', 'utf8')
-    .split('\n')
-    .map((line) => line.split(' ')[4] ?? '')
-    .filter((point) => point.startsWith(`${folder}/`))
-    .reverse();
 }

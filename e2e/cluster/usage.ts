@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { tool } from '../../scripts/tools/build.ts';
-import { root } from '../src/command.ts';
+import { root, tool } from '@hearth/common/testing';
 import { etcdImage } from './images/basic_images.ts';
 import { hearthImageName } from './images/hearth_image.ts';
 import type { KubernetesCluster } from './kubernetes_cluster.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { type Outcome, root, run } from '@hearth/common/testing';
 import { parseAllDocuments } from 'yaml';
-import { type Outcome, root, run } from '../src/command.ts';
 
 /** A Kubernetes object as YAML or the API server gives it. */
 export interface Manifest {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { root, until } from '@hearth/common/testing';
 import { parseAllDocuments } from 'yaml';
 import type { TestApiServer } from '../cluster/api_server.ts';
-import { root, until } from '../src/command.ts';
 import { Admission, type Answer } from './admission.ts';
 import {
   type Chart,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { until } from '../src/command.ts';
+import { until } from '@hearth/common/testing';
 import { Admission, type Answer } from './admission.ts';
 import type { Manifest } from './chart.ts';
 import { operatorUser } from './chart_server.ts';

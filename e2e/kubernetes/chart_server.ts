@@ -1,9 +1,7 @@
 import type { KubernetesApi } from '@hearth/common/kubernetes';
+import { ok, tools, until } from '@hearth/common/testing';
 import { stringify } from 'yaml';
-import { tools } from '../../scripts/tools/build.ts';
 import { TestApiServer } from '../cluster/api_server.ts';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
 import { Chart, type Manifest, releaseNamespace } from './chart.ts';
 import { apiOf } from './runtime/fixture.ts';
 

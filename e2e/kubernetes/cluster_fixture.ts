@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { root } from '@hearth/common/testing';
 import { hearthImage } from '../cluster/images/hearth_image.ts';
 import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import { needsCluster } from '../cluster/testing/needs.ts';
-import { root } from '../src/command.ts';
 
 let shared: Promise<KubernetesCluster> | undefined;
 

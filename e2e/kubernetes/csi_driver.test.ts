@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { MiB, needsMounts, type Outcome, ok, root, until, writeSample } from '@hearth/common/testing';
 import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import type { ClusterNode } from '../cluster/node.ts';
 import { needsCluster } from '../cluster/testing/needs.ts';
-import { ok } from '../cluster/testing/ok.ts';
 import { pod } from '../cluster/testing/pod.ts';
-import { type Outcome, root, until } from '../src/command.ts';
-import { needsMounts } from '../src/needs.ts';
-import { MiB, writeSample } from '../src/sample.ts';
 
 const driver = 'csi.hearth.storage';
 const state = '/var/lib/hearth/lab';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { ok } from '@hearth/common/testing';
 import { hearthImage, hearthImageName } from '../cluster/images/hearth_image.ts';
-import { ok } from '../cluster/testing/ok.ts';
 import { useCluster } from './cluster_fixture.ts';
 
 const limitBytes = 200 * 2 ** 20;

@@ -2,13 +2,10 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { tools } from '../../scripts/tools/build.ts';
+import { needsPrograms, ok, root, run, skip, tools } from '@hearth/common/testing';
 import type { TestApiServer } from '../cluster/api_server.ts';
 import { hearthVersion } from '../cluster/images/hearth_image.ts';
-import { ok } from '../cluster/testing/ok.ts';
 import { TestRegistry, withLogins } from '../cluster/testing/registry.ts';
-import { root, run } from '../src/command.ts';
-import { needsPrograms, skip } from '../src/needs.ts';
 import { type Manifest, podSpecs, releaseNamespace } from './chart.ts';
 import { startApiServer } from './runtime/fixture.ts';
 

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
+import { needsPrograms, tools, until } from '@hearth/common/testing';
 import type { Context } from 'mocha';
-import { tools } from '../../scripts/tools/build.ts';
 import type { TestApiServer } from '../cluster/api_server.ts';
-import { until } from '../src/command.ts';
-import { needsPrograms } from '../src/needs.ts';
 import { Admission, type Answer } from './admission.ts';
 import { Chart, chartFolder, collectionPath, flags, type Manifest, releaseNamespace, someRegistry } from './chart.ts';
 import { startApiServer } from './runtime/fixture.ts';

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Outcome, ok, root, run, until, writeSample } from '@hearth/common/testing';
 import { parseDocument } from 'yaml';
 import type { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import type { ClusterNode } from '../cluster/node.ts';
-import { ok } from '../cluster/testing/ok.ts';
 import { pod } from '../cluster/testing/pod.ts';
 import { usage } from '../cluster/usage.ts';
-import { type Outcome, root, run, until } from '../src/command.ts';
-import { writeSample } from '../src/sample.ts';
 import { type Manifest, releaseNamespace } from './chart.ts';
 import { useCluster } from './cluster_fixture.ts';
 

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
-import { bytesOf, MiB, sha256 } from '../src/sample.ts';
+import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import { releaseNamespace } from './chart.ts';
-import { FileOrigin } from './file_origin.ts';
 import { clusterName, inline, ofClaim, useJourney, verifying } from './journey.ts';
 
 describe('from nothing to a pod with a model', () => {

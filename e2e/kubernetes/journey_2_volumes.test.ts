@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
-import { MiB } from '../src/sample.ts';
+import { MiB, ok, until } from '@hearth/common/testing';
 import { inline, ofClaim, useJourney, verifying } from './journey.ts';
 
 describe('volumes in pods', () => {

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import type { ClusterNode } from '../cluster/node.ts';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
-import { bytesOf, MiB, sha256 } from '../src/sample.ts';
 import { releaseNamespace } from './chart.ts';
-import { FileOrigin } from './file_origin.ts';
 import { clusterName, inline, useJourney } from './journey.ts';
 
 describe('pods that read while parts of Hearth go away', () => {

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
+import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import type { ClusterNode } from '../cluster/node.ts';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
-import { bytesOf, MiB, sha256 } from '../src/sample.ts';
-import { FileOrigin } from './file_origin.ts';
 import { clusterName, inline, useJourney } from './journey.ts';
 
 describe('pods whose mounts die, because the agent and the holder of their node are killed at once', () => {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
+import { ok, until } from '@hearth/common/testing';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import { releaseNamespace } from './chart.ts';
-import { FileOrigin } from './file_origin.ts';
 import { inline, useJourney, verifying } from './journey.ts';
 
 describe('Datasets that cannot be read', () => {

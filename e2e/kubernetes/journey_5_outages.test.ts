@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
-import { MiB } from '../src/sample.ts';
+import { MiB, ok, until } from '@hearth/common/testing';
 import { type Manifest, releaseNamespace } from './chart.ts';
 import { clusterName, inline, useJourney, verifying } from './journey.ts';
 import { JourneyModel } from './journey_model.ts';

@@ -4,15 +4,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { bytesOf, MiB, needsPrograms, ok, root, sha256 } from '@hearth/common/testing';
+import { HubServer, S3Server } from '@hearth/common/testing/origins';
 import { parseAllDocuments } from 'yaml';
-import { type S3Server, startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
-import { findTool } from '../../node-agent/src/testing/tool.ts';
-import { ok } from '../cluster/testing/ok.ts';
-import { root } from '../src/command.ts';
-import { skip } from '../src/needs.ts';
-import { bytesOf, MiB, sha256 } from '../src/sample.ts';
 import { type Manifest, releaseNamespace } from './chart.ts';
-import { HubServer } from './hub_server.ts';
 import { inline, ofClaim, useJourney, verifying } from './journey.ts';
 
 const secretsGrant = [
@@ -72,12 +67,11 @@ describe('sources with credentials', () => {
   });
 
   it('reads a bucket, in a pod and with the keys of a Secret', async function () {
-    const found = await findTool('versitygw');
-    if ('missing' in found) skip(this, found.missing);
-    s3 = await startS3Server(found.program, journey().cluster.network.hostAddress);
-    const { endpoint, credentials } = s3;
-    const { accessKeyId, secretAccessKey } = credentials;
-    const client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
+    const host = journey().cluster.network.hostAddress;
+    s3 = await needsPrograms(this, () => S3Server.start({ host }));
+    const { endpoint, keys } = s3;
+    const { accessKeyId, secretAccessKey } = keys;
+    const client = new S3Client({ endpoint, credentials: keys, region: 'us-east-1', forcePathStyle: true });
     const objects = { 'shard-0': bytesOf(74, 9 * MiB), 'sub/shard-1': bytesOf(75, 70_000) };
     const sums = Object.entries(objects).map(([path, bytes]) => `${sha256(bytes)}  ${path}\n`);
     try {

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
+import { MiB, ok, until } from '@hearth/common/testing';
 import { hearthImage } from '../cluster/images/hearth_image.ts';
 import type { ClusterNode } from '../cluster/node.ts';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
-import { MiB } from '../src/sample.ts';
 import { releaseNamespace } from './chart.ts';
 import { clusterName } from './journey.ts';
 import { onNode, usePreloadJourney, waiting } from './preload_journey.ts';

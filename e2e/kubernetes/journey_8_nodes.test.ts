@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import { hearthImage, hearthImageName } from '../cluster/images/hearth_image.ts';
 import type { ClusterNode } from '../cluster/node.ts';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
-import { bytesOf, MiB, sha256 } from '../src/sample.ts';
 import { releaseNamespace } from './chart.ts';
-import { FileOrigin } from './file_origin.ts';
 import { clusterName, inline, useJourney, waiting } from './journey.ts';
 
 const taint = 'hearth.storage/agent-not-ready';

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
-import { MiB } from '../src/sample.ts';
+import { DaemonProcess, MiB, ok, until } from '@hearth/common/testing';
 import { type Manifest, releaseNamespace } from './chart.ts';
 import { ofClaim } from './journey.ts';
 import { onNode, usePreloadJourney, waiting } from './preload_journey.ts';
@@ -76,14 +73,10 @@ describe('bytes before pods', () => {
     preloads().origin.bytesPerSecond = MiB;
     const kubectl = join(journey().cluster.programFolders[0] ?? '', 'kubectl');
     const one = ['get', 'cachepreloads', '--field-selector', 'metadata.name=whole', '-w'];
-    const watch = spawn(kubectl, [
+    const watch = new DaemonProcess(kubectl, [
       ...['--kubeconfig', journey().cluster.kubeconfig, '-n', 'preload', ...one],
       ...['-o', 'jsonpath={.status.percent}{"\\n"}'],
     ]);
-    let text = '';
-    watch.stdout.on('data', (chunk) => {
-      text += chunk;
-    });
     try {
       await journey().apply({
         apiVersion: 'hearth.storage/v1alpha1',
@@ -97,8 +90,8 @@ describe('bytes before pods', () => {
       assert.deepEqual([status.bytesReady, status.bytesVerified], [2 * size, 2 * size]);
       const origins = status.nodes.map((row: { originBytes: number }) => row.originBytes);
       assert.equal(origins[0] + origins[1], size, 'both fetched the same bytes');
-      await until('the watch has seen the end', async () => text.trimEnd().endsWith('100'));
-      const percents = text.split('\n').filter(Boolean).map(Number);
+      await until('the watch has seen the end', () => watch.said.stdout.trimEnd().endsWith('100'));
+      const percents = watch.said.stdout.split('\n').filter(Boolean).map(Number);
       assert.ok(new Set(percents).size >= 4, `it was no progress: ${percents}`);
       assert.deepEqual(
         percents,
@@ -106,7 +99,7 @@ describe('bytes before pods', () => {
         'it went back',
       );
     } finally {
-      watch.kill();
+      await watch.end();
     }
     console.log(await journey().must('get', 'cachepreload', 'whole'));
   });

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
-import { MiB } from '../src/sample.ts';
+import { MiB, ok, until } from '@hearth/common/testing';
 import { type Manifest, releaseNamespace } from './chart.ts';
 import { clusterName, useJourney } from './journey.ts';
 import { JourneyModel } from './journey_model.ts';

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
+import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import { hearthImageName } from '../cluster/images/hearth_image.ts';
-import { ok } from '../cluster/testing/ok.ts';
 import { chartValues } from '../cluster/usage.ts';
-import { until } from '../src/command.ts';
-import { bytesOf, MiB, sha256 } from '../src/sample.ts';
 import { chartFolder, releaseNamespace } from './chart.ts';
-import { FileOrigin } from './file_origin.ts';
 import { clusterName, inline, installChart, ofClaim, useJourney } from './journey.ts';
 
 /** The same image by another name: what an upgrade is to Kubernetes. */

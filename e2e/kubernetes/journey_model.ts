@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { ok } from '../cluster/testing/ok.ts';
-import { until } from '../src/command.ts';
-import { bytesOf, MiB, sha256 } from '../src/sample.ts';
+import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import type { Manifest } from './chart.ts';
-import { FileOrigin } from './file_origin.ts';
 import { inline, type Journey } from './journey.ts';
 
 /** The Dataset `model` of a journey: one file of an HTTP origin, `weights`, which pods read on the first node. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { kinds, type Pod } from '@hearth/common/kubernetes';
+import { needsPrograms } from '@hearth/common/testing';
 import fc from 'fast-check';
 import { releasePatch } from '../../operator/src/gates/release.ts';
 import {
@@ -16,7 +17,6 @@ import {
 import { refusedNow } from '../../operator/src/planner/testing/naive_filter.ts';
 import { randomCluster } from '../../operator/src/planner/testing/random_cluster.ts';
 import { podOn } from '../../operator/src/planner/testing/replay.ts';
-import { needsPrograms } from '../src/needs.ts';
 import { gatedObjects, nodeObject, runningObject } from './planned_objects.ts';
 import { SimulatedCluster } from './simulated_cluster.ts';
 

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
-import { type Outcome, root, run, until } from '../src/command.ts';
-import { bytesOf, MiB, sha256 } from '../src/sample.ts';
+import { bytesOf, MiB, type Outcome, root, run, sha256, until } from '@hearth/common/testing';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import type { Manifest } from './chart.ts';
-import { FileOrigin } from './file_origin.ts';
 import { inline, type Journey, useJourney } from './journey.ts';
 
 const gateName = 'hearth.storage/preload';

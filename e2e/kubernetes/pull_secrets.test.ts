@@ -2,14 +2,12 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { tool } from '../../scripts/tools/build.ts';
+import { ok, tool, until } from '@hearth/common/testing';
 import { basicImages } from '../cluster/images/basic_images.ts';
 import { Buildah } from '../cluster/images/buildah.ts';
 import { hearthVersion } from '../cluster/images/hearth_image.ts';
-import { ok } from '../cluster/testing/ok.ts';
 import { pod } from '../cluster/testing/pod.ts';
 import { TestRegistry, withLogins } from '../cluster/testing/registry.ts';
-import { until } from '../src/command.ts';
 import { Chart, type Manifest, podSpecs } from './chart.ts';
 import { useCluster } from './cluster_fixture.ts';
 

@@ -1,12 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { KubernetesApi, kinds, type Node, type Pod } from '@hearth/common/kubernetes';
+import { DaemonProcess, tool, until } from '@hearth/common/testing';
 import { KubeConfig } from '@kubernetes/client-node';
-import { tools } from '../../scripts/tools/build.ts';
 import { TestApiServer } from '../cluster/api_server.ts';
-import { until } from '../src/command.ts';
 import { Admission } from './admission.ts';
 
 const namespace = 'default';
@@ -21,11 +18,11 @@ const probeTaint = { key: 'hearth.test/probe', effect: 'NoExecute' };
 export class SimulatedCluster implements AsyncDisposable {
   readonly api: KubernetesApi;
   readonly #server: TestApiServer;
-  readonly #scheduler: ChildProcess;
+  readonly #scheduler: DaemonProcess;
   readonly #admission: Admission;
   #probes = 0;
 
-  private constructor(server: TestApiServer, scheduler: ChildProcess) {
+  private constructor(server: TestApiServer, scheduler: DaemonProcess) {
     const config = new KubeConfig();
     config.loadFromFile(server.kubeconfig);
     this.api = KubernetesApi.fromKubeConfig(config);
@@ -36,7 +33,7 @@ export class SimulatedCluster implements AsyncDisposable {
 
   /** Throws ToolUnavailable where the programs cannot be built. */
   static async start(): Promise<SimulatedCluster> {
-    const programs = await tools(['kube-scheduler']);
+    const program = await tool('kube-scheduler');
     // It would taint every new node until a controller says that it is ready.
     const server = await TestApiServer.start({ args: ['--disable-admission-plugins=TaintNodesByCondition'] });
     const config = join(server.folder, 'scheduler.json');
@@ -49,13 +46,8 @@ export class SimulatedCluster implements AsyncDisposable {
       podMaxBackoffSeconds: 1,
     };
     writeFileSync(config, JSON.stringify(configuration));
-    const log = openSync(join(server.folder, 'scheduler.log'), 'a');
-    const scheduler = spawn(
-      'setpriv',
-      ['--pdeathsig', 'KILL', programs['kube-scheduler'] as string, `--config=${config}`, '--secure-port=0'],
-      { stdio: ['ignore', log, log] },
-    );
-    closeSync(log);
+    const words = [`--config=${config}`, '--secure-port=0'];
+    const scheduler = new DaemonProcess(program, words, { log: join(server.folder, 'scheduler.log') });
     return new SimulatedCluster(server, scheduler);
   }
 
@@ -105,14 +97,15 @@ export class SimulatedCluster implements AsyncDisposable {
 
   /** Waits until the scheduler has bound these pods or found no node for them; returns them as they are then. */
   async settled(names: readonly string[]): Promise<Pod[]> {
-    for (const end = Date.now() + 300_000; Date.now() < end; await sleep(15)) {
+    let settled: Pod[] = [];
+    await this.#scheduler.until(`the scheduler has decided about ${names.join(', ')}`, async () => {
       const { items } = await this.api.list(kinds.Pod, { namespace });
-      const pods = items.filter(({ metadata }) => names.includes(metadata?.name ?? ''));
-      if (pods.length === names.length && pods.every((pod) => pod.spec?.nodeName !== undefined || isRefused(pod))) {
-        return pods;
-      }
-    }
-    throw new Error(`The scheduler does nothing about ${names.join(', ')}; its last words:\n${this.schedulerLog()}`);
+      settled = items.filter(({ metadata }) => names.includes(metadata?.name ?? ''));
+      return (
+        settled.length === names.length && settled.every((pod) => pod.spec?.nodeName !== undefined || isRefused(pod))
+      );
+    });
+    return settled;
   }
 
   async deletePods(names: readonly string[]): Promise<void> {
@@ -134,16 +127,8 @@ export class SimulatedCluster implements AsyncDisposable {
     });
   }
 
-  schedulerLog(): string {
-    return readFileSync(join(this.#server.folder, 'scheduler.log'), 'utf8').slice(-3000);
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#scheduler.exitCode === null && this.#scheduler.signalCode === null) {
-      const ended = new Promise((resolve) => this.#scheduler.once('exit', resolve));
-      this.#scheduler.kill('SIGKILL');
-      await ended;
-    }
+    await this.#scheduler.end();
     await this.#server.stop();
   }
 

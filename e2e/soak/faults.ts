@@ -1,8 +1,8 @@
 import { rmSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { run } from '@hearth/common/testing';
 import { cacheFiles, flipBits } from '../src/bit_rot.ts';
-import { run } from '../src/command.ts';
 import type { Stage } from './stage.ts';
 
 export interface Fault {

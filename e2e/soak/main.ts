@@ -5,7 +5,7 @@
 // SOAK_SECONDS (3600), SOAK_BYTES (1 GiB), SOAK_SEED (of the time); --json prints the result for programs.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from '../src/command.ts';
+import { root } from '@hearth/common/testing';
 import { type SoakResult, soak } from './run.ts';
 import { Stage } from './stage.ts';
 import { longestWaitMs } from './watch.ts';

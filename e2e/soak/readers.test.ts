@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { run, until } from '../src/command.ts';
+import { run, until } from '@hearth/common/testing';
 import { Reader } from './readers.ts';
 import { readerProgram } from './stage.ts';
 

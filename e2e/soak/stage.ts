@@ -1,8 +1,8 @@
 import { mkdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Nginx } from '../../bench/nginx.ts';
-import { Cluster } from '../src/cluster.ts';
-import { root, run, until } from '../src/command.ts';
+import { root, run, until } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
+import { Nginx } from '@hearth/common/testing/origins';
 
 export const readerProgram = join(root, 'build/release/bench/hearth_soak_reader');
 
@@ -128,14 +128,8 @@ export class Stage implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.cluster.agents.values()].map((agent) => agent.kill()));
-    await this.cluster.endHolder();
-    for (const name of [...this.agents, changingName]) {
-      await run('umount', ['--lazy', '--no-canonicalize', this.mountOf(name)]);
-    }
-    for (const agent of this.agents) await run('umount', ['--no-canonicalize', this.diskOf(agent)]);
     await this.#nginx?.stop();
-    await this.cluster.close();
+    await this.cluster.close(); // its disks too, which are mounted below its folder
   }
 
   get #url(): string {

@@ -3,11 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import type { AgentSettings } from './agent_process.ts';
-import { Cluster } from './cluster.ts';
-import { type Outcome, until } from './command.ts';
-import { needsMounts } from './needs.ts';
-import { MiB, writeSample } from './sample.ts';
+import { MiB, needsMounts, type Outcome, until, writeSample } from '@hearth/common/testing';
+import { type AgentSettings, Cluster } from '@hearth/common/testing/agents';
 
 /** An error is one sentence with its code; never a stack. */
 function refused(outcome: Outcome, code: number, message: RegExp): void {

@@ -3,13 +3,9 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutBucketVersioningCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { type S3Server, startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
-import { type ScriptedServer, sendFile, startServer } from '../../node-agent/src/origins/testing/scripted_server.ts';
-import { findTool } from '../../node-agent/src/testing/tool.ts';
-import { Cluster } from './cluster.ts';
-import { type Outcome, root, run } from './command.ts';
-import { skip } from './needs.ts';
-import { bytesOf, MiB, sha256 } from './sample.ts';
+import { bytesOf, MiB, needsPrograms, type Outcome, root, run, sha256 } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
+import { S3Server, type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 
 // The origin has another state after the first chunk was read. HTTP servers with ETags are in origins.test.ts.
 describe('an origin that changes between two chunks of a file', () => {
@@ -183,15 +179,12 @@ describe('an origin that changes between two chunks of a file', () => {
     let client: S3Client;
 
     before(async function () {
-      this.timeout(600_000); // the first time, the server is built
-      const found = await findTool('versitygw');
-      if ('missing' in found) skip(this, found.missing);
-      server = await startS3Server(found.program);
-      const { endpoint, credentials } = server;
-      client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
+      server = await needsPrograms(this, () => S3Server.start());
+      const { endpoint, keys } = server;
+      client = new S3Client({ endpoint, credentials: keys, region: 'us-east-1', forcePathStyle: true });
       const environment = {
-        AWS_ACCESS_KEY_ID: credentials.accessKeyId,
-        AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+        AWS_ACCESS_KEY_ID: keys.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: keys.secretAccessKey,
         AWS_REGION: 'us-east-1',
       };
       await cluster.add('s3', { environment });

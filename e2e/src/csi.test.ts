@@ -2,11 +2,9 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { Cluster } from './cluster.ts';
-import { until } from './command.ts';
+import { bytesOf, MiB, needsMounts, sha256, until, writeSample } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
 import { CsiNode } from './csi_node.ts';
-import { needsMounts } from './needs.ts';
-import { bytesOf, MiB, sha256, writeSample } from './sample.ts';
 
 describe('volumes of pods, by the driver and a real agent', () => {
   let cluster: Cluster;

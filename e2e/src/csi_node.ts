@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { Client, credentials, Metadata, type MethodDefinition } from '@grpc/grpc-js';
+import type { MethodDefinition } from '@grpc/grpc-js';
+import { callSocket } from '@hearth/common/grpc/testing';
+import { DaemonProcess, type Outcome, root } from '@hearth/common/testing';
+import type { Cluster } from '@hearth/common/testing/agents';
 import { NodePublishVolumeRequest, NodeService } from '@hearth/csi-driver/generated/csi/csi.ts';
-import type { Cluster } from './cluster.ts';
-import { type Outcome, root, until } from './command.ts';
-import { DaemonProcess } from './daemon_process.ts';
 
 const clusterName = 'e2e';
 
@@ -52,8 +52,7 @@ export class CsiNode {
     this.#process = running;
     // The socket of a killed one may still be there.
     const serves = () => this.#call(NodeService.nodeGetInfo, {}).catch(() => undefined);
-    await until('the driver serves', async () => running.ended ?? (await serves()));
-    if (running.ended !== undefined) throw new Error(`the driver ended: ${running.ended.stderr}`);
+    await running.until('the driver serves', serves);
   }
 
   async end(signal: NodeJS.Signals): Promise<Outcome | undefined> {
@@ -102,26 +101,7 @@ export class CsiNode {
     return new Map(records.map((record) => [record.pod.name, record]));
   }
 
-  async #call<Q, R>(method: MethodDefinition<Q, R>, request: Q): Promise<R> {
-    const client = new Client(`unix://${this.socket}`, credentials.createInsecure(), {
-      'grpc.default_authority': 'localhost',
-    });
-    try {
-      return await new Promise<R>((resolve, reject) => {
-        const { path, requestSerialize, responseDeserialize } = method;
-        const options = { deadline: Date.now() + 300_000 };
-        client.makeUnaryRequest(
-          path,
-          requestSerialize,
-          responseDeserialize,
-          request,
-          new Metadata(),
-          options,
-          (error, response) => (error === null ? resolve(response as R) : reject(error)),
-        );
-      });
-    } finally {
-      client.close();
-    }
+  #call<Q, R>(method: MethodDefinition<Q, R>, request: Q): Promise<R> {
+    return callSocket(this.socket, method, request);
   }
 }

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tool } from '../../scripts/tools/build.ts';
-import { Cluster } from './cluster.ts';
-import { run } from './command.ts';
+import { needsMounts, run, tool, unlessUnavailable, writeSample } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
 import { CsiNode } from './csi_node.ts';
-import { needsMounts, unlessUnavailable } from './needs.ts';
-import { writeSample } from './sample.ts';
 
 /** What the driver does not offer, in the suite's words. Anything else that is skipped is a failure. */
 const notOffered = [

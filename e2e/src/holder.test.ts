@@ -2,10 +2,8 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { Cluster } from './cluster.ts';
-import { run, until } from './command.ts';
-import { needsMounts } from './needs.ts';
-import { MiB, writeSample } from './sample.ts';
+import { MiB, needsMounts, run, until, writeSample } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
 
 describe('mounts whose holder goes', () => {
   let cluster: Cluster;

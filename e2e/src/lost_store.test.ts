@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { findTool, MiB, skip, until, writeSample } from '@hearth/common/testing';
+import { type AgentProcess, Cluster } from '@hearth/common/testing/agents';
 import { EtcdServer } from '../../node-agent/src/store/testing/etcd_server.ts';
-import { findTool } from '../../node-agent/src/testing/tool.ts';
-import type { AgentProcess } from './agent_process.ts';
-import { Cluster } from './cluster.ts';
-import { until } from './command.ts';
-import { skip } from './needs.ts';
-import { MiB, writeSample } from './sample.ts';
 
 describe('agents whose store is gone', () => {
   let cluster: Cluster;

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { until } from './command.ts';
+import { until } from '@hearth/common/testing';
 
 /** What a control group has used so far, bytes, and how many of its processes were ended for want of memory. */
 export interface MemoryUse {

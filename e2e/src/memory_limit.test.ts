@@ -3,12 +3,11 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { type StorageClusterSpec, storageClusters } from '@hearth/common/resources';
+import { MiB, needsMounts, skip, writeSample } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
 import type { z } from 'zod';
 import { memoryLimit } from '../../operator/src/storage_cluster/objects/agent_memory.ts';
-import { Cluster } from './cluster.ts';
 import { MemoryGroup, type MemoryUse } from './memory_group.ts';
-import { needsMounts, skip } from './needs.ts';
-import { MiB, writeSample } from './sample.ts';
 
 /** What of the default limit is for the listing of millions of files, which nothing here needs. */
 const listing = 6n << 30n;

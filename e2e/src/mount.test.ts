@@ -2,10 +2,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Cluster } from './cluster.ts';
-import { run, until } from './command.ts';
-import { needsMounts } from './needs.ts';
-import { MiB, sha256, writeSample } from './sample.ts';
+import { MiB, needsMounts, run, sha256, until, writeSample } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
 
 interface Mount {
   target: string;

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { kinds } from '@hearth/common/kubernetes';
+import { needsPrograms, until } from '@hearth/common/testing';
 import { FakeAgent, nodeStatus } from '../../operator/src/agents/testing/fake_agent.ts';
-import { until } from './command.ts';
-import { needsPrograms } from './needs.ts';
 import { namespace, OperatorFixture, type Replica } from './operator_fixture.ts';
 
 const agentLabels = (cluster: string) => ({

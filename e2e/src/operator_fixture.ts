@@ -8,12 +8,12 @@ import {
   type ResourceType,
 } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
+import { until } from '@hearth/common/testing';
 import { type RunningOperator, runOperator } from '../../operator/src/operator/index.ts';
 import type { TestApiServer } from '../cluster/api_server.ts';
 import { releaseNamespace as namespace } from '../kubernetes/chart.ts';
 import { ChartServer } from '../kubernetes/chart_server.ts';
 import { apiOf } from '../kubernetes/runtime/fixture.ts';
-import { until } from './command.ts';
 
 export { namespace };
 

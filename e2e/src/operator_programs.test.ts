@@ -2,10 +2,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
-import { freePort } from '@hearth/common/testing';
-import { root, run, until } from './command.ts';
-import { DaemonProcess } from './daemon_process.ts';
-import { needsPrograms } from './needs.ts';
+import { DaemonProcess, freePort, needsPrograms, root, run } from '@hearth/common/testing';
 import { namespace, OperatorFixture } from './operator_fixture.ts';
 
 const program = join(root, 'operator/bin/hearth-operator');
@@ -34,23 +31,24 @@ describe('the programs of the operator', () => {
   async function start(variables: Record<string, string> = {}): Promise<{ process: DaemonProcess; url: string }> {
     const port = await freePort();
     const started = new DaemonProcess(program, [], {
-      KUBECONFIG: operatorKubeconfig,
-      POD_NAMESPACE: namespace,
-      POD_NAME: 'operator-0',
-      HEARTH_IMAGE: 'registry/hearth:1',
-      HEARTH_ETCD_IMAGE: 'registry/etcd:3',
-      HEARTH_HTTP_PORT: String(port),
-      ...variables,
+      environment: {
+        KUBECONFIG: operatorKubeconfig,
+        POD_NAMESPACE: namespace,
+        POD_NAME: 'operator-0',
+        HEARTH_IMAGE: 'registry/hearth:1',
+        HEARTH_ETCD_IMAGE: 'registry/etcd:3',
+        HEARTH_HTTP_PORT: String(port),
+        ...variables,
+      },
     });
     processes.push(started);
     const url = `http://127.0.0.1:${port}`;
-    await until('the operator is ready', () => {
-      if (started.ended !== undefined) throw new Error(started.ended.stderr);
-      return fetch(`${url}/readyz`).then(
+    await started.until('the operator is ready', () =>
+      fetch(`${url}/readyz`).then(
         (answer) => answer.ok,
         () => false,
-      );
-    });
+      ),
+    );
     return { process: started, url };
   }
 

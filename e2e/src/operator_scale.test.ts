@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { needsPrograms } from './needs.ts';
+import { needsPrograms } from '@hearth/common/testing';
 import { ScaledOperator } from './scaled_operator.ts';
 
 const mostResidentMiB = 150;

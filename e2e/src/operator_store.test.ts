@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DaemonProcess, skip, tool, unlessUnavailable, until } from '@hearth/common/testing';
 import { loadConfig } from '../../node-agent/src/config/index.ts';
 import { openStore } from '../../node-agent/src/store/index.ts';
 import { planCertificates, type SecretTexts } from '../../operator/src/certificates/index.ts';
@@ -13,24 +12,17 @@ import { etcdArguments } from '../../operator/src/storage_cluster/objects/etcd_s
 import { lastSentence } from '../../operator/src/storage_cluster/pod_state.ts';
 import { storeAddress } from '../../operator/src/storage_cluster/store_address.ts';
 import { sampleCluster } from '../../operator/src/storage_cluster/testing/samples.ts';
-import { tools } from '../../scripts/tools/build.ts';
-import { until } from './command.ts';
-import { skip, unlessUnavailable } from './needs.ts';
 
 const namespace = 'hearth-system';
 
 describe('what the operator gives its pods', () => {
   let folder: string;
-  const members: ChildProcess[] = [];
+  const members: DaemonProcess[] = [];
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'hearth-operator-'));
   });
   afterEach(async () => {
-    for (const member of members.splice(0)) {
-      if (member.exitCode !== null || member.signalCode !== null) continue;
-      member.kill('SIGKILL');
-      await once(member, 'exit');
-    }
+    for (const member of members.splice(0)) await member.end();
   });
   after(() => rmSync(folder, { recursive: true }));
 
@@ -108,7 +100,7 @@ describe('what the operator gives its pods', () => {
     for (const replicas of [1, 3]) {
       it(`of ${replicas} lets agents in by their certificate, and nobody else`, async function () {
         if (process.getuid?.() !== 0) skip(this, 'a file /etc/hosts for the members alone needs root');
-        const etcd = await unlessUnavailable(this, etcdProgram);
+        const etcd = await unlessUnavailable(this, () => tool('etcd'));
         const { texts } = await planCertificates(
           { cluster: 'models', peers: [etcdPeerName('models', namespace, '*')] },
           {},
@@ -142,10 +134,6 @@ describe('what the operator gives its pods', () => {
       });
     }
 
-    async function etcdProgram(): Promise<string> {
-      return (await tools(['etcd'])).etcd as string;
-    }
-
     /** As the pods do: with the names of the members in a file of their own instead of DNS. */
     function startMembers(etcd: string, replicas: number, tls: string): void {
       const names = Array.from({ length: replicas }, (_, index) => memberName(index));
@@ -154,7 +142,7 @@ describe('what the operator gives its pods', () => {
       for (const index of names.keys()) members.push(startMember(etcd, index, replicas, tls));
     }
 
-    function startMember(etcd: string, index: number, replicas: number, tls: string): ChildProcess {
+    function startMember(etcd: string, index: number, replicas: number, tls: string): DaemonProcess {
       const args = etcdArguments('models', namespace, 'token', replicas).map((flag) =>
         flag
           .replaceAll('$(POD_NAME)', memberName(index))
@@ -162,12 +150,9 @@ describe('what the operator gives its pods', () => {
           .replaceAll('/etc/etcd/tls', tls)
           .replaceAll('/var/lib/etcd', dataOf(index, replicas)),
       );
-      const script = `mount --bind ${join(folder, `hosts-${replicas}`)} /etc/hosts && exec setpriv --pdeathsig KILL "$@"`;
-      const log = openSync(logOf(index, replicas), 'w');
-      const stdio = ['ignore', 'ignore', log] as const;
-      const child = spawn('unshare', ['--mount', 'sh', '-c', script, 'sh', etcd, ...args], { stdio: [...stdio] });
-      closeSync(log);
-      return child;
+      const script = `mount --bind ${join(folder, `hosts-${replicas}`)} /etc/hosts && exec "$@"`;
+      const words = ['--mount', 'sh', '-c', script, 'sh', etcd, ...args];
+      return new DaemonProcess('unshare', words, { log: logOf(index, replicas) });
     }
 
     const dataOf = (index: number, replicas: number) => join(folder, `data-${index}-of-${replicas}`);
@@ -175,7 +160,7 @@ describe('what the operator gives its pods', () => {
 
     it('says so when a member comes back without its data', async function () {
       if (process.getuid?.() !== 0) skip(this, 'a file /etc/hosts for the members alone needs root');
-      const etcd = await unlessUnavailable(this, etcdProgram);
+      const etcd = await unlessUnavailable(this, () => tool('etcd'));
       const subject = { cluster: 'models', peers: [etcdPeerName('models', namespace, '*')] };
       const { texts } = await planCertificates(subject, {}, new Date());
       for (const index of [0, 1, 2]) rmSync(dataOf(index, 3), { recursive: true, force: true });
@@ -192,13 +177,11 @@ describe('what the operator gives its pods', () => {
             () => false,
           ),
         );
-        const lost = members.pop() as ChildProcess;
-        lost.kill('SIGKILL');
-        await once(lost, 'exit');
+        await members.pop()?.end();
         rmSync(dataOf(2, 3), { recursive: true });
         const again = startMember(etcd, 2, 3, tls);
         members.push(again);
-        if (again.exitCode === null) await once(again, 'exit');
+        await again.outcome;
         assert.match(lastSentence(readFileSync(logOf(2, 3), 'utf8')), /has already been bootstrapped/);
       } finally {
         await store.close();

@@ -2,11 +2,9 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { type ScriptedServer, sendFile, startServer } from '../../node-agent/src/origins/testing/scripted_server.ts';
-import { Cluster } from './cluster.ts';
-import { start, until } from './command.ts';
-import { needsMounts } from './needs.ts';
-import { bytesOf, MiB, sha256 } from './sample.ts';
+import { bytesOf, MiB, needsMounts, sha256, start, until } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
+import { type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 
 const commit = createHash('sha1').update('commit').digest('hex');
 

@@ -3,18 +3,9 @@ import { createHash } from 'node:crypto';
 import { renameSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
-import {
-  type Handler,
-  makeCertificate,
-  type ScriptedServer,
-  sendFile,
-  startServer,
-} from '../../node-agent/src/origins/testing/scripted_server.ts';
-import { findTool } from '../../node-agent/src/testing/tool.ts';
-import { Cluster } from './cluster.ts';
-import { skip } from './needs.ts';
-import { bytesOf, MiB, sha256, writeSample } from './sample.ts';
+import { Authority, bytesOf, MiB, needsPrograms, sha256, writeSample } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
+import { type Handler, S3Server, type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 
 interface Summary {
   summary: { mismatches: number; bytes: number; originBytes: number; peerBytes: number; localBytes: number };
@@ -166,22 +157,22 @@ describe('origins through real agents', () => {
     });
 
     it('a certificate that is not trusted is refused, one that is configured is accepted', async () => {
-      const certificate = makeCertificate();
-      const secure = await startServer(certificate);
+      const authority = Authority.create();
+      const secure = await startServer(authority.issue({ names: ['127.0.0.1'] }));
       try {
         secure.handler = file;
         const url = `${secure.url}/secure.bin`;
         const refused = await cluster.hearth('a', 'dataset', 'add', 's', url, '--allow-private');
         assert.notEqual(refused.code, 0);
         assert.match(refused.stderr, /certificate/);
-        await cluster.add('t', { flags: ['--origins-certificate-authorities', certificate.file] });
+        await cluster.add('t', { flags: ['--origins-certificate-authorities', authority.certificate] });
         await cluster.json('t', 'dataset', 'add', 's', url, '--allow-private');
         await cluster.json('t', 'warm', 's', '--node', 't');
         assert.equal((await verified('t', 's')).localBytes, body.length);
       } finally {
         await cluster.agents.get('t')?.stop();
         await secure.stop();
-        certificate.remove();
+        authority.remove();
       }
     });
 
@@ -209,10 +200,9 @@ describe('origins through real agents', () => {
   });
 
   it('S3', async function () {
-    const found = await findTool('versitygw');
-    if ('missing' in found) skip(this, found.missing);
-    const { endpoint, credentials, stop } = await startS3Server(found.program);
-    const client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
+    const server = await needsPrograms(this, () => S3Server.start());
+    const { endpoint, keys } = server;
+    const client = new S3Client({ endpoint, credentials: keys, region: 'us-east-1', forcePathStyle: true });
     try {
       await client.send(new CreateBucketCommand({ Bucket: 'models' }));
       for (const [key, size] of [
@@ -222,8 +212,8 @@ describe('origins through real agents', () => {
         await client.send(new PutObjectCommand({ Bucket: 'models', Key: key, Body: bytesOf(3, size) }));
       }
       const environment = {
-        AWS_ACCESS_KEY_ID: credentials.accessKeyId,
-        AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+        AWS_ACCESS_KEY_ID: keys.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: keys.secretAccessKey,
         AWS_REGION: 'us-east-1',
       };
       await cluster.add('s3', { environment });
@@ -235,7 +225,7 @@ describe('origins through real agents', () => {
     } finally {
       client.destroy();
       await cluster.agents.get('s3')?.stop();
-      await stop();
+      await server.stop();
     }
   });
 });

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { root, run, skip } from '@hearth/common/testing';
 import { commitOf } from '../../bench/release.ts';
-import { root, run } from './command.ts';
 import { formatVersions } from './format_versions.ts';
-import { skip } from './needs.ts';
 import { baseline, findPreviousRelease } from './previous_release.ts';
 
 const git = (...words: string[]) => run('git', ['-C', root, ...words]);

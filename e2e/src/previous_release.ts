@@ -1,5 +1,5 @@
+import { root } from '@hearth/common/testing';
 import { builtRelease, commitOf } from '../../bench/release.ts';
-import { root } from './command.ts';
 
 /**
  * What upgrades begin from: the first commit with these formats, which this release must go on to understand. The next

@@ -4,11 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { AddDatasetProgress, Dataset, type NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { kinds } from '@hearth/common/kubernetes';
-import { freePort } from '@hearth/common/testing';
+import { DaemonProcess, freePort, root, run, until } from '@hearth/common/testing';
 import { statusIntervalMs } from '../../operator/src/agents/cluster_status.ts';
 import { FakeAgent, nodeStatus } from '../../operator/src/agents/testing/fake_agent.ts';
-import { root, run, until } from './command.ts';
-import { DaemonProcess } from './daemon_process.ts';
 import { namespace, OperatorFixture } from './operator_fixture.ts';
 import { SimulatedNodes } from './simulated_nodes.ts';
 
@@ -165,13 +163,15 @@ export class ScaledOperator {
 
   async #startOperator(): Promise<void> {
     this.#operator = new DaemonProcess(join(root, 'operator/bin/hearth-operator'), [], {
-      KUBECONFIG: this.#kubeconfig,
-      POD_NAMESPACE: namespace,
-      POD_NAME: 'operator-0',
-      NODE_COMPILE_CACHE: compileCache,
-      HEARTH_IMAGE: 'registry/hearth:1',
-      HEARTH_ETCD_IMAGE: 'registry/etcd:3',
-      HEARTH_HTTP_PORT: String(await freePort()),
+      environment: {
+        KUBECONFIG: this.#kubeconfig,
+        POD_NAMESPACE: namespace,
+        POD_NAME: 'operator-0',
+        NODE_COMPILE_CACHE: compileCache,
+        HEARTH_IMAGE: 'registry/hearth:1',
+        HEARTH_ETCD_IMAGE: 'registry/etcd:3',
+        HEARTH_HTTP_PORT: String(await freePort()),
+      },
     });
   }
 

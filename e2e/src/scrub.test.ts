@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { MiB, needsMounts, run, sha256, until, writeSample } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
 import { cacheFiles, flipBits } from './bit_rot.ts';
-import { Cluster } from './cluster.ts';
-import { run, until } from './command.ts';
-import { needsMounts } from './needs.ts';
-import { MiB, sha256, writeSample } from './sample.ts';
 
 interface Mount {
   target: string;

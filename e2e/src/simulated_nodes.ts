@@ -1,8 +1,7 @@
 import { join } from 'node:path';
-import { tools } from '../../scripts/tools/build.ts';
+import { DaemonProcess, tools } from '@hearth/common/testing';
 import type { TestApiServer } from '../cluster/api_server.ts';
 import { ControllerManager } from '../kubernetes/datasets/controller_manager.ts';
-import { DaemonProcess } from './daemon_process.ts';
 
 /**
  * What makes pods of DaemonSets run on Nodes that do not exist: the real controller and the real scheduler, and kwok

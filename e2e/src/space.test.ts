@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { MiB, needsMounts, run, skip, until, writeSample } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
 import type { Context } from 'mocha';
-import { Cluster } from './cluster.ts';
-import { run, until } from './command.ts';
-import { needsMounts, skip } from './needs.ts';
-import { MiB, writeSample } from './sample.ts';
 
 describe('cache directories', () => {
   let cluster: Cluster;

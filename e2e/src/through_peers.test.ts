@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { type ScriptedServer, sendFile, startServer } from '../../node-agent/src/origins/testing/scripted_server.ts';
-import { Cluster } from './cluster.ts';
-import { run } from './command.ts';
-import { needsMounts } from './needs.ts';
-import { bytesOf, MiB, sha256 } from './sample.ts';
+import { bytesOf, MiB, needsMounts, run, sha256 } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
+import { type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 
 /** Which agents hold a file; the first file is larger than the cache of the one that reads. */
 const files: Record<string, { size: number; held: string }> = {

@@ -2,12 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
+import { type DaemonProcess, needsPrograms, run, skip, until } from '@hearth/common/testing';
+import { type AgentProcess, type AgentSettings, Cluster } from '@hearth/common/testing/agents';
 import type { Context } from 'mocha';
-import type { AgentProcess, AgentSettings } from './agent_process.ts';
-import { Cluster } from './cluster.ts';
-import { run, until } from './command.ts';
-import type { DaemonProcess } from './daemon_process.ts';
-import { needsPrograms, skip } from './needs.ts';
 import { namespace, OperatorFixture } from './operator_fixture.ts';
 
 const waiting = ['--on-start-failure', 'wait'];

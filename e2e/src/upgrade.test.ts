@@ -2,13 +2,11 @@ import assert from 'node:assert/strict';
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { controlApi } from '@hearth/common';
+import { MiB, needsMounts, root, run, skip, until } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
 import { type Finding, Reader } from '../soak/readers.ts';
 import { readerProgram } from '../soak/stage.ts';
-import { Cluster } from './cluster.ts';
-import { root, run, until } from './command.ts';
-import { needsMounts, skip } from './needs.ts';
 import { baseline, findPreviousRelease, type PreviousRelease } from './previous_release.ts';
-import { MiB } from './sample.ts';
 
 const names = ['a', 'b', 'c'];
 const sizes = [24 * MiB + 17, 16 * MiB, 9 * MiB, 65_537, 5];

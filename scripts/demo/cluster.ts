@@ -1,10 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { closeSync, existsSync, openSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
-import { freePorts } from '@hearth/common/testing';
+import { DaemonProcess, freePorts } from '@hearth/common/testing';
 import { AgentClient } from '../../cli/src/client/agent_client.ts';
 import { root } from '../test/command.ts';
 import { type AgentPaths, detach, endProcess, type RunDirectory } from './run_directory.ts';
@@ -18,7 +17,7 @@ const budgetShare = 0.3;
 /** Three agents and the mount holder as processes of this machine, each in a session of its own. */
 export class Cluster {
   readonly #directory: RunDirectory;
-  readonly #processes: ChildProcess[] = [];
+  readonly #processes: DaemonProcess[] = [];
   readonly #signal: AbortSignal;
   readonly #health = new Map<string, string>();
 
@@ -65,8 +64,8 @@ export class Cluster {
   async stop(): Promise<void> {
     for (const agent of this.#directory.agents) await unmountAll(agent);
     const [holder, ...agents] = this.#processes;
-    const end = async (child: ChildProcess | undefined) => {
-      if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) await endProcess(child.pid);
+    const end = async (one: DaemonProcess | undefined) => {
+      if (one !== undefined && one.ended === undefined) await endProcess(one.pid);
     };
     await Promise.all(agents.map(end));
     await end(holder);
@@ -76,27 +75,25 @@ export class Cluster {
 
   /** Ctrl-C is for us to handle in order, so none of them shares our terminal. */
   #spawn(program: string, words: string[], files: { log: string; pid: string }): void {
-    const log = openSync(files.log, 'w');
-    const child = spawn(program, words, {
-      cwd: root,
-      env: agentEnvironment(),
+    rmSync(files.log, { force: true });
+    const started = new DaemonProcess(program, words, {
+      environment: agentEnvironment(),
       detached: true,
-      stdio: ['ignore', log, log],
+      log: files.log,
     });
-    closeSync(log);
-    child.on('error', (error) => console.error(`${program} cannot be started: ${error.message}`));
-    if (child.pid !== undefined) writeFileSync(files.pid, `${child.pid}\n`);
-    this.#processes.push(child);
+    const { pid } = started.child;
+    if (pid !== undefined) writeFileSync(files.pid, `${pid}\n`);
+    this.#processes.push(started);
   }
 
   #checkAlive(): void {
     const logs = [this.#directory.holder.log, ...this.#directory.agents.map((agent) => agent.log)];
-    for (const [index, child] of this.#processes.entries()) {
-      if (child.exitCode === null && child.signalCode === null) continue;
+    for (const [index, { ended }] of this.#processes.entries()) {
+      if (ended === undefined) continue;
       const log = logs[index] ?? '';
       throw new HearthError(
         'Unavailable',
-        `a process ended while it started (${child.signalCode ?? `exit code ${child.exitCode}`}); its log is ${log}:\n${tail(log)}`,
+        `a process ended while it started (${ended.stderr || `exit code ${ended.code}`}); its log is ${log}:\n${tail(log)}`,
       );
     }
   }
@@ -138,9 +135,9 @@ async function unmountAll({ name, socket }: AgentPaths): Promise<void> {
 }
 
 /** Its settings stand in its file; a variable meant for something else must not change them. */
-function agentEnvironment(): NodeJS.ProcessEnv {
-  const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('HEARTH_'));
-  return Object.fromEntries(kept);
+function agentEnvironment(): Record<string, undefined> {
+  const ours = Object.keys(process.env).filter((name) => name.startsWith('HEARTH_'));
+  return Object.fromEntries(ours.map((name) => [name, undefined]));
 }
 
 function agentConfig(directory: RunDirectory, agent: AgentPaths, wire: string, health: string): string {

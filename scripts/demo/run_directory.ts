@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
+import { mountPointsBelow } from '@hearth/common/testing';
 import { root, run } from '../test/command.ts';
 
 export const agentNames = ['a', 'b', 'c'] as const;
@@ -92,11 +93,7 @@ export class RunDirectory {
 
   /** Mount points below the directory, the innermost first. */
   mountPoints(): string[] {
-    return readFileSync('/proc/self/mountinfo', 'utf8')
-      .split('\n')
-      .map((line) => (line.split(' ')[4] ?? '').replace(/\\([0-7]{3})/g, (_, octal) => octalCharacter(octal)))
-      .filter((target) => target.startsWith(`${this.path}/`))
-      .reverse();
+    return mountPointsBelow(this.path);
   }
 
   /** Process numbers are used again: ours have this directory on their command line. */
@@ -139,8 +136,4 @@ function commandLine(pid: number): string {
 function readPid(file: string): number | undefined {
   const pid = existsSync(file) ? Number(readFileSync(file, 'utf8').trim()) : 0;
   return Number.isInteger(pid) && pid > 1 ? pid : undefined;
-}
-
-function octalCharacter(octal: string): string {
-  return String.fromCharCode(Number.parseInt(octal, 8));
 }

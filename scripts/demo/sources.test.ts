@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { startS3Server } from '../../node-agent/src/origins/testing/s3_server.ts';
-import {
-  type Handler,
-  makeCertificate,
-  type ScriptedServer,
-  sendFile,
-  startServer,
-} from '../../node-agent/src/origins/testing/scripted_server.ts';
-import { findTool } from '../../node-agent/src/testing/tool.ts';
+import { Authority, type KeyPair, needsPrograms } from '@hearth/common/testing';
+import { type Handler, S3Server, type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 import { DemoRuns, needMounts } from './testing/demo_run.ts';
 
 const weights = randomBytes(9 * 1024 ** 2 + 17);
@@ -28,7 +21,7 @@ describe('make run with SOURCE', () => {
     for (const close of closing.splice(0).reverse()) await close();
   });
 
-  async function serve(tls?: { key: string; cert: string }): Promise<ScriptedServer> {
+  async function serve(tls?: KeyPair): Promise<ScriptedServer> {
     const server = await startServer(tls);
     closing.push(() => server.stop());
     return server;
@@ -56,14 +49,10 @@ describe('make run with SOURCE', () => {
   }
 
   it('s3://bucket/prefix: the endpoint from the environment or the source, credentials from the AWS variables', async function () {
-    const found = await findTool('versitygw');
-    if ('missing' in found) {
-      console.log(`      skipped: ${found.missing}`);
-      this.skip();
-    }
-    const { endpoint, credentials, stop } = await startS3Server(found.program);
-    closing.push(stop);
-    const client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
+    const server = await needsPrograms(this, () => S3Server.start());
+    closing.push(() => server.stop());
+    const { endpoint, keys } = server;
+    const client = new S3Client({ endpoint, credentials: keys, region: 'us-east-1', forcePathStyle: true });
     closing.push(() => client.destroy());
     await client.send(new CreateBucketCommand({ Bucket: 'models' }));
     for (const [Key, Body] of [
@@ -74,8 +63,8 @@ describe('make run with SOURCE', () => {
       await client.send(new PutObjectCommand({ Bucket: 'models', Key, Body }));
     }
     const identity = {
-      AWS_ACCESS_KEY_ID: credentials.accessKeyId,
-      AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+      AWS_ACCESS_KEY_ID: keys.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: keys.secretAccessKey,
     };
     const region = { AWS_REGION: 'us-east-1' };
     await verify({ SOURCE: 's3://models/llama', AWS_ENDPOINT_URL: endpoint, ...region, ...identity }, 'llama', 2);
@@ -135,9 +124,9 @@ describe('make run with SOURCE', () => {
   });
 
   it('https://: several URLs, with a certificate of an authority in SSL_CERT_FILE', async () => {
-    const certificate = makeCertificate();
-    closing.push(() => certificate.remove());
-    const server = await serve(certificate);
+    const authority = Authority.create();
+    closing.push(() => authority.remove());
+    const server = await serve(authority.issue({ names: ['127.0.0.1'] }));
     const file: Handler = (request, response) => {
       const { pathname } = new URL(request.url ?? '', server.url);
       const body = { '/m/weights.safetensors': weights, '/m/config.json': config }[pathname];
@@ -146,7 +135,7 @@ describe('make run with SOURCE', () => {
     };
     server.handler = file;
     const SOURCE = `${server.url}/m/weights.safetensors ${server.url}/m/config.json`;
-    await verify({ SOURCE, SSL_CERT_FILE: certificate.file }, 'weights.safetensors', 2);
+    await verify({ SOURCE, SSL_CERT_FILE: authority.certificate }, 'weights.safetensors', 2);
 
     const refused = runs.start({ ONESHOT: '1', SOURCE: `${server.url}/m/config.json` });
     assert.equal(await refused.ended, 5, refused.output());

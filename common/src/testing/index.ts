@@ -1,2 +1,12 @@
+/** What tests, benchmarks and `make run` start and wait for: programs, ports, folders, certificates, origins. */
+export { Authority, type KeyPair, type Subject } from './authority.ts';
+export { root } from './checkout.ts';
+export { type CommandOptions, must, type Outcome, ok, output, run, start } from './command.ts';
+export { DaemonProcess } from './daemon_process.ts';
 export { freePort, freePorts } from './free_port.ts';
-export { until } from './until.ts';
+export { detachBelow, mountPointsBelow } from './mounts.ts';
+export { needsMounts, needsPrograms, needsRoot, skip, unlessUnavailable } from './needs.ts';
+export { bytesOf, MiB, sha256, writeSample } from './sample.ts';
+export { TemporaryFolder } from './temporary_folder.ts';
+export { findTool, ToolUnavailable, tool, tools } from './tool.ts';
+export { type Condition, until } from './until.ts';

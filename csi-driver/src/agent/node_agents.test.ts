@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { HearthError } from '@hearth/common';
+import { TemporaryFolder } from '@hearth/common/testing';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { published } from '../testing/samples.ts';
-import { TemporaryFolder } from '../testing/temporary_folder.ts';
 import { NodeAgents } from './index.ts';
 
 const refused = 'FAILED_PRECONDITION';
@@ -15,7 +15,7 @@ describe('NodeAgents', () => {
   let agents: NodeAgents;
   const started: FakeAgent[] = [];
   beforeEach(() => {
-    folder = new TemporaryFolder();
+    folder = new TemporaryFolder('csi');
     agents = new NodeAgents({ stateDirectory: folder.path, node: 'n1', deadlineMs: 300_000 });
   });
   afterEach(async () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { HearthError } from '@hearth/common';
+import { TemporaryFolder } from '@hearth/common/testing';
 import { SocketCalls } from '../agent/socket_calls.ts';
 import { CreateVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '../generated/csi/csi.ts';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { capability, manifest } from '../testing/samples.ts';
-import { TemporaryFolder } from '../testing/temporary_folder.ts';
 import { ControlBook, ControllerService, volumeIdOf } from './index.ts';
 import { pageOf } from './list_page.ts';
 
@@ -17,7 +17,7 @@ describe('ControllerService, over the control API of an agent', () => {
   let book: ControlBook;
   let service: ControllerService;
   beforeEach(async () => {
-    folder = new TemporaryFolder();
+    folder = new TemporaryFolder('csi');
     agent = new FakeAgent(folder.path, 'c');
     agent.datasets.set('team.model', { bytes: 3n * GiB, manifest: manifest('a'), message: '' });
     await agent.start();

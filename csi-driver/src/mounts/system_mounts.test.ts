@@ -14,10 +14,8 @@ import {
 } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { silentLogger } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { needsRoot, TemporaryFolder, until } from '@hearth/common/testing';
 import { FrozenFuse } from '../testing/frozen_fuse.ts';
-import { needsRoot } from '../testing/needs_root.ts';
-import { TemporaryFolder } from '../testing/temporary_folder.ts';
 import { runChild } from './child.ts';
 import { isWriteProtected, mountAt, parseMountInfo } from './mount_table.ts';
 import { SystemMounts } from './system_mounts.ts';
@@ -35,7 +33,7 @@ describe('SystemMounts', () => {
     needsRoot(this);
   });
   beforeEach(() => {
-    folder = new TemporaryFolder();
+    folder = new TemporaryFolder('csi');
     source = folder.file('source');
     mkdirSync(`${source}/sub`, { recursive: true });
     writeFileSync(`${source}/sub/file`, 'bytes');

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { HearthError, silentLogger } from '@hearth/common';
+import { TemporaryFolder } from '@hearth/common/testing';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { mountAt } from '../mounts/index.ts';
 import { PublishedRecords, reconcilePublished } from '../published/index.ts';
 import { CrashPoint } from '../testing/crash.ts';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest, published } from '../testing/samples.ts';
-import { TemporaryFolder } from '../testing/temporary_folder.ts';
 import { type Publication, Publications } from './publications.ts';
 
 /** What protects the files: the kubelet mounts read-only, the agent's mount cannot be written, or an overlay is needed. */
@@ -16,7 +16,7 @@ let kind: (typeof kinds)[number];
 
 /** A node whose kernel and disk outlive the driver's process. */
 class World {
-  readonly folder = new TemporaryFolder();
+  readonly folder = new TemporaryFolder('csi');
   readonly mounts = new FakeMounts();
   readonly records = new PublishedRecords(this.folder.path, silentLogger);
   /** The dataset's present revision; undefined: the agent is down. */

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
+import { TemporaryFolder } from '@hearth/common/testing';
 import type { NodeAgents } from '../agent/index.ts';
 import { PublishedRecords, publishedId, reconcilePublished } from '../published/index.ts';
 import { Crash, CrashPoint } from '../testing/crash.ts';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest } from '../testing/samples.ts';
-import { TemporaryFolder } from '../testing/temporary_folder.ts';
 import { Publications } from './publications.ts';
 import { Rebinding } from './rebinding.ts';
 
@@ -16,7 +16,7 @@ describe('rebinding', () => {
   let publications: Publications;
   let warnings: unknown[];
   beforeEach(() => {
-    folder = new TemporaryFolder();
+    folder = new TemporaryFolder('csi');
     mounts = new FakeMounts();
     records = new PublishedRecords(folder.path, silentLogger);
     warnings = [];

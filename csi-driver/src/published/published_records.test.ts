@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { silentLogger } from '@hearth/common';
+import { TemporaryFolder } from '@hearth/common/testing';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest } from '../testing/samples.ts';
-import { TemporaryFolder } from '../testing/temporary_folder.ts';
 import { PublishedRecords, publishedId, reconcilePublished } from './index.ts';
 import type { PublishedRecord } from './published_record.ts';
 
@@ -27,7 +27,7 @@ describe('PublishedRecords', () => {
   let folder: TemporaryFolder;
   let records: PublishedRecords;
   beforeEach(() => {
-    folder = new TemporaryFolder();
+    folder = new TemporaryFolder('csi');
     records = new PublishedRecords(folder.path, silentLogger);
   });
   afterEach(() => folder.remove());

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { existsSync, statSync, unlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { silentLogger } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { callSocket } from '@hearth/common/grpc/testing';
+import { TemporaryFolder, until } from '@hearth/common/testing';
 import { RegistrationService } from '../generated/kubelet/pluginregistration/api.ts';
 import { CallHandlers } from '../server/index.ts';
-import { callSocket } from '../testing/csi_client.ts';
-import { TemporaryFolder } from '../testing/temporary_folder.ts';
 import { KubeletRegistration } from './index.ts';
 
 describe('KubeletRegistration', () => {
@@ -15,7 +14,7 @@ describe('KubeletRegistration', () => {
   let registration: KubeletRegistration;
 
   beforeEach(async () => {
-    folder = new TemporaryFolder();
+    folder = new TemporaryFolder('csi');
     socket = folder.file('plugins_registry/csi.hearth.storage-reg.sock');
     registration = new KubeletRegistration({
       directory: folder.file('plugins_registry'),

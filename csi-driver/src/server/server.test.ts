@@ -6,7 +6,8 @@ import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Server, status } from '@grpc/grpc-js';
 import { createLogger, HearthError, silentLogger } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { callSocket } from '@hearth/common/grpc/testing';
+import { TemporaryFolder, until } from '@hearth/common/testing';
 import {
   ControllerService as ControllerDefinition,
   IdentityService as IdentityDefinition,
@@ -15,9 +16,7 @@ import {
 } from '../generated/csi/csi.ts';
 import { IdentityService } from '../identity/index.ts';
 import type { NodeService } from '../node/index.ts';
-import { callSocket } from '../testing/csi_client.ts';
 import { inlineContext, publishRequest } from '../testing/samples.ts';
-import { TemporaryFolder } from '../testing/temporary_folder.ts';
 import { addIdentity, addNode, CallHandlers, SocketServer } from './index.ts';
 
 describe('the server of the driver', () => {
@@ -30,7 +29,7 @@ describe('the server of the driver', () => {
   let server: SocketServer;
 
   beforeEach(async () => {
-    folder = new TemporaryFolder();
+    folder = new TemporaryFolder('csi');
     socket = folder.file('deep/er/csi.sock');
     log = '';
     const stream = new PassThrough().on('data', (part) => {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
+import { needsMounts } from '@hearth/common/testing';
 import type { Context } from 'mocha';
 
 /** Mounts a FUSE file system and answers nothing at all: whoever asks it anything waits. */
@@ -25,10 +26,7 @@ export class FrozenFuse {
 
   /** Skips the test, with the reason, where FUSE cannot be mounted. */
   static async start(context: Context, folder: string): Promise<FrozenFuse> {
-    if (!existsSync('/dev/fuse')) {
-      console.log('      skipped: FUSE mounts need /dev/fuse; load the module fuse');
-      context.skip();
-    }
+    needsMounts(context);
     mkdirSync(folder);
     const child = spawn('python3', ['-c', program, folder], { stdio: ['ignore', 'pipe', 'inherit'] });
     await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, createReadStream, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { must } from '../machine/machine.ts';
+import { must } from '@hearth/common/testing';
 
 export interface ImageContents {
   /** `REPOSITORY:TAG` */

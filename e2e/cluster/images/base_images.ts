@@ -1,8 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { must, root } from '@hearth/common/testing';
 import { cacheFolder } from '../../../scripts/tools/cache.ts';
-import { root } from '../../src/command.ts';
-import { must } from '../machine/machine.ts';
 import type { Buildah } from './buildah.ts';
 
 /** As the images of that name do: no documentation and no translations. */

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { tool } from '../../../scripts/tools/build.ts';
-import { cacheFolder, ToolUnavailable } from '../../../scripts/tools/cache.ts';
-import { must } from '../machine/machine.ts';
+import { must, ToolUnavailable, tool } from '@hearth/common/testing';
+import { cacheFolder } from '../../../scripts/tools/cache.ts';
 import { type ImageContents, writeImage } from './archive.ts';
 
 /** Paths of docker-archives of the images that every cluster has. */

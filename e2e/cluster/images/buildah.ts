@@ -1,8 +1,6 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { ToolUnavailable } from '../../../scripts/tools/cache.ts';
-import { run } from '../../src/command.ts';
-import { must } from '../machine/machine.ts';
+import { must, run, ToolUnavailable } from '@hearth/common/testing';
 
 const minutes = 60_000;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from '../../src/command.ts';
+import { root } from '@hearth/common/testing';
 import { nodeVersion } from './base_images.ts';
 
 describe('Dockerfile', () => {

@@ -11,10 +11,9 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { must, root } from '@hearth/common/testing';
 import { cacheFolder } from '../../../scripts/tools/cache.ts';
 import { lock } from '../../../scripts/tools/lock.ts';
-import { root } from '../../src/command.ts';
-import { must } from '../machine/machine.ts';
 import { ensureBaseImages, nodeVersion } from './base_images.ts';
 import { Buildah } from './buildah.ts';
 import { ImageSources } from './image_sources.ts';

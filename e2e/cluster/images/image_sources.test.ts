@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { must } from '../machine/machine.ts';
+import { must } from '@hearth/common/testing';
 import { ImageSources } from './image_sources.ts';
 
 describe('the sources of the image', () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { must } from '../machine/machine.ts';
+import { must } from '@hearth/common/testing';
 
 const inputs = ['Dockerfile', '.dockerignore', 'package.json', 'package-lock.json', 'scripts/image'];
 const rooms = ['common', 'native', 'node-agent', 'cli', 'csi-driver', 'operator'];

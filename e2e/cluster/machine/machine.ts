@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Outcome, run, start, until } from '../../src/command.ts';
+import { type Outcome, start, until } from '@hearth/common/testing';
 import { childrenOf, identify, isAlive, killProcess, type ProcessIdentity } from '../process_identity.ts';
 
 interface Record {
@@ -176,16 +176,4 @@ function writeRecord(folder: string, record: Record): void {
 
 function failed(folder: string): string {
   return `the machine ${folder} ended while starting: ${readFileSync(join(folder, 'init.log'), 'utf8')}`;
-}
-
-/**
- * Runs a program on the host, for up to ten minutes; anything else than success is an error with what it wrote. Returns
- * its output.
- */
-export async function must(program: string, ...args: string[]): Promise<string> {
-  const outcome = await run(program, args, { timeoutMs: 600_000 });
-  if (outcome.code !== 0) {
-    throw new Error(`${program} ${args.join(' ')}: ${outcome.stderr || `exit ${outcome.code}`}`);
-  }
-  return outcome.stdout;
 }

@@ -1,6 +1,5 @@
+import { skip, tools, unlessUnavailable } from '@hearth/common/testing';
 import type { Context } from 'mocha';
-import { tools } from '../../../scripts/tools/build.ts';
-import { skip, unlessUnavailable } from '../../src/needs.ts';
 import { basicImages } from '../images/basic_images.ts';
 import { clusterPrograms } from '../kubernetes_cluster.ts';
 

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { must } from '@hearth/common/testing';
 import { hierarchies } from '../machine/cgroups.ts';
-import { must } from '../machine/machine.ts';
 import { Network } from '../network.ts';
 import { type ClusterRecord, controlGroupOf, folderOf } from '../state.ts';
 

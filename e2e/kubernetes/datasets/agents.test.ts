@@ -5,12 +5,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
-import { freePort } from '@hearth/common/testing';
+import { freePort, until } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
 import { makeSelfTest } from '../../../node-agent/src/selftest/make.ts';
 import { AgentDirectory } from '../../../operator/src/agents/index.ts';
 import { agentName, planCertificates } from '../../../operator/src/certificates/index.ts';
-import { Cluster } from '../../src/cluster.ts';
-import { until } from '../../src/command.ts';
 import { conditionOf, DatasetCluster, datasetObject, storageCluster } from './fixture.ts';
 import { TestOperator } from './operator.ts';
 

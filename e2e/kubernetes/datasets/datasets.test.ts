@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { FakeAgents } from '../../../operator/src/dataset/testing/fake_agents.ts';
 import { agentDataset, manifest, residency } from '../../../operator/src/dataset/testing/fixtures.ts';
-import { until } from '../../src/command.ts';
 import { conditionOf, DatasetCluster, datasetObject, promptAgents, storageCluster } from './fixture.ts';
 import { grant, TestOperator } from './operator.ts';
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Dataset, DatasetSpec } from '@hearth/common/resources';
+import { root, until } from '@hearth/common/testing';
 import type { Context } from 'mocha';
 import { FakeAgents } from '../../../operator/src/dataset/testing/fake_agents.ts';
 import { agentDataset } from '../../../operator/src/dataset/testing/fixtures.ts';
 import type { TestApiServer } from '../../cluster/api_server.ts';
-import { root, until } from '../../src/command.ts';
 import { startApiServer } from '../runtime/fixture.ts';
 
 export const operatorUser = 'system:serviceaccount:hearth-system:hearth-operator';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '@hearth/common/testing';
 import type { FakeAgents } from '../../../operator/src/dataset/testing/fake_agents.ts';
-import { until } from '../../src/command.ts';
 import { DatasetCluster, datasetObject, promptAgents, storageCluster } from './fixture.ts';
 import { TestOperator } from './operator.ts';
 

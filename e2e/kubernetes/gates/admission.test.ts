@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { kinds, type Pod } from '@hearth/common/kubernetes';
-import { until } from '../../src/command.ts';
+import { until } from '@hearth/common/testing';
 import { releaseNamespace } from '../chart.ts';
 import { claimObject, datasetObject, GateCluster, type GateReplica, isGated, planOf, podObject } from './fixture.ts';
 

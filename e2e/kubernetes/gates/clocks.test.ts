@@ -2,9 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
 import { preloadAnnotation } from '@hearth/common/resources';
-import { freePort } from '@hearth/common/testing';
-import { root, until } from '../../src/command.ts';
-import { DaemonProcess } from '../../src/daemon_process.ts';
+import { DaemonProcess, freePort, root, until } from '@hearth/common/testing';
 import { releaseNamespace } from '../chart.ts';
 import { datasetObject, GateCluster, isGated, podObject } from './fixture.ts';
 
@@ -38,18 +36,19 @@ describe('gates and preloads where the clocks of operator and API server differ'
   async function operator(skewMs: number): Promise<DaemonProcess> {
     const port = await freePort();
     const started = new DaemonProcess(join(root, 'operator/bin/hearth-operator'), [], {
-      KUBECONFIG: await cluster.operatorKubeconfig(),
-      POD_NAMESPACE: releaseNamespace,
-      POD_NAME: 'operator-0',
-      HEARTH_IMAGE: 'registry/hearth:1',
-      HEARTH_ETCD_IMAGE: 'registry/etcd:3',
-      HEARTH_HTTP_PORT: String(port),
-      NODE_OPTIONS: `--import=${join(root, 'e2e/kubernetes/gates/skewed_clock.ts')}`,
-      CLOCK_SKEW_MS: String(skewMs),
+      environment: {
+        KUBECONFIG: await cluster.operatorKubeconfig(),
+        POD_NAMESPACE: releaseNamespace,
+        POD_NAME: 'operator-0',
+        HEARTH_IMAGE: 'registry/hearth:1',
+        HEARTH_ETCD_IMAGE: 'registry/etcd:3',
+        HEARTH_HTTP_PORT: String(port),
+        NODE_OPTIONS: `--import=${join(root, 'e2e/kubernetes/gates/skewed_clock.ts')}`,
+        CLOCK_SKEW_MS: String(skewMs),
+      },
     });
     processes.push(started);
-    await until('the operator leads', async () => {
-      if (started.ended !== undefined) throw new Error(started.ended.stderr);
+    await started.until('the operator leads', async () => {
       const text = await fetch(`http://127.0.0.1:${port}/metrics`).then(
         (answer) => answer.text(),
         () => '',

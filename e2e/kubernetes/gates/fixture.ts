@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { type CoreEvent, type KubernetesApi, kinds, type Pod } from '@hearth/common/kubernetes';
 import type { CachePreload, Gate } from '@hearth/common/resources';
+import { needsPrograms, type Outcome, until } from '@hearth/common/testing';
 import type { Context } from 'mocha';
 import type { TestApiServer } from '../../cluster/api_server.ts';
-import { type Outcome, until } from '../../src/command.ts';
-import { needsPrograms } from '../../src/needs.ts';
 import { ChartServer } from '../chart_server.ts';
 import { apiOf } from '../runtime/fixture.ts';
 import { datasetObject, isGated, podObject } from './gate_objects.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { kinds, type Pod } from '@hearth/common/kubernetes';
-import { until } from '../../src/command.ts';
+import { until } from '@hearth/common/testing';
 import { ControllerManager } from '../datasets/controller_manager.ts';
 import { claimObject, GateCluster, hostsOf, isGated, megabyte, planOf, podObject } from './fixture.ts';
 

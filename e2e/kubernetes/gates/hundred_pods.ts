@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { silentLogger } from '@hearth/common';
 import { kinds, type Pod, Reflector } from '@hearth/common/kubernetes';
+import { until } from '@hearth/common/testing';
 import { AgentDirectory } from '../../../operator/src/agents/index.ts';
 import { FakeAgent, nodeStatus } from '../../../operator/src/agents/testing/fake_agent.ts';
 import { agentName, planCertificates } from '../../../operator/src/certificates/index.ts';
 import { agentDataset, residency } from '../../../operator/src/dataset/testing/fixtures.ts';
-import { until } from '../../src/command.ts';
 import { GateCluster, type GateReplica, isGated, megabyte, planOf, podObject } from './fixture.ts';
 
 const pods = 100;

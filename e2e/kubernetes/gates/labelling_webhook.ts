@@ -2,38 +2,35 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { Authority } from '../../cluster/certificates.ts';
+import { Authority, type KeyPair } from '@hearth/common/testing';
 
 /** A mutating webhook as other products have them: each update of a pod brings a label and an annotation of its own. */
 export class LabellingWebhook implements AsyncDisposable {
   readonly #server: Server;
-  readonly #authority: Authority;
+  readonly #authorities: string;
   readonly #labels: Record<string, string>;
   /** Updates that it was asked about, by user. */
   readonly asked = new Map<string, number>();
 
-  private constructor(authority: Authority, labels: Record<string, string>, key: string, cert: string) {
-    this.#authority = authority;
+  private constructor(pair: KeyPair, labels: Record<string, string>) {
+    this.#authorities = pair.authorities;
     this.#labels = labels;
-    this.#server = createServer({ key, cert }, (request, response) => {
-      let text = '';
-      request.setEncoding('utf8').on('data', (part) => {
-        text += part;
-      });
-      request.on('end', () => response.setHeader('content-type', 'application/json').end(this.#answer(text)));
-    });
+    this.#server = createServer(
+      { key: readFileSync(pair.key), cert: readFileSync(pair.certificate) },
+      (request, response) => {
+        let text = '';
+        request.setEncoding('utf8').on('data', (part) => {
+          text += part;
+        });
+        request.on('end', () => response.setHeader('content-type', 'application/json').end(this.#answer(text)));
+      },
+    );
   }
 
   /** `folder`: for its certificate. `labels`: those that it sets. */
   static async start(folder: string, labels: Record<string, string>): Promise<LabellingWebhook> {
-    const authority = await Authority.create(join(folder, 'labelling-webhook'));
-    const { key, certificate } = await authority.issue('server', { commonName: 'webhook', names: ['DNS:localhost'] });
-    const webhook = new LabellingWebhook(
-      authority,
-      labels,
-      readFileSync(key, 'utf8'),
-      readFileSync(certificate, 'utf8'),
-    );
+    const authority = Authority.create({ folder: join(folder, 'labelling-webhook') });
+    const webhook = new LabellingWebhook(authority.issue({ names: ['localhost'] }), labels);
     await new Promise<void>((resolve) => webhook.#server.listen(0, 'localhost', resolve));
     return webhook;
   }
@@ -41,7 +38,7 @@ export class LabellingWebhook implements AsyncDisposable {
   /** By which the API server asks it. */
   get configuration(): object {
     const { port } = this.#server.address() as AddressInfo;
-    const caBundle = readFileSync(this.#authority.certificate).toString('base64');
+    const caBundle = readFileSync(this.#authorities).toString('base64');
     return {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'MutatingWebhookConfiguration',

@@ -4,11 +4,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
 import { type KubernetesApi, kinds } from '@hearth/common/kubernetes';
+import { until } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import { type RunningOperator, runOperator } from '../../../operator/src/operator/index.ts';
-import { Cluster } from '../../src/cluster.ts';
-import { until } from '../../src/command.ts';
 import { releaseNamespace } from '../chart.ts';
-import { FileOrigin } from '../file_origin.ts';
 import { apiOf } from '../runtime/fixture.ts';
 import { GateCluster, planOf, podObject, serverName } from './fixture.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { kinds, type Pod } from '@hearth/common/kubernetes';
-import { until } from '../../src/command.ts';
+import { until } from '@hearth/common/testing';
 import { Admission, type Answer } from '../admission.ts';
 import { GateCluster, hostsOf, isGated, megabyte, operatorUser, planOf, podObject } from './fixture.ts';
 import { LabellingWebhook } from './labelling_webhook.ts';

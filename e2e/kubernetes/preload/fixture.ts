@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
 import { kinds, Reflector } from '@hearth/common/kubernetes';
 import type { CachePreload, Dataset } from '@hearth/common/resources';
-import { freePort } from '@hearth/common/testing';
+import { freePort, until } from '@hearth/common/testing';
+import { Cluster } from '@hearth/common/testing/agents';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import { Registry } from '@prometheus-io/client';
 import type { Context } from 'mocha';
 import { AgentDirectory, type AgentEndpoint } from '../../../operator/src/agents/index.ts';
@@ -19,12 +21,9 @@ import {
   ReadinessBoard,
   runPreloadController,
 } from '../../../operator/src/preload/index.ts';
-import { Cluster } from '../../src/cluster.ts';
-import { until } from '../../src/command.ts';
 import { DatasetCluster, datasetObject, operatorUser, storageCluster } from '../datasets/fixture.ts';
 import { TestOperator } from '../datasets/operator.ts';
 import { RunningControllers } from '../datasets/running_controllers.ts';
-import { FileOrigin } from '../file_origin.ts';
 
 export const mib = 1 << 20;
 

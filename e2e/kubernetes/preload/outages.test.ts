@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { until } from '../../src/command.ts';
+import { until } from '@hearth/common/testing';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
 
 describe('CachePreloads while things go wrong', () => {

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import type { CachePreload, CachePreloadStatus } from '@hearth/common/resources';
-import { tools } from '../../../scripts/tools/build.ts';
-import { until } from '../../src/command.ts';
+import { DaemonProcess, tool, until } from '@hearth/common/testing';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
 
 describe('CachePreloads bring bytes to nodes', () => {
@@ -85,26 +83,21 @@ describe('CachePreloads bring bytes to nodes', () => {
   it('are a progress bar to whoever watches', async () => {
     const size = await cluster.dataset('bar', { 'a.bin': 20 * mib, 'b.bin': 20 * mib });
     const seen: CachePreloadStatus[] = [];
-    const { kubectl } = await tools(['kubectl']);
-    const watch = spawn(kubectl as string, [
+    const watch = new DaemonProcess(await tool('kubectl'), [
       '--kubeconfig',
       cluster.kubernetes.server.kubeconfig,
       ...['get', 'cachepreloads', '-w', '-o', 'json', '--output-watch-events'],
     ]);
     try {
-      let text = '';
-      watch.stdout.setEncoding('utf8').on('data', (more: string) => {
-        text += more;
-      });
       await cluster.preload('bar', { placement: { nodeNames: ['n1', 'n3'] }, rateLimit: { origin: '4Mi' } });
       const { status } = await cluster.ready('bar');
       assert.equal(status?.bytesReady, 2 * size);
-      await until('the watch has seen it', () => text.includes('"completedAt"'));
-      for (const event of jsonObjects(text) as { object: CachePreload }[]) {
+      await until('the watch has seen it', () => watch.said.stdout.includes('"completedAt"'));
+      for (const event of jsonObjects(watch.said.stdout) as { object: CachePreload }[]) {
         if (event.object.metadata.name === 'bar' && event.object.status) seen.push(event.object.status);
       }
     } finally {
-      watch.kill();
+      await watch.end();
     }
     const ready = seen.map(({ bytesReady }) => bytesReady ?? 0);
     assert.deepEqual(

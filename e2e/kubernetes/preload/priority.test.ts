@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { until } from '../../src/command.ts';
+import { until } from '@hearth/common/testing';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import { datasetObject } from '../datasets/fixture.ts';
-import { FileOrigin } from '../file_origin.ts';
 import { mib, PreloadCluster } from './fixture.ts';
 
 const fileBytes = 8 * mib;

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { until } from '../../src/command.ts';
-import { sha256 } from '../../src/sample.ts';
+import { sha256, until } from '@hearth/common/testing';
 import { datasetObject } from '../datasets/fixture.ts';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
 

@@ -14,6 +14,7 @@ import {
   WorkQueue,
 } from '@hearth/common/kubernetes';
 import type { Condition } from '@hearth/common/resources';
+import { until } from '@hearth/common/testing';
 import {
   type CleanUpResult,
   controllerKey,
@@ -24,7 +25,6 @@ import {
   reconcileObject,
 } from '../../../operator/src/reconciler/index.ts';
 import type { TestApiServer } from '../../cluster/api_server.ts';
-import { until } from '../../src/command.ts';
 import { CutProxy } from './cut_proxy.ts';
 import { apiOf, startApiServer } from './fixture.ts';
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { type KubernetesApi, kinds } from '@hearth/common/kubernetes';
+import { DaemonProcess, until } from '@hearth/common/testing';
 import type { TestApiServer } from '../../cluster/api_server.ts';
-import { until } from '../../src/command.ts';
 import { CutProxy } from './cut_proxy.ts';
 import { apiOf, startApiServer } from './fixture.ts';
 
@@ -13,23 +12,18 @@ const leaseSeconds = 9;
 /** A process that competes for the lease. */
 class Replica {
   readonly identity: string;
-  readonly #child: ChildProcess;
-  #output = '';
+  readonly #program: DaemonProcess;
 
   constructor(kubeconfig: string, identity: string, seconds: number) {
     this.identity = identity;
     const script = join(import.meta.dirname, 'leader_process.ts');
-    const words = [script, kubeconfig, identity, String(seconds)];
-    this.#child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
-    this.#child.stdout?.setEncoding('utf8').on('data', (text) => {
-      this.#output += text;
-    });
+    this.#program = new DaemonProcess(process.execPath, [script, kubeconfig, identity, String(seconds)]);
   }
 
   /** From when until when it led, by the machine's clock; the last may not have ended. */
   get terms(): { from: number; to: number }[] {
     const terms: { from: number; to: number }[] = [];
-    for (const [word, time] of this.#output.split('\n').map((line) => line.split(' '))) {
+    for (const [word, time] of this.#program.said.stdout.split('\n').map((line) => line.split(' '))) {
       if (word === 'leads') terms.push({ from: Number(time), to: Number.POSITIVE_INFINITY });
       const last = terms.at(-1);
       if (word === 'ends' && last !== undefined) last.to = Number(time);
@@ -42,14 +36,13 @@ class Replica {
   }
 
   signal(name: NodeJS.Signals): void {
-    this.#child.kill(name);
+    this.#program.child.kill(name);
   }
 
+  /** One that was stopped hears of it when it goes on. */
   async end(name: NodeJS.Signals): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const ended = new Promise((resolve) => this.#child.once('exit', resolve));
-    this.#child.kill(name);
-    this.#child.kill('SIGCONT');
+    const ended = this.#program.end(name);
+    this.signal('SIGCONT');
     await ended;
   }
 }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { createLogger } from '@hearth/common';
 import { type ConfigMap, type KubernetesApi, kinds, Reflector, type ReflectorOptions } from '@hearth/common/kubernetes';
+import { until } from '@hearth/common/testing';
 import type { TestApiServer } from '../../cluster/api_server.ts';
-import { until } from '../../src/command.ts';
 import { CutProxy } from './cut_proxy.ts';
 import { apiOf, startApiServer } from './fixture.ts';
 

@@ -14,9 +14,9 @@ import {
   type VerifiedFile,
   type WarmJob,
 } from '@hearth/common/generated/hearth/v1/control.ts';
+import { until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
-import { until } from '../testing/until.ts';
 import { ControlApi } from './server.ts';
 
 const rows = [fileRow('a.bin', 3_000_000n), fileRow('b/c.bin', 10n), fileRow('b/d.txt', 0n)];

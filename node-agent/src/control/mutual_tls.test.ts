@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { type ChannelCredentials, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { silentLogger } from '@hearth/common';
 import { ControlClient, type GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
+import { Authority, type KeyPair, until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
-import { until } from '../testing/until.ts';
 import { TlsFiles } from '../tls/index.ts';
-import { type IssuedFiles, SecretFolder, TestAuthority } from '../tls/testing/authority.ts';
+import { SecretFolder } from '../tls/testing/secret_folder.ts';
 import { ControlApi } from './server.ts';
 
 const serverName = 'agent.test.hearth';
-const contentsOf = (issued: IssuedFiles) => ({
+const contentsOf = (issued: KeyPair) => ({
   'tls.crt': readFileSync(issued.certificate),
   'tls.key': readFileSync(issued.key),
   'ca.crt': readFileSync(issued.authorities),
@@ -20,15 +20,15 @@ const contentsOf = (issued: IssuedFiles) => ({
 
 describe('control API over TCP', () => {
   let cluster: TestCluster;
-  let authority: TestAuthority;
-  let other: TestAuthority;
+  let authority: Authority;
+  let other: Authority;
   let secret: SecretFolder;
   let files: TlsFiles;
   let api: ControlApi;
   const clients: ControlClient[] = [];
   before(() => {
-    authority = new TestAuthority('ours');
-    other = new TestAuthority('theirs');
+    authority = Authority.create({ name: 'ours' });
+    other = Authority.create({ name: 'theirs' });
   });
   after(() => {
     authority.remove();
@@ -68,9 +68,9 @@ describe('control API over TCP', () => {
         ),
       );
   }
-  const secure = (client: IssuedFiles | undefined, trusted = authority) =>
+  const secure = (client: KeyPair | undefined, trusted = authority) =>
     credentials.createSsl(
-      readFileSync(trusted.file),
+      readFileSync(trusted.certificate),
       client === undefined ? null : readFileSync(client.key),
       client === undefined ? null : readFileSync(client.certificate),
     );

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { HearthError } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { parseSource } from '../origins/source.ts';
 import { noCredentials, TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
-import { until } from '../testing/until.ts';
 import { originCredentials } from './own.ts';
 
 const soon = () => AbortSignal.timeout(300_000);

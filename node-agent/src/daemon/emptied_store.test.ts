@@ -4,14 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { createLogger } from '@hearth/common';
+import { findTool, until } from '@hearth/common/testing';
 import { loadConfig } from '../config/index.ts';
 import { makeSelfTest } from '../selftest/make.ts';
 import { EtcdServer } from '../store/testing/etcd_server.ts';
 import { testPace } from '../testing/cluster.ts';
 import { FakeEngine } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
-import { findTool } from '../testing/tool.ts';
-import { until } from '../testing/until.ts';
 import { type RunningAgent, runAgent } from './run_agent.ts';
 
 const soon = () => AbortSignal.timeout(300_000);

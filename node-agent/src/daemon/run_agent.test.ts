@@ -8,13 +8,13 @@ import { join } from 'node:path';
 import { credentials, type ServiceError } from '@grpc/grpc-js';
 import { HearthError, silentLogger } from '@hearth/common';
 import { ControlClient, type GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
+import { until } from '@hearth/common/testing';
 import type { EngineOptions } from '@hearth/engine';
 import { loadConfig } from '../config/index.ts';
 import { engineOptions, testPace } from '../testing/cluster.ts';
 import { FakeDisk } from '../testing/fake_disk.ts';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
-import { until } from '../testing/until.ts';
 import { type RunningAgent, type RunOptions, runAgent } from './run_agent.ts';
 
 describe('runAgent', () => {

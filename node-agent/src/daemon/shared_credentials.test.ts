@@ -6,13 +6,12 @@ import { Writable } from 'node:stream';
 import { credentials as channel, type ServiceError } from '@grpc/grpc-js';
 import { createLogger } from '@hearth/common';
 import { ControlClient } from '@hearth/common/generated/hearth/v1/control.ts';
+import { Authority, type KeyPair, until } from '@hearth/common/testing';
+import { type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 import { loadConfig } from '../config/index.ts';
-import { type ScriptedServer, sendFile, startServer } from '../origins/testing/scripted_server.ts';
 import { testPace } from '../testing/cluster.ts';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
-import { until } from '../testing/until.ts';
-import { type IssuedFiles, TestAuthority } from '../tls/testing/authority.ts';
 import { type RunningAgent, runAgent } from './run_agent.ts';
 
 const secret = 'hf_ThisTokenIsNobodysBusiness';
@@ -23,9 +22,9 @@ const none = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: ''
 describe('agents with credentials of datasets', () => {
   let folder: string;
   let fabric: FakeFabric;
-  let authority: TestAuthority;
+  let authority: Authority;
   let server: ScriptedServer;
-  let files: IssuedFiles;
+  let files: KeyPair;
   let log = '';
   const stops: (() => Promise<void>)[] = [];
   const clients: ControlClient[] = [];
@@ -37,7 +36,7 @@ describe('agents with credentials of datasets', () => {
   });
 
   before(() => {
-    authority = new TestAuthority();
+    authority = Authority.create();
     files = authority.issue({ names: ['agent.hearth.hearth'] });
   });
   after(() => authority.remove());

@@ -3,11 +3,11 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import { type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 import { loadConfig } from '../config/index.ts';
 import type { Origin } from '../origins/origin.ts';
 import { parseSource } from '../origins/source.ts';
 import { listAll } from '../origins/testing/list_all.ts';
-import { type ScriptedServer, sendFile, startServer } from '../origins/testing/scripted_server.ts';
 import { originOpener, sourcePreparer } from './sources.ts';
 
 const signal = () => AbortSignal.timeout(300_000);

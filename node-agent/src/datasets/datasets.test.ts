@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 import { revisionKey } from '../testing/fake_engine.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
-import { until } from '../testing/until.ts';
 import type { DatasetRequest } from './record.ts';
 
 const rows = [fileRow('a.bin', 1000n), fileRow('b/c.bin', 2000n), fileRow('b/d.json', 10n)];

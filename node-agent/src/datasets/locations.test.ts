@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import type { DatasetRevision } from '@hearth/engine';
 import { CredentialBook } from '../credentials/index.ts';
 import { engineOptions, testPace } from '../testing/cluster.ts';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
 import { directorySource, FakeOrigin, fileRow } from '../testing/fake_origin.ts';
-import { until } from '../testing/until.ts';
 import { Locations } from './locations.ts';
 
 describe('locations', () => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { silentLogger } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
-import { until } from '../testing/until.ts';
 import { AgentMetrics, metricRows, metricsDocument } from './metrics.ts';
 import { HealthServer } from './server.ts';
 

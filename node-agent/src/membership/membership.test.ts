@@ -3,9 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { HearthError, silentLogger } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { Session } from '../records/index.ts';
 import { openStore, type Store } from '../store/index.ts';
-import { etcdFixture, eventually, type StoreFixture, sqliteFixture } from '../store/testing/fixtures.ts';
+import { etcdFixture, type StoreFixture, sqliteFixture } from '../store/testing/fixtures.ts';
 import { CutStore } from '../testing/cut_store.ts';
 import { Membership } from './membership.ts';
 
@@ -69,29 +70,29 @@ function suite(fixture: StoreFixture): void {
         return `${seen?.zone}/${seen?.rack}`;
       };
       a.membership.setPlace('z1', 'r1');
-      await eventually('the place', () => place() === 'z1/r1');
+      await until('the place', () => place() === 'z1/r1');
       const before = await store.get('nodes/a');
       await store.delete('nodes/a');
-      await eventually('the record again', async () => {
+      await until('the record again', async () => {
         const after = await store.get('nodes/a');
         return (
           after !== undefined && after.createRevision !== before?.createRevision && /"zone":"z1"/.test(after.value)
         );
       });
       a.membership.setPlace('z2', '');
-      await eventually('the other place', () => place() === 'z2/');
+      await until('the other place', () => place() === 'z2/');
       assert.throws(() => a.membership.setPlace('z'.repeat(2000), ''), { code: 'InvalidArgument' });
     });
 
     it('shows every agent to every other, with what it tells of itself', async () => {
       const [a, b, c] = [add('a', '1'), add('b', '1'), add('c', '1')];
       await Promise.all([a, b, c].map((member) => member.membership.joined()));
-      for (const member of [a, b, c]) await eventually('all three', () => names(member) === 'a,b,c');
+      for (const member of [a, b, c]) await until('all three', () => names(member) === 'a,b,c');
       assert.deepEqual(a.membership.standing, { kind: 'member' });
       let changes = 0;
       a.membership.onChange(() => changes++);
       b.membership.setReady(false, 'its disk is full');
-      await eventually('the state of b', () => a.membership.ready().join() === 'a,c');
+      await until('the state of b', () => a.membership.ready().join() === 'a,c');
       assert.equal(a.membership.all().find((member) => member.node === 'b')?.reason, 'its disk is full');
       assert.equal(changes, 1);
       assert.deepEqual(a.membership.cluster()[1], {
@@ -103,7 +104,7 @@ function suite(fixture: StoreFixture): void {
         ready: false,
       });
       await c.membership.close();
-      await eventually('c to leave', () => names(a) === 'a,b');
+      await until('c to leave', () => names(a) === 'a,b');
       assert.deepEqual(
         a.membership.peers().map((peer) => peer.node),
         ['b'],
@@ -113,12 +114,12 @@ function suite(fixture: StoreFixture): void {
     it('forgets an agent that has died, and takes its successor once its lease has ended', async () => {
       const [a, b] = [add('a', '1'), add('b', '1')];
       await Promise.all([a.membership.joined(), b.membership.joined()]);
-      await eventually('both', () => names(a) === 'a,b');
+      await until('both', () => names(a) === 'a,b');
       b.store.cut();
       const next = add('b', '2');
       assert.equal(next.membership.standing.kind, 'degraded');
       await next.membership.joined();
-      await eventually('the successor', () => a.membership.peers()[0]?.incarnation === '2');
+      await until('the successor', () => a.membership.peers()[0]?.incarnation === '2');
     });
 
     it('takes over at once from an earlier start of the same installation', async () => {
@@ -137,13 +138,13 @@ function suite(fixture: StoreFixture): void {
       const second = add('a', '2', '');
       second.membership.setReady(false, 'the disk is read-only');
       second.membership.setCache({ wire: [], installation: '' });
-      await eventually('its place to be taken', () => second.membership.standing.kind === 'degraded');
+      await until('its place to be taken', () => second.membership.standing.kind === 'degraded');
       second.membership.setCache({ wire: [{ host: '127.0.0.1', port: 7528 }], installation: 'disk-1' });
       await second.membership.joined();
-      await eventually('its new address', () => other.membership.cluster()[0]?.addresses[0]?.port === 7528);
+      await until('its new address', () => other.membership.cluster()[0]?.addresses[0]?.port === 7528);
 
       second.membership.setCache({ wire: [], installation: '' });
-      await eventually('no cache', () => !other.membership.caching().has('a'));
+      await until('no cache', () => !other.membership.caching().has('a'));
       assert.equal(names(other), 'a,b');
       assert.deepEqual(
         other.membership.cluster().map(({ node }) => node),
@@ -165,18 +166,18 @@ function suite(fixture: StoreFixture): void {
       assert.equal(second.membership.standing.kind, 'degraded');
       assert.equal(first.membership.standing.kind, 'member');
       await first.membership.close();
-      await eventually('the name to be free', () => second.membership.standing.kind === 'member');
+      await until('the name to be free', () => second.membership.standing.kind === 'member');
     });
 
     it('registers again after its lease and record were lost', async () => {
       const [a, b] = [add('a', '1'), add('b', '1')];
       await Promise.all([a.membership.joined(), b.membership.joined()]);
       await store.revokeLease(await a.session.lease());
-      await eventually('a to be gone', () => names(b) === 'b');
-      await eventually('a to be back', () => names(b) === 'a,b');
+      await until('a to be gone', () => names(b) === 'b');
+      await until('a to be back', () => names(b) === 'a,b');
       await store.delete('nodes/a');
-      await eventually('a to be back again', async () => (await store.get('nodes/a')) !== undefined);
-      await eventually('a to be content', () => a.membership.standing.kind === 'member');
+      await until('a to be back again', async () => (await store.get('nodes/a')) !== undefined);
+      await until('a to be content', () => a.membership.standing.kind === 'member');
     });
 
     it('comes back after its process was suspended for longer than its lease', async () => {
@@ -185,11 +186,11 @@ function suite(fixture: StoreFixture): void {
       const program = join(import.meta.dirname, 'testing/member.ts');
       const child = spawn(process.execPath, [program, address, 'b'], { stdio: ['ignore', 'ignore', 'inherit'] });
       children.push(child);
-      await eventually('b', () => names(a) === 'a,b');
+      await until('b', () => names(a) === 'a,b');
       child.kill('SIGSTOP');
-      await eventually('b to be gone', () => names(a) === 'a');
+      await until('b to be gone', () => names(a) === 'a');
       child.kill('SIGCONT');
-      await eventually('b to be back', () => names(a) === 'a,b');
+      await until('b to be back', () => names(a) === 'a,b');
       const ended = once(child, 'exit');
       child.kill('SIGKILL');
       await ended;
@@ -219,15 +220,15 @@ function suite(fixture: StoreFixture): void {
       await fixture.restart();
       const b = add('b', '1');
       await b.membership.joined();
-      await eventually('b', () => names(a) === 'a,b');
+      await until('b', () => names(a) === 'a,b');
     });
 
     it('keeps the last view while the store is away, and says so', async () => {
       const [a, b] = [add('a', '1'), add('b', '1')];
       await Promise.all([a.membership.joined(), b.membership.joined()]);
-      await eventually('both', () => names(a) === 'a,b');
+      await until('both', () => names(a) === 'a,b');
       a.store.cut();
-      await eventually('the trouble of a', () => a.membership.standing.kind === 'degraded');
+      await until('the trouble of a', () => a.membership.standing.kind === 'degraded');
       assert.equal(names(a), 'a,b', 'the last known view stands');
     });
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
-import { until } from '../testing/until.ts';
 
 describe('the holder of a node', () => {
   let cluster: TestCluster;

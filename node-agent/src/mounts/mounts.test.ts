@@ -4,9 +4,9 @@ import { closeSync, mkdtempSync, openSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
-import { until } from '../testing/until.ts';
 import { isHearthFuse } from './kernel_mounts.ts';
 
 const soon = () => AbortSignal.timeout(300_000);

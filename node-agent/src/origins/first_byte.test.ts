@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 import { createOrigin } from './create_origin.ts';
 import type { LocatableEntry, Origin, OriginOptions } from './origin.ts';
 import { parseSource } from './source.ts';
-import { type ScriptedServer, sendFile, startServer } from './testing/scripted_server.ts';
 
 const signal = () => AbortSignal.timeout(300_000);
 const commit = '0123456789abcdef0123456789abcdef01234567';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { until } from '../testing/until.ts';
+import { until } from '@hearth/common/testing';
+import { type ScriptedServer, startServer } from '@hearth/common/testing/origins';
 import { AddressPolicy } from './address_policy.ts';
 import { openConnections } from './connections.ts';
 import { HttpClient, type HttpClientOptions } from './http_client.ts';
-import { type ScriptedServer, startServer } from './testing/scripted_server.ts';
 
 describe('HttpClient', () => {
   let server: ScriptedServer;

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { Authority } from '@hearth/common/testing';
+import { type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 import { digestKey, httpEtagKey, httpModifiedKey } from './content_key.ts';
 import { createOrigin } from './create_origin.ts';
 import type { Origin, OriginOptions } from './origin.ts';
 import { parseSource } from './source.ts';
 import { listAll } from './testing/list_all.ts';
-import { makeCertificate, type ScriptedServer, sendFile, startServer } from './testing/scripted_server.ts';
 
 const date = 'Fri, 20 Nov 2026 10:00:00 GMT';
 const signal = () => AbortSignal.timeout(300_000);
@@ -339,19 +340,19 @@ describe('HttpOrigin', () => {
   });
 
   it('trusts only the certificates that it is told to', async () => {
-    const certificate = makeCertificate();
-    const secure = await startServer(certificate);
+    const authority = Authority.create();
+    const secure = await startServer(authority.issue({ names: ['127.0.0.1'] }));
     try {
       secure.handler = (request, response) => sendFile(request, response, Buffer.from('12'), { etag: '"e"' });
       assert.match(
         await failure(`${secure.url}/x`),
         /^Unauthenticated: the certificate of .* is not trusted .*certificate authorities/,
       );
-      const rows = await listAll(open(`${secure.url}/x`, { certificateAuthorities: certificate.file }));
+      const rows = await listAll(open(`${secure.url}/x`, { certificateAuthorities: authority.certificate }));
       assert.equal(rows[0]?.size, 2n);
       secure.handler = (_request, response) => response.writeHead(302, { location: `${server.url}/x` }).end();
       assert.match(
-        await failure(`${secure.url}/x`, { certificateAuthorities: certificate.file }),
+        await failure(`${secure.url}/x`, { certificateAuthorities: authority.certificate }),
         /^ProtocolError: .*less secure/,
       );
       assert.match(
@@ -360,7 +361,7 @@ describe('HttpOrigin', () => {
       );
     } finally {
       await secure.stop();
-      certificate.remove();
+      authority.remove();
     }
   });
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
+import { type Handler, type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 import { digestKey, hubKey } from './content_key.ts';
 import { createOrigin } from './create_origin.ts';
 import type { LocatableEntry, Origin, OriginOptions } from './origin.ts';
 import { parseSource } from './source.ts';
 import { listAll } from './testing/list_all.ts';
-import { type Handler, type ScriptedServer, sendFile, startServer } from './testing/scripted_server.ts';
 
 const commit = '0123456789abcdef0123456789abcdef01234567';
 const oid = 'aaaabbbbccccddddeeeeffff0000111122223333';

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { CreateBucketCommand, PutBucketPolicyCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { needsPrograms } from '@hearth/common/testing';
+import { S3Server } from '@hearth/common/testing/origins';
 import { ReadingProof } from '../datasets/reading_proof.ts';
-import { findTool } from '../testing/tool.ts';
 import { s3EtagKey } from './content_key.ts';
 import { createOrigin } from './create_origin.ts';
 import type { ManifestRow, Origin, OriginOptions } from './origin.ts';
 import { parseSource } from './source.ts';
 import { listAll } from './testing/list_all.ts';
-import { type S3Server, startS3Server } from './testing/s3_server.ts';
 
 const signal = () => AbortSignal.timeout(300_000);
 
@@ -27,15 +27,9 @@ describe('S3Origin against a real S3 server', () => {
   const opened: Origin[] = [];
 
   before(async function () {
-    this.timeout(600_000); // the first time, the server is built
-    const found = await findTool('versitygw');
-    if ('missing' in found) {
-      console.log(`      skipped: ${found.missing}`);
-      return this.skip();
-    }
-    server = await startS3Server(found.program);
-    const { endpoint, credentials } = server;
-    client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
+    server = await needsPrograms(this, () => S3Server.start());
+    const { endpoint, keys } = server;
+    client = new S3Client({ endpoint, credentials: keys, region: 'us-east-1', forcePathStyle: true });
     await client.send(new CreateBucketCommand({ Bucket: 'models' }));
   });
   afterEach(() => {
@@ -64,7 +58,7 @@ describe('S3Origin against a real S3 server', () => {
   function open(prefix: string, options: OriginOptions = {}, allowPrivate = true): Origin {
     const origin = openS3(
       `s3://${prefix}?endpoint=${server.endpoint}`,
-      { credentials: server.credentials, ...options },
+      { credentials: server.keys, ...options },
       allowPrivate,
     );
     opened.push(origin);
@@ -106,7 +100,7 @@ describe('S3Origin against a real S3 server', () => {
     assert.equal(response.status, 206);
     assert.equal(await response.text(), 'weights');
     assert.equal(response.headers.get('etag'), etag);
-    assert.doesNotMatch(origin.describe(), new RegExp(server.credentials.accessKeyId));
+    assert.doesNotMatch(origin.describe(), new RegExp(server.keys.accessKeyId));
   });
 
   it('lists one object when the prefix names it', async () => {
@@ -132,16 +126,11 @@ describe('S3Origin against a real S3 server', () => {
   });
 
   it('says what is wrong with bucket, prefix and credentials, without secrets', async () => {
-    const secret = server.credentials.secretAccessKey;
+    const secret = server.keys.secretAccessKey;
     const cases: [string, OriginOptions, string, RegExp][] = [
       ['no-such-bucket/x', {}, 'NotFound', /no bucket no-such-bucket/],
       ['models/no/such/prefix', {}, 'NotFound', /nothing at s3:\/\/models\/no\/such\/prefix/],
-      [
-        'models',
-        { credentials: { ...server.credentials, secretAccessKey: `${secret}x` } },
-        'Unauthenticated',
-        /secret key/,
-      ],
+      ['models', { credentials: { ...server.keys, secretAccessKey: `${secret}x` } }, 'Unauthenticated', /secret key/],
       [
         'models',
         { credentials: { accessKeyId: 'AKUNKNOWN', secretAccessKey: secret } },
@@ -215,7 +204,7 @@ describe('S3Origin against a real S3 server', () => {
       });
       await prove(anonymous('/open'));
     });
-    const { credentials, endpoint } = server;
+    const { keys: credentials, endpoint } = server;
     await prove(openS3(`s3://${Bucket}?endpoint=${endpoint}`, { credentials }));
   });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
-import { until } from '../testing/until.ts';
 
 const soon = () => AbortSignal.timeout(300_000);
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { HearthError } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import type { Store, StoreEvent } from './index.ts';
-import { eventually } from './testing/fixtures.ts';
 import { describeStores } from './testing/stores.ts';
 import { WatchLog } from './testing/watch_log.ts';
 
@@ -33,13 +33,13 @@ describeStores('watches and leases', (env) => {
       }
     };
     const writing = Promise.all(writers.map((writer, name) => write(writer, name)));
-    await eventually('some events', () => (logs[0]?.events.length ?? 0) > 20);
+    await until('some events', () => (logs[0]?.events.length ?? 0) > 20);
     await env.fixture.restart();
     logs.push(new WatchLog(await env.open(), 'w/', revision + 1));
     await writing;
     const last = await env.store.put('w/end', '');
     for (const log of logs) {
-      await eventually('the last event', () => log.words.at(-1) === `+w/end=@${last}`);
+      await until('the last event', () => log.words.at(-1) === `+w/end=@${last}`);
       await log.stop();
       checkHistory(log);
       assert.deepEqual(log.words, logs[0]?.words);
@@ -56,7 +56,7 @@ describeStores('watches and leases', (env) => {
       });
     }
     const log = new WatchLog(env.store, '', from);
-    await eventually('all events', () => log.events.length === 1200);
+    await until('all events', () => log.events.length === 1200);
     await log.stop();
     for (const item of log.items) {
       assert.equal(item.kind, 'events');
@@ -88,7 +88,7 @@ describeStores('watches and leases', (env) => {
     const log = new WatchLog(env.store, 'k', kept);
     await env.store.delete('k');
     const gone = await env.store.revision();
-    await eventually('both events', () => log.events.length === 2);
+    await until('both events', () => log.events.length === 2);
     assert.deepEqual(log.words, [`+k=3@${kept}`, `-k@${gone}`]);
     await log.stop();
   });
@@ -106,7 +106,7 @@ describeStores('watches and leases', (env) => {
     const log = new WatchLog(await env.open(), 'l/', from);
     const keeping = setInterval(() => void env.store.keepAlive(long.lease).catch(() => undefined), 200);
     try {
-      await eventually('the end of the lease', async () => (await env.store.get('l/short')) === undefined);
+      await until('the end of the lease', async () => (await env.store.get('l/short')) === undefined);
     } finally {
       clearInterval(keeping);
     }
@@ -114,7 +114,7 @@ describeStores('watches and leases', (env) => {
       (await env.store.range('l/')).entries.map((entry) => entry.key),
       ['l/detached', 'l/long'],
     );
-    await eventually('two deletions', () => log.words.filter((word) => word.startsWith('-')).length === 2);
+    await until('two deletions', () => log.words.filter((word) => word.startsWith('-')).length === 2);
     const gone = log.events.filter((event) => event.kind === 'delete');
     assert.deepEqual(
       gone.map((event) => event.key),
@@ -150,7 +150,7 @@ describeStores('watches and leases', (env) => {
         await env.store.keepAlive(lease);
         assert.equal((await env.store.get('c'))?.value, '1');
       }
-      await eventually('the end of the lease', async () => (await env.store.get('c')) === undefined);
+      await until('the end of the lease', async () => (await env.store.get('c')) === undefined);
     } finally {
       Date.now = real;
     }

@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
-import { findTool } from '../testing/tool.ts';
-import { SecretFolder, TestAuthority } from '../tls/testing/authority.ts';
+import { Authority, findTool, until } from '@hearth/common/testing';
+import { SecretFolder } from '../tls/testing/secret_folder.ts';
 import { EtcdStore } from './etcd_store.ts';
 import type { Store } from './store.ts';
 import { EtcdServer } from './testing/etcd_server.ts';
-import { eventually } from './testing/fixtures.ts';
 import { WatchLog } from './testing/watch_log.ts';
 
 const fails = (expected: string, words: RegExp) => (thrown: unknown) => {
@@ -26,7 +24,7 @@ const onlyUnavailable = (thrown: unknown): void => {
 
 /** Asks until it is refused so: on a busy machine the time may be over before anybody has said anything. */
 async function isRefused(ask: () => Promise<unknown>, code: string, message: RegExp): Promise<void> {
-  await eventually(`${code} ${message}`, async () => {
+  await until(`${code} ${message}`, async () => {
     const thrown = await ask().then(
       () => assert.fail('it was not refused'),
       (error) => HearthError.from(error),
@@ -165,7 +163,7 @@ describe('EtcdStore', () => {
       while ((await store.get('k'))?.value !== value) await store.put('k', value, { lease }).catch(onlyUnavailable);
       await member.start();
     }
-    await eventually('the last event', () => log.words.at(-1)?.startsWith('+k=3@') === true);
+    await until('the last event', () => log.words.at(-1)?.startsWith('+k=3@') === true);
     await log.stop();
     const versions = log.events.map((event) => event.kind === 'put' && event.entry.version);
     assert.deepEqual(
@@ -187,7 +185,7 @@ describe('EtcdStore', () => {
   it('ends watches when etcd has lost its data, even when revisions have caught up', async () => {
     const store = open();
     const log = new WatchLog(store, '', await store.put('k', '1'));
-    await eventually('the event', () => log.events.length === 1);
+    await until('the event', () => log.events.length === 1);
     await server.erase();
     await server.start();
     const other = open();
@@ -203,7 +201,7 @@ describe('EtcdStore', () => {
     const log = new WatchLog(blue, '', from);
     await green.put('k', 'green');
     await blue.transact({ compare: [], success: [{ kind: 'deletePrefix', prefix: '' }] });
-    await eventually('both events', () => log.events.length === 2);
+    await until('both events', () => log.events.length === 2);
     assert.equal((await green.get('k'))?.value, 'green');
     assert.deepEqual((await blue.range('')).entries, []);
   });
@@ -217,76 +215,49 @@ describe('EtcdStore', () => {
     writeFileSync(wrong, 'guess');
     const store = open(`?user=root&passwordFile=${right}`);
     const log = new WatchLog(store, 'k', await store.put('k', '2'));
-    await eventually('the event', () => log.events.length === 1);
+    await until('the event', () => log.events.length === 1);
     // Simple tokens do not survive a restart.
     await server.restart();
     await store.put('k', '3');
-    await eventually('the event after the restart', () => log.events.length === 2);
+    await until('the event after the restart', () => log.events.length === 2);
     await assert.rejects(open().get('k'), fails('Unauthenticated', /add user and passwordFile/));
     await assert.rejects(open(`?user=root&passwordFile=${wrong}`).get('k'), fails('Unauthenticated', /Check user/));
   });
 
   it('speaks TLS with certificates on both sides', async () => {
-    const file = (name: string): string => join(folder, name);
-    const openssl = (...words: string[]): Buffer =>
-      execFileSync('openssl', words, { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] });
-    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
-    openssl('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=test authority');
-    for (const name of ['server', 'client']) {
-      openssl(
-        'req',
-        '-x509',
-        '-CA',
-        'ca.pem',
-        '-CAkey',
-        'ca.key',
-        ...key,
-        '-keyout',
-        `${name}.key`,
-        '-out',
-        `${name}.pem`,
-        '-subj',
-        `/CN=${name}`,
-        '-addext',
-        'subjectAltName=DNS:etcd.test,IP:127.0.0.1',
-        '-addext',
-        'basicConstraints=critical,CA:FALSE',
-      );
-    }
-    const secured = await start(
-      `--cert-file=${file('server.pem')}`,
-      `--key-file=${file('server.key')}`,
-      `--trusted-ca-file=${file('ca.pem')}`,
-      '--client-cert-auth',
-    );
-    const client = `cert=${file('client.pem')}&key=${file('client.key')}`;
-    const store = open(`?ca=${file('ca.pem')}&${client}&serverName=etcd.test`, secured.endpoint);
+    const authority = Authority.create({ folder: join(folder, 'pki') });
+    const own = authority.issue({ names: ['etcd.test', '127.0.0.1'] });
+    const { certificate, key, authorities } = authority.issue({ names: ['etcd.test'] });
+    const files = [`--cert-file=${own.certificate}`, `--key-file=${own.key}`, `--trusted-ca-file=${own.authorities}`];
+    const secured = await start(...files, '--client-cert-auth');
+    const client = `cert=${certificate}&key=${key}`;
+    const store = open(`?ca=${authorities}&${client}&serverName=etcd.test`, secured.endpoint);
     await store.put('k', '1');
     assert.equal((await store.get('k'))?.value, '1');
-    const stranger = open(`?tls=true&${client}`, secured.endpoint);
-    await isRefused(() => stranger.get('k', { deadlineMs: 800 }), 'Unavailable', /certificate/);
+    const untrusting = open(`?tls=true&${client}`, secured.endpoint);
+    await isRefused(() => untrusting.get('k', { deadlineMs: 800 }), 'Unavailable', /certificate/);
     assert.throws(
-      () => open(`?ca=${file('ca.pem')}&cert=${file('client.pem')}&key=${file('ca.key')}`),
+      () => open(`?ca=${authorities}&cert=${certificate}&key=${join(authority.folder, 'ca.key')}`),
       fails('InvalidArgument', /belong together/),
     );
   });
 
   it('goes on when all certificates are replaced under it', async () => {
-    const authorities = [new TestAuthority('first'), new TestAuthority('second')] as const;
+    const authorities = [Authority.create({ name: 'first' }), Authority.create({ name: 'second' })] as const;
     try {
-      const clientFiles = (authority: TestAuthority) => {
+      const clientFiles = (authority: Authority) => {
         const { certificate, key } = authority.issue({ names: ['agent.test.hearth'] });
         return {
           'tls.crt': readFileSync(certificate),
           'tls.key': readFileSync(key),
-          'ca.crt': readFileSync(authority.file),
+          'ca.crt': readFileSync(authority.certificate),
         };
       };
-      const serverFiles = (authority: TestAuthority) => {
+      const serverFiles = (authority: Authority) => {
         const { certificate, key } = authority.issue({ names: ['etcd.test'] });
         copyFileSync(certificate, join(folder, 'renewed.crt'));
         copyFileSync(key, join(folder, 'renewed.key'));
-        copyFileSync(authority.file, join(folder, 'renewed.ca'));
+        copyFileSync(authority.certificate, join(folder, 'renewed.ca'));
       };
       serverFiles(authorities[0]);
       const flags = ['cert-file=renewed.crt', 'key-file=renewed.key', 'trusted-ca-file=renewed.ca'];

@@ -6,10 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { HearthError } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { openBootClock } from './boot_clock.ts';
 import { defaultSqliteLimits, SqliteDatabase } from './sqlite_database.ts';
 import { SqliteStore } from './sqlite_store.ts';
-import { eventually, TestBoot } from './testing/fixtures.ts';
+import { TestBoot } from './testing/fixtures.ts';
 import { WatchLog } from './testing/watch_log.ts';
 
 describe('SqliteStore', () => {
@@ -51,7 +52,7 @@ describe('SqliteStore', () => {
     assert.equal((await store.get('k'))?.value, '1');
     boot.advance(20);
     // There is no call: the watch looks by itself.
-    await eventually('the deletion', () => log.events.length === 2);
+    await until('the deletion', () => log.events.length === 2);
     assert.equal(await store.get('k'), undefined);
     await assert.rejects(store.keepAlive(lease), refuses('NotFound', /expired/));
   });
@@ -109,7 +110,7 @@ describe('SqliteStore', () => {
   it('goes on with the file that is there now, and tells watches', async () => {
     const store = await open();
     const log = new WatchLog(store, '', await store.put('k', '1'));
-    await eventually('the event', () => log.events.length === 1);
+    await until('the event', () => log.events.length === 1);
     for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
     await log.ended;
     assert.equal(log.items.at(-1)?.kind, 'compacted');
@@ -131,7 +132,7 @@ describe('SqliteStore', () => {
     const program = join(import.meta.dirname, 'testing/increment.ts');
     const child = spawn(process.execPath, [program, `sqlite:${path}`, 'count', '1000000'], { stdio: 'inherit' });
     const store = await open();
-    await eventually('some writes', async () => Number((await store.get('count'))?.value ?? 0) > 50);
+    await until('some writes', async () => Number((await store.get('count'))?.value ?? 0) > 50);
     child.kill('SIGKILL');
     await once(child, 'exit');
     const entry = await store.get('count');

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '@hearth/common/testing';
 import type { Pace } from '../context.ts';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
-import { until } from '../testing/until.ts';
 import type { SeenJob, WarmRequest } from './jobs.ts';
 
 const rows = Array.from({ length: 8 }, (_, index) => fileRow(`part-${index}.bin`, 1_000_000n));

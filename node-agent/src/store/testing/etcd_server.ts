@@ -1,10 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '@hearth/common/testing';
+import { DaemonProcess, freePort, until } from '@hearth/common/testing';
 
 /** A member of a real etcd on loopback, alone unless made by `cluster`, with its data in a folder of its own. */
 export class EtcdServer {
@@ -13,8 +10,7 @@ export class EtcdServer {
   readonly #extra: readonly string[];
   #port = 0;
   #peerPort = 0;
-  #process: ChildProcess | undefined;
-  #log = '';
+  #process: DaemonProcess | undefined;
   #cluster: readonly EtcdServer[] = [this];
 
   constructor(program: string, extra: readonly string[] = []) {
@@ -42,34 +38,22 @@ export class EtcdServer {
     const scheme = this.#extra.some((flag) => flag.startsWith('--cert-file')) ? 'https' : 'http';
     const client = `${scheme}://${this.endpoint}`;
     const peer = this.#peerUrl;
-    const child = spawn(
-      this.#program,
-      [
-        `--data-dir=${join(this.#folder, 'data')}`,
-        `--listen-client-urls=${client}`,
-        `--advertise-client-urls=${client}`,
-        `--listen-peer-urls=${peer}`,
-        `--initial-advertise-peer-urls=${peer}`,
-        `--name=${this.#peerPort}`,
-        `--initial-cluster=${this.#cluster.map((member) => `${member.#peerPort}=${member.#peerUrl}`).join()}`,
-        // Short, so that leases of one second are granted as such.
-        '--heartbeat-interval=10',
-        '--election-timeout=100',
-        '--unsafe-no-fsync',
-        ...this.#extra,
-      ],
-      { stdio: ['ignore', 'ignore', 'pipe'] },
-    );
-    this.#process = child;
-    this.#log = '';
-    const ready = Promise.withResolvers<void>();
-    child.stderr?.on('data', (bytes: Buffer) => {
-      this.#log = (this.#log + bytes.toString()).slice(-20_000);
-      if (this.#log.includes('ready to serve client requests')) ready.resolve();
-    });
-    child.once('exit', (code) => ready.reject(new Error(`etcd ended with ${code}: ${this.#log}`)));
-    const deadline = setTimeout(() => ready.reject(new Error(`etcd is not ready: ${this.#log}`)), 300_000);
-    await ready.promise.finally(() => clearTimeout(deadline));
+    const started = new DaemonProcess(this.#program, [
+      `--data-dir=${join(this.#folder, 'data')}`,
+      `--listen-client-urls=${client}`,
+      `--advertise-client-urls=${client}`,
+      `--listen-peer-urls=${peer}`,
+      `--initial-advertise-peer-urls=${peer}`,
+      `--name=${this.#peerPort}`,
+      `--initial-cluster=${this.#cluster.map((member) => `${member.#peerPort}=${member.#peerUrl}`).join()}`,
+      // Short, so that leases of one second are granted as such.
+      '--heartbeat-interval=10',
+      '--election-timeout=100',
+      '--unsafe-no-fsync',
+      ...this.#extra,
+    ]);
+    this.#process = started;
+    await started.until('etcd serves', () => started.said.stderr.includes('ready to serve client requests'));
   }
 
   get #peerUrl(): string {
@@ -83,12 +67,9 @@ export class EtcdServer {
 
   /** As if its machine had lost power. */
   async kill(): Promise<void> {
-    const child = this.#process;
-    if (child === undefined) return;
+    const running = this.#process;
     this.#process = undefined;
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill('SIGKILL');
-    await once(child, 'exit');
+    await running?.end();
   }
 
   /**
@@ -99,11 +80,11 @@ export class EtcdServer {
     const pid = this.#process?.pid;
     if (pid === undefined) return;
     process.kill(pid, 'SIGSTOP');
-    while (!allThreadsStand(pid)) await sleep(1);
+    await until('all threads stand', () => allThreadsStand(pid));
   }
 
   resume(): void {
-    this.#process?.kill('SIGCONT');
+    this.#process?.child.kill('SIGCONT');
   }
 
   async restart(): Promise<void> {

@@ -1,8 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findTool } from '../../testing/tool.ts';
-import { TestAuthority } from '../../tls/testing/authority.ts';
+import { Authority, findTool } from '@hearth/common/testing';
 import type { BootClockFiles } from '../boot_clock.ts';
 import { EtcdServer } from './etcd_server.ts';
 
@@ -55,7 +54,7 @@ export function etcdFixture(): StoreFixture {
 /** As `etcdFixture`, where server and clients prove who they are by certificates. */
 export function etcdTlsFixture(): StoreFixture {
   let server: EtcdServer | undefined;
-  let authority: TestAuthority | undefined;
+  let authority: Authority | undefined;
   let client = '';
   let count = 0;
   return {
@@ -63,7 +62,7 @@ export function etcdTlsFixture(): StoreFixture {
     start: async () => {
       const found = await findTool('etcd');
       if ('missing' in found) return found.missing;
-      authority = new TestAuthority();
+      authority = Authority.create();
       const own = authority.issue({ names: ['etcd.test.hearth'] });
       const { certificate, key, authorities } = authority.issue({ names: ['agent.test.hearth'] });
       client = new URLSearchParams({
@@ -104,18 +103,5 @@ export class TestBoot {
 
   reboot(id: string): void {
     writeFileSync(this.files.bootId, `${id}\n`);
-  }
-}
-
-/** Waits until `condition` holds, looking every few milliseconds. */
-export async function eventually(
-  what: string,
-  condition: () => boolean | Promise<boolean>,
-  limitMs = 300_000,
-): Promise<void> {
-  const endsAt = performance.now() + limitMs;
-  while (!(await condition())) {
-    if (performance.now() > endsAt) throw new Error(`not in ${limitMs} ms: ${what}`);
-    await new Promise((done) => setTimeout(done, 10));
   }
 }

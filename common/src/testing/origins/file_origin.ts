@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sha256 } from '../src/sample.ts';
+import { sha256 } from '../sample.ts';
 
 const pieceBytes = 64 << 10;
 

@@ -1,40 +1,56 @@
 import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { root } from '../checkout.ts';
+import { type Outcome, start } from '../command.ts';
+import { DaemonProcess } from '../daemon_process.ts';
+import { detachBelow, mountPointsBelow } from '../mounts.ts';
+import { until } from '../until.ts';
 import { AgentProcess, type AgentSettings } from './agent_process.ts';
-import { type Outcome, root, run, start, until } from './command.ts';
-import { DaemonProcess } from './daemon_process.ts';
+
+export interface ClusterSettings extends AgentSettings {
+  /** With a mount holder. */
+  holder?: boolean;
+  /** Where everything of it is, to be removed with it; a temporary folder unless given. */
+  folder?: string;
+  /** Checkout whose command line is asked; this one unless given. */
+  commandLine?: string;
+  /** More of single agents. */
+  settingsOf?: (name: string) => AgentSettings;
+}
 
 /**
- * Real agents on loopback with a holder and a store of their own, all below one temporary folder. `close`
- * ends every process, mount and folder, whatever state a test has left them in.
+ * Real agents, on loopback or each at an address of its own, with a holder and a store of their own, all below one folder.
+ * `close` ends every process, mount and folder, whatever state a test has left them in; the kernel ends the processes
+ * when this one ends.
  */
 export class Cluster {
   readonly folder: string;
   readonly agents = new Map<string, AgentProcess>();
   readonly #holders: DaemonProcess[] = [];
+  readonly #commandLine: string;
 
-  private constructor() {
-    this.folder = mkdtempSync(join(tmpdir(), 'hearth-e2e-'));
+  private constructor(folder: string, commandLine: string) {
+    this.folder = folder;
+    this.#commandLine = commandLine;
+    mkdirSync(join(folder, 'mnt'), { recursive: true });
     this.makeSecret('secret');
-    mkdirSync(join(this.folder, 'mnt'));
   }
 
-  static async start(names: string[], settings: AgentSettings & { holder?: boolean } = {}): Promise<Cluster> {
-    const cluster = new Cluster();
+  static async start(names: readonly string[], settings: ClusterSettings = {}): Promise<Cluster> {
+    const {
+      folder = mkdtempSync(join(tmpdir(), 'hearth-e2e-')),
+      release = root,
+      commandLine = root,
+      holder,
+      settingsOf,
+      ...agent
+    } = settings;
+    const cluster = new Cluster(folder, commandLine);
     try {
-      if (settings.holder === true) await cluster.startHolder([], settings.release);
-      await Promise.all(names.map((name) => cluster.add(name, settings)));
+      if (holder === true) await cluster.startHolder([], release);
+      await Promise.all(names.map((name) => cluster.add(name, { ...agent, release, ...settingsOf?.(name) })));
     } catch (error) {
       await cluster.close();
       throw error;
@@ -70,7 +86,7 @@ export class Cluster {
   }
 
   begin(agent: string, ...args: string[]): ReturnType<typeof start> {
-    return start(join(root, 'cli/bin/hearth'), ['--socket', this.agent(agent).socket, ...args]);
+    return start(join(this.#commandLine, 'cli/bin/hearth'), ['--socket', this.agent(agent).socket, ...args]);
   }
 
   /** Runs `hearth`, which must end well, and gives its last line of JSON. */
@@ -107,12 +123,12 @@ export class Cluster {
     const program = join(release, 'build/release/holder/hearth-holder');
     const holder = new DaemonProcess(program, ['--socket', socket, ...flags]);
     this.#holders.push(holder);
-    await until('the holder listens', () => existsSync(socket) || holder.ended);
+    await holder.until('the holder listens', () => existsSync(socket));
   }
 
   /** Checkout that the running holder is of, as the kernel says; without symbolic links. */
   get holderRelease(): string {
-    return readlinkSync(`/proc/${this.#holders.at(-1)?.child.pid}/exe`).replace(/\/build\/release\/holder\/[^/]+$/, '');
+    return readlinkSync(`/proc/${this.#holders.at(-1)?.pid}/exe`).replace(/\/build\/release\/holder\/[^/]+$/, '');
   }
 
   async endHolder(signal: NodeJS.Signals = 'SIGTERM'): Promise<Outcome | undefined> {
@@ -127,7 +143,32 @@ export class Cluster {
     return await before?.outcome;
   }
 
-  /** Agents and holders that ended though they were not to, with what they said at last. */
+  /** Waits until every agent sees all of them ready. */
+  async allReady(): Promise<void> {
+    const names = [...this.agents.keys()];
+    await Promise.all(
+      names.map((asked) =>
+        until(`agent ${asked} sees all ready`, async () => {
+          const { nodes } = await this.json<Status>(asked, 'status');
+          return names.every((name) => nodes.some(({ node, ready }) => node === name && ready));
+        }),
+      ),
+    );
+  }
+
+  /** Does something while the holder is stopped, as by a machine that has no time for it. */
+  async withoutHolder<T>(work: () => Promise<T>): Promise<T> {
+    const pid = this.#holders.at(-1)?.pid;
+    if (pid === undefined) throw new Error('there is no holder');
+    process.kill(pid, 'SIGSTOP');
+    try {
+      return await work();
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+  }
+
+  /** Agents and holders that ended and were not ended, with what they said at last. */
   endedByThemselves(): string[] {
     const say = (name: string, { code, stderr }: Outcome) =>
       `${name} ended by itself with ${code}: ${stderr.trim().split('\n').slice(-2).join(' ').slice(-500)}`;
@@ -145,15 +186,13 @@ export class Cluster {
     // The holder detaches its mounts; agents that wait for one another's answers need not end in order here.
     await Promise.all([...this.agents.values()].map((agent) => agent.kill()));
     await this.endHolder();
-    for (const target of mountsBelow(this.folder)) await run('umount', ['--lazy', '--no-canonicalize', target]);
+    await detachBelow(this.folder);
+    const [left] = mountPointsBelow(this.folder);
+    if (left !== undefined) throw new Error(`${left} is mounted still: unmount it, and remove ${this.folder}`);
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
-/** Mount points below a folder, the deepest last mounted first, from the kernel's table alone. */
-export function mountsBelow(folder: string): string[] {
-  const targets = readFileSync('/proc/self/mountinfo', 'utf8')
-    .split('\n')
-    .map((line) => line.split(' ')[4] ?? '');
-  return targets.filter((target) => target.startsWith(`${folder}/`)).reverse();
+interface Status {
+  nodes: { node: string; ready: boolean }[];
 }

@@ -1,17 +1,23 @@
 import { existsSync } from 'node:fs';
 import type { Context } from 'mocha';
-import { ToolUnavailable } from '../../scripts/tools/cache.ts';
+import { ToolUnavailable } from './tool.ts';
 
-/** Skips the test or the suite, with the reason, when FUSE mounts cannot be made here. */
-export function needsMounts(context: Context): void {
-  if (process.getuid?.() !== 0) skip(context, 'mounts need root');
-  if (!existsSync('/dev/fuse')) skip(context, 'mounts need /dev/fuse; load the module fuse');
-}
-
+/** Skips the test or the suite, with the reason. */
 export function skip(context: Context, reason: string): never {
   console.log(`      skipped: ${reason}`);
   context.skip();
   throw new Error('unreachable');
+}
+
+/** Skips the test or the suite, with the reason, when bind mounts cannot be made here. */
+export function needsRoot(context: Context): void {
+  if (process.getuid?.() !== 0) skip(context, 'mounts need root');
+}
+
+/** Skips the test or the suite, with the reason, when FUSE mounts cannot be made here. */
+export function needsMounts(context: Context): void {
+  needsRoot(context);
+  if (!existsSync('/dev/fuse')) skip(context, 'mounts need /dev/fuse; load the module fuse');
 }
 
 /** For a hook of a suite: what `start` gives, with time for the first run on a machine, which builds programs for minutes. */

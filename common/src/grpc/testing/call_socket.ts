@@ -1,11 +1,6 @@
 import { Client, credentials, Metadata, type MethodDefinition } from '@grpc/grpc-js';
 
-export interface Refusal {
-  code: number;
-  details: string;
-}
-
-/** Calls a Unix socket as the kubelet does: with the authority `localhost`. */
+/** Calls a service on a Unix socket as the kubelet does: with the authority `localhost`. Five minutes unless told otherwise. */
 export async function callSocket<Q, R>(
   socket: string,
   method: MethodDefinition<Q, R>,

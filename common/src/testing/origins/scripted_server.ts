@@ -1,10 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import type { KeyPair } from '../authority.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -19,14 +17,17 @@ export interface ScriptedServer {
   stop(): Promise<void>;
 }
 
-/** `host`: the address at which it listens; loopback if it is not given. */
-export function startServer(tls?: { key: string; cert: string }, host = '127.0.0.1'): Promise<ScriptedServer> {
+/** `tls`: its certificate, of that address. `host`: the address at which it listens; loopback if it is not given. */
+export function startServer(tls?: KeyPair, host = '127.0.0.1'): Promise<ScriptedServer> {
   const listener: Handler = (request, response) => {
     const { authorization, range } = request.headers;
     server.requests.push({ method: request.method ?? '', path: request.url ?? '', authorization, range });
     server.handler(request, response);
   };
-  const http = tls === undefined ? createServer(listener) : createSecureServer(tls, listener);
+  const http =
+    tls === undefined
+      ? createServer(listener)
+      : createSecureServer({ key: readFileSync(tls.key), cert: readFileSync(tls.certificate) }, listener);
   const server: ScriptedServer = {
     url: '',
     handler: (_request, response) => response.writeHead(404).end(),
@@ -69,38 +70,4 @@ export function sendFile(
   }
   response.setHeader('content-length', part.length);
   response.end(request.method === 'HEAD' ? undefined : part);
-}
-
-/** A self-signed certificate of 127.0.0.1 made by openssl, and its file. */
-export function makeCertificate(): { key: string; cert: string; file: string; remove(): void } {
-  const folder = mkdtempSync(join(tmpdir(), 'hearth-tls-'));
-  const file = join(folder, 'cert.pem');
-  const keyFile = join(folder, 'key.pem');
-  const subject = ['-subj', '/CN=hearth test', '-addext', 'subjectAltName=IP:127.0.0.1'];
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-days',
-      '2',
-      '-keyout',
-      keyFile,
-      '-out',
-      file,
-      ...subject,
-    ],
-    { stdio: 'ignore' },
-  );
-  return {
-    key: readFileSync(keyFile, 'utf8'),
-    cert: readFileSync(file, 'utf8'),
-    file,
-    remove: () => rmSync(folder, { recursive: true, force: true }),
-  };
 }

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort } from '@hearth/common/testing';
-import { type Outcome, root, until } from './command.ts';
-import { DaemonProcess } from './daemon_process.ts';
+import { root } from '../checkout.ts';
+import { type Outcome, run } from '../command.ts';
+import { DaemonProcess } from '../daemon_process.ts';
+import { freePort } from '../free_port.ts';
 
 export interface AgentSettings {
   /** As `--cache-directories` takes it; default: a folder of the agent with a budget of 2 GiB. */
@@ -17,6 +18,10 @@ export interface AgentSettings {
   release?: string;
   /** A program with arguments that runs the agent, whose words follow. */
   launcher?: readonly string[];
+  /** At which other agents reach it; on loopback unless given, else where its launcher runs it, out of our reach. */
+  address?: string;
+  /** What it says goes to FOLDER/NAME.log instead of memory. */
+  log?: boolean;
 }
 
 /** One `hearth agent`, which keeps its ports, folders and name when it is started again. */
@@ -49,7 +54,7 @@ export class AgentProcess {
     return this.#processes.at(-1);
   }
 
-  /** How processes of it ended that were not to. */
+  /** How processes of it ended that were not ended. */
   get endedByThemselves(): Outcome[] {
     return this.#processes.flatMap(({ endedByItself }) => (endedByItself === undefined ? [] : [endedByItself]));
   }
@@ -59,9 +64,8 @@ export class AgentProcess {
   }
 
   get pid(): number {
-    const pid = this.#process?.child.pid;
-    if (pid === undefined) throw new Error(`agent ${this.name} does not run`);
-    return pid;
+    if (this.#process === undefined) throw new Error(`agent ${this.name} does not run`);
+    return this.#process.pid;
   }
 
   /** Checkout that the running process is of, as the kernel says; without symbolic links. */
@@ -82,17 +86,17 @@ export class AgentProcess {
   /** Starts the process and waits until it says that it is ready. Fails with its output when it ends instead. */
   async start(): Promise<void> {
     const running = await this.launch();
-    const address = `http://127.0.0.1:${this.healthPort}/readyz`;
-    const ready = async () => {
-      if (running.ended !== undefined) {
-        throw new Error(`agent ${this.name} ended with ${running.ended.code}: ${running.ended.stderr}`);
-      }
-      return await fetch(address, { signal: AbortSignal.timeout(2000) }).then(
-        (answer) => answer.ok,
-        () => false,
-      );
-    };
-    await until(`agent ${this.name} is ready`, ready);
+    await running.until(`agent ${this.name} is ready`, () => this.#isReady());
+  }
+
+  async #isReady(): Promise<boolean> {
+    if (this.settings.address !== undefined) {
+      return (await run(join(this.release, 'cli/bin/hearth'), ['--socket', this.socket, 'status'])).code === 0;
+    }
+    return await fetch(`http://127.0.0.1:${this.healthPort}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
+      (answer) => answer.ok,
+      () => false,
+    );
   }
 
   /** Starts the process; its end is for the caller to see. */
@@ -111,7 +115,7 @@ export class AgentProcess {
         ...['--cluster', settings.clusterName ?? 'e2e'],
         ...['--store', `sqlite:${path('store.sqlite')}`],
         ...['--secret-file', settings.secretFile ?? path('secret')],
-        ...['--wire-listen', `127.0.0.1:${this.wirePort}`],
+        ...['--wire-listen', `${settings.address ?? '127.0.0.1'}:${this.wirePort}`],
         ...['--cache-directories', settings.cacheDirectories ?? `${this.cacheFolder}=2GiB:1GiB`],
         ...['--control-socket', this.socket],
         ...['--health-listen', `127.0.0.1:${this.healthPort}`],
@@ -119,7 +123,10 @@ export class AgentProcess {
         ...['--origins-allow-private', 'yes', '--log-format', 'json'],
         ...(settings.flags ?? []),
       ],
-      settings.environment,
+      {
+        ...(settings.environment === undefined ? {} : { environment: settings.environment }),
+        ...(settings.log === true ? { log: path(`${this.name}.log`) } : {}),
+      },
     );
     this.#processes.push(launched);
     return launched;
@@ -127,7 +134,7 @@ export class AgentProcess {
 
   /** As power does: at once. */
   async kill(): Promise<void> {
-    await this.#process?.end('SIGKILL');
+    await this.#process?.end();
   }
 
   /** In order, by SIGTERM. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ScriptedServer, sendFile, startServer } from '../../node-agent/src/origins/testing/scripted_server.ts';
-import { sha256 } from '../src/sample.ts';
+import { sha256 } from '../sample.ts';
+import { type ScriptedServer, sendFile, startServer } from './scripted_server.ts';
 
 const gitId = (bytes: Buffer | string): string => createHash('sha1').update(bytes).digest('hex');
 

@@ -1,0 +1,120 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Paths of a certificate, its key and the authority that signed it, as PEM files. */
+export interface KeyPair {
+  certificate: string;
+  key: string;
+  authorities: string;
+}
+
+export interface Subject {
+  commonName?: string;
+  /** Kubernetes reads organizations as groups. */
+  organizations?: readonly string[];
+  /** DNS names and addresses. */
+  names?: readonly string[];
+  /** Over since long ago. */
+  expired?: boolean;
+  /** Of its files; a number unless given. */
+  file?: string;
+}
+
+/** A certificate authority for tests only: keys on disk, ECDSA P-256, by openssl; its certificates are good for a year. */
+export class Authority {
+  readonly folder: string;
+  readonly certificate: string;
+  #count = 0;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+    this.certificate = join(folder, 'ca.crt');
+  }
+
+  /** The authority whose files `create` left in a folder. */
+  static open(folder: string): Authority {
+    return new Authority(folder);
+  }
+
+  /** In a temporary folder, which `remove` removes, or in the one given. */
+  static create({ folder = mkdtempSync(join(tmpdir(), 'hearth-ca-')), name = 'a test' } = {}): Authority {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const authority = new Authority(folder);
+    authority.#makeKey('ca.key');
+    const extensions = ['basicConstraints=critical,CA:TRUE', 'keyUsage=critical,keyCertSign,cRLSign,digitalSignature'];
+    authority.#openssl([
+      ...['req', '-x509', '-new', '-key', 'ca.key', '-subj', `/CN=${name}`, '-days', '365'],
+      ...extensions.flatMap((extension) => ['-addext', extension]),
+      ...['-out', 'ca.crt'],
+    ]);
+    return authority;
+  }
+
+  /** A new certificate, for servers and clients alike, in files of its own: FOLDER/FILE.crt and .key. */
+  issue({ commonName = 'hearth', organizations = [], names = [], expired = false, file }: Subject): KeyPair {
+    const id = file ?? `${++this.#count}`;
+    this.#makeKey(`${id}.key`);
+    const subject = [...organizations.map((group) => `/O=${group}`), `/CN=${commonName}`].join('');
+    const alternatives = names.map((name) => `${isIP(name) === 0 ? 'DNS' : 'IP'}:${name}`).join();
+    const lines = [
+      'keyUsage=critical,digitalSignature',
+      'extendedKeyUsage=serverAuth,clientAuth',
+      ...(names.length > 0 ? [`subjectAltName=${alternatives}`] : []),
+    ];
+    writeFileSync(join(this.folder, `${id}.ext`), `${lines.join('\n')}\n`);
+    this.#openssl(['req', '-new', '-key', `${id}.key`, '-subj', subject, '-out', `${id}.csr`]);
+    const files = ['-in', `${id}.csr`, '-out', `${id}.crt`, '-extfile', `${id}.ext`];
+    if (expired) this.#signExpired(files);
+    // Its own numbering keeps a file that certificates issued at the same time would fight for.
+    else
+      this.#openssl([
+        ...['x509', '-req', ...files, '-CA', 'ca.crt', '-CAkey', 'ca.key', '-days', '365'],
+        ...['-set_serial', `0x01${randomBytes(15).toString('hex')}`],
+      ]);
+    const at = (name: string) => join(this.folder, name);
+    return { certificate: at(`${id}.crt`), key: at(`${id}.key`), authorities: this.certificate };
+  }
+
+  /** A key pair for signing service account tokens. */
+  serviceAccountKeys(): { privateKey: string; publicKey: string } {
+    this.#openssl([
+      ...['genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', 'service-accounts.key'],
+    ]);
+    this.#openssl(['pkey', '-in', 'service-accounts.key', '-pubout', '-out', 'service-accounts.pub']);
+    const at = (name: string) => join(this.folder, name);
+    return { privateKey: at('service-accounts.key'), publicKey: at('service-accounts.pub') };
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** `x509 -req` of older versions of openssl knows no dates: `ca` does. */
+  #signExpired(files: readonly string[]): void {
+    mkdirSync(join(this.folder, 'db'), { recursive: true });
+    writeFileSync(join(this.folder, 'db', 'index.txt'), '');
+    writeFileSync(
+      join(this.folder, 'ca.cnf'),
+      '[ca]\ndefault_ca=d\n[d]\ndatabase=db/index.txt\nnew_certs_dir=db\nrand_serial=yes\ndefault_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n',
+    );
+    const dates = ['-startdate', '20200101000000Z', '-enddate', '20200102000000Z'];
+    const signer = ['-cert', 'ca.crt', '-keyfile', 'ca.key'];
+    this.#openssl(['ca', '-batch', '-notext', '-config', 'ca.cnf', ...signer, ...dates, ...files]);
+  }
+
+  #makeKey(name: string): void {
+    this.#openssl(['ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', name]);
+  }
+
+  #openssl(words: readonly string[]): void {
+    try {
+      execFileSync('openssl', words, { cwd: this.folder, stdio: 'pipe', timeout: 300_000 });
+    } catch (error) {
+      throw new Error(`openssl ${words[0]} failed: ${(error as { stderr?: Buffer }).stderr || error}`);
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+
+export interface Outcome {
+  /** 128 + number of the signal when one ended it. */
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+export interface CommandOptions {
+  /** After which it is killed; Infinity: never. */
+  timeoutMs?: number;
+  /** Beside that of this process; undefined removes a variable. */
+  environment?: Record<string, string | undefined>;
+  input?: string;
+  /** A file to which its output is appended, which is not kept then. */
+  log?: string;
+  /** In a session of its own, which Ctrl-C does not reach. */
+  detached?: boolean;
+}
+
+/** What takes longer has failed, and not only been slow: how fast something is, is measured by `make bench`. */
+const longestMs = 300_000;
+
+/**
+ * Starts a program whose output is kept: `said` grows with it. `outcome` never rejects. It is killed after five minutes unless
+ * the options say otherwise.
+ */
+export function start(
+  program: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): { child: ChildProcess; outcome: Promise<Outcome>; said: { stdout: string; stderr: string } } {
+  const { timeoutMs: timeout = longestMs, detached = false } = options;
+  const log = options.log === undefined ? undefined : openSync(options.log, 'a');
+  const child = spawn(program, args, {
+    stdio: [options.input === undefined ? 'ignore' : 'pipe', log ?? 'pipe', log ?? 'pipe'],
+    ...(Number.isFinite(timeout) ? { timeout } : {}),
+    killSignal: 'SIGKILL',
+    detached,
+    env: { ...process.env, ...options.environment },
+  });
+  if (log !== undefined) closeSync(log);
+  // A program that ends without reading its input says why itself.
+  child.stdin?.on('error', () => {}).end(options.input);
+  const said = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream]?.setEncoding('utf8').on('data', (text: string) => {
+      said[stream] += text;
+    });
+  }
+  const outcome = new Promise<Outcome>((resolve) => {
+    child.once('error', ({ message }) => resolve({ code: 127, ...said, stderr: `${said.stderr}${message}` }));
+    child.once('close', (code, signal) => {
+      const end = signal === null ? '' : `(ended by ${signal})`;
+      resolve({ code: code ?? 128, ...said, stderr: `${said.stderr}${end}` });
+    });
+  });
+  return { child, outcome, said };
+}
+
+export function run(program: string, args: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
+  return start(program, args, options).outcome;
+}
+
+/** What a program wrote to its standard output; it must have succeeded. */
+export async function ok(outcome: Promise<Outcome>): Promise<string> {
+  const { code, stdout, stderr } = await outcome;
+  assert.equal(code, 0, stderr);
+  return stdout;
+}
+
+/** Runs a program that must succeed and gives its standard output; a failure is an error with its last words. */
+export async function output(program: string, args: readonly string[], options: CommandOptions = {}): Promise<string> {
+  const { code, stdout, stderr } = await run(program, args, options);
+  if (code === 0) return stdout;
+  const words = stderr.trim().slice(-2000) || `exit code ${code}`;
+  throw new Error(`${[program, ...args].join(' ').slice(0, 500)}: ${words}`);
+}
+
+/** The same for one that may take ten minutes. */
+export function must(program: string, ...args: string[]): Promise<string> {
+  return output(program, args, { timeoutMs: 600_000 });
+}

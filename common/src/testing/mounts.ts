@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+import { run } from './command.ts';
+
+/** Mount points below a folder, the last mounted first, from the kernel's table alone, which answers also when they hang. */
+export function mountPointsBelow(folder: string): string[] {
+  const points = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => (line.split(' ')[4] ?? '').replace(/\\([0-7]{3})/g, (_, octal) => characterOf(octal)));
+  return points.filter((point) => point.startsWith(`${folder}/`)).reverse();
+}
+
+/** Unmounts what is mounted below a folder, lazily: whoever serves it may be gone. */
+export async function detachBelow(folder: string): Promise<void> {
+  for (const point of mountPointsBelow(folder)) await run('umount', ['--lazy', '--no-canonicalize', point]);
+}
+
+const characterOf = (octal: string): string => String.fromCharCode(Number.parseInt(octal, 8));

@@ -1,0 +1,6 @@
+/** What datasets are read from in tests: web servers, scripted or of files in memory or in a folder, a hub, S3. */
+export { FileOrigin } from './file_origin.ts';
+export { HubServer } from './hub_server.ts';
+export { Nginx } from './nginx.ts';
+export { makeKeys, type S3Keys, S3Server } from './s3_server.ts';
+export { type Handler, type ScriptedServer, sendFile, startServer } from './scripted_server.ts';
