@@ -9,7 +9,7 @@ export const gates: Group = {
   ids: ['gates'],
   ownOnly: true,
   async measure(around: Surroundings): Promise<void> {
-    const program = join(root, 'e2e/kubernetes/gates/hundred_pods.ts');
+    const program = join(root, 'operator/src/gates/testing/hundred_pods.ts');
     await around.row({
       id: 'gates',
       what: `from the creation of 100 pods at once to the open gates of 95, all bytes there, at most ${limit} s`,

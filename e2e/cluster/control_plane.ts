@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import { Authority, type KeyPair, until } from '@hearth/common/testing';
+import { apiServerReady, writeKubeconfig } from '@hearth/common/testing/kubernetes';
 import { startKubeProxy } from './kube_proxy.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
 import type { Machine } from './machine/machine.ts';
 import type { Network } from './network.ts';
-import { apiServerReady } from './readiness.ts';
 
 export type ControlProgram = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler';
 

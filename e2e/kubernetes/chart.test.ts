@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { needsPrograms, root, tools } from '@hearth/common/testing';
+import { Chart, chartFolder, flags, type Manifest, podSpecs, someRegistry } from '@hearth/common/testing/kubernetes';
 import { parse } from 'yaml';
 import { readConfiguration } from '../../csi-driver/src/configuration/index.ts';
 import { readEnvironment } from '../../operator/src/storage_cluster/environment.ts';
-import { Chart, chartFolder, flags, type Manifest, podSpecs, someRegistry } from './chart.ts';
 import { oddValues } from './odd_values.ts';
 
 const refusals: [what: string, values: Record<string, unknown>, message: RegExp][] = [

@@ -2,20 +2,21 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, until } from '@hearth/common/testing';
-import { parseAllDocuments } from 'yaml';
-import type { TestApiServer } from '../cluster/api_server.ts';
-import { Admission, type Answer } from './admission.ts';
 import {
+  Admission,
+  type Answer,
   type Chart,
   chartFolder,
   collectionPath,
   flags,
   type Manifest,
+  operatorUser,
   releaseNamespace,
   someRegistry,
-} from './chart.ts';
+  type TestApiServer,
+} from '@hearth/common/testing/kubernetes';
+import { parseAllDocuments } from 'yaml';
 import { type Right, rights } from './chart_rights.ts';
-import { operatorUser } from './chart_server.ts';
 import { cleanupUser, InstalledChart } from './installed_chart.ts';
 import { oddValues } from './odd_values.ts';
 

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { until } from '@hearth/common/testing';
-import { Admission, type Answer } from './admission.ts';
-import type { Manifest } from './chart.ts';
-import { operatorUser } from './chart_server.ts';
+import { Admission, type Answer, type Manifest, operatorUser } from '@hearth/common/testing/kubernetes';
 import { cleanupUser, InstalledChart } from './installed_chart.ts';
 
 describe('policies of the chart on an API server', () => {

@@ -1,5 +1,4 @@
-import { releaseNamespace } from './chart.ts';
-import { operatorUser as operator } from './chart_server.ts';
+import { operatorUser as operator, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { cleanupUser as cleanup } from './installed_chart.ts';
 
 /** Resources are `group/resource/subresource=name`, all but the resource if there is one. */

@@ -3,13 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StructuralSchema } from '@hearth/common/resources';
 import { root, until } from '@hearth/common/testing';
+import { Admission, type Answer, startApiServer, type TestApiServer } from '@hearth/common/testing/kubernetes';
 import { parse } from 'yaml';
-import type { TestApiServer } from '../cluster/api_server.ts';
-import { Admission, type Answer } from './admission.ts';
 import { cachePreloadCases } from './cache_preload_cases.ts';
 import type { Case } from './custom_resource_case.ts';
 import { datasetCases } from './dataset_cases.ts';
-import { startApiServer } from './runtime/fixture.ts';
 import { nodeCacheCases, storageClusterCases } from './storage_cluster_cases.ts';
 
 const group = '/apis/hearth.storage/v1alpha1';

@@ -3,11 +3,15 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { needsPrograms, ok, root, run, skip, tools } from '@hearth/common/testing';
-import type { TestApiServer } from '../cluster/api_server.ts';
+import {
+  type Manifest,
+  podSpecs,
+  releaseNamespace,
+  startApiServer,
+  type TestApiServer,
+} from '@hearth/common/testing/kubernetes';
 import { hearthVersion } from '../cluster/images/hearth_image.ts';
 import { TestRegistry, withLogins } from '../cluster/testing/registry.ts';
-import { type Manifest, podSpecs, releaseNamespace } from './chart.ts';
-import { startApiServer } from './runtime/fixture.ts';
 
 const [user, password] = ['installer', 'a-password'];
 

@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict';
 import { needsPrograms, tools, until } from '@hearth/common/testing';
+import {
+  Admission,
+  type Answer,
+  Chart,
+  chartFolder,
+  collectionPath,
+  flags,
+  type Manifest,
+  releaseNamespace,
+  someRegistry,
+  startApiServer,
+  type TestApiServer,
+} from '@hearth/common/testing/kubernetes';
 import type { Context } from 'mocha';
-import type { TestApiServer } from '../cluster/api_server.ts';
-import { Admission, type Answer } from './admission.ts';
-import { Chart, chartFolder, collectionPath, flags, type Manifest, releaseNamespace, someRegistry } from './chart.ts';
-import { startApiServer } from './runtime/fixture.ts';
 
 export const cleanupUser = `system:serviceaccount:${releaseNamespace}:hearth-cleanup`;
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Outcome, ok, root, run, until, writeSample } from '@hearth/common/testing';
+import { type Manifest, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { parseDocument } from 'yaml';
 import type { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import type { ClusterNode } from '../cluster/node.ts';
 import { pod } from '../cluster/testing/pod.ts';
 import { usage } from '../cluster/usage.ts';
-import { type Manifest, releaseNamespace } from './chart.ts';
 import { useCluster } from './cluster_fixture.ts';
 
 export const driver = 'csi.hearth.storage';

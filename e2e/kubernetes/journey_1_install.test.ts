@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
-import { releaseNamespace } from './chart.ts';
 import { clusterName, inline, ofClaim, useJourney, verifying } from './journey.ts';
 
 describe('from nothing to a pod with a model', () => {

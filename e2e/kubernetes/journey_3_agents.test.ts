@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
 import type { ClusterNode } from '../cluster/node.ts';
-import { releaseNamespace } from './chart.ts';
 import { clusterName, inline, useJourney } from './journey.ts';
 
 describe('pods that read while parts of Hearth go away', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ok, until } from '@hearth/common/testing';
+import { releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
-import { releaseNamespace } from './chart.ts';
 import { inline, useJourney, verifying } from './journey.ts';
 
 describe('Datasets that cannot be read', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MiB, ok, until } from '@hearth/common/testing';
-import { type Manifest, releaseNamespace } from './chart.ts';
+import { type Manifest, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { clusterName, inline, useJourney, verifying } from './journey.ts';
 import { JourneyModel } from './journey_model.ts';
 

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { bytesOf, MiB, needsPrograms, ok, root, sha256 } from '@hearth/common/testing';
+import { type Manifest, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { HubServer, S3Server } from '@hearth/common/testing/origins';
 import { parseAllDocuments } from 'yaml';
-import { type Manifest, releaseNamespace } from './chart.ts';
 import { inline, ofClaim, useJourney, verifying } from './journey.ts';
 
 const secretsGrant = [

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { MiB, ok, until } from '@hearth/common/testing';
+import { releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { hearthImage } from '../cluster/images/hearth_image.ts';
 import type { ClusterNode } from '../cluster/node.ts';
-import { releaseNamespace } from './chart.ts';
 import { clusterName } from './journey.ts';
 import { onNode, usePreloadJourney, waiting } from './preload_journey.ts';
 

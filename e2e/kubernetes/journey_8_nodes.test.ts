@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
 import { hearthImage, hearthImageName } from '../cluster/images/hearth_image.ts';
 import type { ClusterNode } from '../cluster/node.ts';
-import { releaseNamespace } from './chart.ts';
 import { clusterName, inline, useJourney, waiting } from './journey.ts';
 
 const taint = 'hearth.storage/agent-not-ready';

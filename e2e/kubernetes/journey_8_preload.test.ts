@@ -3,7 +3,7 @@ import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DaemonProcess, MiB, ok, until } from '@hearth/common/testing';
-import { type Manifest, releaseNamespace } from './chart.ts';
+import { type Manifest, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { ofClaim } from './journey.ts';
 import { onNode, usePreloadJourney, waiting } from './preload_journey.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { MiB, ok, until } from '@hearth/common/testing';
-import { type Manifest, releaseNamespace } from './chart.ts';
+import { type Manifest, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { clusterName, useJourney } from './journey.ts';
 import { JourneyModel } from './journey_model.ts';
 

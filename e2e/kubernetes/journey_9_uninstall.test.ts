@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { chartFolder, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
 import { hearthImageName } from '../cluster/images/hearth_image.ts';
 import { chartValues } from '../cluster/usage.ts';
-import { chartFolder, releaseNamespace } from './chart.ts';
 import { clusterName, inline, installChart, ofClaim, useJourney } from './journey.ts';
 
 /** The same image by another name: what an upgrade is to Kubernetes. */

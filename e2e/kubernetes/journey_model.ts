@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import type { Manifest } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
-import type { Manifest } from './chart.ts';
 import { inline, type Journey } from './journey.ts';
 
 /** The Dataset `model` of a journey: one file of an HTTP origin, `weights`, which pods read on the first node. */

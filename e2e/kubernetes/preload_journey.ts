@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { bytesOf, MiB, type Outcome, root, run, sha256, until } from '@hearth/common/testing';
+import type { Manifest } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
-import type { Manifest } from './chart.ts';
 import { inline, type Journey, useJourney } from './journey.ts';
 
 const gateName = 'hearth.storage/preload';

@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ok, tool, until } from '@hearth/common/testing';
+import { Chart, type Manifest, podSpecs } from '@hearth/common/testing/kubernetes';
 import { basicImages } from '../cluster/images/basic_images.ts';
 import { Buildah } from '../cluster/images/buildah.ts';
 import { hearthVersion } from '../cluster/images/hearth_image.ts';
 import { pod } from '../cluster/testing/pod.ts';
 import { TestRegistry, withLogins } from '../cluster/testing/registry.ts';
-import { Chart, type Manifest, podSpecs } from './chart.ts';
 import { useCluster } from './cluster_fixture.ts';
 
 const namespace = 'pulling';

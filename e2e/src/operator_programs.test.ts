@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
-import { DaemonProcess, freePort, needsPrograms, root, run } from '@hearth/common/testing';
-import { namespace, OperatorFixture } from './operator_fixture.ts';
+import { freePort, root, run } from '@hearth/common/testing';
+import { OperatorProcess } from '@hearth/common/testing/kubernetes';
+import { namespace, OperatorFixture } from '../../operator/src/operator/testing/operator_fixture.ts';
 
 const program = join(root, 'operator/bin/hearth-operator');
 const cleanup = join(root, 'operator/bin/hearth-cleanup');
@@ -12,44 +13,26 @@ describe('the programs of the operator', () => {
   let fixture: OperatorFixture;
   let operatorKubeconfig: string;
   let cleanupKubeconfig: string;
-  const processes: DaemonProcess[] = [];
+  const processes: OperatorProcess[] = [];
 
   before(async function () {
-    fixture = await needsPrograms(this, () => OperatorFixture.start());
-    const user = (name: string) =>
-      fixture.server.userKubeconfig(`system:serviceaccount:${namespace}:${name}`, ['system:authenticated']);
-    operatorKubeconfig = await user('hearth-operator');
-    cleanupKubeconfig = await user('hearth-cleanup');
+    fixture = await OperatorFixture.start(this);
+    operatorKubeconfig = fixture.operatorKubeconfig();
+    const cleanup = `system:serviceaccount:${namespace}:hearth-cleanup`;
+    cleanupKubeconfig = fixture.server.userKubeconfig(cleanup, ['system:authenticated']);
     await fixture.node('n1');
     await fixture.api.create(kinds.Namespace, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } });
   });
   after(async () => {
-    for (const one of processes) await one.end('SIGKILL');
+    for (const one of processes) await one.end();
     await fixture?.stop();
   });
 
-  async function start(variables: Record<string, string> = {}): Promise<{ process: DaemonProcess; url: string }> {
-    const port = await freePort();
-    const started = new DaemonProcess(program, [], {
-      environment: {
-        KUBECONFIG: operatorKubeconfig,
-        POD_NAMESPACE: namespace,
-        POD_NAME: 'operator-0',
-        HEARTH_IMAGE: 'registry/hearth:1',
-        HEARTH_ETCD_IMAGE: 'registry/etcd:3',
-        HEARTH_HTTP_PORT: String(port),
-        ...variables,
-      },
-    });
+  async function start(variables: Record<string, string> = {}): Promise<OperatorProcess> {
+    const started = await OperatorProcess.start(operatorKubeconfig, variables);
     processes.push(started);
-    const url = `http://127.0.0.1:${port}`;
-    await started.until('the operator is ready', () =>
-      fetch(`${url}/readyz`).then(
-        (answer) => answer.ok,
-        () => false,
-      ),
-    );
-    return { process: started, url };
+    await started.ready();
+    return started;
   }
 
   it('say what they are and what is missing', async () => {
@@ -64,17 +47,17 @@ describe('the programs of the operator', () => {
   });
 
   it('serve health and metrics, reconcile and end in order', async () => {
-    const { process, url } = await start();
+    const operator = await start();
     await fixture.cluster('models');
     await fixture.expect('agents', kinds.DaemonSet, 'hearth-models-all-agent');
-    assert.equal((await fetch(`${url}/healthz`)).status, 200);
-    const metrics = await (await fetch(`${url}/metrics`)).text();
+    assert.equal((await fetch(`${operator.url}/healthz`)).status, 200);
+    const metrics = await (await fetch(`${operator.url}/metrics`)).text();
     assert.match(metrics, /^hearth_operator_leader 1$/m);
     assert.match(metrics, /^hearth_operator_objects\{reflector="clusters"\} 1$/m);
     assert.match(metrics, /^hearth_operator_agents_connected\{cluster="models"\} 0$/m);
     const events = await fixture.api.list(kinds.CoreEvent, {});
     assert.ok(events.items.every(({ message }) => !/PRIVATE KEY|tls\.key/.test(message ?? '')));
-    const ended = await process.end('SIGTERM');
+    const ended = await operator.end('SIGTERM');
     assert.equal(ended.code, 0);
     assert.ok(!/PRIVATE KEY/.test(ended.stderr));
     const lease = await fixture.api.get(kinds.Lease, 'hearth-operator', namespace);
@@ -105,7 +88,7 @@ describe('the programs of the operator', () => {
 
   it('answer reviews of pods with a certificate of their own', async () => {
     const port = await freePort();
-    const { process, url } = await start({ HEARTH_WEBHOOK_PORT: String(port) });
+    const operator = await start({ HEARTH_WEBHOOK_PORT: String(port) });
     const secret = await fixture.expect('the certificate', kinds.Secret, 'hearth-webhook');
     const ca = Buffer.from(secret.data?.['ca.crt'] ?? '', 'base64').toString();
     const resource = { group: '', version: 'v1', resource: 'pods' };
@@ -125,24 +108,24 @@ describe('the programs of the operator', () => {
         asked.on('error', reject).end(body);
       });
     assert.deepEqual(JSON.parse(await ask()).response, { uid: 'u-1', allowed: true });
-    const metrics = await (await fetch(`${url}/metrics`)).text();
+    const metrics = await (await fetch(`${operator.url}/metrics`)).text();
     assert.match(metrics, /hearth_webhook_reviews_total\{result="unchanged"\} 1/);
     assert.match(metrics, /hearth_gate_waiting_pods 0/);
-    const ended = process.end('SIGTERM');
+    const ended = operator.end('SIGTERM');
     assert.deepEqual(JSON.parse(await ask()).response, { uid: 'u-1', allowed: true }, 'it serves while it ends');
     await ended;
     await assert.rejects(ask());
   });
 
   it('leave nothing of theirs behind before an uninstallation, and everything of users', async () => {
-    const { process } = await start();
+    const operator = await start();
     await datasetOf('model');
     await deployOperator();
     const environment = { KUBECONFIG: cleanupKubeconfig, POD_NAMESPACE: namespace };
     const cleaning = run(cleanup, [], { environment, timeoutMs: 330_000 });
     // As the controllers of a whole cluster do when there are to be no replicas.
     await fixture.expect('no replicas', kinds.Deployment, 'hearth-operator', ({ spec }) => spec?.replicas === 0);
-    await process.end('SIGTERM');
+    await operator.end('SIGTERM');
     // No operator would ever open its gate.
     const schedulingGates = [{ name: 'hearth.storage/preload' }, { name: 'example.org/kept' }];
     await fixture.api.create(kinds.Pod, {

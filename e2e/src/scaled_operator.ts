@@ -4,10 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { AddDatasetProgress, Dataset, type NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { kinds } from '@hearth/common/kubernetes';
-import { DaemonProcess, freePort, root, run, until } from '@hearth/common/testing';
+import { root, run, until } from '@hearth/common/testing';
+import { OperatorProcess } from '@hearth/common/testing/kubernetes';
 import { statusIntervalMs } from '../../operator/src/agents/cluster_status.ts';
 import { FakeAgent, nodeStatus } from '../../operator/src/agents/testing/fake_agent.ts';
-import { namespace, OperatorFixture } from './operator_fixture.ts';
+import { OperatorFixture } from '../../operator/src/operator/testing/operator_fixture.ts';
 import { SimulatedNodes } from './simulated_nodes.ts';
 
 export const nodeCount = 200;
@@ -27,7 +28,7 @@ export class ScaledOperator {
   readonly #nodes: SimulatedNodes;
   readonly #kubeconfig: string;
   readonly #registered = new Map<string, Dataset>();
-  #operator: DaemonProcess | undefined;
+  #operator: OperatorProcess | undefined;
   #agent: FakeAgent | undefined;
   #teller: NodeJS.Timeout | undefined;
   #uptime = 0n;
@@ -44,10 +45,9 @@ export class ScaledOperator {
     await run(join(root, 'operator/bin/hearth-operator'), ['--help'], {
       environment: { NODE_COMPILE_CACHE: compileCache },
     });
-    const user = `system:serviceaccount:${namespace}:hearth-operator`;
     let stop = () => fixture.stop();
     try {
-      const kubeconfig = await fixture.server.userKubeconfig(user, ['system:authenticated']);
+      const kubeconfig = fixture.operatorKubeconfig();
       await fixture.cluster('models');
       const started = new ScaledOperator(fixture, await SimulatedNodes.start(fixture.server, host), kubeconfig);
       stop = () => started.stop();
@@ -61,7 +61,7 @@ export class ScaledOperator {
 
   async stop(): Promise<void> {
     clearInterval(this.#teller);
-    await this.#operator?.end('SIGKILL');
+    await this.#operator?.end();
     await this.#nodes.stop();
     this.#agent?.kill();
     await this.#fixture.stop();
@@ -133,7 +133,7 @@ export class ScaledOperator {
   }
 
   get #pid(): number {
-    return this.#operator?.child.pid ?? 0;
+    return this.#operator?.pid ?? 0;
   }
 
   async #versions(): Promise<Versions> {
@@ -162,17 +162,7 @@ export class ScaledOperator {
   }
 
   async #startOperator(): Promise<void> {
-    this.#operator = new DaemonProcess(join(root, 'operator/bin/hearth-operator'), [], {
-      environment: {
-        KUBECONFIG: this.#kubeconfig,
-        POD_NAMESPACE: namespace,
-        POD_NAME: 'operator-0',
-        NODE_COMPILE_CACHE: compileCache,
-        HEARTH_IMAGE: 'registry/hearth:1',
-        HEARTH_ETCD_IMAGE: 'registry/etcd:3',
-        HEARTH_HTTP_PORT: String(await freePort()),
-      },
-    });
+    this.#operator = await OperatorProcess.start(this.#kubeconfig, { NODE_COMPILE_CACHE: compileCache });
   }
 
   /** Every Dataset is whole on ten nodes. */

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { DaemonProcess, tools } from '@hearth/common/testing';
-import type { TestApiServer } from '../cluster/api_server.ts';
-import { ControllerManager } from '../kubernetes/datasets/controller_manager.ts';
+import { ControllerManager, type TestApiServer } from '@hearth/common/testing/kubernetes';
 
 /**
  * What makes pods of DaemonSets run on Nodes that do not exist: the real controller and the real scheduler, and kwok

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
-import { type DaemonProcess, needsPrograms, run, skip, until } from '@hearth/common/testing';
+import { type DaemonProcess, run, skip, until } from '@hearth/common/testing';
 import { type AgentProcess, type AgentSettings, Cluster } from '@hearth/common/testing/agents';
 import type { Context } from 'mocha';
-import { namespace, OperatorFixture } from './operator_fixture.ts';
+import { namespace, OperatorFixture } from '../../operator/src/operator/testing/operator_fixture.ts';
 
 const waiting = ['--on-start-failure', 'wait'];
 
@@ -156,7 +156,7 @@ describe('a StorageCluster none of whose agents can use its cache', () => {
   let cluster: Cluster | undefined;
 
   before(async function () {
-    fixture = await needsPrograms(this, () => OperatorFixture.start());
+    fixture = await OperatorFixture.start(this);
     cluster = await Cluster.start([]);
     await fixture.node('n1', {}, false);
     await fixture.node('n2', {}, false);

@@ -13,10 +13,13 @@ export const testFiles = {
   measured: ['e2e/src/operator_scale.test.ts'],
   /** Of whole programs, those of `measured` among them. */
   programs: ['e2e/{src,soak}/**/*.test.ts'],
+  /** Of single rooms; those `onApiServer` are not among them. */
   parts: [
     '{common,native/binding,node-agent,cli,csi-driver,operator}/src/**/*.test.ts',
     '{scripts,bench}/**/*.test.ts',
   ],
+  /** Of controllers and of the client of Kubernetes, each beside what it tests: they need a real API server. */
+  onApiServer: ['{common,operator}/src/**/*.kubernetes.test.ts'],
   /** Of Kubernetes. */
   kubernetes: ['e2e/{cluster,kubernetes}/**/*.test.ts'],
   /** Those of them that need nodes; an API server does for the others. */

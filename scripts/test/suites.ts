@@ -114,11 +114,11 @@ const without = (files: readonly string[]) => files.flatMap((glob) => ['--ignore
 
 /** Programs wait for one another, so the tests of their parts run beside those of whole programs. */
 async function unit(run: Run): Promise<Counts> {
-  const { measured, programs, parts } = testFiles;
+  const { measured, programs, parts, onApiServer } = testFiles;
   const alone = await mocha(run, 'unit-measured', measured);
   const both = await sideBySide(
     mocha(run, 'unit-programs', [...programs, ...without(measured)]),
-    mocha(run, 'unit-parts', parts, { quiet: true }),
+    mocha(run, 'unit-parts', [...parts, ...without(onApiServer)], { quiet: true }),
   );
   return add(alone.counts, both);
 }
@@ -126,10 +126,10 @@ async function unit(run: Run): Promise<Counts> {
 /** Those on nodes wait most of their time, so the others run beside them. */
 async function kubernetes(run: Run): Promise<Counts> {
   const common = ['--config', 'e2e/.mocharc.json', '--exit'];
-  const { onNodes, kubernetes } = testFiles;
+  const { onNodes, kubernetes, onApiServer } = testFiles;
   return await sideBySide(
     mocha(run, 'e2e', [...common, ...onNodes]),
-    mocha(run, 'e2e-api-servers', [...common, ...kubernetes, ...without(onNodes)], { quiet: true }),
+    mocha(run, 'e2e-api-servers', [...common, ...kubernetes, ...onApiServer, ...without(onNodes)], { quiet: true }),
   );
 }
 

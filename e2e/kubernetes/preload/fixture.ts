@@ -1,17 +1,21 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { silentLogger } from '@hearth/common';
 import { kinds, Reflector } from '@hearth/common/kubernetes';
 import type { CachePreload, Dataset } from '@hearth/common/resources';
-import { freePort, until } from '@hearth/common/testing';
-import { Cluster } from '@hearth/common/testing/agents';
+import { until } from '@hearth/common/testing';
+import type { Cluster } from '@hearth/common/testing/agents';
 import { FileOrigin } from '@hearth/common/testing/origins';
 import { Registry } from '@prometheus-io/client';
 import type { Context } from 'mocha';
-import { AgentDirectory, type AgentEndpoint } from '../../../operator/src/agents/index.ts';
-import { agentName, planCertificates } from '../../../operator/src/certificates/index.ts';
+import type { AgentDirectory } from '../../../operator/src/agents/index.ts';
+import { RealAgents } from '../../../operator/src/agents/testing/real_agents.ts';
+import {
+  DatasetCluster,
+  datasetObject,
+  storageCluster,
+} from '../../../operator/src/dataset/testing/dataset_cluster.ts';
+import { TestOperator } from '../../../operator/src/dataset/testing/test_operator.ts';
 import { nodeFacts } from '../../../operator/src/kubernetes/index.ts';
 import {
   type PodGroupStatus,
@@ -21,62 +25,37 @@ import {
   ReadinessBoard,
   runPreloadController,
 } from '../../../operator/src/preload/index.ts';
-import { DatasetCluster, datasetObject, operatorUser, storageCluster } from '../datasets/fixture.ts';
-import { TestOperator } from '../datasets/operator.ts';
-import { RunningControllers } from '../datasets/running_controllers.ts';
+import { RunningControllers } from '../../../operator/src/testing/running_controllers.ts';
 
 export const mib = 1 << 20;
-
-/** What the controller of CachePreloads needs beside what that of Datasets does. */
-const rules = [
-  { apiGroups: ['hearth.storage'], resources: ['cachepreloads'], verbs: ['list', 'watch', 'patch'] },
-  { apiGroups: ['hearth.storage'], resources: ['cachepreloads/status'], verbs: ['patch'] },
-  { apiGroups: [''], resources: ['nodes'], verbs: ['list', 'watch'] },
-];
 
 /** A real API server, real agents by mutual TLS on nodes that exist as objects, an origin, and the operator's parts. */
 export class PreloadCluster {
   readonly kubernetes: DatasetCluster;
   readonly hearth: Cluster;
   readonly origin: FileOrigin;
-  readonly #directory = new AgentDirectory(silentLogger);
-  readonly #endpoints: AgentEndpoint[] = [];
-  readonly #texts: Awaited<ReturnType<typeof planCertificates>>['texts'];
+  readonly #agents: RealAgents;
   readonly #datasets: TestOperator;
   executor: TestExecutor | undefined;
 
-  private constructor(
-    kubernetes: DatasetCluster,
-    hearth: Cluster,
-    origin: FileOrigin,
-    texts: Awaited<ReturnType<typeof planCertificates>>['texts'],
-  ) {
+  private constructor(kubernetes: DatasetCluster, agents: RealAgents, origin: FileOrigin) {
     this.kubernetes = kubernetes;
-    this.hearth = hearth;
+    this.hearth = agents.hearth;
     this.origin = origin;
-    this.#texts = texts;
-    this.#datasets = new TestOperator(kubernetes.operator, this.#directory);
+    this.#agents = agents;
+    this.#datasets = new TestOperator(kubernetes.operator, agents.directory);
   }
 
   static async start(context: Context): Promise<PreloadCluster> {
     const kubernetes = await DatasetCluster.start(context);
-    const metadata = { name: 'hearth-preloads' };
-    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: metadata.name };
-    const subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: operatorUser }];
-    const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1' };
-    await kubernetes.apply({ ...rbac, kind: 'ClusterRole', metadata, rules });
-    await kubernetes.apply({ ...rbac, kind: 'ClusterRoleBinding', metadata, roleRef, subjects });
     await kubernetes.apply(storageCluster('main'));
-    const { texts } = await planCertificates({ cluster: 'main', peers: [] }, {}, new Date());
-    const hearth = await Cluster.start([]);
-    return new PreloadCluster(kubernetes, hearth, await FileOrigin.start('127.0.0.1'), texts);
+    return new PreloadCluster(kubernetes, await RealAgents.start(), await FileOrigin.start('127.0.0.1'));
   }
 
   async stop(): Promise<void> {
     await this.executor?.stop();
     await this.#datasets.stop();
-    await this.#directory.close();
-    await this.hearth.close();
+    await this.#agents.close();
     await this.origin[Symbol.asyncDispose]();
     await this.kubernetes.stop();
   }
@@ -90,30 +69,20 @@ export class PreloadCluster {
     });
     const status = { conditions: [{ type: 'Ready', status: 'True' }] };
     await this.kubernetes.kubectl('patch', 'node', name, '--subresource=status', '-p', JSON.stringify({ status }));
-    const address = `127.0.0.1:${await freePort()}`;
-    const files = { certificate: 'tls.crt', key: 'tls.key', 'client-authorities': 'ca.crt' };
-    const flags = Object.entries(files).flatMap(([flag, key]) => {
-      const path = join(this.hearth.folder, key);
-      writeFileSync(path, this.#texts.agent[key] ?? '');
-      return [`--control-${flag}`, path];
+    await this.#agents.add(name, {
+      cacheDirectories: `${join(this.hearth.folder, `cache-${name}`)}=${budget}:1MiB`,
     });
-    const cache = `${join(this.hearth.folder, `cache-${name}`)}=${budget}:1MiB`;
-    const settings = { clusterName: 'main', cacheDirectories: cache, flags: [...flags, '--control-listen', address] };
-    await this.hearth.add(name, settings);
-    this.#endpoints.push({ node: name, address });
-    this.#configure();
   }
 
   async startExecutor(options: Partial<PreloadControllerOptions> = {}): Promise<TestExecutor> {
     await this.executor?.stop();
-    this.executor = new TestExecutor(this.kubernetes.operator, this.#directory, options);
+    this.executor = new TestExecutor(this.kubernetes.operator, this.#agents.directory, options);
     return this.executor;
   }
 
   /** The operator's connections to agents end, as when its process does. */
   async forgetAgents(): Promise<void> {
-    await this.#directory.forget('main');
-    this.#configure();
+    await this.#agents.reconnect();
   }
 
   /** A Dataset of random files on the origin, when it is Ready; its size in bytes. */
@@ -172,7 +141,7 @@ export class PreloadCluster {
 
   /** Pins of CachePreloads, as the agents report them. */
   async pins() {
-    const agents = this.#directory.get('main');
+    const agents = this.#agents.directory.get('main');
     assert.ok(agents !== undefined);
     return await agents.call('listPins', { ownerPrefix: 'preload/' }, { signal: AbortSignal.timeout(300_000) });
   }
@@ -185,16 +154,9 @@ export class PreloadCluster {
   /** Waits until agents have reported to the operator that a node has so many bytes. */
   async known(dataset: string, node: string, bytes: number): Promise<void> {
     await until(`it is known that ${node} has ${bytes} bytes of ${dataset}`, () => {
-      const told = this.#directory.get('main')?.status?.datasets.get(`default.${dataset}`);
+      const told = this.#agents.directory.get('main')?.status?.datasets.get(`default.${dataset}`);
       return told?.residency.some((one) => one.node === node && Number(one.residentBytes) === bytes);
     });
-  }
-
-  #configure(): void {
-    const { operator } = this.#texts;
-    const pair = { certificate: operator['tls.crt'] ?? '', key: operator['tls.key'] ?? '' };
-    const identity = { ...pair, authorities: operator['ca.crt'] ?? '', serverName: agentName('main') };
-    this.#directory.configure('main', identity, [...this.#endpoints]);
   }
 }
 

@@ -196,7 +196,7 @@ describe('CachePreloads while things go wrong', () => {
     const { status } = await cluster.ready('dies');
     assert.deepEqual([status?.bytesReady, status?.nodesReady], [2 * size, 2]);
     await until('an event that says so', async () => {
-      const events = await cluster.kubernetes.events('CachePreload', 'dies');
+      const events = await cluster.kubernetes.eventsOf('CachePreload', 'dies');
       return events.some((event) => event.startsWith(`Warning NodeReplaced: ${victim} `));
     });
     // What only the dead one had is read once more, and no more than that.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { until } from '@hearth/common/testing';
 import { FileOrigin } from '@hearth/common/testing/origins';
-import { datasetObject } from '../datasets/fixture.ts';
+import { datasetObject } from '../../../operator/src/dataset/testing/dataset_cluster.ts';
 import { mib, PreloadCluster } from './fixture.ts';
 
 const fileBytes = 8 * mib;

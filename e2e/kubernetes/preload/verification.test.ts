@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sha256, until } from '@hearth/common/testing';
-import { datasetObject } from '../datasets/fixture.ts';
+import { datasetObject } from '../../../operator/src/dataset/testing/dataset_cluster.ts';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
 
 describe('CachePreloads that compare with the digests of the origin', () => {
@@ -74,7 +74,7 @@ describe('CachePreloads that compare with the digests of the origin', () => {
     for (const node of failed.status?.nodes ?? []) assert.match(node.message, differs);
     assert.match(failed.status?.waitingFor ?? '', /tries again/);
     await until('an event that says so', async () => {
-      const events = await cluster.kubernetes.events('CachePreload', 'wrong');
+      const events = await cluster.kubernetes.eventsOf('CachePreload', 'wrong');
       return events.some((event) => event.startsWith('Warning Corrupt') && differs.test(event));
     });
     // It is tried again after two seconds, and after four.

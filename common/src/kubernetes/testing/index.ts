@@ -1,3 +1,4 @@
-/** For tests of controllers: a clock that stands still, and objects in memory. */
+/** For tests of controllers: a clock that stands still, objects in memory, and a network that fails. */
+export { CutProxy } from './cut_proxy.ts';
 export { MemoryApi } from './memory_api.ts';
 export { settle, TestClock } from './test_clock.ts';

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DaemonProcess, until } from '../testing/index.ts';
+import { apiOf, startApiServer, type TestApiServer } from '../testing/kubernetes/index.ts';
+import { type KubernetesApi, kinds } from './index.ts';
+import { CutProxy } from './testing/cut_proxy.ts';
+
+/** Of the lease. A leader on a busy machine renews it in that time. */
+const leaseSeconds = 9;
+
+/** A process that competes for the lease. */
+class Replica {
+  readonly identity: string;
+  readonly #program: DaemonProcess;
+
+  constructor(kubeconfig: string, identity: string, seconds: number) {
+    this.identity = identity;
+    const script = join(import.meta.dirname, 'testing/leader_process.ts');
+    this.#program = new DaemonProcess(process.execPath, [script, kubeconfig, identity, String(seconds)]);
+  }
+
+  /** From when until when it led, by the machine's clock; the last may not have ended. */
+  get terms(): { from: number; to: number }[] {
+    const terms: { from: number; to: number }[] = [];
+    for (const [word, time] of this.#program.said.stdout.split('\n').map((line) => line.split(' '))) {
+      if (word === 'leads') terms.push({ from: Number(time), to: Number.POSITIVE_INFINITY });
+      const last = terms.at(-1);
+      if (word === 'ends' && last !== undefined) last.to = Number(time);
+    }
+    return terms;
+  }
+
+  get leads(): boolean {
+    return this.terms.at(-1)?.to === Number.POSITIVE_INFINITY;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#program.child.kill(name);
+  }
+
+  /** One that was stopped hears of it when it goes on. */
+  async end(name: NodeJS.Signals): Promise<void> {
+    const ended = this.#program.end(name);
+    this.signal('SIGCONT');
+    await ended;
+  }
+}
+
+describe('Leader election against a real API server', () => {
+  let server: TestApiServer;
+  let api: KubernetesApi;
+  const replicas: Replica[] = [];
+  const proxies: CutProxy[] = [];
+  before(async function () {
+    server = await startApiServer(this);
+    api = apiOf(server.kubeconfig);
+  });
+  afterEach(async () => {
+    await Promise.all(replicas.splice(0).map((replica) => replica.end('SIGKILL')));
+    await Promise.all(proxies.splice(0).map((proxy) => proxy.close()));
+    await api?.delete(kinds.Lease, 'replicas', 'default');
+  });
+  after(async () => {
+    api?.close();
+    await server?.stop();
+  });
+
+  /** Two replicas, each with a network of its own; the first one leads. */
+  const compete = async (seconds = leaseSeconds): Promise<{ a: Replica; b: Replica; network: CutProxy }> => {
+    const network = await CutProxy.start(server.url);
+    proxies.push(network);
+    const a = new Replica(network.kubeconfig(server.kubeconfig, 'a'), 'a', seconds);
+    replicas.push(a);
+    await until('a leads', () => a.leads);
+    const b = new Replica(server.kubeconfig, 'b', seconds);
+    replicas.push(b);
+    return { a, b, network };
+  };
+  const neverTwo = (a: Replica, b: Replica): void => {
+    for (const one of a.terms) {
+      for (const other of b.terms) {
+        const apart = one.to <= other.from || other.to <= one.from;
+        assert.ok(apart, `both led: ${JSON.stringify({ a: a.terms, b: b.terms })}`);
+      }
+    }
+  };
+
+  it('hands over at once when the leader ends in order', async () => {
+    const { a, b } = await compete(300);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    assert.ok(!b.leads);
+    await a.end('SIGTERM');
+    await until('b leads', () => b.leads);
+    neverTwo(a, b);
+    const handover = (b.terms[0]?.from ?? 0) - (a.terms[0]?.to ?? 0);
+    assert.ok(handover < 30_000, `${handover} ms, sooner than the lease of 300 s`);
+    const lease = await api.get(kinds.Lease, 'replicas', 'default');
+    assert.equal(lease?.spec?.holderIdentity, 'b');
+    assert.equal(lease?.spec?.leaseTransitions, 1);
+  });
+
+  it('finds another leader when one is killed', async () => {
+    const { a, b } = await compete();
+    await a.end('SIGKILL');
+    await until('b leads', () => b.leads);
+  });
+
+  it('has no two leaders when the network of one hangs, and none too many afterwards', async () => {
+    const { a, b, network } = await compete();
+    network.freeze();
+    await until('b leads', () => b.leads);
+    assert.ok(!a.leads, 'it ended its term before');
+    network.thaw();
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    assert.ok(b.leads && !a.leads);
+    neverTwo(a, b);
+  });
+
+  it('a leader that was stopped for longer than its lease ends its term as soon as it runs', async () => {
+    const { a, b } = await compete();
+    a.signal('SIGSTOP');
+    await until('b leads', () => b.leads);
+    a.signal('SIGCONT');
+    const resumed = Number(process.hrtime.bigint() / 1_000_000n);
+    await until('a has ended', () => !a.leads);
+    const late = (a.terms[0]?.to ?? 0) - resumed;
+    assert.ok(late < (leaseSeconds * 1000) / 2, `${late} ms, and not for another lease`);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    assert.ok(b.leads && !a.leads);
+  });
+
+  it('the leader leads again after the API server was away', async () => {
+    const { a, b } = await compete();
+    await server.down();
+    await until('nobody leads', () => !a.leads && !b.leads);
+    await server.up();
+    await until('somebody leads', () => a.leads || b.leads);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    neverTwo(a, b);
+  });
+});

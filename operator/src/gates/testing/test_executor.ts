@@ -1,0 +1,48 @@
+import { type KubernetesApi, kinds, type Reflector } from '@hearth/common/kubernetes';
+import type { CachePreload } from '@hearth/common/resources';
+import { type NodeReadiness, plannedNodesOf, type Readiness } from '../../preload/index.ts';
+import type { TestAgents } from './test_agents.ts';
+
+/** Says of each CachePreload what the agents hold of it, and pins it at once; brings nothing, and keeps none from going. */
+export class TestExecutor implements Readiness {
+  readonly #agents: TestAgents;
+  readonly #preloads: Pick<Reflector<CachePreload>, 'get' | 'keys' | 'onChange'>;
+  readonly #listeners = new Set<(key: string) => void>();
+
+  constructor(
+    api: KubernetesApi,
+    agents: TestAgents,
+    preloads: Pick<Reflector<CachePreload>, 'get' | 'keys' | 'onChange'>,
+  ) {
+    this.#agents = agents;
+    this.#preloads = preloads;
+    preloads.onChange((key, _before, after) => {
+      if (after?.metadata.deletionTimestamp !== undefined && after.metadata.finalizers !== undefined) {
+        const patch = { metadata: { finalizers: null } };
+        const { name, namespace } = after.metadata;
+        void api.patch(kinds.CachePreload, name, namespace, patch, { kind: 'merge' }).catch(() => undefined);
+      }
+      this.#tell(key);
+    });
+    agents.onStatus(() => {
+      for (const key of preloads.keys()) this.#tell(key);
+    });
+  }
+
+  of(key: string): ReadonlyMap<string, NodeReadiness> | undefined {
+    const preload = this.#preloads.get(key);
+    if (preload === undefined) return undefined;
+    const datasets = preload.spec.datasets.map(({ name }) => `${preload.metadata.namespace}.${name}`);
+    const percent = (node: string) => Math.min(...datasets.map((name) => this.#agents.percentOf(node, name)));
+    return new Map(plannedNodesOf(preload).map((node) => [node, { percent: percent(node), pinned: true }]));
+  }
+
+  onChange = (listener: (key: string) => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  #tell(key: string): void {
+    for (const listener of this.#listeners) listener(key);
+  }
+}

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HearthError } from '@hearth/common';
+import type { PersistentVolume, PersistentVolumeClaim } from '@hearth/common/kubernetes';
+import { until } from '@hearth/common/testing';
+import { ControllerManager } from '@hearth/common/testing/kubernetes';
+import {
+  conditionOf,
+  DatasetCluster,
+  datasetObject,
+  promptAgents,
+  storageCluster,
+} from '../dataset/testing/dataset_cluster.ts';
+import type { FakeAgents } from '../dataset/testing/fake_agents.ts';
+import { TestOperator } from '../dataset/testing/test_operator.ts';
+
+const driver = 'csi.hearth.storage';
+
+function storageClass(name: string, fields: object = {}): object {
+  return { apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', metadata: { name }, provisioner: driver, ...fields };
+}
+
+function claimObject(name: string, spec: object = {}): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, namespace: 'default' },
+    spec: {
+      storageClassName: 'hearth',
+      accessModes: ['ReadOnlyMany'],
+      resources: { requests: { storage: '1' } },
+      dataSourceRef: { apiGroup: 'hearth.storage', kind: 'Dataset', name: 'llama' },
+      ...spec,
+    },
+  };
+}
+
+/** Added to the time of day as the operator sees it, milliseconds. */
+let skew = 0;
+const now = () => Date.now() + skew;
+
+describe('volumes of claims, with the binder of Kubernetes', () => {
+  let cluster: DatasetCluster;
+  let controllers: ControllerManager;
+  let agents: FakeAgents;
+  let operator: TestOperator | undefined;
+
+  before(async function () {
+    cluster = await DatasetCluster.start(this);
+    controllers = await ControllerManager.start(cluster.server);
+    await cluster.apply(
+      storageClass('hearth', { mountOptions: ['noatime'] }),
+      storageClass('kept', { reclaimPolicy: 'Retain' }),
+      storageClass('late', { volumeBindingMode: 'WaitForFirstConsumer' }),
+    );
+  });
+  after(async () => {
+    await controllers?.stop();
+    await cluster?.stop();
+  });
+
+  beforeEach(async () => {
+    agents = promptAgents('main');
+    await cluster.apply(storageCluster('main'));
+    operator = new TestOperator(cluster.operator, agents, { now });
+  });
+  afterEach(async () => {
+    agents.failing.clear();
+    for (const kinds of ['pvc', 'datasets', 'pv']) {
+      await cluster.kubectl('delete', kinds, '--all', '--wait=false');
+      await until(`no ${kinds} left`, async () => (await cluster.kubectl('get', kinds, '-o', 'name')) === '');
+    }
+    await operator?.stop();
+    await cluster.kubectl('delete', 'storageclusters', '--all');
+  });
+
+  const bound = (name: string) =>
+    until(`claim ${name} bound`, async () => {
+      const claim = await cluster.get<PersistentVolumeClaim>('pvc', name);
+      return claim.status?.phase === 'Bound' ? claim : undefined;
+    });
+  const volumeOf = async (name: string) =>
+    await cluster.get<PersistentVolume>('pv', (await bound(name)).spec?.volumeName ?? '');
+  const told = (name: string, text: RegExp) =>
+    until(`event ${text}`, async () =>
+      (await cluster.eventsOf('PersistentVolumeClaim', name)).find((one) => text.test(one)),
+    );
+
+  it('are made when the Dataset is Ready, as large as it is, and go with the claim', async () => {
+    await cluster.apply(claimObject('c'));
+    await told('c', /^Normal WaitingForDataset: waits for Dataset default\/llama: there is none yet/);
+    await cluster.apply(datasetObject('llama'));
+    const claim = await bound('c');
+    const volume = await volumeOf('c');
+    assert.equal(volume.metadata?.name, `pvc-${claim.metadata?.uid}`);
+    assert.ok(volume.metadata?.finalizers?.includes('hearth.storage/finalizer'));
+    assert.equal(volume.spec?.capacity?.storage, '1k', 'the API server spells 1000 so');
+    assert.equal(claim.status?.capacity?.storage, '1k');
+    assert.equal(volume.spec?.nodeAffinity, undefined);
+    assert.deepEqual(volume.spec?.mountOptions, ['noatime']);
+    assert.deepEqual(volume.spec?.csi?.volumeAttributes, {
+      cluster: 'main',
+      datasetNamespace: 'default',
+      dataset: 'llama',
+    });
+    assert.equal(agents.volumes.size, 1);
+    await told('c', /^Normal ProvisioningSucceeded/);
+    await cluster.kubectl('delete', 'pvc', 'c');
+    await cluster.gone('pv', volume.metadata?.name ?? '');
+    assert.equal(agents.volumes.size, 0);
+  });
+
+  it('are as large as the claim asks when that is more', async () => {
+    await cluster.apply(datasetObject('llama'));
+    await cluster.apply(
+      claimObject('c', { resources: { requests: { storage: '5Gi' } }, accessModes: ['ReadWriteMany'] }),
+    );
+    const volume = await volumeOf('c');
+    assert.equal(volume.spec?.capacity?.storage, '5Gi');
+    assert.deepEqual(volume.spec?.accessModes, ['ReadWriteMany']);
+  });
+
+  it('keep their Dataset readable until the claim has gone', async () => {
+    await cluster.apply(datasetObject('llama'), claimObject('c'));
+    await bound('c');
+    await cluster.kubectl('delete', 'dataset', 'llama', '--wait=false');
+    const dataset = await cluster.reason('llama', 'InUse');
+    assert.match(conditionOf(dataset, 'Ready')?.message ?? '', /stays readable for claim default\/c$/);
+    await told('c', /^Warning DatasetIsDeleted: Dataset default\/llama is being deleted: this claim stays readable/);
+    await cluster.apply(claimObject('late-comer'));
+    await told('late-comer', /^Warning DatasetIsDeleted: .*no new volumes/);
+    await sleep(500);
+    assert.deepEqual(agents.called('removeDataset'), []);
+    await cluster.kubectl('delete', 'pvc', 'c');
+    await cluster.gone('dataset', 'llama');
+  });
+
+  it('stay with the policy Retain, and let go when somebody deletes them', async () => {
+    await cluster.apply(datasetObject('llama'), claimObject('c', { storageClassName: 'kept' }));
+    const volume = await volumeOf('c');
+    const name = volume.metadata?.name ?? '';
+    await cluster.kubectl('delete', 'pvc', 'c');
+    await until('released', async () => {
+      return (await cluster.get<PersistentVolume>('pv', name)).status?.phase === 'Released';
+    });
+    await sleep(500);
+    await cluster.kubectl('delete', 'pv', name);
+    assert.equal(agents.volumes.size, 1, 'what it stood for is kept');
+  });
+
+  it('wait for the first pod of a class that says so', async () => {
+    await cluster.apply(datasetObject('llama'), claimObject('c', { storageClassName: 'late' }));
+    await cluster.reason('llama', 'Ready');
+    await sleep(1_000);
+    assert.equal((await cluster.get<PersistentVolumeClaim>('pvc', 'c')).spec?.volumeName, undefined);
+    // What the scheduler does when it has chosen a node for the pod.
+    await cluster.kubectl('annotate', 'pvc', 'c', 'volume.kubernetes.io/selected-node=n1');
+    await bound('c');
+  });
+
+  it('are refused with the way out', async () => {
+    await cluster.apply(datasetObject('llama'));
+    await cluster.apply(claimObject('plain', { dataSourceRef: undefined }));
+    await told(
+      'plain',
+      /^Warning ProvisioningFailed: .*dataSourceRef .* Scratch and durable volumes are not there yet/,
+    );
+    await cluster.apply(claimObject('block', { volumeMode: 'Block' }));
+    await told('block', /^Warning ProvisioningFailed: .*volumeMode: Filesystem/);
+  });
+
+  it('are known to agents again when their store is new', async () => {
+    await cluster.apply(datasetObject('llama'), claimObject('c'));
+    const name = (await volumeOf('c')).metadata?.name ?? '';
+    const record = agents.volumes.get(name);
+    skew += 11_000;
+    agents.volumes.clear();
+    agents.forgetAll();
+    await until('the record', async () => agents.volumes.has(name));
+    assert.deepEqual(agents.volumes.get(name), record);
+  });
+
+  it('are never of the Dataset of another namespace', async () => {
+    await cluster.kubectl('create', 'namespace', 'other');
+    await cluster.apply(
+      datasetObject('llama', {}, 'other'),
+      storageClass('evil', { parameters: { datasetNamespace: 'other' } }),
+    );
+    await cluster.reason('llama', 'Ready', 'other');
+    const dataSourceRef = { apiGroup: 'hearth.storage', kind: 'Dataset', name: 'llama', namespace: 'other' };
+    await cluster.apply(claimObject('named', { dataSourceRef }), claimObject('classed', { storageClassName: 'evil' }));
+    await told('named', /waits for Dataset default\/llama|own namespace|dataSourceRef/);
+    await told('classed', /^Warning ProvisioningFailed: .*unknown parameters \(datasetNamespace\)/);
+    assert.equal(agents.volumes.size, 0);
+    await cluster.kubectl('delete', 'dataset', 'llama', '-n', 'other');
+  });
+
+  it('are tried again until agents answer, and a volume without its object is found', async () => {
+    await cluster.apply(datasetObject('llama'));
+    await cluster.reason('llama', 'Ready');
+    agents.failing.set('createVolume', new HearthError('Unavailable', 'no agent answers'));
+    await cluster.apply(claimObject('c'));
+    await told('c', /^Warning ProvisioningFailed: no agent answers/);
+    await operator?.stop();
+    agents.failing.clear();
+    const { metadata } = await cluster.get<PersistentVolumeClaim>('pvc', 'c');
+    // As if the operator had ended between the two.
+    const name = `pvc-${metadata?.uid}`;
+    agents.volumes.set(name, { name, dataset: 'default.llama', capacityBytes: 4096n, manifest: '' });
+    operator = new TestOperator(cluster.operator, agents, { now });
+    assert.equal((await volumeOf('c')).spec?.capacity?.storage, '4Ki');
+  });
+});
