@@ -3,11 +3,10 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { silentLogger } from '@hearth/common';
 import { callSocket } from '@hearth/common/grpc/testing';
-import { needsRoot, TemporaryFolder } from '@hearth/common/testing';
+import { needsRoot, TemporaryFolder, until } from '@hearth/common/testing';
 import { readConfiguration } from './configuration/index.ts';
 import { Driver } from './driver.ts';
 import { NodeService } from './generated/csi/csi.ts';
@@ -161,7 +160,7 @@ describe('the driver on a node', () => {
     const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
     // Heard of from the beginning: it may be over before the call is.
     const exited = once(child, 'exit');
-    for (let i = 0; i < 6000 && !existsSync(socket); i++) await sleep(50);
+    await until('it listens', () => existsSync(socket));
     const cut = publish('1');
     await Promise.race([asking, cut]);
     child.kill('SIGKILL');
@@ -181,7 +180,7 @@ describe('the driver on a node', () => {
       stderr: Buffer.from('hearth-csi-node: --node (HEARTH_NODE) must be the name of a node in Kubernetes\n'),
     });
     const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
-    for (let i = 0; i < 6000 && !existsSync(socket); i++) await sleep(50);
+    await until('it listens', () => existsSync(socket));
     child.kill('SIGTERM');
     assert.deepEqual(await once(child, 'exit'), [0, null]);
     assert.equal(existsSync(socket), false);

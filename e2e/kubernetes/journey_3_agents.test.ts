@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
 import { releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
@@ -35,7 +34,7 @@ describe('pods that read while parts of Hearth go away', () => {
     const [holder, agent] = [await part('holder'), await part('agent')];
     await journey().apply(journey().reader('slow', inline('slow'), { command: 'sha256sum /models/weights' }));
     await until('the pod reads', async () => (await journey().get('pod', 'slow'))?.status.phase === 'Running');
-    await sleep(1000);
+    await until('its bytes come', () => origin.sentBytes > 0);
     assert.equal((await journey().get('pod', 'slow'))?.status.phase, 'Running', 'it still reads');
     await deletePods(agent.name);
     origin.bytesPerSecond = undefined;

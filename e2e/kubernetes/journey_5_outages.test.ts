@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { MiB, ok, until } from '@hearth/common/testing';
+import { elapse, MiB, ok, steady, until } from '@hearth/common/testing';
 import { type Manifest, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { clusterName, inline, useJourney, verifying } from './journey.ts';
 import { JourneyModel } from './journey_model.ts';
@@ -66,13 +65,7 @@ describe('what goes on when a part is away', () => {
       return Object.fromEntries(ours.map((one) => [`${one.kind} ${one.metadata.name}`, asWritten(one)]));
     };
     // What the test before has changed is still being reported.
-    let before = await objects();
-    await until('quiet', async () => {
-      await sleep(8000);
-      const last = before;
-      before = await objects();
-      return JSON.stringify(last) === JSON.stringify(before);
-    });
+    const before = await steady('what is written', 8_000, objects);
     assert.ok(Object.keys(before).length > 10, Object.keys(before).join());
     await inSystem('delete', 'pods', '-l', 'app.kubernetes.io/component=operator');
     await inSystem('rollout', 'status', 'deployment/hearth-operator', '--timeout=300s');
@@ -81,7 +74,7 @@ describe('what goes on when a part is away', () => {
     await until('one of the new ones leads', async () =>
       (await pods()).includes((await holder()).split('_')[0] ?? '-'),
     );
-    await sleep(10_000);
+    await elapse(10_000, 'it would write');
     assert.deepEqual(await objects(), before);
   });
 
@@ -124,7 +117,7 @@ describe('what goes on when a part is away', () => {
       while (performance.now() < end) {
         // What is read comes from the disk, by the paths that Hearth made.
         writeFileSync('/proc/sys/vm/drop_caches', '1');
-        await sleep(Math.min(1000, Math.max(1, end - performance.now())));
+        await elapse(Math.min(1000, Math.max(1, end - performance.now())), 'the pod reads');
       }
       await until('the pod reads on', async () => (await roundsOnNode()) > begun + 3);
     } finally {

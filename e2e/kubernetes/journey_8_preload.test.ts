@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { DaemonProcess, MiB, ok, until } from '@hearth/common/testing';
+import { DaemonProcess, elapse, MiB, ok, steady, until } from '@hearth/common/testing';
 import { type Manifest, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { ofClaim } from './journey.ts';
 import { onNode, usePreloadJourney, waiting } from './preload_journey.ts';
@@ -202,7 +201,8 @@ describe('bytes before pods', () => {
       assert.ok(!(await preloads().isGated('free')), 'a pod was held though nobody could release it');
       assert.match(await journey().finished('free'), /OK/);
       const { creationTimestamp = '' } = (await preloads().pod('held')).metadata as { creationTimestamp?: string };
-      await sleep(Math.max(0, Date.parse(creationTimestamp) + 21_000 - Date.now()));
+      const over = Date.parse(creationTimestamp) + 21_000;
+      await elapse(Math.max(0, over - Date.now()), 'the time of its gate is over');
       assert.ok(await preloads().isGated('held'), 'no operator was there to release it');
     } finally {
       await scaleOperator(2);
@@ -261,11 +261,7 @@ describe('bytes before pods', () => {
     );
     await until('it has begun', async () => ((await preloads().statusOf('dropped'))?.bytesReady ?? 0) > 0);
     await journey().remove('cachepreload/dropped');
-    await until('nothing is sent any more', async () => {
-      const before = preloads().origin.sentBytes;
-      await sleep(2_000);
-      return preloads().origin.sentBytes === before;
-    });
+    await steady('what was sent', 2_000, () => preloads().origin.sentBytes);
     const rows = (await journey().get('dataset', 'dropped'))?.status.residency ?? [];
     assert.ok(!rows.some(({ percent }: { percent: number }) => percent === 100), 'it was brought all the same');
   });

@@ -3,7 +3,6 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { run, until } from '@hearth/common/testing';
 import { Reader } from './readers.ts';
 import { readerProgram } from './stage.ts';
@@ -33,7 +32,7 @@ describe('readers that compare every byte', () => {
     execFileSync('mkfifo', [join(folder, 'hangs')]);
     const [whole, hanging] = [read('whole'), read('hangs')];
     await until('bytes', () => whole.bytes > 5_000_000);
-    await sleep(3_000);
+    await until('one read is waited for', () => hanging.longestWaitMs >= 3_000);
     const before = whole.bytes;
     await until('more', () => whole.bytes > before);
     assert.equal(hanging.bytes, 0);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { MiB, needsMounts, run, start, until, writeSample } from '@hearth/common/testing';
+import { elapse, MiB, needsMounts, run, start, until, writeSample } from '@hearth/common/testing';
 import { Cluster } from '@hearth/common/testing/agents';
 
 const names = ['a', 'b', 'c'];
@@ -37,7 +37,7 @@ describe('agents killed in turn', () => {
     await cluster.json('a', 'warm', 'd', '--detach', '--name', 'w', '--rate', '30MiB');
     for (const victim of names) {
       const agent = cluster.agent(victim);
-      await new Promise((resolve) => setTimeout(resolve, 400));
+      await elapse(400, 'the job is somewhere in the middle');
       await agent.kill();
       await agent.start();
     }
@@ -53,7 +53,7 @@ describe('agents killed in turn', () => {
     await cluster.hearth('a', 'evict', 'd');
     for (const victim of names) {
       const reading = cluster.begin(victim, 'verify', 'd');
-      await new Promise((resolve) => setTimeout(resolve, 900));
+      await elapse(900, 'the reads are somewhere in the middle');
       await cluster.agent(victim).kill();
       const { code } = await reading.outcome;
       assert.ok(code === 0 || code === 6, `the reader ended with ${code}`);
@@ -72,7 +72,7 @@ describe('agents killed in turn', () => {
     assert.equal(digest(join(target, 'small')), digests.get('small'));
     const small = openSync(join(target, 'small'), 'r');
     const reader = start('sha256sum', [join(target, 'm/1'), join(target, 'm/2')]);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await elapse(50, 'the reads are somewhere in the middle');
     await cluster.agent('a').kill();
     assert.equal(readSync(small, Buffer.alloc(65_537)), 65_537);
     closeSync(small);

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isDeepStrictEqual } from 'node:util';
 import { AddDatasetProgress, Dataset, type NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { kinds } from '@hearth/common/kubernetes';
-import { root, run, until } from '@hearth/common/testing';
+import { elapse, root, run, steady, until } from '@hearth/common/testing';
 import { OperatorProcess } from '@hearth/common/testing/kubernetes';
 import { statusIntervalMs } from '../../operator/src/agents/cluster_status.ts';
 import { FakeAgent, nodeStatus } from '../../operator/src/agents/testing/fake_agent.ts';
@@ -105,19 +104,12 @@ export class ScaledOperator {
    */
   async restartedWhenQuiet(): Promise<[before: Versions, after: Versions]> {
     await this.#nodes.stop();
-    let before = await this.#versions();
-    await until('all is written', async () => {
-      const last = before;
-      await sleep(15_000);
-      before = await this.#versions();
-      return isDeepStrictEqual(last, before);
-    });
+    const before = await steady('what is written', 15_000, () => this.#versions());
     // It would still be sending events, of which it sends five a second.
     await this.#operator?.end('SIGTERM');
     await this.#startOperator();
     await until('it watches', () => (this.#agent?.watchers ?? 0) > 0);
-    // What was delayed would be written by then.
-    await sleep(20_000);
+    await elapse(20_000, 'what was delayed would be written');
     return [before, await this.#versions()];
   }
 

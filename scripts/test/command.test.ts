@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '@hearth/common/testing';
 import { run, runUntil } from './command.ts';
 
 const isRunning = (pid: number): boolean => {
@@ -41,7 +41,7 @@ describe('a step of the tests', () => {
     }
     const child = Number(readFileSync(pid, 'utf8'));
     assert.ok(child > 0);
-    while (isRunning(child)) await sleep(20);
+    await until('it has ended', () => !isRunning(child));
   });
 
   it('ends although what it left behind holds its output', async () => {

@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
 import { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
+import { until } from '@hearth/common/testing';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { runCommand } from '../testing/fake_terminal.ts';
 import { fromServiceError, fromSocketError } from './call_error.ts';
@@ -63,7 +63,7 @@ describe('AgentClient', () => {
     const controller = new AbortController();
     try {
       const running = runCommand(['mounts', '--socket', agent.socket], { interrupt: controller.signal });
-      while (agent.requests.length === 0) await sleep(5);
+      await until('it asks', () => agent.requests.length > 0);
       controller.abort();
       assert.deepEqual(await running, { code: 130, out: '', err: '' });
     } finally {

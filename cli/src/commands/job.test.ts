@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorTable, HearthError } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { jsonLines, runCommand } from '../testing/fake_terminal.ts';
 import { sampleJob } from '../testing/samples.ts';
@@ -166,7 +167,7 @@ describe('hearth warm and job', () => {
       /^The job endless goes on\. .*`hearth job watch endless`.*`hearth job cancel endless`\.\n$/,
     );
     assert.ok(!agent.requests.some(([method]) => method === 'cancelWarmJob'));
-    for (let waits = 0; agent.cancelled.length === 0 && waits < 30_000; waits++) await sleep(10);
+    await until('it is cancelled', () => agent.cancelled.length > 0);
     assert.deepEqual(agent.cancelled, ['watchWarmJob']);
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { DaemonProcess, until } from '../testing/index.ts';
+import { DaemonProcess, elapse, until } from '../testing/index.ts';
 import { apiOf, startApiServer, type TestApiServer } from '../testing/kubernetes/index.ts';
 import { type KubernetesApi, kinds } from './index.ts';
 import { CutProxy } from './testing/cut_proxy.ts';
@@ -87,7 +87,7 @@ describe('Leader election against a real API server', () => {
 
   it('hands over at once when the leader ends in order', async () => {
     const { a, b } = await compete(300);
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await elapse(1_500, 'the other one would lead too');
     assert.ok(!b.leads);
     await a.end('SIGTERM');
     await until('b leads', () => b.leads);
@@ -111,7 +111,7 @@ describe('Leader election against a real API server', () => {
     await until('b leads', () => b.leads);
     assert.ok(!a.leads, 'it ended its term before');
     network.thaw();
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await elapse(2_000, 'the former one would lead again');
     assert.ok(b.leads && !a.leads);
     neverTwo(a, b);
   });
@@ -125,7 +125,7 @@ describe('Leader election against a real API server', () => {
     await until('a has ended', () => !a.leads);
     const late = (a.terms[0]?.to ?? 0) - resumed;
     assert.ok(late < (leaseSeconds * 1000) / 2, `${late} ms, and not for another lease`);
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await elapse(1_500, 'the former one would lead again');
     assert.ok(b.leads && !a.leads);
   });
 
@@ -135,7 +135,7 @@ describe('Leader election against a real API server', () => {
     await until('nobody leads', () => !a.leads && !b.leads);
     await server.up();
     await until('somebody leads', () => a.leads || b.leads);
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await elapse(1_000, 'the other one would lead too');
     neverTwo(a, b);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { createLogger } from '../index.ts';
-import { until } from '../testing/index.ts';
+import { elapse, until } from '../testing/index.ts';
 import { apiOf, startApiServer, type TestApiServer } from '../testing/kubernetes/index.ts';
 import { type ConfigMap, type KubernetesApi, kinds, Reflector, type ReflectorOptions } from './index.ts';
 import { CutProxy } from './testing/cut_proxy.ts';
@@ -117,7 +117,7 @@ describe('Reflector against a real API server', () => {
       await put('cut', String(round % 7), String(round));
       if (round % 5 === 3) await remove('cut', String((round * 3) % 7));
       if (round % 4 === 0) proxy.cut();
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      await elapse(30, 'some of it arrives before the next cut');
     }
     await agrees('cut', follower);
     assert.match(follower.log.join(''), /watch failed; retrying/);
@@ -181,7 +181,7 @@ describe('Reflector against a real API server', () => {
     });
     reflector.start(stop.signal);
     try {
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      await elapse(500, 'it would say that it knows all');
       assert.equal(reflector.hasSynced, false);
       await direct.create(kinds.CustomResourceDefinition, {
         metadata: { name: 'widgets.reflector.example' },

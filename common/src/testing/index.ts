@@ -3,6 +3,7 @@ export { Authority, type KeyPair, type Subject } from './authority.ts';
 export { root } from './checkout.ts';
 export { type CommandOptions, must, type Outcome, ok, output, run, start } from './command.ts';
 export { DaemonProcess } from './daemon_process.ts';
+export { elapse, steady } from './elapse.ts';
 export { freePort, freePorts } from './free_port.ts';
 export { detachBelow, mountPointsBelow } from './mounts.ts';
 export { needsMounts, needsPrograms, needsRoot, skip, unlessUnavailable } from './needs.ts';

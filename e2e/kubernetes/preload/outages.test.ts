@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
 
 describe('CachePreloads while things go wrong', () => {
@@ -60,7 +59,7 @@ describe('CachePreloads while things go wrong', () => {
       return dataset?.residency.every(({ pinned }) => !pinned);
     });
     const sent = cluster.origin.sentBytes;
-    await sleep(1_500);
+    await elapse(1_500, 'more would be fetched');
     assert.ok(cluster.origin.sentBytes - sent <= 8 * mib, 'nothing more is fetched');
     await cluster.removeDataset('deleted');
   });
@@ -74,7 +73,7 @@ describe('CachePreloads while things go wrong', () => {
     const before = (await jobs()).map(({ name }) => name);
     await cluster.executor?.stop();
     await cluster.forgetAgents();
-    await sleep(500);
+    await elapse(500, 'agents go on without an operator');
     await cluster.startExecutor();
     const { status } = await cluster.ready('restart');
     assert.equal(cluster.origin.sentBytes, size);
@@ -142,7 +141,7 @@ describe('CachePreloads while things go wrong', () => {
       await cluster.hearth.json('n1', 'evict', 'default.ttl');
       return (await cluster.residency('ttl')).n1 === 0;
     });
-    await sleep(3_000);
+    await elapse(3_000, 'it would be brought again');
     assert.equal((await cluster.get('ttl')).status?.phase, 'Ready', 'it is not brought again');
     assert.equal((await cluster.residency('ttl')).n1, 0);
     await cluster.remove('ttl');

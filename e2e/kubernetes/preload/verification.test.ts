@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { sha256, until } from '@hearth/common/testing';
+import { elapse, sha256, until } from '@hearth/common/testing';
 import { datasetObject } from '../../../operator/src/dataset/testing/dataset_cluster.ts';
 import { conditionOf, mib, PreloadCluster } from './fixture.ts';
 
@@ -82,7 +81,7 @@ describe('CachePreloads that compare with the digests of the origin', () => {
       assert.notEqual((await cluster.get('wrong')).status?.phase, 'Ready');
       const told = cluster.executor?.readiness.of('default/wrong');
       for (const [node, { percent }] of told ?? []) assert.ok(percent < 100, `${node} has ${percent} %`);
-      await sleep(1_000);
+      await elapse(1_000, 'it would be Ready');
     }
     assert.equal((await cluster.get('wrong')).status?.nodesReady, 0);
   });

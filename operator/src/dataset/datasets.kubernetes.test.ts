@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import { conditionOf, DatasetCluster, datasetObject, promptAgents, storageCluster } from './testing/dataset_cluster.ts';
 import { FakeAgents } from './testing/fake_agents.ts';
 import { agentDataset, manifest, residency } from './testing/fixtures.ts';
@@ -89,7 +88,7 @@ describe('Datasets in a real API server', () => {
     await cluster.reason('early', 'Ready');
     await cluster.reason('named', 'Ready');
     await cluster.apply(storageCluster('second'));
-    await sleep(500);
+    await elapse(500, 'it would go to the other one');
     assert.equal(conditionOf(await cluster.dataset('early'), 'Ready')?.reason, 'Ready', 'it stays where it is');
   });
 
@@ -265,7 +264,7 @@ describe('Datasets in a real API server', () => {
     // So that it tries to write meanwhile.
     skew += figuresMs;
     agents.know('default.llama', agentDataset({ name: 'default.llama', residency: [residency('n1', 1000n)] }));
-    await sleep(2_000);
+    await elapse(2_000, 'it tries to write');
     await cluster.server.up();
     await until('residency', async () => (await cluster.dataset('llama')).status?.percent === 100);
     await cluster.apply(datasetObject('later'));
@@ -283,7 +282,7 @@ describe('Datasets in a real API server', () => {
     later.knowAll(agents.status?.datasets ?? new Map());
     agents = later;
     operator = new TestOperator(cluster.operator, later, quickly);
-    await sleep(2_000);
+    await elapse(2_000, 'it would write');
     assert.equal(await versions(), before);
     assert.deepEqual(later.calls, []);
   });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { until } from '@hearth/common/testing';
+import { elapse, steady, until } from '@hearth/common/testing';
 import { DatasetCluster, datasetObject, promptAgents, storageCluster } from './testing/dataset_cluster.ts';
 import type { FakeAgents } from './testing/fake_agents.ts';
 import { TestOperator } from './testing/test_operator.ts';
@@ -38,13 +37,12 @@ describe('five hundred Datasets', () => {
   });
 
   it('are not written again by an operator that starts', async () => {
-    await sleep(1_000);
+    const before = await steady('what is written', 1_000, states);
     await operator?.stop();
-    const before = await states();
     const later = promptAgents('main');
     later.knowAll(agents.status?.datasets ?? new Map());
     operator = new TestOperator(cluster.operator, later);
-    await sleep(5_000);
+    await elapse(5_000, 'it would write');
     assert.deepEqual(await states(), before);
     assert.deepEqual(later.calls, []);
   });

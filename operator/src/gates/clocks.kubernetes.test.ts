@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
 import { preloadAnnotation } from '@hearth/common/resources';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import { OperatorProcess } from '@hearth/common/testing/kubernetes';
 import { datasetObject, GateCluster, isGated, podObject } from './testing/gate_cluster.ts';
 
@@ -84,7 +84,7 @@ describe('gates and preloads where the clocks of operator and API server differ'
     it(`are open at once when their time was over before such an operator came, ${name}`, async () => {
       const pod = `old-${name}`;
       await gated(pod);
-      await new Promise((resolve) => setTimeout(resolve, (timeoutSeconds + 2) * 1000));
+      await elapse((timeoutSeconds + 2) * 1000, 'the time of its gate is over');
       const running = await operator(skewMs);
       // Of one that is made now the time begins now.
       await gated(`young-${name}`, 'slow');

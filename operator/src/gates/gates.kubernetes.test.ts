@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { kinds } from '@hearth/common/kubernetes';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import { ControllerManager } from '@hearth/common/testing/kubernetes';
 import {
   claimObject,
@@ -61,7 +60,7 @@ describe('gated pods on a real API server', () => {
     const waiting = await cluster.event('web', /GateWaiting/);
     const node = /n[123]/.exec(waiting)?.[0] ?? '';
     cluster.agents.hold(node, `default.${model}`, all / 2n, all);
-    await sleep(1_500);
+    await elapse(1_500, 'it would be released');
     assert.ok(isGated(await cluster.pod('web')), 'half is not all');
     cluster.agents.hold(node, `default.${model}`, all);
     const pod = await cluster.released('web');
@@ -131,7 +130,7 @@ describe('gated pods on a real API server', () => {
     const node = /n[123]/.exec(await cluster.event('web', /GateWaiting/))?.[0] ?? '';
     cluster.agents.hold(node, `default.${model}`, all / 2n, all);
     cluster.agents.lose(node);
-    await sleep(2_000);
+    await elapse(2_000, 'it would be released');
     assert.ok(isGated(await cluster.pod('web')));
     const others = ['n1', 'n2', 'n3'].filter((one) => one !== node);
     for (const one of others) cluster.agents.hold(one, `default.${model}`, all);
@@ -183,7 +182,7 @@ describe('gated pods on a real API server', () => {
     await cluster.apply(podObject('deleted', { datasets: [model] }));
     const name = planOf(await cluster.pod('deleted'));
     await until('a plan', () => cluster.preload(name));
-    await sleep(1_100);
+    await cluster.event('deleted', /GateWaiting/);
     await cluster.kubectl('delete', 'cachepreload', name);
     await cluster.released('deleted');
     await cluster.event('deleted', /Normal GateWithdrawn: .* its CachePreload was deleted/);
@@ -234,7 +233,7 @@ describe('gated pods on a real API server', () => {
     await replica.stop();
     await cluster.apply(podObject('cold', { datasets: [model] }));
     assert.equal(isGated(await cluster.pod('cold')), false);
-    await sleep(6_500);
+    await elapse(6_500, 'the time of its gate is over');
     assert.ok(isGated(await cluster.pod('web')), 'nobody is there to release it');
     replica = await cluster.replica('second');
     await until('it leads', () => replica.election.isLeader);

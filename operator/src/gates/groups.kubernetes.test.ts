@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { kinds, type Pod } from '@hearth/common/kubernetes';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import { ControllerManager } from '@hearth/common/testing/kubernetes';
 import { claimObject, GateCluster, hostsOf, isGated, megabyte, planOf, podObject } from './testing/gate_cluster.ts';
 
@@ -71,7 +70,7 @@ describe('groups of gated pods on a real API server', () => {
     assert.match(preload.spec.placement.gatedPods?.group ?? '', /^ReplicaSet\/model-/);
     assert.equal(preload.metadata.ownerReferences?.[0]?.kind, 'ReplicaSet');
     for (const node of ['n1', 'n2']) cluster.agents.hold(node, `default.${model}`, all);
-    await sleep(1_500);
+    await elapse(1_500, 'they would be released');
     assert.ok((await list()).every(isGated), 'one of three nodes lacks the bytes');
     cluster.agents.hold('n3', `default.${model}`, all);
     await until('all are released', async () => !(await list()).some(isGated));

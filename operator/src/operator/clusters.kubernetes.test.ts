@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { kinds } from '@hearth/common/kubernetes';
-import { until } from '@hearth/common/testing';
+import { elapse, steady, until } from '@hearth/common/testing';
 import { FakeAgent, nodeStatus } from '../agents/testing/fake_agent.ts';
 import { namespace, OperatorFixture, type Replica } from './testing/operator_fixture.ts';
 
@@ -244,7 +243,7 @@ describe('the operator and StorageClusters, on a real API server', () => {
       fixture.api.patch(kinds.StorageCluster, 'models', undefined, { spec: { logLevel } }, { kind: 'merge' });
     await patch('debug');
     await until('there is another one', async () => (await fixture.configuration('models')).metadata?.name !== name);
-    await sleep(2_000);
+    await elapse(2_000, 'it would be deleted');
     assert.ok(await isThere(), 'the controller of DaemonSets has not seen it');
     const { metadata } = await fixture.expect('agents', kinds.DaemonSet, 'hearth-models-all-agent');
     const status = {
@@ -261,7 +260,7 @@ describe('the operator and StorageClusters, on a real API server', () => {
       { status },
       { kind: 'merge', subresource: 'status' },
     );
-    await sleep(2_000);
+    await elapse(2_000, 'it would be deleted');
     assert.ok(await isThere(), 'a pod reads it');
     const changed = fixture.api.patch(
       kinds.ConfigMap,
@@ -278,8 +277,7 @@ describe('the operator and StorageClusters, on a real API server', () => {
   });
 
   it('writes nothing after a restart', async () => {
-    await sleep(1_000);
-    const before = await fixture.versions();
+    const before = await steady('what is written', 1_000, () => fixture.versions());
     await operator.stop();
     operator = await fixture.operator();
     await until('it leads', async () => (await operator.ready()).isLeader());
@@ -287,13 +285,13 @@ describe('the operator and StorageClusters, on a real API server', () => {
       'it hears of agents',
       async () => (await operator.ready()).agents.get('models')?.status?.connected === true,
     );
-    await sleep(3_000);
+    await elapse(3_000, 'it would write');
     assert.deepEqual(await fixture.versions(), before);
   });
 
   it('leaves a node to the older of two StorageClusters, and says so', async () => {
     await fixture.node('n3', { special: 'yes' }, false);
-    await sleep(1_100); // Ages are whole seconds.
+    await elapse(1_100, 'ages are whole seconds');
     const cacheDirectories = [{ path: '/var/cache/other' }];
     await fixture.cluster('second', {
       nodeGroups: [{ name: 'all', nodeSelector: { special: 'yes' }, cacheDirectories }],
@@ -336,7 +334,7 @@ describe('the operator and StorageClusters, on a real API server', () => {
 
   it('outlives an API server that is away, and catches up', async () => {
     await fixture.server.down();
-    await sleep(8_000);
+    await elapse(8_000, 'every call and watch fails');
     assert.equal(operator.ended, false);
     await fixture.server.up();
     const { metadata } = await fixture.configuration('models');
@@ -349,7 +347,7 @@ describe('the operator and StorageClusters, on a real API server', () => {
     const other = await fixture.operator('operator-1');
     const [first, second] = [await operator.ready(), await other.ready()];
     await until('one leads', () => first.isLeader() || second.isLeader());
-    await sleep(2_000);
+    await elapse(2_000, 'the other one would lead too');
     assert.equal(Number(first.isLeader()) + Number(second.isLeader()), 1);
     const [leading, waiting] = first.isLeader() ? [operator, second] : [other, first];
     await leading.stop();

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
 import type { PersistentVolume, PersistentVolumeClaim } from '@hearth/common/kubernetes';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import { ControllerManager } from '@hearth/common/testing/kubernetes';
 import {
   conditionOf,
@@ -129,7 +128,7 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
     await told('c', /^Warning DatasetIsDeleted: Dataset default\/llama is being deleted: this claim stays readable/);
     await cluster.apply(claimObject('late-comer'));
     await told('late-comer', /^Warning DatasetIsDeleted: .*no new volumes/);
-    await sleep(500);
+    await elapse(500, 'it would be removed');
     assert.deepEqual(agents.called('removeDataset'), []);
     await cluster.kubectl('delete', 'pvc', 'c');
     await cluster.gone('dataset', 'llama');
@@ -143,7 +142,7 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
     await until('released', async () => {
       return (await cluster.get<PersistentVolume>('pv', name)).status?.phase === 'Released';
     });
-    await sleep(500);
+    await elapse(500, 'what it stands for would be removed');
     await cluster.kubectl('delete', 'pv', name);
     assert.equal(agents.volumes.size, 1, 'what it stood for is kept');
   });
@@ -151,7 +150,7 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
   it('wait for the first pod of a class that says so', async () => {
     await cluster.apply(datasetObject('llama'), claimObject('c', { storageClassName: 'late' }));
     await cluster.reason('llama', 'Ready');
-    await sleep(1_000);
+    await elapse(1_000, 'it would be bound');
     assert.equal((await cluster.get<PersistentVolumeClaim>('pvc', 'c')).spec?.volumeName, undefined);
     // What the scheduler does when it has chosen a node for the pod.
     await cluster.kubectl('annotate', 'pvc', 'c', 'volume.kubernetes.io/selected-node=n1');

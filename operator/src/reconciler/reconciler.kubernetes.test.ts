@@ -15,7 +15,7 @@ import {
 } from '@hearth/common/kubernetes';
 import { CutProxy } from '@hearth/common/kubernetes/testing';
 import type { Condition } from '@hearth/common/resources';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import { apiOf, startApiServer, type TestApiServer } from '@hearth/common/testing/kubernetes';
 import {
   type CleanUpResult,
@@ -245,7 +245,7 @@ describe('Controller against a real API server', () => {
     const before = await versions();
     const second = await operator('second');
     await until('it leads', () => second.operator.election.isLeader);
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await elapse(2_000, 'it would write');
     assert.deepEqual(await versions(), before);
   });
 });
