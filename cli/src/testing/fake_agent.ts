@@ -1,16 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  type handleServerStreamingCall,
-  type handleUnaryCall,
-  Metadata,
-  Server,
-  ServerCredentials,
-  type UntypedHandleCall,
-} from '@grpc/grpc-js';
-import { errorTable, HearthError } from '@hearth/common';
-import { type ControlServer, ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
+import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
+import { scriptedControl } from '@hearth/common/grpc/testing';
 
 type AnyRequest = Record<string, unknown>;
 type StreamName = {
@@ -29,23 +22,6 @@ export type Script = {
   [Name in UnaryName]?: (request: RequestOf<Name>) => ResponseOf<Name> | Promise<ResponseOf<Name>>;
 } & {
   [Name in StreamName]?: (request: RequestOf<Name>) => AsyncIterable<ResponseOf<Name>> | Iterable<ResponseOf<Name>>;
-};
-
-const statusNumbers: Record<string, number> = {
-  CANCELLED: 1,
-  INVALID_ARGUMENT: 3,
-  DEADLINE_EXCEEDED: 4,
-  NOT_FOUND: 5,
-  ALREADY_EXISTS: 6,
-  PERMISSION_DENIED: 7,
-  RESOURCE_EXHAUSTED: 8,
-  FAILED_PRECONDITION: 9,
-  ABORTED: 10,
-  UNIMPLEMENTED: 12,
-  INTERNAL: 13,
-  UNAVAILABLE: 14,
-  DATA_LOSS: 15,
-  UNAUTHENTICATED: 16,
 };
 
 /** A control API on a Unix socket of its own, scripted by a test. */
@@ -69,7 +45,11 @@ export class FakeAgent {
   static async start(script: Script, former?: FakeAgent): Promise<FakeAgent> {
     const directory = former === undefined ? await mkdtemp(join(tmpdir(), 'hearth-cli-')) : former.#directory;
     const agent = new FakeAgent(new Server(), directory);
-    agent.#server.addService(ControlService, agent.#handlers(script));
+    const listener = {
+      request: (name: string, request: unknown) => agent.requests.push([name, request as AnyRequest]),
+      cancelled: (name: string) => agent.cancelled.push(name),
+    };
+    agent.#server.addService(ControlService, scriptedControl(script, listener));
     await new Promise<void>((resolve, reject) => {
       agent.#server.bindAsync(`unix:${agent.socket}`, ServerCredentials.createInsecure(), (error) =>
         error === null ? resolve() : reject(error),
@@ -89,53 +69,4 @@ export class FakeAgent {
     this.#server.forceShutdown();
     await rm(this.#directory, { recursive: true });
   }
-
-  #handlers(script: Script): ControlServer {
-    const handlers: Record<string, UntypedHandleCall> = {};
-    for (const [name, answer] of Object.entries(script)) {
-      const { responseStream } = ControlService[name as keyof typeof ControlService];
-      handlers[name] = responseStream
-        ? this.#streaming(name, answer as unknown as (request: AnyRequest) => AsyncIterable<unknown>)
-        : this.#unary(name, answer as unknown as (request: AnyRequest) => unknown);
-    }
-    return handlers as unknown as ControlServer;
-  }
-
-  #unary(name: string, answer: (request: AnyRequest) => unknown): handleUnaryCall<AnyRequest, unknown> {
-    return async (call, callback) => {
-      this.requests.push([name, call.request]);
-      try {
-        callback(null, await answer(call.request));
-      } catch (thrown) {
-        callback(serviceError(thrown));
-      }
-    };
-  }
-
-  #streaming(
-    name: string,
-    answer: (request: AnyRequest) => AsyncIterable<unknown>,
-  ): handleServerStreamingCall<AnyRequest, unknown> {
-    return async (call) => {
-      this.requests.push([name, call.request]);
-      call.once('cancelled', () => this.cancelled.push(name));
-      try {
-        for await (const message of answer(call.request)) {
-          if (call.cancelled) return;
-          call.write(message);
-        }
-        call.end();
-      } catch (thrown) {
-        call.emit('error', serviceError(thrown));
-      }
-    };
-  }
-}
-
-/** As the agent's control server sends its errors. */
-function serviceError(thrown: unknown) {
-  const error = HearthError.from(thrown);
-  const metadata = new Metadata();
-  metadata.set('hearth-code', error.code);
-  return { code: statusNumbers[errorTable[error.code].grpc] ?? 2, details: error.message, metadata };
 }

@@ -1,14 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import {
-  Metadata,
-  Server,
-  ServerCredentials,
-  status,
-  type UntypedHandleCall,
-  type UntypedServiceImplementation,
-} from '@grpc/grpc-js';
-import { errorTable, HearthError } from '@hearth/common';
+import { Server, ServerCredentials, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import { HearthError } from '@hearth/common';
 import {
   ControlService,
   Dataset,
@@ -17,6 +10,7 @@ import {
   type PublishVolumeRequest,
   type Volume,
 } from '@hearth/common/generated/hearth/v1/control.ts';
+import { scriptedControl } from '@hearth/common/grpc/testing';
 
 /** The control API of an agent on its socket, with the calls that the driver makes; the test decides the answers. */
 export class FakeAgent {
@@ -59,7 +53,7 @@ export class FakeAgent {
 
   #implementation(): UntypedServiceImplementation {
     const missing = (what: string) => new HearthError('NotFound', `there is no ${what}`);
-    const answers: Record<string, (request: never) => unknown> = {
+    return scriptedControl({
       publishVolume: (request: PublishVolumeRequest) => {
         this.requests.push(request);
         return this.publish(request);
@@ -88,26 +82,10 @@ export class FakeAgent {
         this.volumes.delete(name);
         return {};
       },
-    };
-    return Object.fromEntries(
-      Object.entries(answers).map(([name, answer]) => [name, handlerOf(answer) as unknown as UntypedHandleCall]),
-    );
+    });
   }
 }
 
 function textOf({ name, dataset, capacityBytes, manifest }: Volume): string[] {
   return [name, dataset, `${capacityBytes}`, manifest];
-}
-
-function handlerOf(answer: (request: never) => unknown) {
-  return async (call: { request: never }, callback: (error: object | null, response?: unknown) => void) => {
-    try {
-      callback(null, await answer(call.request));
-    } catch (thrown) {
-      const error = HearthError.from(thrown);
-      const metadata = new Metadata();
-      metadata.set('hearth-code', error.code);
-      callback({ code: status[errorTable[error.code].grpc], details: error.message, metadata });
-    }
-  };
 }

@@ -1,6 +1,6 @@
 import { Client, credentials, Metadata, type MethodDefinition } from '@grpc/grpc-js';
 
-/** Calls a service on a Unix socket as the kubelet does: with the authority `localhost`. Five minutes unless told otherwise. */
+/** Calls a service on a Unix socket as the kubelet does: with the authority `localhost`. It ends after five minutes unless the options say otherwise. */
 export async function callSocket<Q, R>(
   socket: string,
   method: MethodDefinition<Q, R>,

@@ -1,19 +1,16 @@
 import {
   type handleServerStreamingCall,
-  type handleUnaryCall,
-  Metadata,
   Server,
   ServerCredentials,
   type ServerWritableStream,
-  type UntypedHandleCall,
+  type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
-import { controlApi, HearthError } from '@hearth/common';
+import { controlApi } from '@hearth/common';
 import { ControlService, GetStatusResponse, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import { scriptedControl } from '@hearth/common/grpc/testing';
 import type { SecretTexts } from '../../certificates/index.ts';
 import type { AgentEndpoint } from '../agent_connection.ts';
 import type { CallName, RequestOf, ResponseOf, StreamName } from '../agents.ts';
-
-type Service = typeof ControlService;
 
 /** Answers of the fake; calls without one fail with UNIMPLEMENTED. */
 export type Answers = {
@@ -80,7 +77,7 @@ export class FakeAgent {
   /** Listens on the same address again. */
   async restart(): Promise<void> {
     this.#server = new Server();
-    this.#server.addService(ControlService, this.#handlers() as never);
+    this.#server.addService(ControlService, this.#implementation());
     const pair = { private_key: Buffer.from(this.#texts['tls.key'] ?? ''), cert_chain: this.#certificate() };
     const secure = ServerCredentials.createSsl(Buffer.from(this.#texts['ca.crt'] ?? ''), [pair], true);
     this.#port = await new Promise<number>((resolve, reject) => {
@@ -94,14 +91,9 @@ export class FakeAgent {
     return Buffer.from(this.#texts['tls.crt'] ?? '');
   }
 
-  #handlers(): Record<string, UntypedHandleCall> {
-    const handlers: Record<string, UntypedHandleCall> = { watchStatus: this.#watch() };
-    for (const [name, answer] of Object.entries(this.#answers)) {
-      const streams = ControlService[name as keyof Service].responseStream;
-      const script = answer as (request: unknown) => unknown;
-      handlers[name] = streams ? this.#streaming(name, script) : this.#unary(name, script);
-    }
-    return handlers;
+  #implementation(): UntypedServiceImplementation {
+    const request = (name: string, message: unknown) => this.requests.push([name, message]);
+    return { ...scriptedControl(this.#answers, { request }), watchStatus: this.#watch() as never };
   }
 
   #watch(): handleServerStreamingCall<unknown, GetStatusResponse> {
@@ -112,42 +104,9 @@ export class FakeAgent {
       if (this.#status !== undefined) call.write(this.#status);
     };
   }
-
-  #unary(name: string, answer: (request: unknown) => unknown): handleUnaryCall<unknown, unknown> {
-    return async (call, callback) => {
-      this.requests.push([name, call.request]);
-      try {
-        callback(null, await answer(call.request));
-      } catch (thrown) {
-        callback(serviceError(thrown));
-      }
-    };
-  }
-
-  #streaming(name: string, answer: (request: unknown) => unknown): handleServerStreamingCall<unknown, unknown> {
-    return async (call) => {
-      this.requests.push([name, call.request]);
-      try {
-        for await (const message of answer(call.request) as AsyncIterable<unknown>) call.write(message);
-        call.end();
-      } catch (thrown) {
-        call.emit('error', serviceError(thrown));
-      }
-    };
-  }
 }
 
 /** What an agent says of a node. */
 export function nodeStatus(node: string, fields: Partial<NodeStatus> = {}): NodeStatus {
   return NodeStatus.fromPartial({ node, ready: true, ...fields } as never);
-}
-
-const statusNumbers: Record<string, number> = { NotFound: 5, Unavailable: 14, InUse: 9, InvalidArgument: 3 };
-
-/** As agents send their errors. */
-function serviceError(thrown: unknown) {
-  const error = HearthError.from(thrown);
-  const metadata = new Metadata();
-  metadata.set('hearth-code', error.code);
-  return { code: statusNumbers[error.code] ?? 2, details: error.message, metadata };
 }
