@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { until } from '@hearth/common/testing';
 import type { Cluster } from '@hearth/common/testing/agents';
+import { type ScriptedServer, startServer } from '@hearth/common/testing/origins';
 import { makeSelfTest } from '../../node-agent/src/selftest/make.ts';
 import { RealAgents } from '../../operator/src/agents/testing/real_agents.ts';
 import {
@@ -23,7 +22,7 @@ describe('Datasets in a real API server, at real agents by mutual TLS', () => {
   let hearth: Cluster;
   let agents: RealAgents;
   let operator: TestOperator;
-  let origin: Server;
+  let origin: ScriptedServer;
   let url: string;
   const content = randomBytes(100_000);
 
@@ -35,7 +34,8 @@ describe('Datasets in a real API server, at real agents by mutual TLS', () => {
     await makeSelfTest(selfTest);
     for (const node of ['n1', 'n2']) await agents.add(node, { flags: ['--self-test-directory', selfTest] });
     // A model behind a gate whose listing everybody may read.
-    origin = createServer((request, response) => {
+    origin = await startServer();
+    origin.handler = (request, response) => {
       const name = (request.url ?? '').slice(1);
       const etag = `"${createHash('sha256').update(name).digest('hex')}"`;
       const gated = name !== '' && request.method !== 'HEAD' && request.headers.authorization !== 'Bearer hf_right';
@@ -43,17 +43,15 @@ describe('Datasets in a real API server, at real agents by mutual TLS', () => {
       else if (name === '')
         response.writeHead(200, { 'content-type': 'text/html' }).end('<a href="model.bin">model</a>');
       else response.writeHead(200, { etag, 'content-length': content.length, 'accept-ranges': 'bytes' }).end(content);
-    });
-    await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(origin.address() as AddressInfo).port}/`;
+    };
+    url = `${origin.url}/`;
     await cluster.apply(storageCluster('main', [hearth.folder]));
     operator = new TestOperator(cluster.operator, agents.directory, quickly);
   });
   after(async () => {
     await operator?.stop();
     await agents?.close();
-    origin?.closeAllConnections();
-    origin?.close();
+    await origin?.stop();
     await cluster?.stop();
   });
 

@@ -1,43 +1,34 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { Authority, type KeyPair } from '@hearth/common/testing';
+import { Authority } from '@hearth/common/testing';
+import { type ScriptedServer, startServer } from '@hearth/common/testing/origins';
 
 /** A mutating webhook as other products have them: each update of a pod brings a label and an annotation of its own. */
 export class LabellingWebhook implements AsyncDisposable {
-  readonly #server: Server;
+  readonly #server: ScriptedServer;
   readonly #authorities: string;
   readonly #labels: Record<string, string>;
   /** Updates that it was asked about, by user. */
   readonly asked = new Map<string, number>();
 
-  private constructor(pair: KeyPair, labels: Record<string, string>) {
-    this.#authorities = pair.authorities;
+  private constructor(server: ScriptedServer, authorities: string, labels: Record<string, string>) {
+    this.#server = server;
+    this.#authorities = authorities;
     this.#labels = labels;
-    this.#server = createServer(
-      { key: readFileSync(pair.key), cert: readFileSync(pair.certificate) },
-      (request, response) => {
-        let text = '';
-        request.setEncoding('utf8').on('data', (part) => {
-          text += part;
-        });
-        request.on('end', () => response.setHeader('content-type', 'application/json').end(this.#answer(text)));
-      },
-    );
+    server.handler = async (request, response) => {
+      const text = Buffer.concat(await request.toArray()).toString();
+      response.setHeader('content-type', 'application/json').end(this.#answer(text));
+    };
   }
 
   /** `folder`: for its certificate. `labels`: those that it sets. */
   static async start(folder: string, labels: Record<string, string>): Promise<LabellingWebhook> {
-    const authority = Authority.create({ folder: join(folder, 'labelling-webhook') });
-    const webhook = new LabellingWebhook(authority.issue({ names: ['localhost'] }), labels);
-    await new Promise<void>((resolve) => webhook.#server.listen(0, 'localhost', resolve));
-    return webhook;
+    const pair = Authority.create({ folder: join(folder, 'labelling-webhook') }).issue({ names: ['localhost'] });
+    return new LabellingWebhook(await startServer(pair, 'localhost'), pair.authorities, labels);
   }
 
   /** By which the API server asks it. */
   get configuration(): object {
-    const { port } = this.#server.address() as AddressInfo;
     const caBundle = readFileSync(this.#authorities).toString('base64');
     return {
       apiVersion: 'admissionregistration.k8s.io/v1',
@@ -49,7 +40,7 @@ export class LabellingWebhook implements AsyncDisposable {
           admissionReviewVersions: ['v1'],
           sideEffects: 'None',
           failurePolicy: 'Fail',
-          clientConfig: { url: `https://localhost:${port}/`, caBundle },
+          clientConfig: { url: `${this.#server.url}/`, caBundle },
           rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['pods'] }],
         },
       ],
@@ -57,8 +48,7 @@ export class LabellingWebhook implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise((resolve) => this.#server.close(resolve));
+    await this.#server.stop();
   }
 
   #answer(text: string): string {
