@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Outcome, ok, root, run, until, writeSample } from '@hearth/common/testing';
 import { type Manifest, releaseNamespace } from '@hearth/common/testing/kubernetes';
+import { FileOrigin } from '@hearth/common/testing/origins';
 import { parseDocument } from 'yaml';
 import type { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import type { ClusterNode } from '../cluster/node.ts';
@@ -21,11 +22,19 @@ export class Journey {
   readonly namespace: string;
   /** Folder that all nodes see with the same content; directory sources may lie below it. */
   readonly shared: string;
+  readonly #origin: FileOrigin | undefined;
 
-  constructor(cluster: KubernetesCluster, namespace: string) {
+  constructor(cluster: KubernetesCluster, namespace: string, origin?: FileOrigin) {
     this.cluster = cluster;
     this.namespace = namespace;
+    this.#origin = origin;
     this.shared = join(cluster.folder, 'shared');
+  }
+
+  /** A web server that the nodes reach, for the bytes of its Datasets. */
+  get origin(): FileOrigin {
+    if (this.#origin === undefined) throw new Error(`the journey in ${this.namespace} has no origin`);
+    return this.#origin;
   }
 
   /** The example, and what the origins of the tests need. */
@@ -227,8 +236,10 @@ export async function install(journey: Journey): Promise<void> {
 export function useJourney(namespace: string, options: { install?: boolean } = {}): () => Journey {
   const cluster = useCluster();
   let journey: Journey | undefined;
+  let origin: FileOrigin | undefined;
   before(async () => {
-    journey = new Journey(cluster(), namespace);
+    origin = await FileOrigin.start(cluster().network.hostAddress);
+    journey = new Journey(cluster(), namespace, origin);
     // One of an earlier run may still be going.
     await until(
       'a new namespace',
@@ -245,6 +256,7 @@ export function useJourney(namespace: string, options: { install?: boolean } = {
     await journey.must('delete', 'namespace', namespace, '--wait=false');
     rmSync(join(journey.shared, namespace), { recursive: true, force: true });
   });
+  after(() => origin?.[Symbol.asyncDispose]());
   return () => {
     if (!journey) throw new Error('the journey begins once the tests run');
     return journey;

@@ -1,17 +1,10 @@
 import assert from 'node:assert/strict';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
 import { releaseNamespace } from '@hearth/common/testing/kubernetes';
-import { FileOrigin } from '@hearth/common/testing/origins';
 import { clusterName, inline, ofClaim, useJourney, verifying } from './journey.ts';
 
 describe('from nothing to a pod with a model', () => {
   const journey = useJourney('first');
-  let origin: FileOrigin;
-
-  before(async () => {
-    origin = await FileOrigin.start(journey().cluster.network.hostAddress);
-  });
-  after(() => origin?.[Symbol.asyncDispose]());
 
   /** The cells of a table of kubectl, by the names of its columns. */
   async function table(...args: string[]): Promise<Record<string, string>[]> {
@@ -74,9 +67,9 @@ describe('from nothing to a pod with a model', () => {
         return {
           http: {
             urls: [
-              origin.add('weights.bin', weights),
-              origin.add('config.json', config),
-              origin.add('SHA256SUMS', Buffer.from(sums)),
+              journey().origin.add('weights.bin', weights),
+              journey().origin.add('config.json', config),
+              journey().origin.add('SHA256SUMS', Buffer.from(sums)),
             ],
           },
         };
@@ -117,9 +110,9 @@ describe('from nothing to a pod with a model', () => {
   });
 
   it('reads on the other node, from the first one', async () => {
-    const sent = origin.sentBytes;
+    const sent = journey().origin.sentBytes;
     await journey().apply(journey().reader('other', inline('web'), { command: verifying, node: 'node2' }));
     await journey().finished('other');
-    assert.equal(origin.sentBytes, sent, 'the origin was not asked again');
+    assert.equal(journey().origin.sentBytes, sent, 'the origin was not asked again');
   });
 });

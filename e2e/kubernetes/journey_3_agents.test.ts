@@ -1,21 +1,16 @@
 import assert from 'node:assert/strict';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
 import { releaseNamespace } from '@hearth/common/testing/kubernetes';
-import { FileOrigin } from '@hearth/common/testing/origins';
 import type { ClusterNode } from '../cluster/node.ts';
 import { clusterName, inline, useJourney } from './journey.ts';
 
 describe('pods that read while parts of Hearth go away', () => {
   const journey = useJourney('agents');
-  let origin: FileOrigin;
   let node: ClusterNode;
 
-  before(async () => {
-    const { cluster } = journey();
-    node = cluster.nodes[0] as ClusterNode;
-    origin = await FileOrigin.start(cluster.network.hostAddress);
+  before(() => {
+    node = journey().cluster.nodes[0] as ClusterNode;
   });
-  after(() => origin?.[Symbol.asyncDispose]());
 
   const part = async (component: string) => {
     const [pod] = await journey().partOn(component, node);
@@ -27,18 +22,18 @@ describe('pods that read while parts of Hearth go away', () => {
 
   it('lets a read go on when the agent of its node is deleted, and every byte is right', async () => {
     const bytes = bytesOf(31, 48 * MiB);
-    origin.bytesPerSecond = 2 * MiB;
-    const source = { http: { urls: [origin.add('weights', bytes)] } };
+    journey().origin.bytesPerSecond = 2 * MiB;
+    const source = { http: { urls: [journey().origin.add('weights', bytes)] } };
     await journey().apply(journey().dataset('slow', source));
     await journey().ready('dataset/slow');
     const [holder, agent] = [await part('holder'), await part('agent')];
-    const sent = origin.sentBytes;
+    const sent = journey().origin.sentBytes;
     await journey().apply(journey().reader('slow', inline('slow'), { command: 'sha256sum /models/weights' }));
     await until('the pod reads', async () => (await journey().get('pod', 'slow'))?.status.phase === 'Running');
-    await until('its bytes come', () => origin.sentBytes > sent + MiB);
+    await until('its bytes come', () => journey().origin.sentBytes > sent + MiB);
     assert.equal((await journey().get('pod', 'slow'))?.status.phase, 'Running', 'it still reads');
     await deletePods(agent.name);
-    origin.bytesPerSecond = undefined;
+    journey().origin.bytesPerSecond = undefined;
     assert.equal((await journey().finished('slow')).slice(0, 64), sha256(bytes));
     await journey().ready(`storagecluster/${clusterName}`);
     assert.notEqual((await part('agent')).uid, agent.uid);
@@ -47,11 +42,11 @@ describe('pods that read while parts of Hearth go away', () => {
 
   it('lets a read go on when the holder of its node is deleted, as the end of an upgrade is, and leaves the agent', async () => {
     const bytes = bytesOf(33, 48 * MiB);
-    origin.bytesPerSecond = 2 * MiB;
+    journey().origin.bytesPerSecond = 2 * MiB;
     const watched = bytesOf(34, MiB);
     await journey().apply(
-      journey().dataset('held', { http: { urls: [origin.add('held', bytes)] } }),
-      journey().dataset('watched', { http: { urls: [origin.add('watched', watched)] } }),
+      journey().dataset('held', { http: { urls: [journey().origin.add('held', bytes)] } }),
+      journey().dataset('watched', { http: { urls: [journey().origin.add('watched', watched)] } }),
     );
     for (const name of ['held', 'watched']) await journey().ready(`dataset/${name}`);
     const [holder, agent] = [await part('holder'), await part('agent')];
@@ -67,7 +62,7 @@ describe('pods that read while parts of Hearth go away', () => {
     const rounds = await journey().rounds('watcher');
     await until('a mount of before is read on', async () => (await journey().rounds('watcher')) > rounds + 3);
     await journey().ready(`pod/${next.metadata.name}`, releaseNamespace);
-    origin.bytesPerSecond = undefined;
+    journey().origin.bytesPerSecond = undefined;
     assert.equal((await journey().finished('held')).slice(0, 64), sha256(bytes));
     assert.equal((await part('agent')).uid, agent.uid, 'the agent stays');
     await journey().apply(journey().reader('next', inline('watched'), { command: 'sha256sum /models/watched' }));
@@ -77,7 +72,9 @@ describe('pods that read while parts of Hearth go away', () => {
 
   it('reads complete files and ends pods while no agent runs, and tells new pods why they wait', async () => {
     const complete = bytesOf(32, 5 * MiB);
-    await journey().apply(journey().dataset('complete', { http: { urls: [origin.add('complete', complete)] } }));
+    await journey().apply(
+      journey().dataset('complete', { http: { urls: [journey().origin.add('complete', complete)] } }),
+    );
     await journey().ready('dataset/complete');
     const sum = async (pod: string) => (await ok(journey().inPod(pod, 'sha256sum /models/complete'))).slice(0, 64);
     await journey().apply(journey().reader('fuse', inline('complete')));

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
-import { FileOrigin } from '@hearth/common/testing/origins';
 import type { ClusterNode } from '../cluster/node.ts';
 import { clusterName, inline, useJourney } from './journey.ts';
 
@@ -9,18 +8,14 @@ describe('pods whose mounts die, because the agent and the holder of their node 
   const bytes = bytesOf(35, 9 * MiB);
   const digest = sha256(bytes);
   const pods = ['stale', 'sees', 'too'];
-  let origin: FileOrigin;
   let node: ClusterNode;
 
-  before(async () => {
-    const { cluster } = journey();
-    node = cluster.nodes[0] as ClusterNode;
-    origin = await FileOrigin.start(cluster.network.hostAddress);
+  before(() => {
+    node = journey().cluster.nodes[0] as ClusterNode;
   });
-  after(() => origin?.[Symbol.asyncDispose]());
 
   it('are read again by new pods and by those that see new mounts; the others are named, and nothing stays', async () => {
-    await journey().apply(journey().dataset('lost', { http: { urls: [origin.add('weights', bytes)] } }));
+    await journey().apply(journey().dataset('lost', { http: { urls: [journey().origin.add('weights', bytes)] } }));
     await journey().ready('dataset/lost');
     await journey().apply(journey().reader('stale', inline('lost')), seeingNewMounts('sees'), seeingNewMounts('too'));
     for (const pod of pods) await journey().ready(`pod/${pod}`);

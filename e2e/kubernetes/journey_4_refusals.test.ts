@@ -1,19 +1,10 @@
 import assert from 'node:assert/strict';
 import { ok, until } from '@hearth/common/testing';
 import { releaseNamespace } from '@hearth/common/testing/kubernetes';
-import { FileOrigin } from '@hearth/common/testing/origins';
 import { inline, useJourney, verifying } from './journey.ts';
 
 describe('Datasets that cannot be read', () => {
   const journey = useJourney('refusals');
-  let origin: FileOrigin;
-
-  before(async () => {
-    origin = await FileOrigin.start(journey().cluster.network.hostAddress);
-  });
-  after(async () => {
-    await origin?.[Symbol.asyncDispose]();
-  });
 
   it('refuses folders that no prefix allows, and tells nothing of them', async () => {
     await journey().apply(
@@ -54,18 +45,20 @@ describe('Datasets that cannot be read', () => {
     const { hostAddress } = journey().cluster.network;
     await journey().apply(
       journey().dataset('closed', { http: { urls: [`http://${hostAddress}:9/model`] } }),
-      journey().dataset('absent', { http: { urls: [origin.add('x', Buffer.from('x')).replace(/x$/, 'absent')] } }),
+      journey().dataset('absent', {
+        http: { urls: [journey().origin.add('x', Buffer.from('x')).replace(/x$/, 'absent')] },
+      }),
     );
     await notReady('closed', new RegExp(hostAddress));
     await notReady('absent', /404|not/i);
     await journey().event('closed', new RegExp(hostAddress));
-    origin.add('absent', Buffer.from('now it is there'));
+    journey().origin.add('absent', Buffer.from('now it is there'));
     await journey().ready('dataset/absent');
   });
 
   it('waits for a Secret, for the right to read it, and for its key; then reads with it', async () => {
     const token = 'a-token-that-nobody-may-see';
-    const source = { http: { urls: [origin.add('gated', Buffer.from('secret weights'), token)] } };
+    const source = { http: { urls: [journey().origin.add('gated', Buffer.from('secret weights'), token)] } };
     await journey().apply(
       journey().dataset('open', source),
       journey().dataset('gated', source, { secretRef: { name: 'hub' } }),

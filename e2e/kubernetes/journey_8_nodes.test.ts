@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
 import { releaseNamespace } from '@hearth/common/testing/kubernetes';
-import { FileOrigin } from '@hearth/common/testing/origins';
 import { hearthImage, hearthImageName } from '../cluster/images/hearth_image.ts';
 import type { ClusterNode } from '../cluster/node.ts';
 import { clusterName, inline, useJourney, waiting } from './journey.ts';
@@ -12,14 +11,11 @@ const taint = 'hearth.storage/agent-not-ready';
 
 describe('nodes that fail', () => {
   const journey = useJourney('nodes');
-  let origin: FileOrigin;
   let node: ClusterNode;
 
   before(async () => {
-    origin = await FileOrigin.start(journey().cluster.network.hostAddress);
     node = journey().cluster.nodes[1] as ClusterNode;
   });
-  after(() => origin?.[Symbol.asyncDispose]());
 
   const inSystem = (...args: string[]) => ok(journey().cluster.kubectl(['-n', releaseNamespace, ...args]));
 
@@ -48,8 +44,8 @@ describe('nodes that fail', () => {
     const pod = (name: string, dataset: string) =>
       journey().reader(name, inline(dataset), { node: node.name, restartPolicy: 'Always', command: reading(dataset) });
     await journey().apply(
-      journey().dataset('whole', { http: { urls: [origin.add('whole', whole)] } }),
-      journey().dataset('part', { http: { urls: [origin.add('part', part)] } }),
+      journey().dataset('whole', { http: { urls: [journey().origin.add('whole', whole)] } }),
+      journey().dataset('part', { http: { urls: [journey().origin.add('part', part)] } }),
     );
     for (const name of ['whole', 'part']) await journey().ready(`dataset/${name}`);
     await journey().apply(pod('first', 'whole'), pod('part', 'part'));
@@ -61,7 +57,7 @@ describe('nodes that fail', () => {
     await journey().apply(pod('view', 'whole'), pod('gone', 'whole'));
     for (const name of ['view', 'gone']) await journey().ready(`pod/${name}`);
     assert.deepEqual(published(), ['first', 'gone', 'part', 'view']);
-    const sent = origin.sentBytes;
+    const sent = journey().origin.sentBytes;
 
     await node.cutPower();
     await journey().must('delete', 'pod', 'gone', '--force', '--grace-period=0');
@@ -76,7 +72,7 @@ describe('nodes that fail', () => {
       });
     }
     for (const name of ['first', 'view']) assert.equal(await sum(name, 'whole'), sha256(whole));
-    const again = origin.sentBytes - sent;
+    const again = journey().origin.sentBytes - sent;
     assert.ok(again < 5 * MiB, `${again} bytes of what was on the disk were asked for again`);
     assert.equal(await sum('part', 'part'), sha256(part));
     await journey().ready(`storagecluster/${clusterName}`);

@@ -21,7 +21,6 @@ describe('a store of three members', () => {
     await journey().ready('pod/reader');
     await model.readsRight('reader');
   });
-  after(() => model?.stop());
 
   const inSystem = (...args: string[]) => ok(journey().cluster.kubectl(['-n', releaseNamespace, ...args]));
   async function etcdPods(): Promise<Manifest[]> {
@@ -59,7 +58,7 @@ describe('a store of three members', () => {
   });
 
   it('comes with another StorageCluster in the place of the first, which finds all bytes again', async () => {
-    const sent = model.origin.sentBytes;
+    const sent = journey().origin.sentBytes;
     await journey().must('delete', 'storagecluster', clusterName, '--timeout=300s');
     await model.readsRight('reader');
     const object = journey().storageCluster;
@@ -68,7 +67,10 @@ describe('a store of three members', () => {
     await allReady();
     await model.readsRight('reader');
     await servesNewPods('first');
-    assert.ok(model.origin.sentBytes - sent < MiB, `${model.origin.sentBytes - sent} bytes were asked for again`);
+    assert.ok(
+      journey().origin.sentBytes - sent < MiB,
+      `${journey().origin.sentBytes - sent} bytes were asked for again`,
+    );
   });
 
   it('goes on without one of them, which comes back with what it had', async () => {

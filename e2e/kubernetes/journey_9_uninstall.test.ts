@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
 import { chartFolder, releaseNamespace } from '@hearth/common/testing/kubernetes';
-import { FileOrigin } from '@hearth/common/testing/origins';
 import { hearthImageName } from '../cluster/images/hearth_image.ts';
 import { chartValues } from '../cluster/usage.ts';
 import { clusterName, inline, installChart, ofClaim, useJourney } from './journey.ts';
@@ -14,12 +13,6 @@ describe('upgrade and uninstallation', function () {
   this.timeout(600_000);
   const journey = useJourney('ends');
   const place = ['-n', releaseNamespace];
-  let origin: FileOrigin;
-
-  before(async () => {
-    origin = await FileOrigin.start(journey().cluster.network.hostAddress);
-  });
-  after(() => origin?.[Symbol.asyncDispose]());
 
   async function uidsOf(component: string): Promise<string[]> {
     const select = ['-l', `app.kubernetes.io/component=${component}`];
@@ -33,7 +26,7 @@ describe('upgrade and uninstallation', function () {
     const whole = bytesOf(91, 6 * MiB);
     const slow = bytesOf(92, 40 * MiB);
     const http = (name: string, bytes: Buffer) =>
-      journey().dataset(name, { http: { urls: [origin.add(name, bytes)] } });
+      journey().dataset(name, { http: { urls: [journey().origin.add(name, bytes)] } });
     await journey().apply(http('whole', whole), http('slow', slow), journey().claim('whole'));
     for (const name of ['whole', 'slow']) await journey().ready(`dataset/${name}`);
     const watch = (name: string) => journey().watcher(name, ofClaim('whole'), 'whole', sha256(whole));
@@ -42,7 +35,7 @@ describe('upgrade and uninstallation', function () {
     await until('all of it is there', async () => (await journey().get('dataset', 'whole'))?.status.nodes === 1);
     await journey().apply(watch('view'));
     await journey().ready('pod/view');
-    origin.bytesPerSecond = 2 * MiB;
+    journey().origin.bytesPerSecond = 2 * MiB;
     await journey().apply(journey().reader('slow', inline('slow'), { command: 'sha256sum /models/slow' }));
     await until(
       'a pod reads what is not there',
@@ -86,7 +79,7 @@ describe('upgrade and uninstallation', function () {
       before.holder,
       'holders keep the mounts until somebody drains their nodes',
     );
-    origin.bytesPerSecond = undefined;
+    journey().origin.bytesPerSecond = undefined;
     assert.equal((await journey().finished('slow')).slice(0, 64), sha256(slow));
     for (const [name, count] of Object.entries(rounds)) {
       await until(`${name} reads on`, async () => (await journey().rounds(name)) > count + 10);

@@ -1,26 +1,22 @@
 import assert from 'node:assert/strict';
 import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
 import type { Manifest } from '@hearth/common/testing/kubernetes';
-import { FileOrigin } from '@hearth/common/testing/origins';
 import { inline, type Journey } from './journey.ts';
 
 /** The Dataset `model` of a journey: one file of an HTTP origin, `weights`, which pods read on the first node. */
 export class JourneyModel {
-  readonly origin: FileOrigin;
   readonly #journey: Journey;
   readonly #bytes: Buffer;
 
-  private constructor(journey: Journey, origin: FileOrigin, bytes: Buffer) {
+  private constructor(journey: Journey, bytes: Buffer) {
     this.#journey = journey;
-    this.origin = origin;
     this.#bytes = bytes;
   }
 
   /** Makes the Dataset. `seed`: bytes that no other journey has. */
   static async start(journey: Journey, seed: number): Promise<JourneyModel> {
-    const origin = await FileOrigin.start(journey.cluster.network.hostAddress);
-    const model = new JourneyModel(journey, origin, bytesOf(seed, 6 * MiB));
-    await journey.apply(journey.dataset('model', { http: { urls: [origin.add('weights', model.#bytes)] } }));
+    const model = new JourneyModel(journey, bytesOf(seed, 6 * MiB));
+    await journey.apply(journey.dataset('model', { http: { urls: [journey.origin.add('weights', model.#bytes)] } }));
     return model;
   }
 
@@ -47,9 +43,5 @@ export class JourneyModel {
   async readsRight(pod: string): Promise<void> {
     const sum = await ok(this.#journey.inPod(pod, 'sha256sum /models/weights'));
     assert.equal(sum.slice(0, 64), sha256(this.#bytes));
-  }
-
-  stop(): Promise<void> {
-    return this.origin[Symbol.asyncDispose]();
   }
 }

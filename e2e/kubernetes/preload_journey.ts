@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { bytesOf, MiB, type Outcome, root, run, sha256, until } from '@hearth/common/testing';
 import type { Manifest } from '@hearth/common/testing/kubernetes';
-import { FileOrigin } from '@hearth/common/testing/origins';
+import type { FileOrigin } from '@hearth/common/testing/origins';
 import { inline, type Journey, useJourney } from './journey.ts';
 
 const gateName = 'hearth.storage/preload';
@@ -19,11 +19,13 @@ export const onNode = (dataset: string, ...nodeNames: string[]) => ({
 /** A Journey with Datasets whose bytes are brought before pods want them, from an origin that can be slow and fail. */
 export class PreloadJourney {
   readonly journey: Journey;
-  readonly origin: FileOrigin;
 
-  constructor(journey: Journey, origin: FileOrigin) {
+  constructor(journey: Journey) {
     this.journey = journey;
-    this.origin = origin;
+  }
+
+  get origin(): FileOrigin {
+    return this.journey.origin;
   }
 
   /** A Dataset of one file that no other test knows. */
@@ -92,10 +94,9 @@ export class PreloadJourney {
 export function usePreloadJourney(namespace: string): () => PreloadJourney {
   const journey = useJourney(namespace);
   let made: PreloadJourney | undefined;
-  before(async () => {
-    made = new PreloadJourney(journey(), await FileOrigin.start(journey().cluster.network.hostAddress));
+  before(() => {
+    made = new PreloadJourney(journey());
   });
-  after(() => made?.origin[Symbol.asyncDispose]());
   afterEach(() => {
     if (made) Object.assign(made.origin, { bytesPerSecond: undefined, failing: false });
   });
