@@ -76,9 +76,7 @@ export const smallCold: Group = {
     const server = await S3Server.start({ folder: join(around.directory, 's3'), keepAlive: true, keys });
     try {
       await upload(server, native);
-      process.env.AWS_ACCESS_KEY_ID = keys.accessKeyId;
-      process.env.AWS_SECRET_ACCESS_KEY = keys.secretAccessKey;
-      process.env.AWS_REGION = 'us-east-1';
+      Object.assign(process.env, server.environment);
       await around.row({
         id: 'cold-small-first',
         what: `empty agent, ${files} files of 16 KiB from S3 through the mount, against s5cmd`,

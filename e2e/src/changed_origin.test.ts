@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { CreateBucketCommand, PutBucketVersioningCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { bytesOf, MiB, needsPrograms, type Outcome, root, run, sha256 } from '@hearth/common/testing';
 import { Cluster } from '@hearth/common/testing/agents';
-import { S3Server, type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
+import { S3Server, type ScriptedServer, sendFile, sendJson, startServer } from '@hearth/common/testing/origins';
 
 // The origin has another state after the first chunk was read. HTTP servers with ETags are in origins.test.ts.
 describe('an origin that changes between two chunks of a file', () => {
@@ -138,12 +138,10 @@ describe('an origin that changes between two chunks of a file', () => {
     before(async () => {
       server = await startServer();
       server.handler = (request, response) => {
-        const json = (value: unknown) =>
-          response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
-        if (request.url === '/api/models/org/m/revision/main') return json({ sha: commit, siblings: [] });
+        if (request.url === '/api/models/org/m/revision/main') return sendJson(response, { sha: commit, siblings: [] });
         if (request.url?.startsWith(`/api/models/org/m/tree/${commit}`)) {
           const lfs = large ? { lfs: { oid: sha256(listed), size: listed.length } } : {};
-          return json([{ type: 'file', oid: gitId, size: listed.length, path, ...lfs }]);
+          return sendJson(response, [{ type: 'file', oid: gitId, size: listed.length, path, ...lfs }]);
         }
         if (request.url === `/org/m/resolve/${commit}/${path}`)
           return response.writeHead(302, { location: `${server.url}/blob` }).end();
@@ -182,12 +180,7 @@ describe('an origin that changes between two chunks of a file', () => {
       server = await needsPrograms(this, () => S3Server.start());
       const { endpoint, keys } = server;
       client = new S3Client({ endpoint, credentials: keys, region: 'us-east-1', forcePathStyle: true });
-      const environment = {
-        AWS_ACCESS_KEY_ID: keys.accessKeyId,
-        AWS_SECRET_ACCESS_KEY: keys.secretAccessKey,
-        AWS_REGION: 'us-east-1',
-      };
-      await cluster.add('s3', { environment });
+      await cluster.add('s3', { environment: server.environment });
     });
     after(async () => {
       client?.destroy();

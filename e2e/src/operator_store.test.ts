@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DaemonProcess, skip, tool, unlessUnavailable, until } from '@hearth/common/testing';
 import { loadConfig } from '../../node-agent/src/config/index.ts';
-import { openStore } from '../../node-agent/src/store/index.ts';
+import { openStore, type Store } from '../../node-agent/src/store/index.ts';
 import { planCertificates, type SecretTexts } from '../../operator/src/certificates/index.ts';
 import { agentPaths, etcdPeerName } from '../../operator/src/storage_cluster/names.ts';
 import { agentConfig } from '../../operator/src/storage_cluster/objects/agent_config.ts';
@@ -113,12 +113,7 @@ describe('what the operator gives its pods', () => {
         const address = storeAddress(cluster, hostOf(replicas - 1)) ?? '';
         const store = await openStore(address.replaceAll(agentPaths.certificates, tls));
         try {
-          await until('the store answers', () =>
-            store.put('key', 'value', { deadlineMs: 2_000 }).then(
-              () => true,
-              () => false,
-            ),
-          );
+          await answers(store);
         } finally {
           await store.close();
         }
@@ -171,12 +166,7 @@ describe('what the operator gives its pods', () => {
         address.replaceAll(agentPaths.certificates, writeSecret('agent-lost', texts.agent)),
       );
       try {
-        await until('the store answers', () =>
-          store.put('key', 'value', { deadlineMs: 2_000 }).then(
-            () => true,
-            () => false,
-          ),
-        );
+        await answers(store);
         await members.pop()?.end();
         rmSync(dataOf(2, 3), { recursive: true });
         const again = startMember(etcd, 2, 3, tls);
@@ -190,5 +180,12 @@ describe('what the operator gives its pods', () => {
   });
 });
 
+const answers = (store: Store) =>
+  until('the store answers', () =>
+    store.put('key', 'value', { deadlineMs: 2_000 }).then(
+      () => true,
+      () => false,
+    ),
+  );
 const memberName = (index: number) => `hearth-models-etcd-${index}`;
 const hostOf = (index: number) => `127.0.77.${index + 1}`;

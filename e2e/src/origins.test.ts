@@ -5,7 +5,14 @@ import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { Authority, bytesOf, MiB, needsPrograms, sha256, writeSample } from '@hearth/common/testing';
 import { Cluster } from '@hearth/common/testing/agents';
-import { type Handler, S3Server, type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
+import {
+  type Handler,
+  S3Server,
+  type ScriptedServer,
+  sendFile,
+  sendJson,
+  startServer,
+} from '@hearth/common/testing/origins';
 
 interface Summary {
   summary: { mismatches: number; bytes: number; originBytes: number; peerBytes: number; localBytes: number };
@@ -180,12 +187,12 @@ describe('origins through real agents', () => {
       const commit = createHash('sha1').update('commit').digest('hex');
       const resolve = `/org/m/resolve/${commit}/`;
       server.handler = (request, response) => {
-        const json = (value: unknown) =>
-          response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
-        if (request.url === '/api/models/org/m/revision/main') return json({ sha: commit, siblings: [] });
+        if (request.url === '/api/models/org/m/revision/main') return sendJson(response, { sha: commit, siblings: [] });
         if (request.url?.startsWith(`/api/models/org/m/tree/${commit}`)) {
           const oid = sha256(body);
-          return json([{ type: 'file', oid, size: body.length, path: 'm.bin', lfs: { oid, size: body.length } }]);
+          return sendJson(response, [
+            { type: 'file', oid, size: body.length, path: 'm.bin', lfs: { oid, size: body.length } },
+          ]);
         }
         if (request.url === `${resolve}m.bin`) {
           return response.writeHead(302, { location: `${server.url}/blob?X-Amz-Signature=secret` }).end();
@@ -211,12 +218,7 @@ describe('origins through real agents', () => {
       ] as const) {
         await client.send(new PutObjectCommand({ Bucket: 'models', Key: key, Body: bytesOf(3, size) }));
       }
-      const environment = {
-        AWS_ACCESS_KEY_ID: keys.accessKeyId,
-        AWS_SECRET_ACCESS_KEY: keys.secretAccessKey,
-        AWS_REGION: 'us-east-1',
-      };
-      await cluster.add('s3', { environment });
+      await cluster.add('s3', { environment: server.environment });
       const source = ['s3://models/m', '--endpoint', endpoint, '--allow-private'];
       await cluster.json('s3', 'dataset', 'add', 'bucket', ...source);
       await cluster.json('s3', 'warm', 'bucket', '--node', 's3');

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { kinds } from '@hearth/common/kubernetes';
 import { elapse, until } from '@hearth/common/testing';
-import { ControllerManager } from '@hearth/common/testing/kubernetes';
 import {
   claimObject,
   datasetObject,
@@ -19,26 +18,19 @@ const all = BigInt(megabyte);
 describe('gated pods on a real API server', () => {
   let cluster: GateCluster;
   let replica: GateReplica;
-  let controllers: ControllerManager;
-  let count = 0;
-  /** A Dataset that no node holds yet. */
   let model: string;
 
   before(async function () {
     cluster = await GateCluster.start(this);
-    controllers = await ControllerManager.start(cluster.server, ['garbage-collector-controller']);
+    await cluster.run('garbage-collector-controller');
     await cluster.serving('n1', 'n2', 'n3');
     replica = await cluster.leader('first');
   });
-  beforeEach(async () => {
-    count += 1;
-    model = `model-${count}`;
+  beforeEach(() => {
+    model = cluster.newModel();
   });
   afterEach(() => cluster?.clear());
-  after(async () => {
-    await controllers?.stop();
-    await cluster?.stop();
-  });
+  after(() => cluster?.stop());
 
   it('wait for bytes, and go where they are, with their plan beside them', async () => {
     await cluster.dataset(model, { mode: 'Wait' });

@@ -1,40 +1,32 @@
 import assert from 'node:assert/strict';
 import { kinds, type Pod } from '@hearth/common/kubernetes';
 import { elapse, until } from '@hearth/common/testing';
-import { ControllerManager } from '@hearth/common/testing/kubernetes';
 import { claimObject, GateCluster, hostsOf, isGated, megabyte, planOf, podObject } from './testing/gate_cluster.ts';
 
 const all = BigInt(megabyte);
 
 describe('groups of gated pods on a real API server', () => {
   let cluster: GateCluster;
-  let controllers: ControllerManager;
-  let count = 0;
-  /** A Dataset that no node holds yet. */
   let model: string;
 
   before(async function () {
     cluster = await GateCluster.start(this);
-    controllers = await ControllerManager.start(cluster.server, [
+    await cluster.run(
       'deployment-controller',
       'replicaset-controller',
       'daemonset-controller',
       'statefulset-controller',
       'job-controller',
       'garbage-collector-controller',
-    ]);
+    );
     await cluster.serving('n1', 'n2', 'n3');
     await cluster.leader('first');
   });
   beforeEach(() => {
-    count += 1;
-    model = `model-${count}`;
+    model = cluster.newModel();
   });
   afterEach(() => cluster?.clear());
-  after(async () => {
-    await controllers?.stop();
-    await cluster?.stop();
-  });
+  after(() => cluster?.stop());
 
   async function podsOf(app: string): Promise<Pod[]> {
     return (await cluster.api.list(kinds.Pod, { namespace: 'default', labelSelector: `app=${app}` })).items;

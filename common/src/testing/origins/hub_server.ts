@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sha256 } from '../sample.ts';
-import { type ScriptedServer, sendFile, startServer } from './scripted_server.ts';
+import { type ScriptedServer, sendFile, sendJson, startServer } from './scripted_server.ts';
 
 const gitId = (bytes: Buffer | string): string => createHash('sha1').update(bytes).digest('hex');
 
@@ -102,10 +102,6 @@ export class HubServer implements AsyncDisposable {
     else if (bytes === undefined) response.writeHead(404).end();
     else sendFile(request, response, bytes, { etag: `"${sha256(bytes)}"` });
   }
-}
-
-function sendJson(response: ServerResponse, value: unknown): void {
-  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 }
 
 /** Kept beside the repository, in large file storage. */

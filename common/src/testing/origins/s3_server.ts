@@ -67,6 +67,12 @@ export class S3Server {
     return server;
   }
 
+  /** By which programs may read it, as it is usual for them. */
+  get environment(): Record<string, string> {
+    const { accessKeyId, secretAccessKey } = this.keys;
+    return { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_REGION: 'us-east-1' };
+  }
+
   async stop(): Promise<void> {
     await this.#program.end();
     await this.#folder?.remove();

@@ -47,6 +47,10 @@ export function startServer(tls?: KeyPair, host = '127.0.0.1'): Promise<Scripted
   });
 }
 
+export function sendJson(response: ServerResponse, value: unknown): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}
+
 /** Answers as nginx does for a file: HEAD, ranges, ETag, Last-Modified. `headers` replace; undefined removes. */
 export function sendFile(
   request: IncomingMessage,

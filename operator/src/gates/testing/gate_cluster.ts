@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { kinds, type Pod } from '@hearth/common/kubernetes';
 import type { CachePreload, Gate } from '@hearth/common/resources';
 import { until } from '@hearth/common/testing';
-import { ChartServer } from '@hearth/common/testing/kubernetes';
+import { ChartServer, ControllerManager } from '@hearth/common/testing/kubernetes';
 import type { Context } from 'mocha';
 import { datasetObject, isGated, podObject } from './gate_objects.ts';
 import { GateReplica, type ReplicaOptions, serverName } from './gate_replica.ts';
@@ -18,6 +18,8 @@ export const megabyte = 1_000_000;
 export class GateCluster extends ChartServer {
   readonly agents = new TestAgents('main');
   readonly #replicas = new Set<GateReplica>();
+  readonly #controllers: ControllerManager[] = [];
+  #models = 0;
 
   /** Of a suite, or of a benchmark, which is not skipped where programs cannot be built. */
   static override async start(context?: Context): Promise<GateCluster> {
@@ -41,6 +43,16 @@ export class GateCluster extends ChartServer {
       { ...webhook, clientConfig: { ...clientConfig, url: `https://${serverName}:${port}${service.path}` } },
     ];
     await this.apply({ ...configuration, webhooks });
+  }
+
+  /** Runs controllers of Kubernetes, by their names. */
+  async run(...controllers: string[]): Promise<void> {
+    this.#controllers.push(await ControllerManager.start(this.server, controllers));
+  }
+
+  /** The name of a Dataset that no node holds yet. */
+  newModel(): string {
+    return `model-${++this.#models}`;
   }
 
   /** A replica of the operator with the rights of the chart's account. */
@@ -157,7 +169,7 @@ export class GateCluster extends ChartServer {
   }
 
   override async stop(): Promise<void> {
-    for (const replica of this.#replicas) await replica.stop();
+    for (const running of [...this.#replicas, ...this.#controllers]) await running.stop();
     await super.stop();
   }
 }
