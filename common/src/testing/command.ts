@@ -37,12 +37,12 @@ export function start(
   const log = options.log === undefined ? undefined : openSync(options.log, 'a');
   const child = spawn(program, args, {
     stdio: [options.input === undefined ? 'ignore' : 'pipe', log ?? 'pipe', log ?? 'pipe'],
-    ...(Number.isFinite(timeout) ? { timeout } : {}),
-    killSignal: 'SIGKILL',
     detached,
     env: { ...process.env, ...options.environment },
   });
   if (log !== undefined) closeSync(log);
+  // That of spawn() goes on when a program cannot be started, and keeps this process.
+  const limit = Number.isFinite(timeout) ? setTimeout(() => child.kill('SIGKILL'), timeout) : undefined;
   // A program that ends without reading its input says why itself.
   child.stdin?.on('error', () => {}).end(options.input);
   const said = { stdout: '', stderr: '' };
@@ -52,6 +52,7 @@ export function start(
     });
   }
   const outcome = new Promise<Outcome>((resolve) => {
+    child.once('error', () => clearTimeout(limit)).once('exit', () => clearTimeout(limit));
     child.once('error', ({ message }) => resolve({ code: 127, ...said, stderr: `${said.stderr}${message}` }));
     child.once('close', (code, signal) => {
       const end = signal === null ? '' : `(ended by ${signal})`;
