@@ -4,6 +4,7 @@ import { HearthError } from '../error.ts';
 import { createLogger, silentLogger } from '../logger.ts';
 import { type ControllerOptions, type ReconcileOutcome, runController } from './controller.ts';
 import { settle, TestClock } from './testing/test_clock.ts';
+import type { Watch } from './watch.ts';
 import { WorkQueue } from './work_queue.ts';
 
 describe('runController', () => {
@@ -151,6 +152,63 @@ describe('runController', () => {
     await ended;
     assert.deepEqual(seen, ['a']);
     assert.ok(finished);
+    assert.equal(clock.next, undefined, 'no timer is left');
+  });
+
+  it('starts its watches, works when all is listed, and stops the last one first when the last pass has ended', async () => {
+    const done: string[] = [];
+    const lists = { watched: Promise.withResolvers<void>(), read: Promise.withResolvers<void>() };
+    const followed = (name: string): Watch => ({
+      synced: () => lists.watched.promise,
+      start: (given) => {
+        done.push(`start ${name}`);
+        given.addAfter(`early ${name}`, 0);
+        return () => void done.push(`stop ${name}`);
+      },
+    });
+    const unlisted: Watch = { start: () => () => undefined };
+    const ended = run(
+      async (key, signal) => {
+        done.push(key);
+        if (key === 'first') await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+        if (key === 'first') done.push('ended');
+      },
+      {
+        watches: [followed('a'), followed('b'), unlisted],
+        reads: [{ synced: () => lists.read.promise }],
+        first: () => {
+          done.push('listed');
+          return ['first'];
+        },
+      },
+    );
+    await settle();
+    assert.deepEqual(done, ['start a', 'start b']);
+    lists.watched.resolve();
+    await settle();
+    assert.deepEqual(done.splice(0), ['start a', 'start b'], 'what it only reads is not listed yet');
+    lists.read.resolve();
+    await settle();
+    assert.deepEqual(done.splice(0), ['listed', 'early a', 'early b', 'first']);
+    stop.abort();
+    await ended;
+    assert.deepEqual(done, ['ended', 'stop b', 'stop a']);
+  });
+
+  it('gives up, and stops what it began, when it is to end before all is listed', async () => {
+    const stopped: string[] = [];
+    const failing: Watch = {
+      synced: () => Promise.reject(new HearthError('Cancelled', 'ended')),
+      start: (given) => {
+        given.addAfter('a', 60_000);
+        return () => void stopped.push('watch');
+      },
+    };
+    await assert.rejects(
+      run(async () => assert.fail('nothing is known yet'), { watches: [failing] }),
+      { code: 'Cancelled' },
+    );
+    assert.deepEqual(stopped, ['watch']);
     assert.equal(clock.next, undefined, 'no timer is left');
   });
 });

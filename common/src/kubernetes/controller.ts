@@ -1,6 +1,7 @@
 import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
 import { type Clock, sleep, systemClock } from './clock.ts';
+import type { Watch } from './watch.ts';
 import type { WorkQueue } from './work_queue.ts';
 
 export interface ReconcileResult {
@@ -18,6 +19,12 @@ export interface ControllerOptions {
   name: string;
   /** Shut down by the controller at its end. */
   queue: WorkQueue;
+  /** What adds keys to the queue. */
+  watches?: readonly Watch[];
+  /** What passes read without being woken by it. */
+  reads?: readonly Pick<Watch, 'synced'>[];
+  /** Called once when all that it watches and reads is listed: the keys to begin with. */
+  first?: () => Iterable<string>;
   /** Keys in work at a time. */
   workers: number;
   /**
@@ -38,8 +45,27 @@ export interface ControllerOptions {
 /** What a reconcile may take to end after its signal has aborted, ms. */
 const settleMs = 10_000;
 
-/** Runs workers on a queue until the signal aborts; resolves when the last running reconcile has ended. Never throws. */
+/**
+ * Runs a controller until the signal aborts: starts its watches, waits for the first lists of all that it looks at (without
+ * them what is not seen yet would count as gone), adds the first keys, and has workers reconcile what is in the queue, with
+ * back-off after errors. Resolves when the last reconcile has ended and then the watches, the last one first. Throws only
+ * `Cancelled`, when the signal aborts before all is listed.
+ */
 export async function runController(options: ControllerOptions): Promise<void> {
+  const { queue, watches = [], reads = [], first } = options;
+  const stops: (() => void)[] = [];
+  try {
+    for (const one of watches) stops.push(one.start(queue));
+    await Promise.all([...watches, ...reads].map((one) => one.synced?.()));
+    for (const key of first?.() ?? []) queue.add(key);
+    await runWorkers(options);
+  } finally {
+    queue.shutDown();
+    for (const stop of stops.reverse()) stop();
+  }
+}
+
+async function runWorkers(options: ControllerOptions): Promise<void> {
   const { queue, workers, signal } = options;
   const logger = options.logger.child({ controller: options.name });
   const shutDown = () => queue.shutDown();

@@ -22,4 +22,5 @@ export {
   splitKey,
 } from './object.ts';
 export { type ChangeListener, Reflector, type ReflectorOptions } from './reflector.ts';
+export { controllerKey, hasNewSpec, type KeysOf, ownKey, type Watch, type Watched, watch } from './watch.ts';
 export { WorkQueue, type WorkQueueOptions } from './work_queue.ts';

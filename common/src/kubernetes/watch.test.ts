@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { type KubernetesObject, resourceType } from './object.ts';
+import type { ChangeListener } from './reflector.ts';
+import { controllerKey, hasNewSpec, ownKey, watch } from './watch.ts';
+
+const wholes = resourceType('test.example', 'v1', 'wholes', 'Whole', 'Cluster');
+const parts = resourceType('test.example', 'v1', 'parts', 'Part', 'Namespaced');
+
+describe('watch', () => {
+  const owned = (owner: string, kind = 'Whole', controller = true): KubernetesObject => ({
+    metadata: {
+      name: 'x',
+      namespace: 'ns',
+      ownerReferences: [{ apiVersion: 'test.example/v1', kind, name: owner, uid: 'u', controller }],
+    },
+  });
+
+  function follow(keysOf: Parameters<typeof watch<KubernetesObject>>[1], afterMs?: number | (() => number)) {
+    const listeners: ChangeListener<KubernetesObject>[] = [];
+    const onChange = (listener: ChangeListener<KubernetesObject>) => {
+      listeners.push(listener);
+      return () => void listeners.pop();
+    };
+    const added: [string, number][] = [];
+    const queue = { addAfter: (key: string, ms: number) => void added.push([key, ms]) };
+    const stop = watch({ onChange }, keysOf, afterMs).start(queue);
+    return { listeners, added, stop };
+  }
+
+  it('adds the keys that a change concerns, by what objects were and are, until it is stopped', () => {
+    const { listeners, added, stop } = follow(controllerKey(wholes));
+    listeners[0]?.('ns/x', owned('first'), owned('second'));
+    listeners[0]?.('ns/x', owned('second'), undefined);
+    listeners[0]?.('ns/x', undefined, {});
+    assert.deepEqual(
+      added.map(([key]) => key),
+      ['first', 'second', 'second'],
+    );
+    stop();
+    assert.equal(listeners.length, 0);
+  });
+
+  it('adds them at once, or after a time that may be another one for each', () => {
+    const times = [5, 7];
+    for (const [afterMs, expected] of [
+      [undefined, [0, 0]],
+      [3, [3, 3]],
+      [() => times.shift() ?? 0, [5, 7]],
+    ] as const) {
+      const { listeners, added } = follow(ownKey, afterMs);
+      for (const key of ['a', 'b']) listeners[0]?.(key, undefined, {});
+      assert.deepEqual(
+        added,
+        ['a', 'b'].map((key, index) => [key, expected[index]]),
+      );
+    }
+  });
+
+  it('adds nothing for who only takes note', () => {
+    const { listeners, added } = follow(() => undefined);
+    listeners[0]?.('a', undefined, {});
+    assert.deepEqual(added, []);
+  });
+
+  it('knows owners by kind, in the namespace if they have one, and only those that control', () => {
+    const owners = (kind: typeof parts, object: KubernetesObject) => controllerKey(kind)('ns/x', undefined, object);
+    assert.deepEqual(owners(parts, owned('d', 'Part')), ['ns/d']);
+    assert.deepEqual(owners(parts, owned('d', 'Whole')), []);
+    assert.deepEqual(owners(wholes, owned('c', 'Whole', false)), []);
+  });
+
+  it('tells specs by their generation', () => {
+    const object = (generation: number): KubernetesObject => ({ metadata: { name: 'x', generation } });
+    assert.equal(hasNewSpec(object(1), object(1)), false);
+    assert.equal(hasNewSpec(object(1), object(2)), true);
+    assert.equal(hasNewSpec(undefined, object(1)), true);
+    assert.equal(hasNewSpec(object(1), undefined), true);
+  });
+});
