@@ -1,13 +1,7 @@
-/** The shell around every reconciler: finalizers, conditions, events, errors and when to look again. */
+/** The shell around every reconciler: passes, finalizers, conditions, events, errors and when to look again. */
 export { findCondition, writtenConditions } from './conditions.ts';
-export { controllerKey, enqueueOnChange, ownKey } from './enqueue.ts';
-export type {
-  CleanUpResult,
-  ConditionState,
-  DesiredStatus,
-  Pass,
-  ReconciledObject,
-  Reconciler,
-} from './reconciler.ts';
+export { hasFinalizer, removeFinalizer } from './finalizer.ts';
+export { reconcileKey } from './pass.ts';
+export type * from './reconciler.ts';
 export { retryDelayMs } from './retry_delay.ts';
 export { reconcileObject, type ShellOptions } from './shell.ts';

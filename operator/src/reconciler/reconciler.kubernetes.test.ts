@@ -2,16 +2,19 @@ import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
 import {
   type ConfigMap,
+  controllerKey,
   EventRecorder,
   type KubernetesApi,
   type KubernetesObject,
   kinds,
   LeaderElection,
   ownerReference,
+  ownKey,
   Reflector,
   resourceType,
   runController,
   WorkQueue,
+  watch,
 } from '@hearth/common/kubernetes';
 import { CutProxy } from '@hearth/common/kubernetes/testing';
 import type { Condition } from '@hearth/common/resources';
@@ -19,11 +22,8 @@ import { elapse, until } from '@hearth/common/testing';
 import { apiOf, startApiServer, type TestApiServer } from '@hearth/common/testing/kubernetes';
 import {
   type CleanUpResult,
-  controllerKey,
   type DesiredStatus,
-  enqueueOnChange,
-  ownKey,
-  type Reconciler,
+  type ObjectReconciler,
   reconcileObject,
 } from './index.ts';
 
@@ -36,7 +36,7 @@ const namespace = 'default';
 const lease = { name: 'widget-operator', namespace };
 
 /** A ConfigMap with the widget's text for each widget. */
-class WidgetReconciler implements Reconciler<Widget, ConfigMap | undefined, ConfigMap> {
+class WidgetReconciler implements ObjectReconciler<Widget, ConfigMap | undefined, ConfigMap> {
   readonly type = widgets;
   readonly #api: KubernetesApi;
   readonly #made: Reflector<ConfigMap>;
@@ -93,13 +93,17 @@ class Operator {
     const times = { leaseSeconds: 3, renewSeconds: 2, retrySeconds: 0.4 };
     this.election = new LeaderElection({ api, ...lease, identity, ...times, logger });
     this.#ended = this.election.run(async (term) => {
-      await Promise.all([objects.synced(), made.synced()]);
-      const queue = new WorkQueue();
-      const stops = [enqueueOnChange(objects, queue, ownKey), enqueueOnChange(made, queue, controllerKey(widgets))];
       const reconciler = new WidgetReconciler(api, made);
-      const reconcile = reconcileObject({ reconciler, api, objects, events: this.events, logger });
-      await runController({ name: 'widgets', queue, workers: 4, reconcile, logger, signal: term });
-      for (const stop of stops) stop();
+      await runController({
+        name: 'widgets',
+        queue: new WorkQueue(),
+        workers: 4,
+        watches: [watch(objects, ownKey), watch(made, controllerKey(widgets))],
+        first: () => objects.keys(),
+        reconcile: reconcileObject({ reconciler, api, objects, events: this.events, logger }),
+        logger,
+        signal: term,
+      });
     }, signal);
   }
 

@@ -3,7 +3,8 @@ import { HearthError, silentLogger } from '@hearth/common';
 import { type KubernetesObject, resourceType, splitKey } from '@hearth/common/kubernetes';
 import { MemoryApi } from '@hearth/common/kubernetes/testing';
 import { type Condition, finalizerName } from '@hearth/common/resources';
-import type { CleanUpResult, ConditionState, DesiredStatus, Pass, Reconciler } from './reconciler.ts';
+import { reconcileKey } from './pass.ts';
+import type { CleanUpResult, ConditionState, DesiredStatus, ObjectReconciler, Pass, Reconciler } from './reconciler.ts';
 import { reconcileObject } from './shell.ts';
 
 interface Widget extends KubernetesObject {
@@ -14,7 +15,7 @@ const widgets = resourceType<Widget>('test.example', 'v1', 'widgets', 'Widget', 
 type Observed = { made: string[] };
 
 /** Makes what the spec wants in a list, one thing an action. */
-class WidgetReconciler implements Reconciler<Widget, Observed, string> {
+class WidgetReconciler implements ObjectReconciler<Widget, Observed, string> {
   readonly type = widgets;
   readonly progressReasons = ['Making'];
   readonly made: string[] = [];
@@ -223,5 +224,46 @@ describe('reconcileObject', () => {
     const seen = [object];
     api.objects.clear();
     assert.deepEqual(await pass({ get: () => seen.shift() }), {});
+  });
+});
+
+describe('reconcileKey', () => {
+  const { signal } = new AbortController();
+  /** Takes steps that are left, and asks for another pass as each step says. */
+  const steps = (left: (number | undefined | Error)[], requeueAfterMs?: number) => {
+    const taken: (number | undefined)[] = [];
+    const reconciler: Reconciler<string, typeof left, number | undefined | Error> = {
+      observe: async () => left,
+      plan: (_key, seen) => [...seen],
+      apply: async (step) => {
+        if (step instanceof Error) throw step;
+        taken.push(step);
+        return step === undefined ? undefined : { requeueAfterMs: step };
+      },
+      requeueAfterMs: () => requeueAfterMs,
+    };
+    return { taken, pass: reconcileKey(reconciler, (key) => (key === 'gone' ? undefined : key)) };
+  };
+
+  it('has nothing to do for what is gone', async () => {
+    const { taken, pass } = steps([1]);
+    assert.deepEqual([await pass('gone', signal), taken], [{}, []]);
+  });
+
+  it('comes again at the earliest time that an action or the observation asks for', async () => {
+    assert.deepEqual(await steps([undefined]).pass('a', signal), {});
+    assert.deepEqual(await steps([undefined, 30, 20]).pass('a', signal), { requeueAfterMs: 20 });
+    assert.deepEqual(await steps([30], 10).pass('a', signal), { requeueAfterMs: 10 });
+  });
+
+  it('ends with the first action that fails, or when it is to end', async () => {
+    const { taken, pass } = steps([1, new HearthError('Unavailable', 'no agent'), 2]);
+    await assert.rejects(pass('a', signal), { code: 'Unavailable' });
+    assert.deepEqual(taken, [1]);
+    const ending = new AbortController();
+    ending.abort();
+    const other = steps([1]);
+    await assert.rejects(other.pass('a', ending.signal));
+    assert.deepEqual(other.taken, []);
   });
 });

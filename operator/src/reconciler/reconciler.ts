@@ -1,4 +1,4 @@
-import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
+import type { KubernetesObject, ReconcileResult, ResourceType } from '@hearth/common/kubernetes';
 import type { Condition } from '@hearth/common/resources';
 
 /** An object with a spec whose reconciler writes conditions into its status. */
@@ -22,32 +22,41 @@ export interface Pass<Observed, Action> {
   applied: readonly Action[];
   /** Why the pass ended before the last action; the action that failed. */
   failure?: { error: Error; action: Action };
+  /** When to look again. */
+  result: ReconcileResult;
 }
 
 /** Cleaning up has ended, or waits for something that a person can read. `reason` of Ready: absent: Deleting. */
 export type CleanUpResult = 'done' | { waitingFor: string; reason?: string; requeueAfterMs?: number };
 
 /**
- * One kind's reconciler. A pass is observe -> plan -> apply each action in order -> status; the shell around it is the
- * same for all kinds (`reconcileObject`). Everything is found again in every pass, so a pass may end anywhere.
+ * What is done for one thing: an object, what a reflector keeps of one, or a key alone. A pass is observe -> plan -> apply each
+ * action in order; the shell around it is the same for all (`reconcileKey`, `reconcileObject`). Everything is found again
+ * in every pass, so a pass may end anywhere.
  */
-export interface Reconciler<T extends ReconciledObject, Observed, Action> {
+export interface Reconciler<T, Observed, Action> {
+  /** Reads everything that the pass needs, once. What is missing is an observation, not an error. */
+  observe(target: T, signal: AbortSignal): Promise<Observed>;
+  /** Pure. What to do, in order; nothing when all is as it should be. */
+  plan(target: T, observed: Observed): Action[];
+  /** Idempotent. A failure ends the pass; later actions wait for the next one. May ask for another pass after a while. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most actions ask for none
+  apply(action: Action, target: T, signal: AbortSignal): Promise<ReconcileResult | void>;
+  /** Pure. When to look again though nothing changed, ms; undefined: not at all. */
+  requeueAfterMs?(target: T, observed: Observed): number | undefined;
+}
+
+/** The reconciler of a kind whose status has conditions: what a pass found and did is written there, and told by events. */
+export interface ObjectReconciler<T extends ReconciledObject, Observed, Action>
+  extends Reconciler<T, Observed, Action> {
   readonly type: ResourceType<T>;
   /** Reasons of Ready=False that are steps on the way, and so no warnings to people. */
   readonly progressReasons?: readonly string[];
-  /** Reads everything that the pass needs, once. What is missing is an observation, not an error. */
-  observe(object: T, signal: AbortSignal): Promise<Observed>;
-  /** Pure. What to do, in order; nothing when all is as the spec says. */
-  plan(object: T, observed: Observed): Action[];
-  /** Idempotent. A failure ends the pass; later actions wait for the next one. */
-  apply(action: Action, object: T, signal: AbortSignal): Promise<void>;
   /**
    * Pure. Gives one condition `Ready` and others. When an action failed and this does not say Ready=False by itself,
    * the shell says it: the reason is the error's code.
    */
   status(object: T, pass: Pass<Observed, Action>): DesiredStatus<T>;
-  /** Pure. When to look again though nothing changed, ms; undefined: not at all. */
-  requeueAfterMs?(object: T, observed: Observed): number | undefined;
   /**
    * Removes what the object stands for that the garbage collector does not see. Absent: the object gets no finalizer.
    * Idempotent; called until it is done.

@@ -2,11 +2,12 @@ import { HearthError, type Logger } from '@hearth/common';
 import type { EventRecorder, KubernetesClient, ReconcileResult, Reflector } from '@hearth/common/kubernetes';
 import { findCondition, withFailure, writtenConditions } from './conditions.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
-import type { ConditionState, Pass, ReconciledObject, Reconciler } from './reconciler.ts';
+import { runPass } from './pass.ts';
+import type { ConditionState, ObjectReconciler, Pass, ReconciledObject } from './reconciler.ts';
 import { writeStatus } from './status.ts';
 
 export interface ShellOptions<T extends ReconciledObject, Observed, Action> {
-  reconciler: Reconciler<T, Observed, Action>;
+  reconciler: ObjectReconciler<T, Observed, Action>;
   api: Pick<KubernetesClient, 'apply' | 'patch'>;
   objects: Pick<Reflector<T>, 'get'>;
   events: Pick<EventRecorder, 'eventFor'>;
@@ -18,7 +19,7 @@ export interface ShellOptions<T extends ReconciledObject, Observed, Action> {
 /** How soon an object that is being deleted is looked at again when its reconciler does not say, ms. */
 const cleanUpAgainMs = 5_000;
 
-/** The function that runController calls for each key of this kind. See Reconciler for what a pass is. */
+/** The function that runController calls for each key of a kind with conditions. See Reconciler for what a pass is. */
 export function reconcileObject<T extends ReconciledObject, Observed, Action>(
   options: ShellOptions<T, Observed, Action>,
 ): (key: string, signal: AbortSignal) => Promise<ReconcileResult> {
@@ -53,7 +54,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     }
     let pass: Pass<Observed, Action>;
     try {
-      pass = await this.#pass(object, signal);
+      pass = await runPass(reconciler, object, signal);
     } catch (thrown) {
       return await this.#failed(object, HearthError.from(thrown), unready(object), rememberedFigures(object), signal);
     }
@@ -62,7 +63,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
       return await this.#failed(object, HearthError.from(pass.failure.error), conditions, figures, signal);
     }
     await this.#write(object, conditions, figures, signal);
-    return { requeueAfterMs: reconciler.requeueAfterMs?.(object, pass.observed) };
+    return pass.result;
   }
 
   async delete(object: T, signal: AbortSignal): Promise<ReconcileResult> {
@@ -84,23 +85,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     }
   }
 
-  async #pass(object: T, signal: AbortSignal): Promise<Pass<Observed, Action>> {
-    const { reconciler } = this.#options;
-    const observed = await reconciler.observe(object, signal);
-    const applied: Action[] = [];
-    for (const action of reconciler.plan(object, observed)) {
-      try {
-        signal.throwIfAborted();
-        await reconciler.apply(action, object, signal);
-      } catch (thrown) {
-        return { observed, applied, failure: { error: HearthError.from(thrown), action } };
-      }
-      applied.push(action);
-    }
-    return { observed, applied };
-  }
-
-  /** Reports a failure on the object and by an event, and throws it, so that the queue tries again later and later. */
+  /** Tells of a failure on the object and by an event, and throws it, so that the queue tries again later and later. */
   async #failed(
     object: T,
     error: HearthError,
