@@ -70,3 +70,8 @@ export interface Agents {
   /** Called after every status message, at most every 2 s a cluster; `after` is undefined when the cluster is gone. */
   onStatus(listener: StatusListener): () => void;
 }
+
+/** What agents report, as a watch of a controller takes it: keys are names of StorageClusters. */
+export function statusOf(agents: Pick<Agents, 'onStatus'>): { onChange(listener: StatusListener): () => void } {
+  return { onChange: (listener) => agents.onStatus(listener) };
+}

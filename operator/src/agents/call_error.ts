@@ -11,7 +11,7 @@ export function callError(thrown: unknown, endpoint: AgentEndpoint, signal: Abor
 
 /** Whether another agent may answer what this one did not. */
 export function isWorthAnotherAgent(error: HearthError): boolean {
-  return error.code === 'Unavailable' || error.code === 'DeadlineExceeded' || error.code === 'TryElsewhere';
+  return isAway(error) || error.code === 'TryElsewhere';
 }
 
 function explain(code: ErrorCode, details: string, { node, address }: AgentEndpoint): string {
@@ -25,4 +25,10 @@ function explain(code: ErrorCode, details: string, { node, address }: AgentEndpo
     default:
       return `the agent on ${node} answered: ${details}`;
   }
+}
+
+/** Whether there is no agent to ask now, rather than something wrong with the question. */
+export function isAway(thrown: unknown): boolean {
+  const { code } = HearthError.from(thrown);
+  return code === 'Unavailable' || code === 'DeadlineExceeded';
 }

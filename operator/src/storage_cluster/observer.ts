@@ -21,7 +21,9 @@ export interface ObserverOptions {
   environment: Environment;
   agents: AgentDirectory;
   clusters: Source<StorageCluster>;
+  /** Projected by `nodeFacts`. */
   nodes: Source<NodeFacts>;
+  /** Of the operator's namespace and `ownedSelector`, projected by `podState`. */
   pods: Source<PodState>;
   owned: OwnedObjects;
   now: () => Date;

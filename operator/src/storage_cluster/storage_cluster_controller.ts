@@ -1,29 +1,19 @@
 import type { Logger } from '@hearth/common';
-import { type EventRecorder, type KubernetesClient, runController, WorkQueue } from '@hearth/common/kubernetes';
-import type { StorageCluster } from '@hearth/common/resources';
-import type { AgentDirectory, ClusterStatus } from '../agents/index.ts';
-import type { NodeFacts, Source } from '../kubernetes/index.ts';
+import { hasNewSpec, type KubernetesClient, ownKey, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
+import { type ClusterStatus, statusOf } from '../agents/index.ts';
+import type { NodeFacts } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
-import type { Environment } from './environment.ts';
 import { OwnedObjects, type OwnedSources } from './owned_objects.ts';
-import type { PodState } from './pod_state.ts';
-import { StorageClusterReconciler } from './storage_cluster_reconciler.ts';
+import { StorageClusterReconciler, type StorageClusterReconcilerOptions } from './storage_cluster_reconciler.ts';
 
-export interface StorageClusterControllerOptions {
+export interface StorageClusterControllerOptions
+  extends Omit<StorageClusterReconcilerOptions, 'owned' | 'now' | 'deletionPatienceMs'> {
   api: Pick<KubernetesClient, 'get' | 'list' | 'apply' | 'patch' | 'delete'>;
-  environment: Environment;
-  agents: AgentDirectory;
-  clusters: Source<StorageCluster>;
-  /** Projected by `nodeFacts`. */
-  nodes: Source<NodeFacts>;
-  /** Of the operator's namespace and `ownedSelector`, projected by `podState`. */
-  pods: Source<PodState>;
   /** Of the operator's namespace and `ownedSelector`. */
   owned: OwnedSources;
-  events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
   now?: () => Date;
-  deletionPatienceMs?: number;
+  deletionPatienceMs?: number | undefined;
 }
 
 /** Figures that change all the time are written as often as this at most. */
@@ -38,53 +28,38 @@ export async function runStorageClusterController(
 ): Promise<void> {
   const { clusters, nodes, pods, agents, api, events, logger, environment } = options;
   const { now = () => new Date(), deletionPatienceMs = 10 * 60_000 } = options;
-  const queue = new WorkQueue({ firstDelayMs: 200, longestDelayMs: 60_000 });
   const owned = new OwnedObjects(options.owned, environment.namespace);
-  const addAll = () => {
+  const reconciler = new StorageClusterReconciler({ ...options, owned, now, deletionPatienceMs });
+  const known = (name: string) => (clusters.get(name) === undefined ? [] : [name]);
+  const reports = statusOf(agents);
+  const watches = [
+    watch(clusters, (name, _before, after) => {
+      if (after !== undefined) return [name];
+      void agents.forget(name);
+      return [];
+    }),
     // Which nodes belong to one depends on all of them.
-    for (const name of clusters.keys()) queue.addAfter(name, gatherMs);
-  };
-  const stops = [
-    clusters.onChange((name, before, after) => {
-      if (after === undefined) void agents.forget(name);
-      else queue.add(name);
-      if (before?.metadata.generation !== after?.metadata.generation) addAll();
-    }),
-    nodes.onChange((_name, before, after) => {
-      if (placementOf(before) !== placementOf(after)) addAll();
-    }),
-    pods.onChange((_key, before, after) => {
-      for (const name of new Set([before?.cluster, after?.cluster])) {
-        if (name !== undefined && name !== '') queue.addAfter(name, gatherMs);
-      }
-    }),
-    owned.onChange((name) => queue.addAfter(name, gatherMs)),
-    agents.onStatus((name, before, after) => {
-      if (clusters.get(name) === undefined) return;
-      if (readinessOf(before) === readinessOf(after)) queue.addAfter(name, figuresMs);
-      else queue.addAfter(name, gatherMs);
-    }),
-  ];
-  try {
-    await Promise.all([clusters.synced(), nodes.synced(), pods.synced(), owned.synced()]);
-    addAll();
-    const reconciler = new StorageClusterReconciler({
-      api,
-      environment,
-      agents,
-      clusters,
+    watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? clusters.keys() : []), gatherMs),
+    watch(
       nodes,
-      pods,
-      owned,
-      events,
-      now,
-      deletionPatienceMs,
-    });
-    const reconcile = reconcileObject({ reconciler, api, objects: clusters, events, logger, now });
-    await runController({ name: 'storageclusters', queue, workers: 2, reconcile, logger, signal });
-  } finally {
-    for (const stop of stops) stop();
-  }
+      (_name, before, after) => (placementOf(before) === placementOf(after) ? [] : clusters.keys()),
+      gatherMs,
+    ),
+    watch(pods, (_key, ...states) => states.flatMap((pod) => pod?.cluster || []), gatherMs),
+    watch(owned, ownKey, gatherMs),
+    watch(reports, (name, before, after) => (readinessOf(before) === readinessOf(after) ? [] : known(name)), gatherMs),
+    watch(reports, known, figuresMs),
+  ];
+  await runController({
+    name: 'storageclusters',
+    queue: new WorkQueue({ firstDelayMs: 200, longestDelayMs: 60_000 }),
+    workers: 2,
+    watches,
+    first: () => clusters.keys(),
+    reconcile: reconcileObject({ reconciler, api, objects: clusters, events, logger, now }),
+    logger,
+    signal,
+  });
 }
 
 /** What of a node decides where it belongs and how it is. */

@@ -1,6 +1,6 @@
 import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
-import type { CleanUpResult, DesiredStatus, Pass, Reconciler } from '../reconciler/index.ts';
+import type { CleanUpResult, ObjectReconciler, Pass } from '../reconciler/index.ts';
 import { cleanUp } from './clean_up.ts';
 import { isReadByPods } from './configurations.ts';
 import type { Observation } from './observation.ts';
@@ -22,10 +22,12 @@ const lookAgainMs = 5 * 60_000;
 const awaitedMs = 10_000;
 const longestRestMs = 60 * 60_000;
 
-/** Makes of a StorageCluster what runs on its nodes, and writes to its status how each of them is. */
-export class StorageClusterReconciler implements Reconciler<StorageCluster, Observation, Action> {
+/** Makes of a StorageCluster what runs on its nodes, and tells in its status how each of them is. */
+export class StorageClusterReconciler implements ObjectReconciler<StorageCluster, Observation, Action> {
   readonly type = kinds.StorageCluster;
   readonly progressReasons = progressReasons;
+  readonly plan = (_cluster: StorageCluster, observation: Observation) => plan(observation);
+  readonly status = (cluster: StorageCluster, pass: Pass<Observation, Action>) => clusterStatus(cluster, pass.observed);
   readonly #options: StorageClusterReconcilerOptions;
   readonly #observer: Observer;
 
@@ -36,10 +38,6 @@ export class StorageClusterReconciler implements Reconciler<StorageCluster, Obse
 
   async observe(cluster: StorageCluster, signal: AbortSignal): Promise<Observation> {
     return await this.#observer.observe(cluster, signal);
-  }
-
-  plan(_cluster: StorageCluster, observation: Observation): Action[] {
-    return plan(observation);
   }
 
   async apply(action: Action, cluster: StorageCluster, signal: AbortSignal): Promise<void> {
@@ -77,10 +75,6 @@ export class StorageClusterReconciler implements Reconciler<StorageCluster, Obse
         agents.configure(cluster.metadata.name, action.identity, action.endpoints);
         return;
     }
-  }
-
-  status(cluster: StorageCluster, { observed }: Pass<Observation, Action>): DesiredStatus<StorageCluster> {
-    return clusterStatus(cluster, observed);
   }
 
   requeueAfterMs(cluster: StorageCluster, observation: Observation): number {
