@@ -33,3 +33,12 @@ export class HearthError extends Error {
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(errorTable, text);
 }
+
+/** For `catch()`: an error of this code is no failure; every other one is thrown. */
+export function ignoring(code: ErrorCode): (thrown: unknown) => undefined {
+  return (thrown) => {
+    const error = HearthError.from(thrown);
+    if (error.code !== code) throw error;
+    return undefined;
+  };
+}

@@ -6,9 +6,10 @@ import {
   objectKey,
   runController,
   WorkQueue,
+  watch,
 } from '@hearth/common/kubernetes';
 import { type Dataset, type StorageCluster, splitRegisteredName } from '@hearth/common/resources';
-import type { Agents, ClusterStatus } from '../agents/index.ts';
+import { type Agents, type ClusterStatus, statusOf } from '../agents/index.ts';
 import type { Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
 import { type SecretGrant, SecretReader, type SecretReaderOptions } from '../secrets/index.ts';
@@ -36,9 +37,6 @@ export interface DatasetControllerOptions {
   logger: Logger;
   /** Milliseconds since the epoch. */
   now?: () => number;
-  workers?: number;
-  /** Listings at the same time. */
-  looksAtOnce?: number;
   /** How long what was read of Secrets counts; absent: as SecretReader has it. */
   secretTimes?: Pick<SecretReaderOptions, 'foundMs' | 'failedMs'>;
   /** A deletion ends after this time though agents cannot be reached, milliseconds. */
@@ -61,14 +59,12 @@ class DatasetController {
   constructor(options: DatasetControllerOptions) {
     this.#options = options;
     const { agents, logger, api, events, grant, now = Date.now } = options;
-    this.#resolutions = new Resolutions({
-      agents,
-      logger,
-      now,
-      atOnce: options.looksAtOnce ?? 32,
-      changed: (key) => this.#queue.add(key),
+    const patienceMs = options.removalPatienceMs ?? 300_000;
+    this.#resolutions = new Resolutions({ agents, logger, now, atOnce: 32, changed: (key) => this.#queue.add(key) });
+    this.#users = new DatasetUsers((key) => {
+      // Only one that is being deleted waits for its users.
+      if (options.datasets.get(key)?.metadata.deletionTimestamp !== undefined) this.#queue.add(key);
     });
-    this.#users = new DatasetUsers((key) => this.#usersChanged(key));
     this.#reconciler = new DatasetReconciler({
       agents,
       events,
@@ -78,89 +74,67 @@ class DatasetController {
       users: (key) => this.#users.of(key),
       secrets: new SecretReader({ api, now, ...options.secretTimes }),
       resolutions: this.#resolutions,
-      removal: new Removal({
-        agents,
-        nodes: () => [...options.nodes.keys()],
-        now,
-        patienceMs: options.removalPatienceMs ?? 300_000,
-      }),
+      removal: new Removal({ agents, nodes: () => options.nodes.keys(), now, patienceMs }),
       written: new WrittenFigures(now),
     });
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const { datasets, clusters, volumes, pods, nodes, agents, api, events, logger } = this.#options;
-    const stops = [
-      volumes.onChange((key, before, after) => this.#users.update('volume', key, before?.uses, after?.uses)),
-      pods.onChange((key, before, after) => this.#users.update('pod', key, before, after)),
-      clusters.onChange((key, before, after) => this.#clusterChanged(key, before, after)),
-      agents.onStatus((cluster, before, after) => this.#statusChanged(cluster, before, after)),
-      datasets.onChange((key, before, after) => this.#datasetChanged(key, before, after)),
+    const reconciler = this.#reconciler;
+    const watches = [
+      watch(volumes, (key, before, after) => this.#users.update('volume', key, before?.uses, after?.uses)),
+      watch(pods, (key, before, after) => this.#users.update('pod', key, before, after)),
+      watch(clusters, (name, before, after) => this.#ofCluster(name, before, after)),
+      watch(statusOf(agents), (cluster, before, after) => this.#reported(cluster, before, after)),
+      watch(datasets, (key, before, after) => {
+        if (after !== undefined) return [key];
+        if (before !== undefined) reconciler.forget(key, before);
+        return [];
+      }),
     ];
-    try {
-      // Without all users, or all nodes, a Dataset might go that is in use.
-      await Promise.all([datasets, clusters, volumes, pods, nodes].map((source) => source.synced()));
+    const first = () => {
       for (const key of volumes.keys()) this.#users.update('volume', key, undefined, volumes.get(key)?.uses);
       for (const key of pods.keys()) this.#users.update('pod', key, undefined, pods.get(key));
-      for (const key of datasets.keys()) this.#queue.add(key);
-      await runController({
-        name: 'datasets',
-        queue: this.#queue,
-        workers: this.#options.workers ?? 16,
-        reconcile: reconcileObject({ reconciler: this.#reconciler, api, objects: datasets, events, logger }),
-        logger,
-        signal,
-      });
+      return datasets.keys();
+    };
+    const reconcile = reconcileObject({ reconciler, api, objects: datasets, events, logger });
+    const queue = this.#queue;
+    try {
+      // Without all users, or all nodes, a Dataset might go that is in use.
+      const reads = [nodes];
+      await runController({ name: 'datasets', queue, workers: 16, watches, reads, first, reconcile, logger, signal });
     } finally {
-      for (const stop of stops) stop();
       this.#resolutions.close();
     }
   }
 
-  #datasetChanged(key: string, before: Dataset | undefined, after: Dataset | undefined): void {
-    if (after !== undefined) this.#queue.add(key);
-    else if (before !== undefined) this.#reconciler.forget(key, before);
-  }
-
-  /** Only a Dataset that is being deleted waits for its users. */
-  #usersChanged(key: string): void {
-    if (this.#options.datasets.get(key)?.metadata.deletionTimestamp !== undefined) this.#queue.add(key);
-  }
-
-  #clusterChanged(name: string, before: StorageCluster | undefined, after: StorageCluster | undefined): void {
+  #ofCluster(name: string, before: StorageCluster | undefined, after: StorageCluster | undefined): string[] {
     const same = before !== undefined && after !== undefined;
-    if (same && isDeepStrictEqual(clusterView(before), clusterView(after))) return;
+    if (same && isDeepStrictEqual(clusterView(before), clusterView(after))) return [];
     // Which cluster a Dataset without a reference belongs to depends on all of them.
-    this.#addAll(({ spec, status }) => {
+    return this.#keys(({ spec, status }) => {
       return spec.clusterRef === undefined || spec.clusterRef.name === name || status?.cluster === name;
     });
   }
 
-  #statusChanged(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): void {
+  #reported(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): string[] {
     if (before?.connected !== after?.connected) {
-      this.#connectionChanged(cluster);
-      return;
+      const keys = this.#keys(({ spec, status }) => (spec.clusterRef?.name ?? status?.cluster ?? cluster) === cluster);
+      // While no agent answered all may have been restarted, and no peer was left to ask for credentials.
+      for (const key of keys) this.#reconciler.credentialsLost(key);
+      return keys;
     }
     const names = new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])]);
-    for (const name of names) {
-      if (isSameReport(before?.datasets.get(name), after?.datasets.get(name))) continue;
+    return [...names].flatMap((name) => {
+      if (isSameReport(before?.datasets.get(name), after?.datasets.get(name))) return [];
       const split = splitRegisteredName(name);
-      if (split !== undefined) this.#queue.add(`${split.namespace}/${split.name}`);
-    }
-  }
-
-  /** While none answered all agents may have been restarted, and no peer was left to ask for credentials. */
-  #connectionChanged(cluster: string): void {
-    this.#addAll((dataset) => {
-      const { spec, status } = dataset;
-      if ((spec.clusterRef?.name ?? status?.cluster ?? cluster) !== cluster) return false;
-      this.#reconciler.credentialsLost(objectKey(dataset));
-      return true;
+      return split === undefined ? [] : [`${split.namespace}/${split.name}`];
     });
   }
 
-  #addAll(concerned: (dataset: Dataset) => boolean): void {
-    for (const dataset of this.#options.datasets.all()) if (concerned(dataset)) this.#queue.add(objectKey(dataset));
+  #keys(concerned: (dataset: Dataset) => boolean): string[] {
+    return this.#options.datasets.all().filter(concerned).map(objectKey);
   }
 }
 

@@ -8,7 +8,7 @@ import {
 } from '@hearth/common/kubernetes';
 import { type Dataset, datasets, registeredName, sourceKind } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
-import type { CleanUpResult, DesiredStatus, Pass, Reconciler } from '../reconciler/index.ts';
+import type { CleanUpResult, ObjectReconciler, Pass } from '../reconciler/index.ts';
 import { credentialsOf, grantCommand, type SecretGrant, type SecretReader } from '../secrets/index.ts';
 import { conditionOf } from './assessment.ts';
 import { type ClusterChoice, type ClusterView, chooseCluster } from './cluster.ts';
@@ -39,10 +39,13 @@ export interface DatasetReconcilerOptions {
 const inUseMs = 60_000;
 const maxClaimsListed = 10;
 
-/** Registers Datasets at the agents of their clusters, and writes to their status what the agents report. */
-export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, DatasetAction> {
+/** Registers Datasets at the agents of their clusters, and tells in their status what the agents say. */
+export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedDataset, DatasetAction> {
   readonly type: ResourceType<Dataset> = datasets;
   readonly progressReasons = ['Listing', 'AgentsUnavailable'];
+  readonly plan = plan;
+  readonly requeueAfterMs = requeueAfterMs;
+  readonly status = (dataset: Dataset, pass: Pass<ObservedDataset, DatasetAction>) => statusOf(dataset, pass.observed);
   readonly #options: DatasetReconcilerOptions;
   /** Credentials given to agents, as digests, by the Dataset's key. */
   readonly #sent = new Map<string, NonNullable<ObservedDataset['sent']>>();
@@ -74,10 +77,6 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
     };
   }
 
-  plan(dataset: Dataset, observed: ObservedDataset): DatasetAction[] {
-    return plan(dataset, observed);
-  }
-
   async apply(action: DatasetAction, dataset: Dataset, signal: AbortSignal): Promise<void> {
     const key = objectKey(dataset);
     switch (action.kind) {
@@ -94,14 +93,6 @@ export class DatasetReconciler implements Reconciler<Dataset, ObservedDataset, D
       case 'sendCredentials':
         return await this.#sendCredentials(key, action.registration, signal);
     }
-  }
-
-  status(dataset: Dataset, { observed }: Pass<ObservedDataset, DatasetAction>): DesiredStatus<Dataset> {
-    return statusOf(dataset, observed);
-  }
-
-  requeueAfterMs(dataset: Dataset, observed: ObservedDataset): number | undefined {
-    return requeueAfterMs(dataset, observed);
   }
 
   /** Claims and pods that use it keep it readable; then agents forget it. Ends although they cannot be reached. */

@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { HearthError, ignoring } from '@hearth/common';
 import { type Dataset, registeredName } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import { noCredentials } from './registration.ts';
@@ -71,15 +71,17 @@ export class Removal {
       throw new HearthError('Unavailable', `no agent of StorageCluster ${cluster} is known yet`);
     const options = { signal, deadlineMs: callMs };
     try {
-      await agents.call('removeDataset', { name, evict: true, nodes: [] }, options).catch(unlessNotFound);
+      await agents.call('removeDataset', { name, evict: true, nodes: [] }, options).catch(ignoring('NotFound'));
     } catch (thrown) {
       if (HearthError.from(thrown).code !== 'InUse') throw thrown;
       // Perhaps by a node that is no more, of which agents alone cannot know that it is not coming back.
       const request = { name, evict: true, nodes: this.#options.nodes() };
-      await agents.call('removeDataset', request, options).catch(unlessNotFound);
+      await agents.call('removeDataset', request, options).catch(ignoring('NotFound'));
     }
     if (!forgetCredentials) return;
-    await agents.call('setCredentials', { dataset: name, credentials: noCredentials }, options).catch(unlessNotFound);
+    await agents
+      .call('setCredentials', { dataset: name, credentials: noCredentials }, options)
+      .catch(ignoring('NotFound'));
   }
 
   /** Asked only when nothing in Kubernetes uses it. What agents keep then is theirs: bytes in use are not dropped. */
@@ -111,8 +113,4 @@ export class Removal {
     this.#inUse.delete(uid);
     return true;
   }
-}
-
-function unlessNotFound(thrown: unknown): void {
-  if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
 }
