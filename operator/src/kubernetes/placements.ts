@@ -8,27 +8,38 @@ export class Placements {
   readonly #clusters: Source<StorageCluster>;
   readonly #nodes: Source<NodeFacts>;
   #known: Placement | undefined;
-  readonly #stops: (() => void)[];
 
   constructor(clusters: Source<StorageCluster>, nodes: Source<NodeFacts>) {
     this.#clusters = clusters;
     this.#nodes = nodes;
+  }
+
+  /** Follows what places depend on, until the function that it gives is called. A controller's watch, before those of nodes. */
+  start(): () => void {
     const forget = () => {
       this.#known = undefined;
     };
-    this.#stops = [clusters.onChange(forget), nodes.onChange(forget)];
+    const stops = [this.#clusters.onChange(forget), this.#nodes.onChange(forget)];
+    return () => {
+      for (const stop of stops) stop();
+    };
   }
 
-  get current(): Placement {
-    this.#known ??= placeNodes(this.#clusters.all(), this.#nodes.all());
-    return this.#known;
+  async synced(): Promise<void> {
+    await Promise.all([this.#clusters.synced(), this.#nodes.synced()]);
   }
 
   placeOf(node: string): Place | undefined {
-    return this.current.places.get(node);
+    return this.#current.places.get(node);
   }
 
-  close(): void {
-    for (const stop of this.#stops) stop();
+  /** Names of the nodes that belong to a StorageCluster. */
+  nodesOf(cluster: string): string[] {
+    return [...this.#current.places].flatMap(([node, place]) => (place.cluster === cluster ? [node] : []));
+  }
+
+  get #current(): Placement {
+    this.#known ??= placeNodes(this.#clusters.all(), this.#nodes.all());
+    return this.#known;
   }
 }

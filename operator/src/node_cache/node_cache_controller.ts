@@ -29,7 +29,7 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
     for (const name of new Set([...nodes.keys(), ...caches.keys()])) queue.add(name);
   };
   const stops = [
-    () => placements.close(),
+    placements.start(),
     nodes.onChange((name) => queue.add(name)),
     caches.onChange((name, before, after) => {
       // Its status is written by no other; whoever changes spec or owner is put right.
@@ -42,8 +42,7 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
       if (!same) addAll();
     }),
     agents.onStatus((cluster, before, after) => {
-      for (const [node, place] of placements.current.places) {
-        if (place.cluster !== cluster) continue;
+      for (const node of placements.nodesOf(cluster)) {
         const [was, is] = [before?.nodes.get(node), after?.nodes.get(node)];
         // A change of readiness is written at once, figures when their time has come.
         if (was?.ready !== is?.ready || before?.connected !== after?.connected) queue.add(node);

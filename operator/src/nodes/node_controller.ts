@@ -30,7 +30,7 @@ export async function runNodeController(options: NodeControllerOptions, signal: 
     for (const name of nodes.keys()) queue.add(name);
   };
   const stops = [
-    () => placements.close(),
+    placements.start(),
     nodes.onChange((name, before, after) => {
       reconciler.changed(name, before, after);
       if (JSON.stringify(before) !== JSON.stringify(after)) queue.add(name);
@@ -39,8 +39,7 @@ export async function runNodeController(options: NodeControllerOptions, signal: 
       if (before?.metadata.generation !== after?.metadata.generation) addAll();
     }),
     agents.onStatus((cluster, _before, after) => {
-      for (const [node, place] of placements.current.places) {
-        if (place.cluster !== cluster) continue;
+      for (const node of placements.nodesOf(cluster)) {
         if (isDue(nodes.get(node), after?.nodes.get(node))) queue.add(node);
       }
     }),

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HearthError } from '@hearth/common';
 import type { ListPinsResponse, PinResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ClusterAgents } from '../agents/index.ts';
 import { ownerPrefix, uidOfOwner } from './job_request.ts';
@@ -159,10 +158,4 @@ export class PinCache {
       if (uid !== undefined) this.#nodesOf(uid, owner)?.add(node);
     }
   }
-}
-
-/** Whether there is no agent to ask now, rather than something wrong with the question. */
-export function isAway(thrown: unknown): boolean {
-  const { code } = HearthError.from(thrown);
-  return code === 'Unavailable' || code === 'DeadlineExceeded';
 }

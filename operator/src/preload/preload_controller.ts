@@ -3,15 +3,19 @@ import { isDeepStrictEqual } from 'node:util';
 import { HearthError, type Logger } from '@hearth/common';
 import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import {
+  type ControllerOptions,
   type EventRecorder,
+  hasNewSpec,
   type KubernetesClient,
   objectKey,
+  ownKey,
   runController,
   splitKey,
   WorkQueue,
+  watch,
 } from '@hearth/common/kubernetes';
 import { type CachePreload, type Dataset, registeredName, type StorageCluster } from '@hearth/common/resources';
-import type { Agents, ClusterStatus } from '../agents/index.ts';
+import { type Agents, type ClusterStatus, statusOf } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
 import type { PodGroupStatuses } from './board.ts';
@@ -37,7 +41,6 @@ export interface PreloadControllerOptions {
   logger: Logger;
   /** Milliseconds since the epoch, by the clock that CachePreloads are stamped by. */
   now?: () => number;
-  workers?: number;
   /** An agent that went away is waited for this long before another node takes its place, milliseconds. */
   graceMs?: number;
   /** A deletion ends after this time though agents cannot be reached, milliseconds. */
@@ -87,50 +90,48 @@ class PreloadController {
 
   async run(signal: AbortSignal): Promise<void> {
     const { preloads, datasets, clusters, nodes, podGroups, agents, api, events, logger } = this.#options;
-    const stops = [
-      preloads.onChange((key, before, after) => this.#preloadChanged(key, before, after)),
-      datasets.onChange((key, before, after) => {
-        if (before?.metadata.uid !== after?.metadata.uid) this.#datasetGone(key);
-        this.#add((preload) => usesDataset(preload, key));
-      }),
-      nodes.onChange((_name, before, after) => {
-        if (!isDeepStrictEqual(before, after)) this.#add(({ spec }) => spec.placement.gatedPods === undefined);
-      }),
-      clusters.onChange((_name, before, after) => {
-        if (before?.metadata.generation !== after?.metadata.generation) this.#add(() => true);
-      }),
-      podGroups.onChange((key) => this.#queue.add(key)),
-      agents.onStatus((cluster, before, after) => this.#statusChanged(cluster, before, after)),
-      () => this.#placements.close(),
-    ];
     const reconcile = reconcileObject({ reconciler: this.#reconciler, api, objects: preloads, events, logger });
-    const ending = new AbortController();
     let sweeping: Promise<void> | undefined;
-    try {
-      await Promise.all([preloads, datasets, clusters, nodes].map((source) => source.synced()));
-      // Without all of them what belongs to one would be taken for left behind.
-      sweeping = this.#sweepAll(AbortSignal.any([signal, ending.signal]));
-      for (const { metadata } of preloads.all()) this.#keys.set(metadata.uid ?? '', objectKey({ metadata }));
-      this.#add(() => true);
-      await runController({
-        name: 'preloads',
-        queue: this.#queue,
-        workers: this.#options.workers ?? 128,
-        reconcile: async (key, pass) => {
-          // Where all is there already no pod waits for the status to be written.
+    const controller: ControllerOptions = {
+      name: 'preloads',
+      queue: this.#queue,
+      workers: 128,
+      watches: [
+        this.#placements,
+        watch(preloads, (key, before, after) => this.#preloadChanged(key, before, after)),
+        watch(datasets, (key, before, after) => {
+          if (before?.metadata.uid !== after?.metadata.uid) this.#datasetGone(key);
+          return this.#those((preload) => usesDataset(preload, key));
+        }),
+        watch(nodes, (_name, before, after) => {
+          if (isDeepStrictEqual(before, after)) return [];
+          return this.#those(({ spec }) => spec.placement.gatedPods === undefined);
+        }),
+        watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? preloads.keys() : [])),
+        watch(podGroups, ownKey),
+        watch(statusOf(agents), (cluster, before, after) => this.#reported(cluster, before, after)),
+      ],
+      first: () => {
+        for (const { metadata } of preloads.all()) this.#keys.set(metadata.uid ?? '', objectKey({ metadata }));
+        // Without all of them what belongs to one would be taken for left behind.
+        sweeping = this.#sweepAll(signal);
+        return preloads.keys();
+      },
+      reconcile: async (key, pass) => {
+        // Where all is there already no pod waits for the status to be written.
+        await this.#publish(key, pass);
+        try {
+          return await reconcile(key, pass);
+        } finally {
           await this.#publish(key, pass);
-          try {
-            return await reconcile(key, pass);
-          } finally {
-            await this.#publish(key, pass);
-          }
-        },
-        logger,
-        signal,
-      });
+        }
+      },
+      logger,
+      signal,
+    };
+    try {
+      await runController(controller);
     } finally {
-      ending.abort();
-      for (const stop of stops) stop();
       await sweeping;
       for (const executor of this.#executors.values()) executor.close();
       this.#options.readiness.clear();
@@ -167,13 +168,13 @@ class PreloadController {
   }
 
   #nodesOf(cluster: string) {
-    return [...this.#placements.current.places].flatMap(([name, place]) => {
-      const node = place.cluster === cluster ? this.#options.nodes.get(name) : undefined;
+    return this.#placements.nodesOf(cluster).flatMap((name) => {
+      const node = this.#options.nodes.get(name);
       return node === undefined ? [] : [{ name, labels: node.labels, ready: node.ready }];
     });
   }
 
-  #preloadChanged(key: string, before: CachePreload | undefined, after: CachePreload | undefined): void {
+  #preloadChanged(key: string, before: CachePreload | undefined, after: CachePreload | undefined): string[] {
     const { metrics, readiness } = this.#options;
     const [gone, uid] = [before?.metadata.uid, after?.metadata.uid];
     if (gone !== undefined && gone !== uid) this.#keys.delete(gone);
@@ -181,7 +182,7 @@ class PreloadController {
     if (after === undefined) {
       if (before !== undefined) this.#reconciler.forget(key, before);
       readiness.set(key, undefined);
-      return;
+      return [];
     }
     const completed = after.status?.completedAt;
     if (before !== undefined && before.status?.completedAt === undefined && completed !== undefined) {
@@ -191,7 +192,7 @@ class PreloadController {
     const { generation, deletionTimestamp } = after.metadata;
     const was = before?.metadata;
     const same = was?.generation === generation && was?.deletionTimestamp === deletionTimestamp && was?.uid === uid;
-    if (!same || before?.status?.phase !== after.status?.phase) this.#queue.add(key);
+    return same && before?.status?.phase === after.status?.phase ? [] : [key];
   }
 
   #jobChanged(job: WarmJob, before: WarmJob | undefined): void {
@@ -202,12 +203,11 @@ class PreloadController {
     else this.#queue.addAfter(key, progressMs);
   }
 
-  #statusChanged(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): void {
+  #reported(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): string[] {
     if (before?.connected !== after?.connected) {
       // Agents that were all away may come back with another store.
       if (after?.connected === true) this.#executors.get(cluster)?.pins.forget();
-      this.#add((preload) => this.#isOf(preload, cluster));
-      return;
+      return this.#those((preload) => this.#isOf(preload, cluster));
     }
     const names = new Set([...(before?.nodes.keys() ?? []), ...(after?.nodes.keys() ?? [])]);
     const moved = [...names].some((name) => before?.nodes.get(name)?.ready !== after?.nodes.get(name)?.ready);
@@ -215,8 +215,8 @@ class PreloadController {
     for (const name of forgotten) this.#measures.forget(name);
     if (forgotten.length > 0) this.#executors.get(cluster)?.pins.forget();
     const changed = changedDatasets(before, after);
-    if (!moved && changed.size === 0) return;
-    this.#add((preload) => {
+    if (!moved && changed.size === 0) return [];
+    return this.#those((preload) => {
       if (moved && this.#isOf(preload, cluster)) return true;
       return preload.spec.datasets.some(({ name }) =>
         changed.has(registeredName(preload.metadata.namespace ?? '', name)),
@@ -238,8 +238,8 @@ class PreloadController {
     });
   }
 
-  #add(concerned: (preload: CachePreload) => boolean): void {
-    for (const preload of this.#options.preloads.all()) if (concerned(preload)) this.#queue.add(objectKey(preload));
+  #those(concerned: (preload: CachePreload) => boolean): string[] {
+    return this.#options.preloads.all().filter(concerned).map(objectKey);
   }
 
   async #sweepAll(signal: AbortSignal): Promise<void> {

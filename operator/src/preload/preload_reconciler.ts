@@ -1,13 +1,13 @@
-import { HearthError } from '@hearth/common';
+import { HearthError, ignoring } from '@hearth/common';
 import { type EventRecorder, objectKey, type ResourceType } from '@hearth/common/kubernetes';
 import { type CachePreload, cachePreloads, type Dataset, registeredName } from '@hearth/common/resources';
-import type { CleanUpResult, DesiredStatus, Pass, Reconciler } from '../reconciler/index.ts';
+import { isAway } from '../agents/index.ts';
+import type { CleanUpResult, ObjectReconciler, Pass } from '../reconciler/index.ts';
 import type { PodGroupStatuses } from './board.ts';
 import type { ClusterExecutor } from './cluster_executor.ts';
 import { hasEnded } from './job_request.ts';
 import type { MeasureCache } from './measure_cache.ts';
 import type { Measure, ObservedDataset, ObservedNode, ObservedPreload } from './observation.ts';
-import { isAway } from './pin_cache.ts';
 import { type PreloadAction, plan, requeueAfterMs } from './plan.ts';
 import { Retries } from './retries.ts';
 import { statusOf } from './status.ts';
@@ -44,7 +44,7 @@ const noPlan: Pick<ObservedPreload, 'agents' | 'jobs' | 'pins' | 'pinTroubles' |
 };
 
 /** Brings the bytes of CachePreloads to nodes and keeps them there, by warm jobs and pins of the agents. */
-export class PreloadReconciler implements Reconciler<CachePreload, ObservedPreload, PreloadAction> {
+export class PreloadReconciler implements ObjectReconciler<CachePreload, ObservedPreload, PreloadAction> {
   readonly type: ResourceType<CachePreload> = cachePreloads;
   readonly progressReasons = [
     'Pending',
@@ -55,6 +55,10 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     'DatasetNotFound',
     'DatasetNotReady',
   ];
+  readonly plan = plan;
+  readonly requeueAfterMs = requeueAfterMs;
+  readonly status = (preload: CachePreload, { observed }: Pass<ObservedPreload, PreloadAction>) =>
+    statusOf(preload, observed);
   readonly #options: PreloadReconcilerOptions;
   readonly #retries = new Map<string, Retries>();
   readonly #written: WrittenProgress;
@@ -112,10 +116,6 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
     return { ...observed, awaySince, retryAt: retries.until, pinTroubles: executor.pins.troubles(uid) };
   }
 
-  plan(preload: CachePreload, observed: ObservedPreload): PreloadAction[] {
-    return plan(preload, observed);
-  }
-
   async apply(action: PreloadAction, preload: CachePreload, signal: AbortSignal): Promise<void> {
     if (action.kind === 'event') {
       this.#options.events.eventFor(cachePreloads, preload, action.type, action.reason, action.message);
@@ -136,14 +136,6 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
       case 'releasePins':
         return await executor.pins.release(uid, action.owner, action.nodes, signal);
     }
-  }
-
-  status(preload: CachePreload, { observed }: Pass<ObservedPreload, PreloadAction>): DesiredStatus<CachePreload> {
-    return statusOf(preload, observed);
-  }
-
-  requeueAfterMs(preload: CachePreload, observed: ObservedPreload): number | undefined {
-    return requeueAfterMs(preload, observed);
   }
 
   /** Cancels its jobs and releases its pins; ends although agents cannot be reached. */
@@ -180,20 +172,17 @@ export class PreloadReconciler implements Reconciler<CachePreload, ObservedPrelo
       if (!this.#isCached(preload)) return;
       throw new HearthError('Unavailable', 'no agent of its StorageCluster has answered yet');
     }
-    const { jobs, pins, agents } = executor;
+    const { jobs, pins } = executor;
     for (const job of jobs.of(uid)) {
-      if (!hasEnded(job)) await agents.call('cancelWarmJob', { name: job.name }, { signal }).catch(unlessNotFound);
+      if (!hasEnded(job)) await this.#cancel(executor, job.name, signal);
     }
     await pins.releaseAll(uid, signal);
     jobs.forget(uid);
   }
 
   async #cancel({ jobs, agents }: ClusterExecutor, name: string, signal: AbortSignal): Promise<void> {
-    try {
-      jobs.note(await agents.call('cancelWarmJob', { name }, { signal }));
-    } catch (thrown) {
-      unlessNotFound(thrown);
-    }
+    const job = await agents.call('cancelWarmJob', { name }, { signal }).catch(ignoring('NotFound'));
+    if (job !== undefined) jobs.note(job);
   }
 
   #isCached(preload: CachePreload): boolean {
@@ -260,8 +249,4 @@ function withAgentsState<D extends ObservedDataset>(
   if (dataset.trouble !== undefined || known === undefined || known.state === 'Ready') return dataset;
   const message = `waits for Dataset ${dataset.name}: ${known.message || known.state}`;
   return { ...dataset, trouble: { reason: 'DatasetNotReady', message } };
-}
-
-function unlessNotFound(thrown: unknown): void {
-  if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
 }

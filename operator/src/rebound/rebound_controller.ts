@@ -21,13 +21,12 @@ export async function runReboundController(options: ReboundControllerOptions, si
   const placements = new Placements(clusters, nodes);
   const placeOf = (node: string) => placements.placeOf(node);
   const stops = [
-    () => placements.close(),
+    placements.start(),
     caches.onChange((name, before, after) => {
       if (before === undefined && after !== undefined) queue.add(name);
     }),
     agents.onStatus((cluster, before, after) => {
-      for (const [node, place] of placements.current.places) {
-        if (place.cluster !== cluster) continue;
+      for (const node of placements.nodesOf(cluster)) {
         const [was, is] = [before, after].map((status) => volumesOf(status?.nodes.get(node)));
         const again = before?.connected !== after?.connected;
         if (is !== undefined && (again || !isDeepStrictEqual(was, is))) queue.add(node);
