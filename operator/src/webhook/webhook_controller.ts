@@ -7,10 +7,12 @@ import {
   runController,
   type Secret,
   WorkQueue,
+  watch,
 } from '@hearth/common/kubernetes';
 import type { SecretTexts } from '../certificates/index.ts';
 import { labelsOfOperator, type Source } from '../kubernetes/index.ts';
-import { planWebhookCertificates } from './certificates.ts';
+import { type Reconciler, reconcileKey } from '../reconciler/index.ts';
+import { planWebhookCertificates, type WebhookCertificates } from './certificates.ts';
 
 /** Names of the Service, the Secret and the configuration, as the chart has them. */
 export const webhookName = 'hearth-webhook';
@@ -24,60 +26,93 @@ export interface WebhookControllerOptions {
   secrets: Source<Secret>;
   configurations: Source<MutatingWebhookConfiguration>;
   /** By which the API server calls the webhook; absent: the name of the Service. */
-  serverName?: string;
+  serverName?: string | undefined;
   logger: Logger;
   now?: () => Date;
 }
 
+export interface ObservedWebhook {
+  now: Date;
+  /** As they should be. */
+  certificates: WebhookCertificates;
+  /** The authorities by which the API server knows the webhook; undefined: there is no configuration. */
+  believed: string | undefined;
+}
+
+export type WebhookAction =
+  | { kind: 'writeSecret'; texts: SecretTexts; reason: string }
+  | { kind: 'writeAuthorities'; authorities: string }
+  | { kind: 'reportMissing' };
+
 /** However long certificates last, they are looked at so often, ms. */
 const longestMs = 3_600_000;
-const queueKey = 'webhook';
 
 /**
- * Keeps the webhook's certificates, and registers at the API server by which authority to know the webhook; on the
- * leader only, until the signal aborts.
+ * Keeps the webhook's certificates in its Secret, and tells the API server by which authority to know the webhook. There
+ * is one of each, so the key is of no account.
  */
-export async function runWebhookController(options: WebhookControllerOptions, signal: AbortSignal): Promise<void> {
-  const { secrets, configurations, namespace, logger } = options;
-  const queue = new WorkQueue({ firstDelayMs: 200, longestDelayMs: 30_000 });
-  const stops = [
-    secrets.onChange((key) => {
-      if (key === `${namespace}/${webhookName}`) queue.add(queueKey);
-    }),
-    configurations.onChange(() => queue.add(queueKey)),
-  ];
-  try {
-    await Promise.all([secrets.synced(), configurations.synced()]);
-    queue.add(queueKey);
-    const reconcile = (_key: string, work: AbortSignal) => reconcileWebhook(options, work);
-    await runController({ name: 'webhook', queue, workers: 1, reconcile, logger, signal });
-  } finally {
-    for (const stop of stops) stop();
+export class WebhookReconciler implements Reconciler<string, ObservedWebhook, WebhookAction> {
+  readonly #options: WebhookControllerOptions;
+
+  constructor(options: WebhookControllerOptions) {
+    this.#options = options;
+  }
+
+  async observe(): Promise<ObservedWebhook> {
+    const { namespace, secrets, configurations, now: time = () => new Date() } = this.#options;
+    const now = time();
+    const believed = authoritiesOf(configurations.get(webhookName));
+    const name = this.#options.serverName ?? `${webhookName}.${namespace}.svc`;
+    const texts = webhookTexts(secrets.get(`${namespace}/${webhookName}`));
+    return { now, believed, certificates: await planWebhookCertificates(name, texts, believed ?? '', now) };
+  }
+
+  plan(_key: string, { certificates: { texts, reason }, believed }: ObservedWebhook): WebhookAction[] {
+    const actions: WebhookAction[] = reason === undefined ? [] : [{ kind: 'writeSecret', texts, reason }];
+    const authorities = texts['ca.crt'] ?? '';
+    if (believed === undefined) actions.push({ kind: 'reportMissing' });
+    else if (authorities !== believed) actions.push({ kind: 'writeAuthorities', authorities });
+    return actions;
+  }
+
+  async apply(action: WebhookAction, _key: string, signal: AbortSignal): Promise<void> {
+    const { api, namespace, logger } = this.#options;
+    switch (action.kind) {
+      case 'writeSecret':
+        await api.apply(kinds.Secret, secretOf(namespace, action.texts), { signal });
+        return logger.info('the certificates of the webhook were written', { reason: action.reason });
+      case 'writeAuthorities':
+        await api.apply(kinds.MutatingWebhookConfiguration, bundleOf(action.authorities), { signal });
+        return logger.info('the authority of the webhook is in its configuration');
+      case 'reportMissing':
+        return logger.warn(
+          `there is no MutatingWebhookConfiguration ${webhookName}: no pod is gated; install the chart again`,
+        );
+    }
+  }
+
+  requeueAfterMs(_key: string, { certificates, now }: ObservedWebhook): number {
+    return Math.min(longestMs, Math.max(1_000, certificates.renewAt.getTime() - now.getTime()));
   }
 }
 
-/** One pass. Idempotent; ends with when to look again. */
-async function reconcileWebhook(
-  options: WebhookControllerOptions,
-  signal: AbortSignal,
-): Promise<{ requeueAfterMs: number }> {
-  const { api, namespace, secrets, configurations, logger, now = () => new Date() } = options;
-  const configuration = configurations.get(webhookName);
-  const believed = caBundleOf(configuration);
-  const name = options.serverName ?? `${webhookName}.${namespace}.svc`;
-  const observed = webhookTexts(secrets.get(`${namespace}/${webhookName}`));
-  const { texts, reason, renewAt } = await planWebhookCertificates(name, observed, believed, now());
-  if (reason !== undefined) {
-    await api.apply(kinds.Secret, secretOf(namespace, texts), { signal });
-    logger.info('the certificates of the webhook were written', { reason });
-  }
-  if (configuration === undefined) {
-    logger.warn(`there is no MutatingWebhookConfiguration ${webhookName}: no pod is gated; install the chart again`);
-  } else if (texts['ca.crt'] !== believed) {
-    await api.apply(kinds.MutatingWebhookConfiguration, bundleOf(texts['ca.crt'] ?? ''), { signal });
-    logger.info('the authority of the webhook is in its configuration');
-  }
-  return { requeueAfterMs: Math.min(longestMs, Math.max(1_000, renewAt.getTime() - now().getTime())) };
+/** Runs the reconciler of the webhook, on the leader only, until the signal aborts. The reflectors run already. */
+export async function runWebhookController(options: WebhookControllerOptions, signal: AbortSignal): Promise<void> {
+  const { secrets, configurations, namespace, logger } = options;
+  const secretKey = `${namespace}/${webhookName}`;
+  await runController({
+    name: 'webhook',
+    queue: new WorkQueue({ firstDelayMs: 200, longestDelayMs: 30_000 }),
+    workers: 1,
+    watches: [
+      watch(secrets, (key) => (key === secretKey ? [webhookName] : [])),
+      watch(configurations, () => [webhookName]),
+    ],
+    first: () => [webhookName],
+    reconcile: reconcileKey(new WebhookReconciler(options), (key) => key),
+    logger,
+    signal,
+  });
 }
 
 /** Texts of the webhook's Secret, by key. */
@@ -95,8 +130,9 @@ function secretOf(namespace: string, texts: SecretTexts): Applied<Secret> {
   };
 }
 
-function caBundleOf(configuration: MutatingWebhookConfiguration | undefined): string {
-  const webhook = configuration?.webhooks?.find(({ name }) => name === podsWebhook);
+function authoritiesOf(configuration: MutatingWebhookConfiguration | undefined): string | undefined {
+  if (configuration === undefined) return undefined;
+  const webhook = configuration.webhooks?.find(({ name }) => name === podsWebhook);
   return Buffer.from(webhook?.clientConfig.caBundle ?? '', 'base64').toString('utf8');
 }
 
