@@ -5,8 +5,9 @@ import type { Node } from '@hearth/common/kubernetes';
 import type { Dataset as DatasetObject } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
+import { reconcileKey } from '../reconciler/index.ts';
 import { sampleCluster, sampleNode } from '../storage_cluster/testing/samples.ts';
-import { bringCopy } from './copy.ts';
+import { copyState, requestCopy } from './copy.ts';
 import { joinDemands } from './join.ts';
 import { KeptCopies } from './kept_copies.ts';
 import { lastCopies } from './leaving.ts';
@@ -133,8 +134,13 @@ describe('a copy', () => {
       if (error !== undefined) throw error;
       return WarmJob.fromPartial({});
     };
-    const jobMap = new Map(jobs.map((job) => [job.name, job]));
-    return { asked, state: bringCopy({ call } as never, { jobs: jobMap }, copy, now, signal) };
+    const bring = async () => {
+      const state = copyState(new Map(jobs.map((job) => [job.name, job])), copy, now);
+      if (state.kind !== 'due') return state;
+      await requestCopy({ call } as never, copy, state.job, signal);
+      return { kind: 'asked' as const };
+    };
+    return { asked, state: bring() };
   };
 
   it('is asked for once, under a name that a restarted operator finds again', async () => {
@@ -178,20 +184,20 @@ describe('NodeReconciler with bytes', () => {
       api: { get: async () => object as never, patch: async () => void done.push('untaint') as never },
       agents: { get: () => ({ ...state, call }) } as unknown as Agents,
       clusters: { get: () => sampleCluster(spec) } as never,
-      nodes: sources as never,
       kept: keeper,
       placeOf: () => ({ cluster: 'models', group: 'all' }),
       events: { eventFor: (_type, _object, kind, reason, message) => void done.push(`${kind} ${reason}: ${message}`) },
       now: () => now,
     });
-    return { reconciler, keeper, done, state };
+    const reconcile = reconcileKey(reconciler, sources.get);
+    return { reconcile, keeper, done, state };
   }
   const joinPolicies = [{ name: 'p', datasets: named('a') }];
 
   it('keeps the startup taint until the node holds what is demanded', async () => {
-    const { reconciler, done, state } = setUp({ tainted: true }, status([dataset('team.a')]), { joinPolicies });
-    assert.deepEqual(await reconciler.reconcile('n1', signal), { requeueAfterMs: 15_000 });
-    await reconciler.reconcile('n1', signal);
+    const { reconcile, done, state } = setUp({ tainted: true }, status([dataset('team.a')]), { joinPolicies });
+    assert.deepEqual(await reconcile('n1', signal), { requeueAfterMs: 15_000 });
+    await reconcile('n1', signal);
     assert.deepEqual(done, [
       'warm team.a on n1',
       'Normal JoinWaits: Pods may run here when the node holds team.a, as the join policies ask',
@@ -199,7 +205,7 @@ describe('NodeReconciler with bytes', () => {
     ]);
     done.length = 0;
     state.status = status([dataset('team.a', { n1: 100 })]);
-    assert.deepEqual(await reconciler.reconcile('n1', signal), {});
+    assert.deepEqual(await reconcile('n1', signal), {});
     assert.deepEqual(done, [
       'untaint',
       'Normal AgentReady: The agent of StorageCluster models is ready, and the node holds team.a; pods may run here',
@@ -208,25 +214,25 @@ describe('NodeReconciler with bytes', () => {
 
   it('gives up after the timeout, and says what is missing', async () => {
     const spec = { joinPolicies, startupTaint: { timeout: '30s' } };
-    const { reconciler, done } = setUp({ tainted: true }, status([]), spec);
-    await reconciler.reconcile('n1', signal);
+    const { reconcile, done } = setUp({ tainted: true }, status([]), spec);
+    await reconcile('n1', signal);
     assert.match(done[1] ?? '', /^Warning AgentLate: .*after 30s the node still does not hold team\.a/);
   });
 
   it('moves last copies off a node that is cordoned, and tells when they have moved', async () => {
     const before = status([dataset('team.a', { n1: 100 })], [{}, {}]);
-    const { reconciler, keeper, done, state } = setUp({ leaving: true }, before);
+    const { reconcile, keeper, done, state } = setUp({ leaving: true }, before);
     assert.equal(keeper.condition('n1', before)?.reason, 'Moving');
     assert.equal(keeper.condition('n1', { ...before, connected: false })?.status, 'Unknown');
-    assert.deepEqual(await reconciler.reconcile('n1', signal), { requeueAfterMs: 15_000 });
+    assert.deepEqual(await reconcile('n1', signal), { requeueAfterMs: 15_000 });
     assert.deepEqual(done, [
       'warm team.a on n2',
       'Normal LastCopiesMove: The node is to go and holds the only complete copies of some Datasets; they are copied: team.a to n2',
     ]);
     done.length = 0;
     state.status = status([dataset('team.a', { n1: 100, n2: 100 })], [{}, {}]);
-    await reconciler.reconcile('n1', signal);
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.equal(keeper.condition('n1', state.status)?.status, 'True');
     assert.deepEqual(done, [
       'Normal LastCopiesMoved: Every Dataset that keeps its last copy has one on a node that stays',
@@ -235,10 +241,10 @@ describe('NodeReconciler with bytes', () => {
 
   it('says what is in the way of a last copy', async () => {
     const seen = status([dataset('team.a', { n1: 100 })]);
-    const { reconciler, keeper, done } = setUp({ leaving: true }, seen);
+    const { reconcile, keeper, done } = setUp({ leaving: true }, seen);
     assert.equal(keeper.condition('n1', seen)?.reason, 'NowhereToMove');
     assert.equal(setUp({}, seen).keeper.condition('n1', seen), undefined, 'the node stays');
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.match(done.join(), /^Warning LastCopiesMove: .*In the way: team\.a: no other node of the cluster is ready$/);
   });
 });

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { HearthError } from '@hearth/common';
+import { ignoring } from '@hearth/common';
 import {
   type Dataset as AgentDataset,
   CreateWarmJobRequest,
   type WarmJob,
 } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { ClusterAgents, ClusterStatus } from '../agents/index.ts';
+import type { ClusterAgents } from '../agents/index.ts';
+import { hasEnded } from '../preload/index.ts';
 
 /** A copy of a Dataset's present revision that is to be on a node. */
 export interface Copy {
@@ -16,7 +17,8 @@ export interface Copy {
 }
 
 export type CopyState =
-  | { kind: 'asked' }
+  /** To be asked for, by a job of this name. */
+  | { kind: 'due'; job: string }
   | { kind: 'running'; job: WarmJob }
   /** Tried again after this time, milliseconds. */
   | { kind: 'failed'; message: string; againInMs: number };
@@ -33,25 +35,18 @@ export function isComplete({ bytes, files, residency }: AgentDataset, node: stri
 }
 
 /**
- * Brings a copy, by a warm job that is named after it, so that an operator that was restarted finds the job instead of
- * beginning again. A job that failed is followed by another one after a while.
+ * Pure. How far a copy is. It is brought by a warm job whose name tells of it, so that an operator that was restarted finds
+ * the job instead of beginning again. A job that failed is followed by another one after a while.
  */
-export async function bringCopy(
-  agents: Pick<ClusterAgents, 'call'>,
-  status: Pick<ClusterStatus, 'jobs'>,
-  copy: Copy,
-  now: number,
-  signal: AbortSignal,
-): Promise<CopyState> {
+export function copyState(jobs: ReadonlyMap<string, WarmJob>, copy: Copy, now: number): CopyState {
   let failed: WarmJob | undefined;
   for (let attempt = 0; attempt < mostTries; attempt += 1) {
     const name = jobName(copy, attempt);
-    const job = status.jobs.get(name);
+    const job = jobs.get(name);
     if (job === undefined) {
       const againInMs = failed === undefined ? 0 : Date.parse(failed.endedAt) + againAfterMs - now;
-      if (failed !== undefined && againInMs > 0) return { kind: 'failed', message: failed.message, againInMs };
-      await askFor(agents, copy, name, signal);
-      return { kind: 'asked' };
+      if (failed === undefined || againInMs <= 0) return { kind: 'due', job: name };
+      return { kind: 'failed', message: failed.message, againInMs };
     }
     // One that succeeded, though the bytes are not there: they were evicted since.
     if (!hasEnded(job)) return { kind: 'running', job };
@@ -60,33 +55,20 @@ export async function bringCopy(
   return { kind: 'failed', message: 'it was tried too often', againInMs: againAfterMs };
 }
 
-async function askFor(
-  agents: Pick<ClusterAgents, 'call'>,
+/** Idempotent. `agents` undefined: the cluster has gone, and with it who could want the copy. */
+export async function requestCopy(
+  agents: Pick<ClusterAgents, 'call'> | undefined,
   { dataset, node }: Copy,
-  name: string,
+  job: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const request = CreateWarmJobRequest.fromPartial({
-    dataset: dataset.name,
-    nodes: [node],
-    priority,
-    verify: 'checksum',
-    name,
-  });
-  try {
-    await agents.call('createWarmJob', request, { signal });
-  } catch (thrown) {
-    const error = HearthError.from(thrown);
-    // Asked before, and not in the status yet.
-    if (error.code !== 'AlreadyExists') throw error;
-  }
+  const request = { dataset: dataset.name, nodes: [node], priority, verify: 'checksum', name: job };
+  // It may have been asked for before, and not be in the status yet.
+  const asked = agents?.call('createWarmJob', CreateWarmJobRequest.fromPartial(request), { signal });
+  await asked?.catch(ignoring('AlreadyExists'));
 }
 
 function jobName({ purpose, dataset, node }: Copy, attempt: number): string {
   const text = JSON.stringify([dataset.name, dataset.manifest, node, attempt]);
   return `${purpose}-${createHash('sha256').update(text).digest('hex').slice(0, 20)}`;
-}
-
-function hasEnded({ state }: WarmJob): boolean {
-  return state === 'Succeeded' || state === 'Failed' || state === 'Cancelled';
 }

@@ -4,6 +4,7 @@ import type { Node } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
+import { reconcileKey } from '../reconciler/index.ts';
 import { sampleCluster, sampleNode } from '../storage_cluster/testing/samples.ts';
 import { NodeReconciler } from './node_reconciler.ts';
 import { decideTaint } from './taint.ts';
@@ -95,18 +96,18 @@ describe('NodeReconciler', () => {
       },
       agents,
       clusters: source<StorageCluster>(cluster),
-      nodes: source(node),
       kept: { on: () => [] },
       placeOf: () => ({ cluster: 'models', group: 'all' }),
       events: { eventFor: (type, _object, kind, reason) => void events.push(`${type.kind} ${kind} ${reason}`) },
       now: () => clock.now,
     });
-    return { reconciler, patches, events, calls, clock, node };
+    const reconcile = reconcileKey(reconciler, () => node);
+    return { reconciler, reconcile, patches, events, calls, clock, node };
   }
 
   it('takes our taint away and no other, if the node is still what was read', async () => {
-    const { reconciler, patches, events } = setUp({});
-    assert.deepEqual(await reconciler.reconcile('n1', signal), {});
+    const { reconcile, patches, events } = setUp({});
+    assert.deepEqual(await reconcile('n1', signal), {});
     assert.deepEqual(patches, [
       { metadata: { uid: 'u', resourceVersion: '5' }, spec: { taints: [{ key: 'gpu', effect: 'NoSchedule' }] } },
     ]);
@@ -114,30 +115,30 @@ describe('NodeReconciler', () => {
   });
 
   it('waits for the agent, and gives up after the timeout with events on both', async () => {
-    const { reconciler, patches, events, clock } = setUp({ ready: false });
-    assert.deepEqual(await reconciler.reconcile('n1', signal), { requeueAfterMs: 9 * minute });
+    const { reconcile, patches, events, clock } = setUp({ ready: false });
+    assert.deepEqual(await reconcile('n1', signal), { requeueAfterMs: 9 * minute });
     assert.deepEqual(patches, []);
     clock.now = created + 10 * minute;
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.equal(patches.length, 1);
     assert.deepEqual(events, ['Node Warning AgentLate', 'StorageCluster Warning AgentLate']);
   });
 
   it('gives a taint that was put back a time of its own', async () => {
-    const { reconciler, patches, clock, node } = setUp({ ready: false });
+    const { reconciler, reconcile, patches, clock, node } = setUp({ ready: false });
     clock.now = created + 60 * minute;
     reconciler.changed('n1', { ...node, tainted: false }, node);
-    assert.deepEqual(await reconciler.reconcile('n1', signal), { requeueAfterMs: 10 * minute });
+    assert.deepEqual(await reconcile('n1', signal), { requeueAfterMs: 10 * minute });
     assert.deepEqual(patches, []);
   });
 
   it('tells the agent its zone, and does not mind one that is too old', async () => {
     const told = setUp({ zone: 'east' });
-    await told.reconciler.reconcile('n1', signal);
+    await told.reconcile('n1', signal);
     assert.deepEqual(told.calls, [['configureNode', { zone: 'east', rack: '' }]]);
     const old = setUp({ zone: 'east', call: () => Promise.reject(new HearthError('Unsupported', 'no')) });
-    await old.reconciler.reconcile('n1', signal);
+    await old.reconcile('n1', signal);
     const away = setUp({ zone: 'east', call: () => Promise.reject(new HearthError('Unavailable', 'away')) });
-    await assert.rejects(away.reconciler.reconcile('n1', signal), /away/);
+    await assert.rejects(away.reconcile('n1', signal), /away/);
   });
 });

@@ -1,4 +1,5 @@
-import { parseDuration, type StorageCluster } from '@hearth/common/resources';
+import type { Node } from '@hearth/common/kubernetes';
+import { parseDuration, type StorageCluster, startupTaintKey } from '@hearth/common/resources';
 import type { NodeFacts } from '../kubernetes/index.ts';
 
 export type TaintDecision =
@@ -31,4 +32,16 @@ export function decideTaint(
   const afterMs = parseDuration(cluster.spec.startupTaint.timeout) ?? 600_000;
   const wait = since + afterMs - now;
   return wait > 0 ? { kind: 'wait', ms: wait } : { kind: 'remove', late: true };
+}
+
+/**
+ * Pure. The change by which a node loses its startup taint; undefined: it has none. The list of taints is replaced as a
+ * whole, so it must be the one that was read: the version makes sure.
+ */
+export function withoutStartupTaint({ metadata, spec }: Node): object | undefined {
+  const taints = spec?.taints ?? [];
+  const others = taints.filter(({ key }) => key !== startupTaintKey);
+  if (others.length === taints.length) return undefined;
+  const { uid, resourceVersion } = metadata ?? {};
+  return { metadata: { uid, resourceVersion }, spec: { taints: others.length === 0 ? null : others } };
 }
