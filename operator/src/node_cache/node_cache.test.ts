@@ -4,10 +4,10 @@ import type { NodeCache } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
 import type { Place } from '../kubernetes/index.ts';
-import type { ConditionState } from '../reconciler/index.ts';
+import { type ConditionState, reconcileKey } from '../reconciler/index.ts';
 import { sampleCluster } from '../storage_cluster/testing/samples.ts';
 import { figuresOf } from './cached.ts';
-import { NodeCacheReconciler } from './node_cache_reconciler.ts';
+import { NodeCacheReconciler, type ObservedNodeCache, planNodeCache } from './node_cache_reconciler.ts';
 
 const signal = new AbortController().signal;
 
@@ -98,88 +98,139 @@ describe('NodeCacheReconciler', () => {
       placeOf: () => state.place,
       now: () => state.now,
     });
-    return { reconciler, state, writes, tell };
+    return { reconcile: reconcileKey(reconciler, (node) => node), state, writes, tell };
   }
 
   it('tells whether a node that is to go may go', async () => {
-    const { reconciler, state, tell } = setUp();
+    const { reconcile, state, tell } = setUp();
     tell(10n);
     state.leaving = { type: 'LastCopiesMoved', status: 'False', reason: 'Moving', message: 'a to n2' };
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     const types = () => state.cache?.status?.conditions?.map(({ type, status }) => `${type}=${status}`);
     assert.deepEqual(types(), ['Ready=True', 'LastCopiesMoved=False']);
     state.leaving = undefined;
     state.now += 20_000;
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.deepEqual(types(), ['Ready=True'], 'it stays after all');
   });
 
   it('makes it, and writes news, at most every ten seconds', async () => {
-    const { reconciler, state, writes, tell } = setUp();
+    const { reconcile, state, writes, tell } = setUp();
     tell(10n);
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.deepEqual(writes.splice(0), ['object', 'status']);
     assert.equal(state.cache?.status?.usedBytes, 10);
     state.now += 20_000;
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.deepEqual(writes, [], 'the time alone is no news');
     tell(20n);
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.deepEqual(writes.splice(0), ['status']);
     tell(30n);
     state.now += 4_000;
-    assert.deepEqual(await reconciler.reconcile('n1', signal), { requeueAfterMs: 6_000 });
+    assert.deepEqual(await reconcile('n1', signal), { requeueAfterMs: 6_000 });
     assert.deepEqual(writes, []);
   });
 
   it('tells at once when the agent begins or ends to serve', async () => {
-    const { reconciler, state, writes, tell } = setUp();
+    const { reconcile, state, writes, tell } = setUp();
     tell(10n);
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     for (const ready of [false, true]) {
       writes.length = 0;
       state.now += 1_000;
       const agent = nodeStatus('n1', { budgetBytes: 100n, usedBytes: 10n, ready });
       if (state.status !== undefined) state.status = { ...state.status, nodes: new Map([['n1', agent]]) };
-      assert.deepEqual(await reconciler.reconcile('n1', signal), {});
+      assert.deepEqual(await reconcile('n1', signal), {});
       assert.deepEqual(writes, ['status']);
       assert.equal(state.cache?.status?.conditions?.[0]?.status, ready ? 'True' : 'False');
     }
   });
 
   it('waits after a start before it says that nobody answers', async () => {
-    const { reconciler, state, writes } = setUp();
-    assert.deepEqual(await reconciler.reconcile('n1', signal), { requeueAfterMs: 30_000 });
+    const { reconcile, state, writes } = setUp();
+    assert.deepEqual(await reconcile('n1', signal), { requeueAfterMs: 30_000 });
     assert.deepEqual(writes.splice(0), ['object']);
     state.now += 30_000;
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.equal(state.cache?.status?.conditions?.[0]?.reason, 'NoAgentAnswers');
   });
 
   it('keeps what was known while no agent answers, and says when one has not joined', async () => {
-    const { reconciler, state, tell } = setUp();
+    const { reconcile, state, tell } = setUp();
     tell(10n);
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     state.now += 20_000;
     if (state.status !== undefined) state.status = { ...state.status, connected: false };
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.equal(state.cache?.status?.usedBytes, 10);
     assert.equal(state.cache?.status?.conditions?.[0]?.status, 'Unknown');
     state.now += 20_000;
     if (state.status !== undefined) state.status = { ...state.status, connected: true, nodes: new Map() };
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.equal(state.cache?.status?.ready, false);
     assert.equal(state.cache?.status?.conditions?.[0]?.reason, 'NoAgent');
   });
 
   it('takes it away when the node belongs to nobody', async () => {
-    const { reconciler, state, writes, tell } = setUp();
+    const { reconcile, state, writes, tell } = setUp();
     tell(10n);
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
     state.place = undefined;
     writes.length = 0;
-    await reconciler.reconcile('n1', signal);
-    await reconciler.reconcile('n1', signal);
+    await reconcile('n1', signal);
+    await reconcile('n1', signal);
     assert.deepEqual(writes, ['delete']);
+  });
+});
+
+describe('plan for a NodeCache', () => {
+  const now = 1_000_000;
+  const cluster = sampleCluster();
+  const status = (ready = true): ClusterStatus => ({
+    receivedAt: 0,
+    connected: true,
+    nodes: new Map([['n1', nodeStatus('n1', { budgetBytes: 100n, usedBytes: 10n, ready })]]),
+    datasets: new Map(),
+    jobs: new Map(),
+    apiDifferences: [],
+  });
+  const plan = (fields: Partial<ObservedNodeCache> = {}) =>
+    planNodeCache('n1', {
+      now,
+      cache: undefined,
+      cluster,
+      status: status(),
+      copies: undefined,
+      beganAt: 0,
+      writtenAt: 0,
+      ...fields,
+    });
+
+  it('is to make one with what is known, and to delete one of no cluster', () => {
+    const [action] = plan().actions;
+    assert.ok(action?.kind === 'write');
+    assert.equal(action.object?.spec?.nodeName, 'n1');
+    assert.equal(action.status?.figures.usedBytes, 10);
+    const cache = { metadata: { name: 'n1' } } as NodeCache;
+    assert.deepEqual(plan({ cluster: undefined, cache }), { actions: [{ kind: 'delete' }] });
+    assert.deepEqual(plan({ cluster: undefined }), { actions: [] });
+  });
+
+  it('is to make it and say nothing while agents may still answer for the first time', () => {
+    const { actions, requeueAfterMs } = plan({ status: undefined, beganAt: now - 10_000 });
+    assert.equal(requeueAfterMs, 20_000);
+    assert.ok(actions[0]?.kind === 'write' && actions[0].status === undefined);
+  });
+
+  it('lets figures wait, and nothing that turns', () => {
+    const [made] = plan().actions;
+    assert.ok(made?.kind === 'write');
+    const ready = { type: 'Ready', status: 'True', reason: 'Ready', message: '', lastTransitionTime: '' };
+    const cache = { ...made.object, metadata: made.object?.metadata, status: { conditions: [ready] } } as NodeCache;
+    const early = { cache, writtenAt: now - 4_000 };
+    assert.deepEqual(plan(early), { actions: [], requeueAfterMs: 6_000 });
+    assert.equal(plan({ ...early, status: status(false) }).actions.length, 1);
+    assert.equal(plan({ cache, writtenAt: now - 10_000 }).actions.length, 1);
   });
 });

@@ -1,17 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
-import {
-  type Applied,
-  type KubernetesClient,
-  kinds,
-  ownerReference,
-  type ReconcileResult,
-} from '@hearth/common/kubernetes';
+import { type Applied, type KubernetesClient, kinds, ownerReference } from '@hearth/common/kubernetes';
 import type { Condition, NodeCache, StorageCluster } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import type { Place, Source } from '../kubernetes/index.ts';
 import type { KeptCopies } from '../nodes/index.ts';
-import { type ConditionState, findCondition, writtenConditions } from '../reconciler/index.ts';
+import { type ConditionState, findCondition, type Reconciler, writtenConditions } from '../reconciler/index.ts';
 import { type Figures, figuresOf, readyCondition } from './cached.ts';
 
 export interface NodeCacheReconcilerOptions {
@@ -30,66 +24,117 @@ export const betweenWritesMs = 10_000;
 /** How long a new leader waits for the agents before it says that none answers. */
 const patienceMs = 30_000;
 
-/** The NodeCache of a node: there while the node belongs to a StorageCluster, with what its agent says. */
-export class NodeCacheReconciler {
+export interface ObservedNodeCache {
+  now: number;
+  cache: NodeCache | undefined;
+  /** The StorageCluster that the node belongs to. */
+  cluster: StorageCluster | undefined;
+  /** What its agents say. */
+  status: ClusterStatus | undefined;
+  /** Whether a node that is to go may go. */
+  copies: ConditionState | undefined;
+  /** When this operator began to look, and when it wrote the status last: milliseconds since the epoch. */
+  beganAt: number;
+  writtenAt: number;
+}
+
+export type NodeCacheAction =
+  | { kind: 'delete' }
+  /** `object`: as it is to be made. `status`: undefined: nothing is to be said yet. */
+  | { kind: 'write'; object: Applied<NodeCache> | undefined; status: WantedStatus | undefined };
+
+interface WantedStatus {
+  figures: Figures;
+  states: readonly ConditionState[];
+  now: number;
+}
+
+/** The NodeCache of a node: there while the node belongs to a StorageCluster, with what its agent says. By the node's name. */
+export class NodeCacheReconciler implements Reconciler<string, ObservedNodeCache, NodeCacheAction> {
+  readonly plan = (node: string, observed: ObservedNodeCache) => planNodeCache(node, observed).actions;
+  readonly requeueAfterMs = (node: string, observed: ObservedNodeCache) => planNodeCache(node, observed).requeueAfterMs;
   readonly #options: NodeCacheReconcilerOptions;
-  /** When each status was written last, milliseconds since the epoch. */
-  readonly #written = new Map<string, number>();
-  readonly #began: number;
+  readonly #writtenAt = new Map<string, number>();
+  readonly #beganAt: number;
 
   constructor(options: NodeCacheReconcilerOptions) {
     this.#options = options;
-    this.#began = options.now();
+    this.#beganAt = options.now();
   }
 
-  async reconcile(node: string, signal: AbortSignal): Promise<ReconcileResult> {
-    const { api, caches, clusters, placeOf } = this.#options;
-    const cache = caches.get(node);
+  async observe(node: string): Promise<ObservedNodeCache> {
+    const { agents, caches, clusters, placeOf, kept, now } = this.#options;
     const place = placeOf(node);
     const cluster = place && clusters.get(place.cluster);
-    if (cluster === undefined) {
-      this.#written.delete(node);
-      if (cache !== undefined) await api.delete(kinds.NodeCache, node, undefined, { signal });
-      return {};
+    if (cluster === undefined) this.#writtenAt.delete(node);
+    const status = cluster && agents.get(cluster.metadata.name)?.status;
+    return {
+      now: now(),
+      cache: caches.get(node),
+      cluster,
+      status,
+      copies: kept.condition(node, status),
+      beganAt: this.#beganAt,
+      writtenAt: this.#writtenAt.get(node) ?? 0,
+    };
+  }
+
+  async apply(action: NodeCacheAction, name: string, signal: AbortSignal): Promise<void> {
+    const { api, caches } = this.#options;
+    if (action.kind === 'delete') {
+      await api.delete(kinds.NodeCache, name, undefined, { signal });
+      return;
     }
-    const wanted = nodeCache(node, cluster);
-    const present = isPresent(wanted, cache)
-      ? (cache as NodeCache)
-      : await api.apply(kinds.NodeCache, wanted, { signal });
-    return await this.#writeStatus(present, cluster.metadata.name, signal);
-  }
-
-  /** While no agent reports the node, what was known stays. */
-  #figures(cache: NodeCache, status: ClusterStatus | undefined, agent: NodeStatus | undefined): Figures {
-    if (status?.connected !== true) return remembered(cache);
-    if (agent !== undefined) return figuresOf(agent, status);
-    return { ...remembered(cache), ready: false, reason: 'the agent of the node has not joined the cluster' };
-  }
-
-  async #writeStatus(cache: NodeCache, cluster: string, signal: AbortSignal): Promise<ReconcileResult> {
-    const { api, agents, kept, now } = this.#options;
-    const { name, generation = 0 } = cache.metadata;
-    const status = agents.get(cluster)?.status;
-    const silentMs = this.#began + patienceMs - now();
-    if (status === undefined && silentMs > 0) return { requeueAfterMs: silentMs };
-    const agent = status?.nodes.get(name);
-    const before = cache.status;
-    const figures = this.#figures(cache, status, agent);
-    const ready = readyCondition(agent, status?.connected ?? false);
-    const copies = kept.condition(name, status);
-    const time = new Date(now());
-    const states = copies === undefined ? [ready] : [ready, copies];
-    const conditions = writtenConditions(before?.conditions, states, generation, time);
-    const news = !isDeepStrictEqual([figures, conditions], [remembered(cache), before?.conditions ?? []]);
-    if (!news) return {};
-    const last = this.#written.get(name) ?? 0;
-    const wait = last + betweenWritesMs - now();
-    if (wait > 0 && !turned(before?.conditions, states)) return { requeueAfterMs: wait };
-    this.#written.set(name, now());
-    const written = { ...figures, observedGeneration: generation, conditions, updatedAt: time.toISOString() };
+    const { object, status } = action;
+    const cache = object === undefined ? caches.get(name) : await api.apply(kinds.NodeCache, object, { signal });
+    if (cache === undefined || status === undefined) return;
+    this.#writtenAt.set(name, status.now);
+    const written = { ...statusToWrite(cache, status), updatedAt: new Date(status.now).toISOString() };
     await api.apply(kinds.NodeCache, { metadata: { name }, status: written }, { subresource: 'status', signal });
-    return {};
   }
+}
+
+/** Pure. */
+export function planNodeCache(
+  node: string,
+  { now, cache, cluster, status, copies, beganAt, writtenAt }: ObservedNodeCache,
+): { actions: NodeCacheAction[]; requeueAfterMs?: number } {
+  if (cluster === undefined) return { actions: cache === undefined ? [] : [{ kind: 'delete' }] };
+  const wanted = nodeCache(node, cluster);
+  const object = isPresent(wanted, cache) ? undefined : wanted;
+  const unwritten: NodeCacheAction[] = object === undefined ? [] : [{ kind: 'write', object, status: undefined }];
+  const silentMs = beganAt + patienceMs - now;
+  if (status === undefined && silentMs > 0) return { actions: unwritten, requeueAfterMs: silentMs };
+  const agent = status?.nodes.get(node);
+  const ready = readyCondition(agent, status?.connected ?? false);
+  const states = copies === undefined ? [ready] : [ready, copies];
+  const news = { figures: figuresNow(cache, status, agent), states, now };
+  if (object === undefined && cache !== undefined && isWritten(cache, news)) return { actions: [] };
+  const wait = writtenAt + betweenWritesMs - now;
+  if (wait > 0 && !turned(cache?.status?.conditions, states)) return { actions: unwritten, requeueAfterMs: wait };
+  return { actions: [{ kind: 'write', object, status: news }] };
+}
+
+/** While no agent tells of the node, what was known stays. */
+function figuresNow(
+  cache: NodeCache | undefined,
+  status: ClusterStatus | undefined,
+  agent: NodeStatus | undefined,
+): Figures {
+  if (status?.connected !== true) return remembered(cache);
+  if (agent !== undefined) return figuresOf(agent, status);
+  return { ...remembered(cache), ready: false, reason: 'the agent of the node has not joined the cluster' };
+}
+
+function statusToWrite({ metadata, status }: NodeCache, { figures, states, now }: WantedStatus) {
+  const { generation = 0 } = metadata;
+  const conditions = writtenConditions(status?.conditions, states, generation, new Date(now));
+  return { ...figures, observedGeneration: generation, conditions };
+}
+
+function isWritten(cache: NodeCache, wanted: WantedStatus): boolean {
+  const { conditions } = statusToWrite(cache, wanted);
+  return isDeepStrictEqual([wanted.figures, conditions], [remembered(cache), cache.status?.conditions ?? []]);
 }
 
 function nodeCache(node: string, cluster: StorageCluster): Applied<NodeCache> {
@@ -111,7 +156,7 @@ function turned(before: readonly Condition[] | undefined, states: readonly Condi
 }
 
 /** The figures that were written last. */
-function remembered({ status }: NodeCache): Figures {
-  const { observedGeneration: _, conditions: __, updatedAt: ___, reboundPods: ____, ...figures } = status ?? {};
+function remembered(cache: NodeCache | undefined): Figures {
+  const { observedGeneration: _, conditions: __, updatedAt: ___, reboundPods: ____, ...figures } = cache?.status ?? {};
   return figures;
 }
