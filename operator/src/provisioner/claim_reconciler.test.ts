@@ -4,6 +4,7 @@ import type { KubernetesClient, PersistentVolume, PersistentVolumeClaim } from '
 import type { Dataset } from '@hearth/common/resources';
 import { FakeAgents } from '../dataset/testing/fake_agents.ts';
 import { agentDataset, dataset, readyStatus } from '../dataset/testing/fixtures.ts';
+import { reconcileKey } from '../reconciler/index.ts';
 import { pendingClaim } from './claim.ts';
 import { ClaimReconciler } from './claim_reconciler.ts';
 import { classView } from './storage_class.ts';
@@ -59,12 +60,11 @@ describe('claims', () => {
         eventFor: (_kind, _object, type, reason, message) => void events.push(`${type} ${reason}: ${message}`),
       },
       volumes: new AgentVolumes(agents),
-      claim: () => pendingClaim(claim),
-      storageClass: () => classView({ metadata: { name: 'hearth' }, provisioner: driver }),
-      dataset: () => llama,
+      storageClasses: { get: () => classView({ metadata: { name: 'hearth' }, provisioner: driver }) },
+      datasets: { get: () => llama },
     });
   });
-  const reconcile = () => reconciler.reconcile('team/c', signal);
+  const reconcile = () => reconcileKey(reconciler, () => pendingClaim(claim))('team/c', signal);
 
   it('get a volume of the size of the Dataset', async () => {
     await reconcile();

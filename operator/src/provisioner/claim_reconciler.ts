@@ -7,8 +7,10 @@ import {
   type PersistentVolumeClaim,
 } from '@hearth/common/kubernetes';
 import type { Dataset } from '@hearth/common/resources';
+import type { Source } from '../kubernetes/index.ts';
+import type { Reconciler } from '../reconciler/index.ts';
 import { type PendingClaim, pendingClaim } from './claim.ts';
-import { planClaim, type VolumeRequest } from './claim_plan.ts';
+import { type ClaimPlan, planClaim, type VolumeRequest } from './claim_plan.ts';
 import { persistentVolume } from './persistent_volume.ts';
 import type { ClassView } from './storage_class.ts';
 import type { Volumes } from './volumes.ts';
@@ -17,13 +19,19 @@ export interface ClaimReconcilerOptions {
   api: Pick<KubernetesClient, 'get' | 'create'>;
   events: Pick<EventRecorder, 'eventFor'>;
   volumes: Volumes;
-  claim(key: string): PendingClaim | undefined;
-  storageClass(name: string): ClassView | undefined;
-  dataset(key: string): Dataset | undefined;
+  storageClasses: Pick<Source<ClassView | undefined>, 'get'>;
+  datasets: Pick<Source<Dataset>, 'get'>;
 }
 
+export interface ObservedClaim {
+  storageClass: ClassView | undefined;
+  dataset: Dataset | undefined;
+}
+
+type ClaimAction = Exclude<ClaimPlan, { kind: 'none' }>;
+
 /** Makes volumes for claims. Every step may be the last one before a crash: the next pass comes to the same volume. */
-export class ClaimReconciler {
+export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, ClaimAction> {
   readonly #options: ClaimReconcilerOptions;
   /** What was said last of a claim that waits, so that it is said once. By uid. */
   readonly #reported = new Map<string, string>();
@@ -32,24 +40,19 @@ export class ClaimReconciler {
     this.#options = options;
   }
 
-  /** Key of the Dataset that a claim wants. */
-  static datasetKey(claim: PendingClaim): string | undefined {
-    return claim.source === undefined ? undefined : `${claim.namespace}/${claim.source.name}`;
+  async observe(claim: PendingClaim): Promise<ObservedClaim> {
+    const { storageClasses, datasets } = this.#options;
+    return { storageClass: storageClasses.get(claim.storageClass), dataset: datasets.get(datasetKey(claim) ?? '') };
   }
 
-  async reconcile(key: string, signal: AbortSignal): Promise<void> {
-    const claim = this.#options.claim(key);
-    const datasetKey = claim === undefined ? undefined : ClaimReconciler.datasetKey(claim);
-    const dataset = datasetKey === undefined ? undefined : this.#options.dataset(datasetKey);
-    const plan = planClaim(claim, this.#options.storageClass(claim?.storageClass ?? ''), dataset);
-    switch (plan.kind) {
-      case 'none':
-        return;
-      case 'wait':
-        return this.#report(claim, plan.type, plan.reason, plan.message);
-      case 'provision':
-        return await this.#provision(plan.request, signal);
-    }
+  plan(claim: PendingClaim, { storageClass, dataset }: ObservedClaim): ClaimAction[] {
+    const plan = planClaim(claim, storageClass, dataset);
+    return plan.kind === 'none' ? [] : [plan];
+  }
+
+  async apply(action: ClaimAction, claim: PendingClaim, signal: AbortSignal): Promise<void> {
+    if (action.kind === 'provision') await this.#provision(action.request, signal);
+    else this.#report(claim, action.type, action.reason, action.message);
   }
 
   /** The claim has a volume, or is gone. */
@@ -96,8 +99,7 @@ export class ClaimReconciler {
     }
   }
 
-  #report(claim: PendingClaim | undefined, type: 'Normal' | 'Warning', reason: string, message: string): void {
-    if (claim === undefined) return;
+  #report(claim: PendingClaim, type: 'Normal' | 'Warning', reason: string, message: string): void {
     const text = `${reason}: ${message}`;
     if (this.#reported.get(claim.uid) === text) return;
     this.#reported.set(claim.uid, text);
@@ -108,4 +110,9 @@ export class ClaimReconciler {
     const object: PersistentVolumeClaim = { metadata: { name, namespace, uid } };
     this.#options.events.eventFor(kinds.PersistentVolumeClaim, object, type, reason, message);
   }
+}
+
+/** Key of the Dataset that a claim wants. */
+export function datasetKey({ namespace, source }: PendingClaim): string | undefined {
+  return source && `${namespace}/${source.name}`;
 }

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { HearthError } from '@hearth/common';
 import type { KubernetesClient, PersistentVolume } from '@hearth/common/kubernetes';
 import { FakeAgents } from '../dataset/testing/fake_agents.ts';
+import { reconcileKey } from '../reconciler/index.ts';
+import { sampleCluster } from '../storage_cluster/testing/samples.ts';
 import { type VolumeView, volumeView } from './volume_plan.ts';
 import { VolumeReconciler } from './volume_reconciler.ts';
 import { AgentVolumes } from './volumes.ts';
@@ -58,16 +60,16 @@ describe('volumes', () => {
         eventFor: (_kind, _object, type, reason, message) => void events.push(`${type} ${reason}: ${message}`),
       },
       volumes: new AgentVolumes(agents),
-      volume: () => seen,
-      hasCluster: (name) => clusters.includes(name),
+      clusters: { get: (name) => (clusters.includes(name) ? sampleCluster({}, { name }) : undefined) },
       now: () => now,
     });
   });
   const reconcile = (given: PersistentVolume) => {
     object = given;
     seen = volumeView(given);
-    return reconciler.reconcile('pvc-1', signal);
+    return pass();
   };
+  const pass = () => reconcileKey(reconciler, () => seen)('pvc-1', signal);
 
   it('are known to agents while they are bound', async () => {
     await reconcile(volume('Bound'));
@@ -84,7 +86,7 @@ describe('volumes', () => {
     assert.equal(agents.volumes.size, 0);
     assert.deepEqual(calls, [['delete', 'pvc-1', { preconditions: { uid: 'u' }, signal }]]);
     await reconcile(volume('Released', { deletionTimestamp: '2026-01-01T00:00:00Z' }));
-    const metadata = { resourceVersion: '7', finalizers: ['kubernetes.io/pv-protection'] };
+    const metadata = { uid: 'u', resourceVersion: '7', finalizers: ['kubernetes.io/pv-protection'] };
     assert.deepEqual(calls[1], ['patch', 'pvc-1', { metadata }]);
   });
 
@@ -122,7 +124,7 @@ describe('volumes', () => {
   it('that were made anew under the same name keep their finalizer', async () => {
     seen = volumeView(volume('Released', { deletionTimestamp: '2026-01-01T00:00:00Z' }));
     object = volume('Bound', { uid: 'u-2' });
-    await reconciler.reconcile('pvc-1', signal);
+    await pass();
     assert.deepEqual(calls, []);
   });
 });

@@ -1,6 +1,9 @@
 import { HearthError } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, kinds, type ReconcileResult } from '@hearth/common/kubernetes';
-import { finalizerName } from '@hearth/common/resources';
+import type { StorageCluster } from '@hearth/common/resources';
+import { isAway } from '../agents/index.ts';
+import type { Source } from '../kubernetes/index.ts';
+import { hasFinalizer, type Reconciler, removeFinalizer } from '../reconciler/index.ts';
 import { planVolume, type VolumeAction, type VolumeView } from './volume_plan.ts';
 import type { Volumes } from './volumes.ts';
 
@@ -8,9 +11,7 @@ export interface VolumeReconcilerOptions {
   api: Pick<KubernetesClient, 'get' | 'delete' | 'patch'>;
   events: Pick<EventRecorder, 'eventFor'>;
   volumes: Volumes;
-  volume(name: string): VolumeView | undefined;
-  /** There is a StorageCluster of this name. */
-  hasCluster(name: string): boolean;
+  clusters: Pick<Source<StorageCluster>, 'get'>;
   /** Milliseconds since the epoch. Absent: the time of day. */
   now?: () => number;
 }
@@ -21,7 +22,7 @@ const awayMs = 30_000;
 const patienceMs = 300_000;
 
 /** Deletes volumes whose claims have gone, as their reclaim policy says, and has agents know the others. */
-export class VolumeReconciler {
+export class VolumeReconciler implements Reconciler<VolumeView, boolean, VolumeAction> {
   readonly #options: VolumeReconcilerOptions;
   /** Since when agents have not answered the deletion of a volume, by its uid. */
   readonly #waiting = new Map<string, number>();
@@ -30,50 +31,45 @@ export class VolumeReconciler {
     this.#options = options;
   }
 
-  async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
-    const volume = this.#options.volume(name);
-    let result: ReconcileResult = {};
-    for (const action of planVolume(volume)) {
-      if (volume !== undefined) result = (await this.#apply(action, volume, signal)) ?? result;
-    }
-    return result;
+  /** Whether there is a StorageCluster that the volume is of. */
+  async observe({ cluster }: VolumeView): Promise<boolean> {
+    return this.#options.clusters.get(cluster) !== undefined;
   }
 
-  async #apply(action: VolumeAction, volume: VolumeView, signal: AbortSignal): Promise<ReconcileResult | undefined> {
-    switch (action.kind) {
+  /** A record of a cluster that is gone is gone too. */
+  plan(volume: VolumeView, hasCluster: boolean): VolumeAction[] {
+    return planVolume(volume).filter(({ kind }) => hasCluster || kind === 'deleteObject' || kind === 'removeFinalizer');
+  }
+
+  async apply({ kind }: VolumeAction, volume: VolumeView, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    switch (kind) {
       case 'ensureVolume':
         return await this.#ensureVolume(volume, signal);
       case 'deleteVolume':
-        await this.#deleteVolume(volume, signal);
-        return;
+        return await this.#deleteVolume(volume, signal);
       case 'deleteObject': {
-        const { name, uid } = volume;
-        await this.#options.api.delete(kinds.PersistentVolume, name, undefined, { preconditions: { uid }, signal });
-        return;
+        const preconditions = { uid: volume.uid };
+        await this.#options.api.delete(kinds.PersistentVolume, volume.name, undefined, { preconditions, signal });
+        return undefined;
       }
       case 'removeFinalizer':
-        await this.#removeFinalizer(volume, signal);
-        return;
+        return await this.#removeFinalizer(volume, signal);
     }
   }
 
   /** No pod waits for this, so agents that are away are no failure. */
   async #ensureVolume(volume: VolumeView, signal: AbortSignal): Promise<ReconcileResult | undefined> {
-    if (!this.#options.hasCluster(volume.cluster)) return;
     try {
       await this.#options.volumes.ensure(volume, signal);
+      return undefined;
     } catch (thrown) {
-      const { code } = HearthError.from(thrown);
-      if (code !== 'Unavailable' && code !== 'DeadlineExceeded') throw thrown;
+      if (!isAway(thrown)) throw thrown;
       return { requeueAfterMs: awayMs };
     }
-    return;
   }
 
-  /** A record of a cluster that is gone is gone too, and agents that stay away hold nothing up for ever. */
-  async #deleteVolume(volume: VolumeView, signal: AbortSignal): Promise<void> {
-    const { cluster, handle, name, uid } = volume;
-    if (!this.#options.hasCluster(cluster)) return;
+  /** Agents that stay away hold nothing up for ever. */
+  async #deleteVolume({ cluster, handle, name, uid }: VolumeView, signal: AbortSignal): Promise<undefined> {
     const report = (reason: string, message: string) => {
       const object = { metadata: { name, uid } };
       this.#options.events.eventFor(kinds.PersistentVolume, object, 'Warning', reason, message);
@@ -94,23 +90,19 @@ export class VolumeReconciler {
   }
 
   /** Remembered until the finalizer has gone: the object is deleted in two steps, and waits but once. */
-  #isGivenUp(uid: string, { code }: HearthError, signal: AbortSignal): boolean {
-    if (signal.aborted || (code !== 'Unavailable' && code !== 'DeadlineExceeded')) return false;
+  #isGivenUp(uid: string, error: HearthError, signal: AbortSignal): boolean {
+    if (signal.aborted || !isAway(error)) return false;
     const { now = Date.now } = this.#options;
     const since = this.#waiting.get(uid) ?? now();
     this.#waiting.set(uid, since);
     return now() - since >= patienceMs;
   }
 
-  async #removeFinalizer({ name, uid }: VolumeView, signal: AbortSignal): Promise<void> {
-    const present = await this.#options.api.get(kinds.PersistentVolume, name, undefined, signal);
-    if (present?.metadata?.uid !== uid) return;
-    const finalizers = present.metadata.finalizers ?? [];
-    if (!finalizers.includes(finalizerName)) return;
-    // With the version of what was read: finalizers of others that came in between are not lost.
-    const { resourceVersion } = present.metadata;
-    const metadata = { resourceVersion, finalizers: finalizers.filter((one) => one !== finalizerName) };
-    await this.#options.api.patch(kinds.PersistentVolume, name, undefined, { metadata }, { kind: 'merge', signal });
+  async #removeFinalizer({ name, uid }: VolumeView, signal: AbortSignal): Promise<undefined> {
+    const { api } = this.#options;
+    const present = await api.get(kinds.PersistentVolume, name, undefined, signal);
+    if (present?.metadata?.uid !== uid || !hasFinalizer(present)) return;
+    await removeFinalizer(api, kinds.PersistentVolume, present, signal);
     this.#waiting.delete(uid);
   }
 }
