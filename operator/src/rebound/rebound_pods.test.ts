@@ -5,6 +5,7 @@ import { type CoreEvent, kinds } from '@hearth/common/kubernetes';
 import { MemoryApi } from '@hearth/common/kubernetes/testing';
 import type { NodeCache } from '@hearth/common/resources';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
+import { reconcileKey } from '../reconciler/index.ts';
 import { ReboundPods, type ReboundPodsOptions } from './rebound_pods.ts';
 
 const signal = new AbortController().signal;
@@ -12,7 +13,7 @@ const signal = new AbortController().signal;
 describe('pods whose mounts died', () => {
   let api: MemoryApi;
   let capability: Capability | undefined;
-  let pods: ReboundPods;
+  let reconcile: (node: string, by: AbortSignal) => Promise<unknown>;
   /** As an operator that has just become the leader. */
   const newLeader = () => {
     const status = () => ({
@@ -26,7 +27,7 @@ describe('pods whose mounts died', () => {
       placeOf: () => ({ cluster: 'models' }),
       instance: 'pod-1',
     };
-    pods = new ReboundPods(options as unknown as ReboundPodsOptions);
+    reconcile = reconcileKey(new ReboundPods(options as unknown as ReboundPodsOptions), (node) => node);
   };
   const cache = () => [...api.objects.values()].find(({ kind }) => kind === 'NodeCache') as unknown as NodeCache;
   beforeEach(async () => {
@@ -43,7 +44,7 @@ describe('pods whose mounts died', () => {
         return { namespace: 'team', name, uid: name === 'nobody' ? '' : `uid of ${name}`, reboundAt };
       }),
     });
-    await pods.reconcile('n1', signal);
+    await reconcile('n1', signal);
   };
   const events = () => [...api.objects.values()].filter(({ kind }) => kind === 'Event') as CoreEvent[];
   const told = () => events().map(({ involvedObject }) => involvedObject.name);
@@ -90,7 +91,7 @@ describe('pods whose mounts died', () => {
   it('are not told again when the agent was started anew and has not looked yet', async () => {
     await says('a 1');
     capability = undefined;
-    await pods.reconcile('n1', signal);
+    await reconcile('n1', signal);
     await says('a 1');
     assert.deepEqual(told(), ['a']);
     assert.equal(cache().status?.reboundPods?.length, 1);
@@ -118,7 +119,7 @@ describe('pods whose mounts died', () => {
       pods: [{ namespace: 'team', name: 'b', uid: 'uid of b', reboundAt: '2' }],
       podsLeftOut: 1,
     });
-    await pods.reconcile('n1', signal);
+    await reconcile('n1', signal);
     for (const [key, { kind }] of [...api.objects]) if (kind === 'Event') api.objects.delete(key);
     await says('b 2', 'a 1');
     assert.deepEqual(told(), []);
@@ -141,5 +142,23 @@ describe('pods whose mounts died', () => {
   it('are nobody without an id', async () => {
     await says('nobody 1');
     assert.deepEqual(told(), []);
+  });
+
+  it('are planned once: reported and remembered, then nothing, and looked for again without a NodeCache', () => {
+    const { plan, requeueAfterMs } = new ReboundPods({} as ReboundPodsOptions);
+    const pod = { namespace: 'team', name: 'a', uid: 'u', reboundAt: '1' };
+    const volumes = Capability.fromPartial({ name: 'volumes', pods: [pod] });
+    const rebound = { namespace: 'team', name: 'a', uid: 'u', at: '1' };
+    const empty = { metadata: { name: 'n1' } } as NodeCache;
+    assert.deepEqual(plan('n1', { cache: empty, volumes }), [{ cache: empty, report: [rebound], remember: [rebound] }]);
+    const remembered = { ...empty, status: { reboundPods: [rebound] } } as NodeCache;
+    assert.deepEqual(plan('n1', { cache: remembered, volumes }), []);
+    const none = Capability.fromPartial({ name: 'volumes' });
+    assert.deepEqual(plan('n1', { cache: remembered, volumes: none }), [
+      { cache: remembered, report: [], remember: [] },
+    ]);
+    assert.deepEqual(plan('n1', { cache: remembered, volumes: undefined }), []);
+    assert.equal(requeueAfterMs('n1', { cache: undefined, volumes }), 5_000);
+    assert.equal(requeueAfterMs('n1', { cache: undefined, volumes: none }), undefined);
   });
 });

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { HearthError } from '@hearth/common';
+import { ignoring, type Logger } from '@hearth/common';
 import type { Capability, NodeStatus, PodReference } from '@hearth/common/generated/hearth/v1/control.ts';
-import { coreEvent, type KubernetesClient, kinds, type ReconcileResult } from '@hearth/common/kubernetes';
-import type { NodeCache, ReboundPod } from '@hearth/common/resources';
-import type { Agents } from '../agents/index.ts';
-import type { Place, Source } from '../kubernetes/index.ts';
+import { coreEvent, type KubernetesClient, kinds, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
+import type { NodeCache, ReboundPod, StorageCluster } from '@hearth/common/resources';
+import { type Agents, statusOf } from '../agents/index.ts';
+import { type NodeFacts, type Place, Placements, type Source } from '../kubernetes/index.ts';
+import { type Reconciler, reconcileKey } from '../reconciler/index.ts';
 
 export interface ReboundPodsOptions {
   api: Pick<KubernetesClient, 'create' | 'patch' | 'date'>;
@@ -26,45 +27,63 @@ const maxListed = 512;
 /** When a NodeCache that is not there yet is looked for again, ms. */
 const lookAgainMs = 5_000;
 
+export interface ObservedRebounds {
+  cache: NodeCache | undefined;
+  /** What the agent says of the volumes of its node; undefined: it has not looked, as after its start. */
+  volumes: Capability | undefined;
+}
+
+/** Reports pods, and then what the NodeCache remembers: all but those that could not be reported. */
+export type ReboundAction = { cache: NodeCache; report: readonly ReboundPod[]; remember: readonly ReboundPod[] };
+
 /**
- * Reports to pods whose mounts died that they must be restarted: each by one event for each time that it happened. Who
- * was notified stands in the NodeCache; the event of a rebinding has a name that only this rebinding gives, so that a
- * pod is not notified twice where an operator ends between the two. What the API server refuses is tried again until it
- * takes it, or the pod has ended.
+ * Tells pods whose mounts died that they must be restarted: each by one event for each time that it happened. Which were
+ * reported stands in the NodeCache; the event of a rebinding has a name that only this rebinding gives, so that a pod is not
+ * reported twice where an operator ends between the two. What the API server refuses is tried again until it takes it, or
+ * the pod has ended. By the name of the node, which is that of the NodeCache too.
  */
-export class ReboundPods {
+export class ReboundPods implements Reconciler<string, ObservedRebounds, ReboundAction> {
   readonly #options: ReboundPodsOptions;
 
   constructor(options: ReboundPodsOptions) {
     this.#options = options;
   }
 
-  /** `node` names the NodeCache too. Errors of the API, after all others were notified. */
-  async reconcile(node: string, signal: AbortSignal): Promise<ReconcileResult> {
+  async observe(node: string): Promise<ObservedRebounds> {
     const { agents, caches, placeOf } = this.#options;
     const status = agents.get(placeOf(node)?.cluster ?? '')?.status;
     const volumes = status?.connected === true ? volumesOf(status.nodes.get(node)) : undefined;
-    // Nothing is known of the node's pods, as after a start of its agent.
-    if (volumes === undefined) return {};
-    // Without an id the event would not be found.
-    const found = volumes.pods.filter(({ uid }) => uid !== '').map(reboundPod);
-    const named = [...new Map(found.map((pod) => [keyOf(pod), pod])).values()];
-    const cache = caches.get(node);
-    if (cache === undefined) return named.length === 0 ? {} : { requeueAfterMs: lookAgainMs };
+    return { cache: caches.get(node), volumes };
+  }
+
+  plan(_node: string, { cache, volumes }: ObservedRebounds): ReboundAction[] {
+    if (cache === undefined || volumes === undefined) return [];
+    const named = namedPods(volumes);
     const before = new Map((cache.status?.reboundPods ?? []).map((pod) => [keyOf(pod), pod]));
-    const reported: ReboundPod[] = [];
-    const failures: unknown[] = [];
-    for (const pod of named) {
-      try {
-        if (!wasReported(before, pod)) await this.#report(pod, signal);
-        reported.push(pod);
-      } catch (thrown) {
-        failures.push(thrown);
-      }
+    const report = named.filter((pod) => !wasReported(before, pod));
+    const remember = [...named, ...notNamed(before, named, volumes)];
+    return isRemembered(cache, remember) ? [] : [{ cache, report, remember }];
+  }
+
+  requeueAfterMs(_node: string, { cache, volumes }: ObservedRebounds): number | undefined {
+    const waits = cache === undefined && volumes !== undefined && namedPods(volumes).length > 0;
+    return waits ? lookAgainMs : undefined;
+  }
+
+  /** Throws what the API server refused after all others were reported. */
+  async apply({ cache, report, remember }: ReboundAction, node: string, signal: AbortSignal): Promise<void> {
+    const failures = new Map<ReboundPod, unknown>();
+    for (const pod of report) {
+      await this.#report(pod, signal).catch((thrown) => failures.set(pod, thrown));
     }
-    await this.#remember(cache, [...reported, ...notNamed(before, named, volumes)].slice(0, maxListed), signal);
-    if (failures.length > 0) throw failures[0];
-    return {};
+    const reported = remember.filter((pod) => !failures.has(pod)).slice(0, maxListed);
+    if (!isRemembered(cache, reported)) {
+      const patch = { status: { reboundPods: reported.length === 0 ? null : reported } };
+      const options = { kind: 'merge', subresource: 'status', signal } as const;
+      await this.#options.api.patch(kinds.NodeCache, node, undefined, patch, options);
+    }
+    const [failure] = failures.values();
+    if (failure !== undefined) throw failure;
   }
 
   async #report(pod: ReboundPod, signal: AbortSignal): Promise<void> {
@@ -75,19 +94,44 @@ export class ReboundPods {
     const times = { count: 1, first: now, last: now };
     const id = createHash('sha256').update(keyOf(pod)).digest('hex').slice(0, 16);
     const occurrence = { regarding, type: 'Warning', reason: 'VolumeRebound', message, ...times } as const;
-    try {
-      await api.create(kinds.CoreEvent, coreEvent(occurrence, id, 'hearth-operator', instance), signal);
-    } catch (thrown) {
-      if (HearthError.from(thrown).code !== 'AlreadyExists') throw thrown;
-    }
+    const event = coreEvent(occurrence, id, 'hearth-operator', instance);
+    await api.create(kinds.CoreEvent, event, signal).catch(ignoring('AlreadyExists'));
   }
+}
 
-  async #remember({ metadata, status }: NodeCache, reported: ReboundPod[], signal: AbortSignal): Promise<void> {
-    if (isDeepStrictEqual(reported, status?.reboundPods ?? [])) return;
-    const patch = { status: { reboundPods: reported.length === 0 ? null : reported } };
-    const options = { kind: 'merge', subresource: 'status', signal } as const;
-    await this.#options.api.patch(kinds.NodeCache, metadata.name, undefined, patch, options);
-  }
+export interface ReboundControllerOptions extends Omit<ReboundPodsOptions, 'agents' | 'placeOf'> {
+  agents: Agents;
+  clusters: Source<StorageCluster>;
+  /** Projected by `nodeFacts`. */
+  nodes: Source<NodeFacts>;
+  logger: Logger;
+}
+
+/** Tells pods whose mounts died, on the leader only, until the signal aborts. The reflectors run already. */
+export async function runReboundController(options: ReboundControllerOptions, signal: AbortSignal): Promise<void> {
+  const { agents, clusters, nodes, caches, logger } = options;
+  const placements = new Placements(clusters, nodes);
+  const reconciler = new ReboundPods({ ...options, placeOf: (node) => placements.placeOf(node) });
+  await runController({
+    name: 'reboundpods',
+    queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
+    workers: 4,
+    watches: [
+      placements,
+      watch(caches, (name, before, after) => (before === undefined && after !== undefined ? [name] : [])),
+      watch(statusOf(agents), (cluster, before, after) =>
+        placements.nodesOf(cluster).filter((node) => {
+          const [was, is] = [before, after].map((status) => volumesOf(status?.nodes.get(node)));
+          const again = before?.connected !== after?.connected;
+          return is !== undefined && (again || !isDeepStrictEqual(was, is));
+        }),
+      ),
+    ],
+    first: () => nodes.keys(),
+    reconcile: reconcileKey(reconciler, (node) => node),
+    logger,
+    signal,
+  });
 }
 
 /** What an agent says of the volumes of its node; undefined before it has looked. */
@@ -102,6 +146,16 @@ const reboundPod = ({ namespace, name, uid, reboundAt }: PodReference): ReboundP
   at: reboundAt,
 });
 const keyOf = ({ uid, at }: ReboundPod) => `${uid} ${at}`;
+
+/** Each once. Without an id no pod would find the event. */
+function namedPods({ pods }: Capability): ReboundPod[] {
+  const found = pods.filter(({ uid }) => uid !== '').map(reboundPod);
+  return [...new Map(found.map((pod) => [keyOf(pod), pod])).values()];
+}
+
+function isRemembered({ status }: NodeCache, pods: readonly ReboundPod[]): boolean {
+  return isDeepStrictEqual(pods.slice(0, maxListed), status?.reboundPods ?? []);
+}
 
 /**
  * Agents of the release before do not say when: what they name is what others name of the same pod. Who reports a node
