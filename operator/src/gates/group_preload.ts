@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { OwnerReference } from '@hearth/common/kubernetes';
 import { type CachePreload, finalizerName, type Gate, specHashAnnotation } from '@hearth/common/resources';
-import { hashOf, labelsOfOperator } from '../kubernetes/index.ts';
+import { componentLabel, hashOf, labelsOfOperator } from '../kubernetes/index.ts';
 import { controllerOf, groupWords } from './group_name.ts';
 import type { GatedMember } from './groups.ts';
 
@@ -14,7 +14,6 @@ const priorities = { Wait: 200, Prefer: 100, Off: 100 } as const;
 const mostOwners = 50;
 
 const component = 'gate';
-const componentLabel = 'app.kubernetes.io/component';
 
 /** Whether the operator made this one for a group of pods. */
 export function isOfGate({ metadata, spec }: CachePreload): boolean {
