@@ -18,9 +18,8 @@ export class GroupStatuses implements PodGroupStatuses {
   }
 
   of(key: string): PodGroupStatus | undefined {
-    const members = this.#groups.members(key);
-    const reason = this.#words.get(key) ?? this.#board.lastOutcome(key)?.message;
-    const unbound = members.some(({ node }) => node === '');
+    const { members, outcome, unbound } = this.#pods(key);
+    const reason = this.#words.get(key) ?? outcome?.message;
     if (members.length === 0 || (unbound && reason === undefined)) return undefined;
     const waiting = members.filter(({ gated }) => gated !== undefined).length;
     return { reason: reason ?? '', waiting, released: members.length - waiting };
@@ -31,14 +30,17 @@ export class GroupStatuses implements PodGroupStatuses {
    * that a leader released before it had made a plan.
    */
   nodes(key: string): readonly string[] | undefined {
-    const members = this.#groups.members(key);
-    const outcome = this.#board.lastOutcome(key);
-    const unbound = members.some(({ node }) => node === '');
+    const { members, outcome, unbound } = this.#pods(key);
     if (members.length === 0 || (unbound && outcome === undefined)) return undefined;
-    const nodes = new Set<string>();
-    if (unbound && outcome?.kind === 'warm') for (const node of outcome.nodes) nodes.add(node);
+    const nodes = new Set(unbound && outcome?.kind === 'warm' ? outcome.nodes : []);
     for (const { node } of members) if (node !== '') nodes.add(node);
     return [...nodes];
+  }
+
+  /** `unbound`: some of them have no node yet. */
+  #pods(key: string) {
+    const members = this.#groups.members(key);
+    return { members, outcome: this.#board.lastOutcome(key), unbound: members.some(({ node }) => node === '') };
   }
 
   onChange = (listener: (key: string) => void): (() => void) => {
