@@ -1,17 +1,11 @@
-import { HearthError, type Logger } from '@hearth/common';
-import {
-  type KubernetesClient,
-  type KubernetesObject,
-  kinds,
-  objectKey,
-  type ResourceType,
-  splitKey,
-} from '@hearth/common/kubernetes';
-import { driverName, finalizerName, startupTaintKey } from '@hearth/common/resources';
+import { HearthError, ignoring, type Logger } from '@hearth/common';
+import { type KubernetesClient, type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
+import { driverName } from '@hearth/common/resources';
 import { isGated, releasePod } from '../gates/index.ts';
-import { ownedSelector } from '../kubernetes/index.ts';
+import { all, deleteAll, ownedSelector } from '../kubernetes/index.ts';
+import { withoutStartupTaint } from '../nodes/index.ts';
+import { hasFinalizer, removeFinalizer } from '../reconciler/index.ts';
 import { ownedTypes } from '../storage_cluster/index.ts';
-import { all } from './listing.ts';
 import { refuseWhileMounted } from './mounting_pods.ts';
 import { removeFromNodes } from './node_pods.ts';
 import { pauseMs, until } from './wait.ts';
@@ -87,8 +81,8 @@ async function removeRest(options: CleanupOptions, deadline: number): Promise<vo
   const gone = await until(Math.max(pauseMs, deadline - Date.now()), signal, async () => {
     left = [];
     for (const type of ownedTypes)
-      left.push(...(await remove(api, type, { namespace, labelSelector: ownedSelector }, signal)));
-    left.push(...(await remove(api, kinds.NodeCache, {}, signal)));
+      left.push(...(await deleteAll(api, type, { namespace, labelSelector: ownedSelector }, signal)));
+    left.push(...(await deleteAll(api, kinds.NodeCache, {}, signal)));
     return left.length === 0;
   });
   if (gone) return;
@@ -99,8 +93,9 @@ async function removeRest(options: CleanupOptions, deadline: number): Promise<vo
   );
 }
 
-/** It would put finalizers back that are removed next. Gives what starts it again. */
-async function stopOperator({ api, namespace, logger, signal }: CleanupOptions): Promise<() => Promise<void>> {
+/** It would put finalizers back that are taken away next. Gives what starts it again. */
+async function stopOperator(options: CleanupOptions): Promise<() => Promise<void>> {
+  const { api, namespace, logger, signal } = options;
   const deployment = await api.get(kinds.Deployment, operatorName, namespace, signal);
   if (deployment === undefined) return async () => {};
   // None: stopped by a Job that was killed before it could start it again.
@@ -129,43 +124,22 @@ async function stopOperator({ api, namespace, logger, signal }: CleanupOptions):
   return startAgain;
 }
 
-/** Deletes what is there. Gives what was. */
-async function remove(
-  api: CleanupOptions['api'],
-  type: ResourceType,
-  place: { namespace?: string; labelSelector?: string },
-  signal: AbortSignal,
-): Promise<string[]> {
-  const objects = await all(api, type, place, signal);
-  for (const { metadata } of objects) {
-    if (metadata?.deletionTimestamp !== undefined) continue;
-    await api.delete(type, metadata?.name ?? '', place.namespace, { signal });
-  }
-  return objects.map(({ metadata }) => `${type.kind} ${metadata?.name}`);
-}
-
 async function dropFinalizer<T extends KubernetesObject>(
   api: CleanupOptions['api'],
   type: ResourceType<T>,
   object: T,
   signal: AbortSignal,
 ): Promise<void> {
-  const { finalizers = [], uid, resourceVersion } = object.metadata ?? {};
-  if (!finalizers.includes(finalizerName)) return;
-  const { namespace, name } = splitKey(objectKey(object));
-  const patch = { metadata: { uid, resourceVersion, finalizers: finalizers.filter((one) => one !== finalizerName) } };
-  await unlessGone(api.patch(type, name, namespace, patch, { kind: 'merge', signal }));
+  if (hasFinalizer(object)) await removeFinalizer(api, type, object, signal).catch(ignoring('NotFound'));
 }
 
 /** No operator is left that would remove the taint. */
 async function dropTaints({ api, signal, logger }: CleanupOptions): Promise<void> {
   for (const node of await all(api, kinds.Node, {}, signal)) {
-    const taints = node.spec?.taints ?? [];
-    const others = taints.filter(({ key }) => key !== startupTaintKey);
-    if (others.length === taints.length) continue;
-    const { name = '', uid, resourceVersion } = node.metadata ?? {};
-    const patch = { metadata: { uid, resourceVersion }, spec: { taints: others.length === 0 ? null : others } };
-    await unlessGone(api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }));
+    const patch = withoutStartupTaint(node);
+    const { name = '' } = node.metadata ?? {};
+    if (patch === undefined) continue;
+    await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }).catch(ignoring('NotFound'));
     logger.info('removed a startup taint', { node: name });
   }
 }
@@ -176,14 +150,5 @@ async function openGates({ api, signal, logger }: CleanupOptions): Promise<void>
     if (!isGated(pod)) continue;
     await releasePod({ api, logger }, pod, undefined, signal);
     logger.info('a gated pod was released', { namespace: pod.metadata?.namespace, name: pod.metadata?.name });
-  }
-}
-
-/** Changed or gone in between: the Job is run again for what is left. */
-async function unlessGone(work: Promise<unknown>): Promise<void> {
-  try {
-    await work;
-  } catch (thrown) {
-    if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
   }
 }

@@ -1,7 +1,7 @@
 import { HearthError } from '@hearth/common';
 import { type KubernetesClient, kinds, type Pod } from '@hearth/common/kubernetes';
 import { driverName, podVolumes } from '@hearth/common/resources';
-import { pages } from './listing.ts';
+import { pages } from '../kubernetes/index.ts';
 
 /** How many pods a message names. */
 const named = 10;

@@ -1,7 +1,6 @@
 import { HearthError, type Logger } from '@hearth/common';
-import { type KubernetesClient, kinds, type Node, type Pod, type ResourceType } from '@hearth/common/kubernetes';
-import { componentLabel, ownedSelector } from '../kubernetes/index.ts';
-import { all } from './listing.ts';
+import { type KubernetesClient, kinds, type Node, type Pod } from '@hearth/common/kubernetes';
+import { all, componentLabel, deleteAll, ownedSelector } from '../kubernetes/index.ts';
 import { until } from './wait.ts';
 
 export interface NodePodsOptions {
@@ -16,19 +15,16 @@ export interface NodePodsOptions {
  * `DeadlineExceeded` names those that are left; pods on nodes that are not ready are left to themselves.
  */
 export async function removeFromNodes(
-  { api, namespace, logger, signal }: NodePodsOptions,
+  options: NodePodsOptions,
   component: 'agent' | 'holder',
   timeMs: number,
 ): Promise<void> {
+  const { api, namespace, logger, signal } = options;
   const place = { namespace, labelSelector: `${ownedSelector},${componentLabel}=${component}` };
   let left: Pod[] = [];
   const gone = await until(timeMs, signal, async () => {
-    const sets = await all(api, kinds.DaemonSet as ResourceType, place, signal);
-    for (const { metadata } of sets) {
-      if (metadata?.deletionTimestamp !== undefined) continue;
-      await api.delete(kinds.DaemonSet as ResourceType, metadata?.name ?? '', namespace, { signal });
-    }
-    // The garbage collector deletes pods after what made them.
+    const sets = await deleteAll(api, kinds.DaemonSet, place, signal);
+    // The garbage collector takes pods away after what made them.
     left = await all(api, kinds.Pod, place, signal);
     return sets.length === 0 && left.length === 0;
   });

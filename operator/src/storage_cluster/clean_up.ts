@@ -1,6 +1,6 @@
-import { type EventRecorder, type KubernetesClient, kinds, type ResourceType } from '@hearth/common/kubernetes';
+import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import { clusterLabel, type StorageCluster } from '@hearth/common/resources';
-import { componentLabel, ownedSelector } from '../kubernetes/index.ts';
+import { all, componentLabel, deleteAll, ownedSelector } from '../kubernetes/index.ts';
 import type { CleanUpResult } from '../reconciler/index.ts';
 import type { Component } from './names.ts';
 import { ownedTypes } from './owned_objects.ts';
@@ -62,8 +62,10 @@ async function removeFromNodes(
   signal: AbortSignal,
 ): Promise<string[]> {
   const selector = `${ofCluster(cluster)},${componentLabel}=${component}`;
-  const sets = await remove(options, kinds.DaemonSet as ResourceType, selector, signal);
-  // The garbage collector deletes pods after what made them.
+  const { api, namespace } = options;
+  const place = { namespace, labelSelector: selector };
+  const sets = await deleteAll(api, kinds.DaemonSet, place, signal);
+  // The garbage collector takes pods away after what made them.
   return [...sets, ...(await pods(options, selector, signal))];
 }
 
@@ -71,29 +73,15 @@ async function removeRest(options: CleanUpOptions, cluster: string, signal: Abor
   const labelSelector = ofCluster(cluster);
   const left: string[] = [];
   for (const type of ownedTypes.filter(({ kind }) => kind !== 'DaemonSet')) {
-    left.push(...(await remove(options, type, labelSelector, signal)));
+    left.push(...(await deleteAll(options.api, type, { namespace: options.namespace, labelSelector }, signal)));
   }
   left.push(...(await pods(options, `${labelSelector},${componentLabel}=etcd`, signal)));
   return left;
 }
 
-async function remove(
-  { api, namespace }: CleanUpOptions,
-  type: ResourceType,
-  labelSelector: string,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const { items } = await api.list(type, { namespace, labelSelector }, signal);
-  for (const { metadata } of items) {
-    if (metadata?.deletionTimestamp !== undefined) continue;
-    await api.delete(type, metadata?.name ?? '', namespace, { signal });
-  }
-  return items.map(({ metadata }) => `${type.kind} ${metadata?.name}`);
-}
-
 async function pods({ api, namespace }: CleanUpOptions, labelSelector: string, signal: AbortSignal): Promise<string[]> {
-  const { items } = await api.list(kinds.Pod, { namespace, labelSelector }, signal);
-  return items.map(({ metadata }) => `Pod ${metadata?.name}`);
+  const found = await all(api, kinds.Pod, { namespace, labelSelector }, signal);
+  return found.map(({ metadata }) => `Pod ${metadata?.name}`);
 }
 
 const ofCluster = (cluster: string): string => `${ownedSelector},${clusterLabel}=${cluster}`;

@@ -39,3 +39,18 @@ export async function all<T extends KubernetesObject>(
   for await (const page of pages(api, type, place, signal)) objects.push(...page);
   return objects;
 }
+
+/** Deletes those that are there and not going. Gives what is there, as `Kind name`. */
+export async function deleteAll<T extends KubernetesObject>(
+  api: Pick<KubernetesClient, 'list' | 'delete'>,
+  type: ResourceType<T>,
+  place: Place,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const objects = await all(api, type, place, signal);
+  for (const { metadata } of objects) {
+    if (metadata?.deletionTimestamp !== undefined) continue;
+    await api.delete(type, metadata?.name ?? '', place.namespace, { signal });
+  }
+  return objects.map(({ metadata }) => `${type.kind} ${metadata?.name}`);
+}
