@@ -87,6 +87,7 @@ export class AgentConnection {
     deadlineMs: number | undefined,
     signal: AbortSignal,
   ): AsyncGenerator<ResponseOf<Name>> {
+    // gRPC compares it with the machine's own time.
     const deadline = deadlineMs === undefined ? {} : { deadline: Date.now() + deadlineMs };
     const client = await this.#connected(deadlineMs ?? this.#connectMs, signal);
     const definition = ControlService[name];

@@ -1,21 +1,20 @@
 import type { Logger } from '@hearth/common';
+import { systemClock } from '@hearth/common/kubernetes';
 import type { AgentEndpoint, ClientIdentity } from './agent_connection.ts';
-import { AgentPool } from './agent_pool.ts';
+import { AgentPool, type AgentPoolOptions } from './agent_pool.ts';
 import type { Agents, ClusterAgents, ClusterStatus, StatusListener } from './agents.ts';
 
 const defaultConnectMs = 5_000;
 
 /** The agents of every cluster, as the controller of StorageClusters sets them. */
 export class AgentDirectory implements Agents {
-  readonly #logger: Logger;
-  readonly #connectMs: number;
+  readonly #options: Omit<AgentPoolOptions, 'cluster' | 'onStatus'>;
   readonly #pools = new Map<string, AgentPool>();
   readonly #listeners = new Set<StatusListener>();
 
   /** `connectMs`: how long a call waits for a connection to one agent. */
-  constructor(logger: Logger, { connectMs = defaultConnectMs } = {}) {
-    this.#logger = logger;
-    this.#connectMs = connectMs;
+  constructor(logger: Logger, { connectMs = defaultConnectMs, clock = systemClock } = {}) {
+    this.#options = { logger, connectMs, clock };
   }
 
   get(cluster: string): ClusterAgents | undefined {
@@ -33,7 +32,7 @@ export class AgentDirectory implements Agents {
     if (pool === undefined) {
       const onStatus = (before: ClusterStatus | undefined, after: ClusterStatus | undefined) =>
         this.#notify(cluster, before, after);
-      pool = new AgentPool({ cluster, logger: this.#logger, connectMs: this.#connectMs, onStatus });
+      pool = new AgentPool({ ...this.#options, cluster, onStatus });
       this.#pools.set(cluster, pool);
     }
     pool.configure(identity, endpoints);
@@ -59,7 +58,7 @@ export class AgentDirectory implements Agents {
       try {
         listener(cluster, before, after);
       } catch (error) {
-        this.#logger.error('a listener to the status of agents failed', { cluster, error });
+        this.#options.logger.error('a listener to the status of agents failed', { cluster, error });
       }
     }
   }

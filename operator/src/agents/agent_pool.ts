@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, sleep } from '@hearth/common/kubernetes';
 import { AgentConnection, type AgentEndpoint, type ClientIdentity } from './agent_connection.ts';
 import type {
   CallName,
@@ -28,6 +28,7 @@ export interface AgentPoolOptions {
   logger: Logger;
   /** How long a call waits for a connection to one agent. */
   connectMs: number;
+  clock: Clock;
   onStatus: (before: ClusterStatus | undefined, after: ClusterStatus | undefined) => void;
 }
 
@@ -37,9 +38,9 @@ export interface AgentPoolOptions {
  */
 export class AgentPool implements ClusterAgents {
   readonly cluster: string;
+  readonly #options: AgentPoolOptions;
   readonly #logger: Logger;
-  readonly #connectMs: number;
-  readonly #onStatus: AgentPoolOptions['onStatus'];
+  readonly #clock: Clock;
   readonly #connections = new Map<string, AgentConnection>();
   readonly #ending = new AbortController();
   #identity: ClientIdentity | undefined;
@@ -54,8 +55,8 @@ export class AgentPool implements ClusterAgents {
   constructor(options: AgentPoolOptions) {
     this.cluster = options.cluster;
     this.#logger = options.logger.child({ cluster: options.cluster });
-    this.#connectMs = options.connectMs;
-    this.#onStatus = options.onStatus;
+    this.#options = options;
+    this.#clock = options.clock;
   }
 
   get status(): ClusterStatus | undefined {
@@ -97,12 +98,12 @@ export class AgentPool implements ClusterAgents {
     request: RequestOf<Name>,
     options: CallOptions,
   ): Promise<ResponseOf<Name>> {
-    const deadline = Date.now() + (options.deadlineMs ?? callDeadlineMs);
+    const deadline = this.#clock.now() + (options.deadlineMs ?? callDeadlineMs);
     const signal = AbortSignal.any([options.signal, this.#ending.signal]);
     const tries = this.#candidates(options.node);
     let failure: HearthError | undefined;
     for (const [index, endpoint] of tries.entries()) {
-      const share = (deadline - Date.now()) / (tries.length - index);
+      const share = (deadline - this.#clock.now()) / (tries.length - index);
       if (share <= 0) break;
       try {
         const answer = await this.#connection(endpoint).call(name, request, share, signal);
@@ -121,11 +122,11 @@ export class AgentPool implements ClusterAgents {
     request: RequestOf<Name>,
     options: CallOptions,
   ): AsyncGenerator<ResponseOf<Name>> {
-    const deadline = Date.now() + (options.deadlineMs ?? streamDeadlineMs);
+    const deadline = this.#clock.now() + (options.deadlineMs ?? streamDeadlineMs);
     const signal = AbortSignal.any([options.signal, this.#ending.signal]);
     let failure: HearthError | undefined;
     for (const endpoint of this.#candidates(options.node)) {
-      const remaining = deadline - Date.now();
+      const remaining = deadline - this.#clock.now();
       if (remaining <= 0) break;
       let answered = false;
       try {
@@ -163,7 +164,11 @@ export class AgentPool implements ClusterAgents {
       if (!ready) return 2;
       return endpoint.node === this.#preferred ? 0 : 1;
     };
-    const ranked = this.#endpoints.map((endpoint) => ({ endpoint, rank: rank(endpoint), chance: Math.random() }));
+    const ranked = this.#endpoints.map((endpoint) => ({
+      endpoint,
+      rank: rank(endpoint),
+      chance: this.#clock.random(),
+    }));
     ranked.sort((a, b) => a.rank - b.rank || a.chance - b.chance);
     if (ranked.length === 0) {
       throw new HearthError('Unavailable', `no agent of cluster ${this.cluster} runs yet; look at its StorageCluster`);
@@ -177,7 +182,7 @@ export class AgentPool implements ClusterAgents {
     if (this.#identity === undefined) {
       throw new HearthError('Unavailable', `cluster ${this.cluster} has no certificates yet`);
     }
-    const made = new AgentConnection(endpoint, this.#identity, this.#connectMs);
+    const made = new AgentConnection(endpoint, this.#identity, this.#options.connectMs);
     this.#connections.set(endpoint.address, made);
     return made;
   }
@@ -195,7 +200,7 @@ export class AgentPool implements ClusterAgents {
           failures = 0;
           this.#trouble = undefined;
           this.#preferred = endpoint.node;
-          this.#notify(clusterStatus(message, Date.now()));
+          this.#notify(clusterStatus(message, this.#clock.now()));
         }
       } catch (thrown) {
         if (this.#ending.signal.aborted) return;
@@ -215,27 +220,29 @@ export class AgentPool implements ClusterAgents {
   async *#messages(endpoint: AgentEndpoint) {
     const silence = new AbortController();
     const signal = AbortSignal.any([this.#ending.signal, silence.signal]);
-    const timer = setTimeout(() => silence.abort(), silenceMs);
+    const watchSilence = () => this.#clock.schedule(silenceMs, () => silence.abort());
+    let heard = watchSilence();
     try {
       const request = { intervalMs: statusIntervalMs(this.#endpoints.length) };
       for await (const message of this.#connection(endpoint).stream('watchStatus', request, undefined, signal)) {
-        timer.refresh();
+        heard();
+        heard = watchSilence();
         yield message;
       }
     } finally {
-      clearTimeout(timer);
+      heard();
     }
   }
 
   async #pause(failures: number): Promise<void> {
     const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures - 1, 10));
     const signal = AbortSignal.any([this.#ending.signal, this.#wake.signal]);
-    await sleep(longest * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+    await sleep(this.#clock, longest * (0.5 + this.#clock.random() / 2), signal);
   }
 
   #notify(after: ClusterStatus | undefined): void {
     const before = this.#status;
     this.#status = after;
-    if (before !== undefined || after !== undefined) this.#onStatus(before, after);
+    if (before !== undefined || after !== undefined) this.#options.onStatus(before, after);
   }
 }

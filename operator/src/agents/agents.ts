@@ -18,7 +18,7 @@ export interface CallOptions {
 
 /** What the agents of a cluster said last. */
 export interface ClusterStatus {
-  /** Milliseconds since the epoch. */
+  /** By `Clock.now`, milliseconds. */
   receivedAt: number;
   /** False while no agent answers: the rest is what was known before. */
   connected: boolean;

@@ -1,5 +1,12 @@
 import { HearthError, ignoring, type Logger } from '@hearth/common';
-import { type KubernetesClient, type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
+import {
+  type Clock,
+  type KubernetesClient,
+  type KubernetesObject,
+  kinds,
+  type ResourceType,
+  systemClock,
+} from '@hearth/common/kubernetes';
 import { driverName } from '@hearth/common/resources';
 import { isGated, releasePod } from '../gates/index.ts';
 import { all, deleteAll, ownedSelector } from '../kubernetes/index.ts';
@@ -21,6 +28,7 @@ export interface CleanupOptions {
   /** How long everything may take. */
   deadlineMs: number;
   signal: AbortSignal;
+  clock?: Clock;
 }
 
 /** Longer than the operator's pods are given to end. */
@@ -39,8 +47,8 @@ const operatorName = 'hearth-operator';
  * StorageClusters that are left want: agents take the mounts over. `DeadlineExceeded` names what would not go.
  */
 export async function cleanup(options: CleanupOptions): Promise<void> {
-  const { api, force, patienceMs, deadlineMs, signal } = options;
-  const deadline = Date.now() + deadlineMs;
+  const { api, force, patienceMs, deadlineMs, signal, clock = systemClock } = options;
+  const deadline = clock.now() + deadlineMs;
   if (!force) await refuseWhileMounted(api, signal);
   const startAgain = await stopOperator(options);
   try {
@@ -48,7 +56,7 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
     if (!force) await refuseWhileMounted(api, signal);
     await deleteClusters(options);
     // What agents have left mounted goes with them.
-    await removeFromNodes(options, 'holder', Math.min(patienceMs, deadline - Date.now()));
+    await removeFromNodes(options, 'holder', Math.min(patienceMs, deadline - clock.now()));
     await removeRest(options, deadline);
   } catch (thrown) {
     await startAgain();
@@ -65,7 +73,7 @@ async function deleteClusters({ api, logger, signal }: CleanupOptions): Promise<
 }
 
 async function removeRest(options: CleanupOptions, deadline: number): Promise<void> {
-  const { api, namespace, deadlineMs, signal } = options;
+  const { api, namespace, deadlineMs, signal, clock = systemClock } = options;
   await openGates(options);
   const withFinalizers = [kinds.StorageCluster, kinds.NodeCache, kinds.Dataset, kinds.CachePreload] as ResourceType[];
   for (const type of withFinalizers) {
@@ -78,7 +86,7 @@ async function removeRest(options: CleanupOptions, deadline: number): Promise<vo
   await api.delete(kinds.Lease, operatorName, namespace, { signal });
 
   let left: string[] = [];
-  const gone = await until(Math.max(pauseMs, deadline - Date.now()), signal, async () => {
+  const gone = await until(options, Math.max(pauseMs, deadline - clock.now()), async () => {
     left = [];
     for (const type of ownedTypes)
       left.push(...(await deleteAll(api, type, { namespace, labelSelector: ownedSelector }, signal)));
@@ -114,7 +122,7 @@ async function stopOperator(options: CleanupOptions): Promise<() => Promise<void
     );
   };
   try {
-    const ended = await until(stopMs, signal, async () => (await all(api, kinds.Pod, pods, signal)).length === 0);
+    const ended = await until(options, stopMs, async () => (await all(api, kinds.Pod, pods, signal)).length === 0);
     if (!ended)
       logger.warn('pods of the operator have not ended; finalizers that they put back must be removed by hand');
   } catch (thrown) {

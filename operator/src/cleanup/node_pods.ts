@@ -1,5 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
-import { type KubernetesClient, kinds, type Node, type Pod } from '@hearth/common/kubernetes';
+import { type Clock, type KubernetesClient, kinds, type Node, type Pod } from '@hearth/common/kubernetes';
 import { all, componentLabel, deleteAll, ownedSelector } from '../kubernetes/index.ts';
 import { until } from './wait.ts';
 
@@ -8,6 +8,7 @@ export interface NodePodsOptions {
   namespace: string;
   logger: Logger;
   signal: AbortSignal;
+  clock?: Clock;
 }
 
 /**
@@ -22,7 +23,7 @@ export async function removeFromNodes(
   const { api, namespace, logger, signal } = options;
   const place = { namespace, labelSelector: `${ownedSelector},${componentLabel}=${component}` };
   let left: Pod[] = [];
-  const gone = await until(timeMs, signal, async () => {
+  const gone = await until(options, timeMs, async () => {
     const sets = await deleteAll(api, kinds.DaemonSet, place, signal);
     // The garbage collector takes pods away after what made them.
     left = await all(api, kinds.Pod, place, signal);

@@ -1,12 +1,17 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, sleep, systemClock } from '@hearth/common/kubernetes';
 
 export const pauseMs = 1_000;
 
 /** Whether it came to hold in time. Looks at least once. */
-export async function until(timeMs: number, signal: AbortSignal, holds: () => Promise<boolean>): Promise<boolean> {
-  for (const end = Date.now() + timeMs; ; ) {
+export async function until(
+  { signal, clock = systemClock }: { signal: AbortSignal; clock?: Clock },
+  timeMs: number,
+  holds: () => Promise<boolean>,
+): Promise<boolean> {
+  for (const end = clock.now() + timeMs; ; ) {
     if (await holds()) return true;
-    if (Date.now() >= end) return false;
-    await sleep(pauseMs, undefined, { signal });
+    if (clock.now() >= end) return false;
+    await sleep(clock, pauseMs, signal);
+    signal.throwIfAborted();
   }
 }

@@ -39,15 +39,14 @@ export async function runPreloading(
 ): Promise<void> {
   const { clusters, nodes, pods, claims, volumes, datasets, preloads } = reflectors;
   const readiness = new ReadinessBoard();
-  const common = { agents, nodes, datasets, preloads, readiness, events, logger };
   // Pods and CachePreloads are as old as the clock says that stamps them, which is the API server's.
   const clock = { ...systemClock, date: () => api.date() };
-  const now = () => api.date().getTime();
+  const common = { agents, nodes, datasets, preloads, readiness, events, logger, clock };
   const sources = { pods, claims, volumes };
-  const gates = new GateController({ ...common, ...sources, api: urgentApi, plan, clock, metrics: metrics.gates });
+  const gates = new GateController({ ...common, ...sources, api: urgentApi, plan, metrics: metrics.gates });
   const { podGroups } = gates;
   await Promise.all([
     gates.run(signal),
-    runPreloadController({ ...common, api, clusters, podGroups, now, metrics: metrics.preloads }, signal),
+    runPreloadController({ ...common, api, clusters, podGroups, metrics: metrics.preloads }, signal),
   ]);
 }

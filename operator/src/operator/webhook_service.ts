@@ -1,5 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { KubernetesClient, Secret } from '@hearth/common/kubernetes';
+import { type Clock, type KubernetesClient, type Secret, systemClock } from '@hearth/common/kubernetes';
 import type { Registry } from '@prometheus-io/client';
 import { Facts, Webhook, WebhookMetrics, WebhookServer, webhookName, webhookTexts } from '../webhook/index.ts';
 import type { Reflectors } from './reflectors.ts';
@@ -10,22 +10,26 @@ export interface WebhookServiceOptions {
   reflectors: Pick<Reflectors, 'claims' | 'volumes' | 'datasets' | 'secrets'>;
   registry: Registry;
   logger: Logger;
+  clock?: Clock;
 }
 
 /** The webhook of one replica, whether it leads or not: with the certificate that the leader keeps in a Secret. */
 export class WebhookService {
   readonly #server: WebhookServer;
   readonly #stop: () => void;
+  readonly #clock: Clock;
 
-  constructor({ api, namespace, reflectors, registry, logger: parent }: WebhookServiceOptions) {
+  constructor(options: WebhookServiceOptions) {
+    const { api, namespace, reflectors, registry, logger: parent, clock = systemClock } = options;
+    this.#clock = clock;
     const logger = parent.child({ server: 'webhook' });
     const { claims, volumes, datasets, secrets } = reflectors;
     const metrics = new WebhookMetrics(registry, () => {
       const expiresAt = this.#server.expiresAt;
       return expiresAt && expiresAt.getTime() / 1000;
     });
-    const facts = new Facts({ api, claims, volumes, datasets });
-    this.#server = new WebhookServer({ webhook: new Webhook({ facts, metrics, logger }), logger });
+    const facts = new Facts({ api, claims, volumes, datasets, clock });
+    this.#server = new WebhookServer({ webhook: new Webhook({ facts, metrics, logger, clock }), logger, clock });
     this.#stop = secrets.onChange((key, _before, secret) => {
       if (key === `${namespace}/${webhookName}` && secret !== undefined) this.#take(secret, logger);
     });
@@ -39,7 +43,7 @@ export class WebhookService {
   reasons(): string[] {
     const expiresAt = this.#server.expiresAt;
     if (expiresAt === undefined) return ['the webhook has no certificate yet; the leader makes it'];
-    return expiresAt.getTime() > Date.now() ? [] : ['the certificate of the webhook is over; the leader renews it'];
+    return expiresAt > this.#clock.date() ? [] : ['the certificate of the webhook is over; the leader renews it'];
   }
 
   async close(lingerMs: number): Promise<void> {

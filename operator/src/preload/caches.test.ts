@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
 import { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import { systemClock } from '@hearth/common/kubernetes';
 import { until } from '@hearth/common/testing';
 import type { ClusterStatus } from '../agents/index.ts';
 import { JobTracker } from './job_tracker.ts';
@@ -11,6 +12,8 @@ import { job, manifest, now, observed, preloadObject, uid } from './testing/fixt
 import { type Wanted, wantedId, wantedOf } from './wanted.ts';
 
 const { signal } = new AbortController();
+/** Time stands, a moment after the agents' status. */
+const clock = { ...systemClock, now: () => now + 1, date: () => new Date(now) };
 const named = (...nodeNames: string[]) => ({ placement: { nodeNames } });
 
 /** Agents whose answers a test gives; every call is noted. */
@@ -56,7 +59,7 @@ describe('pins of CachePreloads', () => {
       pin: () => ({ nodes: ['b'], failures: [{ node: 'c', errorCode: 'Unavailable', message: 'busy' }] }),
       releasePins: () => ({ pins: 1 }),
     });
-    const ledger = new PinCache(agents, () => now);
+    const ledger = new PinCache(agents, clock);
     assert.equal(ledger.of(uid), undefined);
     await Promise.all([ledger.load(signal), ledger.load(signal)]);
     await ledger.pin(uid, owner, wanted, ['b', 'c'], signal);
@@ -77,7 +80,7 @@ describe('pins of CachePreloads', () => {
       listPins: () => ({ pins: [] }),
       pin: ({ nodes }: { nodes: string[] }) => ({ nodes, failures: [] }),
     });
-    const ledger = new PinCache(agents, () => now);
+    const ledger = new PinCache(agents, clock);
     await ledger.load(signal);
     const owners = Array.from({ length: 30 }, (_, index) => `preload/u${index}/x`);
     await Promise.all(owners.map((one, index) => ledger.pin(`u${index}`, one, wanted, ['a', 'b'], signal)));
@@ -95,7 +98,7 @@ describe('pins of CachePreloads', () => {
         return { nodes: ['a'], failures: [] };
       },
     });
-    const ledger = new PinCache(agents, () => now);
+    const ledger = new PinCache(agents, clock);
     await ledger.load(signal);
     await assert.rejects(ledger.pin(uid, owner, wanted, ['a'], signal), /late/);
     assert.equal(ledger.of(uid), undefined);
@@ -129,7 +132,7 @@ describe('a list of pins that is on its way', () => {
         return { pins: nodes.length };
       },
     });
-    return { ledger: new PinCache(agents, () => now), arrive: resolve };
+    return { ledger: new PinCache(agents, clock), arrive: resolve };
   }
 
   it('does not hide a pin that was set meanwhile', async () => {
@@ -193,7 +196,7 @@ describe('jobs of CachePreloads', () => {
       agents: { status, stream: stream as never },
       changed: (job) => told.push(job.state),
       logger: silentLogger,
-      now: () => now + 1,
+      clock,
     });
     return { book, told };
   }

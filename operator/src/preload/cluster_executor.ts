@@ -13,12 +13,12 @@ export class ClusterExecutor {
   readonly away = new AwayNodes();
   readonly #logger: Logger;
 
-  /** `now`: by the clock that CachePreloads are stamped by, milliseconds since the epoch. */
-  constructor(agents: ClusterAgents, options: Pick<JobTrackerOptions, 'changed' | 'logger'>, now: () => number) {
+  /** `clock`: its date is that by which CachePreloads are stamped. */
+  constructor(agents: ClusterAgents, options: Omit<JobTrackerOptions, 'agents'>) {
     this.agents = agents;
     this.#logger = options.logger.child({ cluster: agents.cluster });
-    this.jobs = new JobTracker({ ...options, agents, now: Date.now });
-    this.pins = new PinCache(agents, now);
+    this.jobs = new JobTracker({ ...options, agents });
+    this.pins = new PinCache(agents, options.clock);
   }
 
   /** Ends what CachePreloads left behind that went while no agent could be asked. `lives`: by uid. */

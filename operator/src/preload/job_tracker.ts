@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, type Logger } from '@hearth/common';
 import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import { type Clock, sleep } from '@hearth/common/kubernetes';
 import type { ClusterAgents, ClusterStatus } from '../agents/index.ts';
 import { hasEnded, jobPrefix } from './job_request.ts';
 
@@ -15,8 +15,8 @@ export interface JobTrackerOptions {
   /** Called with every message about a job, and the one before it. */
   changed: (job: WarmJob, before: WarmJob | undefined) => void;
   logger: Logger;
-  /** By the clock of `ClusterStatus.receivedAt`, milliseconds. */
-  now: () => number;
+  /** That of `ClusterStatus.receivedAt`. */
+  clock: Clock;
 }
 
 interface Known {
@@ -61,13 +61,12 @@ export class JobTracker {
   /** An answer about a job: newer than all that is known of it. */
   note(job: WarmJob): void {
     const known = this.#known.get(job.name);
-    this.#known.set(job.name, { job, at: this.#options.now(), stream: known?.stream });
+    this.#known.set(job.name, { job, at: this.#options.clock.now(), stream: known?.stream });
     if (!hasEnded(job)) this.follow(job);
   }
 
   follow(job: WarmJob): void {
-    const { now } = this.#options;
-    const known = this.#known.get(job.name) ?? { job, at: now(), stream: undefined };
+    const known = this.#known.get(job.name) ?? { job, at: this.#options.clock.now(), stream: undefined };
     this.#known.set(job.name, known);
     if (known.stream !== undefined) return;
     known.stream = new AbortController();
@@ -100,7 +99,7 @@ export class JobTracker {
   }
 
   async #follow(name: string, stream: AbortController): Promise<void> {
-    const { agents, logger, now } = this.#options;
+    const { agents, logger, clock } = this.#options;
     const { signal } = stream;
     while (!signal.aborted) {
       try {
@@ -109,7 +108,7 @@ export class JobTracker {
           if (known === undefined || signal.aborted) return;
           const before = known.job;
           known.job = job;
-          known.at = now();
+          known.at = clock.now();
           if (hasEnded(job)) known.stream = undefined;
           this.#options.changed(job, before);
           if (hasEnded(job)) return;
@@ -123,7 +122,7 @@ export class JobTracker {
           return;
         }
       }
-      await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+      await sleep(clock, pauseMs, signal);
     }
   }
 }

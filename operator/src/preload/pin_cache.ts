@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ListPinsResponse, PinResponse } from '@hearth/common/generated/hearth/v1/control.ts';
+import { type Clock, sleep } from '@hearth/common/kubernetes';
 import type { ClusterAgents } from '../agents/index.ts';
 import { ownerPrefix, uidOfOwner } from './job_request.ts';
 import { pinKey } from './observation.ts';
@@ -28,7 +28,7 @@ interface Gathered {
  */
 export class PinCache {
   readonly #agents: Pick<ClusterAgents, 'call'>;
-  readonly #now: () => number;
+  readonly #clock: Clock;
   /** Nodes by owner, by uid. */
   #pins: Map<string, Map<string, Set<string>>> | undefined;
   readonly #troubles = new Map<string, Map<string, Trouble>>();
@@ -37,9 +37,10 @@ export class PinCache {
   #missed = false;
   readonly #gathered = new Map<string, Gathered>();
 
-  constructor(agents: Pick<ClusterAgents, 'call'>, now: () => number) {
+  /** `clock`: its date is that by which CachePreloads are stamped. */
+  constructor(agents: Pick<ClusterAgents, 'call'>, clock: Clock) {
     this.#agents = agents;
-    this.#now = now;
+    this.#clock = clock;
   }
 
   /** Reads them if they are not known. */
@@ -74,7 +75,7 @@ export class PinCache {
   async pin(uid: string, owner: string, wanted: Wanted, nodes: readonly string[], signal: AbortSignal): Promise<void> {
     const troubles = this.#troubles.get(uid) ?? new Map<string, Trouble>();
     this.#troubles.set(uid, troubles);
-    const until = this.#now() + againAfterMs;
+    const until = this.#clock.date().getTime() + againAfterMs;
     try {
       const { nodes: done, failures } = await this.#gather(owner, wanted, nodes, signal);
       if (this.#pins === undefined) this.#missed = true;
@@ -99,7 +100,7 @@ export class PinCache {
       return known.answer;
     }
     const owners = [owner];
-    const answer = sleep(gatherMs).then(() => {
+    const answer = sleep(this.#clock, gatherMs).then(() => {
       if (this.#gathered.get(key)?.owners === owners) this.#gathered.delete(key);
       const [first = '', ...moreOwners] = owners;
       const { registered: dataset, manifest, paths } = wanted;

@@ -1,8 +1,8 @@
-import { setInterval } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { HearthError, type Logger } from '@hearth/common';
 import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import {
+  type Clock,
   type ControllerOptions,
   type EventRecorder,
   hasNewSpec,
@@ -10,7 +10,9 @@ import {
   objectKey,
   ownKey,
   runController,
+  sleep,
   splitKey,
+  systemClock,
   WorkQueue,
   watch,
 } from '@hearth/common/kubernetes';
@@ -39,8 +41,8 @@ export interface PreloadControllerOptions {
   metrics?: PreloadMetrics;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
-  /** Milliseconds since the epoch, by the clock that CachePreloads are stamped by. */
-  now?: () => number;
+  /** Its date is that by which CachePreloads are stamped. */
+  clock?: Clock;
   /** An agent that went away is waited for this long before another node takes its place, milliseconds. */
   graceMs?: number;
   /** A deletion ends after this time though agents cannot be reached, milliseconds. */
@@ -65,12 +67,13 @@ class PreloadController {
   readonly #placements: Placements;
   readonly #measures: MeasureCache;
   readonly #reconciler: PreloadReconciler;
-  readonly #now: () => number;
+  readonly #clock: Clock;
 
   constructor(options: PreloadControllerOptions) {
     this.#options = options;
-    const { datasets, clusters, nodes, podGroups, events, now = Date.now } = options;
-    this.#now = now;
+    const { datasets, clusters, nodes, podGroups, events, clock = systemClock } = options;
+    const now = () => clock.date().getTime();
+    this.#clock = clock;
     this.#measures = new MeasureCache(now);
     this.#placements = new Placements(clusters, nodes);
     this.#reconciler = new PreloadReconciler({
@@ -162,7 +165,7 @@ class PreloadController {
     if (agents === undefined) return undefined;
     const { logger } = this.#options;
     const changed = (job: WarmJob, before: WarmJob | undefined) => this.#jobChanged(job, before);
-    const made = new ClusterExecutor(agents, { logger, changed }, this.#now);
+    const made = new ClusterExecutor(agents, { logger, changed, clock: this.#clock });
     this.#executors.set(cluster, made);
     return made;
   }
@@ -244,10 +247,11 @@ class PreloadController {
 
   async #sweepAll(signal: AbortSignal): Promise<void> {
     const { clusters, logger, sweepMs = 300_000 } = this.#options;
-    const sweep = async () => {
+    while (!signal.aborted) {
+      await sleep(this.#clock, sweepMs, signal);
       for (const cluster of clusters.keys()) {
         const executor = this.#executor(cluster);
-        if (executor?.agents.status?.connected !== true) continue;
+        if (signal.aborted || executor?.agents.status?.connected !== true) continue;
         executor.pins.forget();
         await executor
           // Asked when the agents have answered: others may have been made meanwhile.
@@ -256,11 +260,6 @@ class PreloadController {
             logger.debug('what is left behind is looked for later', { error: HearthError.from(thrown) }),
           );
       }
-    };
-    try {
-      for await (const _ of setInterval(sweepMs, undefined, { signal })) await sweep();
-    } catch (thrown) {
-      if (!signal.aborted) throw thrown;
     }
   }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, systemClock } from '@hearth/common/kubernetes';
 import { type AdmissionRequest, readReview, reviewOf } from './admission_review.ts';
 import { admit, isExempt } from './admit.ts';
 import type { Facts } from './facts.ts';
@@ -11,6 +12,7 @@ export interface WebhookOptions {
   logger: Logger;
   /** Names pods without a group; absent: chance. */
   random?: () => string;
+  clock?: Clock;
 }
 
 const nothing = { patch: [], warnings: [] };
@@ -31,28 +33,31 @@ export class Webhook {
    * is better than not at all. Throws only `InvalidArgument`, for what is no review.
    */
   async answer(body: unknown, budgetMs: number): Promise<object> {
-    const { metrics, logger } = this.#options;
+    const { metrics, logger, clock = systemClock } = this.#options;
     const request = readReview(body);
-    const began = performance.now();
+    const began = clock.now();
     if (this.#running >= mostAtOnce) {
       metrics.answered('late', 0);
       return reviewOf(request.uid, nothing);
     }
     this.#running += 1;
-    const ending = AbortSignal.timeout(Math.max(1, budgetMs));
+    const timeout = new AbortController();
+    const cancelTimeout = clock.schedule(Math.max(1, budgetMs), () => timeout.abort());
+    const ending = timeout.signal;
     try {
       const admission = await during(this.#admit(request, ending), ending);
-      metrics.answered(admission.result, performance.now() - began);
+      metrics.answered(admission.result, clock.now() - began);
       return reviewOf(request.uid, admission);
     } catch (thrown) {
       const error = HearthError.from(thrown);
       const late = ending.aborted;
-      metrics.answered(late ? 'late' : 'failed', performance.now() - began);
+      metrics.answered(late ? 'late' : 'failed', clock.now() - began);
       const { namespace, pod } = request;
       const name = pod?.metadata?.name ?? pod?.metadata?.generateName;
       logger.warn('pod admitted without a gate: its volumes could not be resolved', { namespace, name, late, error });
       return reviewOf(request.uid, nothing);
     } finally {
+      cancelTimeout();
       this.#running -= 1;
     }
   }

@@ -2,8 +2,8 @@ import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, sleep, systemClock } from '@hearth/common/kubernetes';
 import type { Webhook } from './webhook.ts';
 
 export interface WebhookServerOptions {
@@ -11,6 +11,7 @@ export interface WebhookServerOptions {
   logger: Logger;
   /** What of a review's time goes on the way and for what the API server does besides, ms. Absent: 400. */
   reserveMs?: number;
+  clock?: Clock;
 }
 
 export const webhookPath = '/mutate-pods';
@@ -75,11 +76,12 @@ export class WebhookServer {
   /** Serves for this time on, as it takes a while until no client asks any more, and ends when the last answer is given. */
   async close(lingerMs: number): Promise<void> {
     if (!this.#server.listening) return;
-    await sleep(lingerMs);
+    const { clock = systemClock } = this.#options;
+    await sleep(clock, lingerMs);
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    const late = setTimeout(() => this.#server.closeAllConnections(), defaultTimeMs);
+    const cancel = clock.schedule(defaultTimeMs, () => this.#server.closeAllConnections());
     await closed;
-    clearTimeout(late);
+    cancel();
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
