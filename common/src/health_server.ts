@@ -10,6 +10,18 @@ export interface HealthSource {
   metrics?(): Promise<{ contentType: string; text: string }>;
 }
 
+/** `InUse` when another program listens on the port; `variable` says another one. */
+export function listenFailure(
+  who: string,
+  port: number,
+  variable: string,
+): (error: NodeJS.ErrnoException) => HearthError {
+  return ({ code, message }) => {
+    const sentence = `${who} cannot listen on port ${port} (${message}); stop what does, or set ${variable}`;
+    return new HearthError(code === 'EADDRINUSE' ? 'InUse' : 'IoError', sentence);
+  };
+}
+
 /**
  * What every process of Hearth that others watch answers over HTTP.
  * `/healthz`: the process lives and its event loop turns. `/readyz`: it can serve, else the reasons, one a line.

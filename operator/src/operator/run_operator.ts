@@ -1,4 +1,5 @@
 import { HearthError, type Logger } from '@hearth/common';
+import { HealthServer, listenFailure } from '@hearth/common/health';
 import { EventRecorder, type KubernetesClient, LeaderElection } from '@hearth/common/kubernetes';
 import { AgentDirectory } from '../agents/index.ts';
 import { runDatasetController } from '../dataset/index.ts';
@@ -9,7 +10,6 @@ import { runReboundController } from '../rebound/index.ts';
 import type { SecretGrant } from '../secrets/index.ts';
 import { type Environment, runStorageClusterController } from '../storage_cluster/index.ts';
 import { runWebhookController } from '../webhook/index.ts';
-import { HttpServer } from './http_server.ts';
 import { OperatorMetrics } from './metrics.ts';
 import { partOfSource } from './part_of_source.ts';
 import { PreloadingMetrics, runPreloading } from './preloading.ts';
@@ -84,9 +84,10 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
     options.webhook &&
     new WebhookService({ api: urgentApi, namespace, reflectors, registry: metrics.registry, logger });
   const reasons = () => [...unsynced(reflectors), ...(webhook?.reasons() ?? [])];
-  const http = new HttpServer({ reasons, metrics: () => metrics.scrape() }, logger);
+  const http = new HealthServer({ reasons, metrics: () => metrics.scrape() }, logger);
   try {
-    const port = await http.listen(options.http.port, options.http.host);
+    const failure = listenFailure('the operator', options.http.port, 'HEARTH_HTTP_PORT');
+    const port = await http.bind(options.http, failure);
     const webhookPort = options.webhook && (await webhook?.listen(options.webhook.port, options.webhook.host));
     for (const [, reflector] of allReflectors(reflectors)) reflector.start(signal);
     await allSynced(reflectors, logger, signal);
@@ -112,54 +113,35 @@ interface Parts {
 /** What the leader does, until its term ends. */
 async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): Promise<void> {
   const { reflectors, agents, events, preloading } = parts;
-  const { api, urgentApi = api, environment, grant, instance, logger } = options;
-  const { clusters, caches, datasets, nodes, ownPods, storageClasses } = reflectors;
+  const { api, urgentApi = api, environment, grant, instance, logger, webhook, deletionPatienceMs } = options;
+  const { clusters, caches, datasets, nodes, ownPods, storageClasses, webhooks: configurations } = reflectors;
   const claims = partOfSource(reflectors.claims, ({ pending }) => pending);
   const volumes = partOfSource(reflectors.volumes, ({ ours }) => ours);
   const pods = partOfSource(reflectors.pods, ({ uses }) => (uses.size === 0 ? undefined : uses));
   const { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets } = reflectors;
   const owned = { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets };
   const common = { api, agents, clusters, events, logger };
-  const patience = options.deletionPatienceMs;
   logger.info('this replica leads');
   try {
     await Promise.all([
-      runStorageClusterController(
-        {
-          ...common,
-          environment,
-          nodes,
-          pods: ownPods,
-          owned,
-          ...(patience === undefined ? {} : { deletionPatienceMs: patience }),
-        },
-        term,
-      ),
+      runStorageClusterController({ ...common, environment, nodes, pods: ownPods, owned, deletionPatienceMs }, term),
       runNodeCacheController({ ...common, nodes, caches, datasets }, term),
       runNodeController({ ...common, nodes, datasets }, term),
       runReboundController({ ...common, instance, nodes, caches }, term),
       runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
       runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
       runPreloading({ api, urgentApi, agents, reflectors, events, logger }, preloading, term),
-      ...runWebhook(options, reflectors, term),
+      configurations &&
+        runWebhookController(
+          { api, namespace: environment.namespace, secrets, configurations, serverName: webhook?.serverName, logger },
+          term,
+        ),
     ]);
   } finally {
     // The next leader has streams of its own.
     await agents.close();
     logger.info('this replica no longer leads');
   }
-}
-
-function runWebhook(
-  { api, environment, webhook, logger }: OperatorOptions,
-  { secrets, webhooks: configurations }: Reflectors,
-  term: AbortSignal,
-): Promise<void>[] {
-  if (webhook === undefined || configurations === undefined) return [];
-  const { serverName } = webhook;
-  const { namespace } = environment;
-  const named = serverName === undefined ? {} : { serverName };
-  return [runWebhookController({ api, namespace, secrets, configurations, ...named, logger }, term)];
 }
 
 async function allSynced(reflectors: Reflectors, logger: Logger, signal: AbortSignal): Promise<void> {

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { HearthError, type Logger } from '@hearth/common';
+import { listenFailure } from '@hearth/common/health';
 import { type Clock, sleep, systemClock } from '@hearth/common/kubernetes';
 import type { Webhook } from './webhook.ts';
 
@@ -43,14 +44,8 @@ export class WebhookServer {
   /** The real port. `InUse` when another program listens there. */
   async listen(port: number, host?: string): Promise<number> {
     await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', (error: NodeJS.ErrnoException) =>
-        reject(
-          new HearthError(
-            error.code === 'EADDRINUSE' ? 'InUse' : 'IoError',
-            `the webhook cannot listen on port ${port} (${error.message}); stop what does, or set HEARTH_WEBHOOK_PORT`,
-          ),
-        ),
-      );
+      const failure = listenFailure('the webhook', port, 'HEARTH_WEBHOOK_PORT');
+      this.#server.once('error', (error: NodeJS.ErrnoException) => reject(failure(error)));
       this.#server.listen({ port, host }, resolve);
     });
     return (this.#server.address() as AddressInfo).port;
