@@ -69,7 +69,7 @@ describe('watch', () => {
     assert.deepEqual(owners(wholes, owned('c', 'Whole', false)), []);
   });
 
-  it('tells specs by their generation', () => {
+  it('knows a new spec by its generation', () => {
     const object = (generation: number): KubernetesObject => ({ metadata: { name: 'x', generation } });
     assert.equal(hasNewSpec(object(1), object(1)), false);
     assert.equal(hasNewSpec(object(1), object(2)), true);

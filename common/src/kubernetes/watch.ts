@@ -10,7 +10,7 @@ export interface Watch {
   start(queue: Pick<WorkQueue, 'addAfter'>): () => void;
 }
 
-/** A reflector, or what tells of changes as one does, though it may tell no more than the key. */
+/** A reflector, or what reports changes as one does, though perhaps no more of them than the key. */
 export interface Watched<P> {
   synced?(): Promise<void>;
   onChange(listener: (key: string, before?: P, after?: P) => void): () => void;

@@ -61,13 +61,13 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   readonly #options: GroupReconcilerOptions;
   readonly #writer: PlanWriter;
   readonly #interests = new Interests();
-  /** Uids of pods whose gates are open, though the watch has not told it yet. */
+  /** Uids of pods whose gates are open, though the watch has not shown it yet. */
   readonly #open = new Set<string>();
   /** When a plan was deleted, by others or by us: pods made before do not wait for another one. */
   readonly #withdrawn = new Map<string, number>();
   /** Clock time since when a plan has no pods. */
   readonly #empty = new Map<string, number>();
-  /** What the pods of a group were told last. */
+  /** What was reported last to the pods of a group. */
   readonly #reported = new Map<string, string>();
   /** Why the API server did not take the CachePreload of a group, in this pass. */
   readonly #refused = new Map<string, string>();
@@ -243,14 +243,14 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     if (failed !== undefined) throw HearthError.from(failed.reason);
   }
 
-  /** Nothing that the operator can mend: somebody else forbids or changes the update. */
+  /** Nothing that the operator can mend: others forbid or change the update. */
   #reportRefusal(gated: Pod, { code, message }: HearthError): void {
     if (!refusals.has(code)) return;
     const words = `its gate cannot be opened and is tried again, as the update is refused: ${message}`;
     this.#options.events.event(gated, 'Warning', 'GateRefused', words);
   }
 
-  /** Once it has waited for a moment, each pod is told why, and again when more than a percentage or a size has changed. */
+  /** Once it has waited for a moment, it is reported to each pod why, and again when more than a percentage or a size has changed. */
   #report(key: string, pods: readonly GatedMember[], message: string): void {
     this.#options.statuses.clearReason(key);
     const age = this.#options.clock.date().getTime() - Math.min(...pods.map(({ createdAt }) => createdAt));

@@ -217,7 +217,7 @@ describe('plan for a NodeCache', () => {
     assert.deepEqual(plan({ cluster: undefined }), { actions: [] });
   });
 
-  it('is to make it and say nothing while agents may still answer for the first time', () => {
+  it('is to make it without a status while agents may still answer for the first time', () => {
     const { actions, requeueAfterMs } = plan({ status: undefined, beganAt: now - 10_000 });
     assert.equal(requeueAfterMs, 20_000);
     assert.ok(actions[0]?.kind === 'write' && actions[0].status === undefined);

@@ -29,7 +29,7 @@ export interface ObservedNodeCache {
   cache: NodeCache | undefined;
   /** The StorageCluster that the node belongs to. */
   cluster: StorageCluster | undefined;
-  /** What its agents say. */
+  /** What its agents report. */
   status: ClusterStatus | undefined;
   /** Whether a node that is to go may go. */
   copies: ConditionState | undefined;
@@ -40,7 +40,7 @@ export interface ObservedNodeCache {
 
 export type NodeCacheAction =
   | { kind: 'delete' }
-  /** `object`: as it is to be made. `status`: undefined: nothing is to be said yet. */
+  /** `object`: as it is to be made. `status`: undefined: nothing is to be written yet. */
   | { kind: 'write'; object: Applied<NodeCache> | undefined; status: WantedStatus | undefined };
 
 interface WantedStatus {
@@ -115,7 +115,7 @@ export function planNodeCache(
   return { actions: [{ kind: 'write', object, status: news }] };
 }
 
-/** While no agent tells of the node, what was known stays. */
+/** While no agent reports on the node, what was known stays. */
 function figuresNow(
   cache: NodeCache | undefined,
   status: ClusterStatus | undefined,

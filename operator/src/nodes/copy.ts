@@ -35,7 +35,7 @@ export function isComplete({ bytes, files, residency }: AgentDataset, node: stri
 }
 
 /**
- * Pure. How far a copy is. It is brought by a warm job whose name tells of it, so that an operator that was restarted finds
+ * Pure. How far a copy is. It is brought by a warm job whose name follows from it, so that an operator that was restarted finds
  * the job instead of beginning again. A job that failed is followed by another one after a while.
  */
 export function copyState(jobs: ReadonlyMap<string, WarmJob>, copy: Copy, now: number): CopyState {

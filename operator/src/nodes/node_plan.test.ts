@@ -45,14 +45,14 @@ describe('plan for a node', () => {
     assert.equal(again.requeueAfterMs, 10 * minute);
   });
 
-  it('has its agent told of its place only while that is ready', () => {
+  it('reports its place to its agent only while that is ready', () => {
     const east = sampleNode('n1', { zone: 'east' });
     assert.deepEqual(kindsOf(east, seen()), ['reportPlace']);
     assert.deepEqual(kindsOf(east, seen({}, { ready: false })), []);
     assert.deepEqual(kindsOf(east, seen({}, { zone: 'east' })), []);
   });
 
-  it('asks for what a node that joins must hold, and tells of it once', () => {
+  it('asks for what a node that joins must hold, and reports that once', () => {
     const first = planNode(tainted, seen({ cluster: joining }));
     assert.deepEqual(
       first.actions.map(({ kind }) => kind),
@@ -64,7 +64,7 @@ describe('plan for a node', () => {
     assert.deepEqual(kindsOf(tainted, seen({ cluster: joining, reported: { join: event.message } })), ['requestCopy']);
   });
 
-  it('moves last copies off one that is to go, and tells when they have moved, if it told that they move', () => {
+  it('moves last copies off one that is to go, and reports that they have moved, if it reported that they move', () => {
     const leaving = sampleNode('n1', { leaving: true });
     const copies = [
       { dataset: model, target: 'n2', trouble: '' },

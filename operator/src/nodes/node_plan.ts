@@ -12,13 +12,13 @@ export interface ObservedNode {
   now: number;
   /** The StorageCluster that it belongs to. */
   cluster: StorageCluster | undefined;
-  /** What the agents of the cluster say; undefined: none answers. */
+  /** What the agents of the cluster report; undefined: none answers. */
   status: ClusterStatus | undefined;
   /** When a taint was seen on it after it had been seen without. */
   taintedAgainAt: number | undefined;
   /** Copies that are to be moved before it goes; undefined: it stays, or no agent answers. */
   copies: readonly LastCopy[] | undefined;
-  /** What events told last of its arrival and of its leaving. */
+  /** What events reported last of its arrival and of its leaving. */
   reported: Partial<Record<Passage, string>>;
 }
 
@@ -31,7 +31,7 @@ export type NodeAction =
   | { kind: 'requestCopy'; cluster: string; copy: Copy; job: string }
   | { kind: 'event'; passage: Passage; type: EventType; reason: string; message: string };
 
-/** How often a copy that is under way or cannot be made is looked at, ms; the agents' status tells of the others. */
+/** How often a copy that is under way or cannot be made is looked at, ms; the agents' status reports the others. */
 const lookAgainMs = 15_000;
 
 /**

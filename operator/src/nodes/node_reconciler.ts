@@ -46,7 +46,7 @@ export class NodeReconciler implements Reconciler<NodeFacts, ObservedNode, NodeA
     const status = known?.connected === true ? known : undefined;
     const copies = leaving && status !== undefined ? kept.on(name, status) : undefined;
     const reported = this.#reported.get(name) ?? {};
-    // One that is to go another time is told of again.
+    // Of one that is to go another time it is reported again.
     if (cluster !== undefined && copies === undefined) delete reported.leave;
     return { now: now(), cluster, status, taintedAgainAt: this.#taintedAgain.get(name), copies, reported };
   }

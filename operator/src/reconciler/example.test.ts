@@ -27,7 +27,7 @@ class Shown<T extends KubernetesObject> {
   };
 
   /** As the watch does, of the object `ns/a`. */
-  tell(before?: T): void {
+  notify(before?: T): void {
     for (const listener of this.#listeners) listener('ns/a', before, this.get('ns/a'));
   }
 }
@@ -60,13 +60,13 @@ describe('the example of a controller', () => {
     const ended = runNoticeController(options, ending.signal);
     const text = () => configMaps.get('ns/a')?.data?.text;
     await api.create(noticeType, { metadata: { namespace: 'ns', name: 'a' }, spec: { text: 'hello' } });
-    notices.tell();
+    notices.notify();
     await until('it is made, and its status says so', () => {
       return text() === 'hello' && notices.get('ns/a')?.status?.conditions?.[0]?.reason === 'Written';
     });
     const before = configMaps.get('ns/a');
     await api.patch(kinds.ConfigMap, 'a', 'ns', { data: { text: 'drift' } }, { kind: 'merge' });
-    configMaps.tell(before);
+    configMaps.notify(before);
     await until('it is put right', () => text() === 'hello');
     ending.abort();
     await ended;

@@ -46,7 +46,7 @@ export interface Reconciler<T, Observed, Action> {
   requeueAfterMs?(target: T, observed: Observed): number | undefined;
 }
 
-/** The reconciler of a kind whose status has conditions: what a pass found and did is written there, and told by events. */
+/** The reconciler of a kind whose status has conditions: what a pass found and did is written there, and reported by events. */
 export interface ObjectReconciler<T extends ReconciledObject, Observed, Action>
   extends Reconciler<T, Observed, Action> {
   readonly type: ResourceType<T>;

@@ -48,7 +48,7 @@ export type WebhookAction =
 const longestMs = 3_600_000;
 
 /**
- * Keeps the webhook's certificates in its Secret, and tells the API server by which authority to know the webhook. There
+ * Keeps the webhook's certificates in its Secret, and gives the API server the authorities by which to know the webhook. There
  * is one of each, so the key is of no account.
  */
 export class WebhookReconciler implements Reconciler<string, ObservedWebhook, WebhookAction> {
