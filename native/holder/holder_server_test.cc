@@ -100,7 +100,7 @@ TEST_F(HangingPathTest, CostsItsAskerAnErrorThatNamesIt) {
   EXPECT_TRUE(client->mount({.target = mnt(), .source = "test"}).ok()) << "it can ask again";
 }
 
-TEST_F(HangingPathTest, NobodyElseWaitsForIt) {
+TEST_F(HangingPathTest, NoOtherWaitsForIt) {
   restart(2 * kHang);
   const auto hanging = connect("a"), other = connect("b");
   std::thread asking([&] {
