@@ -37,7 +37,7 @@ fi
 
 # Not `npm ci`: it refuses a lock file that leaves out optional packages of platforms that a registry does not
 # offer. All direct dependencies are pinned exactly, the others by the lock file, which is kept.
-npm install --no-audit --no-fund --loglevel=error
+npm install --no-save --no-audit --no-fund --loglevel=error
 # The npm package `node` links the runtime when it is installed; where install scripts are not run, do it now.
 if [[ $(node_modules/.bin/node --version 2>/dev/null) != v24.* ]]; then
   (cd node_modules/node && node installArchSpecificPackage.js)
