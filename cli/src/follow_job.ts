@@ -14,9 +14,9 @@ const logMilliseconds = 5000;
  * interrupt the job goes on: its name and how to cancel it are said, and the code is that of `Cancelled`.
  */
 export async function followJob(session: Session, agent: AgentClient, name: string): Promise<number> {
-  const { interrupt } = session.terminal;
+  const { interrupt, clock } = session.terminal;
   const display = session.json ? jsonDisplay(session) : terminalDisplay(session);
-  const patience = new Patience(session.timeoutMilliseconds, interrupt);
+  const patience = new Patience(session.timeoutMilliseconds, interrupt, clock);
   let last: WarmJob | undefined;
   for (;;) {
     try {
@@ -69,9 +69,9 @@ function terminalDisplay(session: Session): Display {
         if (ended) region.end();
         return;
       }
-      if (!ended && job.state === loggedState && Date.now() - loggedAt < logMilliseconds) return;
+      if (!ended && job.state === loggedState && terminal.clock.now() - loggedAt < logMilliseconds) return;
       session.print(jobLine(job));
-      loggedAt = Date.now();
+      loggedAt = terminal.clock.now();
       loggedState = job.state;
     },
   };
@@ -106,7 +106,7 @@ function outcome(job: WarmJob): number {
     default:
       throw new HearthError(
         'Unavailable',
-        `the agent stopped telling of the job ${job.name} while it was ${job.state}; try job watch`,
+        `the agent stopped reporting the job ${job.name} while it was ${job.state}; try job watch`,
       );
   }
 }

@@ -10,7 +10,7 @@ const leastMillisecondsBetweenFrames = 50;
 export class LiveRegion {
   readonly #terminal: Terminal;
   #drawn = 0;
-  #drawnAt = 0;
+  #drawnAt = Number.NEGATIVE_INFINITY;
   #pending: string[] | undefined;
 
   constructor(terminal: Terminal) {
@@ -21,7 +21,7 @@ export class LiveRegion {
   draw(lines: string[]): void {
     if (!this.#terminal.interactive) return;
     this.#pending = lines;
-    if (Date.now() - this.#drawnAt >= leastMillisecondsBetweenFrames) this.#flush();
+    if (this.#terminal.clock.now() - this.#drawnAt >= leastMillisecondsBetweenFrames) this.#flush();
   }
 
   end(): void {
@@ -47,7 +47,7 @@ export class LiveRegion {
       (sum, line) => sum + Math.max(1, Math.ceil(displayWidth(plain(line)) / columns)),
       0,
     );
-    this.#drawnAt = Date.now();
+    this.#drawnAt = this.#terminal.clock.now();
     this.#pending = undefined;
   }
 }

@@ -4,7 +4,7 @@ import { systemTerminal } from './terminal.ts';
 
 const terminal = systemTerminal();
 
-// A reader that went away (`hearth ls x | head`) is not our failure; no reader is left to write for.
+// A reader that went away (`hearth ls x | head`) is not our failure; there is no reader left to write for.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
   process.stderr.write(`${terminal.program}: the output cannot be written (${error.code}); check where it goes\n`);
@@ -15,4 +15,4 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 const lingerMs = 1_000;
 
 process.exitCode = await run(process.argv.slice(2), terminal, runAgentProcess);
-setTimeout(() => process.exit(), lingerMs).unref();
+terminal.clock.every(lingerMs, () => process.exit());

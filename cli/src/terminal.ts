@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { type Clock, systemClock } from '@hearth/common';
 
 /** What a command may know of the outside: streams, environment, size. Tests bring their own. */
 export interface Terminal {
@@ -18,6 +19,7 @@ export interface Terminal {
   rows: () => number;
   /** Aborted by the first SIGINT or SIGTERM; the second ends the process at once. */
   interrupt: AbortSignal;
+  clock: Clock;
 }
 
 /** Width of what is not shown on a terminal: nothing is cut. */
@@ -42,6 +44,7 @@ export function systemTerminal(): Terminal {
     columns: () => (process.stdout.isTTY ? process.stdout.columns || 80 : unlimitedColumns),
     rows: () => (process.stdout.isTTY ? process.stdout.rows || 24 : unlimitedColumns),
     interrupt: interruptSignal(),
+    clock: systemClock,
   };
 }
 

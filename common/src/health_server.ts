@@ -40,7 +40,7 @@ export class HealthServer {
     this.#server.requestTimeout = 10_000;
   }
 
-  /** The real port. `explain` makes the error of an address that cannot be had. */
+  /** The real port. `explain` makes the error of an address that cannot be listened on. */
   async bind(where: ListenOptions, explain: (error: NodeJS.ErrnoException) => HearthError): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error)));

@@ -1,4 +1,5 @@
 import winston from 'winston';
+import { systemClock } from './clock.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export type LogFields = Record<string, unknown>;
@@ -70,14 +71,14 @@ function wrap(logger: winston.Logger, own: LogFields): Logger {
 }
 
 function jsonLine(level: string, message: string, fields: LogFields): string {
-  return JSON.stringify({ time: new Date().toISOString(), level, message, ...fields });
+  return JSON.stringify({ time: systemClock.date().toISOString(), level, message, ...fields });
 }
 
 function prettyLine(level: string, message: string, fields: LogFields): string {
   const shown = Object.entries(fields).map(
     ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   );
-  return [new Date().toISOString().slice(11, 23), level.toUpperCase().padEnd(5), message, ...shown].join(' ');
+  return [systemClock.date().toISOString().slice(11, 23), level.toUpperCase().padEnd(5), message, ...shown].join(' ');
 }
 
 /** A copy fit for JSON: bigint as text, errors as code and message, secrets hidden, depth bounded. */

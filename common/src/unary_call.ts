@@ -1,4 +1,5 @@
 import type { Client, Metadata, MethodDefinition, ServiceError } from '@grpc/grpc-js';
+import { epochMs, systemClock } from './clock.ts';
 import { HearthError } from './error.ts';
 
 export interface UnaryCall {
@@ -27,7 +28,8 @@ export async function unaryCall<Request, Response>(
       definition.responseDeserialize as (value: Buffer) => Response,
       request,
       metadata,
-      { deadline: Date.now() + deadlineMs },
+      // gRPC goes by the system's clock.
+      { deadline: epochMs(systemClock) + deadlineMs },
       (error, response) => {
         signal.removeEventListener('abort', cancel);
         if (error !== null) reject(failure(error));

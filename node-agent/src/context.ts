@@ -1,9 +1,9 @@
-import type { Logger } from '@hearth/common';
+import type { Clock, Logger } from '@hearth/common';
 import type { Address, Engine } from '@hearth/engine';
 import type { Session } from './records/index.ts';
 import type { Store } from './store/index.ts';
 
-/** What an agent reports of itself. */
+/** What an agent publishes of itself. */
 export interface Member {
   node: string;
   ready: boolean;
@@ -33,7 +33,7 @@ export interface Members {
   ready(): string[];
   /** Returns the function that ends it. */
   onChange(listener: () => void): () => void;
-  /** Where this agent is, which only others know; reported to the other agents in the background. */
+  /** Where this agent is, which only others know; published in the background. */
   setPlace(zone: string, rack: string): void;
 }
 
@@ -104,6 +104,7 @@ export interface AgentContext {
   session: Session;
   members: Members;
   logger: Logger;
+  clock: Clock;
   pace: Pace;
   /** What one dataset may have. */
   listing: ListingLimits;

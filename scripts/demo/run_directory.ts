@@ -1,14 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HearthError } from '@hearth/common';
+import { HearthError, longestSocketPath } from '@hearth/common';
 import { mountPointsBelow } from '@hearth/common/testing';
 import { root, run } from '../test/command.ts';
 
 export const agentNames = ['a', 'b', 'c'] as const;
-
-/** sun_path of unix(7) without its NUL. */
-const longestSocketPath = 107;
 
 export interface AgentPaths {
   name: string;

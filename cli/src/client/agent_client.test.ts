@@ -42,7 +42,7 @@ describe('AgentClient', () => {
   });
 
   it('tells who may open the socket', () => {
-    const error = fromSocketError({ code: 'EACCES' }, '/run/hearth/agent.sock');
+    const error = fromSocketError('EACCES', '/run/hearth/agent.sock');
     assert.equal(error.code, 'PermissionDenied');
     assert.match(error.message, /may not be opened by this user; run the command as the agent's user/);
   });

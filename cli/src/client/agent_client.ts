@@ -1,6 +1,5 @@
-import { connect as connectSocket } from 'node:net';
 import type { Client } from '@grpc/grpc-js';
-import { explainUnknownCall, HearthError, unaryCall } from '@hearth/common';
+import { explainUnknownCall, HearthError, knock, longestSocketPath, unaryCall } from '@hearth/common';
 import type { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { fromServiceError, fromSocketError } from './call_error.ts';
 
@@ -12,8 +11,6 @@ type UnaryName = {
 }[keyof Service];
 type StreamName = Exclude<keyof Service, UnaryName>;
 
-/** sun_path of unix(7) without its NUL. */
-const longestSocketPath = 107;
 const connectMilliseconds = 5000;
 
 export interface ConnectOptions {
@@ -46,7 +43,8 @@ export class AgentClient {
       );
     }
     // gRPC says only "unavailable"; errno says whether to start the agent or to become another user.
-    await knock(socket);
+    const absent = await knock(socket, connectMilliseconds);
+    if (absent !== undefined) throw fromSocketError(absent, socket);
     // Loaded here, because it takes longer than everything that needs no agent.
     const [grpc, { ControlService: service }] = await Promise.all([
       import('@grpc/grpc-js'),
@@ -112,18 +110,4 @@ export class AgentClient {
   #explained(error: unknown): Promise<unknown> {
     return explainUnknownCall(error, () => this.call('getStatus', {}), 'this command');
   }
-}
-
-async function knock(path: string): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    const socket = connectSocket({ path });
-    socket.setTimeout(connectMilliseconds);
-    const end = (finish: () => void) => {
-      socket.destroy();
-      finish();
-    };
-    socket.once('connect', () => end(resolve));
-    socket.once('timeout', () => end(() => reject(fromSocketError({ code: 'ETIMEDOUT' }, path))));
-    socket.once('error', (error) => end(() => reject(fromSocketError(error, path))));
-  });
 }

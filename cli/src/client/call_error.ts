@@ -27,9 +27,9 @@ function explain(code: ErrorCode, details: string, subject: CallSubject): string
   }
 }
 
-/** Why the socket of an agent could not be opened, and what to do. */
-export function fromSocketError(error: { code?: string; message?: string }, path: string): HearthError {
-  switch (error.code) {
+/** Why the socket of an agent could not be opened, and what to do. `reason`: as `knock` gives it. */
+export function fromSocketError(reason: string, path: string): HearthError {
+  switch (reason) {
     case 'ENOENT':
     case 'ECONNREFUSED':
       return new HearthError(
@@ -48,9 +48,6 @@ export function fromSocketError(error: { code?: string; message?: string }, path
         `the agent at ${path} does not accept connections; it may be stopped: look at its process and log`,
       );
     default:
-      return new HearthError(
-        'Unavailable',
-        `the agent's socket ${path} cannot be opened (${error.code ?? error.message ?? 'unknown error'}); check --socket`,
-      );
+      return new HearthError('Unavailable', `the agent's socket ${path} cannot be opened (${reason}); check --socket`);
   }
 }

@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { HearthError } from '@hearth/common';
+import { type Clock, HearthError, sleep } from '@hearth/common';
 
 const pauseMilliseconds = 500;
 
@@ -7,11 +6,13 @@ const pauseMilliseconds = 500;
 export class Patience {
   readonly #limitMilliseconds: number;
   readonly #signal: AbortSignal;
+  readonly #clock: Clock;
   #awaySince: number | undefined;
 
-  constructor(limitMilliseconds: number, signal: AbortSignal) {
+  constructor(limitMilliseconds: number, signal: AbortSignal, clock: Clock) {
     this.#limitMilliseconds = limitMilliseconds;
     this.#signal = signal;
+    this.#clock = clock;
   }
 
   /** The agent has answered. */
@@ -27,10 +28,11 @@ export class Patience {
     const error = HearthError.from(thrown);
     if (error.code !== 'Unavailable' || this.#signal.aborted) throw error;
     if (this.#awaySince === undefined) {
-      this.#awaySince = Date.now();
+      this.#awaySince = this.#clock.now();
       firstTime();
     }
-    if (Date.now() - this.#awaySince > this.#limitMilliseconds) throw error;
-    await sleep(pauseMilliseconds, undefined, { signal: this.#signal });
+    if (this.#clock.now() - this.#awaySince > this.#limitMilliseconds) throw error;
+    await sleep(this.#clock, pauseMilliseconds, this.#signal);
+    this.#signal.throwIfAborted();
   }
 }

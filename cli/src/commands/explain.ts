@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError, within } from '@hearth/common';
 import { Command } from 'commander';
 import { act, type CommandContext, examples, type Session } from '../session.ts';
 
@@ -32,8 +32,9 @@ async function run(session: Session, options: Options, target: string): Promise<
   const { explain } = await import('../explain/explanation.ts');
   const { printExplanation } = await import('../explain/report.ts');
   const { api, namespace } = connect(options, session.terminal.environment);
-  const signal = AbortSignal.any([session.terminal.interrupt, AbortSignal.timeout(session.timeoutMilliseconds)]);
-  const explanation = explain(await podFacts(api, options.namespace ?? namespace, name, signal), Date.now());
+  const { clock, interrupt } = session.terminal;
+  const signal = within(clock, session.timeoutMilliseconds, interrupt);
+  const explanation = explain(await podFacts(api, options.namespace ?? namespace, name, signal), epochMs(clock));
   if (session.json) session.printJson(explanation);
   else printExplanation(session, explanation);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorTable, HearthError } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { TestClock, until } from '@hearth/common/testing';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { jsonLines, runCommand } from '../testing/fake_terminal.ts';
 import { sampleJob } from '../testing/samples.ts';
@@ -152,7 +152,7 @@ describe('hearth warm and job', () => {
   it('does not take a cut stream for success', async () => {
     const outcome = await hearth(['job', 'watch', 'cut']);
     assert.equal(outcome.code, 6);
-    assert.match(outcome.err, /stopped telling of the job cut while it was Running/);
+    assert.match(outcome.err, /stopped reporting the job cut while it was Running/);
   });
 
   it('lets the job go on when it is interrupted', async () => {
@@ -201,9 +201,19 @@ describe('hearth warm and job', () => {
         await sleep(10_000, undefined, { ref: false });
       },
     });
-    const outcome = await runCommand(['job', 'watch', 'x', '--timeout', '1', '--socket', agentOnce.socket], {
+    const clock = new TestClock();
+    let ended = false;
+    const running = runCommand(['job', 'watch', 'x', '--timeout', '30', '--socket', agentOnce.socket], {
       onOutput: () => agentOnce.kill(),
+      clock,
     });
+    void running.then(() => {
+      ended = true;
+    });
+    // It tries every half a second, and each try takes real time.
+    for (; !ended; await sleep(1)) await clock.advance(500);
+    const outcome = await running;
+    assert.ok(clock.now() > 30_000, 'so long it waits');
     assert.equal(outcome.code, 6);
     assert.match(outcome.err, /waiting for it to come back\.\nhearth: the agent at .* went away/);
     await agentOnce.stop();

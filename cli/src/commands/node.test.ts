@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { controlApi, HearthError } from '@hearth/common';
 import { Entry, EvictedNode } from '@hearth/common/generated/hearth/v1/control.ts';
+import { TestClock } from '@hearth/common/testing';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { jsonLines, runCommand } from '../testing/fake_terminal.ts';
 import { sampleDataset, sampleFile, sampleJob, sampleMount, sampleNode } from '../testing/samples.ts';
@@ -125,17 +127,27 @@ describe('hearth commands', () => {
 
   it('status --watch goes on until it is interrupted, within the screen', async () => {
     const controller = new AbortController();
-    let frames = 0;
-    const { code, out } = await hearth(['status', '--watch', '0.2'], {
+    const clock = new TestClock();
+    const shownAt: number[] = [];
+    let ended = false;
+    const running = hearth(['status', '--watch', '10'], {
       interactive: true,
       columns: 80,
       rows: 9,
       interrupt: controller.signal,
+      clock,
       onOutput: () => {
-        frames += 1;
-        if (frames === 2) controller.abort();
+        if (shownAt.push(clock.now()) === 2) controller.abort();
       },
     });
+    void running.then(() => {
+      ended = true;
+    });
+    // Each answer takes real time.
+    for (; !ended; await sleep(1)) await clock.advance(500);
+    const { code, out } = await running;
+    const [first = 0, second = 0] = shownAt;
+    assert.ok(second - first >= 10_000, `${shownAt}`);
     assert.equal(code, 0);
     assert.ok(out.includes('\x1b[8A\r\x1b[J'), JSON.stringify(out));
     assert.match(out, /… \d+ more lines\n$/);

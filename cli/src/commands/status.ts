@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { apiDifferences } from '@hearth/common';
+import { apiDifferences, sleep } from '@hearth/common';
 import type { GetStatusResponse, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { Command, InvalidArgumentError } from 'commander';
 import { Patience } from '../client/patience.ts';
@@ -45,9 +44,9 @@ async function show(session: Session): Promise<void> {
 
 /** Until it is interrupted, which is how it is meant to end. An agent that goes away is waited for. */
 async function watch(session: Session, seconds: number): Promise<void> {
-  const { interrupt } = session.terminal;
+  const { interrupt, clock } = session.terminal;
   const region = new LiveRegion(session.terminal);
-  const patience = new Patience(session.timeoutMilliseconds, interrupt);
+  const patience = new Patience(session.timeoutMilliseconds, interrupt, clock);
   const waiting = () => {
     region.end();
     session.note('The agent went away; waiting for it to come back.');
@@ -65,7 +64,8 @@ async function watch(session: Session, seconds: number): Promise<void> {
           await patience.endure(thrown, waiting);
           continue;
         }
-        await sleep(seconds * 1000, undefined, { signal: interrupt });
+        await sleep(clock, seconds * 1000, interrupt);
+        interrupt.throwIfAborted();
       }
     });
   } catch (thrown) {

@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream';
+import { type Clock, systemClock } from '@hearth/common';
 import type { AgentConfig } from '@hearth/node-agent/config';
 import { run } from '../run.ts';
 import type { Terminal } from '../terminal.ts';
@@ -21,6 +22,7 @@ export interface RunOptions {
   /** Called with each text written, to interrupt or look at the right moment. */
   onOutput?: (text: string) => void;
   interrupt?: AbortSignal;
+  clock?: Clock;
   runAgent?: (config: AgentConfig, signal: AbortSignal) => Promise<void>;
 }
 
@@ -47,6 +49,7 @@ export async function runCommand(words: string[], options: RunOptions = {}): Pro
     columns: () => options.columns ?? Number.MAX_SAFE_INTEGER,
     rows: () => options.rows ?? Number.MAX_SAFE_INTEGER,
     interrupt: options.interrupt ?? new AbortController().signal,
+    clock: options.clock ?? systemClock,
   };
   outcome.code = await run(words, terminal, options.runAgent ?? (async () => undefined));
   return outcome;

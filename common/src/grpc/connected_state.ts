@@ -1,4 +1,5 @@
 import { type ChannelInterface, connectivityState } from '@grpc/grpc-js';
+import { type Clock, epochMs, systemClock } from '../clock.ts';
 
 const longestWatchMs = 250;
 
@@ -10,22 +11,24 @@ const ends: ReadonlySet<connectivityState> = new Set([
 
 /**
  * READY, TRANSIENT_FAILURE, SHUTDOWN of a channel that is closed, or what it was after `limitMs` milliseconds. Makes an
- * idle channel connect. Throws the signal's reason, soon after it was aborted. `now`: milliseconds that only grow.
+ * idle channel connect. Throws the signal's reason, soon after it was aborted.
  */
 export async function connectedState(
   channel: ChannelInterface,
   limitMs: number,
   signal: AbortSignal,
-  now = () => performance.now(),
+  clock: Clock = systemClock,
 ): Promise<connectivityState> {
-  const endsAt = now() + limitMs;
+  const endsAt = clock.now() + limitMs;
   for (;;) {
     signal.throwIfAborted();
     const state = channel.getConnectivityState(true);
-    const left = endsAt - now();
+    const left = endsAt - clock.now();
     if (ends.has(state) || left <= 0) return state;
     await new Promise<void>((done) => {
-      channel.watchConnectivityState(state, new Date(Date.now() + Math.min(left, longestWatchMs)), () => done());
+      // gRPC goes by the system's clock.
+      const until = epochMs(systemClock) + Math.min(left, longestWatchMs);
+      channel.watchConnectivityState(state, until, () => done());
     });
   }
 }

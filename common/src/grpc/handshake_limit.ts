@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { ChannelCredentials } from '@grpc/grpc-js';
+import { type Clock, systemClock } from '../clock.ts';
 
 type Connector = ReturnType<ChannelCredentials['_createSecureConnector']>;
 
@@ -10,9 +11,11 @@ type Connector = ReturnType<ChannelCredentials['_createSecureConnector']>;
 export class HandshakeLimit extends ChannelCredentials {
   readonly #inner: ChannelCredentials;
   readonly #limitMs: number;
+  readonly #clock: Clock;
 
-  constructor(inner: ChannelCredentials, limitMs: number) {
+  constructor(inner: ChannelCredentials, limitMs: number, clock: Clock = systemClock) {
     super();
+    this.#clock = clock;
     this.#inner = inner;
     this.#limitMs = limitMs;
   }
@@ -28,26 +31,27 @@ export class HandshakeLimit extends ChannelCredentials {
   override _createSecureConnector(...where: Parameters<ChannelCredentials['_createSecureConnector']>): Connector {
     const inner = this.#inner._createSecureConnector(...where);
     const limitMs = this.#limitMs;
-    const shaking = new Map<Socket, NodeJS.Timeout>();
+    const clock = this.#clock;
+    const shaking = new Map<Socket, () => void>();
     return {
       waitForReady: () => inner.waitForReady(),
       getCallCredentials: () => inner.getCallCredentials(),
       async connect(socket) {
         const late = new Error(`the TLS handshake was not answered within ${limitMs} ms`);
-        const timer = setTimeout(() => socket.destroy(late), limitMs);
-        shaking.set(socket, timer);
+        const cancel = clock.schedule(limitMs, () => socket.destroy(late));
+        shaking.set(socket, cancel);
         try {
           return await inner.connect(socket);
         } finally {
-          clearTimeout(timer);
+          cancel();
           shaking.delete(socket);
         }
       },
       // Of a channel that is closed: gRPC forgets its attempt, but not the socket.
       destroy() {
-        for (const [socket, timer] of shaking) {
+        for (const [socket, cancel] of shaking) {
           // The handshake of a socket that is destroyed by us may not end.
-          clearTimeout(timer);
+          cancel();
           socket.destroy();
         }
         inner.destroy();

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect, createServer, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { credentials, Server, ServerCredentials } from '@grpc/grpc-js';
-import { until } from '../testing/index.ts';
+import { TestClock, until } from '../testing/index.ts';
 import { ReconnectingClient } from './reconnecting_client.ts';
 import { BlackHole, SilentListener } from './testing/index.ts';
 
@@ -13,8 +12,12 @@ const signal = new AbortController().signal;
 
 describe('client of an address', () => {
   const ends: (() => unknown)[] = [];
-  /** Of the clients, in milliseconds. It stands still until a test moves it. */
-  let time = 0;
+  /** Of the clients. */
+  let clock: TestClock;
+
+  beforeEach(() => {
+    clock = new TestClock();
+  });
 
   afterEach(async () => {
     for (const end of ends.splice(0).reverse()) await end();
@@ -27,7 +30,7 @@ describe('client of an address', () => {
       'grpc.max_reconnect_backoff_ms': 200,
     };
     const who = 'the agent on n1';
-    const client = new ReconnectingClient({ address, credentials: secure, options, connectMs, who, now: () => time });
+    const client = new ReconnectingClient({ address, credentials: secure, options, connectMs, who, clock });
     ends.push(() => client.close());
     return client;
   }
@@ -47,7 +50,7 @@ describe('client of an address', () => {
     connected.then(end, end);
     await new Promise((done) => setImmediate(done));
     assert.equal(ended, waitMs === 0, 'it waits when there is something to wait for');
-    time += waitMs;
+    await clock.advance(waitMs);
     await assert.rejects(connected, {
       code: 'Unavailable',
       message: new RegExp(`^the agent on n1 has not taken a connection to ${address} within [0-9.]+ s; look whether`),
@@ -76,7 +79,7 @@ describe('client of an address', () => {
     const client = open(address);
     await failsAfter(connectMs, client, address);
     await failsAfter(0, client, address);
-    time += connectMs;
+    await clock.advance(connectMs);
     // The next attempt has its time.
     await failsAfter(connectMs, client, address);
     // A shorter deadline holds.
@@ -89,9 +92,9 @@ describe('client of an address', () => {
     const client = open(silent.address);
     await failsAfter(connectMs, client, silent.address);
     await until('an attempt', () => silent.connections === 1);
-    // So long a handshake has.
-    await sleep(2 * connectMs);
-    assert.ok(silent.connections <= 1, 'one attempt at a time');
+    assert.equal(silent.accepted, 1, 'the handshake has longer than a call waits for it');
+    await clock.advance(2 * connectMs);
+    await until('the next attempt, alone', () => silent.accepted === 2 && silent.connections === 1);
     client.close();
     await until('no connection is left', () => silent.connections === 0);
   });
@@ -108,7 +111,7 @@ describe('client of an address', () => {
     });
   });
 
-  it('connects anew when an attempt has led nowhere', async () => {
+  it('connects again when an attempt has led nowhere', async () => {
     const address = await server();
     const [host, port] = address.split(':');
     const sockets: Socket[] = [];
@@ -128,7 +131,7 @@ describe('client of an address', () => {
     const { port: relayed } = relay.address() as { port: number };
     const client = open(`127.0.0.1:${relayed}`, credentials.createInsecure());
     await failsAfter(connectMs, client, `127.0.0.1:${relayed}`);
-    time += connectMs;
+    await clock.advance(connectMs);
     const connected = await client.connected(deadlineMs, signal);
     assert.equal(connected, await client.connected(deadlineMs, signal), 'the same from then on');
   });

@@ -1,4 +1,5 @@
 import { type ChannelCredentials, type ChannelOptions, Client, connectivityState, Metadata } from '@grpc/grpc-js';
+import { type Clock, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import { type UnaryCall, unaryCall } from '../unary_call.ts';
 import { connectedState } from './connected_state.ts';
@@ -21,27 +22,27 @@ export interface ReconnectingClientOptions {
   connectMs: number;
   /** Who listens there, for sentences: "the agent on n1". */
   who: string;
-  /** Milliseconds that only grow, by which attempts are timed. Absent: `performance.now`. */
-  now?: () => number;
+  /** By which attempts are timed. */
+  clock?: Clock;
 }
 
 /**
  * A gRPC client of one address whose attempts to connect have an end. gRPC leaves an attempt to TCP, which takes two
  * minutes where packets get lost, during which every call waits for its deadline, and a stream for ever; and where the
- * address has come back meanwhile, no server is asked until then.
+ * address has come back meanwhile, it is not asked until then.
  */
 export class ReconnectingClient {
   readonly #options: ReconnectingClientOptions;
   readonly #credentials: ChannelCredentials;
-  readonly #now: () => number;
+  readonly #clock: Clock;
   #client: Client;
   /** While there is no connection: since when, and how long this attempt has. */
   #away: { since: number; patienceMs: number } | undefined;
 
   constructor(options: ReconnectingClientOptions) {
     this.#options = options;
-    this.#now = options.now ?? (() => performance.now());
-    this.#credentials = new HandshakeLimit(options.credentials, handshakeTimes * options.connectMs);
+    this.#clock = options.clock ?? systemClock;
+    this.#credentials = new HandshakeLimit(options.credentials, handshakeTimes * options.connectMs, this.#clock);
     this.#client = this.#open();
   }
 
@@ -54,8 +55,8 @@ export class ReconnectingClient {
     const { connectMs } = this.#options;
     const away = this.#attempt();
     const client = this.#client;
-    const left = away === undefined ? connectMs : away.since + connectMs - this.#now();
-    const state = await connectedState(client.getChannel(), Math.max(0, Math.min(left, limitMs)), signal, this.#now);
+    const left = away === undefined ? connectMs : away.since + connectMs - this.#clock.now();
+    const state = await connectedState(client.getChannel(), Math.max(0, Math.min(left, limitMs)), signal, this.#clock);
     if (state === connectivityState.READY && client === this.#client) this.#away = undefined;
     if (state === connectivityState.READY || state === connectivityState.TRANSIENT_FAILURE) return client;
     const { who, address } = this.#options;
@@ -75,11 +76,11 @@ export class ReconnectingClient {
     request: Request,
     { deadlineMs, signal, failure }: Pick<UnaryCall, 'deadlineMs' | 'signal' | 'failure'>,
   ): Promise<Response> {
-    const endsAt = performance.now() + deadlineMs;
+    const endsAt = this.#clock.now() + deadlineMs;
     const client = await this.connected(deadlineMs, signal);
     return await unaryCall<Request, Response>(client, definition, request, {
       metadata: new Metadata(),
-      deadlineMs: Math.max(1, endsAt - performance.now()),
+      deadlineMs: Math.max(1, endsAt - this.#clock.now()),
       signal,
       who: this.#options.who,
       failure,
@@ -91,9 +92,9 @@ export class ReconnectingClient {
     this.#client.close();
   }
 
-  /** Begins a new attempt when the one under way has had its time. A state of failure says nothing about that one. */
+  /** Begins a new attempt when the one under way has had its time. A state of failure says nothing of that one. */
   #attempt(): { since: number; patienceMs: number } | undefined {
-    const now = this.#now();
+    const now = this.#clock.now();
     const { connectMs } = this.#options;
     if (this.#client.getChannel().getConnectivityState(false) === connectivityState.READY) this.#away = undefined;
     else if (this.#away === undefined) this.#away = { since: now, patienceMs: firstPatienceTimes * connectMs };

@@ -1,9 +1,9 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
 
 export interface BackoffLimits {
   firstMs: number;
   longestMs: number;
-  /** Doing well for this time starts again from the first delay. Absent: only reset() does. */
+  /** Doing well for this time starts again. Absent: only reset() does. */
   calmMs?: number;
 }
 

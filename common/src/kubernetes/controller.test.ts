@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { HearthError } from '../error.ts';
 import { createLogger, silentLogger } from '../logger.ts';
+import { settle, TestClock } from '../testing/test_clock.ts';
 import { type ControllerOptions, type ReconcileOutcome, runController } from './controller.ts';
-import { settle, TestClock } from './testing/test_clock.ts';
 import type { Watch } from './watch.ts';
 import { WorkQueue } from './work_queue.ts';
 

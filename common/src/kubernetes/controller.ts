@@ -1,6 +1,6 @@
+import { type Clock, sleep, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
-import { type Clock, sleep, systemClock } from './clock.ts';
 import type { Watch } from './watch.ts';
 import type { WorkQueue } from './work_queue.ts';
 

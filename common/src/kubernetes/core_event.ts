@@ -19,8 +19,8 @@ export interface Occurrence {
 export const longestMessage = 1_024;
 
 /**
- * An event as `kubectl describe` finds it. `id` distinguishes it from all others of its object; `component`: who
- * reports it; `instance`: the replica.
+ * An event as `kubectl describe` finds it. `id` distinguishes it from all others of its object; `component`: who reports it;
+ * `instance`: the replica.
  */
 export function coreEvent(occurrence: Occurrence, id: string, component: string, instance: string): CoreEvent {
   const { regarding, type, reason, message, count, first, last } = occurrence;

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
 import { HearthError } from '../error.ts';
+import { TestClock } from '../testing/test_clock.ts';
 import { defaultCredentials, KubeConfigCredentials, ServiceAccountCredentials } from './credentials.ts';
-import { TestClock } from './testing/test_clock.ts';
 
 describe('Credentials', () => {
   let folder = '';

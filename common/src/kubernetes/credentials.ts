@@ -3,8 +3,8 @@ import type { Agent } from 'node:http';
 import type { RequestOptions } from 'node:https';
 import { join } from 'node:path';
 import type { KubeConfig } from '@kubernetes/client-node';
+import { type Clock, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
-import { type Clock, systemClock } from './clock.ts';
 
 /** How to speak to the API server now. */
 export interface Connection {
@@ -83,16 +83,18 @@ const evaluateEveryMs = 10_000;
 export class KubeConfigCredentials implements Credentials {
   readonly #load: () => Promise<KubeConfig>;
   #config: KubeConfig | undefined;
+  readonly #clock: Clock;
   #present: { connection: Connection; until: number } | undefined;
 
-  constructor(load: () => Promise<KubeConfig>) {
+  constructor(load: () => Promise<KubeConfig>, clock: Clock = systemClock) {
     this.#load = load;
+    this.#clock = clock;
   }
 
   async connection(): Promise<Connection> {
-    if (this.#present !== undefined && performance.now() < this.#present.until) return this.#present.connection;
+    if (this.#present !== undefined && this.#clock.now() < this.#present.until) return this.#present.connection;
     const connection = await this.#evaluate();
-    this.#present = { connection, until: performance.now() + evaluateEveryMs };
+    this.#present = { connection, until: this.#clock.now() + evaluateEveryMs };
     return connection;
   }
 

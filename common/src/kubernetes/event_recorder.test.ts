@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { HearthError } from '../error.ts';
 import { silentLogger } from '../logger.ts';
+import { TestClock } from '../testing/test_clock.ts';
 import { EventRecorder } from './event_recorder.ts';
 import { type CoreEvent, kinds } from './kinds.ts';
 import { MemoryApi } from './testing/memory_api.ts';
-import { TestClock } from './testing/test_clock.ts';
 
 describe('EventRecorder', () => {
   let api: MemoryApi;

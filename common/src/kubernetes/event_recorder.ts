@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { type Clock, sleep, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
 import type { KubernetesClient } from './client.ts';
-import { type Clock, sleep, systemClock } from './clock.ts';
 import { coreEvent, type EventType, longestMessage, type Occurrence, seconds } from './core_event.ts';
 import { kinds } from './kinds.ts';
 import { apiVersionOf, type KubernetesObject, type ResourceType } from './object.ts';
@@ -33,15 +33,15 @@ interface Aggregate extends Occurrence {
   at: number;
   /** The event's name once it exists. */
   name: string | undefined;
-  /** Something is not sent yet; from this clock time it may be. */
+  /** Something is not reported yet; from this clock time it may be. */
   pending: boolean;
   notBefore: number;
   failures: number;
 }
 
 /**
- * Reports to people what happens to their objects (core/v1 Events). Never throws and never waits: what cannot be sent
- * soon is counted and sent together later, and what cannot be sent at all is logged.
+ * Reports to people what happens to their objects (core/v1 Events). Never throws and never waits: what cannot be reported
+ * soon is counted and reported together later, and what cannot be reported at all is logged.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
@@ -110,14 +110,14 @@ export class EventRecorder {
     this.event({ apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: object.metadata }, type, reason, message);
   }
 
-  /** Sends what may be sent now, and forgets the rest: nothing is sent afterwards, and no timer is left. Idempotent. */
+  /** Reports what may be reported now, and forgets the rest: nothing is reported afterwards, and no timer is left. Idempotent. */
   async close(deadlineMs = 2_000): Promise<void> {
     await this.flush(deadlineMs);
     this.#closed = true;
     this.#cancelTimer?.();
   }
 
-  /** Resolves when all that may be sent now has been, or after this time. */
+  /** Resolves when all that may be reported now has been, or after this time. */
   async flush(deadlineMs = 2_000): Promise<void> {
     const late = new AbortController();
     const sent = (async () => {

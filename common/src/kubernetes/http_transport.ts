@@ -1,6 +1,6 @@
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, epochMs, sleep, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import { ApiFailure } from './api_failure.ts';
 import type { Connection, Credentials } from './credentials.ts';
@@ -27,7 +27,7 @@ const concurrency = 16;
 const idleConnectionMs = 30_000;
 /** A peer that is gone without a word is noticed after this and ten probes a second apart. */
 const probeAfterMs = 15_000;
-/** How often a request is tried when the server asks for patience. */
+/** How often a request is tried when the server asks for later tries. */
 const tries = 4;
 
 /** Requests to the API server over HTTP/1.1, each with a deadline. */
@@ -35,20 +35,22 @@ export class HttpTransport {
   readonly clock = new ServerClock();
   readonly #credentials: Credentials;
   readonly #userAgent: string;
+  readonly #time: Clock;
   readonly #agents = new Map<string, http.Agent>();
 
-  constructor(credentials: Credentials, userAgent: string) {
+  constructor(credentials: Credentials, userAgent: string, time: Clock = systemClock) {
     this.#credentials = credentials;
     this.#userAgent = userAgent;
+    this.#time = time;
   }
 
   /**
    * The answer's JSON. When the server is overloaded and says when to come back (429 or 503 with Retry-After: nothing
-   * was done), waits as the server asks and tries again within the deadline.
+   * was done), waits as it asks and tries again within the deadline.
    */
   async request(request: ApiRequest, deadlineMs: number): Promise<unknown> {
-    using limit = new Limit(request, deadlineMs);
-    const until = performance.now() + deadlineMs;
+    using limit = new Limit(request, deadlineMs, this.#time);
+    const until = this.#time.now() + deadlineMs;
     for (let attempt = 1; ; ++attempt) {
       try {
         const response = await this.#send(request, limit, request.urgent ? 'urgent' : 'requests');
@@ -57,18 +59,17 @@ export class HttpTransport {
         const error = limit.explain(thrown);
         const failure = error.cause instanceof ApiFailure ? error.cause : undefined;
         if (failure?.retryAfterMs === undefined || (failure.status !== 429 && failure.status !== 503)) throw error;
-        const wait = Math.max(failure.retryAfterMs, 100) * (1 + Math.random() / 2);
-        if (attempt === tries || performance.now() + wait > until) throw error;
-        await sleep(wait, undefined, { signal: limit.signal }).catch((cause) => {
-          throw limit.explain(cause);
-        });
+        const wait = Math.max(failure.retryAfterMs, 100) * (1 + this.#time.random() / 2);
+        if (attempt === tries || this.#time.now() + wait > until) throw error;
+        await sleep(this.#time, wait, limit.signal);
+        if (limit.signal.aborted) throw limit.explain(limit.signal.reason);
       }
     }
   }
 
   /** The answer as it arrives; headers are there within the deadline. The caller destroys it. */
   async stream(request: ApiRequest, headersWithinMs: number): Promise<IncomingMessage> {
-    using limit = new Limit(request, headersWithinMs);
+    using limit = new Limit(request, headersWithinMs, this.#time);
     try {
       return await this.#send(request, limit, 'watches');
     } catch (thrown) {
@@ -104,7 +105,7 @@ export class HttpTransport {
     const { server, headers, tls } = connection;
     const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const askedAt = Date.now();
+    const askedAt = epochMs(systemClock);
     const outgoing = (server.protocol === 'http:' ? http : https).request({
       ...tls,
       agent,
@@ -122,7 +123,7 @@ export class HttpTransport {
       },
     });
     outgoing.on('response', (response) => {
-      this.clock.note(response.headers.date, askedAt, Date.now());
+      this.clock.note(response.headers.date, askedAt, epochMs(systemClock));
       resolve(response);
     });
     outgoing.on('error', (error: NodeJS.ErrnoException) =>
@@ -160,17 +161,17 @@ class Limit {
   readonly #request: ApiRequest;
   readonly #deadlineMs: number;
   readonly #controller = new AbortController();
-  readonly #timer: NodeJS.Timeout;
+  readonly #cancel: () => void;
   readonly #onAbort = () => this.#controller.abort();
   #late = false;
 
-  constructor(request: ApiRequest, deadlineMs: number) {
+  constructor(request: ApiRequest, deadlineMs: number, clock: Clock) {
     this.#request = request;
     this.#deadlineMs = deadlineMs;
-    this.#timer = setTimeout(() => {
+    this.#cancel = clock.schedule(deadlineMs, () => {
       this.#late = true;
       this.#controller.abort();
-    }, deadlineMs);
+    });
     if (request.signal?.aborted) this.#controller.abort();
     else request.signal?.addEventListener('abort', this.#onAbort, { once: true });
   }
@@ -211,7 +212,7 @@ class Limit {
   }
 
   [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
+    this.#cancel();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
   }
 }

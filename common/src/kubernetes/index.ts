@@ -1,8 +1,8 @@
 /** Kubernetes for controllers: objects, the API, reflectors, work queues, leader election, events. */
 
+export { type Clock, sleep, systemClock } from '../clock.ts';
 export { ApiFailure, apiFailure, isExpired } from './api_failure.ts';
 export type * from './client.ts';
-export { type Clock, sleep, systemClock } from './clock.ts';
 export { type ControllerOptions, type ReconcileOutcome, type ReconcileResult, runController } from './controller.ts';
 export { coreEvent, type EventType, type Occurrence } from './core_event.ts';
 export { EventRecorder, type EventRecorderOptions } from './event_recorder.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { HearthError } from '../error.ts';
 import { silentLogger } from '../logger.ts';
+import { settle, TestClock } from '../testing/test_clock.ts';
 import { kinds, type Lease } from './kinds.ts';
 import { LeaderElection, type LeaderElectionOptions } from './leader_election.ts';
 import { MemoryApi } from './testing/memory_api.ts';
-import { settle, TestClock } from './testing/test_clock.ts';
 
 /** A replica that notes when it leads. */
 class Replica {

@@ -1,7 +1,7 @@
+import { type Clock, sleep, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
 import type { KubernetesClient } from './client.ts';
-import { type Clock, sleep, systemClock } from './clock.ts';
 import { LeaseLock } from './lease_lock.ts';
 
 export interface LeaderElectionOptions {

@@ -1,6 +1,6 @@
+import type { Clock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import type { KubernetesClient } from './client.ts';
-import type { Clock } from './clock.ts';
 import { kinds, type Lease } from './kinds.ts';
 
 export interface LeaseLockOptions {
@@ -45,7 +45,7 @@ export class LeaseLock {
       try {
         return await this.#write(this.#seen, signal);
       } catch (thrown) {
-        // Another client has changed or removed it: look.
+        // Another has changed or removed it: look.
         const { code } = HearthError.from(thrown);
         if (code !== 'Conflict' && code !== 'NotFound') throw thrown;
       }
@@ -71,7 +71,7 @@ export class LeaseLock {
   }
 
   async #write(lease: Lease, signal: AbortSignal): Promise<boolean> {
-    // The resource version in it makes this fail if anybody has written since.
+    // The resource version in it makes this fail if another has written since.
     const written = await this.#options.api.replace(
       kinds.Lease,
       { ...lease, spec: { ...lease.spec, ...this.#spec(lease) } },

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '../error.ts';
 import { silentLogger } from '../logger.ts';
 import { until } from '../testing/index.ts';
+import { TestClock } from '../testing/test_clock.ts';
 import { type ConfigMap, kinds } from './kinds.ts';
 import { Reflector, type ReflectorOptions } from './reflector.ts';
 import {
@@ -16,7 +17,6 @@ import {
   ScriptedServer,
   streamed,
 } from './testing/scripted_server.ts';
-import { TestClock } from './testing/test_clock.ts';
 
 const open = streamed([], 'open');
 const reset: Answer = (_request, response) => void response.socket?.destroy();

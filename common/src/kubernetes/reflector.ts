@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
+import { type Clock, sleep, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
 import { apiFailure, isExpired } from './api_failure.ts';
 import { Backoff } from './backoff.ts';
 import type { KubernetesClient } from './client.ts';
-import { type Clock, sleep, systemClock } from './clock.ts';
 import type { KubernetesObject, ResourceType } from './object.ts';
 import { objectKey } from './object.ts';
 import { ObjectStore } from './object_store.ts';
@@ -33,7 +33,7 @@ export interface ReflectorOptions<T extends KubernetesObject, P> {
 /** before undefined: new; after undefined: gone. Both: changed. */
 export type ChangeListener<P> = (key: string, before: P | undefined, after: P | undefined) => void;
 
-/** As client-go's reflector: 0.8 s to 30 s, doubling, again from the first after two quiet minutes. */
+/** As client-go's reflector: 0.8 s to 30 s, doubling, from the first again after two quiet minutes. */
 const backoffLimits = { firstMs: 800, longestMs: 30_000, calmMs: 120_000 };
 /** A watch that the server ends sooner without a word counts as a failure, else it would be asked again at once. */
 const shortestWatchMs = 1_000;
@@ -71,7 +71,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
       // Whole objects with another version differ anyway.
       options.project === undefined ? () => false : isDeepStrictEqual,
     );
-    // Whoever waits sees the rejection; without anybody waiting it is no error.
+    // Whoever waits sees the rejection; with none waiting it is no error.
     this.#synced.promise.catch(() => undefined);
   }
 
@@ -107,7 +107,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
   }
 
   /**
-   * Called for every change in order, also for deletions that a cut hid. Who registers after start must look at all()
+   * Called for every change in order, also of deletions that a cut hid. Who registers after start must look at all()
    * as well. Returns the way to stop.
    */
   onChange(listener: ChangeListener<P>): () => void {

@@ -1,5 +1,7 @@
+import { epochMs, systemClock } from '../clock.ts';
+
 /**
- * The API server's time of day, read from the Date of its answers (RFC 9110, section 6.6.1: whole seconds, cut off).
+ * The API server's time of day, known from the Date of its answers (RFC 9110, section 6.6.1: whole seconds, cut off).
  * Timestamps of objects are of that clock, and ours may be minutes off.
  */
 export class ServerClock {
@@ -25,6 +27,6 @@ export class ServerClock {
   }
 
   date(): Date {
-    return new Date(Date.now() + this.aheadMs);
+    return new Date(epochMs(systemClock) + this.aheadMs);
   }
 }

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
 
 /** So many things a second in the long run, and `burst` at once. */
 export class TokenBucket {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { type Clock, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import { ApiFailure } from './api_failure.ts';
 import type { WatchEvent } from './client.ts';
@@ -27,18 +28,21 @@ interface Line {
 export async function* watchEvents<T extends KubernetesObject>(
   response: IncomingMessage,
   limits: WatchLimits,
+  clock: Clock = systemClock,
 ): AsyncGenerator<WatchEvent<T>, void, void> {
   const { what, idleMs, lifeMs, signal } = limits;
   const late = (ms: number) =>
     response.destroy(new HearthError('DeadlineExceeded', `Heard nothing on ${what} for ${ms / 1000} s`));
-  const idle = setTimeout(late, idleMs, idleMs);
-  const life = setTimeout(late, lifeMs, lifeMs);
+  const silence = () => clock.schedule(idleMs, () => late(idleMs));
+  let idle = silence();
+  const life = clock.schedule(lifeMs, () => late(lifeMs));
   const onAbort = () => response.destroy(new HearthError('Cancelled', `Gave up to ${what}`));
   if (signal.aborted) onAbort();
   else signal.addEventListener('abort', onAbort, { once: true });
   try {
     for await (const line of lines(response)) {
-      idle.refresh();
+      idle();
+      idle = silence();
       yield parseEvent<T>(line, what);
     }
   } catch (thrown) {
@@ -47,8 +51,8 @@ export async function* watchEvents<T extends KubernetesObject>(
       cause: thrown,
     });
   } finally {
-    clearTimeout(idle);
-    clearTimeout(life);
+    idle();
+    life();
     signal.removeEventListener('abort', onAbort);
     response.destroy();
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { TestClock } from './testing/test_clock.ts';
+import { TestClock } from '../testing/test_clock.ts';
 import { WorkQueue } from './work_queue.ts';
 
 describe('WorkQueue', () => {

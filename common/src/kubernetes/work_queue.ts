@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { TokenBucket } from './token_bucket.ts';
 
 export interface WorkQueueOptions {

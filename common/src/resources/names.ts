@@ -10,7 +10,7 @@ export const finalizerName = 'hearth.storage/finalizer';
 export const fieldManager = 'hearth-operator';
 /** Taint (effect NoSchedule) that a node may be registered with; it goes when the agent there is ready. */
 export const startupTaintKey = 'hearth.storage/agent-not-ready';
-/** Hash of the object as it was applied, by which drift and changes are seen. */
+/** Hash of the object as it was applied, by which drift and changes are distinguished from sameness. */
 export const specHashAnnotation = 'hearth.storage/spec-hash';
 export const clusterLabel = 'hearth.storage/cluster';
 export const nodeGroupLabel = 'hearth.storage/node-group';

@@ -40,7 +40,7 @@ export function podVolumes(
 
 /**
  * The Dataset that a claim asks for by its dataSourceRef, which is of the claim's namespace; undefined when it asks for
- * none. A claim that is bound to a volume made by hand says nothing: then the volume does.
+ * none. A claim that is bound to a volume made by hand says nothing: then the volume says it.
  */
 export function claimedDataset(
   claim: Pick<PersistentVolumeClaim, 'metadata' | 'spec'>,

@@ -55,12 +55,12 @@ export class Agent {
 
   constructor(context: AgentContext, { openOrigin, holder, volumes, probe, peers }: AgentParts) {
     this.context = context;
-    const { engine, logger, store } = context;
-    this.datasets = new DatasetTables(store, logger);
+    const { logger, store, clock } = context;
+    this.datasets = new DatasetTables(store, logger, clock);
     this.credentials = new CredentialBook((dataset) => this.datasets.mirror.get(dataset)?.credentialed ?? false);
-    this.credentialSharing = new CredentialSharing(this.credentials, this.datasets, peers, logger);
+    this.credentialSharing = new CredentialSharing(this.credentials, this.datasets, peers, logger, clock);
     this.locations = new Locations(context, this.datasets, openOrigin, this.credentials);
-    this.keeper = new ManifestKeeper(engine, logger, this.datasets, this.locations, context.pace.requestMs);
+    this.keeper = new ManifestKeeper(context, this.datasets, this.locations);
     this.credentials.onChange((dataset) => this.keeper.credentialsChanged(dataset));
     this.resolution = new Resolution(context, this.datasets, {
       open: openOrigin,
@@ -68,7 +68,7 @@ export class Agent {
       used: () => this.#usedManifests(),
     });
     this.pins = new Pins(context, this.keeper);
-    this.capabilities = new Capabilities(probe, context.pace.probeMs, logger);
+    this.capabilities = new Capabilities(probe, context.pace.probeMs, logger, clock);
     this.holderWatch = new HolderWatch(context, holder);
     this.statistics = new StatisticsPublisher(context, this.datasets, this.pins, () => [
       ...this.capabilities.all(),
@@ -89,7 +89,7 @@ export class Agent {
       this.#quietly('records of pins could not be written again', this.pins.rewrite());
     });
     this.usage = new Usage(context, this.datasets, this.keeper);
-    this.warmTables = new WarmTables(store, logger);
+    this.warmTables = new WarmTables(store, logger, clock);
     this.warmJobs = new WarmJobs(context, this.warmTables, this.datasets, this.keeper, (node) =>
       this.statistics.of(node),
     );
@@ -116,7 +116,7 @@ export class Agent {
     return this.#executor?.running ?? 0;
   }
 
-  /** Every event of the engine; never throws and never waits. */
+  /** What the engine asks and reports; never throws and never waits. */
   onEvent(event: EngineEvent): void {
     switch (event.kind) {
       case 'locations':
@@ -136,7 +136,7 @@ export class Agent {
     }
   }
 
-  /** Calls the listener when the status that this agent reports may have changed; returns the function that ends it. */
+  /** Calls the listener when the status that this agent gives may have changed; returns the function that ends it. */
   onStatusChange(listener: () => void): () => void {
     const { jobsMirror, progressMirror, divisionsMirror } = this.warmTables;
     const sources = [this.datasets.mirror, this.datasets.resolvingMirror, jobsMirror, progressMirror, divisionsMirror];
@@ -160,7 +160,7 @@ export class Agent {
     await Promise.all([this.warmTables.close(), this.datasets.close()]);
   }
 
-  /** Manifests of revisions that are still used, or that mounts are asked to keep to. */
+  /** Manifests of revisions that are still used or asked to be kept. */
   async #usedManifests(): Promise<Set<string>> {
     const kept = (await this.volumes.list()).map((volume) => volume.manifest);
     const warmed = this.warmTables.jobsMirror.values().flatMap((job) => (job.end === undefined ? [job.manifest] : []));

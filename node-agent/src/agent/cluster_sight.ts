@@ -1,3 +1,4 @@
+import type { Clock } from '@hearth/common';
 import type { Members } from '../context.ts';
 import type { DatasetTables } from '../datasets/index.ts';
 import type { SeenMount } from '../mounts/index.ts';
@@ -9,6 +10,7 @@ import type { Agent } from './agent.ts';
 /** What one agent knows of the cluster. */
 export interface ClusterSight {
   node: string;
+  clock: Clock;
   members: Members;
   datasets: Pick<DatasetTables, 'all'>;
   statistics: { of(node: string): NodeStatistics | undefined; all(): NodeStatistics[] };
@@ -24,6 +26,7 @@ export function sightOf(agent: Agent): ClusterSight {
   const { context, datasets, statistics, usage, warmJobs, mounts } = agent;
   return {
     node: context.node,
+    clock: context.clock,
     members: context.members,
     datasets,
     statistics,

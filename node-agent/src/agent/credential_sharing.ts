@@ -1,15 +1,14 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, sleep } from '@hearth/common';
 import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type CredentialBook, isEmpty } from '../credentials/index.ts';
 import type { DatasetTables } from '../datasets/index.ts';
 import type { Peers } from '../peers/index.ts';
-import { pause } from '../records/index.ts';
 
 const firstPauseMs = 500;
 const longestPauseMs = 30_000;
 
 /**
- * Gives credentials to all agents, and gets those that this agent lost when it was restarted. Agents that cannot be
+ * Gives credentials to all agents, and gets those that this agent lost when it was started again. Agents that cannot be
  * reached are tried again for as long as they are members; when all agents forget at once, whoever manages the
  * datasets gives the credentials again.
  */
@@ -18,22 +17,24 @@ export class CredentialSharing {
   readonly #tables: DatasetTables;
   readonly #peers: Peers | undefined;
   readonly #logger: Logger;
+  readonly #clock: Clock;
   readonly #stop = new AbortController();
-  /** Datasets whose credentials have still to be sent to an agent, by its name. */
+  /** Datasets whose credentials an agent has still to be sent, by its name. */
   readonly #unsent = new Map<string, Set<string>>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #off: (() => void)[];
 
   /** `peers` undefined: there is no way to other agents. */
-  constructor(book: CredentialBook, tables: DatasetTables, peers: Peers | undefined, logger: Logger) {
+  constructor(book: CredentialBook, tables: DatasetTables, peers: Peers | undefined, logger: Logger, clock: Clock) {
     this.#book = book;
     this.#tables = tables;
     this.#peers = peers;
     this.#logger = logger;
+    this.#clock = clock;
     this.#off = [
       tables.mirror.onChange((changes, { reread }) => {
         for (const { id, before, after } of changes) {
-          // A store that was emptied takes no credentials away: its datasets come back.
+          // A store that was emptied removes no credentials: its datasets come back.
           if (before !== undefined && after === undefined && !reread) book.forget(id);
           else if (before?.credentialed !== after?.credentialed) book.touch(id);
         }
@@ -57,7 +58,7 @@ export class CredentialSharing {
     await Promise.all(sent);
   }
 
-  /** As another agent sent them: here only. */
+  /** As sent by another agent: here only. */
   take(dataset: string, credentials: Credentials): void {
     if (isEmpty(credentials)) this.#book.forget(dataset);
     else this.#book.set(dataset, credentials);
@@ -79,7 +80,7 @@ export class CredentialSharing {
 
   async #sendUntilDone(node: string): Promise<void> {
     for (let failures = 0; ; failures++) {
-      await pause(pauseMs(failures), this.#stop.signal);
+      await this.#pause(failures);
       const unsent = this.#unsent.get(node);
       // An agent that went away asks by itself when it is back.
       const away = this.#peers?.names().includes(node) !== true;
@@ -119,7 +120,7 @@ export class CredentialSharing {
       if (missing.length === 0) return;
       for (const { name } of missing) await this.#fetch(name);
       if (missing.every(({ name }) => !this.#book.awaits(name))) continue;
-      await pause(pauseMs(failures), this.#stop.signal);
+      await this.#pause(failures);
     }
   }
 
@@ -129,7 +130,7 @@ export class CredentialSharing {
       try {
         const answer = await this.#peers?.getCredentials(node, { dataset });
         if (answer?.known !== true || answer.credentials === undefined || isEmpty(answer.credentials)) continue;
-        // Newer ones may have been set in the meantime.
+        // Another may have set newer ones in the meantime.
         if (this.#book.awaits(dataset)) this.#book.set(dataset, answer.credentials);
         this.#logger.info('credentials came from another agent', { dataset, agent: node });
       } catch (thrown) {
@@ -144,8 +145,9 @@ export class CredentialSharing {
     const running = work().finally(() => this.#running.delete(what));
     this.#running.set(what, running);
   }
-}
 
-function pauseMs(failures: number): number {
-  return Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures, 10)) * (0.75 + Math.random() / 2);
+  async #pause(failures: number): Promise<void> {
+    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures, 10));
+    await sleep(this.#clock, pauseMs * (0.75 + this.#clock.random() / 2), this.#stop.signal);
+  }
 }

@@ -30,10 +30,10 @@ export class Removal {
   }
 
   /**
-   * Ends the pins of a dataset everywhere, with `evict` drops its bytes, and forgets it; agents delete its manifests
-   * when they hear of it. `InUse` while it is being warmed, or mounted for a pod: mounts of volumes that no pod uses go
-   * at once. `nodes`: all that there are, when the caller knows; mounts on others do not count. An agent that does not
-   * answer keeps its bytes until it needs their room; the removal goes on.
+   * Ends the pins of a dataset everywhere, with `evict` drops its bytes, and forgets it; agents delete its
+   * manifests when they hear of it. `InUse` while it is being warmed, or mounted for a user: mounts of volumes that no
+   * pod uses go at once. `nodes`: all that there are, when the caller knows; mounts on others do not count. An agent that
+   * does not answer keeps its bytes until it needs their room; the removal goes on.
    */
   async remove(
     name: string,
@@ -82,7 +82,7 @@ export class Removal {
     }
   }
 
-  /** Who uses mounts of a dataset, a text for each node, after all that are not used were unmounted. */
+  /** Who uses mounts of a dataset, a text for each node, after all that are unused were removed. */
   async #mountUses(name: string, nodes: ReadonlySet<string> | undefined, signal: AbortSignal): Promise<string[]> {
     const manifests = new Set(this.#tables.revisionsOf(name).map(({ manifest }) => manifest));
     // Datasets of the same files share mounts.

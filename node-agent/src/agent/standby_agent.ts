@@ -1,4 +1,4 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, within } from '@hearth/common';
 import type { Members } from '../context.ts';
 import { DatasetTables } from '../datasets/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
@@ -13,26 +13,29 @@ export interface StandbyAgentOptions {
   store: Store;
   members: Members;
   logger: Logger;
+  clock: Clock;
   /** Why the agent does not serve, as it is now. */
   reason: () => string;
   goneGraceMs: number;
 }
 
-/** How long a client that asks waits for the store's first answer. */
-const patienceMs = 5_000;
+/** How long a caller waits for the store's first answer. */
+const answerMs = 5_000;
 
 /**
  * What there is of an agent before it has its cache, for as long as the cache or the store cannot be used: it knows
- * the cluster as the store has it, but holds nothing. It reads the store only once a client asks.
+ * the cluster as the store shows it, but holds nothing. It reads the store only once it is asked.
  */
 export class StandbyAgent {
   readonly logger: Logger;
+  readonly clock: Clock;
   readonly #options: StandbyAgentOptions;
   #tables: Tables | undefined;
   #closed = false;
 
   constructor(options: StandbyAgentOptions) {
     this.logger = options.logger;
+    this.clock = options.clock;
     this.#options = options;
   }
 
@@ -42,12 +45,12 @@ export class StandbyAgent {
 
   /** `Unavailable` while the store does not answer: half of the cluster shown as if it were all of it would mislead. */
   async sight(signal: AbortSignal): Promise<ClusterSight> {
-    const { node, store, members, logger, goneGraceMs } = this.#options;
+    const { node, store, members, logger, clock, goneGraceMs } = this.#options;
     if (this.#closed) throw new HearthError('Unavailable', 'the agent has begun to serve; ask again');
-    this.#tables ??= new Tables(store, logger);
+    this.#tables ??= new Tables(store, logger, clock);
     const tables = this.#tables;
     try {
-      await tables.ready(AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
+      await tables.ready(within(clock, answerMs, signal));
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       const message = `${store.description} does not answer, so this agent knows nothing of the cluster; itself it does not serve: ${this.reason}`;
@@ -56,6 +59,7 @@ export class StandbyAgent {
     const { datasets, warm, statistics, usage } = tables;
     return {
       node,
+      clock,
       members,
       datasets,
       statistics: { of: (name) => statistics.get(name), all: () => statistics.values() },
@@ -85,9 +89,9 @@ class Tables {
   readonly statistics;
   readonly #usage;
 
-  constructor(store: Store, logger: Logger) {
-    this.datasets = new DatasetTables(store, logger);
-    this.warm = new WarmTables(store, logger);
+  constructor(store: Store, logger: Logger, clock: Clock) {
+    this.datasets = new DatasetTables(store, logger, clock);
+    this.warm = new WarmTables(store, logger, clock);
     this.statistics = new Mirror(new RecordTable(store, 'stats/', statisticsSchema), logger);
     this.#usage = new Mirror(new RecordTable(store, 'usage/', usageSchema), logger);
   }

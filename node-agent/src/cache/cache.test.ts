@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { TestClock, until } from '@hearth/common/testing';
 import type { CacheDirectory } from '../config/index.ts';
 import { budgetProbe } from './budget_probe.ts';
 import { CacheCheck } from './cache_check.ts';
@@ -76,21 +76,28 @@ describe('cache directories', () => {
     assert.match((await budgetProbe(two)).detail, /budget of .*cache and .*other is /);
   });
 
-  it('are looked at again and again, and changes told once each', async () => {
+  it('are looked at again and again, and changes reported once each', async () => {
     const path = join(folder, 'watched');
     await mkdir(path);
-    const told: (string | undefined)[] = [];
+    const reported: (string | undefined)[] = [];
     const checked = new CacheCheck({
       cache: { directories: [directory({ path })] },
       kubelet: { directory: undefined },
     });
-    const watch = new CacheWatch(checked, 20, silentLogger, (reason) => told.push(reason));
+    const clock = new TestClock();
+    const watch = new CacheWatch(checked, 30_000, silentLogger, (reason) => reported.push(reason), clock);
     await rm(path, { recursive: true });
-    await until(() => told.length === 1);
-    assert.match(told[0] ?? '', /watched cannot be used \(ENOENT/);
+    await clock.advance(29_000);
+    assert.deepEqual(reported, []);
+    await clock.advance(1_000);
+    await until(() => reported.length === 1);
+    assert.match(reported[0] ?? '', /watched cannot be used \(ENOENT/);
     await mkdir(path);
-    await until(() => told.length === 2);
-    assert.equal(told[1], undefined);
+    await until(async () => {
+      await clock.advance(30_000);
+      return reported.length === 2;
+    });
+    assert.equal(reported[1], undefined);
     watch.close();
   });
 });

@@ -1,4 +1,4 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
 import type { CacheCheck } from './cache_check.ts';
 
 /** Looks at the cache directories of a serving agent every so often: disks fail, and are mended, while it runs. */
@@ -6,27 +6,28 @@ export class CacheWatch {
   readonly #check: CacheCheck;
   readonly #logger: Logger;
   readonly #notify: (reason: string | undefined) => void;
-  readonly #timer: NodeJS.Timeout;
-  #turn: Promise<void> | undefined;
+  readonly #looks: RecurringWork;
   #reason: string | undefined;
   #closed = false;
 
   /** `notify` is given the reason why they cannot be used, or undefined when they can be again; once for each change. */
-  constructor(check: CacheCheck, everyMs: number, logger: Logger, notify: (reason: string | undefined) => void) {
+  constructor(
+    check: CacheCheck,
+    everyMs: number,
+    logger: Logger,
+    notify: (reason: string | undefined) => void,
+    clock: Clock = systemClock,
+  ) {
     this.#check = check;
     this.#logger = logger;
     this.#notify = notify;
-    this.#timer = setInterval(() => {
-      this.#turn ??= this.#look().finally(() => {
-        this.#turn = undefined;
-      });
-    }, everyMs);
+    this.#looks = new RecurringWork(clock, everyMs, () => this.#look());
   }
 
   /** Does not wait for a look under way: a disk that hangs keeps no agent from ending. */
   close(): void {
     this.#closed = true;
-    clearInterval(this.#timer);
+    void this.#looks.close();
   }
 
   async #look(): Promise<void> {

@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HearthError, silentLogger } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { settle, TestClock, until } from '@hearth/common/testing';
 import type { Probe } from '@hearth/engine';
 import { Capabilities } from './capabilities.ts';
 import { nativeProbes } from './probe.ts';
@@ -77,20 +77,24 @@ describe('capabilities', () => {
     let looks = 0;
     const probe = async () => {
       looks++;
-      await new Promise((resolve) => setTimeout(resolve, 20));
       if (answer === undefined) throw new HearthError('Internal', 'the program crashed');
       return answer;
     };
-    const capabilities = new Capabilities(probe, 30, silentLogger);
-    assert.deepEqual(capabilities.all(), [], 'nobody waits for the first look');
-    await until(() => capabilities.all().every((one) => one.ready) && capabilities.all().length === 6);
+    const clock = new TestClock();
+    const capabilities = new Capabilities(probe, 600_000, silentLogger, clock);
+    assert.deepEqual(capabilities.all(), [], 'the first look is not waited for');
+    await settle();
+    assert.ok(capabilities.all().every((one) => one.ready) && capabilities.all().length === 6);
     answer = undefined;
-    const before = looks;
-    await until(() => looks > before + 2);
+    await clock.advance(1_200_000);
+    assert.equal(looks, 3);
     assert.ok(capabilities.all().every((one) => one.ready));
     answer = changing(row('gpu', 'missing'));
-    await until(() => capabilities.all().some((one) => !one.ready));
+    await clock.advance(600_000);
+    assert.ok(capabilities.all().some((one) => !one.ready));
     await capabilities.close();
+    await clock.advance(600_000);
+    assert.equal(looks, 4);
   });
 
   it('say why when the machine could never be looked at, and end while it is', async () => {

@@ -1,5 +1,8 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
 import type { Probe } from '@hearth/engine';
+import { budgetProbe } from '../cache/index.ts';
+import type { AgentConfig } from '../config/index.ts';
+import { nativeProbes } from './probe.ts';
 import { type Capability, readCapabilities } from './read.ts';
 
 /** Looks at the machine; takes seconds. */
@@ -13,15 +16,14 @@ export class Capabilities {
   readonly #probe: ProbeMachine;
   readonly #logger: Logger;
   readonly #stop = new AbortController();
-  readonly #timer: NodeJS.Timeout;
+  readonly #looks: RecurringWork;
   #seen: Capability[] = [];
-  #turn: Promise<void> | undefined;
 
-  constructor(probe: ProbeMachine, everyMs: number, logger: Logger) {
+  constructor(probe: ProbeMachine, everyMs: number, logger: Logger, clock: Clock = systemClock) {
     this.#probe = probe;
     this.#logger = logger;
-    this.#timer = setInterval(() => this.#begin(), everyMs);
-    this.#begin();
+    this.#looks = new RecurringWork(clock, everyMs, () => this.#look());
+    this.#looks.begin();
   }
 
   /** Empty until the first look has ended. */
@@ -30,15 +32,8 @@ export class Capabilities {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
     this.#stop.abort();
-    await this.#turn;
-  }
-
-  #begin(): void {
-    this.#turn ??= this.#look().finally(() => {
-      this.#turn = undefined;
-    });
+    await this.#looks.close();
   }
 
   async #look(): Promise<void> {
@@ -52,4 +47,19 @@ export class Capabilities {
       this.#seen = readCapabilities([]).map((one) => ({ ...one, reason: error.message }));
     }
   }
+}
+
+/** Drivers of eight GPUs take seconds to answer. */
+const deadlineSeconds = 30;
+
+/** Looks at the machine of an agent by hearth-probe, with the cache directories of the agent, and at their budgets. */
+export function machineProbe(
+  config: AgentConfig,
+  environment: Readonly<Record<string, string | undefined>>,
+): ProbeMachine {
+  const directories = config.cache.directories.map((directory) => directory.path);
+  return async (signal) => {
+    const native = await nativeProbes({ environment, directories, deadlineSeconds, signal });
+    return [...native, await budgetProbe(config.cache.directories)];
+  };
 }

@@ -1,3 +1,2 @@
-export { Capabilities, type ProbeMachine } from './capabilities.ts';
-export { machineProbe } from './machine_probe.ts';
+export { Capabilities, machineProbe, type ProbeMachine } from './capabilities.ts';
 export { type Capability, type PodReference, readCapabilities } from './read.ts';

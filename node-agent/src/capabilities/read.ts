@@ -33,7 +33,7 @@ const needs: readonly { name: string; rows: readonly string[] }[] = [
 /** Without these the purpose is not served at all when they are degraded: there is nothing to use. */
 const strict = new Set(['huge pages', 'gpu', 'cufile', 'budget']);
 
-/** The capabilities that rows of hearth-probe prove. What no row proves is not ready. */
+/** The capabilities that rows of hearth-probe prove. What no row reports is not ready. */
 export function readCapabilities(rows: readonly Probe[]): Capability[] {
   return needs.map(({ name, rows: wanted }) => {
     const found = wanted.map((row) => best(rows, row));

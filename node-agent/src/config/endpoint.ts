@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { HearthError } from '@hearth/common';
 
 /** A TCP address; port 0 takes a free one when listening. */
 export interface Endpoint {
@@ -30,4 +31,19 @@ export function parseNetwork(value: unknown): string | undefined {
   if (longest === undefined || rest.length > 0) return undefined;
   const bits = length === undefined ? longest : /^\d{1,3}$/.test(length) ? Number(length) : -1;
   return bits >= 0 && bits <= longest ? `${address}/${bits}` : undefined;
+}
+
+/** Why nothing can listen at the address of the setting `NAME.listen`: `InUse` or `IoError`. */
+export function listenError(name: 'health' | 'wire', endpoint: Endpoint, error: NodeJS.ErrnoException): HearthError {
+  const place = `the ${name} address ${formatEndpoint(endpoint)}`;
+  if (error.code === 'EADDRINUSE') {
+    return new HearthError(
+      'InUse',
+      `${place} is in use by another program; stop it or set ${name}.listen to another port`,
+    );
+  }
+  return new HearthError(
+    'IoError',
+    `${place} cannot be listened on (${error.message}); set ${name}.listen to an address of this machine`,
+  );
 }

@@ -22,7 +22,7 @@ const pathAllowed = 'an absolute path';
 const parseBeginning = (value: unknown) => (typeof value === 'string' && /^\S+$/.test(value) ? value : undefined);
 const parsePath = (value: unknown) => (typeof value === 'string' && value.startsWith('/') ? value : undefined);
 
-/** Everything that can be configured of an agent. Each leaf is a key of the file, a variable and a flag of the same name. */
+/** Everything that can be set for an agent. Each leaf is a key of the file, a variable and a flag of the same name. */
 export const configSchema = z.strictObject({
   cluster: setting(
     { description: 'Name of the cluster; peers of another cluster are refused.', allowed: nameAllowed, form: 'text' },

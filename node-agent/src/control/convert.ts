@@ -118,7 +118,7 @@ export function mountMessage(mount: SeenMount): MountRecord {
   return { target, dataset, manifest, dataPath, reason, readsServed, bytesServed, passthroughOpens, daemonOpens };
 }
 
-/** `statistics` undefined: the agent has not reported any yet. */
+/** `statistics` undefined: the agent has not published any yet. */
 export function nodeMessage(member: Member, statistics: NodeStatistics | undefined, now: number): NodeStatus {
   const seconds = statistics === undefined ? 0 : Math.max(0, Math.floor((now - statistics.startedAt) / 1000));
   return {

@@ -12,7 +12,7 @@ import type { Caller } from './handlers.ts';
 
 const none = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };
 
-/** Credentials of datasets: taken from everybody who may call, given to agents of the cluster alone. */
+/** Credentials of datasets: taken from all who may call, given to agents of the cluster alone. */
 export class CredentialCalls {
   readonly #agent: Agent;
   readonly #agentName: string;
@@ -25,7 +25,7 @@ export class CredentialCalls {
   async set(request: SetCredentialsRequest, caller: Caller, signal: AbortSignal): Promise<SetCredentialsResponse> {
     const { dataset, credentials = none } = request;
     checkName('dataset', dataset);
-    // The agent that was asked first passes it to all others.
+    // The agent that was asked first sends them to all others.
     if (this.#isAgent(caller)) this.#agent.credentialSharing.take(dataset, credentials);
     else await this.#agent.credentialSharing.set(dataset, credentials, signal);
     return {};

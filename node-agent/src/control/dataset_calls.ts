@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError } from '@hearth/common';
 import type {
   AddDatasetProgress,
   AddDatasetRequest,
@@ -102,7 +102,8 @@ export class DatasetCalls {
   #message(dataset: Parameters<typeof datasetMessage>[0]): Dataset {
     const resolving = this.#agent.datasets.resolvingMirror.get(dataset.name);
     const usage = this.#agent.usage.of(dataset.name);
-    return datasetMessage(dataset, { resolving, nodes: this.#agent.statistics.all(), usage, now: Date.now() });
+    const now = epochMs(this.#agent.context.clock);
+    return datasetMessage(dataset, { resolving, nodes: this.#agent.statistics.all(), usage, now });
   }
 }
 

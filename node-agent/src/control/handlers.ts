@@ -1,9 +1,15 @@
 import { once } from 'node:events';
-import type { handleServerStreamingCall, handleUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
-import { HearthError, type Logger } from '@hearth/common';
+import {
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  Metadata,
+  type ServerWritableStream,
+  type StatusObject,
+  status,
+} from '@grpc/grpc-js';
+import { errorCodeKey, errorTable, HearthError, type Logger } from '@hearth/common';
 import { unlessAborted } from '../records/index.ts';
 import { namesOf } from '../tls/index.ts';
-import { statusOf } from './status.ts';
 
 /** Who calls, as its certificate proves; no names for whoever calls over the Unix socket. */
 export interface Caller {
@@ -97,9 +103,17 @@ export class Handlers {
       thrown instanceof Error && thrown.name === 'AbortError'
         ? new HearthError('Cancelled', 'the call was given up')
         : HearthError.from(thrown);
-    // Only what is wrong with us is worth a line that wakes a person; the rest is the client's to see.
+    // Only what is wrong with us is worth a line that wakes an operator; the rest is the client's to see.
     if (error.code === 'Internal') this.#logger.error('a control call failed', { call, error, stack: error.stack });
     else this.#logger.debug('a control call failed', { call, error });
     return statusOf(error);
   }
+}
+
+/** Anything thrown as the status that ends a call. The message is the error's sentence; causes stay in the log. */
+function statusOf(thrown: unknown): Partial<StatusObject> & { code: number; details: string; metadata: Metadata } {
+  const error = HearthError.from(thrown);
+  const metadata = new Metadata();
+  metadata.set(errorCodeKey, error.code);
+  return { code: status[errorTable[error.code].grpc], details: error.message, metadata };
 }

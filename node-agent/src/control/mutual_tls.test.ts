@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type ChannelCredentials, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { silentLogger } from '@hearth/common';
 import { ControlClient, type GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
-import { Authority, type KeyPair, until } from '@hearth/common/testing';
+import { Authority, type KeyPair, TestClock, until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 import { TlsFiles } from '../tls/index.ts';
 import { SecretFolder } from '../tls/testing/secret_folder.ts';
@@ -24,6 +24,7 @@ describe('control API over TCP', () => {
   let other: Authority;
   let secret: SecretFolder;
   let files: TlsFiles;
+  let clock: TestClock;
   let api: ControlApi;
   const clients: ControlClient[] = [];
   before(() => {
@@ -36,10 +37,11 @@ describe('control API over TCP', () => {
   });
   beforeEach(async () => {
     cluster = await TestCluster.start(['a'], []);
+    clock = new TestClock();
     secret = new SecretFolder(join(cluster.folder, 'tls'), contentsOf(authority.issue({ names: [serverName] })));
     const named = (name: string) => ({ setting: `control.${name}`, path: join(secret.path, name) });
     const identity = { certificate: named('tls.crt'), key: named('tls.key') };
-    files = TlsFiles.open({ authorities: named('ca.crt'), identity }, silentLogger, 50);
+    files = TlsFiles.open({ authorities: named('ca.crt'), identity }, silentLogger, { clock });
     const tcp = { listen: { host: '127.0.0.1', port: 0 }, files };
     const socket = join(cluster.folder, 'agent.sock');
     api = new ControlApi(cluster.agent('a'), { socket, cluster: 'test', prepare: (source) => source, tcp });
@@ -125,6 +127,7 @@ describe('control API over TCP', () => {
     await before();
     const old = files.contents.identity?.certificate;
     secret.write(contentsOf(other.issue({ names: [serverName] })));
+    await clock.advance(5_000);
     await until(() => files.contents.identity?.certificate !== old);
     const after = connect(secure(other.issue({ names: ['operator.test.hearth'] }), other));
     assert.equal((await after()).node, 'a');

@@ -1,8 +1,7 @@
 import { chmod, mkdir, unlink } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import { experimental, Server, ServerCredentials } from '@grpc/grpc-js';
-import { HearthError } from '@hearth/common';
+import { type Clock, HearthError, knock, systemClock } from '@hearth/common';
 import { type ControlServer, ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type Agent, StandbyAgent, sightOf } from '../agent/index.ts';
 import { type Endpoint, formatEndpoint } from '../config/index.ts';
@@ -18,12 +17,15 @@ import { StatusCalls } from './status_calls.ts';
 import { VolumeCalls } from './volume_calls.ts';
 import { WarmCalls } from './warm_calls.ts';
 
+const knockMs = 2_000;
+
 export interface ControlOptions {
   socket: string;
   /** TCP with mutual TLS; the files are closed by their owner. */
   tcp?: { listen: Endpoint; files: TlsFiles };
   cluster: string;
   prepare: PrepareSource;
+  clock?: Clock;
 }
 
 /** Who answers: an agent, or what there is of one that has no cache. */
@@ -70,7 +72,7 @@ export class ControlApi {
     const { socket, tcp } = this.#options;
     await mkdir(dirname(socket), { recursive: true });
     await removeStale(socket);
-    // Between bind and chmod the mode is what the mask leaves: no other user may slip in.
+    // Between bind and chmod the mode is what the mask leaves: no other may slip in.
     const mask = process.umask(0o177);
     try {
       await this.#bind(`unix:${socket}`, ServerCredentials.createInsecure());
@@ -89,9 +91,10 @@ export class ControlApi {
   async close(deadlineMs: number): Promise<void> {
     if (this.#ending.signal.aborted) return;
     this.#ending.abort(new HearthError('Unavailable', 'the agent is ending; try again when it is back'));
-    const timer = setTimeout(() => this.#server.forceShutdown(), deadlineMs);
+    const { clock = systemClock } = this.#options;
+    const cancel = clock.schedule(deadlineMs, () => this.#server.forceShutdown());
     await new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
-    clearTimeout(timer);
+    cancel();
     await unlink(this.#options.socket).catch(() => {});
   }
 
@@ -119,17 +122,9 @@ function bindError(address: string, error: Error): HearthError {
   );
 }
 
-/** A socket that no process answers is left from an agent that was killed. */
+/** A socket that none answers is left from an agent that was killed. */
 async function removeStale(path: string): Promise<void> {
-  const answered = await new Promise<boolean>((resolve) => {
-    const probe = connect(path);
-    probe.once('connect', () => {
-      probe.destroy();
-      resolve(true);
-    });
-    probe.once('error', () => resolve(false));
-  });
-  if (answered) {
+  if ((await knock(path, knockMs)) === undefined) {
     throw new HearthError('InUse', `another agent listens on ${path}; stop it or set control.socket to another path`);
   }
   await unlink(path).catch((thrown: NodeJS.ErrnoException) => {

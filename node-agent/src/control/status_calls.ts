@@ -1,4 +1,4 @@
-import { controlApi } from '@hearth/common';
+import { controlApi, epochMs } from '@hearth/common';
 import type {
   ConfigureNodeRequest,
   ConfigureNodeResponse,
@@ -23,8 +23,8 @@ export class StatusCalls {
   }
 
   async status(): Promise<GetStatusResponse> {
-    const { node, members, statistics, usage, datasets, jobs, mounts } = this.#sight;
-    const now = Date.now();
+    const { node, clock, members, statistics, usage, datasets, jobs, mounts } = this.#sight;
+    const now = epochMs(clock);
     return {
       cluster: this.#cluster,
       node,
@@ -47,7 +47,7 @@ export class StatusCalls {
       status: () => this.status(),
       onChange: (listener: () => void) => this.#sight.onStatusChange(listener),
     };
-    return watchStatus(source, Math.max(leastWatchMs, intervalMs || defaultWatchMs), signal);
+    return watchStatus(source, Math.max(leastWatchMs, intervalMs || defaultWatchMs), signal, this.#sight.clock);
   }
 
   async configure({ zone, rack }: ConfigureNodeRequest): Promise<ConfigureNodeResponse> {

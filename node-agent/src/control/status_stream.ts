@@ -1,5 +1,6 @@
+import { type Clock, sleep } from '@hearth/common';
 import { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
-import { pause, unlessAborted } from '../records/index.ts';
+import { unlessAborted } from '../records/index.ts';
 
 export interface StatusSource {
   status(): Promise<GetStatusResponse>;
@@ -12,19 +13,20 @@ export async function* watchStatus(
   source: StatusSource,
   intervalMs: number,
   signal: AbortSignal,
+  clock: Clock,
 ): AsyncGenerator<GetStatusResponse> {
   let wake = Promise.withResolvers<void>();
   const off = source.onChange(() => wake.resolve());
   let sent: Uint8Array | undefined;
   try {
     while (!signal.aborted) {
-      // What changes while the status is being read is in the next message.
+      // What changes while the status is being read comes with the next message.
       wake = Promise.withResolvers<void>();
       const status = await source.status();
       const bytes = comparable(status);
       if (sent === undefined || Buffer.compare(sent, bytes) !== 0) yield status;
       sent = bytes;
-      await pause(intervalMs, signal);
+      await sleep(clock, intervalMs, signal);
       await unlessAborted(wake.promise, signal);
     }
   } finally {

@@ -4,7 +4,7 @@ import { unlessAborted } from '../records/index.ts';
 
 /**
  * Credentials of datasets: in this memory, and nowhere else. Whether a dataset has some of its own is known from its
- * record, so that an agent which was restarted can distinguish "none" from "not here yet".
+ * record, so that an agent which was started again can distinguish "none" from "not here yet".
  */
 export class CredentialBook {
   readonly #known = new Map<string, Credentials>();

@@ -1,10 +1,11 @@
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList, createServer, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { HearthError, wirePort } from '@hearth/common';
 import type { Address } from '@hearth/engine';
+import { listenError } from '../config/index.ts';
 
 /**
- * The addresses that other agents get: those configured, else those the engine listens on, where
+ * The addresses that other agents are given: those configured, else those the engine listens on, where
  * "all addresses" stands for each one of this machine, and for loopback when it has no other.
  */
 export function advertisedAddresses(
@@ -51,4 +52,21 @@ export function listeningAddresses(
     'InvalidArgument',
     `no address of this machine lies in wire.networks (${networks.join(', ')}); name the networks of its interfaces, or none to use wire.listen`,
   );
+}
+
+/**
+ * `InUse` or `IoError` when the wire protocol cannot be served on one of the addresses. The engine listens there after
+ * it has opened the cache, which may be long after the start; what a person must change is reported at once.
+ */
+export async function checkWirePorts(addresses: readonly Address[]): Promise<void> {
+  for (const address of addresses) await listenOnce(address);
+}
+
+async function listenOnce(address: Address): Promise<void> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(listenError('wire', address, error)));
+    server.listen({ ...address, exclusive: true }, resolve);
+  });
+  await new Promise((resolve) => server.close(resolve));
 }

@@ -1,13 +1,15 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 
 /** What was opened, to be closed in the reverse order; one that fails does not keep the others open. */
 export class Closing {
   readonly #steps: { what: string; close: () => Promise<void> }[] = [];
   readonly #begins: (() => void)[] = [];
   readonly #logger: Logger;
+  readonly #clock: Clock;
 
-  constructor(logger: Logger) {
+  constructor(logger: Logger, clock: Clock = systemClock) {
     this.#logger = logger;
+    this.#clock = clock;
   }
 
   push(what: string, close: () => Promise<void>): void {
@@ -35,12 +37,10 @@ export class Closing {
       }
       return true;
     })();
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), deadlineMs);
-    });
-    const inTime = await Promise.race([all, late]);
-    clearTimeout(timer);
+    const late = Promise.withResolvers<false>();
+    const cancel = this.#clock.schedule(deadlineMs, () => late.resolve(false));
+    const inTime = await Promise.race([all, late.promise]);
+    cancel();
     if (!inTime)
       throw new HearthError(
         'DeadlineExceeded',

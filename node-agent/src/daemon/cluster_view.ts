@@ -2,7 +2,7 @@ import { HearthError, type Logger } from '@hearth/common';
 import type { Engine } from '@hearth/engine';
 import type { Membership } from '../membership/index.ts';
 
-/** Sets in the engine who is in the cluster: the present view first, then after every change, one at a time, the latest only. */
+/** Gives the engine who is in the cluster: the present view first, then after every change, one at a time, the latest only. */
 export class ClusterView {
   readonly #engine: Engine;
   readonly #membership: Membership;

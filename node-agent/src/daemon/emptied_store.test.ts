@@ -5,13 +5,12 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { createLogger } from '@hearth/common';
 import { findTool, until } from '@hearth/common/testing';
-import { loadConfig } from '../config/index.ts';
 import { makeSelfTest } from '../selftest/make.ts';
 import { EtcdServer } from '../store/testing/etcd_server.ts';
-import { testPace } from '../testing/cluster.ts';
 import { FakeEngine } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
-import { type RunningAgent, runAgent } from './run_agent.ts';
+import { startAgent, testConfig } from '../testing/running_agent.ts';
+import type { RunningAgent } from './run_agent.ts';
 
 const soon = () => AbortSignal.timeout(300_000);
 const source = {
@@ -45,39 +44,22 @@ describe('agents on a store that is emptied', () => {
   });
 
   async function start(node: string, fabric: FakeFabric): Promise<RunningAgent> {
-    const { config } = await loadConfig({
-      environment: { HEARTH_SECRET: 'sixteen bytes or more' },
-      flags: {
-        node,
-        store: `etcd://${etcd?.endpoint}`,
-        'cache-directories': `${join(folder, node)}=1GiB`,
-        'control-socket': join(folder, `${node}.sock`),
-        'health-listen': '127.0.0.1:0',
-        'wire-listen': '127.0.0.1:0',
-        'self-test-directory': join(folder, 'selftest'),
-      },
+    const config = await testConfig(folder, node, {
+      store: `etcd://${etcd?.endpoint}`,
+      'self-test-directory': join(folder, 'selftest'),
     });
-    const controller = new AbortController();
-    const ready = Promise.withResolvers<RunningAgent>();
     const stream = new Writable({
       write(chunk, _encoding, done) {
         log += chunk;
         done();
       },
     });
-    const ended = runAgent(config, {
+    const { serving, stop } = startAgent(config, {
       engineFactory: async (options) => new FakeEngine(fabric, options),
-      signal: controller.signal,
       logger: createLogger({ level: 'info', format: 'json', stream }),
-      pace: testPace,
-      onReady: ready.resolve,
     });
-    ended.catch(ready.reject);
-    stops.push(async () => {
-      controller.abort();
-      await ended;
-    });
-    return await ready.promise;
+    stops.push(stop);
+    return await serving;
   }
 
   it('register again, say what is gone, and go on when it is added again', async () => {

@@ -1,8 +1,8 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, sleep } from '@hearth/common';
 import type { Address, Engine, EngineEvent, EngineOptions } from '@hearth/engine';
 import type { CacheCheck } from '../cache/index.ts';
 import type { AgentConfig } from '../config/index.ts';
-import { pause, unlessAborted } from '../records/index.ts';
+import { unlessAborted } from '../records/index.ts';
 import { installationOf } from './installation.ts';
 
 export interface EngineOpenerOptions {
@@ -12,13 +12,14 @@ export interface EngineOpenerOptions {
   listen: readonly Address[];
   check: CacheCheck;
   logger: Logger;
+  clock: Clock;
   factory: (options: EngineOptions) => Promise<Engine>;
 }
 
 export interface OpeningOptions {
-  /** Everything that the engine asks but log lines, which begin before anybody else is there to answer. */
+  /** Everything that the engine asks but log lines, which begin before there is an agent to answer. */
   onEvent: (event: EngineEvent) => void;
-  /** Called after every try that failed. What it throws ends the tries. */
+  /** Called for every try that failed. What it throws ends the tries. */
   onFailure: (error: HearthError) => void;
   /** From a try that failed to the next. */
   againMs: number;
@@ -40,7 +41,7 @@ export class EngineOpener {
   }
 
   async open({ onEvent, onFailure, againMs, signal }: OpeningOptions): Promise<OpenedEngine> {
-    const { logger } = this.#options;
+    const { logger, clock } = this.#options;
     let reported = '';
     for (;;) {
       signal.throwIfAborted();
@@ -49,7 +50,7 @@ export class EngineOpener {
         return await unlessAborted(trying, signal);
       } catch (thrown) {
         if (signal.aborted) {
-          // A disk that hangs keeps no agent from ending; should it come back, no caller is left to use it.
+          // A disk that hangs keeps no agent from ending; should it come back, none is left to use it.
           void trying.then(({ engine }) => engine.close()).catch(() => undefined);
           throw thrown;
         }
@@ -58,7 +59,7 @@ export class EngineOpener {
         if (error.message !== reported) logger.error('the cache cannot be used yet; trying again', { error, againMs });
         reported = error.message;
       }
-      await pause(againMs, signal);
+      await sleep(clock, againMs, signal);
     }
   }
 

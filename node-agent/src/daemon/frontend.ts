@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { controlApi, HearthError, type Logger } from '@hearth/common';
+import { type Clock, controlApi, HearthError, type Logger } from '@hearth/common';
 import type { Address } from '@hearth/engine';
 import { type Agent, StandbyAgent } from '../agent/index.ts';
 import { type AgentConfig, formatEndpoint } from '../config/index.ts';
@@ -13,17 +13,17 @@ import type { Environment } from '../origins/index.ts';
 import { Session } from '../records/index.ts';
 import { openStore, type Store } from '../store/index.ts';
 import { TlsFiles } from '../tls/index.ts';
-import { advertisedAddresses, listeningAddresses } from './addresses.ts';
+import { advertisedAddresses, checkWirePorts, listeningAddresses } from './addresses.ts';
 import type { Closing } from './closing.ts';
 import { sourcePreparer } from './sources.ts';
 import { version } from './version.ts';
-import { checkWirePorts } from './wire_ports.ts';
 
 export interface FrontendOptions {
   config: AgentConfig;
   environment: Environment;
   pace: Pace;
   logger: Logger;
+  clock: Clock;
 }
 
 /** What others see of an agent, with a cache or without. */
@@ -49,11 +49,11 @@ const muteStoreMs = 1_500;
 
 /**
  * Opens all of an agent that needs no cache: health server, store, membership and control API. From then on it says why
- * it does not serve. Throws when something cannot be had that a person must change, as a port in use. What was opened is
+ * it does not serve. Throws when something fails that a person must change, as a port in use. What was opened is
  * on the stack.
  */
 export async function startFrontend(options: FrontendOptions, stack: Closing): Promise<Frontend> {
-  const { config, environment, pace, logger } = options;
+  const { config, environment, pace, logger, clock } = options;
   const { node, cluster } = config;
   const incarnation = randomUUID();
   let membership: Membership | undefined;
@@ -68,15 +68,15 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
   stack.push('health server', () => health.close());
   const healthAddress = await health.listen(config.health.listen);
 
-  const files = controlFiles(config, logger);
+  const files = controlFiles(config, logger, clock);
   stack.push('certificates', async () => files?.close());
   const listen = listeningAddresses(config.wire.listen, config.wire.networks);
   await checkWirePorts(listen);
 
-  const store = await openConfiguredStore(config, logger);
+  const store = await openConfiguredStore(config, logger, clock);
   stack.push('store', () => store.close());
   stack.onBegin(() => void leaveMuteStore(store, logger));
-  const session = new Session(store, logger, pace.leaseSeconds);
+  const session = new Session(store, logger, pace.leaseSeconds, clock);
   stack.push('session', () => session.close());
 
   const takeoverMs = (pace.leaseSeconds + 2) * 1000;
@@ -85,17 +85,17 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
   const addresses = { wire: [], control: '', health: healthAddress };
   const api = { apiVersion: controlApi.apiVersion, apiFeatures: [...controlApi.apiFeatures] };
   const self = { node, incarnation, installation: '', ...addresses, ...place, version, ...api, ...state };
-  const members = new Membership({ store, session, logger, takeoverMs, self });
+  const members = new Membership({ store, session, logger, clock, takeoverMs, self });
   membership = members;
   stack.push('membership', () => members.close());
 
   const reason = () => reasons().join('; ');
-  const standby = new StandbyAgent({ node, store, members, logger, reason, goneGraceMs: pace.goneGraceMs });
+  const standby = new StandbyAgent({ node, store, members, logger, clock, reason, goneGraceMs: pace.goneGraceMs });
   stack.push('view of the cluster', () => standby.close());
   const tcp =
     files === undefined || config.control.listen === undefined ? {} : { tcp: { listen: config.control.listen, files } };
   const prepare = sourcePreparer(config.origins, environment);
-  const control = new ControlApi(standby, { socket: config.control.socket, cluster, prepare, ...tcp });
+  const control = new ControlApi(standby, { socket: config.control.socket, cluster, prepare, clock, ...tcp });
   const closeControl = () => control.close(Math.min(controlCloseMs, config.shutdownDeadline / 2));
   stack.push('control API', closeControl);
   await control.listen();
@@ -120,7 +120,7 @@ function notReady(membership: Membership): string[] {
   return self.ready ? reasons : [...reasons, self.reason];
 }
 
-/** What ends writes that to the store; where the store does not answer, each part would wait for it in its turn. */
+/** What ends writes so to the store; where that does not answer, each part would wait for it in its turn. */
 async function leaveMuteStore(store: Store, logger: Logger): Promise<void> {
   try {
     await store.revision({ deadlineMs: muteStoreMs });
@@ -133,11 +133,11 @@ async function leaveMuteStore(store: Store, logger: Logger): Promise<void> {
   }
 }
 
-async function openConfiguredStore(config: AgentConfig, logger: Logger): Promise<Store> {
+async function openConfiguredStore(config: AgentConfig, logger: Logger, clock: Clock): Promise<Store> {
   const { store, storeAuthorities, storeCertificate, storeKey, storeServerName } = config;
   if (store.startsWith('sqlite:')) await makeFolder(dirname(store.slice('sqlite:'.length)), 'the store', 'store');
   const tls = { ca: storeAuthorities, cert: storeCertificate, key: storeKey, serverName: storeServerName };
-  return await openStore(store, { tls, logger });
+  return await openStore(store, { tls, logger, clock });
 }
 
 async function makeFolder(path: string, what: string, key: string): Promise<void> {
@@ -152,17 +152,17 @@ async function makeFolder(path: string, what: string, key: string): Promise<void
 }
 
 /** Files of the control API's mutual TLS; undefined without a TCP address for it. */
-function controlFiles(config: AgentConfig, logger: Logger): TlsFiles | undefined {
+function controlFiles(config: AgentConfig, logger: Logger, clock: Clock): TlsFiles | undefined {
   const { listen, certificate, key, clientAuthorities } = config.control;
   if (listen === undefined || certificate === undefined || key === undefined || clientAuthorities === undefined) {
     return undefined;
   }
   const named = (name: string, path: string) => ({ setting: `control.${name}`, path });
   const identity = { certificate: named('certificate', certificate), key: named('key', key) };
-  return TlsFiles.open({ authorities: named('clientAuthorities', clientAuthorities), identity }, logger);
+  return TlsFiles.open({ authorities: named('clientAuthorities', clientAuthorities), identity }, logger, { clock });
 }
 
-/** Where others reach the control API: on every address means on the first one that they get for bytes. */
+/** Where others reach the control API: on every address means on the first one that is published for bytes. */
 function advertisedControl(listening: string, wire: readonly Address[]): string {
   const everywhere = /^(0\.0\.0\.0|\[::\]):(\d+)$/.exec(listening);
   const [first] = wire;

@@ -5,17 +5,17 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { credentials, type ServiceError } from '@grpc/grpc-js';
-import { HearthError, silentLogger } from '@hearth/common';
-import { ControlClient, type GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { ServiceError } from '@grpc/grpc-js';
+import { HearthError } from '@hearth/common';
+import type { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import { until } from '@hearth/common/testing';
 import type { EngineOptions } from '@hearth/engine';
-import { loadConfig } from '../config/index.ts';
-import { engineOptions, testPace } from '../testing/cluster.ts';
+import { engineOptions } from '../testing/cluster.ts';
 import { FakeDisk } from '../testing/fake_disk.ts';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
-import { type RunningAgent, type RunOptions, runAgent } from './run_agent.ts';
+import { type Flags, socketClient, startAgent, testConfig } from '../testing/running_agent.ts';
+import type { RunOptions } from './run_agent.ts';
 
 describe('runAgent', () => {
   let folder: string;
@@ -28,22 +28,6 @@ describe('runAgent', () => {
   });
   afterEach(async () => rm(folder, { recursive: true }));
 
-  async function configOf(node: string, flags: Record<string, string | string[]> = {}) {
-    const { config } = await loadConfig({
-      environment: { HEARTH_SECRET: 'sixteen bytes or more' },
-      flags: {
-        node,
-        store: `sqlite:${join(folder, 'state', 'store.sqlite')}`,
-        'cache-directories': `${join(folder, node)}=1GiB`,
-        'control-socket': join(folder, `${node}.sock`),
-        'health-listen': '127.0.0.1:0',
-        'wire-listen': '127.0.0.1:0',
-        ...flags,
-      },
-    });
-    return config;
-  }
-
   const engineFactory = async (options: EngineOptions) => {
     const path = options.cacheDirectories[0]?.path ?? '';
     const disk = disks.get(path) ?? new FakeDisk();
@@ -51,30 +35,13 @@ describe('runAgent', () => {
     return new FakeEngine(fabric, options, disk);
   };
 
-  async function start(node: string, flags: Record<string, string | string[]> = {}, more: Partial<RunOptions> = {}) {
-    const controller = new AbortController();
-    const ready = Promise.withResolvers<RunningAgent>();
-    const options = {
-      engineFactory,
-      signal: controller.signal,
-      logger: silentLogger,
-      pace: testPace,
-      onReady: ready.resolve,
-      ...more,
-    };
-    const ended = runAgent(await configOf(node, flags), options);
-    ended.catch(ready.reject);
-    const running = await ready.promise;
-    const stop = async () => {
-      controller.abort();
-      await ended;
-    };
-    return { running, stop };
+  async function start(node: string, flags: Flags = {}, more: Partial<RunOptions> = {}) {
+    const { serving, stop } = startAgent(await testConfig(folder, node, flags), { engineFactory, ...more });
+    return { running: await serving, stop };
   }
 
   async function statusOf(node: string): Promise<GetStatusResponse> {
-    const address = `unix://${join(folder, `${node}.sock`)}`;
-    const client = new ControlClient(address, credentials.createInsecure(), { 'grpc.default_authority': 'localhost' });
+    const client = socketClient(folder, node);
     try {
       return await new Promise((resolve, reject) =>
         client.getStatus({}, (error: ServiceError | null, response) => (error ? reject(error) : resolve(response))),
@@ -129,7 +96,7 @@ describe('runAgent', () => {
     name: string,
     message: RegExp,
     code: string,
-    prepare: () => Promise<[Record<string, string | string[]>, () => Promise<void>]>,
+    prepare: () => Promise<[Flags, () => Promise<void>]>,
   ][] = [
     [
       'a health port in use',
@@ -200,35 +167,20 @@ describe('runAgent', () => {
   }
 
   /** Starts an agent that waits for its cache; `serving` resolves when it has it. */
-  async function startPatient(node: string, flags: Record<string, string | string[]>, more: Partial<RunOptions> = {}) {
-    const controller = new AbortController();
-    const serving = Promise.withResolvers<RunningAgent>();
+  async function startPatient(node: string, flags: Flags, more: Partial<RunOptions> = {}) {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     await new Promise((resolve) => server.close(resolve));
     const health = `127.0.0.1:${port}`;
-    const config = await configOf(node, { 'on-start-failure': 'wait', 'health-listen': health, ...flags });
-    const ended = runAgent(config, {
-      engineFactory,
-      signal: controller.signal,
-      logger: silentLogger,
-      pace: testPace,
-      cacheLookMs: 100,
-      onReady: serving.resolve,
-      ...more,
-    });
-    ended.catch(serving.reject);
-    const stop = async () => {
-      controller.abort();
-      await ended;
-    };
+    const config = await testConfig(folder, node, { 'on-start-failure': 'wait', 'health-listen': health, ...flags });
+    const { serving, stop } = startAgent(config, { engineFactory, cacheLookMs: 100, ...more });
     /** Status 0: no agent answers yet. */
     const ask = async (path: string) => {
       const answer = await fetch(`http://${health}${path}`).catch(() => undefined);
       return { status: answer?.status ?? 0, text: (await answer?.text()) ?? '' };
     };
-    return { serving: serving.promise, stop, ask };
+    return { serving, stop, ask };
   }
 
   it('waits for a cache that another agent has, says so everywhere, and serves once it is free', async () => {
@@ -279,10 +231,7 @@ describe('runAgent', () => {
     await until(async () => /locked by another agent/.test((await second.ask('/readyz')).text));
     const { datasets, mounts } = await statusOf('b');
     assert.deepEqual([datasets.map(({ name }) => name), mounts], [['d'], []]);
-    const address = `unix://${join(folder, 'b.sock')}`;
-    const client = new ControlClient(address, credentials.createInsecure(), {
-      'grpc.default_authority': 'localhost',
-    });
+    const client = socketClient(folder, 'b');
     try {
       const listing = new Promise((resolve, reject) =>
         client.listDatasets({}, (error: ServiceError | null, answer) => (error ? reject(error) : resolve(answer))),

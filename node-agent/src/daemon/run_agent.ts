@@ -1,4 +1,4 @@
-import { createLogger, HearthError, type Logger } from '@hearth/common';
+import { type Clock, createLogger, HearthError, type Logger, systemClock, within } from '@hearth/common';
 import type { Engine, EngineOptions } from '@hearth/engine';
 import { Agent } from '../agent/index.ts';
 import { CacheCheck, CacheWatch } from '../cache/index.ts';
@@ -25,6 +25,7 @@ export interface RunOptions {
   /** Absent: as the configuration says, on standard error. */
   logger?: Logger;
   pace?: Pace;
+  clock?: Clock;
   environment?: Readonly<Record<string, string | undefined>>;
   /** Between two looks at cache directories, and two tries to use them. Tests shorten it; users cannot. */
   cacheLookMs?: number;
@@ -44,7 +45,7 @@ const defaultCacheLookMs = 30_000;
 
 /**
  * Runs an agent until the signal: opens what it needs in the order of dependence, serves, and closes in the
- * reverse order, within `shutdownDeadline`. Throws a `HearthError` whose sentence says what could not be had
+ * reverse order, within `shutdownDeadline`. Throws a `HearthError` whose sentence says what could not be opened
  * (a port in use, a directory locked by another agent, a store that is away) after everything opened before was
  * closed again; with `onStartFailure: wait` cache directories and the store are waited for instead. Mounts and warm
  * jobs outlive it.
@@ -52,7 +53,7 @@ const defaultCacheLookMs = 30_000;
 export async function runAgent(config: AgentConfig, options: RunOptions): Promise<void> {
   const { level, format } = config.log;
   const logger = options.logger ?? createLogger({ level, format, fields: { node: config.node } });
-  const stack = new Closing(logger);
+  const stack = new Closing(logger, options.clock);
   try {
     const running = await startAgent(config, options, logger, stack);
     logger.info('the agent is ready', { version, health: running.health, socket: config.control.socket });
@@ -76,18 +77,26 @@ async function startAgent(
   logger: Logger,
   stack: Closing,
 ): Promise<RunningAgent> {
-  const { cacheLookMs = defaultCacheLookMs, pace = defaultPace } = options;
+  const { cacheLookMs = defaultCacheLookMs, pace = defaultPace, clock = systemClock } = options;
   const environment = options.environment ?? process.env;
   const { node, cluster } = config;
   const patient = config.onStartFailure === 'wait';
-  const beginning = patient ? options.signal : within(startDeadlineMs, options.signal);
+  const beginning = patient ? options.signal : within(clock, startDeadlineMs, options.signal);
   let agent: Agent | undefined;
 
-  const presence = await startFrontend({ config, environment, pace, logger }, stack);
+  const presence = await startFrontend({ config, environment, pace, logger, clock }, stack);
   const { incarnation, listen, store, session, members, files } = presence;
 
   const check = new CacheCheck(config);
-  const opener = new EngineOpener({ config, incarnation, listen, check, logger, factory: options.engineFactory });
+  const opener = new EngineOpener({
+    config,
+    incarnation,
+    listen,
+    check,
+    logger,
+    clock,
+    factory: options.engineFactory,
+  });
   const { engine, installation } = await opener.open({
     onEvent: (event) => agent?.onEvent(event),
     onFailure: (error) => {
@@ -109,11 +118,11 @@ async function startAgent(
 
   const { maxEntries } = config.origins;
   const listing = { entries: maxEntries, nameBytes: nameBytesAnEntry * maxEntries };
-  const context: AgentContext = { node, store, engine, session, members, logger, pace, listing };
+  const context: AgentContext = { node, store, engine, session, members, logger, clock, pace, listing };
   const peers = files === undefined ? undefined : new TlsPeers({ node, cluster, members, files });
   stack.push('connections to other agents', async () => peers?.close());
   agent = new Agent(context, {
-    openOrigin: originOpener(config, environment),
+    openOrigin: originOpener(config, environment, clock),
     holder: config.holder.socket,
     volumes: config.volumes.directory,
     probe: machineProbe(config, environment),
@@ -121,19 +130,14 @@ async function startAgent(
   });
   const started = agent;
   stack.push('agent', () => started.close());
-  await agent.start(within(startDeadlineMs, options.signal));
+  await agent.start(within(clock, startDeadlineMs, options.signal));
 
   await presence.serve(agent);
-  const watch = new CacheWatch(check, cacheLookMs, logger, (trouble) =>
-    members.setReady(trouble === undefined, trouble ?? ''),
-  );
+  const noteCache = (trouble: string | undefined) => members.setReady(trouble === undefined, trouble ?? '');
+  const watch = new CacheWatch(check, cacheLookMs, logger, noteCache, clock);
   stack.push('look at the cache', async () => watch.close());
   members.setReady(true, '');
   return { agent, health: presence.health, control: presence.control };
-}
-
-function within(milliseconds: number, signal: AbortSignal): AbortSignal {
-  return AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -8,11 +8,10 @@ import { createLogger } from '@hearth/common';
 import { ControlClient } from '@hearth/common/generated/hearth/v1/control.ts';
 import { Authority, type KeyPair, until } from '@hearth/common/testing';
 import { type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
-import { loadConfig } from '../config/index.ts';
-import { testPace } from '../testing/cluster.ts';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
-import { type RunningAgent, runAgent } from './run_agent.ts';
+import { socketClient as clientOf, startAgent, testConfig } from '../testing/running_agent.ts';
+import type { RunningAgent } from './run_agent.ts';
 
 const secret = 'hf_ThisTokenIsNobodysBusiness';
 const keys = { accessKeyId: 'AKIDNOBODY', secretAccessKey: 'KeyOfNobodysBusiness', sessionToken: 'SessionOfNobody' };
@@ -59,41 +58,21 @@ describe('agents with credentials of datasets', () => {
   });
 
   async function start(node: string): Promise<{ running: RunningAgent; stop: () => Promise<void> }> {
-    const { config } = await loadConfig({
-      environment: { HEARTH_SECRET: 'sixteen bytes or more' },
-      flags: {
-        node,
-        store: `sqlite:${join(folder, 'state', 'store.sqlite')}`,
-        'cache-directories': `${join(folder, node)}=1GiB`,
-        'control-socket': join(folder, `${node}.sock`),
-        'control-listen': '127.0.0.1:0',
-        'control-certificate': files.certificate,
-        'control-key': files.key,
-        'control-client-authorities': files.authorities,
-        'health-listen': '127.0.0.1:0',
-        'wire-listen': '127.0.0.1:0',
-        'origins-allow-private': 'true',
-      },
+    const config = await testConfig(folder, node, {
+      'control-listen': '127.0.0.1:0',
+      'control-certificate': files.certificate,
+      'control-key': files.key,
+      'control-client-authorities': files.authorities,
+      'origins-allow-private': 'true',
     });
-    const controller = new AbortController();
-    const ready = Promise.withResolvers<RunningAgent>();
-    const ended = runAgent(config, {
+    const { serving, stop } = startAgent(config, {
       engineFactory: async (options) => new FakeEngine(fabric, options),
-      signal: controller.signal,
       logger: createLogger({ level: 'debug', format: 'json', stream }),
-      pace: testPace,
       // The identity of the node, which a dataset with credentials must not use.
       environment: { HF_TOKEN: 'of-the-node', AWS_ACCESS_KEY_ID: 'of-the-node', AWS_SECRET_ACCESS_KEY: 'of-the-node' },
-      onReady: ready.resolve,
     });
-    ended.catch(ready.reject);
-    const running = await ready.promise;
-    const stop = async () => {
-      controller.abort();
-      await ended;
-    };
     stops.push(stop);
-    return { running, stop };
+    return { running: await serving, stop };
   }
 
   async function tlsClient(running: RunningAgent, names: string[]): Promise<ControlClient> {
@@ -106,9 +85,7 @@ describe('agents with credentials of datasets', () => {
     return client;
   }
   function socketClient(node: string): ControlClient {
-    const client = new ControlClient(`unix://${join(folder, `${node}.sock`)}`, channel.createInsecure(), {
-      'grpc.default_authority': 'localhost',
-    });
+    const client = clientOf(folder, node);
     clients.push(client);
     return client;
   }

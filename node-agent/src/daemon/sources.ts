@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { type Clock, HearthError, systemClock } from '@hearth/common';
 import type { AgentConfig } from '../config/index.ts';
 import type { PrepareSource } from '../control/index.ts';
 import { originCredentials } from '../credentials/index.ts';
@@ -11,6 +11,7 @@ type OriginConfig = AgentConfig['origins'];
 export function originOpener(
   { origins: config, selfTestDirectory }: Pick<AgentConfig, 'origins' | 'selfTestDirectory'>,
   environment: Environment,
+  clock: Clock = systemClock,
 ): OpenOrigin {
   return (source, revision, credentials, dataset) => {
     const ours = credentials === undefined && mayUseIdentity(config, dataset);
@@ -19,6 +20,7 @@ export function originOpener(
       {
         environment: ours ? environment : withoutIdentity(environment),
         nodeIdentity: ours,
+        clock,
         allowedAddresses: config.allowedNetworks,
         selfTestDirectory,
         ...(credentials === undefined ? {} : originCredentials(source, credentials)),

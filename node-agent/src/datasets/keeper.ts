@@ -1,22 +1,22 @@
-import { HearthError, type Logger } from '@hearth/common';
-import type { DatasetRevision, Engine, EngineEvent } from '@hearth/engine';
-import { pause } from '../records/index.ts';
+import { HearthError, sleep, within } from '@hearth/common';
+import type { DatasetRevision, EngineEvent } from '@hearth/engine';
+import type { AgentContext } from '../context.ts';
 import type { Locations } from './locations.ts';
 import type { DatasetTables } from './table.ts';
 
 const firstPauseMs = 200;
 const longestPauseMs = 10_000;
 
+type KeeperContext = Pick<AgentContext, 'engine' | 'logger' | 'clock' | 'pace'>;
+
 /**
  * Keeps the engine's manifests in step with the datasets: those that appear are fetched from peers, those of
  * removed revisions go. An origin that no longer has what a manifest says fails the dataset.
  */
 export class ManifestKeeper {
-  readonly #engine: Engine;
-  readonly #logger: Logger;
+  readonly #context: KeeperContext;
   readonly #tables: DatasetTables;
   readonly #locations: Locations;
-  readonly #requestMs: number;
   readonly #stop = new AbortController();
   #complaint = '';
   readonly #fetching = new Map<string, Promise<void>>();
@@ -25,10 +25,8 @@ export class ManifestKeeper {
   /** Manifests that are in use on this node whatever becomes of their datasets; each with what ends waiting for it. */
   readonly #kept = new Map<string, AbortController>();
 
-  constructor(engine: Engine, logger: Logger, tables: DatasetTables, locations: Locations, requestMs: number) {
-    this.#requestMs = requestMs;
-    this.#engine = engine;
-    this.#logger = logger;
+  constructor(context: KeeperContext, tables: DatasetTables, locations: Locations) {
+    this.#context = context;
     this.#tables = tables;
     this.#locations = locations;
     tables.mirror.onChange(() => this.#fetchMissing());
@@ -64,7 +62,7 @@ export class ManifestKeeper {
         const error = HearthError.from(thrown);
         if (error.code !== 'NotFound' && error.code !== 'Unavailable') throw error;
         if (failures > 0) await this.#logMissing(digest, error);
-        await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** failures), signal);
+        await sleep(this.#context.clock, Math.min(longestPauseMs, firstPauseMs * 2 ** failures), signal);
         if (signal.aborted) throw error;
       }
     }
@@ -75,8 +73,9 @@ export class ManifestKeeper {
    * with the reasons when there are peers that cannot be asked.
    */
   async openedSoon(digest: string, signal: AbortSignal): Promise<void> {
+    const { clock, pace } = this.#context;
     try {
-      await this.opened(digest, AbortSignal.any([signal, AbortSignal.timeout(this.#requestMs)]));
+      await this.opened(digest, within(clock, pace.requestMs, signal));
     } catch (thrown) {
       throw (await this.#unreachable(digest, HearthError.from(thrown))) ?? thrown;
     }
@@ -85,7 +84,7 @@ export class ManifestKeeper {
   /** To add a dataset again is of no use while those that have it and we do not understand one another. */
   async #unreachable(digest: string, error: HearthError): Promise<HearthError | undefined> {
     if (error.code !== 'NotFound' && error.code !== 'Unavailable') return undefined;
-    const { peers } = await this.#engine.statistics();
+    const { peers } = await this.#context.engine.statistics();
     const mute = peers.filter((peer) => !peer.connected && peer.error !== '');
     if (mute.length === 0) return undefined;
     // Each begins with the name of the other side, as far as that is known.
@@ -119,14 +118,18 @@ export class ManifestKeeper {
   async originChanged(event: Extract<EngineEvent, { kind: 'originChanged' }>): Promise<void> {
     const name = event.dataset;
     if (this.#tables.revision(event) === undefined) return;
-    const [entry] = await this.#engine.entriesAt(event.manifest, [event.entry]).catch(() => []);
+    const [entry] = await this.#context.engine.entriesAt(event.manifest, [event.entry]).catch(() => []);
     const message = `the origin no longer has ${entry?.path ?? 'a file'} as it was listed: ${event.message}; add the dataset again to take its present state`;
     await this.#tables.datasets.update(name, (present) =>
       present === undefined || present.manifest !== event.manifest || present.state === 'Failed'
         ? undefined
         : { ...present, state: 'Failed', errorCode: 'OriginChanged', message },
     );
-    this.#logger.error('the origin has changed', { dataset: name, manifest: event.manifest, reason: message });
+    this.#context.logger.error('the origin has changed', {
+      dataset: name,
+      manifest: event.manifest,
+      reason: message,
+    });
   }
 
   async close(): Promise<void> {
@@ -137,10 +140,11 @@ export class ManifestKeeper {
   async #logMissing(digest: string, error: HearthError): Promise<void> {
     const unreachable = await this.#unreachable(digest, error).catch(() => undefined);
     if (unreachable === undefined) {
-      this.#logger.debug('no peer has the manifest yet', { manifest: digest, error });
+      this.#context.logger.debug('no peer has the manifest yet', { manifest: digest, error });
       return;
     }
-    if (this.#complaint !== unreachable.message) this.#logger.warn('cannot get a manifest', { error: unreachable });
+    if (this.#complaint !== unreachable.message)
+      this.#context.logger.warn('cannot get a manifest', { error: unreachable });
     this.#complaint = unreachable.message;
   }
 
@@ -154,14 +158,14 @@ export class ManifestKeeper {
     const fetching = this.opened(manifest, signal)
       .catch((thrown) => {
         if (signal.aborted) return;
-        this.#logger.error('a manifest could not be opened', { manifest, error: HearthError.from(thrown) });
+        this.#context.logger.error('a manifest could not be opened', { manifest, error: HearthError.from(thrown) });
       })
       .finally(() => this.#fetching.delete(manifest));
     this.#fetching.set(manifest, fetching);
   }
 
   async #openNow(digest: string): Promise<void> {
-    await this.#engine.openManifest(digest);
+    await this.#context.engine.openManifest(digest);
     const before = this.#open.has(digest);
     this.#open.add(digest);
     if (!before) for (const listener of this.#openedListeners) listener(digest);
@@ -169,7 +173,7 @@ export class ManifestKeeper {
     for (const dataset of this.#tables.datasetsWith(digest)) this.#locateAgain({ manifest: digest, dataset });
   }
 
-  /** A dataset does not need the manifest any more, or nothing on this node does. */
+  /** A dataset does not need the manifest any more, or no other on this node does. */
   async #left(digest: string): Promise<void> {
     if (this.#kept.has(digest)) return;
     for (const dataset of this.#locations.datasetsWith(digest)) {
@@ -178,10 +182,10 @@ export class ManifestKeeper {
     }
     if (this.#tables.isRevision(digest)) return;
     this.#open.delete(digest);
-    await this.#engine.removeManifest(digest).catch((thrown) => {
+    await this.#context.engine.removeManifest(digest).catch((thrown) => {
       const error = HearthError.from(thrown);
       if (error.code !== 'NotFound')
-        this.#logger.info('cannot delete an unused manifest yet', { manifest: digest, error });
+        this.#context.logger.info('cannot delete an unused manifest yet', { manifest: digest, error });
     });
   }
 
@@ -191,7 +195,7 @@ export class ManifestKeeper {
     try {
       this.#locations.renew({ manifest, dataset });
     } catch (thrown) {
-      this.#logger.error('the origin of a dataset cannot be used', { manifest, dataset, error: thrown });
+      this.#context.logger.error('the origin of a dataset cannot be used', { manifest, dataset, error: thrown });
     }
   }
 }

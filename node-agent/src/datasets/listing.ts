@@ -1,4 +1,4 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger } from '@hearth/common';
 import { type Engine, type ManifestInfo, type ManifestRow, PathFilter } from '@hearth/engine';
 import type { ListingLimits } from '../context.ts';
 import type { Origin, OriginRevision } from '../origins/index.ts';
@@ -18,9 +18,10 @@ export interface Listed {
 export interface ListingParts {
   engine: Engine;
   logger: Logger;
+  clock: Clock;
   limits: ListingLimits;
   /** The listing ends when the origin has listed nothing for this long, milliseconds. */
-  patienceMs: number;
+  silenceMs: number;
   /** Called now and then, and awaited. */
   report(progress: ListingProgress): Promise<void>;
 }
@@ -28,8 +29,8 @@ export interface ListingParts {
 const progressMs = 500;
 
 /**
- * Lists an origin into a manifest, and reads with the dataset's own credentials what `ReadingProof` asks for: a list
- * may be public where the bytes are not, and other datasets may have brought the same bytes here already. Errors of the
+ * Lists an origin into a manifest, and reads with the dataset's own credentials what `ReadingProof` asks for: a list may
+ * be public where the bytes are not, and other datasets may have brought the same bytes here already. Errors of the
  * origin as they are; `NotFound` when it has no files, `DeadlineExceeded` when it stops listing any, `OutOfSpace` when
  * it has more than the limits.
  */
@@ -37,7 +38,7 @@ export async function listOrigin(
   name: string,
   request: DatasetRequest,
   origin: Origin,
-  { engine, logger, limits, patienceMs, report }: ListingParts,
+  { engine, logger, clock, limits, silenceMs, report }: ListingParts,
   signal: AbortSignal,
 ): Promise<Listed> {
   const filter = new PathFilter(request.include, request.exclude);
@@ -46,16 +47,16 @@ export async function listOrigin(
   const seen: ListingProgress = { filesListed: 0, bytesListed: 0n };
   const proof = new ReadingProof(origin);
   const size = new ListingSize(name, limits);
-  let reportedAt = performance.now();
+  let reportedAt = clock.now();
   logger.info('listing the origin', { dataset: name, origin: origin.describe() });
-  for await (const page of patiently(origin, patienceMs, signal)) {
+  for await (const page of untilSilence(origin, silenceMs, clock, signal)) {
     const rows = page.filter((row) => filter.choosesAll || (row.kind !== 'directory' && filter.matches(row.path)));
     size.add(page.length, rows);
     builder.add(rows);
     proof.note(rows);
     count(seen, rows);
-    if (performance.now() - reportedAt < progressMs) continue;
-    reportedAt = performance.now();
+    if (clock.now() - reportedAt < progressMs) continue;
+    reportedAt = clock.now();
     await report({ ...seen });
   }
   await report({ ...seen });
@@ -108,28 +109,33 @@ class ListingSize {
 
 const unwantedFactor = 100;
 
-/** The pages of a listing, until none with a row has come for `patienceMs`: a place for listings is not held for ever. */
-async function* patiently(origin: Origin, patienceMs: number, signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
+/** The pages of a listing, until none with a row has come for `silenceMs`: a place for listings is not held for ever. */
+async function* untilSilence(
+  origin: Origin,
+  silenceMs: number,
+  clock: Clock,
+  signal: AbortSignal,
+): AsyncGenerator<ManifestRow[]> {
   const stalled = new AbortController();
   const giveUp = () =>
     stalled.abort(
       new HearthError(
         'DeadlineExceeded',
-        `${origin.describe()} listed no more files for ${patienceMs / 60_000} min while it was listed; look at its server, or choose a smaller part of it`,
+        `${origin.describe()} listed no more files for ${silenceMs / 60_000} min while it was listed; look at its server, or choose a smaller part of it`,
       ),
     );
-  let timer = setTimeout(giveUp, patienceMs);
+  let cancel = clock.schedule(silenceMs, giveUp);
   try {
     for await (const page of origin.list(AbortSignal.any([signal, stalled.signal]))) {
       if (page.length === 0) continue;
-      clearTimeout(timer);
+      cancel();
       yield page;
-      timer = setTimeout(giveUp, patienceMs);
+      cancel = clock.schedule(silenceMs, giveUp);
     }
   } catch (thrown) {
     throw stalled.signal.aborted ? stalled.signal.reason : thrown;
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }
 

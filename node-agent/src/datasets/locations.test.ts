@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { HearthError, silentLogger } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { epochMs, HearthError, silentLogger } from '@hearth/common';
+import { TestClock, until } from '@hearth/common/testing';
 import type { DatasetRevision } from '@hearth/engine';
 import { CredentialBook } from '../credentials/index.ts';
 import { engineOptions, testPace } from '../testing/cluster.ts';
@@ -11,6 +11,7 @@ import { Locations } from './locations.ts';
 
 describe('locations', () => {
   let engine: FakeEngine;
+  let clock: TestClock;
   let origin: FakeOrigin;
   let locations: Locations;
   let manifest: string;
@@ -22,6 +23,7 @@ describe('locations', () => {
       new FakeFabric(),
       engineOptions('a', () => {}),
     );
+    clock = new TestClock();
     origin = new FakeOrigin([]);
     origin.originBase = undefined;
     credentialed = false;
@@ -41,7 +43,7 @@ describe('locations', () => {
     const recordOf = (of: DatasetRevision, known: string[]) =>
       of.manifest === manifest && known.includes(of.dataset) ? revision(of.dataset) : undefined;
     locations = new Locations(
-      { engine, logger: silentLogger, pace: { ...testPace, requestMs: 400 } },
+      { engine, logger: silentLogger, clock, pace: testPace },
       {
         revision: (of) => recordOf(of, ['d', 'e']),
         readRevision: async (of) => recordOf(of, stored),
@@ -66,7 +68,7 @@ describe('locations', () => {
     credentialed = true;
     ask(1);
     locations.prepare({ manifest, dataset: 'd' });
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await clock.advance(testPace.requestMs - 1);
     assert.deepEqual(opened, []);
     credentials.set('d', own('t1'));
     await until(() => known() === 1);
@@ -74,6 +76,9 @@ describe('locations', () => {
     credentials.forget('d');
     locations.renew({ manifest, dataset: 'd' });
     ask(2);
+    await clock.advance(testPace.requestMs - 1);
+    assert.equal(engine.failedLocations.length, 0);
+    await clock.advance(1);
     await until(() => engine.failedLocations.length === 1);
     assert.equal(engine.failedLocations[0]?.error.code, 'Unavailable');
     assert.match(engine.failedLocations[0]?.error.message ?? '', /credentials of dataset d are not here/);
@@ -115,6 +120,23 @@ describe('locations', () => {
     await until(() => known() === 1);
     ask(1);
     await until(() => origin.located.length === 2);
+  });
+
+  it('are given again from memory for as long as they hold', async () => {
+    origin.expiresAt = epochMs(clock) + 3_600_000;
+    const asked = async () => {
+      engine.locations.clear();
+      ask(1);
+      await until(() => known() === 1);
+      return origin.located.length;
+    };
+    assert.equal(await asked(), 1);
+    await clock.advance(30_000);
+    assert.equal(await asked(), 1);
+    await clock.advance(3_600_000 - 30_000 - 60_000 - 30_001);
+    assert.equal(await asked(), 1);
+    await clock.advance(30_001);
+    assert.equal(await asked(), 2, 'it would end under the hands of its reader');
   });
 
   it('that nobody waits for yet are resolved behind the others, and only where that needs no requests', async () => {

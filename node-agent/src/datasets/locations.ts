@@ -1,4 +1,4 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, epochMs, HearthError, type Logger, within } from '@hearth/common';
 import type { DatasetRevision, Engine, EngineEvent, Location } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import type { CredentialBook } from '../credentials/index.ts';
@@ -24,7 +24,7 @@ interface OfRevision {
   origin: Origin;
   /** Entries to resolve in the next turn: what comes in one turn is resolved together. */
   waiting: Set<number>;
-  /** As `waiting`, after those: no reader waits for them yet. */
+  /** As `waiting`, after those: none waits for them yet. */
   ahead: Set<number>;
   /** Entries that are being resolved now. */
   resolving: Set<number>;
@@ -46,6 +46,7 @@ export type Revisions = Pick<DatasetTables, 'revision' | 'readRevision'>;
 export class Locations {
   readonly #engine: Engine;
   readonly #logger: Logger;
+  readonly #clock: Clock;
   readonly #tables: Revisions;
   readonly #open: OpenOrigin;
   readonly #credentials: CredentialBook;
@@ -55,13 +56,14 @@ export class Locations {
 
   /** Questions wait `waitMs` for credentials that this agent does not know yet. */
   constructor(
-    { engine, logger, pace }: Pick<AgentContext, 'engine' | 'logger' | 'pace'>,
+    { engine, logger, clock, pace }: Pick<AgentContext, 'engine' | 'logger' | 'clock' | 'pace'>,
     tables: Revisions,
     open: OpenOrigin,
     credentials: CredentialBook,
   ) {
     this.#engine = engine;
     this.#logger = logger;
+    this.#clock = clock;
     this.#tables = tables;
     this.#open = open;
     this.#credentials = credentials;
@@ -70,8 +72,8 @@ export class Locations {
 
   /**
    * Opens the origin of a revision, whose manifest is open in the engine; when it has a base for all entries the engine
-   * is given that and asks nothing. Without its credentials it is not opened: the engine then asks, and hears when they
-   * are here.
+   * is given that and asks nothing. Without its credentials it is not opened: the engine then asks, and hears when they are
+   * here.
    */
   prepare(of: DatasetRevision): void {
     if (this.#credentials.awaits(of.dataset)) return;
@@ -90,7 +92,7 @@ export class Locations {
     const { manifest, dataset } = event;
     const of = { manifest, dataset };
     if (this.#credentials.awaits(dataset)) {
-      const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#waitMs)]);
+      const signal = within(this.#clock, this.#waitMs, this.#stop.signal);
       // Without them the origin is not opened below, with the reason.
       await this.#credentials.arrived(dataset, signal).catch(() => undefined);
     }
@@ -104,7 +106,7 @@ export class Locations {
       return;
     }
     const ready: Location[] = [];
-    const now = Date.now();
+    const now = epochMs(this.#clock);
     for (const entry of event.entries) {
       const cached = known.cache.get(entry);
       if (cached !== undefined && isUsable(cached, now)) {
@@ -191,13 +193,13 @@ export class Locations {
   }
 
   async #resolveBatch(of: DatasetRevision, known: OfRevision, entries: number[]): Promise<void> {
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(resolveDeadlineMs)]);
+    const signal = within(this.#clock, resolveDeadlineMs, this.#stop.signal);
     // What was found by credentials that are not used any more is not given out.
     const isCurrent = () => !this.#stop.signal.aborted && this.#revisions.get(keyOf(of)) === known;
     try {
       const found = await known.origin.locate(await this.#engine.entriesAt(of.manifest, entries), signal);
       if (!isCurrent()) return;
-      const givenAt = Date.now();
+      const givenAt = epochMs(this.#clock);
       for (const location of found) remember(known.cache, { location, givenAt });
       const located = new Set(found.map((location) => location.entry));
       const missing = entries.filter((entry) => !located.has(entry));

@@ -35,7 +35,7 @@ export const datasetSchema = z.object({
 export type DatasetRecord = z.output<typeof datasetSchema>;
 
 /**
- * `revisions/<manifest>/<dataset>`: where the bytes of a manifest come from, as long as any agent may still use
+ * `revisions/<manifest>/<dataset>`: where the bytes of a manifest come from, as long as they may still be used
  * it: mounts and warm jobs keep the revision that they began with when the dataset gets a new one.
  */
 export const revisionSchema = z.object({

@@ -1,6 +1,6 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { epochMs, HearthError, type Logger, within } from '@hearth/common';
 import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
-import { type Engine, PathFilter } from '@hearth/engine';
+import { PathFilter } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import type { CredentialBook } from '../credentials/index.ts';
 import type { Origin, Source } from '../origins/index.ts';
@@ -42,7 +42,6 @@ export interface Resolved {
  */
 export class Resolution {
   readonly #store: Store;
-  readonly #engine: Engine;
   readonly #context: AgentContext;
   readonly #logger: Logger;
   readonly #tables: DatasetTables;
@@ -60,7 +59,6 @@ export class Resolution {
     this.#credentials = parts.credentials;
     this.#used = parts.used;
     this.#store = context.store;
-    this.#engine = context.engine;
     this.#context = context;
     this.#logger = context.logger;
     this.#tables = tables;
@@ -117,7 +115,7 @@ export class Resolution {
       source: request.source,
       filesListed: 0,
       bytesListed: 0n,
-      startedAt: Date.now(),
+      startedAt: epochMs(this.#context.clock),
     };
     const put = this.#tables.resolving.putOperation(name, record, lease);
     const compare = [{ key: this.#tables.resolving.key(name), exists: false }];
@@ -170,17 +168,20 @@ export class Resolution {
     const origin = await this.#openOrFail(name, request, signal);
     try {
       const before = (await this.#tables.datasets.read(name, { signal }))?.value;
-      // Between the first look and the lock another agent may have registered the name.
+      // Between the first look and the lock another may have registered the name.
       this.#refuseOther(name, before, request);
       const outcome = await this.#list(name, request, origin, progress, signal).then(
         (listed) => ({ ...listed, error: undefined }),
         (thrown: unknown) => ({ info: undefined, revision: undefined, error: HearthError.from(thrown) }),
       );
       if (signal.aborted) throw abortError(signal);
-      const dataset = recordOf(name, { ...request, credentialed: this.#credentials.isOwn(name) }, before, outcome);
+      const now = epochMs(this.#context.clock);
+      const dataset = recordOf(name, { ...request, credentialed: this.#credentials.isOwn(name) }, before, now, outcome);
       await this.#finish(name, lockRevision, [
         this.#tables.datasets.putOperation(name, dataset),
-        ...(outcome.error === undefined ? await this.#tables.revisionOperations(revisionOf(dataset), this.#used) : []),
+        ...(outcome.error === undefined
+          ? await this.#tables.revisionOperations(revisionOf(dataset, now), this.#used)
+          : []),
       ]);
       if (outcome.error !== undefined) throw outcome.error;
       return { dataset, unchanged: dataset.lastAttempt.unchanged };
@@ -195,9 +196,9 @@ export class Resolution {
   /** A source that cannot be opened fails like one that cannot be listed, so that waiting agents hear of it. */
   async #openOrFail(name: string, request: DatasetRequest, signal: AbortSignal): Promise<Origin | HearthError> {
     try {
-      const patience = AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.requestMs)]);
+      const { clock, pace } = this.#context;
       // Without them, `of` says what is missing.
-      await this.#credentials.arrived(name, patience).catch(() => undefined);
+      await this.#credentials.arrived(name, within(clock, pace.requestMs, signal)).catch(() => undefined);
       return this.#open(request.source, '', this.#credentials.of(name), name);
     } catch (thrown) {
       return HearthError.from(thrown);
@@ -216,8 +217,8 @@ export class Resolution {
       progress(seen);
       await this.#publish(name, seen);
     };
-    const { listing, pace } = this.#context;
-    const parts = { engine: this.#engine, logger: this.#logger, limits: listing, patienceMs: pace.listingMs, report };
+    const { engine, logger, clock, listing, pace } = this.#context;
+    const parts = { engine, logger, clock, limits: listing, silenceMs: pace.listingMs, report };
     return await listOrigin(name, request, origin, parts, signal);
   }
 
@@ -230,7 +231,7 @@ export class Resolution {
     await this.#store.transact({ compare, success: [put] }).catch(() => undefined);
   }
 
-  /** Writes the outcome and gives the lock back in one transaction: no other agent may have taken it over. */
+  /** Writes the outcome and gives the lock back in one transaction: no other may have taken it over. */
   async #finish(name: string, lockRevision: number, operations: Operation[]): Promise<void> {
     const key = this.#tables.resolving.key(name);
     const compare = [{ key, createRevision: lockRevision }];
@@ -252,8 +253,8 @@ export class Resolution {
   }
 }
 
-function revisionOf({ name, manifest, source, revision }: DatasetRecord): RevisionRecord {
-  return { dataset: name, manifest, source, revision, createdAt: Date.now() };
+function revisionOf({ name, manifest, source, revision }: DatasetRecord, createdAt: number): RevisionRecord {
+  return { dataset: name, manifest, source, revision, createdAt };
 }
 
 type Outcome = (Listed & { error: undefined }) | { info: undefined; revision: undefined; error: HearthError };
@@ -266,6 +267,7 @@ function recordOf(
   name: string,
   request: DatasetRequest & Pick<DatasetRecord, 'credentialed'>,
   before: DatasetRecord | undefined,
+  now: number,
   outcome: Outcome,
 ): DatasetRecord {
   const base = {
@@ -274,7 +276,7 @@ function recordOf(
     include: [...request.include],
     exclude: [...request.exclude],
     credentialed: request.credentialed,
-    createdAt: before?.createdAt ?? Date.now(),
+    createdAt: before?.createdAt ?? now,
     attempts: (before?.attempts ?? 0) + 1,
   };
   if (outcome.error !== undefined) {

@@ -1,4 +1,4 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import type { DatasetRevision } from '@hearth/engine';
 import { Mirror, RecordTable } from '../records/index.ts';
 import type { Operation, Store } from '../store/index.ts';
@@ -26,7 +26,7 @@ export class DatasetTables {
   readonly #lost = new Map<string, Date>();
   readonly #emptiedListeners = new Set<() => void>();
 
-  constructor(store: Store, logger: Logger) {
+  constructor(store: Store, logger: Logger, clock: Clock = systemClock) {
     this.datasets = new RecordTable(store, 'datasets/', datasetSchema);
     this.resolving = new RecordTable(store, 'resolving/', resolvingSchema);
     this.revisions = new RecordTable(store, 'revisions/', revisionSchema);
@@ -38,7 +38,7 @@ export class DatasetTables {
       const gone = changes.filter(({ before, after }) => before !== undefined && after === undefined);
       if (!reread || gone.length === 0 || this.mirror.rows().length > 0) return;
       const names = gone.map(({ id }) => id);
-      for (const name of names) this.#lost.set(name, new Date());
+      for (const name of names) this.#lost.set(name, clock.date());
       logger.error('the store was emptied, and all datasets are gone from it; add them again', { datasets: names });
       for (const listener of this.#emptiedListeners) listener();
     });

@@ -1,4 +1,4 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import type { Peer } from '@hearth/engine';
 import { z } from 'zod';
 import type { Member, Members } from '../context.ts';
@@ -19,6 +19,7 @@ export interface MembershipOptions {
   /** Its lease carries our record. Closed by its owner, after this. */
   readonly session: Session;
   readonly logger: Logger;
+  readonly clock?: Clock;
   readonly self: z.input<typeof nodeRecord>;
   /** How long an earlier holder of our name may stay before it counts as a living agent: its lease and a little. */
   readonly takeoverMs?: number;
@@ -39,9 +40,10 @@ export class Membership implements Members {
   readonly #mirror: Mirror<typeof nodeRecord>;
   readonly #session: Session;
   readonly #logger: Logger;
+  readonly #clock: Clock;
   readonly #takeoverMs: number;
   readonly #stop = new AbortController();
-  readonly #wake = new Wake();
+  readonly #wake: Wake;
   readonly #registered = Promise.withResolvers<void>();
   readonly #detach: (() => void)[];
   readonly #ended: Promise<void>;
@@ -52,7 +54,7 @@ export class Membership implements Members {
   #written: { readonly lease: LeaseId; readonly record: NodeRecord } | undefined;
 
   /** Begins at once. `InvalidArgument` names what is wrong with `self`. */
-  constructor({ store, session, logger, self, takeoverMs = 15_000 }: MembershipOptions) {
+  constructor({ store, session, logger, clock = systemClock, self, takeoverMs = 15_000 }: MembershipOptions) {
     const checked = nodeRecord.safeParse(self);
     if (!checked.success) {
       const reason = z.prettifyError(checked.error);
@@ -61,6 +63,8 @@ export class Membership implements Members {
     this.#self = checked.data;
     this.#session = session;
     this.#logger = logger;
+    this.#clock = clock;
+    this.#wake = new Wake(clock);
     this.#takeoverMs = takeoverMs;
     this.#table = new RecordTable(store, nodePrefix, nodeRecord);
     this.#mirror = new Mirror(this.#table, logger);
@@ -94,26 +98,26 @@ export class Membership implements Members {
     return { kind: 'degraded', reason: 'the store does not answer, so that the others may take this agent for dead' };
   }
 
-  /** Reports to the others whether this agent is ready, and why not. Written in the background. */
+  /** Publishes whether this agent is ready, and why not. Written in the background. */
   setReady(ready: boolean, reason: string): void {
     const published = ready ? '' : reason.slice(0, 1024);
     if (ready !== this.#self.ready || published !== this.#self.reason) this.#change({ ready, reason: published });
   }
 
-  /** Reports to the others where this agent's control API is. Written in the background. */
+  /** Publishes where this agent's control API is. Written in the background. */
   setControl(address: string): void {
     this.#change({ control: address });
   }
 
   /**
-   * Reports that this agent has its cache now: `wire` is where others get bytes of it, and `installation` is what the
+   * Publishes that this agent has its cache now: `wire` is where others get bytes of it, and `installation` is what the
    * cache's lock vouches for. Written in the background.
    */
   setCache({ wire, installation }: Pick<NodeRecord, 'wire' | 'installation'>): void {
     this.#change({ wire, installation });
   }
 
-  /** Reports to the others where this agent is. Written in the background; `InvalidArgument` for what no record can hold. */
+  /** Publishes where this agent is. Written in the background; `InvalidArgument` for what no record can hold. */
   setPlace(zone: string, rack: string): void {
     const checked = nodeRecord.safeParse({ ...this.#self, zone, rack });
     if (!checked.success) {
@@ -181,7 +185,7 @@ export class Membership implements Members {
     this.#wake.ring();
   }
 
-  /** Sorted by name. A record under another name than its own is no member's. */
+  /** Sorted by name. A record under another name than its own counts for none. */
   #records(): NodeRecord[] {
     return this.#mirror
       .rows()
@@ -219,15 +223,15 @@ export class Membership implements Members {
           takenSince = undefined;
           this.#settle();
         } else {
-          takenSince ??= performance.now();
-          this.#contend(claim.by, performance.now() - takenSince >= this.#takeoverMs);
+          takenSince ??= this.#clock.now();
+          this.#contend(claim.by, this.#clock.now() - takenSince >= this.#takeoverMs);
           // Its record may also end without our hearing of it while the watch is being renewed.
           again = Math.min(longestRetryMs, this.#takeoverMs / 5);
         }
       } catch (thrown) {
         if (signal.aborted) return;
         const error = HearthError.from(thrown);
-        again = Math.min(longestRetryMs, firstRetryMs * 2 ** failures++) * (0.5 + Math.random());
+        again = Math.min(longestRetryMs, firstRetryMs * 2 ** failures++) * (0.5 + this.#clock.random());
         this.#degrade(`it cannot be registered: ${error.message}`, { error, pauseMs: Math.round(again) });
       }
       await this.#wake.wait(again);
@@ -256,7 +260,7 @@ export class Membership implements Members {
     }
   }
 
-  /** Undefined for a record that could not be read: it stands in no one's way. */
+  /** Undefined for a record that none could read: it stands in no one's way. */
   #holder(entry: KeyValue): NodeRecord | undefined {
     try {
       return this.#table.decode(entry).value;

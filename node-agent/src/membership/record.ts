@@ -6,8 +6,8 @@ export const nodePrefix = 'nodes/';
 const text = z.string().max(1024);
 
 /**
- * What an agent reports of itself to the others, as JSON under `nodes/NAME`, bound to its lease. Fields that are not
- * named here are ignored when read: a newer agent may have written them.
+ * What an agent publishes of itself, as JSON under `nodes/NAME`, bound to its lease. Fields that are not named
+ * here are ignored when read: a newer agent may have written them.
  */
 export const nodeRecord = z.object({
   /** Unique in the cluster; a Kubernetes node name fits. */

@@ -1,7 +1,14 @@
+import type { Clock } from '@hearth/common';
+
 /** Something to wait for that is not lost when it comes early: one ring wakes the present or else the next wait. */
 export class Wake {
+  readonly #clock: Clock;
   #rung = false;
   #sleeper: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   ring(): void {
     this.#rung = true;
@@ -13,9 +20,9 @@ export class Wake {
     if (!this.#rung) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#sleeper = resolve;
-      const timer = limitMs === undefined ? undefined : setTimeout(resolve, limitMs);
+      const cancel = limitMs === undefined ? undefined : this.#clock.schedule(limitMs, resolve);
       await promise;
-      clearTimeout(timer);
+      cancel?.();
       this.#sleeper = undefined;
     }
     this.#rung = false;

@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError } from '@hearth/common';
 import { z } from 'zod';
 import type { AgentContext } from '../context.ts';
 import { RecordTable } from '../records/index.ts';
@@ -7,13 +7,13 @@ import { RecordTable } from '../records/index.ts';
 export const seenSchema = z.object({ node: z.string(), at: z.int() });
 
 /**
- * Distinguishes agents that are away for a while from those that will not come back: the mounts of the first are held
- * by their holders, those of the others went with their nodes.
+ * Distinguishes agents that are away for a while from those that will not come back: the mounts of the first are held by their
+ * holders, those of the others went with their nodes.
  */
 export class DepartedNodes {
   readonly #context: AgentContext;
   readonly #table;
-  #timer: NodeJS.Timeout | undefined;
+  #cancel: (() => void) | undefined;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(context: AgentContext) {
@@ -24,32 +24,33 @@ export class DepartedNodes {
   /** From now on this agent is seen, until `close`. Again: once more at once. */
   attend(): void {
     this.#note();
-    this.#timer ??= setInterval(() => this.#note(), this.#context.pace.seenMs).unref();
+    const { clock, pace } = this.#context;
+    this.#cancel ??= clock.every(pace.seenMs, () => this.#note());
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#cancel?.();
     await this.#writing;
   }
 
   /**
    * Those of the nodes whose agents are not alive and are not coming back: not seen for the pace's time, or not among
-   * `present`, all nodes that there are as another source knows them.
+   * `present`, all nodes that there are as the caller knows them.
    */
   async among(nodes: Iterable<string>, present?: ReadonlySet<string>): Promise<Set<string>> {
     const alive = this.#context.members.names();
     const away = [...new Set(nodes)].filter((node) => !alive.has(node));
     if (away.length === 0) return new Set();
     const { rows } = await this.#table.list((error) => this.#context.logger.error('a record is malformed', { error }));
-    const before = Date.now() - this.#context.pace.departedMs;
+    const before = epochMs(this.#context.clock) - this.#context.pace.departedMs;
     const unseen = new Set(rows.filter(({ value }) => value.at < before).map(({ value }) => value.node));
     return new Set(away.filter((node) => unseen.has(node) || present?.has(node) === false));
   }
 
   #note(): void {
-    const { node, logger } = this.#context;
+    const { node, clock, logger } = this.#context;
     this.#writing = this.#writing
-      .then(async () => void (await this.#table.put(node, { node, at: Date.now() })))
+      .then(async () => void (await this.#table.put(node, { node, at: epochMs(clock) })))
       .catch((thrown) => logger.debug('that this agent is alive is not noted', { error: HearthError.from(thrown) }));
   }
 }

@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { HearthError, RecurringWork } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 
 export interface HolderCapability {
@@ -9,22 +9,20 @@ export interface HolderCapability {
 }
 
 /**
- * Asks the holder of this node every so often which release it is of. It is replaced less often than the agent, so it
- * may be an older one: that is reported, and nothing else. One of another release that is the same program is no older
- * one.
+ * Asks the holder of this node every so often which release it is of. It is replaced less often than the agent, so it may
+ * be an older one: that is reported, and nothing else. One of another release that is the same program is no older one.
  */
 export class HolderWatch {
   readonly #context: AgentContext;
   readonly #socket: string;
-  readonly #timer: NodeJS.Timeout;
+  readonly #questions: RecurringWork;
   #seen: HolderCapability | undefined;
-  #asking: Promise<void> | undefined;
 
   constructor(context: AgentContext, socket: string) {
     this.#context = context;
     this.#socket = socket;
-    this.#timer = setInterval(() => this.#begin(), context.pace.publishedScanMs).unref();
-    this.#begin();
+    this.#questions = new RecurringWork(context.clock, context.pace.publishedScanMs, () => this.#ask());
+    this.#questions.begin();
   }
 
   /** Nothing while no holder answers: an agent needs none for views. */
@@ -33,14 +31,7 @@ export class HolderWatch {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#asking;
-  }
-
-  #begin(): void {
-    this.#asking ??= this.#ask().finally(() => {
-      this.#asking = undefined;
-    });
+    await this.#questions.close();
   }
 
   async #ask(): Promise<void> {

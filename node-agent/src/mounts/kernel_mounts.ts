@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { HearthError } from '@hearth/common';
+import { type Clock, HearthError } from '@hearth/common';
 
 const deadlineMs = 10_000;
 const longestMessage = 2048;
@@ -18,11 +18,11 @@ export async function isHearthFuse(path: string): Promise<boolean> {
 }
 
 /**
- * Takes a mount away that no process of ours knows any more. `InUse` while something is open in it, unless it is
+ * Unmounts what no process of ours knows any more. `InUse` while something is open in it, unless it is
  * `lazy`: then it is detached from its folder. Waits for at most a deadline, whatever becomes of the program.
  */
-export async function unmountForeign(path: string, { lazy = false } = {}): Promise<void> {
-  const reason = await umount([...(lazy ? ['--lazy'] : []), '--no-canonicalize', '--internal-only', path]);
+export async function unmountForeign(path: string, clock: Clock, { lazy = false } = {}): Promise<void> {
+  const reason = await umount(clock, [...(lazy ? ['--lazy'] : []), '--no-canonicalize', '--internal-only', path]);
   if (reason === undefined) return;
   throw new HearthError(
     reason.includes('busy') ? 'InUse' : 'IoError',
@@ -31,25 +31,25 @@ export async function unmountForeign(path: string, { lazy = false } = {}): Promi
 }
 
 /** Why it failed. A killed program that the kernel does not let go is not waited for. */
-async function umount(args: string[]): Promise<string | undefined> {
+async function umount(clock: Clock, args: string[]): Promise<string | undefined> {
   const child = spawn('umount', args, { stdio: ['ignore', 'ignore', 'pipe'] });
   let text = '';
   child.stderr.setEncoding('utf8').on('data', (part: string) => {
     text = (text + part).slice(0, longestMessage);
   });
   return await new Promise((resolve) => {
-    const timer = setTimeout(() => {
+    const cancel = clock.schedule(deadlineMs, () => {
       child.kill('SIGKILL');
       child.stderr.destroy();
       child.unref();
       resolve(`it did not end within ${deadlineMs / 1000} s`);
-    }, deadlineMs);
+    });
     child.once('error', ({ message }) => {
-      clearTimeout(timer);
+      cancel();
       resolve(message);
     });
     child.once('close', (code) => {
-      clearTimeout(timer);
+      cancel();
       resolve(code === 0 ? undefined : text.trim() || `it ended with ${code}`);
     });
   });

@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError } from '@hearth/common';
 import { until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
@@ -64,17 +64,19 @@ describe('mounts', () => {
   });
 
   it('of agents that were not seen for a day count no more', async () => {
-    await cluster.close();
-    cluster = await TestCluster.start(['a', 'b'], [fileRow('x', 5n)], { departedMs: 500 });
-    await add();
     await cluster.agent('b').mounts.mount('d', '/mnt/d', 'auto', soon());
     const used = async () => [...(await cluster.agent('a').mounts.manifests())].length;
+    const { departedMs } = cluster.pace;
+    const seenAt = async (): Promise<number> =>
+      JSON.parse((await cluster.store('a').get('seen/b'))?.value ?? '{"at":0}').at;
+    await cluster.clock.advance(departedMs - 600_000);
     // Alive, it is seen again and again.
-    await new Promise((resolve) => setTimeout(resolve, 700));
-    assert.equal(await used(), 1);
+    await until(async () => (await seenAt()) > epochMs(cluster.clock) - 60_000);
     await cluster.remove('b', 'crash');
+    await cluster.clock.advance(departedMs - 600_000);
     assert.equal(await used(), 1);
-    await until(async () => (await used()) === 0);
+    await cluster.clock.advance(600_000);
+    assert.equal(await used(), 0);
     await cluster.agent('a').removal.remove('d', { evict: false }, soon());
   });
 

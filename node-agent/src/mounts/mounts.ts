@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { HearthError, within } from '@hearth/common';
 import type { MountInfo, MountOptions } from '@hearth/engine';
 import { z } from 'zod';
 import type { AgentContext } from '../context.ts';
@@ -43,7 +43,7 @@ export class Mounts {
   /** Records of an earlier agent whose mounts are not taken over yet. Whoever mounts or unmounts there is newer. */
   readonly #inherited = new Map<string, MountRow>();
   readonly #listeners = new Set<() => void>();
-  #again: NodeJS.Timeout | undefined;
+  #cancelAgain: (() => void) | undefined;
   #takingOver: Promise<void> | undefined;
   readonly #stop = new AbortController();
 
@@ -119,9 +119,9 @@ export class Mounts {
   /** Until it succeeds. */
   #tryAgain(work: () => Promise<void>, pauseMs: number): void {
     if (this.#stop.signal.aborted) return;
-    this.#again = setTimeout(() => {
+    this.#cancelAgain = this.#context.clock.schedule(pauseMs, () => {
       this.#takingOver = work().catch(() => this.#tryAgain(work, Math.min(2 * pauseMs, longestPauseMs)));
-    }, pauseMs).unref();
+    });
   }
 
   async #isServed(target: string): Promise<boolean> {
@@ -129,9 +129,8 @@ export class Mounts {
   }
 
   /**
-   * FUSE mounts that lost their agent and their holder are dead for ever: they are made again over what is left of
-   * them. Throws when one cannot be made now and may be later: until then whoever reads there gets an error, from the
-   * kernel.
+   * FUSE mounts that lost their agent and their holder are dead for ever: they are made again over what is left of them.
+   * Throws when one cannot be made now and may be later: until then the kernel gives errors to whoever reads there.
    */
   async #makeAgain(dead: readonly MountRow[], first: boolean): Promise<void> {
     let later: HearthError | undefined;
@@ -163,8 +162,8 @@ export class Mounts {
   async #giveUp(row: MountRow, { code }: HearthError): Promise<void> {
     const { target } = row;
     if (this.#stop.signal.aborted || this.#rows.get(target) !== row || (await this.#isServed(target))) return;
-    // In use: another process serves it.
-    if (code !== 'InUse') await unmountForeign(target, { lazy: true }).catch(() => undefined);
+    // In use: another serves it.
+    if (code !== 'InUse') await unmountForeign(target, this.#context.clock, { lazy: true }).catch(() => undefined);
     await this.#forget(target);
   }
 
@@ -243,19 +242,19 @@ export class Mounts {
     return mounts.map((mount) => ({ ...mount, dataset: this.#datasetOf(mount) }));
   }
 
-  /** Everybody's mounts of a dataset, also those of agents that are away: their holders still have them. */
+  /** All agents' mounts of a dataset, also those of agents that are away: their holders still have them. */
   async of(dataset: string): Promise<MountRow[]> {
     return (await this.#all()).filter((mount) => mount.dataset === dataset);
   }
 
-  /** Everybody's mounts of these manifests, of whatever dataset. */
+  /** All agents' mounts of these manifests, of whatever dataset. */
   async showing(manifests: ReadonlySet<string>): Promise<MountRow[]> {
     return (await this.#all()).filter((mount) => manifests.has(mount.manifest));
   }
 
   /**
    * Forgets those of the mounts whose nodes are not coming back; the others. `present`: all nodes that there are, when
-   * they are known.
+   * the caller knows them.
    */
   async withoutDeparted(mounts: readonly MountRow[], present?: ReadonlySet<string>): Promise<MountRow[]> {
     const nodes = mounts.map((mount) => mount.node);
@@ -269,12 +268,12 @@ export class Mounts {
 
   async close(): Promise<void> {
     this.#stop.abort();
-    clearTimeout(this.#again);
+    this.#cancelAgain?.();
     await this.#takingOver;
     await this.#departed.close();
   }
 
-  /** What the engine reports: another process ended a mount. */
+  /** What the engine reports: another ended a mount. */
   async ended(target: string, reason: string): Promise<void> {
     this.#context.logger.warn('lost a mount', { target, reason });
     await this.#forget(target);
@@ -300,7 +299,7 @@ export class Mounts {
   }
 
   async #openQuietly(row: MountRow, signal: AbortSignal): Promise<void> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.requestMs)]);
+    const limit = within(this.#context.clock, this.#context.pace.requestMs, signal);
     await this.#keeper.opened(row.manifest, limit).catch((thrown) => {
       this.#context.logger.error('cannot load the manifest of a mount', {
         target: row.target,

@@ -12,11 +12,10 @@ import { createHash } from 'node:crypto';
  *   hearth-key-1  hub        URL with the commit  git object id
  *   hearth-key-1  directory  absolute path  mtime ns  ctime ns  size
  *
- * A digest is what a source says of bytes that no agent has read yet, and whoever registers a dataset may choose who
- * says it: without the place, a claim would be enough to get bytes that another dataset brought, or to put wrong bytes
- * where another dataset will look. The place is who vouches for the digest: a hub's endpoint (all its repositories
- * share bytes), the URL whose digest the source gives, "self-test". No field can hold a NUL (URLs, header values and
- * paths cannot), so no two lists of fields have one preimage.
+ * A digest is a claim about bytes that were not read yet, and whoever registers a dataset may choose
+ * who makes it: without the place, a claim would be enough to get bytes that another dataset brought, or to put
+ * wrong bytes where another dataset will look. The place is who vouches for the digest: a hub's endpoint (all its
+ * repositories share bytes), the URL whose digest the source gives, "self-test". No field can hold a NUL (URLs, header values and paths cannot), so no two lists of fields have one preimage.
  */
 function keyOf(...fields: string[]): string {
   const hash = createHash('sha256');

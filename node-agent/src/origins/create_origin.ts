@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { HearthError, systemClock } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { AddressPolicy } from './address_policy.ts';
 import { openConnections } from './connections.ts';
@@ -34,7 +34,8 @@ export function createOrigin(source: Source, options: OriginOptions = {}): Origi
   const connections = openConnections(policy, options.certificateAuthorities ?? '');
   const attempts = options.attempts ?? 5;
   const description = describeSource(source);
-  const client = new HttpClient(connections, policy, { attempts, pauseMs: options.pauseMs ?? 250, attemptMs });
+  const { pauseMs = 250, clock = systemClock } = options;
+  const client = new HttpClient(connections, policy, { attempts, pauseMs, attemptMs, clock });
   if (kind.$case === 's3') {
     return new S3Origin({
       source: kind.value,

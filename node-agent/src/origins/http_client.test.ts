@@ -1,22 +1,23 @@
 import assert from 'node:assert/strict';
-import { until } from '@hearth/common/testing';
+import { settle, TestClock, until } from '@hearth/common/testing';
 import { type ScriptedServer, startServer } from '@hearth/common/testing/origins';
 import { AddressPolicy } from './address_policy.ts';
 import { openConnections } from './connections.ts';
-import { HttpClient, type HttpClientOptions } from './http_client.ts';
+import { HttpClient } from './http_client.ts';
+
+const pauseMs = 1_000;
+const attemptMs = 60_000;
 
 describe('HttpClient', () => {
   let server: ScriptedServer;
   let client: HttpClient;
-
-  function makeClient(options: HttpClientOptions): HttpClient {
-    const policy = new AddressPolicy(true, []);
-    return new HttpClient(openConnections(policy, ''), policy, options);
-  }
+  let clock: TestClock;
 
   beforeEach(async () => {
     server = await startServer();
-    client = makeClient({ attempts: 2, pauseMs: 1, attemptMs: 300_000 });
+    clock = new TestClock();
+    const policy = new AddressPolicy(true, []);
+    client = new HttpClient(openConnections(policy, ''), policy, { attempts: 2, pauseMs, attemptMs, clock });
   });
   afterEach(async () => {
     client.close();
@@ -40,14 +41,22 @@ describe('HttpClient', () => {
   });
 
   it('gives an attempt a deadline, before and within the body', async () => {
-    client.close();
-    client = makeClient({ attempts: 2, pauseMs: 1, attemptMs: 200 });
+    const failed = async (requests: number, message: RegExp) => {
+      const failing = assert.rejects(get(5), { code: 'Unavailable', message });
+      for (const expected of [requests - 1, requests]) {
+        await until('the attempt', () => server.requests.length === expected);
+        await clock.advance(attemptMs - 1);
+        assert.equal(server.requests.length, expected, 'it has its time');
+        await clock.advance(1);
+        if (expected < requests) await until('its end', () => clock.next === (pauseMs * 3) / 4);
+        await clock.advance((pauseMs * 3) / 4);
+      }
+      await failing;
+    };
     server.handler = () => undefined;
-    await assert.rejects(get(5), { code: 'Unavailable', message: /cannot be reached \(ETIMEDOUT\)/ });
-    assert.equal(server.requests.length, 2);
+    await failed(2, /cannot be reached \(ETIMEDOUT\)/);
     server.handler = (_request, response) => response.writeHead(200, { 'content-length': 5 }).write('12');
-    await assert.rejects(get(5), { code: 'Unavailable' });
-    assert.equal(server.requests.length, 4);
+    await failed(4, /./);
   });
 
   it('tries again when a body is cut short', async () => {
@@ -57,28 +66,25 @@ describe('HttpClient', () => {
         .writeHead(200, { 'content-length': 5 })
         .write(whole ? '12345' : '12', () => (whole ? response.end() : response.destroy()));
     };
-    assert.equal((await get(5)).body.toString(), '12345');
+    const whole = get(5);
+    await until('the end of the first', () => clock.next === (pauseMs * 3) / 4);
+    await clock.advance(pauseMs);
+    assert.equal((await whole).body.toString(), '12345');
   });
 
   it('ends when it is cancelled between attempts', async () => {
     server.handler = (_request, response) => response.writeHead(503, { 'retry-after': '30' }).end();
-    const pauses: number[] = [];
-    // One that has no end of its own.
-    const sleep: HttpClientOptions['sleep'] = (ms, _value, { signal }) => {
-      pauses.push(ms);
-      return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-    };
-    client.close();
-    client = makeClient({ attempts: 2, pauseMs: 1, attemptMs: 300_000, sleep });
     const caller = new AbortController();
     const cancelled = assert.rejects(get(5, caller.signal), (thrown: { code: string; message: string }) => {
       assert.equal(thrown.code, 'Cancelled');
       assert.doesNotMatch(thrown.message, /secret/);
       return true;
     });
-    await until(() => pauses.length > 0);
+    await until('the pause', () => clock.next === 30_000);
     caller.abort();
     await cancelled;
-    assert.deepEqual([pauses, server.requests.length], [[30_000], 1]);
+    assert.equal(server.requests.length, 1);
+    await settle();
+    assert.equal(clock.next, undefined);
   });
 });

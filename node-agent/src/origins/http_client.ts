@@ -1,7 +1,6 @@
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { setTimeout as systemSleep } from 'node:timers/promises';
-import { HearthError } from '@hearth/common';
+import { type Clock, epochMs, HearthError, sleep } from '@hearth/common';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
 import { connectionError, statusError, statusMayPass } from './http_error.ts';
@@ -38,8 +37,7 @@ export interface HttpClientOptions {
   pauseMs: number;
   /** For one attempt, body included. */
   attemptMs: number;
-  /** Between attempts; rejects when the signal aborts. Absent: setTimeout of node:timers/promises. */
-  sleep?: (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<void>;
+  clock: Clock;
 }
 
 /** Either an answer, or an error and how long to wait at least before the next try (undefined: trying again is of no use). */
@@ -71,12 +69,15 @@ export class HttpClient {
       const outcome = await this.#attempt(request);
       if ('response' in outcome) return outcome.response;
       if (outcome.retryAfterMs === undefined || attempt >= this.#options.attempts) throw outcome.error;
-      const { pauseMs, sleep = systemSleep } = this.#options;
-      const pause = Math.min(maxPauseMs, pauseMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2));
-      await sleep(Math.max(pause, outcome.retryAfterMs), undefined, { signal: request.signal }).catch(() => {
-        throw cancelled(request);
-      });
+      const { pauseMs, clock } = this.#options;
+      const pause = Math.min(maxPauseMs, pauseMs * 2 ** (attempt - 1) * (0.5 + clock.random() / 2));
+      await sleep(clock, Math.max(pause, outcome.retryAfterMs), request.signal);
+      if (request.signal.aborted) throw cancelled(request);
     }
+  }
+
+  get clock(): Clock {
+    return this.#options.clock;
   }
 
   /** Ends idle and busy connections. */
@@ -88,7 +89,7 @@ export class HttpClient {
     try {
       const response = await this.#followed(request);
       if (!statusMayPass(response.status)) return { response };
-      const asked = retryAfterMs(response.headers['retry-after']);
+      const asked = retryAfterMs(response.headers['retry-after'], epochMs(this.#options.clock));
       const error = statusError(response.status, response.url);
       return { error, retryAfterMs: asked > maxPauseMs ? undefined : asked };
     } catch (thrown) {
@@ -132,7 +133,8 @@ export class HttpClient {
       agent: secure ? this.#connections.https : this.#connections.http,
       signal: request.signal,
     });
-    const deadline = setTimeout(() => outgoing.destroy(new TimedOut()), this.#options.attemptMs);
+    const { clock, attemptMs } = this.#options;
+    const inTime = clock.schedule(attemptMs, () => outgoing.destroy(new TimedOut()));
     outgoing.on('error', reject);
     outgoing.on('response', (message) => {
       readBody(message, request.bodyLimit).then(
@@ -142,7 +144,7 @@ export class HttpClient {
       );
     });
     outgoing.end();
-    return promise.finally(() => clearTimeout(deadline));
+    return promise.finally(inTime);
   }
 }
 
@@ -186,9 +188,9 @@ function redirectTarget(response: HttpResponse): URL | undefined {
 }
 
 /** Milliseconds that Retry-After (RFC 9110, 10.2.3: seconds or a date) asks for; 0 when it does not. */
-function retryAfterMs(header: string | undefined): number {
+function retryAfterMs(header: string | undefined, now: number): number {
   if (header === undefined) return 0;
   if (/^\d+$/.test(header)) return Number(header) * 1000;
   const date = Date.parse(header);
-  return Number.isNaN(date) ? 0 : Math.max(0, date - Date.now());
+  return Number.isNaN(date) ? 0 : Math.max(0, date - now);
 }

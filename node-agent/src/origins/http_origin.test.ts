@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { Authority } from '@hearth/common/testing';
+import { Authority, TestClock, until } from '@hearth/common/testing';
 import { type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 import { digestKey, httpEtagKey, httpModifiedKey } from './content_key.ts';
 import { createOrigin } from './create_origin.ts';
@@ -314,10 +314,17 @@ describe('HttpOrigin', () => {
       if (calls === 2) return void response.writeHead(429, { 'retry-after': '1' }).end();
       sendFile(request, response, Buffer.from('1'), { etag: '"e"' });
     };
-    const began = performance.now();
-    assert.equal((await listAll(open(`${server.url}/x`))).length, 1);
+    const clock = new TestClock();
+    const listing = listAll(open(`${server.url}/x`, { clock }));
+    for (const [made, pauseMs] of [
+      [1, 0.75],
+      [2, 1_000],
+    ] as const) {
+      await until('the pause', () => calls === made && clock.next === pauseMs);
+      await clock.advance(pauseMs);
+    }
+    assert.equal((await listing).length, 1);
     assert.equal(calls, 3);
-    assert.ok(performance.now() - began >= 990);
     calls = 0;
     server.handler = (_request, response) => {
       calls++;

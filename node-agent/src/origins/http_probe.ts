@@ -16,9 +16,9 @@ export interface HttpFileFacts {
 }
 
 /**
- * Asks for the first byte: HEAD would answer the same, and also for files whose bytes this reader may not have. A
- * server that ignores ranges can be used for files of one chunk at most, which the engine reads whole; else
- * `Unsupported`. Other errors as `statusError` and `HttpClient.request`.
+ * Asks for the first byte: HEAD would say the same, and also of files whose bytes this reader may not have. A server
+ * that ignores ranges can be used for files of one chunk at most, which the engine reads whole; else `Unsupported`.
+ * Other errors as `statusError` and `HttpClient.request`.
  */
 export async function probeFile(
   client: HttpClient,

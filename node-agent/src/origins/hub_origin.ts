@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError } from '@hearth/common';
 import type { HubSource } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import { digestKey, hubKey } from './content_key.ts';
@@ -87,8 +87,10 @@ export class HubOrigin implements Origin {
     }
     return collectConcurrently(entries, requestsAtOnce, async ({ index, path }): Promise<Location> => {
       const { url, elsewhere } = await this.#hub.resolveFile(commit, path, signal);
-      if (elsewhere)
-        return { entry: index, url: url.href, expiresAt: signedUrlExpiry(url) ?? Date.now() + unknownLifetimeMs };
+      if (elsewhere) {
+        const expiresAt = signedUrlExpiry(url) ?? epochMs(this.#options.client.clock) + unknownLifetimeMs;
+        return { entry: index, url: url.href, expiresAt };
+      }
       const authorization = this.#hub.authorization();
       return { entry: index, url: url.href, ...(authorization === undefined ? {} : { headers: { authorization } }) };
     });

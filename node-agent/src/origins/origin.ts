@@ -1,3 +1,4 @@
+import type { Clock } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestEntry, ManifestRow } from '@hearth/engine';
 
@@ -39,7 +40,7 @@ export interface Origin {
   /** When every location is a base and the path: the engine then asks no questions. Needs no listing before it. */
   base(): OriginBase | undefined;
 
-  /** `locate` makes no requests: it may be asked for what no reader reads yet. */
+  /** `locate` makes no requests: it may be asked for what is not read yet. */
   readonly locatesFreely: boolean;
 
   /** Where the bytes of these entries can be read now. Needs no listing before it. The results are bearer secrets. */
@@ -92,6 +93,7 @@ export interface OriginOptions {
   /** Tries of one request to the origin, default 5, and the first pause between them, default 250 ms, doubled each time. */
   attempts?: number;
   pauseMs?: number;
+  clock?: Clock;
 }
 
 export type { Location, ManifestRow, Source };

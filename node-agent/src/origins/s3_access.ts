@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { GetObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { fromNodeProviderChain } from '@aws-sdk/credential-providers';
 import { getSignedUrl, S3RequestPresigner } from '@aws-sdk/s3-request-presigner';
-import { HearthError } from '@hearth/common';
+import { type Clock, HearthError } from '@hearth/common';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
 import type { S3Credentials } from './origin.ts';
@@ -23,6 +23,7 @@ export interface S3AccessOptions {
   connections: Connections;
   policy: AddressPolicy;
   attempts: number;
+  clock: Clock;
 }
 
 type Identity = S3Credentials & { expiration?: Date };
@@ -42,17 +43,20 @@ export class S3Access {
   readonly #identity: (() => Promise<Identity>) | undefined;
   /** URL of the bucket without '/' at its end, in the style in which requests are made. */
   readonly #bucketUrl: URL;
+  readonly #clock: Clock;
 
   private constructor(
     client: S3Client,
     context: S3Context,
     identity: (() => Promise<Identity>) | undefined,
     bucketUrl: URL,
+    clock: Clock,
   ) {
     this.client = client;
     this.context = context;
     this.#identity = identity;
     this.#bucketUrl = bucketUrl;
+    this.#clock = clock;
   }
 
   /** Resolves credentials, region and endpoint. Errors as `s3Error`, and `PermissionDenied` of the address policy. */
@@ -95,6 +99,7 @@ export class S3Access {
         { ...context, host: bucketUrl.host, region, anonymous: identity === undefined },
         identity,
         bucketUrl,
+        options.clock,
       );
     } catch (thrown) {
       throw s3Error(thrown, context);
@@ -110,7 +115,7 @@ export class S3Access {
     const prefix = pathname === '/' ? '' : pathname;
     const paths = keys.map((key) => `${prefix}/${encodeKey(key)}`);
     if (this.#identity === undefined) return { urls: paths.map((path) => origin + path), expiresAt: undefined };
-    const now = new Date();
+    const now = this.#clock.date();
     try {
       const identity = await this.#identity();
       const left = identity.expiration === undefined ? seconds : (identity.expiration.getTime() - now.getTime()) / 1000;

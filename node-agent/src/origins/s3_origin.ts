@@ -105,7 +105,7 @@ export class S3Origin implements Origin {
 
   /** One client for all calls; after a failure (credentials may come later) the next call tries again. */
   #access(): Promise<S3Access> {
-    const { source, credentials, nodeIdentity, connections, policy, attempts } = this.#options;
+    const { source, credentials, nodeIdentity, connections, policy, attempts, client } = this.#options;
     const { bucket, endpoint, region, pathStyle } = source;
     this.#opening ??= S3Access.open({
       bucket,
@@ -117,6 +117,7 @@ export class S3Origin implements Origin {
       connections,
       policy,
       attempts,
+      clock: client.clock,
     }).catch((error) => {
       this.#opening = undefined;
       throw error;

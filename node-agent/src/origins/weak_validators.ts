@@ -1,8 +1,8 @@
 import { HearthError } from '@hearth/common';
 
 /**
- * Files of one listing for which nothing distinguishes one state from another for sure: no digest, no strong validator.
- * When such a file changes at the origin, chunks of two states can come together unnoticed.
+ * Files of one listing for which nothing distinguishes one state from another for sure: no digest, no strong validator. When
+ * such a file changes at the origin, chunks of two states can come together unnoticed.
  */
 export class WeakValidators {
   readonly #allowed: boolean;

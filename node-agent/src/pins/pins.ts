@@ -19,7 +19,7 @@ interface OwnPin {
 
 /**
  * The pins of this agent. The engine forgets pins when it ends; the store keeps them, and they are set again
- * at the start, each as soon as its manifest is there. A record that another process deletes is a pin released:
+ * at the start, each as soon as its manifest is there. A record that another deletes is a pin released:
  * this agent hears of it by its mirror, or finds no record when it starts again.
  */
 export class Pins {
@@ -30,7 +30,7 @@ export class Pins {
   readonly #stop = new AbortController();
   /** What this agent has pinned, by id. */
   readonly #own = new Map<string, OwnPin>();
-  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #cancels = new Set<() => void>();
   #restoring: Promise<unknown> = Promise.resolve();
 
   constructor(context: AgentContext, keeper: ManifestKeeper) {
@@ -97,7 +97,7 @@ export class Pins {
       const writtenAt = await write(records.map((record) => this.#table.putOperation(pinId(record), record)));
       for (const one of own) one.writtenAt = writtenAt;
     } catch (thrown) {
-      // No record would name them, to release them.
+      // None would know of them, to release them.
       for (const one of own) {
         const id = pinId(one.record);
         one.writtenAt = before.get(id)?.writtenAt ?? 0;
@@ -123,17 +123,17 @@ export class Pins {
     if (manifest !== undefined) await this.#context.engine.unpin(manifest, owner);
   }
 
-  /** Everybody's pins of a dataset. */
+  /** All agents' pins of a dataset. */
   of(dataset: string): PinRecord[] {
     return this.#mirror.values().filter((pin) => pin.dataset === dataset);
   }
 
-  /** Manifests that are pinned. */
+  /** Manifests that an agent pins. */
   manifests(): Set<string> {
     return new Set(this.#mirror.values().map((pin) => pin.manifest));
   }
 
-  /** Everybody's pins of owners that begin so, as the store has them now. */
+  /** All agents' pins of owners that begin so, as the store has them now. */
   async list(ownerPrefix: string, signal: AbortSignal): Promise<PinRecord[]> {
     const malformed = (error: HearthError) => this.#context.logger.error('a pin is malformed', { error });
     const { rows } = await this.#table.list(malformed, { signal });
@@ -155,7 +155,7 @@ export class Pins {
 
   async close(): Promise<void> {
     this.#stop.abort();
-    for (const timer of this.#timers) clearTimeout(timer);
+    for (const cancel of this.#cancels) cancel();
     await this.#restoring;
     await this.#mirror.close();
   }
@@ -168,11 +168,12 @@ export class Pins {
       return;
     }
     // Of a store that was emptied the records come back at once; those that do not were released meanwhile.
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
+    const { clock, pace } = this.#context;
+    const cancel = clock.schedule(pace.requestMs / 3, () => {
+      this.#cancels.delete(cancel);
       for (const id of gone) this.#releasedByOthers(id);
-    }, this.#context.pace.requestMs / 3);
-    this.#timers.add(timer);
+    });
+    this.#cancels.add(cancel);
   }
 
   #releasedByOthers(id: string): void {

@@ -1,7 +1,16 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
 import type { Compare, Operation, Store } from '../store/index.ts';
 import type { Session } from './session.ts';
-import { pause } from './wait.ts';
+
+export interface ElectionOptions {
+  store: Store;
+  session: Session;
+  logger: Logger;
+  key: string;
+  node: string;
+  retryMs: number;
+  clock?: Clock;
+}
 
 /**
  * One agent at a time is the leader: it holds a key under its session's lease. What the leader writes goes
@@ -15,17 +24,19 @@ export class Election {
   readonly #key: string;
   readonly #node: string;
   readonly #retryMs: number;
+  readonly #clock: Clock;
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
   #wonAt: number | undefined;
 
-  constructor(options: { store: Store; session: Session; logger: Logger; key: string; node: string; retryMs: number }) {
+  constructor(options: ElectionOptions) {
     this.#store = options.store;
     this.#session = options.session;
     this.#logger = options.logger;
     this.#key = options.key;
     this.#node = options.node;
     this.#retryMs = options.retryMs;
+    this.#clock = options.clock ?? systemClock;
     this.#session.onLost(() => {
       this.#wonAt = undefined;
     });
@@ -61,7 +72,7 @@ export class Election {
         if (signal.aborted) return;
         this.#logger.debug('the election could not be held', { error: HearthError.from(thrown) });
       }
-      await pause(this.#retryMs * (0.5 + Math.random()), signal);
+      await sleep(this.#clock, this.#retryMs * (0.5 + this.#clock.random()), signal);
     }
   }
 

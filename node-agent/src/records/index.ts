@@ -5,4 +5,4 @@ export { type Change, Mirror } from './mirror.ts';
 export { Session } from './session.ts';
 export { RecordTable, type Row } from './table.ts';
 export { TableWatch } from './table_watch.ts';
-export { abortError, pause, unlessAborted } from './wait.ts';
+export { abortError, unlessAborted } from './wait.ts';

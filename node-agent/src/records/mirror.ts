@@ -12,7 +12,7 @@ export interface Change<T> {
   after: T | undefined;
 }
 
-/** `reread`: seen by reading the whole table again, as at the start or after the store was replaced. */
+/** `reread`: seen by reading the whole table, as at the start or after the store was replaced. */
 export type ChangeListener<T> = (changes: readonly Change<T>[], how: { reread: boolean }) => void;
 
 /**
@@ -98,7 +98,7 @@ export class Mirror<S extends z.ZodObject> {
     await this.waitFor(() => (this.#revision >= revision ? true : undefined), signal);
   }
 
-  /** Makes everybody who waits look again, when something else that they look at has changed. */
+  /** Makes all who wait look again, when something else that they look at has changed. */
   touch(): void {
     this.#notify([], false);
   }

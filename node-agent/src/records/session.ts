@@ -1,6 +1,5 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
 import type { LeaseId, Store } from '../store/index.ts';
-import { pause } from './wait.ts';
 
 const retryMs = 500;
 
@@ -12,18 +11,20 @@ export class Session {
   readonly #store: Store;
   readonly #logger: Logger;
   readonly #ttlSeconds: number;
+  readonly #clock: Clock;
   readonly #stop = new AbortController();
   readonly #lostListeners = new Set<() => void>();
   readonly #ended: Promise<void>;
   #lease: LeaseId | undefined;
-  /** Until when the lease is surely alive, by performance.now(). */
+  /** Until when the lease is surely alive, by the clock. */
   #aliveUntil = 0;
   #granting: Promise<LeaseId> | undefined;
 
-  constructor(store: Store, logger: Logger, ttlSeconds = 10) {
+  constructor(store: Store, logger: Logger, ttlSeconds = 10, clock: Clock = systemClock) {
     this.#store = store;
     this.#logger = logger;
     this.#ttlSeconds = ttlSeconds;
+    this.#clock = clock;
     this.#ended = this.#keepAlive();
   }
 
@@ -38,7 +39,7 @@ export class Session {
 
   /** Whether records of the lease cannot have vanished yet. Reckoned from before the last keep-alive was sent. */
   get alive(): boolean {
-    return this.#lease !== undefined && performance.now() < this.#aliveUntil;
+    return this.#lease !== undefined && this.#clock.now() < this.#aliveUntil;
   }
 
   /** Called when the lease and with it all its records are gone. Returns the function that ends it. */
@@ -60,7 +61,7 @@ export class Session {
   }
 
   async #grant(signal: AbortSignal | undefined): Promise<LeaseId> {
-    const asked = performance.now();
+    const asked = this.#clock.now();
     const { lease, ttlSeconds } = await this.#store.grantLease(
       this.#ttlSeconds,
       signal === undefined ? {} : { signal },
@@ -74,10 +75,10 @@ export class Session {
     const signal = this.#stop.signal;
     while (!signal.aborted) {
       const wait = this.#lease === undefined ? retryMs : (this.#ttlSeconds * 1000) / 3;
-      await pause(wait, signal);
+      await sleep(this.#clock, wait, signal);
       const lease = this.#lease;
       if (signal.aborted || lease === undefined) continue;
-      const asked = performance.now();
+      const asked = this.#clock.now();
       try {
         const seconds = await this.#store.keepAlive(lease, { signal, deadlineMs: this.#ttlSeconds * 1000 });
         this.#aliveUntil = asked + seconds * 1000;

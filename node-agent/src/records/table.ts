@@ -78,7 +78,7 @@ export class RecordTable<S extends z.ZodObject> {
 
   /**
    * Replaces a record by what `change` makes of the present one, atomically: it is called again when another
-   * else wrote in between. Undefined from it leaves everything as it is. Returns the record as it then stands.
+   * wrote in between. Undefined from it leaves everything as it is. Returns the record as it then stands.
    * The record loses its lease. Fields that a later release has written stay in it.
    */
   async update(

@@ -1,6 +1,5 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
 import type { KeyValue, Store, StoreEvent } from '../store/index.ts';
-import { pause } from './wait.ts';
 
 /** A table in memory, as its watch sees it. Each call returns what notifies the table's listeners of it. */
 export interface WatchedTable {
@@ -15,22 +14,24 @@ const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
 /**
- * Keeps tables below one prefix current: reads them again after the store forgot the revisions in between, and waits
- * for the store while it is away. All of them show the store at the same revision, so that none shows a write without
- * those before it in another.
+ * Keeps tables below one prefix current: reads them again after the store forgot the revisions in between, and waits for
+ * the store while it is away. All of them show the store at the same revision, so that none shows a write without those
+ * before it in another.
  */
 export class TableWatch {
   readonly #store: Store;
   readonly #prefix: string;
   readonly #logger: Logger;
+  readonly #clock: Clock;
   readonly #tables: WatchedTable[] = [];
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
 
-  constructor(store: Store, prefix: string, logger: Logger) {
+  constructor(store: Store, prefix: string, logger: Logger, clock: Clock = systemClock) {
     this.#store = store;
     this.#prefix = prefix;
     this.#logger = logger.child({ table: prefix });
+    this.#clock = clock;
     this.#ended = this.#run();
   }
 
@@ -65,17 +66,17 @@ export class TableWatch {
         }
       } catch (thrown) {
         if (signal.aborted) return;
-        const wait = Math.min(longestPauseMs, firstPauseMs * 2 ** failures++) * (0.5 + Math.random() / 2);
+        const wait = Math.min(longestPauseMs, firstPauseMs * 2 ** failures++) * (0.5 + this.#clock.random() / 2);
         this.#logger.warn('the store cannot be read; trying again', {
           error: HearthError.from(thrown),
           pauseMs: Math.round(wait),
         });
-        await pause(wait, signal);
+        await sleep(this.#clock, wait, signal);
       }
     }
   }
 
-  /** Listeners are notified when all tables have changed. */
+  /** Listeners are called when all tables have changed. */
   #notify(change: (table: WatchedTable) => () => void): void {
     for (const notify of this.#tables.map(change)) notify();
   }

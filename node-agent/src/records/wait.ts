@@ -25,11 +25,3 @@ export function abortError(signal: AbortSignal): HearthError {
   }
   return new HearthError('Cancelled', 'it was given up by the caller or because the agent is ending');
 }
-
-/** Sleeps, or returns early when the signal is aborted; never throws. */
-export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  const slept = Promise.withResolvers<void>();
-  const timer = setTimeout(slept.resolve, milliseconds);
-  await unlessAborted(slept.promise, signal).catch(() => {});
-  clearTimeout(timer);
-}

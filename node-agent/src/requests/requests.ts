@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { HearthError } from '@hearth/common';
+import { HearthError, within } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import type { Operation } from '../store/index.ts';
@@ -46,7 +46,8 @@ export class Requests {
     await this.#answersMirror.ready(signal);
     await this.#requests.put(id, request, { signal, lease: await this.#context.session.lease(signal) });
     const offMembers = this.#context.members.onChange(() => this.#wake());
-    const deadline = AbortSignal.timeout(this.#context.pace.requestMs);
+    const { clock, pace } = this.#context;
+    const deadline = clock.timeout(pace.requestMs);
     try {
       await this.#answersMirror
         .waitFor(() => (this.#settled(request) ? true : undefined), AbortSignal.any([signal, deadline]))
@@ -126,8 +127,8 @@ export class Requests {
   }
 
   async #run(request: RequestRecord): Promise<void> {
-    const { logger, pace } = this.#context;
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(pace.requestMs)]);
+    const { logger, clock, pace } = this.#context;
+    const signal = within(clock, pace.requestMs, this.#stop.signal);
     const about = { kind: request.kind, dataset: request.dataset, from: request.from };
     try {
       await this.#execute(
@@ -145,10 +146,10 @@ export class Requests {
     }
   }
 
-  /** No client waits for the answer any more when the request is gone; then only `more` is written. */
+  /** None waits for the answer any more when the request is gone; then only `more` is written. */
   async #answer(request: RequestRecord, answer: Omit<AnswerRecord, 'node'>, more: Operation[]): Promise<number> {
-    const { node, session, store, pace } = this.#context;
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(pace.requestMs)]);
+    const { node, session, store, clock, pace } = this.#context;
+    const signal = within(clock, pace.requestMs, this.#stop.signal);
     const lease = await session.lease(signal);
     const put = this.#answers.putOperation(`${request.id}/${node}`, { node, ...answer }, lease);
     const compare = [{ key: this.#requests.key(request.id), exists: true }];

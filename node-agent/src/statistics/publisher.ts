@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError, RecurringWork } from '@hearth/common';
 import type { MountInfo, Residency, Statistics } from '@hearth/engine';
 import type { Capability } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
@@ -8,7 +8,7 @@ import { Mirror, RecordTable } from '../records/index.ts';
 import { type NodeResidency, type NodeStatistics, statisticsSchema } from './record.ts';
 
 /**
- * Reports to the cluster what this agent holds, and knows what the others reported. Written only when it has changed,
+ * Publishes what this agent holds, and knows what the others published. Written only when it has changed,
  * again after a lost lease, and never while a former write is still under way.
  */
 export class StatisticsPublisher {
@@ -18,32 +18,32 @@ export class StatisticsPublisher {
   readonly #capabilities: () => Capability[];
   readonly #table;
   readonly #mirror;
-  readonly #timer: NodeJS.Timeout;
+  readonly #turns: RecurringWork;
   readonly #offLost: () => void;
-  readonly #startedAt = Date.now();
+  readonly #startedAt: number;
   #residency = new Map<string, Residency>();
   /** What residency depends on; it is counted again only when this has changed, as counting reads whole manifests. */
   #residencyOf = '';
   #written = '';
-  #turn: Promise<void> | undefined;
 
   constructor(context: AgentContext, datasets: DatasetTables, pins: Pins, capabilities: () => Capability[]) {
     this.#context = context;
     this.#datasets = datasets;
     this.#pins = pins;
     this.#capabilities = capabilities;
+    this.#startedAt = epochMs(context.clock);
     this.#table = new RecordTable(context.store, 'stats/', statisticsSchema);
     this.#mirror = new Mirror(this.#table, context.logger);
     this.#offLost = context.session.onLost(() => {
       this.#written = '';
     });
-    this.#timer = setInterval(() => this.#begin(), context.pace.statisticsMs);
-    this.#begin();
+    this.#turns = new RecurringWork(context.clock, context.pace.statisticsMs, () => this.#publishQuietly());
+    this.#turns.begin();
   }
 
   async ready(signal: AbortSignal): Promise<void> {
     await this.#mirror.ready(signal);
-    await this.#turn;
+    await this.#turns.settled();
   }
 
   of(node: string): NodeStatistics | undefined {
@@ -60,20 +60,15 @@ export class StatisticsPublisher {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
     this.#offLost();
-    await this.#turn;
+    await this.#turns.close();
     await this.#mirror.close();
   }
 
-  #begin(): void {
-    this.#turn ??= this.#publish()
-      .catch((thrown) =>
-        this.#context.logger.debug('statistics could not be published', { error: HearthError.from(thrown) }),
-      )
-      .finally(() => {
-        this.#turn = undefined;
-      });
+  #publishQuietly(): Promise<void> {
+    return this.#publish().catch((thrown) =>
+      this.#context.logger.debug('statistics could not be published', { error: HearthError.from(thrown) }),
+    );
   }
 
   async #publish(): Promise<void> {

@@ -17,7 +17,7 @@ const pod = z.object({
   reboundAt: z.string().default(''),
 });
 
-/** `stats/<node>`, leased: what an agent reports of itself every few seconds, when it has changed. */
+/** `stats/<node>`, leased: what an agent publishes of itself every few seconds, when it has changed. */
 export const statisticsSchema = z.object({
   node: z.string(),
   budgetBytes: unsigned,

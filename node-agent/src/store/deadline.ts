@@ -1,7 +1,7 @@
-import { HearthError } from '@hearth/common';
+import { type Clock, HearthError, sleep } from '@hearth/common';
 import { type CallOptions, defaultDeadlineMs } from './store.ts';
 
-// setTimeout fires at once when it is given more.
+/** Of timers. */
 const longestTimerMs = 2 ** 31 - 1;
 
 export function cancelled(what: string): HearthError {
@@ -24,6 +24,7 @@ export async function bounded<T>(
   what: string,
   options: CallOptions | undefined,
   life: AbortSignal,
+  clock: Clock,
   start: (bounds: Bounds) => Promise<T>,
 ): Promise<T> {
   const deadlineMs = options?.deadlineMs ?? defaultDeadlineMs;
@@ -34,12 +35,12 @@ export async function bounded<T>(
     );
   }
   const controller = new AbortController();
-  const endsAt = performance.now() + deadlineMs;
-  const timer = setTimeout(() => {
+  const endsAt = clock.now() + deadlineMs;
+  const cancel = clock.schedule(deadlineMs, () => {
     controller.abort(
       new HearthError('DeadlineExceeded', `${what} took longer than ${deadlineMs} ms. Is the store overloaded?`),
     );
-  }, deadlineMs);
+  });
   // A store that ended by itself says why.
   const giveUp = (): void => controller.abort(life.reason instanceof HearthError ? life.reason : cancelled(what));
   const signals = options?.signal === undefined ? [life] : [life, options.signal];
@@ -54,33 +55,24 @@ export async function bounded<T>(
     controller.signal.throwIfAborted();
     const work = start({
       signal: controller.signal,
-      remainingMs: () => Math.max(0, endsAt - performance.now()),
+      remainingMs: () => Math.max(0, endsAt - clock.now()),
     });
     return await Promise.race([work, ended.promise]);
   } finally {
-    clearTimeout(timer);
+    cancel();
     controller.signal.removeEventListener('abort', end);
     for (const signal of signals) signal.removeEventListener('abort', giveUp);
   }
 }
 
 /** Waits `ms` milliseconds; rejects with the signal's reason when it is aborted first. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+export async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(clock, ms, signal);
   signal.throwIfAborted();
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  const stop = (): void => reject(signal.reason);
-  signal.addEventListener('abort', stop, { once: true });
-  try {
-    await promise;
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
-  }
 }
 
 /** Back-off before try number `attempt` (from 0): doubling from `baseMs` to `limitMs`, the upper half random. */
-export function backOffMs(attempt: number, baseMs: number, limitMs: number): number {
+export function backOffMs(clock: Clock, attempt: number, baseMs: number, limitMs: number): number {
   const whole = Math.min(limitMs, baseMs * 2 ** Math.min(attempt, 30));
-  return whole / 2 + (Math.random() * whole) / 2;
+  return whole / 2 + (clock.random() * whole) / 2;
 }

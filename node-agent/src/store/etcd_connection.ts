@@ -8,7 +8,7 @@ import {
   experimental,
   Metadata,
 } from '@grpc/grpc-js';
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger } from '@hearth/common';
 import { connectedState } from '@hearth/common/grpc';
 import { TlsFiles } from '../tls/index.ts';
 import { type Bounds, backOffMs, pause } from './deadline.ts';
@@ -72,10 +72,11 @@ const longestPatienceMs = 16_000;
 /** Calls to an etcd cluster: stays with one member while that works, else tries the next, with back-off. */
 export class EtcdConnection {
   readonly description: string;
+  readonly clock: Clock;
   readonly #members: EtcdMember[];
   readonly #credentials: ChannelCredentials;
   readonly #options: ChannelOptions;
-  /** By endpoint of members that are not connected: since when (performance.now()), and how long their channel has. */
+  /** By endpoint of members that are not connected: since when (by the clock), and how long their channel has. */
   readonly #away = new Map<string, { since: number; patienceMs: number }>();
   readonly #address: EtcdAddress;
   readonly #files: TlsFiles | undefined;
@@ -83,10 +84,11 @@ export class EtcdConnection {
   #token: string | undefined;
 
   /** Reads the files that the address names, again and again; connects when first used. */
-  constructor(address: EtcdAddress, logger: Logger) {
+  constructor(address: EtcdAddress, logger: Logger, clock: Clock) {
+    this.clock = clock;
     this.#address = address;
     this.description = `etcd at ${address.endpoints.join(', ')}`;
-    this.#files = address.tls === undefined ? undefined : openFiles(address.tls, logger);
+    this.#files = address.tls === undefined ? undefined : openFiles(address.tls, logger, clock);
     this.#credentials = this.#files === undefined ? credentials.createInsecure() : credentialsOf(this.#files);
     if (address.passwordFile !== undefined) readNamedFile('passwordFile', address.passwordFile);
     const { serverName } = address.tls ?? {};
@@ -115,7 +117,7 @@ export class EtcdConnection {
         const limit = repeatable ? Math.min(repeatableAttemptMs, bounds.remainingMs()) : undefined;
         token = metadata.get('token')[0]?.toString();
         sent = true;
-        return await withinAttempt(bounds.signal, limit, (signal) => attempt(member, metadata, signal));
+        return await withinAttempt(this.clock, bounds.signal, limit, (signal) => attempt(member, metadata, signal));
       } catch (thrown) {
         bounds.signal.throwIfAborted();
         if (token !== undefined && isTokenRefused(thrown) && tokensRefused++ < 2) {
@@ -126,7 +128,7 @@ export class EtcdConnection {
         const lost = thrown instanceof AttemptTimeout || isTransient(thrown);
         if (lost) this.#leave(member);
         if (!(lost && (repeatable || !sent)) && !isRefused(thrown)) throw describe(named, thrown, lost);
-        await pause(backOffMs(failures, 50, 1_000), bounds.signal);
+        await pause(this.clock, backOffMs(this.clock, failures, 50, 1_000), bounds.signal);
       }
     }
   }
@@ -137,7 +139,8 @@ export class EtcdConnection {
     for (let failures = 0; ; failures++) {
       const member = this.#members[this.#current];
       if (member === undefined) throw new HearthError('Internal', `${named}: there is no member. Please report this.`);
-      const state = await connectedState(member.channel, Math.min(connectMs, bounds.remainingMs()), bounds.signal);
+      const limitMs = Math.min(connectMs, bounds.remainingMs());
+      const state = await connectedState(member.channel, limitMs, bounds.signal, this.clock);
       if (state === connectivityState.READY) {
         this.#away.delete(member.endpoint);
         return member;
@@ -150,14 +153,14 @@ export class EtcdConnection {
       this.#giveUpIfStuck(member);
       this.#leave(member);
       // A little before the deadline, so that the caller hears the cause instead of a bare time-out.
-      const wait = backOffMs(Math.floor(failures / this.#members.length), 50, 1_000);
+      const wait = backOffMs(this.clock, Math.floor(failures / this.#members.length), 50, 1_000);
       if (bounds.remainingMs() < wait + 20) {
         throw new HearthError(
           'Unavailable',
           `${named}: no member can be reached, and nothing was sent; ${member.endpoint} said: ${said}. Is etcd running, and does --store name it?`,
         );
       }
-      await pause(wait, bounds.signal);
+      await pause(this.clock, wait, bounds.signal);
     }
   }
 
@@ -174,12 +177,12 @@ export class EtcdConnection {
     };
   }
 
-  /** A state of failure says nothing about the attempt that is under way: gRPC keeps it until one succeeds. */
+  /** A state of failure says nothing of the attempt that is under way: gRPC keeps it until one succeeds. */
   #giveUpIfStuck(member: EtcdMember): void {
     const index = this.#members.indexOf(member);
     // Another call has given it up.
     if (index === -1) return;
-    const now = performance.now();
+    const now = this.clock.now();
     const { since, patienceMs } = this.#away.get(member.endpoint) ?? { since: now, patienceMs: firstPatienceMs };
     if (now - since < patienceMs) {
       this.#away.set(member.endpoint, { since, patienceMs });
@@ -221,19 +224,21 @@ export class EtcdConnection {
 class AttemptTimeout extends Error {}
 
 async function withinAttempt<T>(
+  clock: Clock,
   outer: AbortSignal,
   limitMs: number | undefined,
   body: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (limitMs === undefined) return body(outer);
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(new AttemptTimeout(`no answer in ${limitMs} ms`)), limitMs);
+  const giveUp = (): void => controller.abort(new AttemptTimeout(`no answer in ${limitMs} ms`));
+  const cancel = clock.schedule(limitMs, giveUp);
   const stop = (): void => controller.abort(outer.reason);
   outer.addEventListener('abort', stop, { once: true });
   try {
     return await body(controller.signal);
   } finally {
-    clearTimeout(timer);
+    cancel();
     outer.removeEventListener('abort', stop);
   }
 }
@@ -244,7 +249,7 @@ function describe(named: string, thrown: unknown, lost: boolean): unknown {
   return new HearthError(code, `${message} It may or may not have been written.`, { cause: thrown });
 }
 
-/** Why the member cannot be reached, as its channel answers any call while it is in that state. */
+/** Why the member cannot be reached, as its channel says to any call while it is in that state. */
 async function connectionError(member: EtcdMember, signal: AbortSignal): Promise<string> {
   const request = { key: Buffer.of(0), rangeEnd: Buffer.alloc(0), limit: 1n, revision: 0n };
   try {
@@ -267,7 +272,7 @@ function readNamedFile(parameter: string, path: string): Buffer {
   }
 }
 
-function openFiles({ ca, cert, key }: EtcdTls, logger: Logger): TlsFiles {
+function openFiles({ ca, cert, key }: EtcdTls, logger: Logger, clock: Clock): TlsFiles {
   const named = (setting: string, path: string) => ({ setting: `${setting} of the store`, path });
   return TlsFiles.open(
     {
@@ -278,6 +283,7 @@ function openFiles({ ca, cert, key }: EtcdTls, logger: Logger): TlsFiles {
           : { certificate: named('cert', cert), key: named('key', key) },
     },
     logger,
+    { clock },
   );
 }
 

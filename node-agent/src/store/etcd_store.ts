@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { HearthError, silentLogger } from '@hearth/common';
+import { HearthError, silentLogger, systemClock } from '@hearth/common';
 import { checkKey, checkLease, checkPrefix, checkRevision, checkTransaction, checkTtl } from './check.ts';
 import { type Bounds, bounded } from './deadline.ts';
 import { parseEtcdAddress, withTls } from './etcd_address.ts';
@@ -46,9 +46,9 @@ export class EtcdStore implements Store {
    * Checks the address and reads the files that it names (see parseEtcdAddress). It does not wait for etcd: an agent
    * must be able to start while the store is away.
    */
-  static open(address: string, { tls = {}, logger = silentLogger }: StoreOptions = {}): EtcdStore {
+  static open(address: string, { tls = {}, logger = silentLogger, clock = systemClock }: StoreOptions = {}): EtcdStore {
     const parsed = withTls(parseEtcdAddress(address), tls);
-    return new EtcdStore(new EtcdConnection(parsed, logger), new EtcdKeys(parsed.space));
+    return new EtcdStore(new EtcdConnection(parsed, logger, clock), new EtcdKeys(parsed.space));
   }
 
   async get(key: string, options?: CallOptions): Promise<KeyValue | undefined> {
@@ -177,7 +177,7 @@ export class EtcdStore implements Store {
   async #bounded<T>(what: string, options: CallOptions | undefined, body: (bounds: Bounds) => Promise<T>): Promise<T> {
     const named = `${what} of ${this.description}`;
     try {
-      return await bounded(named, options, this.#life.signal, body);
+      return await bounded(named, options, this.#life.signal, this.#connection.clock, body);
     } catch (thrown) {
       throw etcdError(named, thrown);
     }

@@ -1,6 +1,6 @@
 import type { ClientDuplexStream, Metadata } from '@grpc/grpc-js';
-import { HearthError } from '@hearth/common';
-import { type Bounds, backOffMs, bounded, cancelled, pause } from './deadline.ts';
+import { HearthError, sleep } from '@hearth/common';
+import { type Bounds, backOffMs, bounded, cancelled } from './deadline.ts';
 import type { EtcdConnection, EtcdMember } from './etcd_connection.ts';
 import { etcdError, watchError } from './etcd_error.ts';
 import { type EtcdKeys, toRevision } from './etcd_keys.ts';
@@ -42,7 +42,8 @@ export class EtcdWatch {
   }
 
   async *items(signal: AbortSignal): AsyncGenerator<WatchItem, void> {
-    const what = `A watch of ${this.#connection.description}`;
+    const { clock, description } = this.#connection;
+    const what = `A watch of ${description}`;
     for (let failures = 0; !signal.aborted; ) {
       let stream: WatchStream | undefined;
       const stop = (): void => stream?.cancel();
@@ -66,14 +67,14 @@ export class EtcdWatch {
         signal.removeEventListener('abort', stop);
         stream?.cancel();
       }
-      await pause(backOffMs(failures++, 50, 2_000), signal).catch(() => undefined);
+      await sleep(clock, backOffMs(clock, failures++, 50, 2_000), signal);
     }
     throw cancelled(what);
   }
 
   /** A stream whose watch the member has accepted; its first answer, which says so, has been taken. */
   async #open(signal: AbortSignal): Promise<WatchStream> {
-    return bounded('watch', { deadlineMs: openMs }, signal, (bounds) =>
+    return bounded('watch', { deadlineMs: openMs }, signal, this.#connection.clock, (bounds) =>
       this.#connection.call('watch', bounds, { repeatable: true }, (member, metadata, ended) =>
         this.#create(member, metadata, ended),
       ),
@@ -124,7 +125,8 @@ export class EtcdWatch {
    * revisions from 1 again, and a watch of the former's next revision would wait and miss all before it.
    */
   async #whetherReplaced(signal: AbortSignal): Promise<string | undefined> {
-    const { identity, revision } = await bounded('watch', { deadlineMs: openMs }, signal, this.#readIdentity);
+    const { clock } = this.#connection;
+    const { identity, revision } = await bounded('watch', { deadlineMs: openMs }, signal, clock, this.#readIdentity);
     const known = this.#identity ?? identity;
     if (identity !== known) return 'the store was replaced by another';
     if (this.#next > revision + 1) return `the store is at revision ${revision}, before the ${this.#next} asked for`;

@@ -24,5 +24,5 @@ export async function openStore(address: string, options: StoreOptions = {}): Pr
       `'${address}' names no file for the store. Write sqlite:PATH, such as sqlite:/var/lib/hearth/store.db.`,
     );
   }
-  return SqliteStore.open(path);
+  return SqliteStore.open(path, options.clock === undefined ? {} : { time: options.clock });
 }

@@ -1,9 +1,9 @@
 import { extname, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { HearthError } from '@hearth/common';
+import { type Clock, HearthError, sleep, systemClock } from '@hearth/common';
 import { type BootClockFiles, kernelClockFiles } from './boot_clock.ts';
 import { checkKey, checkLease, checkPrefix, checkRevision, checkTransaction, checkTtl } from './check.ts';
-import { backOffMs, bounded, cancelled, pause } from './deadline.ts';
+import { backOffMs, bounded, cancelled } from './deadline.ts';
 import { defaultSqliteLimits, type SqliteLimits } from './sqlite_database.ts';
 import type {
   EventsAnswer,
@@ -29,6 +29,8 @@ export interface SqliteStoreOptions {
   /** The clock of leases; the kernel's unless a test makes its own. */
   readonly clock?: BootClockFiles;
   readonly limits?: SqliteLimits;
+  /** Of deadlines and pauses. */
+  readonly time?: Clock;
 }
 
 /**
@@ -38,12 +40,14 @@ export interface SqliteStoreOptions {
 export class SqliteStore implements Store {
   readonly description: string;
   readonly #worker: Worker;
+  readonly #time: Clock;
   readonly #life = new AbortController();
   readonly #ended: Promise<void>;
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
   #lastId = 0;
 
-  private constructor(data: SqliteWorkerData) {
+  private constructor(data: SqliteWorkerData, time: Clock) {
+    this.#time = time;
     this.description = `sqlite:${data.path}`;
     // Beside this file, in whichever form it runs: .ts in the repository, .js in the image.
     this.#worker = new Worker(new URL(`./sqlite_worker${extname(import.meta.filename)}`, import.meta.url), {
@@ -61,8 +65,8 @@ export class SqliteStore implements Store {
 
   /** Opens or creates the file. Errors name the path and what is wrong with it. */
   static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
-    const { clock = kernelClockFiles, limits = defaultSqliteLimits } = options;
-    const store = new SqliteStore({ path: resolve(path), clock, limits });
+    const { clock = kernelClockFiles, limits = defaultSqliteLimits, time = systemClock } = options;
+    const store = new SqliteStore({ path: resolve(path), clock, limits }, time);
     const opened = Promise.withResolvers<unknown>();
     store.#waiting.set(0, opened);
     try {
@@ -143,7 +147,7 @@ export class SqliteStore implements Store {
         // A file that is locked, full or away for a while ends no watch.
         if (ended.aborted || this.#life.signal.aborted) throw cancelled(`A watch of ${this.description}`);
         if (HearthError.from(error).code === 'Internal') throw error;
-        await pause(backOffMs(failures++, 100, 5000), ended).catch(() => undefined);
+        await sleep(this.#time, backOffMs(this.#time, failures++, 100, 5000), ended);
         continue;
       }
       if (answer.kind === 'compacted') {
@@ -169,7 +173,7 @@ export class SqliteStore implements Store {
     options: CallOptions | undefined,
   ): Promise<ReturnType<SqliteCalls[Method]>> {
     const what = `${method} of ${this.description}`;
-    const result = await bounded(what, options, this.#life.signal, ({ signal }) =>
+    const result = await bounded(what, options, this.#life.signal, this.#time, ({ signal }) =>
       this.#send((id) => ({ id, kind: 'call', method, parameters }), signal),
     );
     return result as ReturnType<SqliteCalls[Method]>;
@@ -179,7 +183,7 @@ export class SqliteStore implements Store {
     return (await this.#send((id) => ({ id, kind: 'events', question }), signal)) as EventsAnswer;
   }
 
-  /** The worker's answer to one request, unless the signal is aborted first: then no caller waits for it any more. */
+  /** The worker's answer to one request, unless the signal is aborted first: then none waits for it any more. */
   async #send(request: (id: number) => SqliteRequest, signal: AbortSignal): Promise<unknown> {
     signal.throwIfAborted();
     const id = ++this.#lastId;

@@ -3,7 +3,7 @@
  * question for events is answered when there are some.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { type ErrorCode, HearthError } from '@hearth/common';
+import { type ErrorCode, HearthError, systemClock } from '@hearth/common';
 import { type BootClockFiles, openBootClock } from './boot_clock.ts';
 import { SqliteDatabase, type SqliteLimits } from './sqlite_database.ts';
 import type { HistoryPage } from './sqlite_history.ts';
@@ -49,7 +49,7 @@ class SqliteWorker {
   #database: SqliteDatabase;
   #checkedAt = 0;
   #seen = '';
-  #timer: NodeJS.Timeout | undefined;
+  #cancel: (() => void) | undefined;
 
   constructor(port: MessagePort, data: SqliteWorkerData) {
     this.#port = port;
@@ -71,13 +71,13 @@ class SqliteWorker {
         break;
       case 'events':
         this.#ask(request.id, request.question);
-        if (this.#parked.size > 0) this.#timer ??= setInterval(() => this.#poll(), pollMs);
+        if (this.#parked.size > 0) this.#cancel ??= systemClock.every(pollMs, () => this.#poll());
         break;
       case 'forget':
         this.#parked.delete(request.id);
         break;
       case 'close':
-        clearInterval(this.#timer);
+        this.#cancel?.();
         this.#database.close();
         this.#port.close();
         break;
@@ -92,7 +92,7 @@ class SqliteWorker {
 
   /** When the file was removed or replaced, goes on with what is there now: all processes must see one store. */
   #followReplacement(): void {
-    const now = performance.now();
+    const now = systemClock.now();
     if (now - this.#checkedAt < replacedCheckMs) return;
     if (this.#database.replaced()) {
       const successor = this.#open();
@@ -122,8 +122,8 @@ class SqliteWorker {
 
   #poll(): void {
     if (this.#parked.size === 0) {
-      clearInterval(this.#timer);
-      this.#timer = undefined;
+      this.#cancel?.();
+      this.#cancel = undefined;
       return;
     }
     try {

@@ -12,7 +12,7 @@
  * that nothing was written: read before trying again.
  */
 
-import type { Logger } from '@hearth/common';
+import type { Clock, Logger } from '@hearth/common';
 
 export const storeLimits = {
   /** Operations and compares of a transaction, each. etcd's own limit. */
@@ -27,6 +27,8 @@ export const storeLimits = {
 
 /** What an address of a store leaves open. */
 export interface StoreOptions {
+  /** Of deadlines and pauses; leases go by the store's own. */
+  readonly clock?: Clock;
   /** PEM files for an etcd, beside or instead of those that its address names. */
   readonly tls?: {
     readonly ca?: string | undefined;

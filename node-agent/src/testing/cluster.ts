@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HearthError, silentLogger } from '@hearth/common';
+import { RunningClock } from '@hearth/common/testing';
 import type { EngineEvent, ManifestRow, Probe } from '@hearth/engine';
 import { Agent } from '../agent/agent.ts';
 import type { Member, Members, Pace } from '../context.ts';
@@ -25,7 +26,7 @@ export const testPace: Pace = {
   goneGraceMs: 600,
   leaseSeconds: 2,
   requestMs: 3_000,
-  unnamedMountMs: 300,
+  unnamedMountMs: 60_000,
   publishedScanMs: 100,
   probeMs: 100,
   seenMs: 200,
@@ -46,6 +47,8 @@ export interface TestAgent {
 /** Agents in this process on one SQLite store, with fake engines on one fabric and one fake origin. */
 export class TestCluster {
   readonly fabric = new FakeFabric();
+  /** Of all agents and the origin. */
+  readonly clock = new RunningClock();
   readonly agents = new Map<string, TestAgent>();
   readonly disks = new Map<string, FakeDisk>();
   readonly origin: FakeOrigin;
@@ -69,7 +72,7 @@ export class TestCluster {
   private constructor(folder: string, store: Store, rows: ManifestRow[], pace: Partial<Pace>) {
     this.#folder = folder;
     this.#store = store;
-    this.origin = new FakeOrigin(rows);
+    this.origin = new FakeOrigin(rows, this.clock);
     this.openOrigin = (_source, _revision, credentials) => {
       this.openedWith.push(credentials?.token);
       return this.origin;
@@ -116,7 +119,7 @@ export class TestCluster {
       engineOptions(name, (event) => agent?.onEvent(event)),
       disk,
     );
-    const session = new Session(store, silentLogger, this.pace.leaseSeconds);
+    const session = new Session(store, silentLogger, this.pace.leaseSeconds, this.clock);
     const context = {
       node: name,
       store,
@@ -124,6 +127,7 @@ export class TestCluster {
       session,
       members: this.#members(name),
       logger: silentLogger,
+      clock: this.clock,
       pace: this.pace,
       listing: this.listing,
     };

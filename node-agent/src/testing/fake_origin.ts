@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { HearthError } from '@hearth/common';
+import { type Clock, HearthError, sleep, systemClock } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import type { LocatableEntry, Origin, OriginBase, OriginRevision } from '../origins/origin.ts';
-import { pause } from '../records/index.ts';
 
 /** An origin whose rows, revision and failures a test sets; it counts what is asked of it. */
 export class FakeOrigin implements Origin {
@@ -22,14 +21,18 @@ export class FakeOrigin implements Origin {
   unreadable = '';
   /** Paths of which a byte was read. */
   readonly bytesRead: string[] = [];
+  /** Of real time, as the network takes it. */
   locateMs = 0;
-  locationLifeMs: number | undefined;
+  /** Of locations, milliseconds since the epoch. */
+  expiresAt: number | undefined;
   listed = 0;
   readonly located: number[][] = [];
   closed = 0;
+  readonly #clock: Clock;
 
-  constructor(rows: ManifestRow[]) {
+  constructor(rows: ManifestRow[], clock: Clock = systemClock) {
     this.rows = rows;
+    this.#clock = clock;
   }
 
   describe(): string {
@@ -39,7 +42,7 @@ export class FakeOrigin implements Origin {
   async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
     this.listed++;
     for (const row of this.rows) {
-      await pause(this.listMs, signal);
+      await sleep(this.#clock, this.listMs, signal);
       if (signal.aborted) throw new HearthError('Cancelled', 'the listing was given up');
       yield [row];
     }
@@ -56,12 +59,12 @@ export class FakeOrigin implements Origin {
 
   async locate(entries: LocatableEntry[]): Promise<Location[]> {
     this.located.push(entries.map((entry) => entry.index));
-    if (this.locateMs > 0) await new Promise((resolve) => setTimeout(resolve, this.locateMs));
+    if (this.locateMs > 0) await sleep(systemClock, this.locateMs);
     if (this.locateError !== undefined) throw this.locateError;
     return entries.map((entry) => ({
       entry: entry.index,
       url: `https://origin.example/${entry.path}?signature=x`,
-      ...(this.locationLifeMs === undefined ? {} : { expiresAt: Date.now() + this.locationLifeMs }),
+      ...(this.expiresAt === undefined ? {} : { expiresAt: this.expiresAt }),
     }));
   }
 

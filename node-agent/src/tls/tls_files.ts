@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, getCACertificates } from 'node:tls';
 import type { experimental } from '@grpc/grpc-js';
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 
 type CertificateProvider = experimental.CertificateProvider;
 type AuthorityListener = Parameters<CertificateProvider['addCaCertificateListener']>[0];
@@ -18,7 +18,7 @@ export interface NamedFile {
 export interface TlsFilePaths {
   /** Whom we trust; undefined: the authorities of the system. */
   authorities: NamedFile | undefined;
-  /** Who we are; undefined: anonymous. */
+  /** Who we are; undefined: unauthenticated. */
   identity: { certificate: NamedFile; key: NamedFile } | undefined;
 }
 
@@ -37,24 +37,23 @@ const rereadMs = 5_000;
 export class TlsFiles implements CertificateProvider {
   readonly #paths: TlsFilePaths;
   readonly #logger: Logger;
-  readonly #timer: NodeJS.Timeout;
+  readonly #cancel: () => void;
   readonly #authorityListeners = new Set<AuthorityListener>();
   readonly #identityListeners = new Set<IdentityListener>();
   #contents: Contents;
   #complaint = '';
   #turn: Promise<void> = Promise.resolve();
 
-  private constructor(paths: TlsFilePaths, contents: Contents, logger: Logger, everyMs: number) {
+  private constructor(paths: TlsFilePaths, contents: Contents, logger: Logger, clock: Clock) {
     this.#paths = paths;
     this.#contents = contents;
     this.#logger = logger;
-    this.#timer = setInterval(() => void this.reread(), everyMs);
-    this.#timer.unref();
+    this.#cancel = clock.every(rereadMs, () => void this.reread());
   }
 
   /** `InvalidArgument` names the setting and the file that cannot be used. */
-  static open(paths: TlsFilePaths, logger: Logger, everyMs = rereadMs): TlsFiles {
-    return new TlsFiles(paths, check(paths, readNow(paths)), logger, everyMs);
+  static open(paths: TlsFilePaths, logger: Logger, { clock = systemClock }: { clock?: Clock } = {}): TlsFiles {
+    return new TlsFiles(paths, check(paths, readNow(paths)), logger, clock);
   }
 
   get contents(): Contents {
@@ -107,7 +106,7 @@ export class TlsFiles implements CertificateProvider {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    this.#cancel();
   }
 
   #sendAuthorities(listener: AuthorityListener): void {

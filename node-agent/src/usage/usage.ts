@@ -1,10 +1,10 @@
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError, RecurringWork } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import type { DatasetTables, ManifestKeeper } from '../datasets/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import { evictionTime, type UsageRecord, usageSchema, withUses } from './record.ts';
 
-/** What this agent has yet to report of a dataset. */
+/** What this agent has yet to publish of a dataset. */
 interface Pending {
   at: number;
   /** Uses that began. */
@@ -12,10 +12,10 @@ interface Pending {
 }
 
 /**
- * How much datasets are used in the cluster, passed to every engine, so that the holders of a dataset that is spread
- * over several agents evict it together, and those that matter least first. A mount, a published volume or a read
- * through the control API is a use when it begins, and once in each turn in which there was any; a warm job only says
- * that the dataset is still wanted.
+ * How much datasets are used in the cluster, given to every engine, so that the holders of a dataset that is spread over
+ * several agents evict it together, and those that matter least first. A mount, a published volume or a read through
+ * the control API is a use when it begins, and once in each turn in which there was any; a warm job only says that
+ * the dataset is still wanted.
  */
 export class Usage {
   readonly #context: AgentContext;
@@ -25,8 +25,7 @@ export class Usage {
   readonly #pending = new Map<string, Pending>();
   readonly #keeper: ManifestKeeper;
   readonly #off: () => void;
-  readonly #timer: NodeJS.Timeout;
-  #turn: Promise<void> | undefined;
+  readonly #turns: RecurringWork;
 
   constructor(context: AgentContext, datasets: DatasetTables, keeper: ManifestKeeper) {
     this.#context = context;
@@ -44,7 +43,7 @@ export class Usage {
       for (const { id, value } of datasets.mirror.rows())
         if (value.manifest === manifest) this.#notify(id, this.#mirror.get(id));
     });
-    this.#timer = setInterval(() => this.#begin(), context.pace.lastUseMs);
+    this.#turns = new RecurringWork(context.clock, context.pace.lastUseMs, () => this.#publishQuietly());
   }
 
   /** A use begins now, on this agent. Cheap; written with the next turn. */
@@ -57,20 +56,20 @@ export class Usage {
     this.#note(dataset, 0);
   }
 
-  /** What is known of the whole cluster; undefined: it was not used. */
+  /** What is known of the whole cluster; undefined: it was never used. */
   of(dataset: string): UsageRecord | undefined {
     return this.#mirror.get(dataset);
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
     this.#off();
-    await this.#turn;
+    await this.#turns.close();
     await this.#mirror.close();
   }
 
   #note(dataset: string, count: number): void {
-    this.#pending.set(dataset, { at: Date.now(), count: (this.#pending.get(dataset)?.count ?? 0) + count });
+    const at = epochMs(this.#context.clock);
+    this.#pending.set(dataset, { at, count: (this.#pending.get(dataset)?.count ?? 0) + count });
   }
 
   /** The engine knows manifests that are open: of others it hears when they are. */
@@ -80,12 +79,10 @@ export class Usage {
     this.#context.engine.setLastUse(manifest, evictionTime(usage));
   }
 
-  #begin(): void {
-    this.#turn ??= this.#publish()
-      .catch((thrown) => this.#context.logger.debug('uses could not be published', { error: HearthError.from(thrown) }))
-      .finally(() => {
-        this.#turn = undefined;
-      });
+  #publishQuietly(): Promise<void> {
+    return this.#publish().catch((thrown) =>
+      this.#context.logger.debug('uses could not be published', { error: HearthError.from(thrown) }),
+    );
   }
 
   async #publish(): Promise<void> {

@@ -1,5 +1,5 @@
 import { type FSWatcher, watch } from 'node:fs';
-import type { Logger } from '@hearth/common';
+import { type Clock, type Logger, RecurringWork } from '@hearth/common';
 import { type PublishedRecord, readPublished } from './published_record.ts';
 
 /**
@@ -11,17 +11,21 @@ export class PublishedFolder {
   readonly #folder: string;
   readonly #logger: Logger;
   readonly #listener: (records: PublishedRecord[]) => Promise<void>;
-  readonly #timer: NodeJS.Timeout;
+  readonly #looks: RecurringWork;
   readonly #watcher: FSWatcher | undefined;
-  #turn: Promise<void> | undefined;
   #again = false;
   #complaint = '';
 
-  constructor(folder: string, scanMs: number, logger: Logger, listener: (records: PublishedRecord[]) => Promise<void>) {
+  constructor(
+    folder: string,
+    scanMs: number,
+    { logger, clock }: { logger: Logger; clock: Clock },
+    listener: (records: PublishedRecord[]) => Promise<void>,
+  ) {
     this.#folder = folder;
     this.#logger = logger;
     this.#listener = listener;
-    this.#timer = setInterval(() => this.look(), scanMs);
+    this.#looks = new RecurringWork(clock, scanMs, () => this.#run());
     this.#watcher = this.#watch();
     this.look();
   }
@@ -29,19 +33,16 @@ export class PublishedFolder {
   /** Looks soon; a look under way is followed by another. */
   look(): void {
     this.#again = true;
-    this.#turn ??= this.#run().finally(() => {
-      this.#turn = undefined;
-    });
+    this.#looks.begin();
   }
 
   async settled(): Promise<void> {
-    await this.#turn;
+    await this.#looks.settled();
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
     this.#watcher?.close();
-    await this.#turn;
+    await this.#looks.close();
   }
 
   #watch(): FSWatcher | undefined {
@@ -59,7 +60,7 @@ export class PublishedFolder {
   }
 
   async #run(): Promise<void> {
-    while (this.#again) {
+    do {
       this.#again = false;
       try {
         await this.#listener(await readPublished(this.#folder));
@@ -70,6 +71,6 @@ export class PublishedFolder {
           this.#logger.error('cannot read the records of published volumes', { error: thrown });
         this.#complaint = message;
       }
-    }
+    } while (this.#again);
   }
 }

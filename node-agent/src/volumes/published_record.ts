@@ -4,8 +4,8 @@ import { HearthError } from '@hearth/common';
 import { z } from 'zod';
 
 /**
- * One publish on this node, `<folder>/<id>.json`: written and removed by whoever binds the mount into a pod, and by no
- * other. Other fields are of no interest here.
+ * One publish on this node, `<folder>/<id>.json`: written and removed by whoever binds the mount into a pod, and by
+ * no other. Other fields are of no interest here.
  */
 const publishedSchema = z.object({
   dataset: z.string(),
@@ -23,7 +23,7 @@ export type PublishedRecord = z.output<typeof publishedSchema>;
 
 /**
  * All records of a folder. A folder that is not there, or a record that cannot be read, is an error and not "nothing is
- * published": a mount that is still used must not be unmounted on its account.
+ * published": a mount that is still in use must not be removed on its account.
  */
 export async function readPublished(folder: string): Promise<PublishedRecord[]> {
   let names: string[];

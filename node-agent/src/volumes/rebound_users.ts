@@ -3,12 +3,12 @@ import { type PublishedRecord, userOf } from './published_record.ts';
 
 /** Users that a sentence names. */
 const mostNamed = 3;
-/** Rebindings of pods that are in an answer: a node has some hundred pods. */
+/** Rebindings of pods that are reported to whoever asks: a node has some hundred pods. */
 const mostPods = 256;
 
 /**
- * The capability `volumes`: who has been given a mount that died since, and was bound again, by their records. Each pod
- * is named once for each time that this happened, the newest first; the same records, in any order, give the same.
+ * The capability `volumes`: who has been given a mount that died since, and was bound again, by their records. Each pod is
+ * named once for each time that this happened, the newest first; the same records, in any order, give the same.
  */
 export function volumesCapability(records: readonly PublishedRecord[]): Capability {
   const rebound = records.filter((record) => record.reboundAt !== undefined);

@@ -9,7 +9,6 @@ import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { VolumeMounts } from './volume_mounts.ts';
 
 const soon = () => AbortSignal.timeout(300_000);
-const grace = () => new Promise((resolve) => setTimeout(resolve, 600));
 
 describe('volume mounts', () => {
   let cluster: TestCluster;
@@ -37,6 +36,13 @@ describe('volume mounts', () => {
       ...more,
     });
     await writeFile(join(published(node), `${id}.json`), text);
+  }
+  const look = () => cluster.agent('a').volumeMounts.look();
+  /** After all records were read, and again when the grace of what none of them names is over. */
+  async function grace(): Promise<void> {
+    await look();
+    await cluster.clock.advance(cluster.pace.unnamedMountMs);
+    await look();
   }
   const unrecord = (id: string) => rm(join(published(), `${id}.json`));
   const targets = (node = 'a') => [...(cluster.disks.get(node)?.mounts.keys() ?? [])];
@@ -95,13 +101,14 @@ describe('volume mounts', () => {
     await unrecord('1');
     await grace();
     assert.deepEqual(targets(), [path]);
-    const began = performance.now();
     await unrecord('2');
-    await new Promise((resolve) => setTimeout(resolve, 150));
-    const left = targets();
-    // On a busy machine the grace may be over by now.
-    if (performance.now() - began < cluster.pace.unnamedMountMs) assert.deepEqual(left, [path], 'not before the grace');
-    await until(async () => (await readdir(join(cluster.volumesOf('a'), 'mounts'))).length === 0);
+    await look();
+    await cluster.clock.advance(cluster.pace.unnamedMountMs - 10_000);
+    await look();
+    assert.deepEqual(targets(), [path], 'not before the grace');
+    await cluster.clock.advance(10_000);
+    await look();
+    assert.deepEqual(await readdir(join(cluster.volumesOf('a'), 'mounts')), []);
     assert.deepEqual(targets(), []);
     await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
   });
@@ -110,11 +117,13 @@ describe('volume mounts', () => {
     await add();
     await publish();
     for (let round = 0; round < 4; round++) {
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      await cluster.clock.advance((cluster.pace.unnamedMountMs * 3) / 4);
+      await look();
       await publish();
     }
     assert.equal(targets().length, 1);
-    await until(() => targets().length === 0);
+    await grace();
+    assert.equal(targets().length, 0);
   });
 
   it('go with the agent when nobody records them, and stay when somebody does', async () => {
@@ -184,7 +193,8 @@ describe('volume mounts', () => {
     await grace();
     assert.deepEqual(targets(), [path]);
     await unrecord('1');
-    await until(() => targets().length === 0);
+    await grace();
+    assert.equal(targets().length, 0);
   });
 
   it('are in use as far as can be told while their records cannot be read', async () => {
@@ -204,7 +214,8 @@ describe('volume mounts', () => {
     await grace();
     assert.equal(targets().length, 1);
     await unrecord('torn');
-    await until(() => targets().length === 0);
+    await grace();
+    assert.equal(targets().length, 0);
   });
 
   it('that are busy are tried again', async () => {
@@ -214,7 +225,8 @@ describe('volume mounts', () => {
     await grace();
     assert.equal(targets().length, 1);
     cluster.engine('a').busy = false;
-    await until(() => targets().length === 0);
+    await look();
+    assert.equal(targets().length, 0);
   });
 
   it('show older revisions that are asked for, but none of other datasets', async () => {
@@ -293,7 +305,8 @@ describe('volume mounts', () => {
     assert.equal(mounts(), false);
     execFileSync('mount', ['-t', 'tmpfs', 'hearth-test', target], { stdio: 'pipe' });
     cluster.disks.get('a')?.mounts.clear();
-    await until(() => !mounts() && !existsSync(target));
+    await grace();
+    assert.ok(!mounts() && !existsSync(target));
     await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
   });
 

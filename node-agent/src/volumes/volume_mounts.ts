@@ -45,7 +45,7 @@ export class VolumeMounts {
   readonly #directory: string | undefined;
   /** By manifest: publishes and removals of mounts come one after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** By path: since when no record names a mount, by performance.now(); publishing begins it again. */
+  /** By path: since when no record names a mount, by the clock; publishing begins it again. */
   readonly #unnamedSince = new Map<string, number>();
   /** Targets of views that were mounted again because pods still read them, or could not be. */
   readonly #restored = new Set<string>();
@@ -81,7 +81,7 @@ export class VolumeMounts {
     this.#folder = new PublishedFolder(
       join(directory, 'published'),
       this.#context.pace.publishedScanMs,
-      this.#context.logger,
+      this.#context,
       listener,
     );
     await this.#folder.settled();
@@ -117,7 +117,7 @@ export class VolumeMounts {
   }
 
   /**
-   * Takes the mounts of a dataset away that no record names, without the grace. Who uses the others, for people. A
+   * Removes the mounts of a dataset that no record names, without the grace. Who uses the others, for people. A
    * publish that was answered and not yet recorded loses its mount: whoever binds it must see that, and ask again.
    */
   async release(dataset: string): Promise<string[]> {
@@ -135,16 +135,21 @@ export class VolumeMounts {
     return records.filter((record) => record.dataset === dataset).map(userOf);
   }
 
-  /** What no record names goes at once: no agent may follow that would unmount it. */
-  async close(): Promise<void> {
-    this.#graceMs = 0;
+  /** Reads the records now. Resolves when what none of them names, for longer than the grace, was removed. */
+  async look(): Promise<void> {
     this.#folder?.look();
     await this.#folder?.settled();
+  }
+
+  /** What no record names goes at once: no agent may follow that would remove it. */
+  async close(): Promise<void> {
+    this.#graceMs = 0;
+    await this.look();
     await this.#folder?.close();
     await Promise.all(this.#turns.values());
   }
 
-  /** The folder of the sockets, if they are here: the kubelet makes it for everybody. */
+  /** The folder of the sockets, if they are here: the kubelet makes it for all users. */
   async #closeSockets(folder: string): Promise<void> {
     await chmod(folder, 0o700).catch((thrown: NodeJS.ErrnoException) => {
       if (thrown.code === 'ENOENT') return;
@@ -171,7 +176,7 @@ export class VolumeMounts {
     const there = (kind: Kind) => mounts.find((mount) => mount.target === this.#path(manifest, kind, dataset));
     const view = there('view');
     if (view !== undefined && (await isMounted(view.target))) return view;
-    // A holder that ended has detached it, as did perhaps another process.
+    // A holder that ended has detached it, as did perhaps another.
     if (view !== undefined) await this.#mounts.unmount(view.target);
     let reason = incomplete;
     if (incomplete === '') {
@@ -213,7 +218,7 @@ export class VolumeMounts {
     return undefined;
   }
 
-  /** What is reported to other agents of the volumes of this node; nothing before they were looked at, or without any. */
+  /** What is published of the volumes of this node; nothing before they were looked at, or without any. */
   capabilities(): Capability[] {
     return this.#capability === undefined ? [] : [this.#capability];
   }
@@ -228,7 +233,7 @@ export class VolumeMounts {
       new Set(mounts.map((mount) => mount.manifest)),
       new Set(mounts.map((mount) => mount.target)),
     );
-    const now = performance.now();
+    const now = this.#context.clock.now();
     const paths = new Set([...(await this.#folders()), ...mounts.map((mount) => mount.target)]);
     const targets = [...paths].map((path) => this.#targetAt(path)).filter((target) => target !== undefined);
     const unnamed = targets.filter((target) => !isNamed(target, records));
@@ -258,10 +263,10 @@ export class VolumeMounts {
   }
 
   /**
-   * What pods have, and is not mounted here any more. A view whose mount was detached, as by a holder that ended after
-   * the agent before this one: pods read on, and with a mount again nothing of it is evicted; once in an agent's life.
-   * A FUSE mount that has lost its agent and its holder: whoever bound it into a pod binds the new one; at each look,
-   * until it is there. Beside whoever waits for a look.
+   * What pods have, and is not mounted here any more. A view whose mount was removed, as by a holder that ended after
+   * the agent before this one: pods read on, and with a mount again nothing of it is evicted; once in an agent's life. A
+   * FUSE mount that has lost its agent and its holder: whoever bound it into a pod binds the new one; at each look, until
+   * it is there. Beside whoever waits for a look.
    */
   #restore(records: PublishedRecord[], mounted: ReadonlySet<string>, targets: ReadonlySet<string>): void {
     for (const { dataset, manifest, dataPath } of records) {
@@ -281,11 +286,11 @@ export class VolumeMounts {
 
   async #remake(dataset: string, manifest: string, kind: Kind): Promise<void> {
     const target = this.#path(manifest, kind, dataset);
-    const { logger, pace } = this.#context;
+    const { logger, clock, pace } = this.#context;
     try {
       await this.#inTurn(manifest, async () => {
         const served = (await this.#mounts.list()).some((mount) => mount.target === target);
-        if (!served) await this.#mount(dataset, manifest, kind, AbortSignal.timeout(pace.requestMs));
+        if (!served) await this.#mount(dataset, manifest, kind, clock.timeout(pace.requestMs));
       });
       this.#complained.delete(target);
       logger.info('a mount that pods use was made again', { dataset, manifest, target });
@@ -303,17 +308,17 @@ export class VolumeMounts {
   /** Published just now: a record follows. */
   #touch(manifest: string, dataset: string): void {
     for (const kind of ['view', 'fuse'] as const)
-      this.#unnamedSince.set(this.#path(manifest, kind, dataset), performance.now());
+      this.#unnamedSince.set(this.#path(manifest, kind, dataset), this.#context.clock.now());
   }
 
   async #removeUnlessPublished(target: Target): Promise<void> {
     const since = this.#unnamedSince.get(target.path);
     // Published again while this waited for its turn.
-    if (since === undefined || performance.now() - since < this.#graceMs) return;
+    if (since === undefined || this.#context.clock.now() - since < this.#graceMs) return;
     await this.#remove(target);
   }
 
-  /** In its turn. What is used all the same stays, and is tried again by the next look. */
+  /** In its turn. What is in use all the same stays, and is tried again by the next look. */
   async #remove({ path, manifest }: Target): Promise<void> {
     try {
       await this.#unmount(path);
@@ -336,7 +341,7 @@ export class VolumeMounts {
       // Neither the engine nor the holder knows it: what the kernel has of it goes below.
       await this.#mounts.ended(target, error.message);
     });
-    if (await isMounted(target)) await unmountForeign(target);
+    if (await isMounted(target)) await unmountForeign(target, this.#context.clock);
   }
 
   async #isServed(target: string): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import { Election } from '../records/index.ts';
 import { divideRate } from './rate.ts';
@@ -19,7 +19,7 @@ export class WarmCoordinator {
   readonly #context: AgentContext;
   readonly #tables: WarmTables;
   readonly #election: Election;
-  readonly #timer: NodeJS.Timeout;
+  readonly #cancel: () => void;
   /** Origin bytes at the last division, by job and node. */
   readonly #measured = new Map<string, Map<string, { bytes: bigint; at: number }>>();
   readonly #offs: (() => void)[];
@@ -29,9 +29,9 @@ export class WarmCoordinator {
   constructor(context: AgentContext, tables: WarmTables) {
     this.#context = context;
     this.#tables = tables;
-    const { store, session, logger, node, pace } = context;
-    this.#election = new Election({ store, session, logger, key: 'leaders/warm', node, retryMs: pace.electionMs });
-    this.#timer = setInterval(() => this.#schedule(true), pace.divisionMs);
+    const { clock, pace } = context;
+    this.#election = new Election({ ...context, key: 'leaders/warm', retryMs: pace.electionMs });
+    this.#cancel = clock.every(pace.divisionMs, () => this.#schedule(true));
     // Ends are written as soon as they are known; divisions wait for the timer, as they measure.
     this.#offs = [tables.progressMirror, tables.jobsMirror].map((mirror) =>
       mirror.onChange(() => this.#schedule(false)),
@@ -43,7 +43,7 @@ export class WarmCoordinator {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#cancel();
     for (const off of this.#offs) off();
     await this.#turn;
     await this.#election.close();
@@ -82,7 +82,7 @@ export class WarmCoordinator {
     const after: WarmDivisionRecord = {
       job: job.name,
       shares: job.rateLimit === 0n ? {} : Object.fromEntries(this.#shares(job, fetching, progress, before)),
-      goneSince: goneSince(job, members, progress, before, Date.now()),
+      goneSince: goneSince(job, members, progress, before, epochMs(this.#context.clock)),
     };
     if (before !== undefined && this.#tables.divisions.encode(before) === this.#tables.divisions.encode(after)) return;
     if (before === undefined && Object.keys(after.shares).length + Object.keys(after.goneSince).length === 0) return;
@@ -98,7 +98,7 @@ export class WarmCoordinator {
   ): Map<string, bigint> {
     const measured = this.#measured.get(job.name) ?? new Map<string, { bytes: bigint; at: number }>();
     this.#measured.set(job.name, measured);
-    const at = performance.now();
+    const at = this.#context.clock.now();
     const agents = fetching.map((node) => {
       const bytes = progress.get(node)?.originBytes ?? 0n;
       const last = measured.get(node);
@@ -116,7 +116,7 @@ export class WarmCoordinator {
     const end = {
       state,
       message: view.message,
-      at: Date.now(),
+      at: epochMs(this.#context.clock),
       ...(view.errorCode === undefined ? {} : { errorCode: view.errorCode }),
     };
     const row = this.#tables.jobsMirror.row(job.name);
@@ -129,7 +129,7 @@ export class WarmCoordinator {
 
   async #deleteOld(): Promise<void> {
     const ended = this.#tables.jobsMirror.values().filter((job) => job.end !== undefined);
-    const oldest = Date.now() - this.#context.pace.endedJobMs;
+    const oldest = epochMs(this.#context.clock) - this.#context.pace.endedJobMs;
     const old = ended
       .sort((a, b) => (b.end?.at ?? 0) - (a.end?.at ?? 0))
       .filter((job, index) => index >= keptJobs || (job.end?.at ?? 0) < oldest)

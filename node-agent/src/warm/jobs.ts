@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError, within } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import {
   checkName,
@@ -79,7 +79,7 @@ export class WarmJobs {
     const revision = await this.#revision(dataset, request.manifest);
     const candidates = this.#candidates(request.nodes);
     const { bytes } = await this.measure(revision, request.paths, signal);
-    const now = Date.now();
+    const now = epochMs(this.#context.clock);
     const { pin, pinOwner, priority, rateLimit, peerRateLimit, verify, paths } = request;
     const job: WarmJobRecord = {
       name,
@@ -116,8 +116,8 @@ export class WarmJobs {
     paths: readonly string[],
     signal: AbortSignal,
   ): Promise<{ files: number; bytes: bigint }> {
-    const { engine, pace } = this.#context;
-    await this.#keeper.opened(revision.manifest, AbortSignal.any([signal, AbortSignal.timeout(pace.requestMs)]));
+    const { engine, clock, pace } = this.#context;
+    await this.#keeper.opened(revision.manifest, within(clock, pace.requestMs, signal));
     const { files, bytes } = await engine.openManifest(revision.manifest);
     const choice = await chooseFiles(engine, { ...revision, bytes }, paths);
     return { files: choice.entries?.length ?? files, bytes: choice.bytes };
@@ -150,7 +150,7 @@ export class WarmJobs {
       this.#context.members,
     ];
     const offs = sources.map((source) => source.onChange(() => wake()));
-    const timer = setInterval(() => wake(), lookMs);
+    const cancel = this.#context.clock.every(lookMs, () => wake());
     const stop = () => wake();
     signal.addEventListener('abort', stop);
     try {
@@ -172,7 +172,7 @@ export class WarmJobs {
         if (signal.aborted) return;
       }
     } finally {
-      clearInterval(timer);
+      cancel();
       signal.removeEventListener('abort', stop);
       for (const off of offs) off();
     }
@@ -183,7 +183,7 @@ export class WarmJobs {
     await this.#tables.jobs.update(name, (present) =>
       present === undefined || present.end !== undefined || present.cancelledAt !== undefined
         ? undefined
-        : { ...present, cancelledAt: Date.now() },
+        : { ...present, cancelledAt: epochMs(this.#context.clock) },
     );
     return await this.get(name);
   }

@@ -1,16 +1,13 @@
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError, sleep, within } from '@hearth/common';
 import type { WarmProgress } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import { chooseFiles, type ManifestKeeper } from '../datasets/index.ts';
 import type { Pins } from '../pins/index.ts';
-import { abortError, pause } from '../records/index.ts';
+import { abortError } from '../records/index.ts';
 import type { NodeState, WarmJobRecord, WarmProgressRecord } from './record.ts';
 import { SpeedMeter } from './speed.ts';
 import { emptyProgress, hasEnded } from './state.ts';
 import { progressId, type WarmTables } from './table.ts';
-
-/** The longest time that setTimeout can wait; no job waits longer. */
-const longestTimerMs = 0x7fff_ffff;
 
 /** Owner of a job's pins: who was named, else the job. */
 function pinOwner({ name, pinOwner }: WarmJobRecord): string {
@@ -65,7 +62,7 @@ export class WarmPart {
     const { logger } = this.#context;
     const name = this.job.name;
     const signal = this.#stop.signal;
-    const timer = this.#startDeadline();
+    const cancelDeadline = this.#startDeadline();
     let error: HearthError | undefined;
     let last: WarmProgress | undefined;
     try {
@@ -77,7 +74,7 @@ export class WarmPart {
     } catch (thrown) {
       error = HearthError.from(thrown);
     }
-    clearTimeout(timer);
+    cancelDeadline?.();
     try {
       last = await this.#endInEngine(last);
       if (error !== undefined && this.job.pin && this.job.pinOwner === '' && !isSuspension(error))
@@ -91,11 +88,12 @@ export class WarmPart {
     }
   }
 
-  #startDeadline(): NodeJS.Timeout | undefined {
+  #startDeadline(): (() => void) | undefined {
     const { deadlineAt } = this.job;
     if (deadlineAt === undefined) return undefined;
-    const left = Math.min(Math.max(0, deadlineAt - Date.now()), longestTimerMs);
-    return setTimeout(() => this.cancel(new HearthError('DeadlineExceeded', 'the deadline of the job passed')), left);
+    const { clock } = this.#context;
+    const late = new HearthError('DeadlineExceeded', 'the deadline of the job passed');
+    return clock.schedule(Math.max(0, deadlineAt - epochMs(clock)), () => this.cancel(late));
   }
 
   /** A dataset that is complete is linked as a tree, so that mounts of it need no FUSE; where that cannot be, they use FUSE. */
@@ -110,10 +108,10 @@ export class WarmPart {
   }
 
   async #begin(signal: AbortSignal): Promise<void> {
-    const { engine, node } = this.#context;
+    const { engine, node, clock, pace } = this.#context;
     const { name, dataset, manifest, paths, priority, verify } = this.job;
     await this.#report({ ...emptyProgress(this.job, node), state: 'Running' }, false);
-    await this.#keeper.opened(manifest, AbortSignal.any([signal, AbortSignal.timeout(this.#context.pace.goneGraceMs)]));
+    await this.#keeper.opened(manifest, within(clock, pace.goneGraceMs, signal));
     const { entries } = await chooseFiles(engine, { name: dataset, manifest, bytes: 0n }, paths);
     if (this.job.pin) await this.#pins.pin({ dataset, manifest, paths, owner: pinOwner(this.job) }, signal);
     if (signal.aborted) throw abortError(signal);
@@ -141,7 +139,7 @@ export class WarmPart {
         this.#record(progress.state === 'running' ? 'Running' : 'Verifying', progress, undefined),
         false,
       );
-      await pause(this.#context.pace.progressMs, signal);
+      await sleep(this.#context.clock, this.#context.pace.progressMs, signal);
     }
   }
 
@@ -154,7 +152,7 @@ export class WarmPart {
     if (before.state === 'running' || before.state === 'verifying') {
       await engine.cancelWarm(this.job.name);
       while (['running', 'verifying'].includes((await engine.warmProgress(this.job.name)).state)) {
-        await pause(20, new AbortController().signal);
+        await sleep(this.#context.clock, 20);
       }
     }
     const progress = await engine.warmProgress(this.job.name);
@@ -166,14 +164,17 @@ export class WarmPart {
     const base = emptyProgress(this.job, this.#context.node);
     const from = progress === undefined ? {} : numbersOf(progress);
     const failure = error === undefined ? {} : { errorCode: error.code, message: error.message };
-    const bytesPerSecond = hasEnded(state) ? 0n : this.#speed.note(progress?.bytesReady ?? 0n, performance.now());
+    const bytesPerSecond = hasEnded(state)
+      ? 0n
+      : this.#speed.note(progress?.bytesReady ?? 0n, this.#context.clock.now());
     return { ...base, ...from, ...failure, state, bytesPerSecond };
   }
 
   /** Progress that cannot be written is written with the next; the end is tried until it is written. */
   async #report(record: WarmProgressRecord, final: boolean): Promise<void> {
     if (!final && this.#written !== undefined && sameProgress(this.#written, record)) return;
-    const giveUp = AbortSignal.timeout(this.#context.pace.goneGraceMs);
+    const { clock, pace } = this.#context;
+    const giveUp = clock.timeout(pace.goneGraceMs);
     for (;;) {
       try {
         await this.#write(record);
@@ -185,7 +186,7 @@ export class WarmPart {
           error: HearthError.from(thrown),
         });
         if (!final || giveUp.aborted || HearthError.from(thrown).code === 'Cancelled') return;
-        await pause(this.#context.pace.progressMs, giveUp);
+        await sleep(clock, pace.progressMs, giveUp);
       }
     }
   }
@@ -210,7 +211,7 @@ function endState(error: HearthError | undefined): NodeState {
   return error.code === 'Cancelled' ? 'Cancelled' : 'Failed';
 }
 
-/** Before the coordinator has divided the rate everybody takes an even share: the sum stays within the limit. */
+/** Before the coordinator has divided the rate each agent takes an even share: the sum stays within the limit. */
 function firstShare(job: WarmJobRecord, share: bigint | undefined): bigint {
   if (job.rateLimit === 0n) return 0n;
   const even = job.rateLimit / BigInt(job.nodes.length);

@@ -1,4 +1,4 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, epochMs, HearthError, type Logger } from '@hearth/common';
 import { Mirror, RecordTable, TableWatch } from '../records/index.ts';
 import type { Operation, Store } from '../store/index.ts';
 import {
@@ -26,12 +26,14 @@ export class WarmTables {
   readonly progressMirror;
   readonly divisionsMirror;
   readonly #watch: TableWatch;
+  readonly #clock: Clock;
 
-  constructor(store: Store, logger: Logger) {
+  constructor(store: Store, logger: Logger, clock: Clock) {
+    this.#clock = clock;
     this.jobs = new RecordTable(store, 'warm/jobs/', warmJobSchema);
     this.progress = new RecordTable(store, 'warm/progress/', warmProgressSchema);
     this.divisions = new RecordTable(store, 'warm/division/', warmDivisionSchema);
-    this.#watch = new TableWatch(store, 'warm/', logger);
+    this.#watch = new TableWatch(store, 'warm/', logger, clock);
     this.jobsMirror = new Mirror(this.jobs, logger, this.#watch);
     this.progressMirror = new Mirror(this.progress, logger, this.#watch);
     this.divisionsMirror = new Mirror(this.divisions, logger, this.#watch);
@@ -46,7 +48,7 @@ export class WarmTables {
   async job(name: string): Promise<WarmJobRecord> {
     const row = await this.jobs.read(name);
     if (row !== undefined) {
-      await this.jobsMirror.caughtUp(row.modRevision, AbortSignal.timeout(catchUpMs));
+      await this.jobsMirror.caughtUp(row.modRevision, this.#clock.timeout(catchUpMs));
       return row.value;
     }
     throw new HearthError('NotFound', `there is no warm job ${name}; hearth jobs shows those there are`);
@@ -70,7 +72,7 @@ export class WarmTables {
   view(job: WarmJobRecord, members: ReadonlySet<string>, goneGraceMs: number): JobView {
     const { name } = job;
     const [progress, division] = [this.progressOf(job), this.division(name)];
-    return viewJob({ job, progress, division, members, now: Date.now(), goneGraceMs });
+    return viewJob({ job, progress, division, members, now: epochMs(this.#clock), goneGraceMs });
   }
 
   /** Everything of a job goes in one transaction. */

@@ -132,8 +132,15 @@ describe('warm jobs', () => {
 
   it('end at their deadline', async () => {
     await start(['a', 'b']);
-    cluster.fabric.bytesPerSecond = 500_000;
-    await cluster.agent('a').warmJobs.create(warm({ name: 'j', deadlineSeconds: 1 }), soon());
+    cluster.fabric.bytesPerSecond = 1_000;
+    // Each agent by itself: none writes the end of jobs for all.
+    for (const node of ['a', 'b']) await cluster.agent(node).coordinator.close();
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j', deadlineSeconds: 3_600 }), soon());
+    const running = (node: string) => cluster.engine(node).warms.get('j')?.running === true;
+    await until(() => running('a') && running('b'));
+    await cluster.clock.advance(3_500_000);
+    assert.ok(running('a') && running('b'), 'not before it');
+    await cluster.clock.advance(100_000);
     const { view } = await ended('b', 'j');
     assert.deepEqual([view.state, view.errorCode], ['Failed', 'DeadlineExceeded']);
     await until(() => !cluster.engine('a').warms.has('j') && !cluster.engine('b').warms.has('j'));
@@ -167,11 +174,18 @@ describe('warm jobs', () => {
   });
 
   it('fail for an agent that stays away, after the grace', async () => {
-    await start(['a', 'b']);
+    await start(['a', 'b'], { goneGraceMs: 3_600_000 });
     cluster.fabric.bytesPerSecond = 4_000_000;
     await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
     await until(() => cluster.engine('b').warms.get('j')?.running === true);
-    await cluster.remove('b', 'crash');
+    // In order: in a crash its part would try to write its end for as long.
+    await cluster.remove('b');
+    const { warmJobs, warmTables } = cluster.agent('a');
+    await until(() => warmTables.division('j')?.goneSince.b !== undefined);
+    await until(async () => (await warmJobs.get('j')).view.nodes.some((one) => one.state === 'Succeeded'));
+    await cluster.clock.advance(cluster.pace.goneGraceMs - 600_000);
+    assert.equal((await warmJobs.get('j')).view.state, 'Running', 'not before the grace');
+    await cluster.clock.advance(600_000);
     const { view } = await ended('a', 'j');
     assert.deepEqual([view.state, view.errorCode], ['Failed', 'Unavailable']);
     assert.match(view.message, /^b: the agent has been gone for/);
@@ -264,10 +278,21 @@ describe('warm jobs', () => {
   });
 
   it('go away some time after they have ended', async () => {
-    await start(['a'], { endedJobMs: 1_000 });
+    await start(['a']);
     await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
     await ended('a', 'j');
-    await until(() => cluster.agent('a').warmTables.jobsMirror.get('j') === undefined);
+    const job = () => cluster.agent('a').warmTables.jobsMirror.get('j');
+    await until(() => job()?.end !== undefined);
+    const ten = 600_000;
+    const [present, end] = [job(), job()?.end];
+    assert.ok(present !== undefined && end !== undefined);
+    const older = { ...present, name: 'older', end: { ...end, at: end.at - ten } };
+    await cluster.agent('a').warmTables.jobs.put('older', older);
+    await cluster.clock.advance(cluster.pace.endedJobMs - ten / 2);
+    await until(() => cluster.agent('a').warmTables.jobsMirror.get('older') === undefined);
+    assert.notEqual(job(), undefined, 'not before the time');
+    await cluster.clock.advance(ten / 2);
+    await until(() => job() === undefined);
     assert.equal((await cluster.store('a').range('warm/')).entries.length, 0);
   });
 });

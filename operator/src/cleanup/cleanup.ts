@@ -101,7 +101,7 @@ async function removeRest(options: CleanupOptions, deadline: number): Promise<vo
   );
 }
 
-/** It would put finalizers back that are taken away next. Gives what starts it again. */
+/** It would put finalizers back that are removed next. Gives what starts it again. */
 async function stopOperator(options: CleanupOptions): Promise<() => Promise<void>> {
   const { api, namespace, logger, signal } = options;
   const deployment = await api.get(kinds.Deployment, operatorName, namespace, signal);

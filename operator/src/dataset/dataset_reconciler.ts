@@ -39,7 +39,7 @@ export interface DatasetReconcilerOptions {
 const inUseMs = 60_000;
 const maxClaimsListed = 10;
 
-/** Registers Datasets at the agents of their clusters, and tells in their status what the agents say. */
+/** Registers Datasets at the agents of their clusters, and reports in their status what the agents say. */
 export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedDataset, DatasetAction> {
   readonly type: ResourceType<Dataset> = datasets;
   readonly progressReasons = ['Listing', 'AgentsUnavailable'];

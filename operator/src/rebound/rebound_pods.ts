@@ -37,7 +37,7 @@ export interface ObservedRebounds {
 export type ReboundAction = { cache: NodeCache; report: readonly ReboundPod[]; remember: readonly ReboundPod[] };
 
 /**
- * Tells pods whose mounts died that they must be restarted: each by one event for each time that it happened. Which were
+ * Reports to pods whose mounts died that they must be restarted: each by one event for each time that it happened. Which were
  * reported stands in the NodeCache; the event of a rebinding has a name that only this rebinding gives, so that a pod is not
  * reported twice where an operator ends between the two. What the API server refuses is tried again until it takes it, or
  * the pod has ended. By the name of the node, which is that of the NodeCache too.
@@ -107,7 +107,7 @@ export interface ReboundControllerOptions extends Omit<ReboundPodsOptions, 'agen
   logger: Logger;
 }
 
-/** Tells pods whose mounts died, on the leader only, until the signal aborts. The reflectors run already. */
+/** Reports to pods whose mounts died, on the leader only, until the signal aborts. The reflectors run already. */
 export async function runReboundController(options: ReboundControllerOptions, signal: AbortSignal): Promise<void> {
   const { agents, clusters, nodes, caches, logger } = options;
   const placements = new Placements(clusters, nodes);

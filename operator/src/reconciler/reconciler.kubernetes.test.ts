@@ -20,12 +20,7 @@ import { CutProxy } from '@hearth/common/kubernetes/testing';
 import type { Condition } from '@hearth/common/resources';
 import { elapse, until } from '@hearth/common/testing';
 import { apiOf, startApiServer, type TestApiServer } from '@hearth/common/testing/kubernetes';
-import {
-  type CleanUpResult,
-  type DesiredStatus,
-  type ObjectReconciler,
-  reconcileObject,
-} from './index.ts';
+import { type CleanUpResult, type DesiredStatus, type ObjectReconciler, reconcileObject } from './index.ts';
 
 interface Widget extends KubernetesObject {
   spec: { text: string };

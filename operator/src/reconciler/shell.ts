@@ -85,7 +85,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     }
   }
 
-  /** Tells of a failure on the object and by an event, and throws it, so that the queue tries again later and later. */
+  /** Reports a failure on the object and by an event, and throws it, so that the queue tries again later and later. */
   async #failed(
     object: T,
     error: HearthError,

@@ -22,7 +22,7 @@ const lookAgainMs = 5 * 60_000;
 const awaitedMs = 10_000;
 const longestRestMs = 60 * 60_000;
 
-/** Makes of a StorageCluster what runs on its nodes, and tells in its status how each of them is. */
+/** Makes of a StorageCluster what runs on its nodes, and reports in its status how each of them is. */
 export class StorageClusterReconciler implements ObjectReconciler<StorageCluster, Observation, Action> {
   readonly type = kinds.StorageCluster;
   readonly progressReasons = progressReasons;

@@ -1,8 +1,7 @@
-import type { Clock } from '../clock.ts';
+import { ScheduledClock } from './scheduled_clock.ts';
 
-/** A clock that stands still until a test moves it. Chance is always the middle, unless set otherwise. */
-export class TestClock implements Clock {
-  chance = 0.5;
+/** A clock that stands still until a test moves it. */
+export class TestClock extends ScheduledClock {
   #now = 0;
   readonly #timers = new Set<{ at: number; run: () => void }>();
 
@@ -12,10 +11,6 @@ export class TestClock implements Clock {
 
   date(): Date {
     return new Date(Date.UTC(2026, 0, 1) + this.#now);
-  }
-
-  random(): number {
-    return this.chance;
   }
 
   schedule(ms: number, run: () => void): () => void {

@@ -1,0 +1,54 @@
+import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
+import { silentLogger } from '@hearth/common';
+import { ControlClient } from '@hearth/common/generated/hearth/v1/control.ts';
+import { type AgentConfig, loadConfig } from '../config/index.ts';
+import { type RunningAgent, type RunOptions, runAgent } from '../daemon/run_agent.ts';
+import { testPace } from './cluster.ts';
+
+export type Flags = Record<string, string | string[]>;
+
+/** Of an agent that keeps all that it has below `folder`, where others may keep theirs; `flags` go before. */
+export async function testConfig(folder: string, node: string, flags: Flags = {}): Promise<AgentConfig> {
+  const { config } = await loadConfig({
+    environment: { HEARTH_SECRET: 'sixteen bytes or more' },
+    flags: {
+      node,
+      store: `sqlite:${join(folder, 'state', 'store.sqlite')}`,
+      'cache-directories': `${join(folder, node)}=1GiB`,
+      'control-socket': join(folder, `${node}.sock`),
+      'health-listen': '127.0.0.1:0',
+      'wire-listen': '127.0.0.1:0',
+      ...flags,
+    },
+  });
+  return config;
+}
+
+/** An agent that `runAgent` runs. */
+export interface StartedAgent {
+  /** Resolves when it serves; rejects when it ends before. */
+  serving: Promise<RunningAgent>;
+  /** Resolves when it has ended. */
+  stop: () => Promise<void>;
+}
+
+/** Silent and at the pace of tests, unless the options say otherwise. */
+export function startAgent(config: AgentConfig, options: Omit<RunOptions, 'signal' | 'onReady'>): StartedAgent {
+  const controller = new AbortController();
+  const { promise: serving, resolve: onReady, reject } = Promise.withResolvers<RunningAgent>();
+  const given = { logger: silentLogger, pace: testPace, ...options };
+  const ended = runAgent(config, { ...given, signal: controller.signal, onReady });
+  ended.catch(reject);
+  const stop = async () => {
+    controller.abort();
+    await ended;
+  };
+  return { serving, stop };
+}
+
+/** On the socket that `testConfig` names. */
+export function socketClient(folder: string, node: string): ControlClient {
+  const address = `unix://${join(folder, `${node}.sock`)}`;
+  return new ControlClient(address, credentials.createInsecure(), { 'grpc.default_authority': 'localhost' });
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { faultsOf } from './raw_clocks.ts';
+
+/** The seam itself. */
+const seam = ['common/src/clock.ts'];
+
+/**
+ * Files from before the seam. The operator's parts are given their time as `now`, a function whose default is the
+ * system's, and wait by timers: they are to take a Clock as they are changed.
+ */
+const before = [
+  'agents/agent_connection',
+  'agents/agent_pool',
+  'cleanup/cleanup',
+  'cleanup/wait',
+  'dataset/dataset_controller',
+  'node_cache/node_cache_controller',
+  'nodes/node_controller',
+  'operator/webhook_service',
+  'preload/cluster_executor',
+  'preload/preload_controller',
+  'preload/job_tracker',
+  'preload/pin_cache',
+  'provisioner/volume_reconciler',
+  'reconciler/shell',
+  'storage_cluster/storage_cluster_controller',
+  'webhook/webhook',
+  'webhook/webhook_controller',
+  'webhook/webhook_server',
+].map((path) => `operator/src/${path}.ts`);
+
+describe('clocks and timers of the system', () => {
+  const count = (source: string) => faultsOf('a.ts', source).length;
+
+  it('are found in code, and not in comments and texts', () => {
+    const uses = ['Date.now()', 'now = Date.now', 'performance.now()', 'new Date()', 'process.hrtime.bigint()'];
+    const timers = ['setTimeout(run, 1)', 'setInterval(run, 1)', 'AbortSignal.timeout(1)'];
+    for (const use of [...uses, ...timers]) assert.equal(count(`const x = ${use};`), 1, use);
+    assert.equal(count("import { setTimeout as sleep } from 'node:timers/promises';"), 1);
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a template in the code that is looked at
+    assert.equal(count('`${Date.now()} ms`'), 1);
+    assert.equal(count('// Date.now()\n/* setTimeout */ log(\'setInterval\', "Date.now")'), 0);
+  });
+
+  it('are not what is computed from a time, a socket, or of another name', () => {
+    for (const other of ['new Date(at)', 'socket.setTimeout(5)', 'resetTimeout()', 'clearTimeout(x)', 'clock.now()'])
+      assert.equal(count(other), 0, other);
+  });
+
+  it('are used by the seam alone in product code', () => {
+    const root = join(import.meta.dirname, '../..');
+    const of = ['cli', 'common', 'csi-driver', 'node-agent', 'operator'].map((name) => `${name}/src/**/*.ts`);
+    const paths = of.flatMap((pattern) => globSync(pattern, { cwd: root }));
+    const product = paths.filter((path) => !/\.test\.ts$|\/testing\/|\/generated\//.test(path));
+    assert.ok(product.length > 300);
+    const looked = product.filter((path) => !seam.includes(path) && !before.includes(path));
+    assert.deepEqual(
+      looked.flatMap((path) => faultsOf(path, readFileSync(join(root, path), 'utf8'))),
+      [],
+    );
+  });
+});
