@@ -7,11 +7,11 @@ import { status } from '@grpc/grpc-js';
 import { silentLogger } from '@hearth/common';
 import { callSocket } from '@hearth/common/grpc/testing';
 import { needsRoot, TemporaryFolder, until } from '@hearth/common/testing';
-import { readConfiguration } from './configuration/index.ts';
+import { readConfiguration } from './configuration.ts';
 import { Driver } from './driver.ts';
 import { NodeService } from './generated/csi/csi.ts';
 import { RegistrationService } from './generated/kubelet/pluginregistration/api.ts';
-import { publishedId } from './published/index.ts';
+import { publishedId } from './node/published_records.ts';
 import { FakeAgent } from './testing/fake_agent.ts';
 import { inlineContext, manifest, published, publishRequest } from './testing/samples.ts';
 

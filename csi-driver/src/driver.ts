@@ -1,15 +1,20 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import { HealthServer } from '@hearth/common/health';
 import { NodeAgents } from './agent/index.ts';
-import type { Configuration } from './configuration/index.ts';
+import type { Configuration } from './configuration.ts';
 import { ControlBook, ControllerService } from './controller/index.ts';
-import { IdentityService } from './identity/index.ts';
 import { SystemMounts } from './mounts/index.ts';
-import { NodeService, Publications, Rebinding } from './node/index.ts';
-import { PublishedRecords, reconcilePublished } from './published/index.ts';
-import { KubeletRegistration } from './registration/index.ts';
-import { addController, addIdentity, addNode, CallHandlers, SocketServer } from './server/index.ts';
-import { driverVersion } from './version.ts';
+import { driverVersion } from './names.ts';
+import { NodeService, Publications, PublishedRecords, Rebinding, reconcilePublished } from './node/index.ts';
+import {
+  addController,
+  addIdentity,
+  addNode,
+  CallHandlers,
+  Identity,
+  KubeletRegistration,
+  SocketServer,
+} from './server/index.ts';
 
 /** Milliseconds. The kubelet gives a call two minutes; what is slower is answered and made again. */
 const pace = {
@@ -34,17 +39,18 @@ export class Driver {
   readonly #health: HealthServer;
   #reconciled = false;
 
-  constructor(configuration: Configuration, logger: Logger) {
+  constructor(configuration: Configuration, logger: Logger, clock: Clock = systemClock) {
+    const shared = { logger, clock };
     const { node, stateDirectory, kubeletDirectory, registrationDirectory, socket } = configuration;
     this.#configuration = configuration;
     this.#logger = logger;
     this.#health = new HealthServer({ reasons: () => this.#reasons() }, logger);
-    this.#mounts = new SystemMounts({ kubeletDirectory, deadlineMs: pace.mountMs, logger });
+    this.#mounts = new SystemMounts({ kubeletDirectory, deadlineMs: pace.mountMs, ...shared });
     this.#records = new PublishedRecords(stateDirectory, logger);
     const agents = new NodeAgents({ stateDirectory, node, deadlineMs: pace.agentMs });
-    const publications = new Publications({ agents, mounts: this.#mounts, records: this.#records, logger });
-    const handlers = new CallHandlers({ logger, deadlineMs: pace.callMs });
-    const identity = new IdentityService({ version: driverVersion(), controller: configuration.services === 'all' });
+    const publications = new Publications({ agents, mounts: this.#mounts, records: this.#records, ...shared });
+    const handlers = new CallHandlers({ ...shared, deadlineMs: pace.callMs });
+    const identity = new Identity({ version: driverVersion(), controller: configuration.services === 'all' });
     // Once, and not with each socket: it holds the locks.
     const nodeService = new NodeService({ node, publications });
     this.#rebinding = new Rebinding({
@@ -53,7 +59,7 @@ export class Driver {
       mounts: this.#mounts,
       rebind: (...mount) => nodeService.rebind(...mount),
       everyMs: pace.rebindMs,
-      logger,
+      ...shared,
     });
     const controller = this.#controller(agents);
     this.#server = new SocketServer({
@@ -64,11 +70,11 @@ export class Driver {
         if (controller !== undefined) addController(server, handlers, controller);
       },
       watchMs: pace.watchMs,
-      logger,
+      ...shared,
     });
     if (registrationDirectory !== undefined) {
       const { watchMs, retryMs } = pace;
-      const options = { directory: registrationDirectory, endpoint: socket, handlers, watchMs, retryMs, logger };
+      const options = { directory: registrationDirectory, endpoint: socket, handlers, watchMs, retryMs, ...shared };
       this.#registration = new KubeletRegistration(options);
     }
   }
@@ -85,7 +91,7 @@ export class Driver {
     this.#logger.info('the driver serves', { node, socket, services, published: kept, removed });
   }
 
-  /** The kubelet is notified first, so that it does not ask any more; then calls under way are waited for. */
+  /** The kubelet learns it first, so that it does not ask any more; then calls under way are waited for. */
   async close(): Promise<void> {
     await this.#rebinding.close();
     await this.#registration?.close();

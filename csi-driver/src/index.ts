@@ -18,4 +18,4 @@ export type {
 } from './generated/csi/csi.ts';
 export { VolumeCapability_AccessMode_Mode as AccessMode } from './generated/csi/csi.ts';
 export { attributeNames, driverName } from './names.ts';
-export { registeredName } from './volume/index.ts';
+export { registeredName } from './volume_request.ts';

@@ -1,7 +1,7 @@
 import { createLogger, HearthError } from '@hearth/common';
-import { readConfiguration, usage } from './configuration/index.ts';
+import { readConfiguration, usage } from './configuration.ts';
 import { runDriver } from './driver.ts';
-import { driverVersion } from './version.ts';
+import { driverVersion } from './names.ts';
 
 const args = process.argv.slice(2);
 if (args.includes('--help')) {

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { findPackageJSON } from 'node:module';
+
 export { driverName } from '@hearth/common/names';
 
 /** What a volume is of: keys of volume attributes and of StorageClass parameters. */
@@ -7,3 +10,8 @@ export const attributeNames = {
   dataset: 'dataset',
   revision: 'revision',
 } as const;
+
+/** The version of this package, as its package.json says. */
+export function driverVersion(): string {
+  return JSON.parse(readFileSync(findPackageJSON(import.meta.url) ?? '', 'utf8')).version;
+}

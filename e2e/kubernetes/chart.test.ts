@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { needsPrograms, root, tools } from '@hearth/common/testing';
 import { Chart, chartFolder, flags, type Manifest, podSpecs, someRegistry } from '@hearth/common/testing/kubernetes';
 import { parse } from 'yaml';
-import { readConfiguration } from '../../csi-driver/src/configuration/index.ts';
+import { readConfiguration } from '../../csi-driver/src/configuration.ts';
 import { readEnvironment } from '../../operator/src/storage_cluster/environment.ts';
 import { oddValues } from './odd_values.ts';
 

@@ -1,12 +1,11 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { knock, longestSocketPath } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
-import { checkClusterName } from '../volume/index.ts';
-import type { ControlCalls } from './control_calls.ts';
-import { knock, SocketCalls } from './socket_calls.ts';
+import { checkClusterName } from '../volume_request.ts';
+import { type ControlCalls, SocketCalls } from './control_calls.ts';
 
-/** sun_path of unix(7) without its NUL. */
-const longestSocketPath = 107;
+const knockMs = 2000;
 
 export interface NodeAgentsOptions {
   /** Its folders are the clusters: `<state>/<cluster>/run/agent.sock`. */
@@ -47,7 +46,7 @@ export class NodeAgents {
         `the socket path ${socket} is longer than ${longestSocketPath} bytes; give the StorageCluster a shorter name`,
       );
     }
-    const absent = await knock(socket);
+    const absent = await knock(socket, knockMs);
     if (absent !== undefined) throw notRunning(name, node, socket, absent);
     return { cluster: name, directory, control: new SocketCalls(socket, deadlineMs) };
   }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { HearthError } from '@hearth/common';
 import { TemporaryFolder } from '@hearth/common/testing';
-import { SocketCalls } from '../agent/socket_calls.ts';
+import { SocketCalls } from '../agent/control_calls.ts';
 import { CreateVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '../generated/csi/csi.ts';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { capability, manifest } from '../testing/samples.ts';
-import { ControlBook, ControllerService, volumeIdOf } from './index.ts';
-import { pageOf } from './list_page.ts';
+import { ControllerService, pageOf, volumeIdOf } from './controller_service.ts';
+import { ControlBook } from './volume_book.ts';
 
 const GiB = 1n << 30n;
 const signal = new AbortController().signal;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
 import {
@@ -15,10 +16,8 @@ import {
   type Volume,
 } from '../generated/csi/csi.ts';
 import { attributeNames } from '../names.ts';
-import { checkCapabilities, chosenBy, type DatasetChoice, registeredName } from '../volume/index.ts';
-import { pageOf } from './list_page.ts';
+import { checkCapabilities, chosenBy, type DatasetChoice, registeredName } from '../volume_request.ts';
 import type { DatasetCatalog, VolumeBook, VolumeRecord } from './volume_book.ts';
-import { volumeIdOf } from './volume_name.ts';
 
 /**
  * CSI's Controller service for the datasets of one cluster. A volume is a name for a dataset, so creating one moves
@@ -178,4 +177,49 @@ function checkedId(id: string): string {
 
 function invalid(message: string): CsiError {
   return new CsiError('INVALID_ARGUMENT', message);
+}
+
+/** The specification's limit for strings, in bytes of UTF-8. */
+const longestName = 128;
+/** What the specification forbids in names: control characters but tab, line feed and carriage return. */
+const forbidden = /[^\P{Cc}\t\n\r]/u;
+/** What agents take for a volume's name, and needs no escaping. */
+const plain = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
+
+/**
+ * The id of the volume that was asked for under a name: the name itself, as in `pvc-<uid>`; for a name with other
+ * characters a digest of it, so that the same name always gives the same id. `INVALID_ARGUMENT` when it is no name.
+ */
+export function volumeIdOf(name: string): string {
+  if (name === '') throw new CsiError('INVALID_ARGUMENT', 'the name of the volume is missing');
+  if (Buffer.byteLength(name) > longestName) {
+    throw new CsiError('INVALID_ARGUMENT', `the name of the volume is longer than ${longestName} bytes`);
+  }
+  if (forbidden.test(name)) throw new CsiError('INVALID_ARGUMENT', 'the name of the volume has control characters');
+  if (plain.test(name)) return name;
+  return `volume-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
+}
+
+interface Page {
+  volumes: VolumeRecord[];
+  /** '' after the last page. */
+  nextToken: string;
+}
+
+const tokenPrefix = 'after:';
+
+/**
+ * Volumes in the order of their names, from behind the one that the token names: so the deletion of a volume between
+ * two pages loses and repeats nothing. `ABORTED` for a token that is not ours, as the specification asks.
+ */
+export function pageOf(volumes: VolumeRecord[], maxEntries: number, token: string): Page {
+  if (maxEntries < 0) throw new CsiError('INVALID_ARGUMENT', 'max_entries must not be negative');
+  if (token !== '' && !token.startsWith(tokenPrefix)) {
+    throw new CsiError('ABORTED', 'the starting token is none that this driver gave out; list from the beginning');
+  }
+  const after = token.slice(tokenPrefix.length);
+  const rest = volumes.filter(({ name }) => name > after).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const page = maxEntries === 0 ? rest : rest.slice(0, maxEntries);
+  const last = page.at(-1);
+  return { volumes: page, nextToken: last !== undefined && page.length < rest.length ? tokenPrefix + last.name : '' };
 }

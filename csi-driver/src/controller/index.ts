@@ -1,4 +1,8 @@
-export { ControlBook } from './control_book.ts';
 export { ControllerService } from './controller_service.ts';
-export type { CatalogEntry, DatasetCatalog, VolumeBook, VolumeRecord } from './volume_book.ts';
-export { volumeIdOf } from './volume_name.ts';
+export {
+  type CatalogEntry,
+  ControlBook,
+  type DatasetCatalog,
+  type VolumeBook,
+  type VolumeRecord,
+} from './volume_book.ts';

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { TestClock } from '@hearth/common/testing';
 import { runChild } from './child.ts';
 
 describe('runChild', () => {
@@ -10,8 +11,12 @@ describe('runChild', () => {
   });
 
   it('kills at the deadline', async () => {
-    const outcome = await runChild('sleep', ['60'], { deadlineMs: 100 });
-    assert.deepEqual(outcome, { code: null, late: true, message: '' });
+    const clock = new TestClock();
+    const running = runChild('sleep', ['600'], { deadlineMs: 20_000, clock });
+    await clock.advance(19_999);
+    assert.equal(clock.next, 1, 'it runs until then');
+    await clock.advance(1);
+    assert.deepEqual(await running, { code: null, late: true, message: '' });
   });
 
   it('bounds what it keeps, and gives no environment but PATH and the locale', async () => {

@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { HearthError } from '@hearth/common';
+import { type Clock, HearthError, systemClock } from '@hearth/common';
 
 export interface ChildOptions {
   /** Milliseconds until it is killed. */
   deadlineMs: number;
   /** File descriptors that the child has as 3, 4, ... */
   descriptors?: number[];
+  clock?: Clock;
 }
 
 export interface ChildOutcome {
@@ -28,10 +29,11 @@ export async function runChild(program: string, args: string[], options: ChildOp
     env: { PATH: process.env.PATH ?? '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' },
   });
   let late = false;
-  const timer = setTimeout(() => {
+  const { clock = systemClock, deadlineMs } = options;
+  const cancel = clock.schedule(deadlineMs, () => {
     late = true;
     child.kill('SIGKILL');
-  }, options.deadlineMs);
+  });
   const message = collect(child);
   try {
     const code = await new Promise<number | null>((resolve, reject) => {
@@ -43,7 +45,7 @@ export async function runChild(program: string, args: string[], options: ChildOp
     const reason = (thrown as Error).message;
     throw new HearthError('Unsupported', `${program} cannot be run (${reason}); install it (Debian: package mount)`);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }
 

@@ -1,4 +1,11 @@
-export type { MountCalls, Restrictions } from './mount_calls.ts';
-export { isReadOnly, isRestricted, isWriteProtected, type MountEntry, mountAt, showSame } from './mount_table.ts';
+export {
+  isReadOnly,
+  isRestricted,
+  isWriteProtected,
+  type MountCalls,
+  type MountEntry,
+  mountAt,
+  showSame,
+} from './mount_calls.ts';
 export { SystemMounts } from './system_mounts.ts';
 export { normalTarget } from './target_folder.ts';

@@ -1,4 +1,4 @@
-import type { MountEntry } from './mount_table.ts';
+import { readFile } from 'node:fs/promises';
 
 export interface Restrictions {
   noexec: boolean;
@@ -19,16 +19,104 @@ export interface MountCalls {
   /** What is mounted over the source, or over what else was bound from it, later or by then, is not seen at the target. */
   bind(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /**
-   * As `bind`, over a mount of which nothing may be asked any more, and which stays below: containers that were given
-   * it with HostToContainer see what is mounted over it, and nothing of what is mounted after it was unmounted.
+   * As `bind`, over a mount of which nothing may be asked any more, and which stays below: containers that were given it
+   * with HostToContainer see what is mounted over it, and nothing of what is mounted after it was unmounted.
    */
   bindOver(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /** As `bind`, but through an overlay without a writable layer: a file system that is read-only for good. */
   overlay(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /** Makes the mount at the target read-only, without set-user-id programs and devices. */
   restrict(target: string, restrictions: Restrictions): Promise<void>;
-  /** Takes the uppermost mount away. */
+  /** Unmounts the uppermost mount. */
   unmount(target: string): Promise<void>;
   /** Removes the folder, if it is there. Never what is in it. */
   removeTarget(target: string): Promise<void>;
+}
+
+/** One line of /proc/self/mountinfo (proc_pid_mountinfo(5)). */
+export interface MountEntry {
+  id: number;
+  parent: number;
+  /** `major:minor` of the file system. */
+  device: string;
+  /** The folder of the file system that is seen at the mount point. */
+  root: string;
+  mountPoint: string;
+  /** Of this mount alone, as `ro`, `nosuid`. */
+  options: string[];
+  /** Of the file system, which all its mounts share. */
+  superOptions: string[];
+}
+
+/** Lines that are cut off or malformed are left out: the kernel writes none. */
+export function parseMountInfo(text: Buffer): MountEntry[] {
+  return text
+    .toString('latin1')
+    .split('\n')
+    .map(parseLine)
+    .filter((entry) => entry !== undefined);
+}
+
+/** What is seen at a path: of mounts one over another the uppermost. */
+export function mountAt(table: readonly MountEntry[], path: string): MountEntry | undefined {
+  const there = table.filter((entry) => entry.mountPoint === path);
+  return there.find((entry) => !there.some((other) => other.parent === entry.id));
+}
+
+/** Whether two mounts show the same folder of the same file system. */
+export function showSame(a: MountEntry, b: MountEntry): boolean {
+  return a.device === b.device && a.root === b.root;
+}
+
+export function isReadOnly(entry: MountEntry): boolean {
+  return entry.options.includes('ro');
+}
+
+/** Whether pods may be given it: read-only, without set-user-id programs and devices. */
+export function isRestricted(entry: MountEntry, { noexec }: { noexec: boolean }): boolean {
+  return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])].every((one) => entry.options.includes(one));
+}
+
+/**
+ * Whether none can write by a mount of this mount, whatever is done to its flags: the file system itself is
+ * read-only, or the mount maps no owner of files (mount_setattr(2), MOUNT_ATTR_IDMAP).
+ */
+export function isWriteProtected(entry: MountEntry): boolean {
+  return entry.superOptions.includes('ro') || entry.options.includes('idmapped');
+}
+
+/**
+ * The mounts that this process sees. Before Linux 5.8 a table of more than a page could miss entries while others
+ * came and went, so it is read until two readings agree, at most five times.
+ */
+export async function readMountTable(): Promise<MountEntry[]> {
+  let last = await readFile('/proc/self/mountinfo');
+  for (let reading = 1; reading < 5; reading++) {
+    const next = await readFile('/proc/self/mountinfo');
+    if (next.equals(last)) break;
+    last = next;
+  }
+  return parseMountInfo(last);
+}
+
+function parseLine(line: string): MountEntry | undefined {
+  const fields = line.split(' ');
+  const [id, parent, device, root, mountPoint, options] = fields;
+  if (id === undefined || parent === undefined || device === undefined) return undefined;
+  if (root === undefined || mountPoint === undefined || options === undefined) return undefined;
+  return {
+    id: Number(id),
+    parent: Number(parent),
+    device,
+    root: decodeField(root),
+    mountPoint: decodeField(mountPoint),
+    options: options.split(','),
+    superOptions: (fields.at(-1) ?? '').split(','),
+  };
+}
+
+/** The kernel writes blanks, tabs, line feeds, backslashes and `#` as three octal digits; the rest are bytes of UTF-8. */
+function decodeField(field: string): string {
+  const bytes = field.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+  return Buffer.from(bytes, 'latin1').toString('utf8');
 }

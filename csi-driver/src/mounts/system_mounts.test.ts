@@ -17,7 +17,7 @@ import { silentLogger } from '@hearth/common';
 import { needsRoot, TemporaryFolder, until } from '@hearth/common/testing';
 import { FrozenFuse } from '../testing/frozen_fuse.ts';
 import { runChild } from './child.ts';
-import { isWriteProtected, mountAt, parseMountInfo } from './mount_table.ts';
+import { isWriteProtected, mountAt, parseMountInfo } from './mount_calls.ts';
 import { SystemMounts } from './system_mounts.ts';
 
 const free = { noexec: false };
@@ -165,7 +165,11 @@ describe('SystemMounts', () => {
       assert.deepEqual([...seen(one), ...seen(two)], ['sub', 'sub', 'later', 'later']);
       execFileSync('mount', ['--bind', source, other]);
       assert.deepEqual(seen(two), ['later', 'later'], 'what comes over the source is not seen');
-      assert.doesNotMatch(readFileSync('/proc/self/mountinfo', 'utf8'), /hearth-bind-/);
+      // Other drivers of this machine have their own.
+      const ours = readFileSync('/proc/self/mountinfo', 'utf8')
+        .split('\n')
+        .filter((row) => row.includes(folder.path));
+      assert.doesNotMatch(ours.join('\n'), /hearth-bind-/);
     } finally {
       host.kill('SIGKILL');
       const made = (await mounts.table()).filter(({ mountPoint }) => mountPoint.startsWith(folder.path));

@@ -1,12 +1,10 @@
 import { mkdtemp, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
 import { type ChildOutcome, runChild } from './child.ts';
-import type { MountCalls, Restrictions } from './mount_calls.ts';
-import { type MountEntry, mountAt, readMountTable } from './mount_table.ts';
+import { type MountCalls, type MountEntry, mountAt, type Restrictions, readMountTable } from './mount_calls.ts';
 import { TargetFolder } from './target_folder.ts';
 
 export interface SystemMountsOptions {
@@ -14,6 +12,7 @@ export interface SystemMountsOptions {
   /** Milliseconds for one run of mount or umount. */
   deadlineMs: number;
   logger: Logger;
+  clock?: Clock;
 }
 
 /** A process that looks through all mounts (lsof, a virus scanner) lets go soon. */
@@ -22,10 +21,10 @@ const busyPauseMs = 200;
 
 /** mount(8) and umount(8) as child processes: they may hang, and this process must not. */
 export class SystemMounts implements MountCalls {
-  readonly #options: SystemMountsOptions;
+  readonly #options: Required<SystemMountsOptions>;
 
   constructor(options: SystemMountsOptions) {
-    this.#options = options;
+    this.#options = { clock: systemClock, ...options };
   }
 
   async table(): Promise<MountEntry[]> {
@@ -91,7 +90,7 @@ export class SystemMounts implements MountCalls {
     await using folder = await this.#present(target);
     let outcome = await this.#umount([], folder.realPath);
     for (let tries = 1; tries < busyTries && isBusy(outcome); tries++) {
-      await sleep(busyPauseMs);
+      await sleep(this.#options.clock, busyPauseMs);
       outcome = await this.#umount([], folder.realPath);
     }
     if (outcome.code === 0) return;
@@ -163,16 +162,18 @@ export class SystemMounts implements MountCalls {
   /** No helper programs, no utab, and no look at the paths: a dead mount hangs whoever looks at it. */
   async #mount(target: string, args: string[], descriptor?: number): Promise<void> {
     const outcome = await runChild('mount', ['--internal-only', '--no-mtab', '--no-canonicalize', ...args], {
-      deadlineMs: this.#options.deadlineMs,
+      ...this.#options,
       descriptors: descriptor === undefined ? [] : [descriptor],
     });
     if (outcome.code !== 0) throw failure('mount', target, outcome);
   }
 
   async #umount(args: string[], path: string): Promise<ChildOutcome> {
-    return await runChild('umount', ['--internal-only', '--no-mtab', '--no-canonicalize', ...args, path], {
-      deadlineMs: this.#options.deadlineMs,
-    });
+    return await runChild(
+      'umount',
+      ['--internal-only', '--no-mtab', '--no-canonicalize', ...args, path],
+      this.#options,
+    );
   }
 }
 

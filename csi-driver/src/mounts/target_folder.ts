@@ -10,7 +10,7 @@ const longestPath = 4095;
 
 /**
  * The place of one target: its parent held open, and its name. Every step from the kubelet's folder down was opened
- * in the one before without following links, so no process that can write there can lead us elsewhere.
+ * in the one before without following links, so none who can write there can lead us elsewhere.
  */
 export class TargetFolder implements AsyncDisposable {
   readonly #parent: FileHandle;

@@ -1,3 +1,4 @@
-export { NodeService, type NodeServiceOptions } from './node_service.ts';
-export { type Publication, Publications, type PublicationsParts } from './publications.ts';
+export { NodeService } from './node_service.ts';
+export { Publications } from './publications.ts';
+export { PublishedRecords, reconcilePublished } from './published_records.ts';
 export { Rebinding } from './rebinding.ts';

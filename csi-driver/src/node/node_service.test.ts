@@ -3,10 +3,10 @@ import {
   VolumeCapability_AccessMode_Mode as Mode,
   NodeServiceCapability_RPC_Type as Rpc,
 } from '../generated/csi/csi.ts';
-import type { PublishedRecord } from '../published/index.ts';
 import { capability, inlineContext, manifest, publishRequest, volumeContext } from '../testing/samples.ts';
 import { NodeService } from './node_service.ts';
 import type { Publication, Publications } from './publications.ts';
+import type { PublishedRecord } from './published_records.ts';
 
 const target = '/kubelet/pods/1/mount';
 const signal = new AbortController().signal;

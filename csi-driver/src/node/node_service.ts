@@ -16,10 +16,9 @@ import {
   VolumeUsage_Unit as Unit,
 } from '../generated/csi/csi.ts';
 import { normalTarget } from '../mounts/index.ts';
-import type { PublishedRecord } from '../published/index.ts';
-import { chosenBy, chosenByPod, isInline, usageOf } from '../volume/index.ts';
-import { KeyedLocks } from './keyed_locks.ts';
+import { chosenBy, chosenByPod, isInline, usageOf } from '../volume_request.ts';
 import type { Publications } from './publications.ts';
+import type { PublishedRecord } from './published_records.ts';
 
 export interface NodeServiceOptions {
   /** As Kubernetes names it. */
@@ -127,4 +126,26 @@ function checkVolume(id: string): string {
 
 function invalid(message: string): CsiError {
   return new CsiError('INVALID_ARGUMENT', message);
+}
+
+/** Keys of which each is held once at a time. None waits: the CSI specification has the caller come again. */
+class KeyedLocks {
+  readonly #held = new Set<string>();
+
+  /**
+   * Runs while the keys are held, until the work has really ended, even if none waits for it any more. `ABORTED`
+   * when one of them is held already.
+   */
+  async hold<T>(keys: string[], work: () => Promise<T>): Promise<T> {
+    const busy = keys.find((key) => this.#held.has(key));
+    if (busy !== undefined) {
+      throw new CsiError('ABORTED', `an operation for ${busy} is under way; it is tried again by the kubelet`);
+    }
+    for (const key of keys) this.#held.add(key);
+    try {
+      return await work();
+    } finally {
+      for (const key of keys) this.#held.delete(key);
+    }
+  }
 }

@@ -4,11 +4,11 @@ import { HearthError, silentLogger } from '@hearth/common';
 import { TemporaryFolder } from '@hearth/common/testing';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { mountAt } from '../mounts/index.ts';
-import { PublishedRecords, reconcilePublished } from '../published/index.ts';
 import { CrashPoint } from '../testing/crash.ts';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest, published } from '../testing/samples.ts';
 import { type Publication, Publications } from './publications.ts';
+import { PublishedRecords, reconcilePublished } from './published_records.ts';
 
 /** What protects the files: the kubelet mounts read-only, the agent's mount cannot be written, or an overlay is needed. */
 const kinds = ['read-only volumes', 'mounts without owners of files', 'overlays'] as const;

@@ -1,4 +1,4 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import type { PublishedVolume } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { CsiError } from '../csi_error.ts';
@@ -11,9 +11,9 @@ import {
   mountAt,
   showSame,
 } from '../mounts/index.ts';
-import { type PublishedRecord, type PublishedRecords, publishedId, withRebinding } from '../published/index.ts';
-import { type DatasetChoice, registeredName, type Usage } from '../volume/index.ts';
-import { type Remedy, remedyOf } from './dead_mount.ts';
+import { type DatasetChoice, registeredName, type Usage } from '../volume_request.ts';
+import { type PublishedRecord, type PublishedRecords, publishedId, withRebinding } from './published_records.ts';
+import { type Remedy, remedyOf } from './rebinding.ts';
 
 export interface Publication {
   volume: string;
@@ -31,6 +31,7 @@ export interface PublicationsParts {
   mounts: MountCalls;
   records: Pick<PublishedRecords, 'find' | 'all' | 'write' | 'remove'>;
   logger: Logger;
+  clock?: Clock;
 }
 
 /** Mounts one over another at a target: more than a few crashes can have left. */
@@ -52,7 +53,7 @@ export class Publications {
   }
 
   async publish(publication: Publication, signal: AbortSignal): Promise<void> {
-    const { mounts, records } = this.#parts;
+    const { mounts, records, clock } = this.#parts;
     const { volume, target, usage } = publication;
     const present = await this.#mountAt(target);
     const record = await records.find(target);
@@ -68,7 +69,7 @@ export class Publications {
     if (usage.singleTarget) await this.#checkSingleTarget(volume, target);
     const { agent, published } = await this.#askAgent(publication, signal);
     const source = await this.#visible(published, agent);
-    await records.write(agent.cluster, recordOf(publication, published));
+    await records.write(agent.cluster, recordOf(publication, published, (clock ?? systemClock).date()));
     try {
       signal.throwIfAborted();
       if (present === undefined || !showSame(present, source) || !isSafe(present, publication)) {
@@ -107,7 +108,7 @@ export class Publications {
    * the agent's present mount of the same revision is bound over the dead one; views have no server to lose. What was
    * open, and whoever does not see mounts that come later (mountPropagation other than HostToContainer), keeps the dead
    * one. The steps are
-   *   1. the record has it,  2. of mounts that piled up all but the lowest go,  3. the agent's mount is bound over
+   *   1. the record says so,  2. of mounts that piled up all but the lowest go,  3. the agent's mount is bound over
    *   what is left,  4. it is made as restricted as what lies below.
    * A mount is at the target between any two of them, and what is left to do is seen from the mounts alone, so the same
    * call after a failure or a death finishes it. `at`: the time of what is found dead together, of which a pod hears once.
@@ -182,7 +183,7 @@ export class Publications {
   }
 
   /**
-   * Until the record is written the agent may take its mount away, as when the dataset is removed at this moment; what
+   * Until the record is written the agent may remove its mount, as when the dataset is removed at this moment; what
    * was bound then is the empty folder below it. From the record on it stays.
    */
   async #checkStillThere(path: string, source: MountEntry): Promise<void> {
@@ -253,7 +254,11 @@ function isSafe(mount: MountEntry, { readOnly }: Publication): boolean {
   return readOnly || isWriteProtected(mount);
 }
 
-function recordOf({ volume, target, choice, usage, pod }: Publication, published: PublishedVolume): PublishedRecord {
+function recordOf(
+  { volume, target, choice, usage, pod }: Publication,
+  published: PublishedVolume,
+  at: Date,
+): PublishedRecord {
   return {
     id: publishedId(target),
     volume,
@@ -265,6 +270,6 @@ function recordOf({ volume, target, choice, usage, pod }: Publication, published
     files: published.files,
     ...(pod === undefined ? {} : { pod }),
     ...(usage.noexec ? { noexec: true } : {}),
-    publishedAt: new Date().toISOString(),
+    publishedAt: at.toISOString(),
   };
 }

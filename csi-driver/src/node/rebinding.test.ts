@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
-import { TemporaryFolder } from '@hearth/common/testing';
+import { TemporaryFolder, TestClock, until } from '@hearth/common/testing';
 import type { NodeAgents } from '../agent/index.ts';
-import { PublishedRecords, publishedId, reconcilePublished } from '../published/index.ts';
 import { Crash, CrashPoint } from '../testing/crash.ts';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest } from '../testing/samples.ts';
 import { Publications } from './publications.ts';
+import { PublishedRecords, publishedId, reconcilePublished } from './published_records.ts';
 import { Rebinding } from './rebinding.ts';
 
 describe('rebinding', () => {
@@ -15,11 +15,13 @@ describe('rebinding', () => {
   let records: PublishedRecords;
   let publications: Publications;
   let warnings: unknown[];
+  let clock: TestClock;
   beforeEach(() => {
     folder = new TemporaryFolder('csi');
     mounts = new FakeMounts();
     records = new PublishedRecords(folder.path, silentLogger);
     warnings = [];
+    clock = new TestClock();
     const logger = { ...silentLogger, warn: (_: string, fields?: unknown) => void warnings.push(fields) };
     const agents = {} as NodeAgents;
     publications = new Publications({ agents, mounts, records, logger });
@@ -33,7 +35,8 @@ describe('rebinding', () => {
       records,
       mounts,
       rebind: (...mount) => publications.rebind(...mount),
-      everyMs: 1000,
+      everyMs: 3_000,
+      clock,
       logger: { ...silentLogger, warn: (message: string) => void warnings.push(message) },
     });
   /** As publishing leaves it. */
@@ -230,18 +233,31 @@ describe('rebinding', () => {
         throw new HearthError('IoError', 'mount failed');
       };
       await looking.look();
-      const told = await times('/one');
-      await new Promise((resolve) => setTimeout(resolve, 2));
+      const noted = await times('/one');
+      await clock.advance(1);
       await looking.look();
       mounts.bindOver = bindOver;
       await looking.look();
-      assert.deepEqual(await times('/one'), told);
-      assert.deepEqual(await times('/two'), told, 'of what died together, one time');
-      assert.equal(new Set(told).size, death);
+      assert.deepEqual(await times('/one'), noted);
+      assert.deepEqual(await times('/two'), noted, 'of what died together, one time');
+      assert.equal(new Set(noted).size, death);
     }
   });
 
-  it('tells once of what cannot be bound, and tries it again', async () => {
+  it('is looked for every few seconds, and not after it ended', async () => {
+    await publish('/one', 'a');
+    mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
+    const looking = rebinding();
+    looking.start();
+    await clock.advance(2_999);
+    assert.deepEqual(devices('/one'), ['0:50']);
+    await clock.advance(1);
+    await until('it is bound again', () => devices('/one').length === 2);
+    await looking.close();
+    assert.equal(clock.next, undefined);
+  });
+
+  it('reports once what cannot be bound, and tries it again', async () => {
     await publish('/one', 'a');
     mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
     const { bindOver } = mounts;

@@ -1,8 +1,50 @@
 import { join } from 'node:path';
-import { HearthError, type Logger } from '@hearth/common';
-import type { MountCalls, MountEntry } from '../mounts/index.ts';
-import type { PublishedRecords } from '../published/index.ts';
-import { remedyOf } from './dead_mount.ts';
+import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
+import { isRestricted, type MountCalls, type MountEntry, mountAt, showSame } from '../mounts/index.ts';
+import type { PublishedRecord, PublishedRecords } from './published_records.ts';
+
+/** What a published volume lacks because its agent lost its mounts; `noexec` as the pod was given it. */
+export type Remedy =
+  | { kind: 'none' }
+  /** Bound again by a process that died before it forbade what pods may not do. */
+  | { kind: 'restrict'; present: MountEntry; noexec: boolean }
+  /**
+   * Here already: what the release before has bound from one mount has in common what is mounted over it, so the first
+   * brings it to all.
+   */
+  | { kind: 'came'; source: MountEntry; present: MountEntry; noexec: boolean }
+  /** `source` is the agent's present mount; `layers`: how many mounts lie at the target. */
+  | { kind: 'bind'; source: MountEntry; layers: number; noexec: boolean };
+
+const none: Remedy = { kind: 'none' };
+
+/**
+ * `path` is the record's target as the table names it, `agentMounts` the folder of the agent's mounts. Views have no
+ * server to lose, and a volume whose agent has no mount of its revision yet waits for that.
+ */
+export function remedyOf(
+  record: PublishedRecord,
+  path: string,
+  table: readonly MountEntry[],
+  agentMounts: string,
+): Remedy {
+  if (record.dataPath === 'view') return none;
+  const layers = table.filter((entry) => entry.mountPoint === path);
+  const present = mountAt(layers, path);
+  if (present === undefined) return none;
+  const noexec = record.noexec ?? layers.some(({ options }) => options.includes('noexec'));
+  const folder = `${agentMounts}/${record.manifest}/`;
+  const shown = table.find((entry) => entry.mountPoint.startsWith(folder) && showSame(entry, present));
+  if (shown !== undefined) {
+    if (layers.length > 1 && record.reboundTo !== shown.device) return { kind: 'came', source: shown, present, noexec };
+    return record.reboundAt === undefined || isRestricted(present, { noexec })
+      ? none
+      : { kind: 'restrict', present, noexec };
+  }
+  // The second name is that of agents of the release before.
+  const source = mountAt(table, `${folder}fuse-${record.dataset}`) ?? mountAt(table, `${folder}fuse`);
+  return source === undefined ? none : { kind: 'bind', source, layers: layers.length, noexec };
+}
 
 export interface RebindingParts {
   stateDirectory: string;
@@ -13,41 +55,37 @@ export interface RebindingParts {
   /** Milliseconds between looks. */
   everyMs: number;
   logger: Logger;
+  clock?: Clock;
 }
 
 /**
- * An agent that has lost its FUSE mounts, because its holder went with it, makes them again, and what is bound into
- * pods is dead. This looks for mounts of agents that were made again, and has the targets bound again.
+ * An agent that has lost its FUSE mounts, because its holder went with it, makes them again, and what is bound into pods
+ * is dead. This looks for mounts of agents that were made again, and has the targets bound again.
  */
 export class Rebinding {
   readonly #parts: RebindingParts;
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
+  readonly #clock: Clock;
+  #looks: RecurringWork | undefined;
   /** All mounts at the last look at which nothing was left to do. */
   #seen = '';
   #complaint = '';
 
   constructor(parts: RebindingParts) {
     this.#parts = parts;
+    this.#clock = parts.clock ?? systemClock;
   }
 
   start(): void {
-    this.#timer = setTimeout(() => {
-      this.#looking = this.look().finally(() => {
-        if (this.#timer !== undefined) this.start();
-      });
-    }, this.#parts.everyMs).unref();
+    this.#looks = new RecurringWork(this.#clock, this.#parts.everyMs, () => this.look());
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    await this.#looking;
+    await this.#looks?.close();
   }
 
   /**
-   * Never fails: what cannot be bound is tried again by the next look, and logged once. A look reads the table of
-   * mounts once, however many volumes there are; only those that lack something are looked at more closely.
+   * Never fails: what cannot be bound is tried again by the next look, and logged once. A look reads the table of mounts
+   * once, however many volumes there are; only those that lack something are looked at more closely.
    */
   async look(): Promise<void> {
     const { mounts, logger } = this.#parts;
@@ -70,7 +108,7 @@ export class Rebinding {
 
   async #bindDead(table: readonly MountEntry[], failures: unknown[]): Promise<void> {
     const { mounts, records, rebind, stateDirectory } = this.#parts;
-    const at = new Date();
+    const at = this.#clock.date();
     for (const { cluster, record } of await records.all()) {
       if (record === undefined || record.dataPath === 'view') continue;
       const agentMounts = join(stateDirectory, cluster, 'mounts');

@@ -1,11 +1,12 @@
 import { type handleUnaryCall, Metadata, type ServerUnaryCall, type StatusObject, status } from '@grpc/grpc-js';
-import { errorCodeKey, HearthError, type Logger } from '@hearth/common';
+import { type Clock, epochMs, errorCodeKey, HearthError, type Logger, systemClock } from '@hearth/common';
 import { CsiError, statusOf } from '../csi_error.ts';
 
 export interface CallHandlersOptions {
   logger: Logger;
   /** Milliseconds for a call, if its caller gives it more or no limit at all. */
   deadlineMs: number;
+  clock?: Clock;
 }
 
 /** The fields of requests that are logged: names alone. Secrets, contexts and mount options never are. */
@@ -19,10 +20,10 @@ interface LoggedFields {
 
 /** Makes functions the handlers of gRPC calls: with a deadline, one line of log each, and errors as statuses. */
 export class CallHandlers {
-  readonly #options: CallHandlersOptions;
+  readonly #options: Required<CallHandlersOptions>;
 
   constructor(options: CallHandlersOptions) {
-    this.#options = options;
+    this.#options = { clock: systemClock, ...options };
   }
 
   /**
@@ -35,23 +36,24 @@ export class CallHandlers {
     quiet = false,
   ): handleUnaryCall<Q, R> {
     return (call, callback) => {
-      const started = performance.now();
+      const { clock, logger } = this.#options;
+      const started = clock.now();
       const fields = loggedFields(call.request);
-      const { signal, timer } = this.#limit(call);
+      const { signal, cancel } = this.#limit(call);
       const work = (async () => await answer(call.request, signal))();
-      const answered = Promise.race([work, aborted(signal)]).finally(() => clearTimeout(timer));
+      const answered = Promise.race([work, aborted(signal)]).finally(cancel);
       answered.then(
         (response) => {
-          const ms = Math.round(performance.now() - started);
-          this.#options.logger.log(quiet ? 'debug' : 'info', 'call answered', { call: name, ...fields, ms });
+          const ms = Math.round(clock.now() - started);
+          logger.log(quiet ? 'debug' : 'info', 'call answered', { call: name, ...fields, ms });
           callback(null, response);
         },
         (thrown) => {
           const error = HearthError.from(thrown);
-          const ms = Math.round(performance.now() - started);
+          const ms = Math.round(clock.now() - started);
           const level = error.code === 'Internal' && !(error instanceof CsiError) ? 'error' : 'warn';
           const stack = level === 'error' ? { stack: error.stack } : {};
-          this.#options.logger.log(level, 'call failed', {
+          logger.log(level, 'call failed', {
             call: name,
             ...fields,
             ms,
@@ -72,16 +74,17 @@ export class CallHandlers {
     });
   }
 
-  #limit(call: ServerUnaryCall<unknown, unknown>): { signal: AbortSignal; timer: NodeJS.Timeout } {
+  #limit(call: ServerUnaryCall<unknown, unknown>): { signal: AbortSignal; cancel: () => void } {
     const controller = new AbortController();
-    // Infinite when the caller gives no deadline.
-    const left = Number(call.getDeadline()) - Date.now();
+    const { clock, deadlineMs } = this.#options;
+    // Of the system's clock, by which gRPC goes; infinite when the caller gives no deadline.
+    const left = Number(call.getDeadline()) - epochMs(systemClock);
     const late = new CsiError('DEADLINE_EXCEEDED', 'the call is not done within its time; make it again');
-    const timer = setTimeout(() => controller.abort(late), Math.max(0, Math.min(this.#options.deadlineMs, left)));
-    const cancel = () => controller.abort(new HearthError('Cancelled', 'the caller gave the call up'));
-    if (call.cancelled) cancel();
-    else call.once('cancelled', cancel);
-    return { signal: controller.signal, timer };
+    const cancel = clock.schedule(Math.max(0, Math.min(deadlineMs, left)), () => controller.abort(late));
+    const giveUp = () => controller.abort(new HearthError('Cancelled', 'the caller gave the call up'));
+    if (call.cancelled) giveUp();
+    else call.once('cancelled', giveUp);
+    return { signal: controller.signal, cancel };
   }
 }
 

@@ -3,14 +3,42 @@ import type { ControllerService as Controller } from '../controller/index.ts';
 import {
   type ControllerServer,
   ControllerService,
+  type GetPluginCapabilitiesResponse,
+  type GetPluginInfoResponse,
   type IdentityServer,
   IdentityService,
   type NodeServer,
   NodeService,
+  PluginCapability_Service_Type as Service,
 } from '../generated/csi/csi.ts';
-import type { IdentityService as Identity } from '../identity/index.ts';
+import { driverName } from '../names.ts';
 import type { NodeService as Node } from '../node/index.ts';
 import type { CallHandlers } from './call_handlers.ts';
+
+export interface IdentityOptions {
+  version: string;
+  /** Whether the Controller service is on the same socket. */
+  controller: boolean;
+}
+
+/** CSI's Identity service. */
+export class Identity {
+  readonly #options: IdentityOptions;
+
+  constructor(options: IdentityOptions) {
+    this.#options = options;
+  }
+
+  info(): GetPluginInfoResponse {
+    return { name: driverName, vendorVersion: this.#options.version, manifest: {} };
+  }
+
+  /** Every node sees every volume, so nothing is said of topology; which node is near to the bytes is no constraint. */
+  capabilities(): GetPluginCapabilitiesResponse {
+    if (!this.#options.controller) return { capabilities: [] };
+    return { capabilities: [{ type: { $case: 'service', value: { type: Service.CONTROLLER_SERVICE } } }] };
+  }
+}
 
 /** `ready`: whether calls may be made already. */
 export function addIdentity(server: Server, handlers: CallHandlers, identity: Identity, ready: () => boolean): void {

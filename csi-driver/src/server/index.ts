@@ -1,3 +1,4 @@
-export { CallHandlers, type CallHandlersOptions } from './call_handlers.ts';
-export { addController, addIdentity, addNode } from './csi_services.ts';
-export { SocketServer, type SocketServerOptions } from './socket_server.ts';
+export { CallHandlers } from './call_handlers.ts';
+export { addController, addIdentity, addNode, Identity } from './csi_services.ts';
+export { KubeletRegistration } from './kubelet_registration.ts';
+export { SocketServer } from './socket_server.ts';

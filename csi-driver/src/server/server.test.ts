@@ -7,17 +7,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Server, status } from '@grpc/grpc-js';
 import { createLogger, HearthError, silentLogger } from '@hearth/common';
 import { callSocket } from '@hearth/common/grpc/testing';
-import { TemporaryFolder, until } from '@hearth/common/testing';
+import { TemporaryFolder, TestClock, until } from '@hearth/common/testing';
 import {
   ControllerService as ControllerDefinition,
   IdentityService as IdentityDefinition,
   NodeService as NodeDefinition,
   type NodePublishVolumeRequest,
 } from '../generated/csi/csi.ts';
-import { IdentityService } from '../identity/index.ts';
 import type { NodeService } from '../node/index.ts';
 import { inlineContext, publishRequest } from '../testing/samples.ts';
-import { addIdentity, addNode, CallHandlers, SocketServer } from './index.ts';
+import { addIdentity, addNode, CallHandlers, Identity, SocketServer } from './index.ts';
 
 describe('the server of the driver', () => {
   let folder: TemporaryFolder;
@@ -27,24 +26,26 @@ describe('the server of the driver', () => {
   let handlers: CallHandlers;
   let options: ConstructorParameters<typeof CallHandlers>[0];
   let server: SocketServer;
+  let clock: TestClock;
 
   beforeEach(async () => {
     folder = new TemporaryFolder('csi');
     socket = folder.file('deep/er/csi.sock');
     log = '';
+    clock = new TestClock();
     const stream = new PassThrough().on('data', (part) => {
       log += part;
     });
-    options = { logger: createLogger({ level: 'debug', format: 'json', stream }), deadlineMs: 300_000 };
+    options = { logger: createLogger({ level: 'debug', format: 'json', stream }), deadlineMs: 110_000, clock };
     handlers = new CallHandlers(options);
     publish = async () => ({});
-    const identity = new IdentityService({ version: '1.2.3', controller: false });
+    const identity = new Identity({ version: '1.2.3', controller: false });
     const node = { publish: (...args: Parameters<typeof publish>) => publish(...args) } as unknown as NodeService;
     const services = (grpc: Server) => {
       addIdentity(grpc, handlers, identity, () => true);
       addNode(grpc, handlers, node);
     };
-    server = new SocketServer({ socket, services, watchMs: 50, logger: silentLogger });
+    server = new SocketServer({ socket, services, watchMs: 2_000, logger: silentLogger, clock });
     await server.listen();
   });
   afterEach(async () => {
@@ -64,7 +65,7 @@ describe('the server of the driver', () => {
 
   it('says of capabilities only what it serves', async () => {
     assert.deepEqual(await callSocket(socket, IdentityDefinition.getPluginCapabilities, {}), { capabilities: [] });
-    assert.equal(new IdentityService({ version: '', controller: true }).capabilities().capabilities.length, 1);
+    assert.equal(new Identity({ version: '', controller: true }).capabilities().capabilities.length, 1);
     await assert.rejects(callSocket(socket, ControllerDefinition.controllerGetCapabilities, {}), {
       code: status.UNIMPLEMENTED,
     });
@@ -124,23 +125,29 @@ describe('the server of the driver', () => {
 
   it('ends a call at its own deadline or that of the caller, and tells the work', async () => {
     const aborted: string[] = [];
+    let begun = 0;
     publish = async (_, signal) => {
+      begun++;
       await sleep(600_000, undefined, { signal }).catch(() => aborted.push(signal.reason.code));
       return {};
     };
-    options.deadlineMs = 100;
-    await assert.rejects(nodePublish(publishRequest('/t')), {
+    const late = assert.rejects(nodePublish(publishRequest('/t')), {
       code: status.DEADLINE_EXCEEDED,
       details: /make it again/,
     });
+    await until('it is under way', () => begun === 1);
+    await clock.advance(109_999);
+    assert.deepEqual(aborted, []);
+    await clock.advance(1);
+    await late;
     assert.deepEqual(aborted, ['DeadlineExceeded']);
-    options.deadlineMs = 300_000;
     await assert.rejects(nodePublish(publishRequest('/t'), 1000), { code: status.DEADLINE_EXCEEDED });
     await until('its work is told', () => aborted.length === 2);
   });
 
   it('makes its socket anew when the file is gone', async () => {
     unlinkSync(socket);
+    await clock.advance(2_000);
     await until('there is another', () => existsSync(socket));
     assert.equal((await info()).vendorVersion, '1.2.3');
     assert.equal(statSync(socket).mode & 0o777, 0o600);
@@ -151,15 +158,17 @@ describe('the server of the driver', () => {
 
   it('removes its socket when it is closed, after the calls under way', async () => {
     let begun = false;
+    const work = Promise.withResolvers<object>();
     publish = async () => {
       begun = true;
-      await sleep(150);
-      return {};
+      return await work.promise;
     };
     const call = nodePublish(publishRequest('/t'));
     await until('it is under way', () => begun);
-    await server.close(300_000);
+    const closed = server.close(300_000);
+    work.resolve({});
     await call;
+    await closed;
     assert.deepEqual(readdirSync(folder.file('deep/er')), []);
   });
 

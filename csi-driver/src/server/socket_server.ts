@@ -1,8 +1,7 @@
 import { chmod, mkdir, stat, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
-import { HearthError, type Logger } from '@hearth/common';
-import { knock } from '../agent/index.ts';
+import { type Clock, HearthError, knock, type Logger, longestSocketPath, systemClock } from '@hearth/common';
 
 export interface SocketServerOptions {
   /** Path of the Unix socket; its folder is made. */
@@ -12,37 +11,36 @@ export interface SocketServerOptions {
   /** Milliseconds between two looks whether the socket is still there. */
   watchMs: number;
   logger: Logger;
+  clock?: Clock;
 }
 
-/** sun_path of unix(7) without its NUL. */
-const longestSocketPath = 107;
+const knockMs = 2000;
 
 /**
- * gRPC on a Unix socket that only its owner may open. When the socket's file vanishes, as when a person cleans the
- * kubelet's folders, it is made again: an unlinked socket reaches no client and no client is notified.
+ * gRPC on a Unix socket that only its owner may open. When the socket's file vanishes, as when the kubelet's
+ * folders are cleaned, it is made again: nothing reaches an unlinked socket, and nothing reports that.
  */
 export class SocketServer {
-  readonly #options: SocketServerOptions;
+  readonly #options: Required<SocketServerOptions>;
   #server: Server | undefined;
   #inode: number | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #cancel: (() => void) | undefined;
   #turn: Promise<void> = Promise.resolve();
 
   constructor(options: SocketServerOptions) {
-    this.#options = options;
+    this.#options = { clock: systemClock, ...options };
   }
 
   /** `InUse` when another process answers there, `InvalidArgument` for a path that is too long, `IoError`. */
   async listen(): Promise<void> {
-    const { socket, watchMs } = this.#options;
+    const { socket, watchMs, clock } = this.#options;
     if (Buffer.byteLength(socket) > longestSocketPath) {
       throw new HearthError('InvalidArgument', `the socket path ${socket} is longer than ${longestSocketPath} bytes`);
     }
     await this.#bind();
-    this.#timer = setInterval(() => {
+    this.#cancel = clock.every(watchMs, () => {
       this.#turn = this.#turn.then(() => this.#look());
-    }, watchMs);
-    this.#timer.unref();
+    });
   }
 
   get listening(): boolean {
@@ -57,15 +55,15 @@ export class SocketServer {
 
   /** Removes the socket, and waits for calls under way, at most for the milliseconds given. */
   async close(deadlineMs: number): Promise<void> {
-    clearInterval(this.#timer);
+    this.#cancel?.();
     await this.#turn;
     const server = this.#server;
     this.#server = undefined;
     this.#inode = undefined;
     if (server === undefined) return;
-    const timer = setTimeout(() => server.forceShutdown(), deadlineMs);
+    const cancel = this.#options.clock.schedule(deadlineMs, () => server.forceShutdown());
     await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-    clearTimeout(timer);
+    cancel();
   }
 
   async #look(): Promise<void> {
@@ -94,7 +92,7 @@ export class SocketServer {
     await removeStale(socket);
     const server = new Server({ 'grpc.max_receive_message_length': 4 << 20 });
     services(server);
-    // Between bind and chmod the mode is what the mask leaves: no other user may slip in.
+    // Between bind and chmod the mode is what the mask leaves: no other may slip in.
     const mask = process.umask(0o177);
     try {
       await bind(server, socket);
@@ -117,9 +115,9 @@ async function bind(server: Server, socket: string): Promise<void> {
   });
 }
 
-/** A socket that no process answers is left from a process that was killed. */
+/** A socket that none answers is left from a process that was killed. */
 async function removeStale(socket: string): Promise<void> {
-  const absent = await knock(socket);
+  const absent = await knock(socket, knockMs);
   if (absent === undefined) {
     throw new HearthError('InUse', `another process answers at ${socket}; end it, or set another path`);
   }

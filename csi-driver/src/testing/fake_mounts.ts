@@ -1,4 +1,4 @@
-import type { MountCalls, MountEntry, Restrictions } from '../mounts/index.ts';
+import type { MountCalls, MountEntry, Restrictions } from '../mounts/mount_calls.ts';
 
 /** A mount table in memory, with the rules of the kernel that matter here. Outlives the process that a test "kills". */
 export class FakeMounts implements MountCalls {

@@ -1,28 +1,30 @@
 import assert from 'node:assert/strict';
 import { existsSync, statSync, unlinkSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { silentLogger } from '@hearth/common';
 import { callSocket } from '@hearth/common/grpc/testing';
-import { TemporaryFolder, until } from '@hearth/common/testing';
+import { TemporaryFolder, TestClock, until } from '@hearth/common/testing';
 import { RegistrationService } from '../generated/kubelet/pluginregistration/api.ts';
-import { CallHandlers } from '../server/index.ts';
-import { KubeletRegistration } from './index.ts';
+import { CallHandlers } from './call_handlers.ts';
+import { KubeletRegistration } from './kubelet_registration.ts';
 
 describe('KubeletRegistration', () => {
   let folder: TemporaryFolder;
   let socket: string;
   let registration: KubeletRegistration;
+  let clock: TestClock;
 
   beforeEach(async () => {
     folder = new TemporaryFolder('csi');
+    clock = new TestClock();
     socket = folder.file('plugins_registry/csi.hearth.storage-reg.sock');
     registration = new KubeletRegistration({
       directory: folder.file('plugins_registry'),
       endpoint: '/var/lib/kubelet/plugins/csi.hearth.storage/csi.sock',
       handlers: new CallHandlers({ logger: silentLogger, deadlineMs: 300_000 }),
-      watchMs: 50,
-      retryMs: 50,
+      watchMs: 2_000,
+      retryMs: 10_000,
       logger: silentLogger,
+      clock,
     });
     await registration.start();
   });
@@ -56,6 +58,7 @@ describe('KubeletRegistration', () => {
   it('registers anew when its socket vanishes, as a kubelet that cleans up leaves it', async () => {
     await tell(true);
     unlinkSync(socket);
+    await clock.advance(2_000);
     await until('there is another', () => existsSync(socket));
     assert.equal((await ask()).name, 'csi.hearth.storage');
   });
@@ -64,6 +67,9 @@ describe('KubeletRegistration', () => {
     const before = identity();
     await tell(false, 'no such endpoint');
     assert.equal(registration.registered, false);
+    await clock.advance(9_000);
+    assert.equal(identity(), before);
+    await clock.advance(1_000);
     await until('there is another', () => ![before, undefined].includes(identity()));
     await tell(true);
     assert.equal(registration.registered, true);
@@ -72,7 +78,7 @@ describe('KubeletRegistration', () => {
   it('takes itself away when it ends', async () => {
     await tell(false, 'refused');
     await registration.close();
-    await sleep(150);
+    await clock.advance(20_000);
     assert.equal(existsSync(socket), false);
   });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readConfiguration, usage } from './index.ts';
+import { readConfiguration, usage } from './configuration.ts';
 
 describe('the configuration', () => {
   it('needs no more than the name of the node', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from '../generated/csi/csi.ts';
-import { capability, inlineContext, manifest, volumeContext } from '../testing/samples.ts';
-import { checkCapabilities, chosenBy, chosenByPod, isInline, registeredName, usageOf } from './index.ts';
+import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from './generated/csi/csi.ts';
+import { capability, inlineContext, manifest, volumeContext } from './testing/samples.ts';
+import { checkCapabilities, chosenBy, chosenByPod, isInline, registeredName, usageOf } from './volume_request.ts';
 
 const invalid = { status: 'INVALID_ARGUMENT' };
 

@@ -5,8 +5,7 @@ import { silentLogger } from '@hearth/common';
 import { TemporaryFolder } from '@hearth/common/testing';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest } from '../testing/samples.ts';
-import { PublishedRecords, publishedId, reconcilePublished } from './index.ts';
-import type { PublishedRecord } from './published_record.ts';
+import { type PublishedRecord, PublishedRecords, publishedId, reconcilePublished } from './published_records.ts';
 
 function recordOf(target: string): PublishedRecord {
   return {

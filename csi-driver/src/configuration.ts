@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { HearthError, type LogLevel } from '@hearth/common';
 import { z } from 'zod';
-import { driverName } from '../names.ts';
+import { driverName } from './names.ts';
 
 export interface Configuration {
   /** As Kubernetes names this node. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isReadOnly, isWriteProtected, mountAt, parseMountInfo, readMountTable, showSame } from './mount_table.ts';
+import { isReadOnly, isWriteProtected, mountAt, parseMountInfo, readMountTable, showSame } from './mount_calls.ts';
 
 const text = [
   '22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/vda1 rw',

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '@hearth/common';
+import { type Clock, type Logger, sleep, systemClock } from '@hearth/common';
 import { type RegistrationServer, RegistrationService } from '../generated/kubelet/pluginregistration/api.ts';
 import { driverName } from '../names.ts';
-import { type CallHandlers, SocketServer } from '../server/index.ts';
+import type { CallHandlers } from './call_handlers.ts';
+import { SocketServer } from './socket_server.ts';
 
 export interface KubeletRegistrationOptions {
   /** The kubelet's `plugins_registry`. */
@@ -16,23 +16,24 @@ export interface KubeletRegistrationOptions {
   /** Milliseconds until a refused registration is tried again. */
   retryMs: number;
   logger: Logger;
+  clock?: Clock;
 }
 
 /**
- * Registers the driver at the kubelet: it watches its `plugins_registry`, asks whoever makes a socket there for name
- * and endpoint, and answers whether that was accepted
+ * Registers the driver with the kubelet, which watches its `plugins_registry`, asks whoever makes a socket there for name and
+ * endpoint, and answers whether that was accepted
  * (https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/pluginmanager/pluginwatcher/README.md). A new
  * socket file is a new registration; removing it ends it.
  */
 export class KubeletRegistration {
-  readonly #options: KubeletRegistrationOptions;
+  readonly #options: Required<KubeletRegistrationOptions>;
   readonly #server: SocketServer;
   readonly #ending = new AbortController();
   #registered = false;
 
   constructor(options: KubeletRegistrationOptions) {
-    this.#options = options;
-    const { handlers, endpoint, watchMs, logger } = options;
+    this.#options = { clock: systemClock, ...options };
+    const { handlers, endpoint, watchMs, logger, clock } = this.#options;
     const implementation: RegistrationServer = {
       getInfo: handlers.unary('GetInfo', () => ({
         type: 'CSIPlugin',
@@ -50,6 +51,7 @@ export class KubeletRegistration {
       services: (server) => server.addService(RegistrationService, implementation),
       watchMs,
       logger,
+      clock,
     });
   }
 
@@ -79,11 +81,8 @@ export class KubeletRegistration {
   }
 
   async #tryAgain(): Promise<void> {
-    try {
-      await sleep(this.#options.retryMs, undefined, { signal: this.#ending.signal, ref: false });
-    } catch {
-      return;
-    }
-    await this.#server.renew();
+    const { clock, retryMs } = this.#options;
+    await sleep(clock, retryMs, this.#ending.signal);
+    if (!this.#ending.signal.aborted) await this.#server.renew();
   }
 }

@@ -1,1 +1,0 @@
-export { type Configuration, readConfiguration, usage } from './configuration.ts';

@@ -1,1 +1,0 @@
-export { type IdentityOptions, IdentityService } from './identity_service.ts';

@@ -1,1 +1,0 @@
-export { KubeletRegistration, type KubeletRegistrationOptions } from './kubelet_registration.ts';
