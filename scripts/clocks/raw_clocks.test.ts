@@ -4,32 +4,7 @@ import { join } from 'node:path';
 import { faultsOf } from './raw_clocks.ts';
 
 /** The seam itself. */
-const seam = ['common/src/clock.ts'];
-
-/**
- * Files from before the seam. The operator's parts are given their time as `now`, a function whose default is the
- * system's, and wait by timers: they are to take a Clock as they are changed.
- */
-const before = [
-  'agents/agent_connection',
-  'agents/agent_pool',
-  'cleanup/cleanup',
-  'cleanup/wait',
-  'dataset/dataset_controller',
-  'node_cache/node_cache_controller',
-  'nodes/node_controller',
-  'operator/webhook_service',
-  'preload/cluster_executor',
-  'preload/preload_controller',
-  'preload/job_tracker',
-  'preload/pin_cache',
-  'provisioner/volume_reconciler',
-  'reconciler/shell',
-  'storage_cluster/storage_cluster_controller',
-  'webhook/webhook',
-  'webhook/webhook_controller',
-  'webhook/webhook_server',
-].map((path) => `operator/src/${path}.ts`);
+const seam = ['common/src/clock.ts', 'native/base/clock.h'];
 
 describe('clocks and timers of the system', () => {
   const count = (source: string) => faultsOf('a.ts', source).length;
@@ -55,7 +30,21 @@ describe('clocks and timers of the system', () => {
     const paths = of.flatMap((pattern) => globSync(pattern, { cwd: root }));
     const product = paths.filter((path) => !/\.test\.ts$|\/testing\/|\/generated\//.test(path));
     assert.ok(product.length > 300);
-    const looked = product.filter((path) => !seam.includes(path) && !before.includes(path));
+    const looked = product.filter((path) => !seam.includes(path));
+    assert.deepEqual(
+      looked.flatMap((path) => faultsOf(path, readFileSync(join(root, path), 'utf8'))),
+      [],
+    );
+  });
+
+  it('are used by the seam alone in the engine', () => {
+    assert.equal(faultsOf('a.cc', 'auto t = std::chrono::steady_clock::now(); // system_clock::now()').length, 1);
+    const root = join(import.meta.dirname, '../..');
+    const product = globSync('native/**/*.{h,cc}', { cwd: root }).filter(
+      (path) => !/_test\.cc$|\/testing\/|^native\/bench\/|\/generated\//.test(path),
+    );
+    assert.ok(product.length > 300);
+    const looked = product.filter((path) => !seam.includes(path));
     assert.deepEqual(
       looked.flatMap((path) => faultsOf(path, readFileSync(join(root, path), 'utf8'))),
       [],

@@ -1,5 +1,5 @@
 import { type Client, credentials, Metadata } from '@grpc/grpc-js';
-import { explainUnknownCall, type HearthError } from '@hearth/common';
+import { epochMs, explainUnknownCall, type HearthError, systemClock } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { ReconnectingClient } from '@hearth/common/grpc';
 import type { CallName, RequestOf, ResponseOf, StreamName } from './agents.ts';
@@ -88,7 +88,7 @@ export class AgentConnection {
     signal: AbortSignal,
   ): AsyncGenerator<ResponseOf<Name>> {
     // gRPC compares it with the machine's own time.
-    const deadline = deadlineMs === undefined ? {} : { deadline: Date.now() + deadlineMs };
+    const deadline = deadlineMs === undefined ? {} : { deadline: epochMs(systemClock) + deadlineMs };
     const client = await this.#connected(deadlineMs ?? this.#connectMs, signal);
     const definition = ControlService[name];
     const call = client.makeServerStreamRequest<RequestOf<Name>, ResponseOf<Name>>(

@@ -116,7 +116,7 @@ async function stopOperator(options: CleanupOptions): Promise<() => Promise<void
   const pods = { namespace, labelSelector: 'app.kubernetes.io/name=hearth,app.kubernetes.io/component=operator' };
   const startAgain = async () => {
     // Also when the Job is over its time, which is what ends the signal.
-    await scale(before, AbortSignal.timeout(startMs)).then(
+    await scale(before, systemClock.timeout(startMs)).then(
       () => logger.info('the operator is started again', { replicas: before }),
       (error) => logger.error(`the operator stays stopped: scale it to ${before} by hand`, { error }),
     );

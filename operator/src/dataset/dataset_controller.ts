@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Logger } from '@hearth/common';
+import { epochMs, type Logger, systemClock } from '@hearth/common';
 import {
   type EventRecorder,
   type KubernetesClient,
@@ -58,7 +58,7 @@ class DatasetController {
 
   constructor(options: DatasetControllerOptions) {
     this.#options = options;
-    const { agents, logger, api, events, grant, now = Date.now } = options;
+    const { agents, logger, api, events, grant, now = () => epochMs(systemClock) } = options;
     const patienceMs = options.removalPatienceMs ?? 300_000;
     this.#resolutions = new Resolutions({ agents, logger, now, atOnce: 32, changed: (key) => this.#queue.add(key) });
     this.#users = new DatasetUsers((key) => {

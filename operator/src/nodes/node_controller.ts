@@ -1,4 +1,4 @@
-import type { Logger } from '@hearth/common';
+import { epochMs, type Logger, systemClock } from '@hearth/common';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { hasNewSpec, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
 import type { Dataset, StorageCluster } from '@hearth/common/resources';
@@ -20,7 +20,7 @@ export interface NodeControllerOptions extends Pick<NodeReconcilerOptions, 'api'
 
 /** Looks after nodes, on the leader only, until the signal aborts. The reflectors run already. */
 export async function runNodeController(options: NodeControllerOptions, signal: AbortSignal): Promise<void> {
-  const { agents, clusters, nodes, datasets, logger, now = Date.now } = options;
+  const { agents, clusters, nodes, datasets, logger, now = () => epochMs(systemClock) } = options;
   const placements = new Placements(clusters, nodes);
   const placeOf = (node: string) => placements.placeOf(node);
   const reconciler = new NodeReconciler({ ...options, kept: new KeptCopies({ datasets, nodes }), placeOf, now });

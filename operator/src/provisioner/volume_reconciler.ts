@@ -1,4 +1,4 @@
-import { HearthError } from '@hearth/common';
+import { epochMs, HearthError, systemClock } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, kinds, type ReconcileResult } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 import { isAway } from '../agents/index.ts';
@@ -92,7 +92,7 @@ export class VolumeReconciler implements Reconciler<VolumeView, boolean, VolumeA
   /** Remembered until the finalizer has gone: the object is deleted in two steps, and waits but once. */
   #isGivenUp(uid: string, error: HearthError, signal: AbortSignal): boolean {
     if (signal.aborted || !isAway(error)) return false;
-    const { now = Date.now } = this.#options;
+    const { now = () => epochMs(systemClock) } = this.#options;
     const since = this.#waiting.get(uid) ?? now();
     this.#waiting.set(uid, since);
     return now() - since >= patienceMs;

@@ -1,4 +1,4 @@
-import { HearthError, type Logger } from '@hearth/common';
+import { HearthError, type Logger, systemClock } from '@hearth/common';
 import type { EventRecorder, KubernetesClient, ReconcileResult, Reflector } from '@hearth/common/kubernetes';
 import { findCondition, withFailure, writtenConditions } from './conditions.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
@@ -115,7 +115,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     signal: AbortSignal,
     announce = true,
   ): Promise<void> {
-    const { reconciler, api, events, now = () => new Date() } = this.#options;
+    const { reconciler, api, events, now = () => systemClock.date() } = this.#options;
     const generation = object.metadata?.generation ?? 0;
     const before = object.status?.conditions;
     const conditions = writtenConditions(before, states, generation, now());

@@ -1,4 +1,4 @@
-import type { Logger } from '@hearth/common';
+import { type Logger, systemClock } from '@hearth/common';
 import { hasNewSpec, type KubernetesClient, ownKey, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
 import { type ClusterStatus, statusOf } from '../agents/index.ts';
 import type { NodeFacts } from '../kubernetes/index.ts';
@@ -27,7 +27,7 @@ export async function runStorageClusterController(
   signal: AbortSignal,
 ): Promise<void> {
   const { clusters, nodes, pods, agents, api, events, logger, environment } = options;
-  const { now = () => new Date(), deletionPatienceMs = 10 * 60_000 } = options;
+  const { now = () => systemClock.date(), deletionPatienceMs = 10 * 60_000 } = options;
   const owned = new OwnedObjects(options.owned, environment.namespace);
   const reconciler = new StorageClusterReconciler({ ...options, owned, now, deletionPatienceMs });
   const known = (name: string) => (clusters.get(name) === undefined ? [] : [name]);

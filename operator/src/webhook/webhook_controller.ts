@@ -1,4 +1,4 @@
-import type { Logger } from '@hearth/common';
+import { type Logger, systemClock } from '@hearth/common';
 import {
   type Applied,
   type KubernetesClient,
@@ -59,7 +59,7 @@ export class WebhookReconciler implements Reconciler<string, ObservedWebhook, We
   }
 
   async observe(): Promise<ObservedWebhook> {
-    const { namespace, secrets, configurations, now: time = () => new Date() } = this.#options;
+    const { namespace, secrets, configurations, now: time = () => systemClock.date() } = this.#options;
     const now = time();
     const believed = authoritiesOf(configurations.get(webhookName));
     const name = this.#options.serverName ?? `${webhookName}.${namespace}.svc`;
