@@ -5,6 +5,7 @@ export class RecurringWork {
   readonly #work: () => Promise<void>;
   readonly #cancel: () => void;
   #turn: Promise<void> | undefined;
+  #closed = false;
 
   /** `work` must not reject. The first time is after `everyMs`, unless `begin` is called. Keeps no process alive. */
   constructor(clock: Clock, everyMs: number, work: () => Promise<void>) {
@@ -12,8 +13,9 @@ export class RecurringWork {
     this.#cancel = clock.every(everyMs, () => this.begin());
   }
 
-  /** At once, unless it is under way. */
+  /** At once, unless it is under way, or this is closed. */
   begin(): void {
+    if (this.#closed) return;
     this.#turn ??= this.#work().finally(() => {
       this.#turn = undefined;
     });
@@ -26,6 +28,8 @@ export class RecurringWork {
 
   /** Begins no more, and resolves when what is under way has ended. */
   async close(): Promise<void> {
+    this.#closed = true;
+
     this.#cancel();
     await this.#turn;
   }

@@ -48,20 +48,26 @@ ChildCalls::~ChildCalls() {
 
 Result<ChildAnswer> ChildCalls::run(const std::string& what,
                                     const std::function<ChildAnswer()>& work) {
-  auto running = begin(what, work);
+  auto running = start(what, work, kMaxHung);
   if (!running) return running.error();
   return finish(std::move(*running));
 }
 
 Result<ChildCalls::Running> ChildCalls::begin(const std::string& what,
                                               const std::function<ChildAnswer()>& work) {
+  return start(what, work, kMaxHung / 2);
+}
+
+Result<ChildCalls::Running> ChildCalls::start(const std::string& what,
+                                              const std::function<ChildAnswer()>& work,
+                                              std::size_t most) {
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(hung_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) != 0; });
-    if (hung_.size() >= kMaxHung) {
+    if (running_ + hung_.size() >= most) {
       return Error{ErrorCode::kUnavailable,
-                   what + ": " + std::to_string(hung_.size()) +
-                       " earlier calls hang in the kernel; look for a file system that does not "
+                   what + ": " + std::to_string(running_ + hung_.size()) +
+                       " earlier calls have not ended; look for a file system that does not "
                        "answer (kernel log)"};
     }
   }
@@ -75,6 +81,8 @@ Result<ChildCalls::Running> ChildCalls::begin(const std::string& what,
   running.child = fork();
   if (running.child == 0) runChild(parent, theirs.get(), work);
   if (running.child < 0) return errnoError(errno, "start a child process");
+  const std::lock_guard lock(mutex_);
+  ++running_;
   return running;
 }
 
@@ -110,6 +118,10 @@ Result<ChildAnswer> ChildCalls::await(const Running& running) const {
 }
 
 void ChildCalls::reap(pid_t child, bool answered) {
+  {
+    const std::lock_guard lock(mutex_);
+    --running_;
+  }
   if (!answered) kill(child, SIGKILL);
   if (answered) {
     while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {

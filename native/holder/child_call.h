@@ -39,11 +39,12 @@ class ChildCalls {
   // Runs `work` in a child process and gives its answer, at most kMaxAnswer bytes long. The child
   // ends with this process, has no descriptor of it, and copies of its locks: `work` takes none.
   // `what` is for the error: kDeadlineExceeded after the deadline, kUnavailable while kMaxHung
-  // earlier children hang.
+  // earlier children have not ended.
   [[nodiscard]] Result<ChildAnswer> run(const std::string& what,
                                         const std::function<ChildAnswer()>& work);
   // The two halves of run(), for who has other things to wait for: the answer is there when
-  // `channel` is readable. Each begun call is ended, once, before this object.
+  // `channel` is readable. Each begun call is finished or abandoned, once, before this object.
+  // kUnavailable while kMaxHung / 2 have not ended, so that there is room for run().
   struct Running {
     std::string what;
     OwnedFd channel;
@@ -64,11 +65,15 @@ class ChildCalls {
   static constexpr std::size_t kMaxHung = 16;
 
  private:
+  // At most `most` children that have not ended, with this one.
+  [[nodiscard]] Result<Running> start(const std::string& what,
+                                      const std::function<ChildAnswer()>& work, std::size_t most);
   [[nodiscard]] Result<ChildAnswer> await(const Running& running) const;
   void reap(pid_t child, bool answered);
 
   const std::chrono::milliseconds deadline_;
   std::mutex mutex_;
+  std::size_t running_ = 0;
   std::vector<pid_t> hung_;  // killed, and kept by the kernel
 };
 

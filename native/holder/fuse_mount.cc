@@ -87,6 +87,12 @@ Status makeWay(ChildCalls& calls, const std::string& target) {
 Result<OwnedFd> mountHere(const std::string& target, const FuseMountOptions& options) {
   auto directory = openDirectory(target);
   if (!directory) return directory.error();
+  const auto opened = pathOf(*directory);
+  if (!opened) return opened.error();
+  if (*opened != target) {
+    return Error{ErrorCode::kConflict,
+                 "mount point " + target + " leads to " + *opened + " now; ask again"};
+  }
   OwnedFd device(open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (!device) {
     return errnoError(errno, "open /dev/fuse (load the kernel module fuse and run as root)");

@@ -293,6 +293,11 @@ void HeldMounts::forgetAll() {
   memory_.clear();
 }
 
+bool HeldMounts::hasGone(const std::string& target) const {
+  const auto mount = mounts_.find(target);
+  return mount != mounts_.end() && !stillMounted(mount->second);
+}
+
 bool HeldMounts::stillMounted(const Mount& mount) {
   const auto row = findMount(mount.record.target);
   return row.ok() && row->has_value() && (*row)->minor == mount.record.minor &&

@@ -56,6 +56,8 @@ class HeldMounts {
   [[nodiscard]] Result<const Mount*> mountOf(const std::string& owner,
                                              const std::string& target) const;
   [[nodiscard]] bool has(const std::string& target) const { return mounts_.contains(target); }
+  // It is held, and the kernel has it no more.
+  [[nodiscard]] bool hasGone(const std::string& target) const;
   [[nodiscard]] Status saveState(const std::string& owner, const std::string& target,
                                  const std::string& state);
   [[nodiscard]] Status unmount(const std::string& target, bool force);

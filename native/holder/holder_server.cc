@@ -113,6 +113,11 @@ void HolderServer::run() {
     if (ends && (!mounts_.anyAttached() || Clock::now() >= *endsAt_)) break;
     for (const std::string& line : mounts_.abortAbsent(Clock::now())) options_.log(line);
   }
+  for (const auto& [id, client] : clients_) {
+    if (!client.walked) continue;
+    const Error error{ErrorCode::kUnavailable, "this mount holder ends; ask the next one"};
+    (void)send(client, {HolderCalls::failed(client.walked->request.sequence, error), {}});
+  }
   if (!handedOver_) detachAll();
 }
 
@@ -233,8 +238,9 @@ bool HolderServer::needsWalk(const HolderRequest& request) const {
   if (!request.unsupported.empty()) return false;
   switch (request.kind) {
     case HolderRequestKind::kMount:
-    case HolderRequestKind::kUnmount:  // walks it once more, when it unmounts
       return true;
+    case HolderRequestKind::kUnmount:
+      return !mounts_.hasGone(request.target);  // else there is nothing to walk to
     case HolderRequestKind::kSaveState:
     case HolderRequestKind::kOpenBacking:
     case HolderRequestKind::kCloseBacking:

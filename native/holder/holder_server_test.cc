@@ -116,6 +116,32 @@ TEST_F(HangingPathTest, NoOtherWaitsForIt) {
   asking.join();
 }
 
+TEST_F(HangingPathTest, AMountThatHasGoneIsForgottenAllTheSame) {
+  dead_.reset();
+  restart(std::chrono::milliseconds(50));
+  std::filesystem::create_directories(target());
+  const auto client = connect("a");
+  ASSERT_TRUE(client->mount({.target = target(), .source = "test"}).ok());
+  ASSERT_EQ(umount2(target().c_str(), MNT_DETACH), 0);
+  dead_.emplace(root_ / "dead");  // the way to it hangs from now on
+  ASSERT_TRUE(dead_->mounted());
+  EXPECT_TRUE(client->unmount(target(), false).ok());
+  EXPECT_TRUE(client->list()->empty());
+}
+
+TEST_F(HangingPathTest, AgentsThatAskForMoreLeaveRoomForOthers) {
+  restart(2 * kHang);
+  std::vector<OwnedFd> asking;
+  const auto bytes = encode({.kind = HolderRequestKind::kUnmount, .target = target()});
+  for (std::size_t i = 0; i < ChildCalls::kMaxHung; ++i) {
+    asking.push_back(connectRaw());
+    ASSERT_GT(send(asking.back().get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+  }
+  ASSERT_TRUE(eventually([&] { return walks() == ChildCalls::kMaxHung / 2; }));
+  EXPECT_EQ(connect()->unmount(target(), true).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(walks(), ChildCalls::kMaxHung / 2);
+}
+
 TEST_F(HangingPathTest, AnAgentThatGoesWhileItWaitsMakesPlaceForTheNext) {
   restart(2 * kHang);
   {
@@ -135,11 +161,12 @@ TEST_F(HangingPathTest, AnAgentThatGoesWhileItWaitsMakesPlaceForTheNext) {
 
 TEST_F(HangingPathTest, TheHolderEndsWithoutWaitingForIt) {
   restart(2 * kHang);
-  const OwnedFd raw = connectRaw();
-  const auto bytes = encode({.kind = HolderRequestKind::kUnmount, .target = target()});
-  ASSERT_GT(send(raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+  const auto client = connect();
+  std::thread asking(
+      [&] { EXPECT_EQ(client->unmount(target(), true).code(), ErrorCode::kUnavailable); });
   ASSERT_TRUE(eventually([&] { return walks() == 1; }));
   endServer();
+  asking.join();
   EXPECT_TRUE(eventually([&] { return walks() == 0; }));
 }
 

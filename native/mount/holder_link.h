@@ -28,7 +28,8 @@ class HolderLink {
     // First and longest pause before another try to connect.
     std::chrono::milliseconds firstPause{50};
     std::chrono::milliseconds longestPause{5000};
-    std::chrono::milliseconds callDeadline{10000};
+    // Longer than the calls of one request may take there, of which each has 5 s.
+    std::chrono::milliseconds callDeadline{20000};
   };
 
   explicit HolderLink(Options options);

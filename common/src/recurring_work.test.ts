@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { RecurringWork } from './recurring_work.ts';
+import { settle, TestClock } from './testing/index.ts';
+
+describe('RecurringWork', () => {
+  it('is done every so often, never twice at a time, and not after its end', async () => {
+    const clock = new TestClock();
+    const ends: (() => void)[] = [];
+    const work = new RecurringWork(clock, 1000, () => new Promise((resolve) => ends.push(resolve)));
+    await clock.advance(1000);
+    await clock.advance(1000);
+    assert.equal(ends.length, 1, 'the first is under way');
+    ends[0]?.();
+    await work.settled();
+    work.begin();
+    assert.equal(ends.length, 2);
+    const closing = work.close();
+    ends[1]?.();
+    await closing;
+    work.begin();
+    await clock.advance(5000);
+    await settle();
+    assert.equal(ends.length, 2);
+  });
+});
