@@ -29,7 +29,6 @@ export class RecurringWork {
   /** Begins no more, and resolves when what is under way has ended. */
   async close(): Promise<void> {
     this.#closed = true;
-
     this.#cancel();
     await this.#turn;
   }
