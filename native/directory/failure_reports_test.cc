@@ -1,7 +1,7 @@
 // What agents say of holders that failed them.
 #include <gtest/gtest.h>
 
-#include "directory/key_directory.h"
+#include "directory/testing/key_directory_fixture.h"
 
 namespace hearth {
 namespace {
@@ -9,10 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 using enum Intent;
 
-struct FailureReportsTest : testing::Test {
-  KeyDirectory::TimePoint now{};
-  KeyDirectory directory;
-
+struct FailureReportsTest : directory_testing::KeyDirectoryFixture {
   // `node` could not read the first chunk from "a".
   void reportFailure(const std::string& node) {
     (void)directory.locate(node, 0, 1, kLookUp, {"a", true}, now);

@@ -8,18 +8,17 @@
 #include <numeric>
 #include <random>
 
+#include "directory/testing/key_directory_fixture.h"
+
 namespace hearth {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr ChunkMask kAll = 0xffff;
+using directory_testing::kAll;
 using enum Intent;
 
-struct KeyDirectoryTest : testing::Test {
-  KeyDirectory::TimePoint now{};
-  KeyDirectory directory;
-};
+struct KeyDirectoryTest : directory_testing::KeyDirectoryFixture {};
 
 TEST_F(KeyDirectoryTest, GrantsAChunkToOneAgentOnly) {
   EXPECT_EQ(directory.locate("a", 0, 0b0011, kFetch, {}, now).granted, 0b0011);

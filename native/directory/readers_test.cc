@@ -5,20 +5,17 @@
 #include <bit>
 #include <map>
 
-#include "directory/key_directory.h"
+#include "directory/testing/key_directory_fixture.h"
 
 namespace hearth {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr ChunkMask kAll = 0xffff;
+using directory_testing::kAll;
 using enum Intent;
 
-struct ReadersTest : testing::Test {
-  KeyDirectory::TimePoint now{};
-  KeyDirectory directory;
-};
+struct ReadersTest : directory_testing::KeyDirectoryFixture {};
 
 TEST_F(ReadersTest, SpreadsReadersOverHolders) {
   KeyDirectory large;
