@@ -118,19 +118,14 @@ Result<ChildAnswer> ChildCalls::await(const Running& running) const {
 }
 
 void ChildCalls::reap(pid_t child, bool answered) {
-  {
-    const std::lock_guard lock(mutex_);
-    --running_;
-  }
   if (!answered) kill(child, SIGKILL);
-  if (answered) {
-    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    return;
-  }
-  if (waitpid(child, nullptr, WNOHANG) != 0) return;
+  pid_t ended = 0;
+  do {
+    ended = waitpid(child, nullptr, answered ? 0 : WNOHANG);
+  } while (ended < 0 && errno == EINTR);
   const std::lock_guard lock(mutex_);
-  hung_.push_back(child);
+  --running_;
+  if (ended == 0) hung_.push_back(child);
 }
 
 Status ChildCalls::runStatus(const std::string& what, const std::function<Status()>& work) {

@@ -126,27 +126,33 @@ Result<std::string> unpack(const std::string& bytes) {
   return text;
 }
 
+std::string walkName(const std::string& path) { return "look at mount point " + path; }
+
+// In the child.
+ChildAnswer walkHere(const std::string& path) {
+  const auto directory = openDirectory(path);
+  if (!directory) return {pack(directory.error(), ""), {}};
+  const auto canonical = pathOf(*directory);
+  return {canonical ? pack({}, *canonical) : pack(canonical.error(), ""), {}};
+}
+
+Result<std::string> canonicalOf(const Result<ChildAnswer>& walked) {
+  if (!walked) return walked.error();
+  return unpack(walked->bytes);
+}
+
 }  // namespace
 
 Result<ChildCalls::Running> beginWalk(ChildCalls& calls, const std::string& path) {
-  return calls.begin("look at mount point " + path, [&path] {
-    const auto directory = openDirectory(path);
-    if (!directory) return ChildAnswer{pack(directory.error(), ""), {}};
-    const auto canonical = pathOf(*directory);
-    return ChildAnswer{canonical ? pack({}, *canonical) : pack(canonical.error(), ""), {}};
-  });
+  return calls.begin(walkName(path), [&path] { return walkHere(path); });
 }
 
 Result<std::string> finishWalk(ChildCalls& calls, ChildCalls::Running walk) {
-  const auto answer = calls.finish(std::move(walk));
-  if (!answer) return answer.error();
-  return unpack(answer->bytes);
+  return canonicalOf(calls.finish(std::move(walk)));
 }
 
 Result<std::string> canonicalDirectory(ChildCalls& calls, const std::string& path) {
-  auto walk = beginWalk(calls, path);
-  if (!walk) return walk.error();
-  return finishWalk(calls, std::move(*walk));
+  return canonicalOf(calls.run(walkName(path), [&path] { return walkHere(path); }));
 }
 
 Result<FuseMount> mountFuse(ChildCalls& calls, const std::string& target,

@@ -33,7 +33,7 @@ struct FuseMount {
 // The canonical form of a path that names a directory. kInvalidArgument when it is not absolute or
 // not a directory, kNotFound when it is missing.
 [[nodiscard]] Result<std::string> canonicalDirectory(ChildCalls& calls, const std::string& path);
-// Its two halves: ChildCalls::begin() and finish().
+// The same by ChildCalls::begin() and finish().
 [[nodiscard]] Result<ChildCalls::Running> beginWalk(ChildCalls& calls, const std::string& path);
 [[nodiscard]] Result<std::string> finishWalk(ChildCalls& calls, ChildCalls::Running walk);
 

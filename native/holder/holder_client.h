@@ -91,8 +91,8 @@ class HolderClient {
   [[nodiscard]] Result<std::uint32_t> openBacking(const std::string& target, const OwnedFd& file);
   [[nodiscard]] Status closeBacking(const std::string& target, std::uint32_t id);
 
-  // For a holder that follows: everything. The other one answers no other from then on, until
-  // finishHandOver(), or until this object goes.
+  // For a holder that follows: everything. The other one answers no other client from then on,
+  // until finishHandOver(), or until this object goes.
   [[nodiscard]] Result<HandedOver> handOver();
   // After handOver(): copies of its lock and its listening socket. Features kHolderGivesSocket.
   [[nodiscard]] Result<HolderListener> takeListener();

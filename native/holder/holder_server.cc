@@ -81,9 +81,6 @@ Status HolderServer::listenOrTakeOver() {
 }
 
 HolderServer::~HolderServer() {
-  for (const auto& [id, client] : clients_) {
-    if (client.walked) mounts_.calls().abandon(client.walked->walk);
-  }
   if (listener_.socket) unlink(options_.socketPath.c_str());
 }
 
@@ -113,12 +110,18 @@ void HolderServer::run() {
     if (ends && (!mounts_.anyAttached() || Clock::now() >= *endsAt_)) break;
     for (const std::string& line : mounts_.abortAbsent(Clock::now())) options_.log(line);
   }
-  for (const auto& [id, client] : clients_) {
-    if (!client.walked) continue;
-    const Error error{ErrorCode::kUnavailable, "this mount holder ends; ask the next one"};
-    (void)send(client, {HolderCalls::failed(client.walked->request.sequence, error), {}});
-  }
+  endWalks();
   if (!handedOver_) detachAll();
+}
+
+void HolderServer::endWalks() {
+  const Error error{ErrorCode::kUnavailable, "this mount holder ends; ask the next one"};
+  for (auto& [id, client] : clients_) {
+    if (!client.walked) continue;
+    (void)send(client, {HolderCalls::failed(client.walked->request.sequence, error), {}});
+    mounts_.calls().abandon(client.walked->walk);
+    client.walked.reset();
+  }
 }
 
 bool HolderServer::serveOnce() {
@@ -185,7 +188,7 @@ void HolderServer::acceptClient() {
   client.socket.reset(
       accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!client.socket) {
-    // The client that was there may have gone: then none waits.
+    // The client that was there may have gone: then no client waits.
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
     if (!acceptsAt_) options_.log(errnoError(errno, "let clients in, which wait").message);
     acceptsAt_ = Clock::now() + kAcceptPause;

@@ -104,6 +104,8 @@ class HolderServer {
   [[nodiscard]] static bool finishesHandOver(const HolderRequest& request,
                                              const HolderAnswer& answer);
   void releaseMounts();
+  // Who waits for a walk gets an error.
+  void endWalks();
   void detachAll();
   [[nodiscard]] int pollTimeoutMs() const;
 

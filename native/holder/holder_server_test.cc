@@ -142,6 +142,26 @@ TEST_F(HangingPathTest, AgentsThatAskForMoreLeaveRoomForOthers) {
   EXPECT_EQ(walks(), ChildCalls::kMaxHung / 2);
 }
 
+// Also when as many paths are walked as may be.
+TEST_F(HangingPathTest, TheHolderDetachesWhatWasLeftWhileManyAsk) {
+  endServer();
+  const std::string left = (root_ / "volumes/mounts/a").string();
+  std::filesystem::create_directories(left);
+  ASSERT_EQ(::mount("tmpfs", left.c_str(), "tmpfs", 0, nullptr), 0);
+  startServer({.callDeadline = 2 * kHang, .volumes = (root_ / "volumes").string()});
+  std::vector<OwnedFd> asking;
+  const auto bytes = encode({.kind = HolderRequestKind::kUnmount, .target = target()});
+  for (std::size_t i = 0; i < ChildCalls::kMaxHung / 2; ++i) {
+    asking.push_back(connectRaw());
+    ASSERT_GT(send(asking.back().get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+  }
+  ASSERT_TRUE(eventually([&] { return walks() == asking.size(); }));
+  endServer();
+  const auto row = findMount(left);
+  ASSERT_TRUE(row.ok());
+  EXPECT_FALSE(row->has_value());
+}
+
 TEST_F(HangingPathTest, AnAgentThatGoesWhileItWaitsMakesPlaceForTheNext) {
   restart(2 * kHang);
   {
