@@ -93,6 +93,8 @@ struct LaneTable {
 };
 const LaneTable kAdvanceLane(kRuns[kLaneShift]);
 
+constexpr std::size_t kCacheLine = 64;
+
 __attribute__((target("sse4.2"))) std::uint64_t step(std::uint64_t state, const std::byte* data) {
   std::uint64_t word;
   std::memcpy(&word, data, sizeof word);
@@ -104,10 +106,16 @@ __attribute__((target("sse4.2"))) std::uint32_t updateHardware(std::uint32_t sta
                                                                std::size_t size) {
   while (size >= 3 * kLane) {
     std::uint64_t a = state, b = 0, c = 0;
-    for (std::size_t i = 0; i < kLane; i += 8) {
-      a = step(a, data + i);
-      b = step(b, data + kLane + i);
-      c = step(c, data + 2 * kLane + i);
+    for (std::size_t line = 0; line < kLane; line += kCacheLine) {
+      // The next round's three lanes: processors do not guess from three short runs what comes, and
+      // bytes in memory took up to half as long again (measured, of 256 MiB). Beyond the end of the
+      // data it does nothing.
+      for (std::size_t lane = 3; lane < 6; ++lane) __builtin_prefetch(data + lane * kLane + line);
+      for (std::size_t i = line; i < line + kCacheLine; i += 8) {
+        a = step(a, data + i);
+        b = step(b, data + kLane + i);
+        c = step(c, data + 2 * kLane + i);
+      }
     }
     state = kAdvanceLane.apply(static_cast<std::uint32_t>(a)) ^ static_cast<std::uint32_t>(b);
     state = kAdvanceLane.apply(state) ^ static_cast<std::uint32_t>(c);

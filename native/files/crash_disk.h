@@ -31,7 +31,7 @@ struct CrashNode {
   bool mapped = false;
   std::vector<std::vector<std::byte>> retired;  // former `data` that may be mapped
 
-  // Directories. An operation gives `name` a node (or none) and, in a rename, takes `removed` away.
+  // Directories. An operation gives `name` a node (or none) and, in a rename, removes `removed`.
   struct Operation {
     std::string name;
     std::shared_ptr<CrashNode> node;

@@ -129,6 +129,17 @@ class CrashFileSystem::OpenedFile final : public File {
     co_return Status();
   }
   int descriptor() const override { return -1; }
+  Result<std::size_t> readWaiting(std::span<std::byte> into, std::uint64_t offset) override {
+    return readInMemory(into, offset);
+  }
+  std::size_t readInMemory(std::span<std::byte> into, std::uint64_t offset) override {
+    const std::lock_guard guard(disk_->mutex);
+    if (offset >= node_->data.size()) return 0;
+    const std::size_t count = std::min<std::uint64_t>(into.size(), node_->data.size() - offset);
+    std::copy_n(node_->data.begin() + static_cast<std::ptrdiff_t>(offset), count, into.begin());
+    return count;
+  }
+  bool inMemory(std::uint64_t, std::uint64_t) override { return true; }
   Result<const std::byte*> map(std::uint64_t size) override {
     const std::lock_guard guard(disk_->mutex);
     if (size > node_->data.size()) return errnoError(EINVAL, "map " + path_);

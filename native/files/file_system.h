@@ -75,6 +75,16 @@ class File {
   // Any thread. The kernel's descriptor, for passthrough, sendfile and io_uring; -1 where there is
   // none.
   [[nodiscard]] virtual int descriptor() const = 0;
+  // Any thread. Reads what of it is in memory, and never waits for a disk: how many bytes from
+  // `offset` on; 0 also where the file system does not know.
+  [[nodiscard]] virtual std::size_t readInMemory(std::span<std::byte> into,
+                                                 std::uint64_t offset) = 0;
+  // Any thread; waits for the disk. Bytes read; fewer than asked at the end of the file.
+  [[nodiscard]] virtual Result<std::size_t> readWaiting(std::span<std::byte> into,
+                                                        std::uint64_t offset) = 0;
+  // Any thread. Whether these bytes of a mapped file are in memory: touching them hardly waits for
+  // a disk. True where the kernel does not say.
+  [[nodiscard]] virtual bool inMemory(std::uint64_t offset, std::uint64_t length) = 0;
   // Any thread. The first `size` bytes mapped shared and read-only; valid until the File goes.
   // Mapped once: later calls return the first mapping. The file must be that long and must not
   // shrink.
@@ -86,8 +96,8 @@ class FileSystem {
   virtual ~FileSystem() = default;
   [[nodiscard]] virtual Task<Result<std::unique_ptr<File>>> open(std::string path,
                                                                  OpenFlags flags) = 0;
-  // Any thread; blocks for a path look-up. Of the File only descriptor(), map() and the destructor
-  // may be used.
+  // Any thread; blocks for a path look-up. Of the File only descriptor(), map(), the destructor
+  // and what says "any thread" may be used.
   [[nodiscard]] virtual Result<std::unique_ptr<File>> openForReading(const std::string& path) = 0;
   // Replaces `to`.
   [[nodiscard]] virtual Task<Status> rename(std::string from, std::string to) = 0;

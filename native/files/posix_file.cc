@@ -2,9 +2,11 @@
 
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 namespace hearth {
@@ -15,6 +17,9 @@ constexpr std::size_t kLongestTransfer = std::size_t{1} << 30;
 
 // What every file system that has direct input/output is content with, for memory and offsets.
 constexpr std::size_t kDirectAlignment = 4096;
+
+// Of every architecture that we are built for; larger ones answer for more at a time.
+constexpr std::size_t kPageBytes = 4096;
 
 // An empty file cannot be mapped; its bytes are this many: none.
 constexpr std::byte kNothing{};
@@ -36,6 +41,20 @@ FileInfo fileInfoOf(const struct stat& from) {
   info.modifiedNs = std::int64_t{from.st_mtim.tv_sec} * 1'000'000'000 + from.st_mtim.tv_nsec;
   info.changedNs = std::int64_t{from.st_ctim.tv_sec} * 1'000'000'000 + from.st_ctim.tv_nsec;
   return info;
+}
+
+Result<std::size_t> readFrom(int descriptor, std::span<std::byte> into, std::uint64_t offset,
+                             const std::string& path) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t count = pread(descriptor, into.data() + done, into.size() - done,
+                                static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errnoError(errno, "read " + path);
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return done;
 }
 
 PosixFile::~PosixFile() {
@@ -106,6 +125,40 @@ Task<Status> PosixFile::lock() {
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) co_return Status();
   if (errno != EWOULDBLOCK) co_return errnoError(errno, "flock " + path_);
   co_return Error{ErrorCode::kInUse, path_ + " is locked by another process"};
+}
+
+std::size_t PosixFile::readInMemory(std::span<std::byte> into, std::uint64_t offset) {
+  const iovec piece{into.data(), into.size()};
+  const ssize_t count = preadv2(descriptor_, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  return count < 0 ? 0 : static_cast<std::size_t>(count);
+}
+
+Result<std::size_t> PosixFile::readWaiting(std::span<std::byte> into, std::uint64_t offset) {
+  return readFrom(descriptor_, into, offset, path_);
+}
+
+bool PosixFile::inMemory(std::uint64_t offset, std::uint64_t length) {
+  // More than any one read of a mount.
+  constexpr std::size_t kPages = 2048;
+  std::array<unsigned char, kPages> pages;
+  const std::byte* base = nullptr;
+  {
+    const std::lock_guard guard(mapping_);
+    if (mappedBytes_ == 0) return false;
+    base = mapped_;
+    length = std::min(length, mappedBytes_ - std::min(offset, mappedBytes_));
+  }
+  for (std::uint64_t at = offset / kPageBytes * kPageBytes; at < offset + length;) {
+    const std::uint64_t part = std::min<std::uint64_t>(offset + length - at, kPages * kPageBytes);
+    // mincore(2) does not change what it is asked about.
+    if (mincore(const_cast<std::byte*>(base) + at, part, pages.data()) != 0) return true;
+    const std::size_t count = (part + kPageBytes - 1) / kPageBytes;
+    const auto absent = [](unsigned char page) { return (page & 1) == 0; };
+    if (std::any_of(pages.begin(), pages.begin() + static_cast<std::ptrdiff_t>(count), absent))
+      return false;
+    at += part;
+  }
+  return true;
 }
 
 Result<const std::byte*> PosixFile::map(std::uint64_t size) {

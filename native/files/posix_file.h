@@ -14,6 +14,10 @@ namespace hearth {
 
 [[nodiscard]] FileInfo fileInfoOf(const struct stat& from);
 
+// Waits for the disk. Bytes read; fewer than asked at the end of the file. `path` is for messages.
+[[nodiscard]] Result<std::size_t> readFrom(int descriptor, std::span<std::byte> into,
+                                           std::uint64_t offset, const std::string& path);
+
 class PosixFile final : public File {
  public:
   // Takes the descriptors over; `direct` (O_DIRECT, of the same file) is -1 for a file that is read
@@ -32,6 +36,9 @@ class PosixFile final : public File {
   Task<Result<FileInfo>> info() override;
   Task<Status> lock() override;
   int descriptor() const override { return descriptor_; }
+  std::size_t readInMemory(std::span<std::byte> into, std::uint64_t offset) override;
+  Result<std::size_t> readWaiting(std::span<std::byte> into, std::uint64_t offset) override;
+  bool inMemory(std::uint64_t offset, std::uint64_t length) override;
   Result<const std::byte*> map(std::uint64_t size) override;
 
  private:
@@ -42,7 +49,7 @@ class PosixFile final : public File {
   const int descriptor_;
   const int direct_;
   const std::string path_;
-  std::mutex mapping_;  // guards the two below
+  std::mutex mapping_;  // guards the two below, until they are set
   const std::byte* mapped_ = nullptr;
   std::uint64_t mappedBytes_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "files/posix_file_system.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -61,6 +62,35 @@ TEST_P(PosixFileSystemTest, WritesReadsTruncatesAndMaps) {
   ASSERT_TRUE(info.ok());
   EXPECT_EQ(info->size, 10000u);
   EXPECT_LE(info->allocated, 8192u);
+}
+
+TEST_P(PosixFileSystemTest, ReadsWhatIsInMemoryWithoutWaiting) {
+  const std::unique_ptr<File> file = make("inMemory");
+  const std::vector<std::byte> bytes(10000, std::byte{7});
+  ASSERT_TRUE(run(file->writeAt(bytes, 0)).ok());
+  std::vector<std::byte> read(5000);
+  EXPECT_EQ(file->readInMemory(read, 2000), 5000u) << "just written";
+  EXPECT_EQ(read, std::vector<std::byte>(5000, std::byte{7}));
+  EXPECT_EQ(file->readInMemory(read, 8000), 2000u) << "to the end";
+  ASSERT_TRUE(run(file->syncData()).ok());
+  ASSERT_EQ(posix_fadvise(file->descriptor(), 0, 0, POSIX_FADV_DONTNEED), 0);
+  EXPECT_LT(file->readInMemory(read, 2000), 5000u) << "only on the disk";
+}
+
+TEST_P(PosixFileSystemTest, SaysWhetherAMappedRangeIsInMemory) {
+  const std::unique_ptr<File> file = make("mapped");
+  const std::vector<std::byte> bytes(1 << 20, std::byte{7});
+  ASSERT_TRUE(run(file->writeAt(bytes, 0)).ok());
+  EXPECT_FALSE(file->inMemory(0, 100)) << "it is not mapped";
+  const Result<const std::byte*> mapped = file->map(bytes.size());
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_TRUE(file->inMemory(0, bytes.size())) << "just written";
+  EXPECT_TRUE(file->inMemory(5000, 1)) << "inside a page";
+  EXPECT_TRUE(file->inMemory(bytes.size() - 1, 100)) << "to the end";
+  ASSERT_TRUE(run(file->syncData()).ok());
+  // Whole pages that are clean, and mapped by no other.
+  ASSERT_EQ(posix_fadvise(file->descriptor(), 0, 0, POSIX_FADV_DONTNEED), 0);
+  EXPECT_FALSE(file->inMemory(5000, 1)) << "only on the disk";
 }
 
 TEST_P(PosixFileSystemTest, CreatesWithTheExactModeWhateverTheUmask) {

@@ -1,14 +1,14 @@
 #include "memory/memory_region.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <string>
+
+#include "memory/aligned_mapping.h"
 
 namespace hearth {
 namespace {
@@ -22,15 +22,6 @@ std::uint64_t nextNumber() {
 
 std::size_t roundedUp(std::size_t bytes, std::size_t page) {
   return (bytes + page - 1) / page * page;
-}
-
-// What the kernel maps for so many bytes of the file. It rounds small pages up by itself, also when
-// they are unmapped; of huge ones only whole pages are unmapped.
-Result<std::size_t> mappedFor(int file, std::size_t bytes) {
-  struct statfs about {};
-  if (::fstatfs(file, &about) != 0) return errnoError(errno, "looking at a file to be mapped");
-  if (about.f_type != HUGETLBFS_MAGIC) return bytes;
-  return roundedUp(bytes, static_cast<std::size_t>(about.f_bsize));
 }
 
 }  // namespace
@@ -71,7 +62,7 @@ std::shared_ptr<MemoryRegion> MemoryRegion::gpu(std::uint64_t address, std::uint
 Result<std::shared_ptr<MemoryRegion>> MemoryRegion::allocate(std::size_t bytes, PageSize pages) {
   constexpr int kOwn = MAP_PRIVATE | MAP_ANONYMOUS;
   if (pages == PageSize::kSmall) {
-    auto region = mapped(MemoryKind::kHost, bytes, kOwn | MAP_NORESERVE, -1, 0);
+    auto region = mapped(MemoryKind::kHost, bytes, kOwn | MAP_NORESERVE);
     if (!region.ok()) return region.error();
     // Fewer and larger entries for processors and devices; a kernel without them does as well.
     ::madvise((*region)->bytes().data(), bytes, MADV_HUGEPAGE);
@@ -81,7 +72,7 @@ Result<std::shared_ptr<MemoryRegion>> MemoryRegion::allocate(std::size_t bytes, 
   bytes = roundedUp(bytes, kHugePageBytes);
   // MAP_HUGETLB alone takes the machine's default size, which may be 1 GiB.
   constexpr int kHuge = MAP_HUGETLB | (21 << MAP_HUGE_SHIFT);
-  auto region = mapped(MemoryKind::kHugePage, bytes, kOwn | kHuge, -1, 0);
+  auto region = mapped(MemoryKind::kHugePage, bytes, kOwn | kHuge);
   if (region.ok() || region.error().code != ErrorCode::kOutOfSpace) return region;
   return Error{ErrorCode::kOutOfSpace,
                "fewer than " + std::to_string(bytes / kHugePageBytes) +
@@ -104,18 +95,18 @@ Result<std::shared_ptr<MemoryRegion>> MemoryRegion::map(int file, std::uint64_t 
     return Error{ErrorCode::kInvalidArgument,
                  "a range of a file is to be mapped that ends behind the file's end"};
   }
-  const Result<std::size_t> whole = mappedFor(file, bytes);
-  if (!whole.ok()) return whole.error();
-  auto region = mapped(MemoryKind::kFile, bytes, MAP_SHARED, file, offset);
-  if (region.ok()) (*region)->mappedBytes_ = *whole;
+  auto mapping = AlignedMapping::map(file, offset, bytes, false);
+  if (!mapping.ok()) return mapping.error();
+  const std::size_t whole = mapping->bytes();
+  std::shared_ptr<MemoryRegion> region(
+      new MemoryRegion(MemoryKind::kFile, {mapping->release(), bytes}, nullptr));
+  region->mappedBytes_ = whole;
   return region;
 }
 
 Result<std::shared_ptr<MemoryRegion>> MemoryRegion::mapped(MemoryKind kind, std::size_t bytes,
-                                                           int flags, int file,
-                                                           std::uint64_t offset) {
-  void* const memory =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, static_cast<off_t>(offset));
+                                                           int flags) {
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (memory == MAP_FAILED) {
     const std::string what = "mapping " + std::to_string(bytes) + " bytes of memory";
     if (errno == ENOMEM) return Error{ErrorCode::kOutOfSpace, what + ": there is not so much"};
@@ -167,14 +158,23 @@ const MemoryRegistration* MemoryRegion::knownTo(const MemoryDevice& device) cons
   return nullptr;
 }
 
-bool MemoryRegion::decommit() {
-  const std::lock_guard lock(mutex_);
+bool MemoryRegion::ofAnyDevice() const {
   // One that failed is of no device.
-  const bool known = std::ranges::any_of(enrolments_, [](const Enrolment& each) {
+  return std::ranges::any_of(enrolments_, [](const Enrolment& each) {
     return each.done != nullptr || each.underWay != 0;
   });
-  if (!anonymous_ || known) return false;
+}
+
+bool MemoryRegion::decommit() {
+  const std::lock_guard lock(mutex_);
+  if (!anonymous_ || ofAnyDevice()) return false;
   return ::madvise(bytes().data(), size_, MADV_DONTNEED) == 0;
+}
+
+bool MemoryRegion::punch(std::uint64_t offset, std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  if (kind_ != MemoryKind::kFile || ofAnyDevice()) return false;
+  return ::madvise(memory_ + offset, static_cast<std::size_t>(size), MADV_REMOVE) == 0;
 }
 
 }  // namespace hearth

@@ -32,7 +32,8 @@ class MemoryRegion {
   [[nodiscard]] static Result<std::shared_ptr<MemoryRegion>> allocate(
       std::size_t bytes, PageSize pages = PageSize::kSmall);
   // A range of a file of memfd_create(2), as every process sees it that maps the same: memory that
-  // outlives its process. With MFD_HUGETLB it is of huge pages. The descriptor stays the caller's.
+  // outlives its process. With MFD_HUGETLB it is of huge pages; of others the kernel may give it
+  // large ones. The descriptor stays the caller's.
   // `offset` is on a page of the file's. kInvalidArgument when the file ends before the range does,
   // or is not sealed against shrinking (F_SEAL_SHRINK): whoever has the file could cut it, and who
   // then touches what is missing, or receives into it, ends by SIGBUS. No other files can be
@@ -70,6 +71,11 @@ class MemoryRegion {
   // then it is zero. False: nothing was done, as it is not memory of its own, or as a device
   // knows it, which would go on with pages that are no longer here.
   bool decommit();
+  // The same for whole pages of a region that is a file's, [offset, offset + size) inside it: for
+  // everybody who has the file. The file has other pages there when it is touched next, so what is
+  // still on its way into or out of those that it had does no harm. False: nothing was done, as a
+  // device knows the region.
+  bool punch(std::uint64_t offset, std::uint64_t size);
 
  private:
   // One a device, from the moment that its enrolment begins.
@@ -86,8 +92,9 @@ class MemoryRegion {
   [[nodiscard]] Result<const MemoryRegistration*> enroll(Enrolment& enrolment);
   MemoryRegion(std::uint64_t gpuAddress, std::uint64_t size, std::shared_ptr<const void> owner);
   [[nodiscard]] static Result<std::shared_ptr<MemoryRegion>> mapped(MemoryKind kind,
-                                                                    std::size_t bytes, int flags,
-                                                                    int file, std::uint64_t offset);
+                                                                    std::size_t bytes, int flags);
+  // With the mutex held.
+  [[nodiscard]] bool ofAnyDevice() const;
 
   const std::uint64_t number_;
   const MemoryKind kind_;

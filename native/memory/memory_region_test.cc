@@ -7,15 +7,16 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <thread>
 
+#include "memory/testing/set_huge_pages.h"
 #include "memory/testing/table_device.h"
 
 namespace hearth {
 namespace {
 
+using testing_memory::SetHugePages;
 using testing_memory::TableDevice;
 
 constexpr std::size_t kSize = std::size_t{8} << 20;
@@ -99,6 +100,23 @@ TEST(MemoryRegion, OfAFileThatMayShrinkIsRefused) {
   std::fclose(named);
 }
 
+// Everybody who has the file gets other pages there, at once.
+TEST(MemoryRegion, OfAFileIsPunchedForAll) {
+  const int file = sealedFile(16384);
+  const auto first = *MemoryRegion::map(file, 0, 16384);
+  const auto second = *MemoryRegion::map(file, 4096, 4096);
+  ::close(file);
+  std::ranges::fill(first->bytes(), std::byte{7});
+  EXPECT_TRUE(first->punch(4096, 4096));
+  EXPECT_EQ(second->bytes().front(), std::byte{0});
+  EXPECT_EQ(first->bytes()[4095], std::byte{7});
+  EXPECT_EQ(first->bytes()[8192], std::byte{7});
+  ASSERT_TRUE(first->registrationWith(std::make_shared<TableDevice>("nic0")).ok());
+  EXPECT_FALSE(first->punch(0, 4096)) << "a device would go on with the former page";
+  EXPECT_EQ(first->bytes().front(), std::byte{7});
+  EXPECT_FALSE(ours()->punch(0, 4096)) << "it is no file's";
+}
+
 TEST(MemoryRegion, OfAGpuIsOutOfReach) {
   const auto region = MemoryRegion::gpu(0x7f0000000000, 4096, nullptr);
   EXPECT_FALSE(region->isHost());
@@ -107,15 +125,9 @@ TEST(MemoryRegion, OfAGpuIsOutOfReach) {
   EXPECT_EQ(region->size(), 4096u);
 }
 
-std::size_t freeHugePages() {
-  std::ifstream file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
-  std::size_t pages = 0;
-  file >> pages;
-  return pages;
-}
-
 TEST(MemoryRegion, OfHugePagesSaysHowManyAreMissing) {
-  const std::size_t pages = freeHugePages();
+  const SetHugePages none(0);
+  const std::size_t pages = none.free();
   const auto region = MemoryRegion::allocate((pages << 21) + 1, PageSize::kHuge);
   ASSERT_FALSE(region.ok());
   EXPECT_EQ(region.error().code, ErrorCode::kOutOfSpace);
@@ -126,7 +138,8 @@ TEST(MemoryRegion, OfHugePagesSaysHowManyAreMissing) {
 }
 
 TEST(MemoryRegion, OfHugePagesIsRoundedUpToThem) {
-  if (freeHugePages() == 0) GTEST_SKIP() << "no huge pages are set apart (vm.nr_hugepages)";
+  const SetHugePages one(1);
+  if (!one.there()) GTEST_SKIP() << "no huge pages can be set apart here (vm.nr_hugepages)";
   const auto region = MemoryRegion::allocate(1, PageSize::kHuge);
   ASSERT_TRUE(region.ok()) << region.error().message;
   EXPECT_EQ((*region)->kind(), MemoryKind::kHugePage);
@@ -136,7 +149,8 @@ TEST(MemoryRegion, OfHugePagesIsRoundedUpToThem) {
 
 // The kernel rounds a mapping of them up, and unmaps whole ones only.
 TEST(MemoryRegion, OfAFileOfHugePagesLeavesNoneMapped) {
-  if (freeHugePages() == 0) GTEST_SKIP() << "no huge pages are set apart (vm.nr_hugepages)";
+  const SetHugePages one(1);
+  if (!one.there()) GTEST_SKIP() << "no huge pages can be set apart here (vm.nr_hugepages)";
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   const int file = sealedFile(kHugePage, MFD_HUGETLB | (21u << MAP_HUGE_SHIFT));
   auto region = MemoryRegion::map(file, 0, 1000);

@@ -159,7 +159,8 @@ class Reactor {
   // out.
   [[nodiscard]] Clock::duration lateness() const;
 
-  // Resumes `handle` at the next turn of the loop, on this thread: breaks recursion and lock-step.
+  // Resumes `handle` behind what is ready now, on this thread: breaks recursion and lock-step. In
+  // this turn of the loop or, after a few such rounds, in the next one.
   void resumeSoon(std::coroutine_handle<> handle);
 
  protected:

@@ -1,5 +1,6 @@
 #include "reactor/thread_pool.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <utility>
@@ -24,6 +25,7 @@ void ThreadPool::run(std::function<void()> function) {
 }
 
 void ThreadPool::loop() {
+  pthread_setname_np(pthread_self(), "hearth-helper");
   // On Linux a thread's own; lowering it needs no right.
   if (options_.niceness != 0) (void)setpriority(PRIO_PROCESS, 0, options_.niceness);
   std::unique_lock lock(mutex_);
