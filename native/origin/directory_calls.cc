@@ -36,16 +36,7 @@ class KernelOriginFile final : public OriginFile {
     return fileInfoOf(from);
   }
   Result<std::size_t> readAt(std::span<std::byte> into, std::uint64_t offset) override {
-    std::size_t done = 0;
-    while (done < into.size()) {
-      const ssize_t count = pread(descriptor_, into.data() + done, into.size() - done,
-                                  static_cast<off_t>(offset + done));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return errnoError(errno, "read " + path_);
-      if (count == 0) break;
-      done += static_cast<std::size_t>(count);
-    }
-    return done;
+    return readFrom(descriptor_, into, offset, path_);
   }
   void willRead(std::uint64_t offset, std::uint64_t length) override {
     (void)posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(length),

@@ -70,7 +70,7 @@ class DirectoryHangTest : public OriginFixture {
     options.directories = std::make_shared<DirectoryCalls>(
         std::make_unique<HangingFiles>(hang),
         DirectoryCalls::Limits{
-            .threads = 8, .threadsPerTree = 2, .stall = std::chrono::milliseconds(1500)});
+            .threads = 8, .threadsPerTree = 2, .stall = std::chrono::seconds(4)});
   }
   void TearDown() override {
     hang->end();

@@ -22,6 +22,10 @@ Result<DirectoryTransfer::Source> sourceOf(const Location& location) {
   return DirectoryTransfer::Source{below, location.path.substr(folder.size()), {}, 0};
 }
 
+Error slow(const std::string& path) {
+  return {ErrorCode::kUnavailable, path + ": so slow that another source is asked"};
+}
+
 Error hanging(const std::string& path, Clock::duration stall) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stall).count();
   return {ErrorCode::kUnavailable, path + ": its file system gave no byte for " +
@@ -46,6 +50,13 @@ Task<Status> readDirectoryFile(Reactor& reactor, DirectoryCalls& calls, const Ev
   source->expectation = std::move(expectation);
   source->offset = offset;
   const std::size_t pieces = into.size();
+  Clock::duration stall = calls.limits().stall;
+  if (location.elsewhere && location.elsewhere->impatient) {
+    stall = std::min<Clock::duration>(stall, OriginElsewhere::kTimeout);
+  }
+  const Clock::time_point begun = Clock::now();
+  const Clock::duration left =
+      location.elsewhere ? location.elsewhere->left : Clock::duration::max();
   Event changed(reactor);
   const auto transfer =
       std::make_shared<DirectoryTransfer>(reactor, changed, std::move(*source), std::move(into));
@@ -62,8 +73,10 @@ Task<Status> readDirectoryFile(Reactor& reactor, DirectoryCalls& calls, const Ev
       filled(piece++);
     } else if (const Status failed = transfer->failure(); !failed.ok()) {
       status = failed;
-    } else if (Clock::now() - transfer->progressAt() > calls.limits().stall) {
-      status = hanging(location.path, calls.limits().stall);
+    } else if (Clock::now() - transfer->progressAt() > stall) {
+      status = hanging(location.path, stall);
+    } else if (Clock::now() - begun > left) {
+      status = slow(location.path);
     } else {
       changed.reset();
       // What ended between the look and the reset.
@@ -74,6 +87,10 @@ Task<Status> readDirectoryFile(Reactor& reactor, DirectoryCalls& calls, const Ev
   // The memory belongs to the caller again.
   transfer->leave();
   const DirectoryTransfer::Counts counts = transfer->counts();
+  if (location.elsewhere) {
+    location.elsewhere->left -= Clock::now() - begun;
+    location.elsewhere->gave = counts.bytes != 0;
+  }
   statistics.bytes += counts.bytes;
   statistics.requests += counts.requests;
   co_return status;

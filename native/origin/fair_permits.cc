@@ -12,7 +12,7 @@ void FairPermits::Waiter::await_suspend(std::coroutine_handle<> handle) {
 
 bool FairPermits::tryTake(const std::string& owner) {
   // While anybody waits nothing is free.
-  if (free_ == 0) return false;
+  if (full()) return false;
   --free_;
   Owner& taking = owners_[owner];
   ++taking.held;
@@ -26,6 +26,12 @@ void FairPermits::release(const std::string& owner) {
   ++free_;
   serve();
   if (known->second.held == 0 && known->second.waiting.empty()) owners_.erase(known);
+}
+
+void FairPermits::resize(std::size_t permits) {
+  free_ += static_cast<std::int64_t>(permits) - permits_;
+  permits_ = static_cast<std::int64_t>(permits);
+  serve();
 }
 
 bool FairPermits::wantedByOther(const std::string& owner) const {

@@ -16,7 +16,8 @@ namespace hearth {
 class FairPermits {
  public:
   // `reactor` must remain live while this object is used.
-  FairPermits(Reactor& reactor, std::size_t permits) : reactor_(reactor), free_(permits) {}
+  FairPermits(Reactor& reactor, std::size_t permits)
+      : reactor_(reactor), permits_(static_cast<std::int64_t>(permits)), free_(permits_) {}
   FairPermits(const FairPermits&) = delete;
   FairPermits& operator=(const FairPermits&) = delete;
 
@@ -36,6 +37,13 @@ class FairPermits {
   [[nodiscard]] Waiter acquire(const std::string& owner) { return Waiter{*this, owner, {}}; }
   void release(const std::string& owner);
 
+  // There are so many from now on. What is held beyond that stays with those who hold it, and goes
+  // to no others when it comes back.
+  void resize(std::size_t permits);
+  [[nodiscard]] std::size_t permits() const { return static_cast<std::size_t>(permits_); }
+  // None is free.
+  [[nodiscard]] bool full() const { return free_ <= 0; }
+
   // Another owner waits.
   [[nodiscard]] bool wantedByOther(const std::string& owner) const;
 
@@ -50,7 +58,8 @@ class FairPermits {
   void serve();
 
   Reactor& reactor_;
-  std::size_t free_;
+  std::int64_t permits_;
+  std::int64_t free_;  // below 0: held beyond what there is
   std::uint64_t turn_ = 0;
   std::map<std::string, Owner> owners_;  // those that hold or wait
 };

@@ -27,13 +27,15 @@ class FairnessTest : public OriginFixture {
     std::string bytes = std::string(kFairPiece, '\0');
     Status status;
     bool ended = false;
+    std::function<bool()> memoryWanted = nullptr;
   };
 
   static Task<void> one(FairnessTest& test, Location location, Fetch& fetch) {
     std::vector<std::span<std::byte>> into{std::as_writable_bytes(std::span(fetch.bytes))};
     std::function<void(std::size_t)> filled = [](std::size_t) {};
     const OriginExpectation nothing;
-    fetch.status = co_await test.client().fetch(location, nothing, 0, std::move(into), filled);
+    fetch.status = co_await test.client().fetch(location, nothing, 0, std::move(into), filled,
+                                                fetch.memoryWanted);
     fetch.ended = true;
   }
 
@@ -92,15 +94,15 @@ TEST_P(FairnessTest, ADatasetIsServedWhileAnothersOriginTrickles) {
 }
 
 TEST_P(FairnessTest, WhoseMemoryOthersWantGivesItBack) {
-  options.memoryWanted = [](const std::string& owner) { return owner == "a"; };
   ScriptedServer slow(trickle);
   Fetch fetch;
+  fetch.memoryWanted = [] { return true; };
   run(one(*this, of(slow, "a"), fetch));
   EXPECT_EQ(fetch.status.code(), ErrorCode::kTryElsewhere);
 }
 
 TEST_P(FairnessTest, ASlowTransferWithoutWaitersContinuesUntilTheDeadlineOfItsRun) {
-  options.runTimeout = 1200ms;
+  options.runTimeout = 5s;
   ScriptedServer slow(trickle);
   Fetch fetch;
   run(one(*this, of(slow, "a"), fetch));

@@ -40,6 +40,16 @@ std::string errorCodeOf(std::string_view document) {
   return plain ? std::string(code) : std::string();
 }
 
+void useFreshConnection(CURL* easy) {
+  curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+  curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
+  curl_easy_setopt(easy, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
+}
+
+bool isReset(CURLcode code) {
+  return code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR || code == CURLE_GOT_NOTHING;
+}
+
 // Whether a transfer keeps a pace, looked at once in each window of time.
 class PaceWindow {
  public:
@@ -67,22 +77,28 @@ class PaceWindow {
 
 }  // namespace
 
-HttpExchange::HttpExchange(HttpContext& context, CURL* easy, HttpRequest request, PieceSink& sink)
+HttpExchange::HttpExchange(HttpContext& context, HttpRequest request, PieceSink& sink)
     : context_(context),
       request_(std::move(request)),
       shown_(shownUrl(request_.url)),
       sink_(sink),
-      transfer_(context.reactor, easy) {}
+      writer_(sink, request_.range.received, request_.range.received + request_.range.length),
+      easy_(context.handles.take()),
+      transfer_(context.reactor, easy_.get()) {}
 
 HttpExchange::~HttpExchange() {
   context_.multi.finish(transfer_);
-  curl_easy_reset(transfer_.easy);  // it must not keep pointers to us; connections stay
+  context_.handles.giveBack(std::move(easy_));
   curl_slist_free_all(headerList_);
 }
 
 void HttpExchange::cancel() {
   cancelled_ = true;
   transfer_.ended.set();
+}
+
+Clock::duration HttpExchange::shortened(Clock::duration usual) const {
+  return request_.impatient ? std::min<Clock::duration>(usual, OriginElsewhere::kTimeout) : usual;
 }
 
 void HttpExchange::addHeader(const std::string& line) {
@@ -109,7 +125,7 @@ Status HttpExchange::configure() {
   option(CURLOPT_NOSIGNAL, 1L);
   option(CURLOPT_QUICK_EXIT, 1L);  // giving up during a name look-up must not wait for it
   option(CURLOPT_BUFFERSIZE, kReceiveBytes);
-  option(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, ms(options.connectTimeout)));
+  option(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, ms(shortened(options.connectTimeout))));
   option(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   option(CURLOPT_USERAGENT, "hearth");
   option(CURLOPT_ERRORBUFFER, curlMessage_);
@@ -118,6 +134,7 @@ Status HttpExchange::configure() {
     option(CURLOPT_CAPATH, static_cast<char*>(nullptr));  // that file and no other
   }
   if (!context_.addresses.allowsEverything()) option(CURLOPT_PROXY, "");
+  if (request_.hedge) useFreshConnection(easy);
   option(CURLOPT_OPENSOCKETFUNCTION, &HttpExchange::openSocket);
   option(CURLOPT_OPENSOCKETDATA, this);
   option(CURLOPT_CLOSESOCKETFUNCTION, &CurlMulti::closeSocket);
@@ -157,7 +174,7 @@ Task<HttpOutcome> HttpExchange::run() {
   if (Status status = configure(); !status.ok()) co_return HttpOutcome{.status = std::move(status)};
   const OriginOptions& options = context_.options;
   context_.multi.start(transfer_);
-  PaceWindow stall(options.stallTimeout, options.stallBytesPerSecond);
+  PaceWindow stall(shortened(options.stallTimeout), options.stallBytesPerSecond);
   PaceWindow floor(options.floorTimeout, options.floorBytesPerSecond);
   for (;;) {
     if (co_await transfer_.ended.waitUntil(std::min({stall.end(), floor.end(), request_.deadline})))
@@ -170,6 +187,8 @@ Task<HttpOutcome> HttpExchange::run() {
   }
   context_.multi.finish(transfer_);
   HttpOutcome result = outcome();
+  result.answer = head_.status;
+  result.reset = !cancelled_ && isReset(transfer_.result);
   co_return result;
 }
 
@@ -177,6 +196,7 @@ std::size_t HttpExchange::takeHeader(char* data, std::size_t size, std::size_t c
   auto& exchange = *static_cast<HttpExchange*>(self);
   const std::size_t bytes = size * count;
   exchange.headBytes_ += bytes;
+  if (!exchange.answeredAt_) exchange.answeredAt_ = Clock::now();
   if (exchange.headBytes_ > kMaxHeadBytes || exchange.cancelled_) return 0;
   if (!exchange.plan_) exchange.head_.take({data, bytes});  // later ones are trailers
   return bytes;
@@ -192,8 +212,13 @@ std::size_t HttpExchange::takeBody(char* data, std::size_t size, std::size_t cou
 
 void HttpExchange::checkHead() {
   if (plan_) return;
-  plan_ = checkResponse(head_, request_.range, request_.expectation, shown_, request_.expires);
-  if (plan_->ok()) skipLeft_ = (**plan_).skip;
+  plan_ =
+      checkResponse(head_, request_.range, request_.expectation, shown_, request_.expiresAtMs != 0);
+  if (!plan_->ok()) return;
+  writer_.rewind((**plan_).skip);
+  if (request_.hedge && (**plan_).skip > 0) {
+    plan_ = Error{ErrorCode::kUnsupported, shown_ + ": more would come twice than was asked for"};
+  }
 }
 
 // False breaks the transfer off.
@@ -206,16 +231,15 @@ bool HttpExchange::body(std::span<const std::byte> bytes) {
     return bodyBytes_ <= kMaxRefusalBytes;
   }
   context_.statistics.bytes += bytes.size();
-  const auto skipped = static_cast<std::size_t>(std::min<std::uint64_t>(skipLeft_, bytes.size()));
-  skipLeft_ -= skipped;
-  bytes = bytes.subspan(skipped);
-  if (bytes.size() > sink_.remaining()) {
+  if (request_.hedge) context_.statistics.hedgedBytes += bytes.size();
+  objectBytes_ += bytes.size();
+  if (request_.came) request_.came(bytes.size());
+  if (bytes.size() > writer_.remaining()) {
     plan_ =
         Error{ErrorCode::kProtocolError, shown_ + ": the server sent more bytes than asked for"};
     return false;
   }
-  sink_.write(bytes);
-  return true;
+  return writer_.write(bytes);
 }
 
 curl_socket_t HttpExchange::openSocket(void* self, curlsocktype /*purpose*/,
@@ -242,12 +266,13 @@ HttpOutcome HttpExchange::outcome() {
     Error error = plan_->error();
     const std::string code = errorCodeOf(refusal_);
     if (!code.empty()) error.message += " (" + code + ")";
-    if (code == "ExpiredToken" && request_.expires) error.code = ErrorCode::kLocationExpired;
+    if (code == "ExpiredToken" && request_.expiresAtMs != 0)
+      error.code = ErrorCode::kLocationExpired;
     HttpOutcome refused{.status = std::move(error)};
     refused.retryAfter = RetryPolicy::parseRetryAfter(head_.retryAfter, WallClock::now());
     return refused;
   }
-  if (sink_.remaining() == 0 && plan_) return {};
+  if (writer_.done() && plan_) return {};
   if (transfer_.result != CURLE_OK) return {.status = transferError(transfer_.result)};
   const std::string came =
       std::to_string(sink_.received()) + " of " + std::to_string(sink_.total());

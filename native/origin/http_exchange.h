@@ -13,21 +13,18 @@
 #include "base/result.h"
 #include "origin/address_policy.h"
 #include "origin/curl_multi.h"
+#include "origin/easy_handles.h"
 #include "origin/origin_client.h"
 #include "origin/piece_sink.h"
 #include "origin/response_check.h"
 
 namespace hearth {
 
-struct CurlEasyDeleter {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-};
-using CurlEasy = std::unique_ptr<CURL, CurlEasyDeleter>;
-
 // The same for all exchanges of a client, which outlives them.
 struct HttpContext {
   Reactor& reactor;
   CurlMulti& multi;
+  EasyHandles& handles;
   const OriginOptions& options;
   const AddressPolicy& addresses;
   OriginStatistics& statistics;
@@ -36,11 +33,17 @@ struct HttpContext {
 struct HttpRequest {
   std::string url;
   std::vector<std::pair<std::string, std::string>> headers;
-  bool expires = false;  // the location has an expiry
+  std::int64_t expiresAtMs = 0;  // of the location
   OriginExpectation expectation;
   RangeAsked range;
   Clock::time_point deadline = Clock::time_point::max();
-  std::function<bool()> wantedByOthers;  // its connection or memory; may be null
+  std::function<bool()> wantedByOthers;     // its connection or memory; may be null
+  std::function<void(std::uint64_t)> came;  // bytes of the object, as they come; may be null
+  // Asks for what another transfer was asked for: on a connection of its own, to an address that is
+  // looked up for it, since the server behind the other's may be what is slow.
+  bool hedge = false;
+  // Of a location with other places: see OriginElsewhere.
+  bool impatient = false;
 };
 
 struct HttpOutcome {
@@ -48,14 +51,20 @@ struct HttpOutcome {
   Status status;
   std::string redirect;  // absolute URL
   std::optional<Clock::duration> retryAfter;
-  bool yielded = false;  // it was slow, and others wait: no failure
+  std::optional<Clock::duration> hedgeRetryAfter;  // of a hedge elsewhere
+  bool yielded = false;                            // it was slow, and others wait: no failure
+  int answer = 0;                                  // the status code; 0: none came
+  bool reset = false;            // the server broke off a connection that there was
+  bool ofHedge = false;          // it is what came of a hedge elsewhere
+  bool gave = false;             // bytes came, not of the hedge elsewhere
+  std::uint64_t hedgeBytes = 0;  // that were taken of one
 };
 
 class HttpExchange {
  public:
-  // `easy` is reset and configured; `sink` takes the bytes. `context`, `easy` and `sink` must
-  // remain live while this object is used.
-  HttpExchange(HttpContext& context, CURL* easy, HttpRequest request, PieceSink& sink);
+  // `sink` takes the bytes of the request's range. `context` and `sink` must remain live while this
+  // object is used.
+  HttpExchange(HttpContext& context, HttpRequest request, PieceSink& sink);
   ~HttpExchange();
   HttpExchange(const HttpExchange&) = delete;
   HttpExchange& operator=(const HttpExchange&) = delete;
@@ -64,11 +73,21 @@ class HttpExchange {
   // Makes run() end soon with kCancelled. May be called from inside libcurl's callbacks.
   void cancel();
 
+  // The head of an answer has begun to come, and when.
+  [[nodiscard]] std::optional<Clock::time_point> answeredAt() const { return answeredAt_; }
+  // Of the object, those that the sink had already included.
+  [[nodiscard]] std::uint64_t objectBytes() const { return objectBytes_; }
+  // The answer that comes is no part of the object.
+  [[nodiscard]] bool refused() const { return head_.status >= 300 || (plan_ && !plan_->ok()); }
+  // As PieceSink::Writer.
+  [[nodiscard]] bool leads() const { return writer_.leads(); }
+
  private:
   static std::size_t takeHeader(char* data, std::size_t size, std::size_t count, void* self);
   static std::size_t takeBody(char* data, std::size_t size, std::size_t count, void* self);
   static curl_socket_t openSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
 
+  [[nodiscard]] Clock::duration shortened(Clock::duration usual) const;
   Status configure();
   void addHeader(const std::string& line);
   bool body(std::span<const std::byte> bytes);
@@ -83,6 +102,8 @@ class HttpExchange {
   const HttpRequest request_;
   const std::string shown_;
   PieceSink& sink_;
+  PieceSink::Writer writer_;
+  CurlEasy easy_;
   CurlMulti::Transfer transfer_;
   curl_slist* headerList_ = nullptr;
   char curlMessage_[CURL_ERROR_SIZE] = {};
@@ -90,8 +111,9 @@ class HttpExchange {
   ResponseHead head_;
   std::size_t headBytes_ = 0;
   std::optional<Result<BodyPlan>> plan_;  // once the head is complete
-  std::uint64_t skipLeft_ = 0;
   std::uint64_t bodyBytes_ = 0;
+  std::uint64_t objectBytes_ = 0;
+  std::optional<Clock::time_point> answeredAt_;
   std::string refusal_;  // the beginning of a body that is not the object
   bool cancelled_ = false;
   bool stalled_ = false;

@@ -23,6 +23,22 @@ Error cancelledError(const std::string& url) {
   return {ErrorCode::kCancelled, shownUrl(url) + ": the read was cancelled"};
 }
 
+// For who asks the next place.
+void note(OriginElsewhere& elsewhere, const HttpOutcome& outcome, Clock::duration left) {
+  elsewhere.left = left;
+  elsewhere.hedgeWon = outcome.ofHedge && outcome.status.ok();
+  const bool over = outcome.yielded || outcome.status.code() == ErrorCode::kDeadlineExceeded;
+  elsewhere.hedgeBroke = outcome.ofHedge && !outcome.status.ok() && !over;
+  elsewhere.gave = elsewhere.gave || outcome.gave;
+  elsewhere.hedgeBytes += outcome.hedgeBytes;
+  elsewhere.retryAfter = outcome.retryAfter;
+  elsewhere.hedgeRetryAfter = outcome.hedgeRetryAfter;
+}
+
+Error overtaken(const std::string& url) {
+  return {ErrorCode::kUnavailable, shownUrl(url) + ": slow, and another source was faster"};
+}
+
 }  // namespace
 
 HttpOrigin::HttpOrigin(Reactor& reactor, OriginOptions options, OriginStatistics& statistics)
@@ -30,7 +46,8 @@ HttpOrigin::HttpOrigin(Reactor& reactor, OriginOptions options, OriginStatistics
       statistics_(statistics),
       retries_(options_.firstBackOff, options_.longestBackOff, std::random_device()()),
       permits_(reactor, options_.connections),
-      cancelled_(reactor) {}
+      cancelled_(reactor),
+      hosts_(reactor, options_) {}
 
 HttpOrigin::~HttpOrigin() = default;
 
@@ -52,54 +69,57 @@ Result<std::unique_ptr<HttpOrigin>> HttpOrigin::create(Reactor& reactor, OriginO
     if (!policy.ok()) return policy.error().within("allowedNetworks");
     origin->addresses_ = std::move(*policy);
   }
-  auto multi = CurlMulti::create(reactor, origin->options_.connections);
+  const std::size_t connections = origin->options_.connections;
+  auto multi = CurlMulti::create(reactor, connections + OriginHosts::hedgePlaces(connections));
   if (!multi.ok()) return multi.error();
   origin->multi_ = std::move(*multi);
-  origin->context_.reset(
-      new HttpContext{reactor, *origin->multi_, origin->options_, origin->addresses_, statistics});
+  origin->context_.reset(new HttpContext{reactor, *origin->multi_, origin->handles_,
+                                         origin->options_, origin->addresses_, statistics});
   return origin;
 }
 
 void HttpOrigin::cancelAll() {
   cancelled_.set();
-  for (HttpExchange* const exchange : running_) exchange->cancel();
+  for (HedgedTransfer* const transfer : running_) transfer->cancel();
 }
 
 Task<void> HttpOrigin::close() {
-  idle_.clear();
+  handles_.clear();
   return multi_->close();
 }
 
-Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, const std::string& owner,
-                                      Clock::duration& left, PieceSink& sink) {
+Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, const Location& location,
+                                      Clock::duration& left, PieceSink& sink,
+                                      const std::function<bool()>& memoryWanted) {
+  const std::string& owner = location.owner;
+  // The host's first: who waits for a host that takes no more holds no connection of others.
+  const std::shared_ptr<OriginHost> host = hosts_.of(request.url);
+  co_await host->acquire(owner);
   co_await permits_.acquire(owner);
   const Clock::time_point begin = Clock::now();
+  host->begun(begin);
   request.deadline = begin + left;
-  request.wantedByOthers = [this, &owner] {
-    return permits_.wantedByOther(owner) || (options_.memoryWanted && options_.memoryWanted(owner));
+  request.wantedByOthers = [this, &owner, &host, &memoryWanted] {
+    return permits_.wantedByOther(owner) || host->wantedByOther(owner) ||
+           (memoryWanted && memoryWanted());
   };
   HttpOutcome outcome;
   if (cancelled_.isSet()) {
     outcome.status = cancelledError(request.url);
+  } else if (location.elsewhere && location.elsewhere->wanted && !location.elsewhere->wanted()) {
+    location.elsewhere->unasked = true;
+    outcome.status = Error{ErrorCode::kUnavailable,
+                           shownUrl(request.url) + ": put aside before a connection was free"};
   } else {
-    CurlEasy easy;
-    if (idle_.empty()) {
-      easy.reset(curl_easy_init());
-    } else {
-      easy = std::move(idle_.back());
-      idle_.pop_back();
-    }
-    ++statistics_.requests;
-    {
-      HttpExchange exchange(*context_, easy.get(), std::move(request), sink);
-      const auto position = running_.insert(running_.end(), &exchange);
-      outcome = co_await exchange.run();
-      running_.erase(position);
-    }
-    idle_.push_back(std::move(easy));
+    HedgedTransfer transfer(*context_, hosts_, host, std::move(request), location.elsewhere, sink);
+    const auto position = running_.insert(running_.end(), &transfer);
+    outcome = co_await transfer.run();
+    running_.erase(position);
   }
+  const Clock::time_point end = Clock::now();
   permits_.release(owner);
-  left -= Clock::now() - begin;
+  host->release(owner, end);
+  left -= end - begin;
   co_return std::move(outcome);
 }
 
@@ -126,7 +146,8 @@ Status HttpOrigin::redirect(Target& target, const std::string& to, int redirects
 }
 
 Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
-                               std::uint64_t offset, PieceSink& sink) {
+                               std::uint64_t offset, PieceSink& sink,
+                               const std::function<bool()>& memoryWanted) {
   if (Status usable = checkUrl(location.url); !usable.ok()) co_return usable;
   const Target first{location.url, location.headers};
   Target target = first;
@@ -134,6 +155,7 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
   int failures = 0;
   std::uint64_t atLastFailure = 0;
   Clock::duration left = options_.runTimeout;
+  if (location.elsewhere) left = std::min(left, location.elsewhere->left);
   while (sink.remaining() > 0) {
     if (cancelled_.isSet()) co_return cancelledError(location.url);
     if (location.expiresAtMs != 0 && location.expiresAtMs <= nowMs()) {
@@ -142,12 +164,18 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
     }
     HttpRequest request{.url = target.url,
                         .headers = target.headers,
-                        .expires = location.expiresAtMs != 0,
+                        .expiresAtMs = location.expiresAtMs,
                         .expectation = expectation,
                         .range = {.offset = offset + sink.received(),
                                   .length = sink.remaining(),
-                                  .received = sink.received()}};
-    const HttpOutcome outcome = co_await attempt(std::move(request), location.owner, left, sink);
+                                  .received = sink.received()},
+                        .impatient = location.elsewhere && location.elsewhere->impatient};
+    const HttpOutcome outcome =
+        co_await attempt(std::move(request), location, left, sink, memoryWanted);
+    if (location.elsewhere) note(*location.elsewhere, outcome, left);
+    if (outcome.ofHedge && outcome.status.ok() && sink.remaining() > 0) {
+      co_return overtaken(location.url);
+    }
     if (outcome.status.ok()) {
       if (outcome.redirect.empty()) continue;
       Status followed = redirect(target, outcome.redirect, ++redirects);
@@ -156,12 +184,13 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
     }
     if (outcome.yielded) {
       ++statistics_.retries;
-      if (options_.memoryWanted && options_.memoryWanted(location.owner)) co_return outcome.status;
+      if (memoryWanted && memoryWanted()) co_return outcome.status;
       continue;
     }
     if (outcome.status.code() != ErrorCode::kUnavailable) co_return outcome.status;
     if (sink.received() - atLastFailure >= kProgressBytes) failures = 0;
     atLastFailure = sink.received();
+    if (location.elsewhere) co_return outcome.status;
     if (++failures >= options_.attempts) {
       Error error = outcome.status.error();
       error.message += "; gave up after " + std::to_string(failures) + " attempts";

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "origin/fair_permits.h"
-#include "origin/http_exchange.h"
+#include "origin/hedged_transfer.h"
 #include "origin/retry_policy.h"
 #include "reactor/synchronization.h"
 
@@ -22,11 +22,14 @@ class HttpOrigin {
   // After close().
   ~HttpOrigin();
 
-  // `sink` begins at `offset` of the object. Errors as OriginClient::fetch.
+  // `sink` begins at `offset` of the object. It and `memoryWanted`, and the errors: as
+  // OriginClient::fetch; both remain live until the task has ended.
   [[nodiscard]] Task<Status> fetch(Location location, OriginExpectation expectation,
-                                   std::uint64_t offset, PieceSink& sink);
+                                   std::uint64_t offset, PieceSink& sink,
+                                   const std::function<bool()>& memoryWanted);
   // Makes all fetches end with kCancelled.
   void cancelAll();
+  [[nodiscard]] std::vector<OriginHostStatistics> hosts() const { return hosts_.statistics(); }
   // After all fetches have ended.
   [[nodiscard]] Task<void> close();
 
@@ -40,8 +43,8 @@ class HttpOrigin {
   };
 
   // `left`: time that the fetch may still spend; what this one has taken is taken off.
-  Task<HttpOutcome> attempt(HttpRequest request, const std::string& owner, Clock::duration& left,
-                            PieceSink& sink);
+  Task<HttpOutcome> attempt(HttpRequest request, const Location& location, Clock::duration& left,
+                            PieceSink& sink, const std::function<bool()>& memoryWanted);
   static Status redirect(Target& target, const std::string& to, int redirects);
 
   const OriginOptions options_;
@@ -50,10 +53,11 @@ class HttpOrigin {
   std::unique_ptr<CurlMulti> multi_;
   std::unique_ptr<HttpContext> context_;
   RetryPolicy retries_;
-  FairPermits permits_;  // one a request
+  FairPermits permits_;  // one a request, besides that of its host
   Event cancelled_;
-  std::vector<CurlEasy> idle_;  // easy handles, kept for their TLS sessions and buffers
-  std::list<HttpExchange*> running_;
+  EasyHandles handles_;
+  OriginHosts hosts_;
+  std::list<HedgedTransfer*> running_;
 };
 
 }  // namespace hearth

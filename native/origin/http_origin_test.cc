@@ -278,7 +278,7 @@ TEST_P(HttpOriginTest, RefusesNonsense) {
 }
 
 TEST_P(HttpOriginTest, BreaksOffStalledTransfers) {
-  options.stallTimeout = 1s;
+  options.stallTimeout = 4s;
   ScriptedServer server([](const auto& request, auto& to) {
     if (request.number > 2) return serveObject(kObject, request, to);
     if (request.number == 2) {

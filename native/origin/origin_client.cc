@@ -1,5 +1,7 @@
 #include "origin/origin_client.h"
 
+#include <algorithm>
+
 #include "origin/directory_read.h"
 #include "origin/http_origin.h"
 #include "reactor/synchronization.h"
@@ -28,12 +30,13 @@ class RoutingOriginClient final : public OriginClient {
 
   Task<Status> fetch(Location location, OriginExpectation expectation, std::uint64_t offset,
                      std::vector<std::span<std::byte>> into,
-                     std::function<void(std::size_t)> filled) override {
+                     std::function<void(std::size_t)> filled,
+                     std::function<bool()> memoryWanted) override {
     if (closing_.isSet()) co_return Error{ErrorCode::kCancelled, "the origin client is closed"};
     ++inside_;
     empty_.reset();
     Status status = co_await route(std::move(location), std::move(expectation), offset,
-                                   std::move(into), std::move(filled));
+                                   std::move(into), std::move(filled), std::move(memoryWanted));
     if (!status.ok() && status.code() != ErrorCode::kCancelled) ++statistics_.failures;
     if (--inside_ == 0) empty_.set();
     co_return std::move(status);
@@ -48,12 +51,16 @@ class RoutingOriginClient final : public OriginClient {
     co_await http_->close();
   }
 
-  OriginStatistics statistics() const override { return statistics_; }
+  OriginStatistics statistics() const override {
+    OriginStatistics statistics = statistics_;
+    statistics.hosts = http_->hosts();
+    return statistics;
+  }
 
  private:
   Task<Status> route(Location location, OriginExpectation expectation, std::uint64_t offset,
                      std::vector<std::span<std::byte>> into,
-                     std::function<void(std::size_t)> filled) {
+                     std::function<void(std::size_t)> filled, std::function<bool()> memoryWanted) {
     if (location.url.empty() == location.path.empty()) {
       co_return Error{ErrorCode::kInvalidArgument, "a location needs either a URL or a path"};
     }
@@ -75,8 +82,8 @@ class RoutingOriginClient final : public OriginClient {
       co_return std::move(status);
     }
     PieceSink sink(std::move(into), std::move(filled));
-    Status status =
-        co_await http_->fetch(std::move(location), std::move(expectation), offset, sink);
+    Status status = co_await http_->fetch(std::move(location), std::move(expectation), offset, sink,
+                                          memoryWanted);
     co_return std::move(status);
   }
 
@@ -90,6 +97,25 @@ class RoutingOriginClient final : public OriginClient {
 };
 
 }  // namespace
+
+void OriginStatistics::add(const OriginStatistics& other) {
+  bytes += other.bytes;
+  requests += other.requests;
+  retries += other.retries;
+  failures += other.failures;
+  hedgedBytes += other.hedgedBytes;
+  hedgedRequests += other.hedgedRequests;
+  hedgesWon += other.hedgesWon;
+  for (const OriginHostStatistics& added : other.hosts) {
+    const auto same =
+        std::ranges::find(hosts, added.host, [](const auto& each) { return each.host; });
+    if (same == hosts.end()) {
+      hosts.push_back(added);
+    } else {
+      same->parallelism += added.parallelism;
+    }
+  }
+}
 
 Result<std::unique_ptr<OriginClient>> OriginClient::create(Reactor& reactor,
                                                            OriginOptions options) {

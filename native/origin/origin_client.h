@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 namespace hearth {
 
 class DirectoryCalls;
+struct OriginElsewhere;
 
 // Where bytes can be read now. A bearer secret: never logged; error messages show scheme, host and
 // path only.
@@ -29,6 +31,8 @@ struct Location {
   std::int64_t expiresAtMs = 0;  // since the epoch; 0: never
   // Whose it is: requests of different owners take turns, and those of one are in order.
   std::string owner;
+  // The same bytes can be read at other places, too, and who asks will do so. Null: they cannot.
+  std::shared_ptr<OriginElsewhere> elsewhere;
 };
 
 // What must be true of the object, from the manifest; kOriginChanged when it is not.
@@ -37,8 +41,55 @@ struct OriginExpectation {
   std::string validator;  // etag:"..." | modified:<HTTP date> | stat:<mtimeNs>:<ctimeNs> | empty
 };
 
+// How a fetch differs when there are other places that have the bytes: a failure that may pass ends
+// it, since the next one is asked then.
+struct OriginElsewhere {
+  // A connection that is not there, and a transfer that is stalled, after so long ends it as well.
+  static constexpr auto kTimeout = std::chrono::seconds(3);
+  bool impatient = true;
+  // Where a straggler's hedge goes, without its `elsewhere`; no URL: to the same place. Nothing of
+  // the headers of the one goes to the other.
+  Location hedge;
+  OriginExpectation expectation;  // of the hedge's object
+  // Asked when there is a connection for the fetch, and for its hedge: whether they are to be asked
+  // still. May be null; called on the client's thread.
+  std::function<bool()> wanted, hedgeWanted;
+  // Time that the fetch may spend, less than OriginOptions::runTimeout perhaps; the client takes
+  // off what it has spent.
+  Clock::duration left = Clock::duration::max();
+
+  // What the client notes, until the fetch has ended: it was not wanted any more, and nothing was
+  // asked for; the hedge was faster and gave all it was for, and then the fetch has ended; or it
+  // was ahead and broke off, before the fetch's time was over, and then the fetch has ended with
+  // its error; whether bytes came from the place itself, and how many from hedges; and how long
+  // each of the two servers asked to be left alone.
+  bool unasked = false;
+  bool hedgeWon = false;
+  bool hedgeBroke = false;
+  bool gave = false;
+  std::uint64_t hedgeBytes = 0;
+  std::optional<Clock::duration> retryAfter;
+  std::optional<Clock::duration> hedgeRetryAfter;
+};
+
+// When a transfer is a straggler, and what may be spent on asking for its bytes once more on
+// another connection (origin_host.h).
+struct HedgingOptions {
+  // No transfer is one before it has waited so long for its first byte, however fast others are.
+  Clock::duration firstByteFloor = std::chrono::milliseconds(500);
+  // The bound while little is known of a host.
+  Clock::duration firstByteUnknown = std::chrono::seconds(2);
+  // A transfer that is far below the median rate of its host's for so long is one.
+  Clock::duration slowFor = std::chrono::seconds(2);
+  // Of each host: bytes that hedges may ask for at the start. A hundredth of what comes is added,
+  // but there are never more. 0: no hedges.
+  std::uint64_t budgetBytes = std::uint64_t{32} << 20;
+};
+
 struct OriginOptions {
-  std::size_t connections = 16;        // of this client, all hosts
+  // Of this client, all hosts. How many of them one host is asked by at a time is found by
+  // measuring (parallelism_climb.h). Hedges have an eighth as many beside them, one at least.
+  std::size_t connections = 16;
   std::string certificateAuthorities;  // file; empty: the system's
   Clock::duration connectTimeout = std::chrono::seconds(10);
   // A transfer slower than this for stallTimeout is broken off and tried again.
@@ -51,9 +102,7 @@ struct OriginOptions {
   // As much time a fetch may spend with connections and between its attempts; waiting for a
   // connection does not count.
   Clock::duration runTimeout = std::chrono::minutes(10);
-  // Whether others than this owner wait for the memory that its fetches fill. Then a transfer below
-  // the floor ends with kTryElsewhere, so that its caller gives that back. May be null.
-  std::function<bool(const std::string& owner)> memoryWanted;
+  HedgingOptions hedging;
   // Failures in a row that may pass, until a fetch gives up; progress of a MiB starts the count
   // again. Between them exponential back-off with full jitter; Retry-After is honoured up to a
   // minute.
@@ -70,8 +119,19 @@ struct OriginOptions {
   std::shared_ptr<DirectoryCalls> directories;
 };
 
+struct OriginHostStatistics {
+  std::string host;             // scheme://name:port
+  std::size_t parallelism = 0;  // requests that it may be asked at a time now
+};
+
 struct OriginStatistics {
   std::uint64_t bytes = 0, requests = 0, retries = 0, failures = 0;
+  // What hedges were of these, and how many of them were faster than what they were for.
+  std::uint64_t hedgedBytes = 0, hedgedRequests = 0, hedgesWon = 0;
+  std::vector<OriginHostStatistics> hosts;  // of HTTP, asked lately
+
+  // Of another client. A host that both ask may be asked as often as the two together.
+  void add(const OriginStatistics& other);
 };
 
 // The process must ignore SIGPIPE (Node does): TLS writes to a connection that the server has
@@ -87,20 +147,33 @@ class OriginClient {
   // Fills `into` (consecutive pieces of the range, usually chunk buffers) with the object's bytes
   // [offset, offset + sum of sizes) by one request, retrying the rest after a failure that may
   // pass. `filled(i)` is called once for each piece, in order, as soon as it is full; it must not
-  // block. One request serves the whole range; bytes go from the socket into the pieces. The caller
-  // keeps the memory of `into` until the task has ended. Errors: kNotFound 404/410;
-  // kPermissionDenied 403, kUnauthenticated 401, but kLocationExpired for both when the location
-  // has an expiry; kOriginChanged 412, 416, another ETag, date or size; kUnavailable 429, 5xx,
-  // connection failures, truncated bodies after all attempts; kUnsupported when the server ignores
-  // ranges and the range is not the whole object, or compresses; kProtocolError another range than
-  // asked; kUnauthenticated a certificate that is not trusted; kDeadlineExceeded more than
-  // runTimeout; kTryElsewhere see memoryWanted; kInvalidArgument a malformed
-  // location; kCancelled. Of a directory origin a piece is given only when the file still was the
-  // expected one after it was read; kUnavailable when its file system hangs.
+  // block. One request serves the whole range, unless it is a straggler; bytes go from the socket
+  // into the pieces. The caller keeps the memory of `into` until the task has ended. Errors:
+  // kNotFound 404/410; kPermissionDenied 403, kUnauthenticated 401, but kLocationExpired for both
+  // when the location has an expiry; kOriginChanged 412, 416, another ETag, date or size;
+  // kUnavailable 429, 5xx, connection failures, truncated bodies after all attempts; kUnsupported
+  // when the server ignores ranges and the range is not the whole object, or compresses;
+  // kProtocolError another range than asked; kUnauthenticated a certificate that is not trusted;
+  // kDeadlineExceeded more than runTimeout; kTryElsewhere see memoryWanted; kInvalidArgument a
+  // malformed location; kCancelled. With Location::elsewhere kUnavailable comes after one attempt,
+  // also when the hedge there was faster and more is left. Of a directory origin a piece is given
+  // only when the file still was the expected one after it was read; kUnavailable when its file
+  // system hangs.
+  // `memoryWanted`: whether others than the location's owner wait for the memory of `into`. Then a
+  // transfer below the floor ends with kTryElsewhere, so that the caller gives that back. May be
+  // null; called on the client's thread.
   [[nodiscard]] virtual Task<Status> fetch(Location location, OriginExpectation expectation,
                                            std::uint64_t offset,
                                            std::vector<std::span<std::byte>> into,
-                                           std::function<void(std::size_t)> filled) = 0;
+                                           std::function<void(std::size_t)> filled,
+                                           std::function<bool()> memoryWanted) = 0;
+  // For memory that none but the caller wants.
+  [[nodiscard]] Task<Status> fetch(Location location, OriginExpectation expectation,
+                                   std::uint64_t offset, std::vector<std::span<std::byte>> into,
+                                   std::function<void(std::size_t)> filled) {
+    return fetch(std::move(location), std::move(expectation), offset, std::move(into),
+                 std::move(filled), nullptr);
+  }
   // Ends all fetches with kCancelled and waits for them.
   [[nodiscard]] virtual Task<void> close() = 0;
   [[nodiscard]] virtual OriginStatistics statistics() const = 0;

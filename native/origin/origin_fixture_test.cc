@@ -11,6 +11,8 @@ void OriginFixture::SetUp() {
   options.firstBackOff = std::chrono::milliseconds(1);
   options.longestBackOff = std::chrono::milliseconds(20);
   options.stallTimeout = options.connectTimeout = kHang;
+  // Nothing is a straggler for the machine being busy.
+  options.hedging.firstByteFloor = options.hedging.slowFor = kHang;
 }
 
 void OriginFixture::TearDown() {

@@ -1,13 +1,13 @@
 // hearth_origin_throughput URL OBJECT_BYTES REQUEST_BYTES PARALLEL [TOTAL_BYTES]
 // Reads an object again and again by ranged requests and prints GiB/s and CPU seconds a GiB, to be
 // compared with `curl -r ... -o /dev/null` on the same server.
-#include <sys/resource.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/processor_time.h"
 #include "origin/origin_client.h"
 #include "reactor/synchronization.h"
 
@@ -49,15 +49,6 @@ Task<void> workers(Run& run, Reactor& reactor) {
   co_await run.client.close();
 }
 
-double cpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 int measure(int count, char** arguments) {
   if (count < 5) {
     std::fprintf(stderr, "usage: %s URL OBJECT_BYTES REQUEST_BYTES PARALLEL [TOTAL_BYTES]\n",
@@ -84,13 +75,20 @@ int measure(int count, char** arguments) {
     run.location.url = source;
   }
   const auto begin = Clock::now();
-  const double cpuBefore = cpuSeconds();
+  const double cpuBefore = processorSeconds();
   (*reactor)->runUntilComplete(workers(run, **reactor));
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  const double gib = static_cast<double>((*client)->statistics().bytes) / (1 << 30);
+  const OriginStatistics statistics = (*client)->statistics();
+  const double gib = static_cast<double>(statistics.bytes) / (1 << 30);
   if (!run.failure.ok()) std::fprintf(stderr, "%s\n", run.failure.error().message.c_str());
-  std::printf("%-8s %3llu MiB x %2llu: %.2f GiB/s, %.2f CPU s/GiB\n", (*reactor)->backendName(),
-              number(3) >> 20, number(4), gib / seconds, (cpuSeconds() - cpuBefore) / gib);
+  std::printf("%-8s %3llu MiB x %2llu: %.2f GiB/s, %.2f CPU s/GiB", (*reactor)->backendName(),
+              number(3) >> 20, number(4), gib / seconds, (processorSeconds() - cpuBefore) / gib);
+  for (const OriginHostStatistics& host : statistics.hosts) {
+    std::printf("; at most %zu at a time", host.parallelism);
+  }
+  std::printf("; %llu hedges, %llu won\n",
+              static_cast<unsigned long long>(statistics.hedgedRequests),
+              static_cast<unsigned long long>(statistics.hedgesWon));
   return run.failure.ok() ? 0 : 1;
 }
 

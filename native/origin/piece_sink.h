@@ -1,5 +1,11 @@
 // Where the bytes of one fetch go: consecutive pieces of memory, each announced once when it is
 // full. Reactor's thread.
+//
+// Transfers write through a Writer each, and several may exist: one that is a straggler, and the
+// hedge that was asked for the same bytes. What must stay true: bytes are written in order, behind
+// those that came, by one writer at a time. A writer that was made later and brings a byte that is
+// not here yet becomes that one, and those made before it are revoked for good: they may not write
+// one byte more. So no piece is ever written by two, whatever still runs.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +21,8 @@ namespace hearth {
 
 class PieceSink {
  public:
+  class Writer;
+
   PieceSink(std::vector<std::span<std::byte>> pieces, std::function<void(std::size_t)> filled)
       : pieces_(std::move(pieces)), filled_(std::move(filled)) {
     for (const std::span<std::byte> piece : pieces_) total_ += piece.size();
@@ -24,9 +32,14 @@ class PieceSink {
   [[nodiscard]] std::uint64_t total() const { return total_; }
   [[nodiscard]] std::uint64_t received() const { return received_; }
   [[nodiscard]] std::uint64_t remaining() const { return total_ - received_; }
+  // Bytes until the piece that is being filled is full; 0 when all are.
+  [[nodiscard]] std::uint64_t pieceRemaining() const {
+    return piece_ < pieces_.size() ? pieces_[piece_].size() - within_ : 0;
+  }
 
+ private:
   // At most remaining() bytes.
-  void write(std::span<const std::byte> bytes) {
+  void append(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const std::span<std::byte> into = pieces_[piece_].subspan(within_);
       const std::size_t count = std::min(into.size(), bytes.size());
@@ -38,7 +51,6 @@ class PieceSink {
     }
   }
 
- private:
   void announce() {
     while (piece_ < pieces_.size() && within_ == pieces_[piece_].size()) {
       within_ = 0;
@@ -52,6 +64,43 @@ class PieceSink {
   std::uint64_t received_ = 0;
   std::size_t piece_ = 0;   // the one being filled
   std::size_t within_ = 0;  // bytes of it
+  std::uint64_t writersMade_ = 0;
+  std::uint64_t writing_ = 0;  // number of the last writer that brought something; never falls
+};
+
+// One transfer's way into a sink, which must remain live while this object is used.
+class PieceSink::Writer {
+ public:
+  // It brings the bytes [position, end) of the sink; end is at most total().
+  Writer(PieceSink& sink, std::uint64_t position, std::uint64_t end)
+      : sink_(sink), number_(++sink.writersMade_), position_(position), end_(end) {}
+
+  // A later one has brought what this one has not: nothing of this one is taken any more.
+  [[nodiscard]] bool revoked() const { return number_ < sink_.writing_; }
+  // It has brought something that was not here.
+  [[nodiscard]] bool leads() const { return number_ == sink_.writing_; }
+  [[nodiscard]] bool done() const { return position_ == end_; }
+  [[nodiscard]] std::uint64_t remaining() const { return end_ - position_; }
+  // Its transfer begins so many bytes earlier.
+  void rewind(std::uint64_t bytes) { position_ -= bytes; }
+
+  // Takes the next of its bytes, at most remaining(); those that are here already are dropped.
+  // False, and nothing is taken, when it is revoked.
+  [[nodiscard]] bool write(std::span<const std::byte> bytes) {
+    if (revoked()) return false;
+    const std::uint64_t here = sink_.received_ > position_ ? sink_.received_ - position_ : 0;
+    position_ += bytes.size();
+    if (bytes.size() <= here) return true;
+    sink_.writing_ = number_;
+    sink_.append(bytes.subspan(static_cast<std::size_t>(here)));
+    return true;
+  }
+
+ private:
+  PieceSink& sink_;
+  const std::uint64_t number_;
+  std::uint64_t position_;
+  const std::uint64_t end_;
 };
 
 }  // namespace hearth

@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -55,16 +56,22 @@ Status checkUrl(const std::string& url) {
                shownUrl(url) + ": only http:// and https:// can be read, not " + scheme + "://"};
 }
 
+std::string siteOf(const std::string& url) {
+  const ParsedUrl parsed = parse(url);
+  if (parsed == nullptr) return {};
+  const auto scheme = part(parsed, CURLUPART_SCHEME);
+  const auto host = part(parsed, CURLUPART_HOST);
+  const auto port = part(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+  if (!scheme || !host || !port) return {};
+  std::string site = *scheme + "://" + *host + ":" + *port;
+  std::transform(site.begin(), site.end(), site.begin(),
+                 [](unsigned char c) { return 'A' <= c && c <= 'Z' ? c - 'A' + 'a' : c; });
+  return site;
+}
+
 bool sameSite(const std::string& a, const std::string& b) {
-  const ParsedUrl first = parse(a);
-  const ParsedUrl second = parse(b);
-  if (first == nullptr || second == nullptr) return false;
-  for (const CURLUPart which : {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT}) {
-    const auto mine = part(first, which, CURLU_DEFAULT_PORT);
-    const auto other = part(second, which, CURLU_DEFAULT_PORT);
-    if (!mine || !other || curl_strequal(mine->c_str(), other->c_str()) == 0) return false;
-  }
-  return true;
+  const std::string first = siteOf(a);
+  return !first.empty() && first == siteOf(b);
 }
 
 bool isHttps(const std::string& url) {

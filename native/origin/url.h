@@ -16,6 +16,9 @@ namespace hearth {
 // The same scheme, host and port: only then may headers follow a redirect.
 [[nodiscard]] bool sameSite(const std::string& a, const std::string& b);
 
+// scheme://host:port, the same text for URLs of the same site; empty for what is no URL.
+[[nodiscard]] std::string siteOf(const std::string& url);
+
 [[nodiscard]] bool isHttps(const std::string& url);
 
 }  // namespace hearth

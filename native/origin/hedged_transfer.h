@@ -1,0 +1,81 @@
+// One request for a range and, when that turns out to be a straggler, a hedge: the rest of the
+// piece that is being filled is asked for once more on another connection. Whichever brings a byte
+// that is not here yet goes on, and the other is broken off. Private to this room. Reactor's thread
+// only.
+//
+// Both write into the same memory, never at a time: the first until the hedge is ahead of it, and
+// from its first byte on the hedge alone (PieceSink::Writer). What the hedge brings before that is
+// dropped, so it needs no memory of its own.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "origin/http_exchange.h"
+#include "origin/origin_hosts.h"
+#include "reactor/synchronization.h"
+
+namespace hearth {
+
+class HedgedTransfer {
+ public:
+  // `host`: of the request's URL, one of `hosts`. `sink` takes the bytes of the request's range.
+  // `context`, `hosts` and `sink` must remain live while this object is used.
+  // `elsewhere`: where the hedge goes instead, may be null.
+  HedgedTransfer(HttpContext& context, OriginHosts& hosts, std::shared_ptr<OriginHost> host,
+                 HttpRequest request, std::shared_ptr<const OriginElsewhere> elsewhere,
+                 PieceSink& sink);
+
+  // Once. As HttpExchange::run(), but that an outcome that is ok may leave the end of the range:
+  // what is behind the piece that a hedge has completed. Errors are those of the first request, and
+  // of the hedge once it is ahead; other failures of a hedge change nothing.
+  [[nodiscard]] Task<HttpOutcome> run();
+  // Makes run() end soon with kCancelled. May be called from inside libcurl's callbacks.
+  void cancel();
+
+ private:
+  // One of the two.
+  struct Side {
+    Side(HttpContext& context, HttpRequest request, PieceSink& sink)
+        : exchange(context, std::move(request), sink) {}
+    HttpExchange exchange;
+    std::optional<HttpOutcome> outcome;  // once it has ended
+  };
+
+  [[nodiscard]] HttpRequest counted(HttpRequest request);
+  static Task<void> follow(HedgedTransfer& transfer, Side& side);
+
+  // Which of the two the outcome is of; null while that is open.
+  [[nodiscard]] Side* winner();
+  // Time since `then` in which this thread was there to receive.
+  [[nodiscard]] Clock::duration attentive(Clock::time_point then, Clock::duration lateness) const;
+  // Whether the first is a straggler now. Sets when to look again.
+  [[nodiscard]] bool straggling();
+  void tryHedge();
+  // A hedge goes to another place than the first.
+  [[nodiscard]] bool hedgesElsewhere() const;
+  [[nodiscard]] HttpRequest hedgeRequest() const;
+  void measure();
+
+  HttpContext& context_;
+  OriginHosts& hosts_;
+  const std::shared_ptr<OriginHost> host_;
+  const HttpRequest request_;
+  const std::shared_ptr<const OriginElsewhere> elsewhere_;
+  PieceSink& sink_;
+  Event changed_;
+  Gate sides_;
+  Side first_;
+  std::optional<Side> hedge_;
+  const Clock::time_point started_ = Clock::now();
+  const Clock::duration startedLateness_;
+  bool cancelled_ = false;
+
+  Clock::time_point lookAt_ = Clock::time_point::min();
+  // The window of time in which its rate is measured, from its first byte on.
+  std::optional<Clock::time_point> windowBegin_;
+  Clock::duration windowLateness_ = startedLateness_;
+  std::uint64_t windowBytes_ = 0;
+};
+
+}  // namespace hearth
